@@ -1,0 +1,4 @@
+#include "commands.h"
+namespace iosig::cli {
+void add_choose(CLI::App&, Action&) {}
+}  // namespace iosig::cli

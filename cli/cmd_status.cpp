@@ -1,0 +1,4 @@
+#include "commands.h"
+namespace iosig::cli {
+void add_status(CLI::App&, Action&) {}
+}  // namespace iosig::cli

@@ -1,0 +1,22 @@
+// The verbs, in pipeline order. Each lives in its own cmd_*.cpp: it declares its options and sets what to run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "console.h"
+
+namespace iosig::cli {
+
+/// Set by the verb that was chosen; main runs it after parsing and returns its exit status.
+using Action = std::function<int(Console&)>;
+
+void add_storage(CLI::App& app, Action& action);
+void add_cc(CLI::App& app, Action& action);
+void add_choose(CLI::App& app, Action& action);
+void add_prepare(CLI::App& app, Action& action);
+void add_finalize(CLI::App& app, Action& action);
+void add_status(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+
+}  // namespace iosig::cli

@@ -1,0 +1,126 @@
+#include "iosig/base/files.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+std::string folder_from(const char* override_name, const char* xdg_name, std::string_view below_home) {
+  if (override_name != nullptr)
+    if (const char* set = std::getenv(override_name); set != nullptr && set[0] == '/') return set;
+  if (const char* xdg = std::getenv(xdg_name); xdg != nullptr && xdg[0] == '/') return fmt::format("{}/iosig", xdg);
+  const std::string home = home_folder();
+  return home.empty() ? std::string{} : fmt::format("{}/{}/iosig", home, below_home);
+}
+
+}  // namespace
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path, int error_number) {
+  return fail(ErrorKind::system, "cannot {} '{}': {}", doing, printable(path),
+              std::generic_category().message(error_number));
+}
+
+tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path) {
+  return system_failure(doing, path, errno);
+}
+
+Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return system_failure("open", path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", path);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorKind::system, "'{}' is not a regular file", printable(path));
+  std::string content;
+  char piece[1 << 16];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure("read", path);
+    if (got == 0) return content;
+    content.append(piece, static_cast<std::size_t>(got));
+    if (content.size() > limit_bytes)
+      return fail(ErrorKind::bad_input, "'{}' is larger than {} bytes: this is not the file that was meant",
+                  printable(path), limit_bytes);
+  }
+}
+
+Result<void> write_all(int fd, std::string_view data, std::string_view path) {
+  while (!data.empty()) {
+    const ssize_t put = ::write(fd, data.data(), data.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return system_failure("write", path);
+    data.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+Result<void> make_folders(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      struct stat status {};
+      // A parent that cannot be written (or an automounter's) but is there is no obstacle.
+      const int failure = errno;
+      if (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+        return system_failure("make the folder", part, failure);
+    }
+    if (end == std::string::npos) return {};
+  }
+}
+
+Result<void> replace_file(const std::string& path, std::string_view content) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (auto made = make_folders(folder); !made) return made;
+  std::string draft = path + ".XXXXXX";
+  const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
+  if (!fd) return system_failure("create a file beside", path);
+  const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
+    ::unlink(draft.c_str());
+    return failure;
+  };
+  struct stat old {};
+  const mode_t mode = ::stat(path.c_str(), &old) == 0 ? (old.st_mode & 07777) : 0644;
+  if (auto written = write_all(fd.get(), content, draft); !written) return give_up(pass_on(written.error()));
+  if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return give_up(system_failure("sync", draft));
+  if (::rename(draft.c_str(), path.c_str()) != 0) return give_up(system_failure("replace", path));
+  const Fd parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent) (void)::fsync(parent.get());
+  return {};
+}
+
+Result<std::uint64_t> free_bytes_at(const std::string& path) {
+  struct statvfs status {};
+  if (::statvfs(path.c_str(), &status) != 0) return system_failure("ask the free space of", path);
+  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+std::string home_folder() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return home;
+  struct passwd entry {};
+  struct passwd* found = nullptr;
+  char space[4096];
+  if (::getpwuid_r(::geteuid(), &entry, space, sizeof space, &found) == 0 && found != nullptr && entry.pw_dir[0] == '/')
+    return entry.pw_dir;
+  return {};
+}
+
+std::string state_folder() { return folder_from("IOSIG_STATE", "XDG_STATE_HOME", ".local/state"); }
+std::string config_folder() { return folder_from(nullptr, "XDG_CONFIG_HOME", ".config"); }
+
+}  // namespace iosig

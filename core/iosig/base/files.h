@@ -1,0 +1,59 @@
+// Files without domain knowledge: an owned descriptor, whole-file reads, replacement that is never half done.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+/// Owns a file descriptor; -1 is none.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd();
+  [[nodiscard]] int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// "cannot open '/x': No such file or directory" as ErrorKind::system, from errno.
+[[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path);
+[[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path, int error_number);
+
+/// The whole file. Refuses more than `limit_bytes`, folders and devices.
+[[nodiscard]] Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes = 64u << 20);
+
+/// Replaces `path` by a file that holds `content`: written beside it, synced, renamed. Missing folders are made (0700).
+[[nodiscard]] Result<void> replace_file(const std::string& path, std::string_view content);
+
+/// All of `data` or an error; retries short and interrupted writes.
+[[nodiscard]] Result<void> write_all(int fd, std::string_view data, std::string_view path);
+
+/// `mkdir -p` with mode 0700 for each folder that was missing.
+[[nodiscard]] Result<void> make_folders(const std::string& path);
+
+/// Free bytes for this user on the file system of `path` (statvfs), or nothing when it cannot be asked.
+[[nodiscard]] Result<std::uint64_t> free_bytes_at(const std::string& path);
+
+/// $HOME, or the password file's entry when it is not set; nothing when there is neither.
+[[nodiscard]] std::string home_folder();
+/// `$XDG_STATE_HOME/iosig` or `~/.local/state/iosig` (IOSIG_STATE overrides): journal. Empty: nowhere to write.
+[[nodiscard]] std::string state_folder();
+/// `$XDG_CONFIG_HOME/iosig` or `~/.config/iosig`: storage.toml, rules. Empty: there is no home.
+[[nodiscard]] std::string config_folder();
+
+}  // namespace iosig

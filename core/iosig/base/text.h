@@ -1,0 +1,25 @@
+// Small text helpers without domain knowledge.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace iosig {
+
+/// `text` without white space at both ends; refers to `text`'s memory.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// The entry of `known` that a typist most likely meant, or "" when none is near (at most a third of it, but at least
+/// one letter, may be wrong). Distance: Damerau-Levenshtein (optimal string alignment), blind to case. Ties go to the
+/// earlier entry.
+[[nodiscard]] std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> known);
+
+/// "; did you mean 'x'?" for the nearest name, or "".
+[[nodiscard]] std::string did_you_mean(std::string_view typed, std::span<const std::string_view> known);
+
+/// `text` with the characters escaped that would break a line, a terminal or a quoted word: for paths in messages.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace iosig

@@ -1,0 +1,35 @@
+// A rules file: path globs bound to signatures, for programs without source. The format is docs/formats/rules.md.
+//
+//   schema = "iosig.rules/1"
+//   [sigdef]
+//   scratch = "temp random"
+//   [[rule]]
+//   path = "/data/run*/out.bin"
+//   sig = "scratch totalsize(6GB)"
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/base/result.h"
+#include "iosig/model/signature.h"
+
+namespace iosig {
+
+struct Rule {
+  std::string
+      path_glob;  ///< fnmatch(3) with FNM_PATHNAME; a leading "~/" is the home folder; relative: to the rules file
+  Signature signature;
+};
+
+struct Rules {
+  SignatureDefinitions definitions;
+  std::vector<Rule> rules;  ///< in file order; the first that matches counts
+};
+
+[[nodiscard]] Result<Rules> parse_rules(std::string_view text, std::string_view source);
+/// The first rule that matches, or nullptr.
+[[nodiscard]] const Rule* match_rule(const Rules& rules, const std::string& path);
+
+}  // namespace iosig

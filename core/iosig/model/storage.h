@@ -1,0 +1,94 @@
+// The storage description: what a machine offers, as mount points over devices.
+//
+// Plain data, no I/O. The file form is format/storage_toml; `storage/` asks the machine.
+// Source: IOSIG paper, section 4 and Fig. 4. Units are in the names: bytes, seconds, bytes per second.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/model/signature.h"
+
+namespace iosig {
+
+enum class DeviceKind { ram, nvram, ssd, hdd, network, composite };
+
+/// How a composite protects data. raid1 is replication over its members, raid5 and raid6 are MDS codes with one and two
+/// parities, raid10 stripes over mirrored pairs, stripe (raid0) protects nothing.
+enum class RedundancyScheme { mds, replica, stripe, raid1, raid5, raid6, raid10 };
+
+struct Redundancy {
+  RedundancyScheme scheme = RedundancyScheme::stripe;
+  std::uint32_t data = 0, parity = 0;  ///< 0: follows from the scheme and the number of members
+  std::vector<std::string> members;    ///< devices by name; may be empty when data and parity say how many there are
+};
+
+/// Where a value came from; `probed_text` and the spread are there when the probe found one (even if a hand value won).
+enum class Origin { config, measured, inspected, computed, assumed };
+struct Provenance {
+  Origin origin = Origin::config;
+  std::string probed_text;                        ///< what the last probe wrote, as TOML text; empty: nothing
+  Origin probed_origin = Origin::measured;        ///< measured or inspected: how the probe knew
+  std::string probed_low_text, probed_high_text;  ///< spread of the measurement (first and last decile), or empty
+};
+/// By key of the storage file (`read_bandwidth`). A key that is not there has its default: Origin::assumed.
+using Provenances = std::map<std::string, Provenance, std::less<>>;
+
+struct Device {
+  std::string name;
+  DeviceKind kind = DeviceKind::hdd;
+  std::string path;       ///< below /dev, or a server; may be empty
+  std::string transport;  ///< nvme, sata, virtio, ...; may be empty
+  std::optional<std::uint64_t> capacity_bytes;
+  std::optional<bool> rotational;
+  double read_bytes_per_s = 0, write_bytes_per_s = 0;
+  double operation_latency_s = 0;                  ///< of one synchronised write; of a read too unless given below
+  std::optional<double> read_operation_latency_s;  ///< ours: a read that misses the cache is often far quicker
+  double seek_latency_s = 0;                       ///< paid by random access, on devices that seek
+  std::optional<double> max_iops;                  ///< absent: unlimited
+  std::optional<double> mttf_s, bit_error_rate;
+  std::uint32_t sector_bits = 0, ecc_bits = 0;
+  double mttr_s = 0;
+  std::optional<Redundancy> redundancy;
+  Provenances provenance;
+};
+
+struct MountPoint {
+  std::string path;  ///< files are put below this path
+  std::string device;
+  std::string filesystem;
+  std::uint64_t block_bytes = 0;
+  std::optional<std::uint64_t> free_bytes;  ///< by hand, or asked by statvfs when the description was loaded
+  std::optional<std::uint64_t> max_file_bytes;
+  Visibility visibility = Visibility::local;
+  bool persistent = true;
+  bool archive = false, tamperproof = false;
+  Provenances provenance;
+};
+
+/// Invariant, kept by the reader: names and paths are unique, each `device` and member exists, no composite contains
+/// itself, every number is finite and in range.
+struct Storage {
+  std::vector<MountPoint> mount_points;
+  std::vector<Device> devices;
+
+  [[nodiscard]] const Device* find_device(std::string_view name) const;
+  [[nodiscard]] const MountPoint* find_mount_point(std::string_view path) const;
+};
+
+/// A device of `kind` with conservative values, for what neither the file nor a probe says. Reliability stays unknown.
+[[nodiscard]] Device assumed_device(DeviceKind kind);
+inline constexpr std::uint64_t assumed_block_bytes = 4096;
+
+/// Whether the file system is lost with power.
+[[nodiscard]] bool is_volatile_filesystem(std::string_view filesystem);
+/// Whether every node that mounts the file system sees the same files.
+[[nodiscard]] bool is_shared_filesystem(std::string_view filesystem);
+/// Largest file that the file system can hold, or nothing when it is not known.
+[[nodiscard]] std::optional<std::uint64_t> max_file_bytes_of(std::string_view filesystem);
+
+}  // namespace iosig

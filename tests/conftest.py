@@ -1,0 +1,43 @@
+"""What the command-line and system tests share: the built command, and a home of their own for each test."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("IOSIG_BUILD", ROOT / "build"))
+DATA = ROOT / "tests" / "data"
+
+
+class Iosig:
+    """The `iosig` command with a private HOME, so that no test sees the user's files or another test's."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.binary = BUILD / "bin" / "iosig"
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("IOSIG_", "XDG_"))}
+        self.env["HOME"] = str(home)
+
+    def __call__(self, *args: object, check: int | None = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Runs `iosig args...`; `check`: the exit status that must come out, None for any."""
+        options.setdefault("env", self.env)
+        done = subprocess.run([str(self.binary), *map(str, args)], capture_output=True, text=True, timeout=120, **options)
+        if check is not None:
+            assert done.returncode == check, f"exit {done.returncode}, wanted {check}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def json(self, *args: object, check: int | None = 0, **options: Any) -> Any:
+        return json.loads(self(*args, "--json", check=check, **options).stdout)
+
+
+@pytest.fixture
+def iosig(tmp_path: Path) -> Iosig:
+    home = tmp_path / "home"
+    home.mkdir()
+    return Iosig(home)
