@@ -17,7 +17,7 @@ namespace iosig {
 [[nodiscard]] std::string user_storage_file();
 
 /// Reads `path` and asks statvfs for each mount point whose `free` is not set by hand.
-/// Refuses as `bad_input`, when running as root, a file that others can write or that another user owns.
+/// Refuses as `bad_input`, when running as root, a file that every user can write.
 [[nodiscard]] Result<Storage> read_storage_file(const std::string& path);
 
 /// statvfs of every mount point whose `free` is not set by hand; one that cannot be asked (gone) keeps no free space.

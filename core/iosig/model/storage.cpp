@@ -17,6 +17,39 @@ const MountPoint* Storage::find_mount_point(std::string_view path) const {
   return it == mount_points.end() ? nullptr : &*it;
 }
 
+Result<Code> code_of(const Redundancy& redundancy) {
+  const std::uint64_t said = std::uint64_t{redundancy.data} + redundancy.parity;
+  const std::uint64_t count = redundancy.members.empty() ? said : redundancy.members.size();
+  if (!redundancy.members.empty() && said != 0 && redundancy.data != 0 && redundancy.parity != 0 && said != count)
+    return fail(ErrorKind::bad_input, "data + parity is {} but there are {} members; expected as many members", said,
+                count);
+  const auto devices = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
+  const auto level = [&](std::string_view name, std::uint32_t least, std::uint32_t parity) -> Result<Code> {
+    if (devices < least)
+      return fail(ErrorKind::bad_input, "{} needs at least {} members, there are {}", name, least, devices);
+    if (redundancy.parity != 0 && redundancy.parity != parity)
+      return fail(ErrorKind::bad_input, "{} over {} members has parity {}, not {}", name, devices, parity,
+                  redundancy.parity);
+    return Code{devices - parity, parity, 1};
+  };
+  switch (redundancy.scheme) {
+    case RedundancyScheme::stripe: return level("a stripe", 1, 0);
+    case RedundancyScheme::replica: return level("replica", 2, devices - 1);
+    case RedundancyScheme::raid1: return level("raid1", 2, devices - 1);
+    case RedundancyScheme::raid5: return level("raid5", 3, 1);
+    case RedundancyScheme::raid6: return level("raid6", 4, 2);
+    case RedundancyScheme::raid10:
+      if (devices < 4 || devices % 2 != 0)
+        return fail(ErrorKind::bad_input, "raid10 needs an even number of at least 4 members, there are {}", devices);
+      return Code{1, 1, devices / 2};
+    case RedundancyScheme::mds:
+      if (redundancy.data == 0 || redundancy.parity == 0)
+        return fail(ErrorKind::bad_input, "mds needs data and parity of at least 1 each, e.g. data = 4, parity = 2");
+      return Code{redundancy.data, redundancy.parity, 1};
+  }
+  return fail(ErrorKind::bad_input, "unknown redundancy scheme");
+}
+
 Device assumed_device(DeviceKind kind) {
   Device device;
   device.kind = kind;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "iosig/base/result.h"
 #include "iosig/model/signature.h"
 
 namespace iosig {
@@ -26,6 +27,13 @@ struct Redundancy {
   std::uint32_t data = 0, parity = 0;  ///< 0: follows from the scheme and the number of members
   std::vector<std::string> members;    ///< devices by name; may be empty when data and parity say how many there are
 };
+
+/// What a redundancy amounts to: `groups` equal codes side by side, each of `data` + `parity` devices.
+struct Code {
+  std::uint32_t data = 1, parity = 0, groups = 1;
+};
+/// Fails with `bad_input` for structures that cannot be: too few members, parity that does not fit the scheme, ...
+[[nodiscard]] Result<Code> code_of(const Redundancy& redundancy);
 
 /// Where a value came from; `probed_text` and the spread are there when the probe found one (even if a hand value won).
 enum class Origin { config, measured, inspected, computed, assumed };

@@ -1,0 +1,114 @@
+#include "iosig/decide/placement.h"
+
+#include <algorithm>
+
+#include "iosig/base/units.h"
+#include "iosig/cost/reliability.h"
+
+namespace iosig {
+namespace {
+
+/// Every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible.
+std::vector<std::string> shortfalls(const Signature& wanted, const Storage& storage, const MountPoint& mount,
+                                    const Device& device) {
+  std::vector<std::string> reasons;
+  const auto exclude = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
+    reasons.push_back(fmt::format(text, std::forward<Args>(args)...));
+  };
+  if (wanted.visibility == Visibility::global && mount.visibility != Visibility::global)
+    exclude("not global: only this node sees it");
+  if (wanted.lifetime == Lifetime::persist && !mount.persistent) exclude("not persistent: lost with power");
+  if (wanted.archive && !mount.archive) exclude("not labelled archive");
+  if (wanted.tamperproof && !mount.tamperproof) exclude("not labelled tamperproof");
+
+  if (!mount.free_bytes) {
+    exclude("not reachable: its free space cannot be asked");
+  } else if (wanted.total_bytes && *mount.free_bytes < *wanted.total_bytes) {
+    exclude("no room: totalsize {}, free {}", bytes_text(*wanted.total_bytes),
+            about_bytes(static_cast<double>(*mount.free_bytes)));
+  } else if (*mount.free_bytes == 0) {
+    exclude("no room: it is full");
+  }
+  if (wanted.total_bytes && mount.max_file_bytes && *mount.max_file_bytes < *wanted.total_bytes)
+    exclude("too large for one file here: totalsize {}, largest file {}", bytes_text(*wanted.total_bytes),
+            bytes_text(*mount.max_file_bytes));
+
+  if (wanted.mttdl_s || wanted.availability) {
+    const auto mttdl = mttdl_s(storage, device, wanted.total_bytes.value_or(assumed_total_bytes));
+    if (!mttdl) {
+      exclude("not reliable: {}", mttdl.error().message);
+    } else {
+      if (wanted.mttdl_s && *mttdl < *wanted.mttdl_s)
+        exclude("not reliable enough: MTTDL {}, wanted {}", about_seconds(*mttdl), seconds_text(*wanted.mttdl_s));
+      // The parser insists on a duration; without one a loss at some time is certain.
+      const double loss = wanted.duration_s ? loss_probability(*mttdl, *wanted.duration_s) : 1;
+      if (wanted.availability && loss > *wanted.availability)
+        exclude("not reliable enough: loss within {} has probability {:.2g}, at most {:g} is wanted",
+                wanted.duration_s ? seconds_text(*wanted.duration_s) : "unlimited time", loss, *wanted.availability);
+    }
+  }
+  return reasons;
+}
+
+std::string limit_reason(const Prediction& prediction, const Workload& workload, const Device& device) {
+  switch (prediction.limit) {
+    case Limit::iops: return fmt::format("limited by IOPS: at most {:g} operations/s", device.max_iops.value_or(0));
+    case Limit::latency:
+      return fmt::format("limited by operation latency: {} per operation", about_seconds(device.operation_latency_s));
+    case Limit::seek:
+      return fmt::format("limited by seek latency: {} per random operation", about_seconds(device.seek_latency_s));
+    case Limit::read_modify_write: return "limited by read-modify-write: size-per-IO is no multiple of the block size";
+    case Limit::bandwidth: break;
+  }
+  const double bandwidth = workload.read_share > 0.5 ? device.read_bytes_per_s : device.write_bytes_per_s;
+  return fmt::format("limited by bandwidth: {}", about_rate(bandwidth));
+}
+
+Candidate assess(const Signature& wanted, const Workload& workload, const Storage& storage, const MountPoint& mount,
+                 CostModel model) {
+  Candidate candidate;
+  candidate.mount_point = mount.path;
+  const Device* device = storage.find_device(mount.device);
+  if (device == nullptr) {  // cannot come from a file; a caller's own Storage may lack it
+    candidate.reasons.push_back(fmt::format("its device '{}' is not described", mount.device));
+    return candidate;
+  }
+  const Prediction prediction = predict(workload, *device, mount.block_bytes, model);
+  candidate.throughput_bytes_per_s = prediction.throughput_bytes_per_s;
+  candidate.operation_s = prediction.operation_s;
+  candidate.limit = prediction.limit;
+  if (wanted.total_bytes)
+    candidate.total_s = static_cast<double>(*wanted.total_bytes) / prediction.throughput_bytes_per_s;
+  candidate.reasons = shortfalls(wanted, storage, mount, *device);
+  candidate.admissible = candidate.reasons.empty();
+  if (candidate.admissible) candidate.reasons.push_back(limit_reason(prediction, workload, *device));
+  return candidate;
+}
+
+}  // namespace
+
+Choice choose_mount_point(const Signature& wanted, const Storage& storage, CostModel model) {
+  Choice choice;
+  const Workload workload{.bytes_per_io = wanted.bytes_per_io.value_or(assumed_bytes_per_io),
+                          .random = wanted.access == AccessOrder::random,
+                          .read_share = wanted.read_share.value_or(0)};
+  if (!wanted.bytes_per_io)
+    choice.assumptions.push_back(
+        fmt::format("size-per-IO({}), because none is given", bytes_text(assumed_bytes_per_io)));
+  if (!wanted.access) choice.assumptions.emplace_back("sequential, because neither random nor sequential is given");
+  if ((wanted.mttdl_s || wanted.availability) && !wanted.total_bytes)
+    choice.assumptions.push_back(
+        fmt::format("totalsize({}) for the reliability, because none is given", bytes_text(assumed_total_bytes)));
+
+  for (const MountPoint& mount : storage.mount_points)
+    choice.candidates.push_back(assess(wanted, workload, storage, mount, model));
+  std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {
+    if (a.admissible != b.admissible) return a.admissible;
+    return a.throughput_bytes_per_s > b.throughput_bytes_per_s;
+  });
+  if (!choice.candidates.empty() && choice.candidates.front().admissible)
+    choice.chosen = choice.candidates.front().mount_point;
+  return choice;
+}
+
+}  // namespace iosig

@@ -1,0 +1,101 @@
+#include "iosig/format/rules_toml.h"
+
+#include <fnmatch.h>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/format/signature_text.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::string_view schema = "iosig.rules/1";
+
+std::string place(std::string_view source, const toml::source_position& at) {
+  return fmt::format("{}:{}:{}", source, at.line, at.column);
+}
+
+Result<void> check_keys(const toml::table& table, std::string_view source, const std::vector<std::string_view>& known) {
+  for (const auto& [key, node] : table)
+    if (std::ranges::find(known, key.str()) == known.end())
+      return fail(ErrorKind::bad_input, "{}: unknown key '{}'{}; known here: {}", place(source, key.source().begin),
+                  printable(key.str()), did_you_mean(key.str(), known), fmt::join(known, " "));
+  return {};
+}
+
+/// A glob as an absolute one: "~/" is the home folder, a relative one starts at the folder of the rules file.
+std::string absolute_glob(const std::string& glob, std::string_view source) {
+  if (glob.starts_with('/')) return glob;
+  if (glob.starts_with("~/")) return home_folder() + glob.substr(1);
+  const std::size_t slash = source.rfind('/');
+  return slash == std::string_view::npos ? glob : fmt::format("{}/{}", source.substr(0, slash), glob);
+}
+
+Result<void> read_definitions(const toml::table& root, std::string_view source, Rules& rules) {
+  const toml::node* node = root.get("sigdef");
+  if (node == nullptr) return {};
+  const auto* table = node->as_table();
+  if (table == nullptr)
+    return fail(ErrorKind::bad_input, "{}: sigdef is not a table", place(source, node->source().begin));
+  for (const auto& [key, value] : *table) {
+    const std::string at = place(source, value.source().begin);
+    const auto* text = value.as_string();
+    if (text == nullptr) return fail(ErrorKind::bad_input, "{}: {}: expected a signature as text", at, key.str());
+    const std::string whole = fmt::format("{} {}", key.str(), text->get());
+    const ParsedSignature parsed = parse_sigdef(whole);
+    for (const Diagnostic& diagnostic : parsed.diagnostics)
+      if (diagnostic.severity == Diagnostic::Severity::error)
+        return fail(ErrorKind::bad_input, "{}", diagnostic_text(diagnostic, whole, at));
+    rules.definitions.emplace(parsed.name, parsed.signature);
+  }
+  return {};
+}
+
+Result<Rule> read_rule(const toml::node& node, std::string_view source, const SignatureDefinitions& definitions) {
+  const std::string at = place(source, node.source().begin);
+  const auto* table = node.as_table();
+  if (table == nullptr) return fail(ErrorKind::bad_input, "{}: expected a table, i.e. [[rule]]", at);
+  if (auto known = check_keys(*table, source, {"path", "sig"}); !known) return pass_on(known.error());
+  const auto* path = (*table)["path"].as_string();
+  const auto* sig = (*table)["sig"].as_string();
+  if (path == nullptr || path->get().empty() || sig == nullptr)
+    return fail(ErrorKind::bad_input, "{}: expected path = \"...\" and sig = \"...\"", at);
+  auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin));
+  if (!signature) return pass_on(signature.error());
+  return Rule{absolute_glob(path->get(), source), *signature};
+}
+
+}  // namespace
+
+Result<Rules> parse_rules(std::string_view text, std::string_view source) {
+  const toml::parse_result parsed = toml::parse(text, source);
+  if (!parsed)
+    return fail(ErrorKind::bad_input, "{}: {}", place(source, parsed.error().source().begin),
+                parsed.error().description());
+  const toml::table& root = parsed.table();
+  if (root["schema"].value_or(std::string{}) != schema)
+    return fail(ErrorKind::bad_input, "{}:1:1: expected schema = \"{}\" at the top", source, schema);
+  if (auto known = check_keys(root, source, {"schema", "sigdef", "rule"}); !known) return pass_on(known.error());
+  Rules rules;
+  if (auto read = read_definitions(root, source, rules); !read) return pass_on(read.error());
+  const toml::node* list = root.get("rule");
+  if (list == nullptr || !list->is_array())
+    return fail(ErrorKind::bad_input, "{}:1:1: there is no [[rule]]; expected at least one", source);
+  for (const toml::node& node : *list->as_array()) {
+    auto rule = read_rule(node, source, rules.definitions);
+    if (!rule) return pass_on(rule.error());
+    rules.rules.push_back(*std::move(rule));
+  }
+  return rules;
+}
+
+const Rule* match_rule(const Rules& rules, const std::string& path) {
+  for (const Rule& rule : rules.rules)
+    if (::fnmatch(rule.path_glob.c_str(), path.c_str(), FNM_PATHNAME) == 0) return &rule;
+  return nullptr;
+}
+
+}  // namespace iosig
