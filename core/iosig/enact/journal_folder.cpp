@@ -1,0 +1,123 @@
+#include "iosig/enact/journal_folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <memory>
+#include <tuple>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+Result<std::string> journal_path() {
+  const std::string state = state_folder();
+  if (state.empty())
+    return fail(ErrorKind::system, "there is nowhere to keep the journal: set HOME, XDG_STATE_HOME or IOSIG_STATE");
+  return state + "/journal";
+}
+
+/// Opens the journal's folder, made if it is missing.
+Result<Fd> open_journal(const std::string& path) {
+  Fd folder(::open(path.c_str(), folder_flags));
+  if (folder) return folder;
+  if (errno != ENOENT) return system_failure("open the journal's folder", path);
+  if (auto made = make_folders(path); !made) return pass_on(made.error());
+  folder = Fd(::open(path.c_str(), folder_flags));
+  if (!folder) return system_failure("open the journal's folder", path);
+  return folder;
+}
+
+std::string file_name(const JournalEntry& entry) { return entry.id + ".json"; }
+
+}  // namespace
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+Result<JournalEntry> new_journal_entry(RedirectedBy by) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_failure("ask for", "random bytes");
+  JournalEntry entry;
+  entry.id = fmt::format("{:016x}", random);
+  entry.by = by;
+  entry.pid = ::getpid();
+  entry.host = host_name();
+  entry.created_unix_s = std::time(nullptr);
+  return entry;
+}
+
+Result<void> record(const JournalEntry& entry, bool durable) {
+  const auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  const auto folder = open_journal(*path);
+  if (!folder) return pass_on(folder.error());
+  const std::string name = file_name(entry), full = *path + "/" + name;
+  const Fd file(::openat(folder->get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+  if (!file) return system_failure("write the journal entry", full);
+  auto written = write_all(file.get(), journal_entry_text(entry), full);
+  if (written && durable && (::fsync(file.get()) != 0 || ::fsync(folder->get()) != 0))
+    written = system_failure("sync the journal entry", full);
+  if (!written) ::unlinkat(folder->get(), name.c_str(), 0);
+  return written;
+}
+
+Result<void> forget(const JournalEntry& entry) {
+  const auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  const std::string full = *path + "/" + file_name(entry);
+  if (::unlink(full.c_str()) != 0 && errno != ENOENT) return system_failure("remove the journal entry", full);
+  return {};
+}
+
+Result<Journal> read_journal() {
+  const auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path->c_str()), ::closedir);
+  if (!folder && errno == ENOENT) return Journal{};
+  if (!folder) return system_failure("open the journal's folder", *path);
+  Journal journal;
+  while (const dirent* item = ::readdir(folder.get())) {
+    const std::string_view name = item->d_name;
+    if (name.starts_with('.')) continue;
+    const std::string full = fmt::format("{}/{}", *path, name);
+    auto entry =
+        read_file(full).and_then([&](const std::string& text) { return parse_journal_entry(text, printable(full)); });
+    if (entry && file_name(*entry) != name)
+      entry = fail(ErrorKind::bad_input, "{}: journal entry belongs into '{}': it was renamed; delete it or name it so",
+                   printable(full), file_name(*entry));
+    if (entry)
+      journal.entries.push_back(*std::move(entry));
+    else
+      journal.unreadable.push_back(std::move(entry.error()));
+  }
+  std::sort(journal.entries.begin(), journal.entries.end(), [](const JournalEntry& a, const JournalEntry& b) {
+    return std::tie(a.created_unix_s, a.path, a.id) < std::tie(b.created_unix_s, b.path, b.id);
+  });
+  return journal;
+}
+
+Result<Fd> lock_journal() {
+  const auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  auto folder = open_journal(*path);
+  // A file system that cannot lock (some network ones) is no reason to leave data unsettled.
+  if (folder && ::flock(folder->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return fail(ErrorKind::system, "another 'iosig finalize' is at work; try again when it has ended");
+  return folder;
+}
+
+}  // namespace iosig

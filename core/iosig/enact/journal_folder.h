@@ -1,0 +1,38 @@
+// The journal of this user: `<state folder>/journal/<id>.json`, one file per redirect (format/journal).
+//
+// An entry is written before the act it describes and removed after the act is undone or settled, so that a crash at
+// any point leaves a trace that leads to the data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "iosig/base/files.h"
+#include "iosig/format/journal.h"
+
+namespace iosig {
+
+/// An entry for an act of this process, now: fresh random id, pid, host and time are filled in.
+[[nodiscard]] Result<JournalEntry> new_journal_entry(RedirectedBy by);
+
+/// Creates the entry's file (never replaces one). `durable` syncs it, so that it also survives a crash of the machine.
+[[nodiscard]] Result<void> record(const JournalEntry& entry, bool durable);
+
+/// Removes the entry's file; one that is not there is no failure.
+[[nodiscard]] Result<void> forget(const JournalEntry& entry);
+
+struct Journal {
+  std::vector<JournalEntry> entries;  ///< oldest first
+  std::vector<Error> unreadable;      ///< one per file that cannot be used; it says which and what to do
+};
+
+/// Every entry. A journal that does not exist yet is empty.
+[[nodiscard]] Result<Journal> read_journal();
+
+/// Held while redirects are settled, so that two runs of `iosig finalize` cannot meet. Fails when another has it.
+[[nodiscard]] Result<Fd> lock_journal();
+
+/// This machine's name, as the entries have it.
+[[nodiscard]] std::string host_name();
+
+}  // namespace iosig

@@ -1,0 +1,28 @@
+// The folder on a mount point that holds this user's redirected data, and nobody else's: `<mount point>/.iosig-<uid>`.
+#pragma once
+
+#include <string>
+
+#include "iosig/base/files.h"
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+struct UserFolder {
+  Fd fd;
+  std::string path;
+};
+
+/// Name of the folder below any mount point.
+[[nodiscard]] std::string user_folder_name();
+
+/// Opens the folder; makes it (0700) when it is missing. A mount point may be writable by everybody (/dev/shm), so
+/// another user may have put a link or an open folder there first: what is not a folder, ours, and closed to others is
+/// refused as `system`, with what to do.
+[[nodiscard]] Result<UserFolder> open_user_folder(const std::string& mount_point);
+
+/// A fresh folder with a name of its own inside the user folder, for a job's temporary files; returns its path.
+/// Journalled: `iosig status` lists it, `iosig finalize` removes it once it is empty.
+[[nodiscard]] Result<std::string> make_job_folder(const std::string& mount_point);
+
+}  // namespace iosig

@@ -1,0 +1,172 @@
+#include "iosig/format/journal.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "iosig/base/text.h"
+#include "iosig/format/signature_text.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::string_view schema = "iosig.journal/1";
+constexpr std::string_view checksum_key = ",\"checksum\":\"";
+
+constexpr std::array kinds{RedirectKind::link, RedirectKind::folder};
+constexpr std::array redirectors{RedirectedBy::runtime, RedirectedBy::prepare, RedirectedBy::choose};
+
+/// FNV-1a, 64 bits: each step is a bijection, so one changed byte always shows.
+std::string checksum(std::string_view text) {
+  std::uint64_t sum = 0xcbf29ce484222325u;
+  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return fmt::format("{:016x}", sum);
+}
+
+std::string percent_encoded(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    if (c > ' ' && c < 0x7f && c != '%')
+      text += c;
+    else
+      text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return text;
+}
+
+std::optional<unsigned> hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return {};
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      bytes += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return {};
+    const auto high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+    if (!high || !low) return {};
+    bytes += static_cast<char>(*high << 4 | *low);
+    i += 2;
+  }
+  return bytes;
+}
+
+/// Reads typed members of one document; the first that is missing or wrong is kept for the message.
+class Members {
+ public:
+  explicit Members(const nlohmann::json& document) : document_(document) {}
+
+  std::string text(const char* key) {
+    const auto found = document_.find(key);
+    if (found != document_.end() && found->is_string()) return found->get<std::string>();
+    refuse(key);
+    return {};
+  }
+  std::string path(const char* key) {
+    const auto bytes = percent_decoded(text(key));
+    if (bytes && bytes->starts_with('/') && bytes->find('\0') == std::string::npos) return *bytes;
+    refuse(key);
+    return {};
+  }
+  std::int64_t number(const char* key) {
+    const auto found = document_.find(key);
+    if (found != document_.end() && found->is_number_integer()) return found->get<std::int64_t>();
+    refuse(key);
+    return 0;
+  }
+  template <class Values>
+  auto one_of(const Values& values, const char* key) {
+    const std::string name = text(key);
+    for (const auto value : values)
+      if (name == name_of(value)) return value;
+    refuse(key);
+    return values.front();
+  }
+  void refuse(const char* key) {
+    if (wrong_.empty()) wrong_ = key;
+  }
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
+
+ private:
+  const nlohmann::json& document_;
+  std::string wrong_;
+};
+
+bool is_id(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
+
+const char* name_of(RedirectKind kind) { return kind == RedirectKind::link ? "link" : "folder"; }
+
+const char* name_of(RedirectedBy by) {
+  switch (by) {
+    case RedirectedBy::runtime: return "runtime";
+    case RedirectedBy::prepare: return "prepare";
+    case RedirectedBy::choose: return "choose";
+  }
+  return "";
+}
+
+std::string journal_entry_text(const JournalEntry& entry) {
+  const nlohmann::ordered_json document = {{"schema", schema},
+                                           {"id", entry.id},
+                                           {"kind", name_of(entry.kind)},
+                                           {"path", percent_encoded(entry.path)},
+                                           {"destination", percent_encoded(entry.destination)},
+                                           {"mount_point", percent_encoded(entry.mount_point)},
+                                           {"signature", signature_text(entry.signature)},
+                                           {"by", name_of(entry.by)},
+                                           {"pid", entry.pid},
+                                           {"host", percent_encoded(entry.host)},
+                                           {"created_unix_s", entry.created_unix_s}};
+  std::string text = document.dump();
+  text.pop_back();  // the closing brace: the checksum goes before it
+  return fmt::format("{}{}{}\"}}\n", text, checksum_key, checksum(text));
+}
+
+Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view source) {
+  // A newer version may check itself differently, so its number is looked at first.
+  const auto document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (document.is_object() && document.contains("schema") && document["schema"] != schema)
+    return fail(ErrorKind::bad_input,
+                "{}: journal entry has the schema {}, but this iosig reads only \"{}\"; use the iosig that wrote it",
+                source, document["schema"].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), schema);
+
+  constexpr const char* advice =
+      "the data are still reachable: run 'iosig finalize' on the link that leads to them, then delete this entry";
+  const std::size_t end = text.rfind(checksum_key);
+  if (end == std::string_view::npos || !document.is_object())
+    return fail(ErrorKind::bad_input, "{}: journal entry is cut off or damaged; {}", source, advice);
+  const std::string_view body = text.substr(0, end);
+  if (text.substr(end) != fmt::format("{}{}\"}}\n", checksum_key, checksum(body)))
+    return fail(ErrorKind::bad_input, "{}: journal entry was changed after it was written (checksum differs); {}",
+                source, advice);
+
+  Members members(document);
+  JournalEntry entry;
+  entry.id = members.text("id");
+  if (!is_id(entry.id)) members.refuse("id");
+  entry.kind = members.one_of(kinds, "kind");
+  entry.path = members.path("path");
+  entry.destination = members.path("destination");
+  entry.mount_point = members.path("mount_point");
+  entry.by = members.one_of(redirectors, "by");
+  entry.pid = members.number("pid");
+  entry.created_unix_s = members.number("created_unix_s");
+  entry.host = percent_decoded(members.text("host")).value_or("");
+  const auto signature = parse_signature(members.text("signature"), {}, fmt::format("{}: signature", source));
+  if (!signature) return pass_on(signature.error());
+  entry.signature = *signature;
+  if (!members.wrong().empty())
+    return fail(ErrorKind::bad_input, "{}: journal entry has no usable \"{}\"; {}", source, members.wrong(), advice);
+  return entry;
+}
+
+}  // namespace iosig

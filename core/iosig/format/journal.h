@@ -1,0 +1,45 @@
+// A journal entry <-> bytes: one redirect, what was done and how to undo it. The format is docs/formats/journal.md.
+//
+// Pure: text in, text out. Which files hold the entries is enact/journal_folder's to know.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "iosig/base/result.h"
+#include "iosig/model/signature.h"
+
+namespace iosig {
+
+/// What a redirect put in place: a link at `path` that leads to `destination`, or a folder for a job's own files.
+enum class RedirectKind { link, folder };
+/// Who redirected.
+enum class RedirectedBy { runtime, prepare, choose };
+
+struct JournalEntry {
+  std::string id;  ///< 16 lower-case hexadecimal digits, unique in this journal
+  RedirectKind kind = RedirectKind::link;
+  std::string path;         ///< what the program opens, absolute; of a folder: the same as `destination`
+  std::string destination;  ///< where the bytes are, absolute
+  std::string mount_point;
+  Signature signature;
+  RedirectedBy by = RedirectedBy::runtime;
+  std::int64_t pid = 0;
+  std::string host;
+  std::int64_t created_unix_s = 0;
+
+  bool operator==(const JournalEntry&) const = default;
+};
+
+/// One line of JSON that ends with a checksum of all before it. Paths are arbitrary bytes, so they are written with
+/// every byte but printable ASCII as %XX, as in a file: URL. parse_journal_entry(journal_entry_text(e)) == e.
+[[nodiscard]] std::string journal_entry_text(const JournalEntry& entry);
+
+/// Fails with `bad_input`, naming `source`, for an entry that was cut, changed, or written by a newer version.
+[[nodiscard]] Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view source);
+
+[[nodiscard]] const char* name_of(RedirectKind kind);
+[[nodiscard]] const char* name_of(RedirectedBy by);
+
+}  // namespace iosig
