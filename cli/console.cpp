@@ -71,6 +71,8 @@ void Console::say_json(std::string_view schema, nlohmann::ordered_json document)
   write_line(stdout, whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+void Console::talk(std::string_view text) const { write_line(stderr, text); }
+
 void Console::note(std::string_view text) const { write_line(stderr, fmt::format("iosig: note: {}", text)); }
 
 int Console::fail(const Error& error) const {

@@ -35,6 +35,8 @@ class Console {
   void say(std::string_view text) const;
   /// To stdout: `document` with its "schema" first.
   void say_json(std::string_view schema, nlohmann::ordered_json document) const;
+  /// To stderr, with a line end.
+  void talk(std::string_view text) const;
   /// To stderr, as "iosig: note: ...".
   void note(std::string_view text) const;
   /// To stderr; returns the exit status for the error's kind.

@@ -1,0 +1,13 @@
+// A choice as the JSON document "iosig.choice/1" (docs/formats/choice.md).
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "iosig/model/choice.h"
+
+namespace iosig {
+
+/// Without its "schema" member. Numbers are finite; `total_s` is null when no totalsize is declared.
+[[nodiscard]] nlohmann::ordered_json choice_json(const Choice& choice);
+
+}  // namespace iosig
