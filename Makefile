@@ -1,0 +1,58 @@
+# What a person types. The C++ side is CMake's (CMakePresets.json), the Python side pyproject.toml's; this file sets up
+# what they need (tools/setup) and calls them. Everything is safe to repeat.
+
+PREFIX ?= /usr/local
+# Debian's compilers by full path: the plugin loads only into the compiler whose headers it was built with.
+CC := /usr/bin/gcc
+CXX := /usr/bin/g++
+CMAKE_FLAGS = -DCMAKE_C_COMPILER=$(CC) -DCMAKE_CXX_COMPILER=$(CXX) \
+  $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+# Nothing of the machine's own Python set-up reaches .venv.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+export PYTHONNOUSERSITE := 1
+PYTHON := .venv/bin/python
+
+.PHONY: build python demo test lint bench install clean help
+
+build: ## the command, its library, the GCC plugin: build/bin/iosig
+	@tools/setup build
+	@cmake --preset release --log-level=WARNING $(CMAKE_FLAGS) >/dev/null
+	@cmake --build build
+	@echo "built: build/bin/iosig"
+
+python: ## the Python package and iosig-plot, in .venv
+	@tools/setup build python
+	@$(MAKE) --no-print-directory build
+	@tools/install-python
+
+demo: ## the main job on this machine: annotated and unannotated programs on the best storage; results in demo/
+	@$(MAKE) --no-print-directory python
+	@$(PYTHON) examples/demo.py $(if $(FULL),--full)
+
+test: ## every test: C++, Python, and the core again under the sanitizers
+	@tools/setup build python test
+	@$(MAKE) --no-print-directory python
+	@$(PYTHON) tools/run_tests
+
+lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers
+	@tools/setup build python test lint
+	@$(MAKE) --no-print-directory python
+	@tools/lint
+
+bench: ## predicted against measured throughput on this machine, and the time of a decision
+	@tools/setup build python bench
+	@$(MAKE) --no-print-directory python
+	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
+	@cmake --build build --target bench_decision
+	@$(PYTHON) bench/predict.py
+	@build/bin/bench_decision
+
+install: build ## into PREFIX (default /usr/local)
+	@cmake --install build --prefix $(PREFIX) >/dev/null
+	@echo "installed: $(PREFIX)/bin/iosig"
+
+clean: ## what was built; .venv stays
+	rm -rf build demo
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
