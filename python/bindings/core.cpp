@@ -1,0 +1,89 @@
+// iosig._core: the native core for Python. What the core decides is called here, never derived again.
+//
+// A failure of the core becomes a ValueError (bad text, bad file) or an OSError (the system refused) with its message.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "iosig/cost/throughput.h"
+#include "iosig/decide/placement.h"
+#include "iosig/format/choice_json.h"
+#include "iosig/format/signature_text.h"
+#include "iosig/format/storage_file.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace iosig;
+
+template <class T>
+T value_or_raise(Result<T> result) {
+  if (result) return *std::move(result);
+  if (result.error().kind != ErrorKind::system) throw nb::value_error(result.error().message.c_str());
+  PyErr_SetString(PyExc_OSError, result.error().message.c_str());
+  throw nb::python_error();
+}
+
+Signature signature_of(const std::string& text) { return value_or_raise(parse_signature(text)); }
+
+const MountPoint& mount_of(const Storage& storage, const std::string& path) {
+  if (const MountPoint* mount = storage.find_mount_point(path)) return *mount;
+  throw nb::value_error(fmt::format("mount_point '{}' is not in the storage description", path).c_str());
+}
+
+CostModel model_of(const std::string& name) {
+  if (name == "mixed") return CostModel::mixed;
+  if (name == "paper") return CostModel::paper;
+  throw nb::value_error(fmt::format("model must be 'mixed' or 'paper', got '{}'", name).c_str());
+}
+
+nb::object as_python(const std::string& json_text) { return nb::module_::import_("json").attr("loads")(json_text); }
+
+nb::dict predict_dict(const std::string& text, const Storage& storage, const std::string& mount_point,
+                      const std::string& model) {
+  const Signature wanted = signature_of(text);
+  const MountPoint& mount = mount_of(storage, mount_point);
+  const Workload workload{.bytes_per_io = wanted.bytes_per_io.value_or(assumed_bytes_per_io),
+                          .random = wanted.access == AccessOrder::random,
+                          .read_share = wanted.read_share.value_or(0)};
+  const Prediction prediction =
+      predict(workload, *storage.find_device(mount.device), mount.block_bytes, model_of(model));
+  nb::dict result;
+  result["throughput_bytes_per_s"] = prediction.throughput_bytes_per_s;
+  result["operation_s"] = prediction.operation_s;
+  result["limit"] = name_of(prediction.limit);
+  return result;
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  nb::class_<MountPoint>(module, "MountPoint")
+      .def_ro("path", &MountPoint::path)
+      .def_ro("device", &MountPoint::device)
+      .def_ro("filesystem", &MountPoint::filesystem)
+      .def_ro("block_bytes", &MountPoint::block_bytes)
+      .def_ro("free_bytes", &MountPoint::free_bytes)
+      .def_ro("persistent", &MountPoint::persistent)
+      .def_prop_ro("is_global", [](const MountPoint& mount) { return mount.visibility == Visibility::global; });
+
+  nb::class_<Storage>(module, "Storage")
+      .def_prop_ro("mount_points", [](const Storage& storage) { return storage.mount_points; });
+
+  module.def(
+      "parse_signature", [](const std::string& text) { return signature_text(signature_of(text)); }, "text"_a);
+  module.def(
+      "read_storage", [](const std::string& path) { return value_or_raise(read_storage_file(path)); }, "path"_a);
+  module.def("find_storage", [] { return find_storage_file(); });
+  module.def("predict", predict_dict, "signature"_a, "storage"_a, "mount_point"_a, "model"_a = "mixed");
+  module.def(
+      "choose",
+      [](const std::string& text, const Storage& storage, const std::string& model) {
+        return as_python(choice_json(choose_mount_point(signature_of(text), storage, model_of(model))).dump());
+      },
+      "signature"_a, "storage"_a, "model"_a = "mixed");
+}

@@ -1,0 +1,13 @@
+"""IOSIG from Python: the same signatures, storage descriptions, predictions and choices as the `iosig` command.
+
+>>> storage = iosig.read_storage("storage.toml")
+>>> iosig.choose("persist random size-per-IO(64KB)", storage)["chosen"]
+'/mnt/nvram'
+
+The functions here are the native core's. Bad texts and files raise ValueError with the core's message (file, line,
+column, what was expected); what the system refuses raises OSError.
+"""
+
+from iosig._core import MountPoint, Storage, choose, find_storage, parse_signature, predict, read_storage
+
+__all__ = ["MountPoint", "Storage", "choose", "find_storage", "parse_signature", "predict", "read_storage"]
