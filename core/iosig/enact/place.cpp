@@ -1,0 +1,41 @@
+#include "iosig/enact/place.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+
+std::string Place::path() const { return fmt::format("{}{}{}", folder_path, folder_path == "/" ? "" : "/", name); }
+
+Result<Place> locate(int from_folder, std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  Place place;
+  place.name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  if (place.name.empty() || place.name == "." || place.name == "..")
+    return fail(ErrorKind::usage, "'{}' is the path of a folder; a file's is wanted", printable(path));
+  const std::string parent(slash == std::string_view::npos ? "." : path.substr(0, slash + 1));
+  place.folder = Fd(::openat(from_folder, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place.folder) return system_failure("open the folder", parent);
+  struct stat status {};
+  char resolved[PATH_MAX];
+  const std::string self = fmt::format("/proc/self/fd/{}", place.folder.get());
+  const ssize_t length = ::readlink(self.c_str(), resolved, sizeof resolved);
+  if (length < 0 || ::fstat(place.folder.get(), &status) != 0) return system_failure("inspect", parent);
+  place.folder_path.assign(resolved, static_cast<std::size_t>(length));
+  place.device = status.st_dev;
+  return place;
+}
+
+std::optional<std::string> link_target(const Place& place) {
+  char target[PATH_MAX];
+  const ssize_t length = ::readlinkat(place.folder.get(), place.name.c_str(), target, sizeof target);
+  if (length < 0) return {};
+  return std::string(target, static_cast<std::size_t>(length));
+}
+
+}  // namespace iosig

@@ -1,0 +1,27 @@
+// Redirects: puts a link where a program will open a new file, so that its bytes land on another mount point.
+//
+// Which mount point is the caller's decision; this is only the mechanism:
+//
+//   /home/ann/out.bin  ->  /dev/shm/.iosig-1000/5f0c9a3e11d2b764.out.bin
+#pragma once
+
+#include <optional>
+
+#include "iosig/enact/place.h"
+#include "iosig/format/journal.h"
+
+namespace iosig {
+
+/// Whether `place` is on the file system of `mount_point` already, so that a link would gain nothing.
+[[nodiscard]] Result<bool> lies_on(const Place& place, const std::string& mount_point);
+
+/// Makes the link; the program's own open then creates the file behind it. Returns the journal entry, or nothing when
+/// somebody else put something at `place` first (symlinkat is atomic, so the loser of a race follows the winner).
+///
+/// The entry is on its way to disk before the link is made. `prepare` also syncs it: a person waits, and the run it
+/// prepares may be long. The runtime does not: a sync costs milliseconds in every open, and if the machine crashes and
+/// loses the entry, the link alone still leads to the data and `iosig finalize PATH` settles it.
+[[nodiscard]] Result<std::optional<JournalEntry>> make_link(const Place& place, const std::string& mount_point,
+                                                            const Signature& signature, RedirectedBy by);
+
+}  // namespace iosig

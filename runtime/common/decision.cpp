@@ -1,0 +1,184 @@
+#include "decision.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/decide/placement.h"
+#include "iosig/enact/redirect.h"
+#include "iosig/format/signature_text.h"
+#include "iosig/format/storage_file.h"
+#include "voice.h"
+
+namespace iosig::runtime {
+namespace {
+
+using StoragePointer = std::shared_ptr<const Storage>;
+
+/// What the process knows. Made when the library is loaded and never destroyed: other threads and exit handlers may
+/// open files to the very end.
+struct Process {
+  // A program that runs with more rights than its user has (set-uid) must not follow that user's environment.
+  bool disabled = ::getauxval(AT_SECURE) != 0 || is_set("IOSIG_DISABLE");
+  bool verbose = is_set("IOSIG_VERBOSE");
+
+  std::mutex lock;  ///< guards what follows; never held during work on users' files
+  std::optional<Result<StoragePointer>> storage;
+  std::map<std::string, Result<Signature>, std::less<>> signatures;
+  std::set<std::string, std::less<>> said;
+
+  static bool is_set(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && value[0] != '\0' && std::string_view(value) != "0";
+  }
+};
+
+Process& process() {
+  static Process& only = *[] {
+    remember_stderr();
+    // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
+    ::pthread_atfork([] { process().lock.lock(); }, [] { process().lock.unlock(); }, [] { process().lock.unlock(); });
+    return new Process;
+  }();
+  return only;
+}
+
+__attribute__((constructor)) void load() { (void)process(); }
+
+void say_once(const std::string& topic, std::string_view text) {
+  Process& own = process();
+  {
+    const std::lock_guard held(own.lock);
+    if (!own.said.insert(topic).second) return;
+  }
+  say(text);
+}
+
+Result<StoragePointer> storage_description() {
+  Process& own = process();
+  const std::lock_guard held(own.lock);
+  if (!own.storage) {
+    own.storage = [&]() -> Result<StoragePointer> {
+      const auto file = find_storage_file();
+      if (!file)
+        return fail(ErrorKind::bad_input,
+                    "no storage description; streams stay where they are; run 'iosig storage probe'");
+      return read_storage_file(*file).map([](Storage storage) {
+        for (Device& device : storage.devices) device.provenance.clear();  // not asked for here, and copied often
+        return std::make_shared<const Storage>(std::move(storage));
+      });
+    }();
+  }
+  return *own.storage;
+}
+
+Result<Signature> parsed(const char* text) {
+  Process& own = process();
+  const std::lock_guard held(own.lock);
+  const auto known = own.signatures.find(std::string_view(text));
+  if (known != own.signatures.end()) return known->second;
+  return own.signatures.emplace(text, parse_signature(text)).first->second;
+}
+
+struct Decision {
+  Outcome outcome;
+  std::string why;
+  std::string topic = {};  ///< not empty: the user should hear of it, once per topic
+};
+
+Decision trouble(const Error& error) { return {Outcome::failed, error.message, "trouble"}; }
+
+Decision decide(int dirfd, const char* path, const char* signature_words) {
+  const auto signature = parsed(signature_words);
+  if (!signature) return {Outcome::failed, signature.error().message, fmt::format("signature {}", signature_words)};
+  const auto described = storage_description();
+  if (!described) return {Outcome::failed, described.error().message, "storage"};
+  // The program's own open is about to meet the same obstacle and will report it.
+  const auto place = locate(dirfd, path);
+  if (!place) return {Outcome::stays, place.error().message};
+
+  Storage storage = **described;
+  refresh_free_space(storage);
+  const Choice choice = choose_mount_point(*signature, storage);
+  if (!choice.chosen) {
+    std::string why = fmt::format("no mount point admits '{}'; the stream stays where it is", signature_words);
+    for (const Candidate& candidate : choice.candidates)
+      why += fmt::format("\n  {}: {}", candidate.mount_point, fmt::join(candidate.reasons, "; "));
+    return {Outcome::failed, std::move(why), fmt::format("signature {}", signature_words)};
+  }
+  const auto there = lies_on(*place, *choice.chosen);
+  if (!there) return trouble(there.error());
+  if (*there) return {Outcome::stays, fmt::format("it lies on the best mount point already, {}", *choice.chosen)};
+  const auto made = make_link(*place, *choice.chosen, *signature, RedirectedBy::runtime);
+  if (!made) return trouble(made.error());
+  if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
+  return {Outcome::redirected,
+          fmt::format("now leads to {} (best for '{}', predicted {})", (*made)->destination, signature_words,
+                      about_rate(choice.candidates.front().throughput_bytes_per_s))};
+}
+
+/// The cheap questions, asked first: most opens of a hinted call end here.
+const char* reason_to_leave_alone(int dirfd, const char* path) {
+  if (process().disabled) return "IOSIG is switched off for this process";
+  if (path == nullptr) return "there is no path";
+  struct stat status {};
+  if (::fstatat(dirfd, path, &status, AT_SYMLINK_NOFOLLOW) == 0) return "it exists already";
+  if (errno != ENOENT) return "its path cannot be followed";
+  return nullptr;
+}
+
+Outcome report(const char* path, const Decision& decision) {
+  set_last_error(decision.outcome == Outcome::redirected ? std::string_view{} : decision.why);
+  if (process().verbose)
+    say(fmt::format("'{}': {}", printable(path != nullptr ? path : ""), decision.why));
+  else if (!decision.topic.empty())
+    say_once(decision.topic, decision.why);
+  return decision.outcome;
+}
+
+/// Runs `step` as a guest in the host's thread.
+template <class Step>
+Outcome as_guest(Step step) noexcept {
+  thread_local bool inside = false;
+  if (inside) return Outcome::stays;  // a signal handler that opens a hinted file in the midst of a decision
+  inside = true;
+  const int errno_before = errno;
+  int cancellation = 0;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+  Outcome outcome = Outcome::failed;
+  try {
+    outcome = step();
+  } catch (...) {
+    set_last_error("out of memory");
+  }
+  ::pthread_setcancelstate(cancellation, nullptr);
+  errno = errno_before;
+  inside = false;
+  return outcome;
+}
+
+}  // namespace
+
+Outcome redirect(int dirfd, const char* path, const char* signature) noexcept {
+  return as_guest([&] {
+    const char* reason = reason_to_leave_alone(dirfd, path);
+    return report(path, reason != nullptr ? Decision{Outcome::stays, reason} : decide(dirfd, path, signature));
+  });
+}
+
+Outcome decline(const char* path, const char* why) noexcept {
+  return as_guest([&] { return report(path, {Outcome::stays, why}); });
+}
+
+}  // namespace iosig::runtime

@@ -1,0 +1,36 @@
+#include "voice.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+namespace iosig::runtime {
+namespace {
+
+struct stat stderr_at_load {};
+thread_local char last_error_text[1024];
+
+}  // namespace
+
+void remember_stderr() { (void)::fstat(STDERR_FILENO, &stderr_at_load); }
+
+void say(std::string_view text) {
+  struct stat now {};
+  if (::fstat(STDERR_FILENO, &now) != 0 || now.st_dev != stderr_at_load.st_dev || now.st_ino != stderr_at_load.st_ino)
+    return;
+  const std::string line = fmt::format("iosig: {}\n", text);
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
+void set_last_error(std::string_view text) {
+  const std::size_t length = std::min(text.size(), sizeof last_error_text - 1);
+  std::replace_copy(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), last_error_text, '\n', ' ');
+  last_error_text[length] = '\0';
+}
+
+const char* last_error() { return last_error_text; }
+
+}  // namespace iosig::runtime
