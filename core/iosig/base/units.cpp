@@ -16,24 +16,18 @@ struct Unit {
   double factor;
 };
 
-constexpr double kilo = 1024;
-// Ascending within each spelling; the first spelling of a factor is the one that is printed.
-constexpr std::array<Unit, 14> size_units{{{"B", 1},
-                                           {"KB", kilo},
-                                           {"KiB", kilo},
-                                           {"K", kilo},
-                                           {"MB", kilo* kilo},
-                                           {"MiB", kilo* kilo},
-                                           {"M", kilo* kilo},
-                                           {"GB", kilo* kilo* kilo},
-                                           {"GiB", kilo* kilo* kilo},
-                                           {"G", kilo* kilo* kilo},
-                                           {"TB", kilo* kilo* kilo* kilo},
-                                           {"TiB", kilo* kilo* kilo* kilo},
-                                           {"PB", kilo* kilo* kilo* kilo* kilo},
-                                           {"EB", kilo* kilo* kilo* kilo* kilo* kilo}}};
+// In powers of 1024, ascending; these are printed, and `KiB` or `K` is read as `KB`.
+constexpr std::array<Unit, 7> size_units{
+    {{"B", 1}, {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}, {"TB", 0x1p40}, {"PB", 0x1p50}, {"EB", 0x1p60}}};
 constexpr std::array<Unit, 8> time_units{
     {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"y", year_s}}};
+
+/// "KiB" and "K" as "KB".
+std::string canonical_size_unit(std::string_view unit) {
+  const bool with_i = unit.size() == 3 && unit[1] == 'i' && unit[2] == 'B';
+  const bool letter_alone = unit.size() == 1 && unit != "B";
+  return with_i || letter_alone ? fmt::format("{}B", unit[0]) : std::string(unit);
+}
 
 struct Quantity {
   double number;
@@ -73,14 +67,10 @@ Result<double> scaled(std::string_view text, const Quantity& quantity, std::span
               near.empty() ? "" : fmt::format("; did you mean '{}'?", near), fmt::join(names, " "));
 }
 
-std::string about(double value, std::span<const Unit> units, double step, std::string_view suffix) {
+std::string about(double value, std::span<const Unit> units, std::string_view suffix) {
   const Unit* best = &units.front();
-  double last_factor = 0;
-  for (const Unit& unit : units) {
-    if (unit.factor == last_factor) continue;  // another spelling of the same unit
-    last_factor = unit.factor;
-    if (value >= unit.factor * step) best = &unit;
-  }
+  for (const Unit& unit : units)
+    if (value >= unit.factor) best = &unit;
   const double shown = value / best->factor;
   const int decimals = shown >= 99.95 || shown == std::floor(shown) ? 0 : shown >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f} {}{}", shown, decimals, best->name, suffix);
@@ -103,18 +93,23 @@ std::string shortest(double value, std::span<const Unit> units, std::string_view
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   auto quantity = split(text, "size", "16MB");
   if (!quantity) return pass_on(quantity.error());
-  if (quantity->unit.empty()) quantity->unit = "B";
+  const std::string unit = quantity->unit.empty() ? "B" : canonical_size_unit(quantity->unit);
+  const auto factor = scaled(text, {1, unit}, size_units, "size");
+  if (!factor) return pass_on(factor.error());
+  const auto too_large = [&] {
+    return fail(ErrorKind::bad_input, "'{}' is more than a file can hold (2^63 - 1 bytes)", text);
+  };
   // Whole numbers stay exact beyond 2^53, where a double would round.
   const std::string_view body = trimmed(text);
   std::uint64_t whole = 0;
   const auto [end, failure] = std::from_chars(body.data(), body.data() + body.size(), whole);
-  const bool is_whole = failure == std::errc{} && trimmed({end, body.data() + body.size()}) == quantity->unit;
-  const auto bytes = scaled(text, *quantity, size_units, "size");
-  if (!bytes) return pass_on(bytes.error());
-  if (*bytes >= 0x1p63) return fail(ErrorKind::bad_input, "'{}' is more than a file can hold (2^63 - 1 bytes)", text);
-  if (is_whole && quantity->number > 0)
-    return whole * static_cast<std::uint64_t>(std::llround(*bytes / quantity->number));
-  return static_cast<std::uint64_t>(std::llround(*bytes));
+  if (failure == std::errc{} && trimmed({end, body.data() + body.size()}) == quantity->unit) {
+    if (whole > max_bytes / static_cast<std::uint64_t>(*factor)) return too_large();
+    return whole * static_cast<std::uint64_t>(*factor);
+  }
+  const double bytes = quantity->number * *factor;
+  if (bytes >= 0x1p63) return too_large();
+  return static_cast<std::uint64_t>(std::llround(bytes));
 }
 
 Result<double> parse_seconds(std::string_view text) {
@@ -132,7 +127,8 @@ Result<double> parse_bytes_per_s(std::string_view text) {
     return fail(ErrorKind::bad_input, "'{}' is not a rate; expected a size per second, e.g. 1.7GB/s", text);
   const auto quantity = split(body.substr(0, body.size() - 2), "rate", "1.7GB/s");
   if (!quantity) return pass_on(quantity.error());
-  const auto rate = scaled(text, *quantity, size_units, "size in a rate");
+  const std::string unit = canonical_size_unit(quantity->unit);
+  const auto rate = scaled(text, {quantity->number, unit}, size_units, "size in a rate");
   if (!rate) return rate;
   if (!(*rate > 0)) return fail(ErrorKind::bad_input, "'{}' is not a rate above 0", text);
   return rate;
@@ -156,10 +152,8 @@ std::string bytes_text(std::uint64_t bytes) {
   for (const Unit& unit : size_units) {
     const auto candidate = static_cast<std::uint64_t>(unit.factor);
     if (bytes == 0 || bytes % candidate != 0) break;
-    if (candidate > factor) {
-      factor = candidate;
-      name = unit.name;
-    }
+    factor = candidate;
+    name = unit.name;
   }
   return fmt::format("{}{}", bytes / factor, name);
 }
@@ -170,16 +164,15 @@ std::string seconds_text(double seconds) {
 }
 
 std::string rate_text(double bytes_per_s) {
-  std::array<Unit, size_units.size()> units = size_units;
   const auto parse = [](const std::string& text) { return parse_bytes_per_s(text + "/s"); };
-  return shortest(bytes_per_s, units, "B", parse) + "/s";
+  return shortest(bytes_per_s, size_units, "B", parse) + "/s";
 }
 
-std::string about_bytes(double bytes) { return about(bytes, size_units, 1, ""); }
+std::string about_bytes(double bytes) { return about(bytes, size_units, ""); }
 std::string about_seconds(double seconds) {
   if (seconds == 0) return "0 s";
-  return about(seconds, time_units, 1, "");
+  return about(seconds, time_units, "");
 }
-std::string about_rate(double bytes_per_s) { return about(bytes_per_s, size_units, 1, "/s"); }
+std::string about_rate(double bytes_per_s) { return about(bytes_per_s, size_units, "/s"); }
 
 }  // namespace iosig

@@ -48,7 +48,7 @@ Result<void> read_definitions(const toml::table& root, std::string_view source, 
     const ParsedSignature parsed = parse_sigdef(whole);
     for (const Diagnostic& diagnostic : parsed.diagnostics)
       if (diagnostic.severity == Diagnostic::Severity::error)
-        return fail(ErrorKind::bad_input, "{}", diagnostic_text(diagnostic, whole, at));
+        return fail(ErrorKind::bad_input, "{}", diagnostic_text(diagnostic, whole, at + ": sigdef"));
     rules.definitions.emplace(parsed.name, parsed.signature);
   }
   return {};
@@ -63,7 +63,7 @@ Result<Rule> read_rule(const toml::node& node, std::string_view source, const Si
   const auto* sig = (*table)["sig"].as_string();
   if (path == nullptr || path->get().empty() || sig == nullptr)
     return fail(ErrorKind::bad_input, "{}: expected path = \"...\" and sig = \"...\"", at);
-  auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin));
+  auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin) + ": sig");
   if (!signature) return pass_on(signature.error());
   return Rule{absolute_glob(path->get(), source), *signature};
 }

@@ -1,0 +1,40 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "iosig/base/files.h"
+
+using namespace iosig;
+
+namespace {
+struct TemporaryFolder {
+  TemporaryFolder() { REQUIRE(::mkdtemp(path.data()) != nullptr); }
+  ~TemporaryFolder() { (void)std::system(("rm -rf " + path).c_str()); }
+  std::string path = "/tmp/iosig-test-XXXXXX";
+};
+}  // namespace
+
+TEST_CASE("files: a replaced file is whole, keeps its mode, and leaves nothing beside it") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path + "/a/b/file";
+  REQUIRE(replace_file(path, "one"));
+  REQUIRE(::chmod(path.c_str(), 0600) == 0);
+  REQUIRE(replace_file(path, "two"));
+  CHECK(*read_file(path) == "two");
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  CHECK(std::system(("test \"$(ls -A " + folder.path + "/a/b)\" = file").c_str()) == 0);
+}
+
+TEST_CASE("files: what cannot be read says why and where") {
+  const TemporaryFolder folder;
+  CHECK(read_file(folder.path + "/none").error().message.find("No such file") != std::string::npos);
+  CHECK(read_file(folder.path).error().message.find("not a regular file") != std::string::npos);
+  CHECK_FALSE(read_file("/dev/zero"));
+  REQUIRE(replace_file(folder.path + "/big", std::string(100, 'x')));
+  CHECK_FALSE(read_file(folder.path + "/big", 99));
+  CHECK(read_file(folder.path + "/big", 100));
+}

@@ -1,0 +1,105 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "iosig/base/units.h"
+#include "iosig/decide/placement.h"
+#include "iosig/format/signature_text.h"
+
+using namespace iosig;
+
+namespace {
+
+/// Two simple mounts: /fast is volatile, local and small; /slow is persistent, global and large.
+Storage two_mounts() {
+  Storage storage;
+  for (const bool fast : {true, false}) {
+    Device device = assumed_device(fast ? DeviceKind::ram : DeviceKind::network);
+    device.name = fast ? "ram" : "net";
+    storage.devices.push_back(device);
+    MountPoint mount;
+    mount.path = fast ? "/fast" : "/slow";
+    mount.device = device.name;
+    mount.block_bytes = 4096;
+    mount.free_bytes = fast ? 10 * GiB : TiB;
+    mount.persistent = !fast;
+    mount.visibility = fast ? Visibility::local : Visibility::global;
+    storage.mount_points.push_back(mount);
+  }
+  return storage;
+}
+
+std::string chosen(const std::string& signature, const Storage& storage = two_mounts()) {
+  return choose_mount_point(*parse_signature(signature), storage).chosen.value_or("none");
+}
+
+std::string reasons(const std::string& signature, const std::string& mount, const Storage& storage = two_mounts()) {
+  const Choice choice = choose_mount_point(*parse_signature(signature), storage);
+  const auto it = std::ranges::find(choice.candidates, mount, &Candidate::mount_point);
+  return fmt::format("{}", fmt::join(it->reasons, "; "));
+}
+
+}  // namespace
+
+TEST_CASE("placement: each constraint excludes what fails it, with the numbers") {
+  CHECK(chosen("") == "/fast");
+  CHECK(chosen("global") == "/slow");
+  CHECK(chosen("persist") == "/slow");
+  CHECK(reasons("global persist", "/fast") == "not global: only this node sees it; not persistent: lost with power");
+  CHECK(chosen("archive") == "none");
+  CHECK(chosen("tamperproof") == "none");
+  CHECK(reasons("MTTDL(1h)", "/slow").find("no redundancy") != std::string::npos);
+}
+
+TEST_CASE("placement: the fast mount point wins only while the stream fits on it") {
+  CHECK(chosen("totalsize(10GB)") == "/fast");
+  CHECK(chosen("totalsize(10737418241B)") == "/slow");
+  CHECK(reasons("totalsize(11GB)", "/fast") == "no room: totalsize 11GB, free 10 GB");
+  CHECK(chosen("totalsize(2TB)") == "none");
+}
+
+TEST_CASE("placement: a mount point that cannot be asked or whose files are too small is no choice") {
+  Storage storage = two_mounts();
+  storage.mount_points[0].free_bytes.reset();
+  CHECK(chosen("", storage) == "/slow");
+  storage.mount_points[1].max_file_bytes = 4 * GiB - 1;
+  CHECK(chosen("totalsize(4GB)", storage) == "none");
+  CHECK(chosen("totalsize(4095MB)", storage) == "/slow");
+}
+
+TEST_CASE("placement: a tie goes to the earlier mount point") {
+  Storage storage = two_mounts();
+  storage.mount_points[1].device = "ram";
+  CHECK(chosen("", storage) == "/fast");
+  std::swap(storage.mount_points[0], storage.mount_points[1]);
+  CHECK(chosen("", storage) == "/slow");
+}
+
+TEST_CASE("placement: every mount point is explained, the best first") {
+  const Choice choice = choose_mount_point(*parse_signature("persist"), two_mounts());
+  REQUIRE(choice.candidates.size() == 2);
+  CHECK(choice.candidates[0].mount_point == "/slow");
+  CHECK(choice.candidates[0].reasons.size() == 1);
+  CHECK_FALSE(choice.candidates[1].admissible);
+  CHECK(choice.candidates[1].throughput_bytes_per_s > 0);  // what is missed is still said
+  CHECK(choice.assumptions.size() == 2);
+}
+
+TEST_CASE("placement: availability is judged by the MTTDL and the duration") {
+  Storage storage = two_mounts();
+  Device& net = storage.devices[1];
+  net.redundancy = Redundancy{.scheme = RedundancyScheme::raid1, .data = 1, .parity = 1, .members = {}};
+  net.mttf_s = 1000 * 86400.0;  // mirror: 1000^2 / 2 days = 500000 days
+  net.mttr_s = 86400;
+  CHECK(chosen("MTTDL(1369y)", storage) == "/slow");  // 500000 d = 1369.86 y
+  CHECK(chosen("MTTDL(1370y)", storage) == "none");
+  CHECK(chosen("availability(2.001e-6) duration(1d)", storage) == "/slow");
+  CHECK(chosen("availability(1.999e-6) duration(1d)", storage) == "none");
+}
+
+TEST_CASE("placement: read share decides between devices of unlike asymmetry") {
+  Storage storage = two_mounts();
+  storage.devices[0].read_bytes_per_s = static_cast<double>(MiB);
+  CHECK(chosen("read-share(0)", storage) == "/fast");
+  CHECK(chosen("read-share(1)", storage) == "/slow");
+}

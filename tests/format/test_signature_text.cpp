@@ -1,0 +1,160 @@
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "iosig/base/units.h"
+#include "iosig/format/signature_text.h"
+
+using namespace iosig;
+
+namespace {
+
+Signature parsed(std::string_view text, const SignatureDefinitions& definitions = {}) {
+  const auto signature = parse_signature(text, definitions);
+  REQUIRE_MESSAGE(signature.has_value(), text);
+  return *signature;
+}
+
+std::string refusal(std::string_view text) {
+  const auto signature = parse_signature(text);
+  REQUIRE_FALSE_MESSAGE(signature.has_value(), text);
+  CHECK(signature.error().kind == ErrorKind::bad_input);
+  return signature.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("signature: every parameter of the paper's section 3 is understood") {
+  const Signature s = parsed(
+      "global random persist size-per-IO(16MB) totalsize(6GB) MTTDL(20y) availability(1e-6) duration(2h) archive "
+      "tamperproof read-share(30%)");
+  CHECK(s.visibility == Visibility::global);
+  CHECK(s.access == AccessOrder::random);
+  CHECK(s.lifetime == Lifetime::persist);
+  CHECK(s.bytes_per_io == 16 * MiB);
+  CHECK(s.total_bytes == 6 * GiB);
+  CHECK(s.mttdl_s == 20 * year_s);
+  CHECK(s.availability == 1e-6);
+  CHECK(s.duration_s == 7200.0);
+  CHECK(s.archive);
+  CHECK(s.tamperproof);
+  CHECK(*s.read_share == doctest::Approx(0.3));
+}
+
+TEST_CASE("signature: blanks, commas and quotes are free") {
+  CHECK(parsed("local , temp,size-per-IO( \"64 KB\" )totalsize (\"1EB\")") ==
+        parsed("local temp size-per-IO(64KB) totalsize(1EB)"));
+  CHECK(parsed("") == Signature{});
+  CHECK(parsed(" \n\t ") == Signature{});
+}
+
+TEST_CASE("signature: a use overrides its definition, also by the opposite parameter") {
+  const ParsedSignature defined = parse_sigdef("checkpoint global persist size-per-IO(16MB)");
+  REQUIRE(defined.ok());
+  CHECK(defined.name == "checkpoint");
+  const SignatureDefinitions definitions{{defined.name, defined.signature}};
+  CHECK(parsed("checkpoint local size-per-IO(4KB)", definitions) == parsed("local persist size-per-IO(4KB)"));
+  CHECK(parsed("checkpoint", definitions) == defined.signature);
+  CHECK(refusal("checkpont").find("unknown parameter") != std::string::npos);
+  CHECK(parse_signature("checkpont", definitions).error().message.find("did you mean 'checkpoint'") !=
+        std::string::npos);
+}
+
+TEST_CASE("signature: contradictions in one pragma are refused and name both places") {
+  for (const char* text : {"global local", "random sequential", "persist temp"}) {
+    const ParsedSignature result = parse_sig(text);
+    CAPTURE(text);
+    REQUIRE(result.diagnostics.size() == 1);
+    CHECK_FALSE(result.ok());
+    CHECK(result.diagnostics[0].message.find("contradicts") != std::string::npos);
+    REQUIRE(result.diagnostics[0].other);
+    CHECK(result.diagnostics[0].other->begin == 0);
+  }
+}
+
+TEST_CASE("signature: a parameter given twice is a warning and the last one counts") {
+  const ParsedSignature result = parse_sig("totalsize(1GB) totalsize(2GB)");
+  CHECK(result.ok());
+  REQUIRE(result.diagnostics.size() == 1);
+  CHECK(result.diagnostics[0].severity == Diagnostic::Severity::warning);
+  CHECK(result.signature.total_bytes == 2 * GiB);
+}
+
+TEST_CASE("signature: an error names line, column, what was expected and the nearest name") {
+  const std::string message = refusal("persist\n  randm size-per-IO(1KB)");
+  CHECK(message.find("signature:2:3: error: unknown parameter 'randm'; did you mean 'random'?") == 0);
+  CHECK(message.find("\n    randm size-per-IO(1KB)\n    ^~~~~") != std::string::npos);
+}
+
+TEST_CASE("signature: all errors of a text are reported together") {
+  const ParsedSignature result = parse_sig("foo size-per-IO(0) random(3) totalsize");
+  CHECK(result.diagnostics.size() == 4);
+}
+
+TEST_CASE("signature: malformed texts are refused with their place") {
+  CHECK(refusal("size-per-IO").find("needs a value, e.g. size-per-IO(16MB)") != std::string::npos);
+  CHECK(refusal("size-per-IO()").find("needs a value") != std::string::npos);
+  CHECK(refusal("size-per-IO(16 parsecs)").find("unit of size") != std::string::npos);
+  CHECK(refusal("totalsize(-1GB)").find("negative") != std::string::npos);
+  CHECK(refusal("MTTDL(20)").find("no unit") != std::string::npos);
+  CHECK(refusal("global(yes)").find("takes no value") != std::string::npos);
+  CHECK(refusal("size-per-IO(16MB").find("not closed") != std::string::npos);
+  CHECK(refusal("size-per-IO(\"16MB)").find("not closed") != std::string::npos);
+  CHECK(refusal("size-per-IO((16MB))").find("no parentheses") != std::string::npos);
+  CHECK(refusal(") global").find("signature:1:1: error: expected a parameter name") == 0);
+  CHECK(refusal("global; local").find("found ';'") != std::string::npos);
+  CHECK(refusal("availability(2)").find("above 1") != std::string::npos);
+  CHECK(refusal("availability(1e-6)").find("duration") != std::string::npos);
+}
+
+TEST_CASE("sigdef: a definition needs a name of its own") {
+  CHECK_FALSE(parse_sigdef("").ok());
+  CHECK_FALSE(parse_sigdef("global random").ok());
+  CHECK_FALSE(parse_sigdef("scratch(3) random").ok());
+  CHECK(parse_sigdef("scratch availability(1e-6)").ok());  // the use may add the duration
+}
+
+TEST_CASE("signature: parse, print, parse is the identity for every signature") {
+  std::mt19937_64 random(2);
+  const auto coin = [&] { return random() % 2 == 0; };
+  for (int i = 0; i < 20000; ++i) {
+    Signature s;
+    if (coin()) s.visibility = coin() ? Visibility::global : Visibility::local;
+    if (coin()) s.access = coin() ? AccessOrder::random : AccessOrder::sequential;
+    if (coin()) s.lifetime = coin() ? Lifetime::persist : Lifetime::temp;
+    s.archive = coin();
+    s.tamperproof = coin();
+    if (coin()) s.bytes_per_io = 1 + (random() >> (1 + random() % 62));
+    if (coin()) s.total_bytes = 1 + (random() >> (1 + random() % 62));
+    const auto positive = [&] {
+      return std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, static_cast<int>(random() % 60) - 20);
+    };
+    if (coin()) s.mttdl_s = positive();
+    if (coin()) s.duration_s = positive();
+    if (coin()) s.read_share = static_cast<double>(random() >> 11) * 0x1p-53;
+    if (s.duration_s && coin()) s.availability = static_cast<double>(random() >> 11) * 0x1p-53;
+    const std::string text = signature_text(s);
+    const auto again = parse_signature(text);
+    REQUIRE_MESSAGE(again.has_value(), text);
+    REQUIRE_MESSAGE(*again == s, text);
+    REQUIRE(signature_text(*again) == text);
+  }
+}
+
+TEST_CASE("signature: no text makes the parser fail other than by a diagnostic inside the text") {
+  const std::vector<std::string> pieces{
+      "global", "local", "(",    ")",        "\"",    "size-per-IO",       "16MB", " ", ",",
+      "-",      "\n",    "\xff", "(1e999y)", "MTTDL", "availability(0.1)", "%"};
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 50000; ++i) {
+    std::string text;
+    for (auto n = random() % 12; n > 0; --n) text += pieces[random() % pieces.size()];
+    const ParsedSignature result = parse_sig(text);
+    for (const Diagnostic& d : result.diagnostics) {
+      REQUIRE(d.at.begin <= d.at.end);
+      REQUIRE(d.at.end <= text.size());
+      REQUIRE_FALSE(diagnostic_text(d, text, "x").empty());
+    }
+    if (result.ok()) REQUIRE(parsed(signature_text(result.signature)) == result.signature);
+  }
+}

@@ -1,0 +1,197 @@
+#include <doctest/doctest.h>
+
+#include "iosig/base/files.h"
+#include "iosig/base/units.h"
+#include "iosig/format/rules_toml.h"
+#include "iosig/format/storage_toml.h"
+
+using namespace iosig;
+
+namespace {
+
+const std::string head = "schema = \"iosig.storage/1\"\n";
+const std::string mount = "[[mount_point]]\npath = \"/mnt/a\"\ndevice = \"a\"\n";
+const std::string device = "[[device]]\nname = \"a\"\nkind = \"ssd\"\n";
+
+Storage parsed(const std::string& text) {
+  auto storage = parse_storage(text, "storage.toml");
+  REQUIRE_MESSAGE(storage.has_value(), storage.error().message);
+  return *storage;
+}
+
+std::string refusal(const std::string& text) {
+  const auto storage = parse_storage(text, "storage.toml");
+  REQUIRE_FALSE_MESSAGE(storage.has_value(), text);
+  CHECK(storage.error().kind == ErrorKind::bad_input);
+  return storage.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("storage.toml: the paper's Table 2 is read as printed") {
+  const Storage storage = parsed(*read_file(IOSIG_TEST_DATA "/paper-table2.toml"));
+  REQUIRE(storage.mount_points.size() == 5);
+  REQUIRE(storage.devices.size() == 7);
+  const Device* hdd = storage.find_device("hdd");
+  REQUIRE(hdd != nullptr);
+  CHECK(hdd->operation_latency_s == 0.15);
+  CHECK(hdd->seek_latency_s == 0.02);
+  CHECK(hdd->max_iops == 10.0);
+  const Device* raid = storage.find_device("raid1");
+  REQUIRE(raid->redundancy);
+  CHECK(raid->redundancy->members == std::vector<std::string>{"ssd0", "ssd1"});
+  CHECK(storage.find_mount_point("/paper/nfs")->visibility == Visibility::global);
+  CHECK_FALSE(storage.find_mount_point("/paper/ramdisk")->persistent);
+  CHECK(storage.find_mount_point("/paper/ramdisk")->free_bytes == GiB);
+}
+
+TEST_CASE("storage.toml: what is written is read back, origins and spreads too") {
+  Storage storage = parsed(*read_file(IOSIG_TEST_DATA "/paper-table2.toml"));
+  Device& nvram = *std::ranges::find(storage.devices, "nvram", &Device::name);
+  nvram.provenance["write_bandwidth"] = {Origin::measured, "", Origin::measured, "1.6GB/s", "1.8GB/s"};
+  const std::string text = storage_text(storage);
+  const Storage again = parsed(text);
+  CHECK(storage_text(again) == text);
+  const Provenance& provenance = again.find_device("nvram")->provenance.at("write_bandwidth");
+  CHECK(provenance.origin == Origin::measured);
+  CHECK(provenance.probed_low_text == "1.6GB/s");
+  CHECK(again.find_device("nvram")->provenance.at("read_bandwidth").origin == Origin::config);
+}
+
+TEST_CASE("storage.toml: a value that is not given has a default and says so") {
+  const Storage storage = parsed(head + mount + device);
+  const Device& a = storage.devices[0];
+  CHECK(a.write_bytes_per_s > 0);
+  CHECK_FALSE(a.provenance.contains("write_bandwidth"));
+  CHECK(storage.mount_points[0].block_bytes == 4096);
+  CHECK(storage.mount_points[0].persistent);
+  CHECK_FALSE(parsed(head + mount + "filesystem = \"tmpfs\"\n" + device).mount_points[0].persistent);
+  CHECK(parsed(head + mount + "filesystem = \"lustre\"\n" + device).mount_points[0].visibility == Visibility::global);
+}
+
+TEST_CASE("storage.toml: a value edited by hand survives the next probe, and only that one") {
+  Storage first = parsed(head + mount + device);
+  const auto probe = [](Device& probed, double rate) {
+    probed.read_bytes_per_s = probed.write_bytes_per_s = rate;
+    probed.provenance["read_bandwidth"] =
+        probed.provenance["write_bandwidth"] = {Origin::measured, "", Origin::measured, "", ""};
+  };
+  first.devices[0].provenance["kind"] = {Origin::inspected, "", Origin::inspected, "", ""};
+  first.devices[0].provenance.erase("name");
+  first.mount_points[0].provenance.clear();
+  first.mount_points[0].provenance["path"] = {Origin::inspected, "", Origin::inspected, "", ""};
+  probe(first.devices[0], 100 * static_cast<double>(MiB));
+  std::string file = storage_text(first);
+
+  const std::string written = "write_bandwidth = \"100MB/s\"\n";
+  REQUIRE(file.find(written) != std::string::npos);
+  file.replace(file.find(written), written.size(), "write_bandwidth = \"42MB/s\"\n");
+  const Storage edited = parsed(file);
+  CHECK(edited.devices[0].provenance.at("write_bandwidth").origin == Origin::config);
+  CHECK(edited.devices[0].provenance.at("read_bandwidth").origin == Origin::measured);
+
+  Storage second = first;
+  probe(second.devices[0], 200 * static_cast<double>(MiB));
+  const Storage merged = parsed(storage_text(merge_probe(edited, second)));
+  CHECK(merged.devices[0].write_bytes_per_s == 42 * static_cast<double>(MiB));
+  CHECK(merged.devices[0].read_bytes_per_s == 200 * static_cast<double>(MiB));
+  const Provenance& kept = merged.devices[0].provenance.at("write_bandwidth");
+  CHECK(kept.origin == Origin::config);
+  CHECK(kept.probed_text == "\"200MB/s\"");  // what the probe found is still there to see
+  CHECK(storage_text(merge_probe(merged, second)) == storage_text(merged));
+}
+
+TEST_CASE("storage.toml: a probe drops what it no longer finds, but nothing that was written by hand") {
+  const Storage by_hand = parsed(head + mount + device);
+  Storage probed = by_hand;
+  probed.mount_points[0].path = "/mnt/b";
+  probed.devices[0].name = probed.mount_points[0].device = "b";
+  for (auto* provenance : {&probed.mount_points[0].provenance, &probed.devices[0].provenance})
+    for (auto& [key, value] : *provenance) value.origin = Origin::inspected;
+  CHECK(merge_probe(by_hand, probed).mount_points.size() == 2);
+  const Storage other = merge_probe(probed, by_hand);
+  CHECK(other.mount_points.size() == 1);
+  CHECK(other.devices.size() == 1);
+}
+
+TEST_CASE("storage.toml: an unknown key is refused with its place and the nearest known one") {
+  const std::string message = refusal(head + mount + device + "write_bandwith = \"1GB/s\"\n");
+  CHECK(message.find("storage.toml:8:1: unknown key 'write_bandwith'; did you mean 'write_bandwidth'?") == 0);
+  CHECK(refusal(head + "mount = 1\n" + mount + device).find("unknown key 'mount'") != std::string::npos);
+}
+
+TEST_CASE("storage.toml: bad values are refused with their place") {
+  const auto bad_device = [&](const std::string& line) { return refusal(head + mount + device + line + "\n"); };
+  CHECK(bad_device("write_bandwidth = \"1GB\"").find("8:19: write_bandwidth") != std::string::npos);
+  CHECK(bad_device("write_bandwidth = 5").find("expected a rate such as") != std::string::npos);
+  CHECK(bad_device("write_bandwidth = \"-1GB/s\"").find("negative") != std::string::npos);
+  CHECK(bad_device("write_bandwidth = \"0B/s\"").find("above 0") != std::string::npos);
+  CHECK(bad_device("write_bandwidth = \"1e30GB/s\"").find("out of range") != std::string::npos);
+  CHECK(bad_device("operation_latency = \"2d\"").find("out of range") != std::string::npos);
+  CHECK(bad_device("max_iops = 0").find("out of range") != std::string::npos);
+  CHECK(bad_device("max_iops = nan").find("expected a number") != std::string::npos);
+  CHECK(bad_device("ber = 0.7").find("out of range") != std::string::npos);
+  CHECK(bad_device("mttf = \"0s\"").find("out of range") != std::string::npos);
+  CHECK(bad_device("sector_bits = 0").find("out of range") != std::string::npos);
+  CHECK(bad_device("sector_bits = 8\necc_bits = 8").find("only 8 bits") != std::string::npos);
+  CHECK(bad_device("kind2 = 1").find("unknown key") != std::string::npos);
+  CHECK(refusal(head + mount + "[[device]]\nname = \"a\"\nkind = \"sdd\"\n").find("did you mean 'ssd'") !=
+        std::string::npos);
+  CHECK(refusal(head + mount + "block_size = 0\n" + device).find("out of range") != std::string::npos);
+  CHECK(refusal(head + mount + "persistent = 1\n" + device).find("true or false") != std::string::npos);
+  CHECK(refusal(head + "[[mount_point]]\npath = \"mnt\"\ndevice = \"a\"\n" + device).find("absolute") !=
+        std::string::npos);
+}
+
+TEST_CASE("storage.toml: what does not fit together is refused") {
+  CHECK(refusal(mount + device).find("expected schema") != std::string::npos);
+  CHECK(refusal("schema = \"iosig.storage/2\"\n" + mount + device).find("reads 'iosig.storage/1' only") !=
+        std::string::npos);
+  CHECK(refusal(head + device).find("no [[mount_point]]") != std::string::npos);
+  CHECK(refusal(head + mount).find("no [[device]] named 'a'") != std::string::npos);
+  CHECK(refusal(head + mount + mount + device).find("described twice") != std::string::npos);
+  CHECK(refusal(head + mount + device + device).find("described twice") != std::string::npos);
+  CHECK(refusal(head + mount + device + "name = \"b\"").find("storage.toml:8") != std::string::npos);
+  const std::string composite = "[[device]]\nname = \"r\"\nkind = \"composite\"\n[device.redundancy]\n";
+  CHECK(refusal(head + mount + device + composite + "scheme = \"raid1\"\nmembers = [\"a\", \"r\"]\n")
+            .find("member of itself") != std::string::npos);
+  CHECK(
+      refusal(head + mount + device + composite + "scheme = \"raid1\"\nmembers = [\"a\", \"x\"]\n").find("named 'x'") !=
+      std::string::npos);
+  CHECK(refusal(head + mount + device + composite + "scheme = \"raid5\"\nmembers = [\"a\", \"a\"]\n")
+            .find("at least 3") != std::string::npos);
+  CHECK(refusal(head + mount + device + composite + "scheme = \"mds\"\ndata = 4\n").find("mds needs data and parity") !=
+        std::string::npos);
+}
+
+TEST_CASE("storage.toml: no cut of a good file crashes the reader") {
+  const std::string whole = *read_file(IOSIG_TEST_DATA "/paper-table2.toml");
+  for (std::size_t size = 0; size < whole.size(); size += 7) (void)parse_storage(whole.substr(0, size), "cut");
+}
+
+TEST_CASE("rules: the first glob that matches gives the signature") {
+  const auto rules = parse_rules(
+      "schema = \"iosig.rules/1\"\n[sigdef]\nscratch = \"temp random\"\n"
+      "[[rule]]\npath = \"/data/run*/out.bin\"\nsig = \"scratch totalsize(6GB)\"\n"
+      "[[rule]]\npath = \"*.log\"\nsig = \"sequential persist\"\n",
+      "/etc/rules.toml");
+  REQUIRE_MESSAGE(rules.has_value(), rules.error().message);
+  const Rule* rule = match_rule(*rules, "/data/run7/out.bin");
+  REQUIRE(rule != nullptr);
+  CHECK(rule->signature.lifetime == Lifetime::temp);
+  CHECK(rule->signature.total_bytes == 6 * GiB);
+  CHECK(match_rule(*rules, "/data/run7/sub/out.bin") == nullptr);  // '*' does not cross folders
+  CHECK(match_rule(*rules, "/etc/a.log") != nullptr);              // relative to the rules file
+  CHECK(match_rule(*rules, "/var/a.log") == nullptr);
+}
+
+TEST_CASE("rules: errors name file, line and column") {
+  const auto refused =
+      parse_rules("schema = \"iosig.rules/1\"\n[[rule]]\npath = \"/a\"\nsig = \"randm\"\n", "rules.toml");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("rules.toml:4:7: sig:1:1: error: unknown parameter 'randm'") == 0);
+  CHECK_FALSE(parse_rules("", "r"));
+  CHECK_FALSE(parse_rules("schema = \"iosig.rules/1\"\n", "r"));
+  CHECK_FALSE(parse_rules("schema = \"iosig.rules/1\"\n[[rule]]\npath = \"/a\"\n", "r"));
+  CHECK_FALSE(parse_rules("schema = \"iosig.rules/1\"\n[[rule]]\npath = \"/a\"\nsig = \"temp\"\nfoo = 1\n", "r"));
+}
