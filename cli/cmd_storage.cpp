@@ -1,4 +1,370 @@
+// `iosig storage`: what this machine's storage is. probe finds, measures and writes it down; list and show read it.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
 #include "commands.h"
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/cost/reliability.h"
+#include "iosig/format/storage_file.h"
+#include "iosig/format/storage_toml.h"
+#include "iosig/storage/discover.h"
+#include "iosig/storage/probe.h"
+
 namespace iosig::cli {
-void add_storage(CLI::App&, Action&) {}
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* name_of(Origin origin) {
+  switch (origin) {
+    case Origin::config: return "config";
+    case Origin::measured: return "measured";
+    case Origin::inspected: return "inspected";
+    case Origin::computed: return "computed";
+    case Origin::assumed: return "default";
+  }
+  return "";
+}
+
+Origin origin_of(const Provenances& provenance, std::string_view key) {
+  const auto known = provenance.find(key);
+  return known == provenance.end() ? Origin::assumed : known->second.origin;
+}
+
+/// TOML text as people read it: without quotes.
+std::string unquoted(std::string text) {
+  if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
+  return text;
+}
+
+// ---- JSON: one object for each mount point and device, units in the names -------------------------------------------
+
+template <class T>
+ordered_json optional_json(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+ordered_json origins_json(const Provenances& provenance, const std::vector<std::string_view>& keys) {
+  ordered_json origins = ordered_json::object();
+  for (const std::string_view key : keys) origins[std::string(key)] = name_of(origin_of(provenance, key));
+  return origins;
+}
+
+ordered_json mount_point_json(const MountPoint& mount) {
+  return {{"path", mount.path},
+          {"device", mount.device},
+          {"filesystem", mount.filesystem},
+          {"block_bytes", mount.block_bytes},
+          {"free_bytes", optional_json(mount.free_bytes)},
+          {"max_file_bytes", optional_json(mount.max_file_bytes)},
+          {"visibility", mount.visibility == Visibility::global ? "global" : "local"},
+          {"persistent", mount.persistent},
+          {"archive", mount.archive},
+          {"tamperproof", mount.tamperproof},
+          {"origins", origins_json(mount.provenance, mount_point_keys())}};
+}
+
+ordered_json device_json(const Device& device) {
+  return {{"name", device.name},
+          {"kind", unquoted(value_text(device, "kind"))},
+          {"path", device.path},
+          {"transport", device.transport},
+          {"capacity_bytes", optional_json(device.capacity_bytes)},
+          {"rotational", optional_json(device.rotational)},
+          {"read_bytes_per_s", device.read_bytes_per_s},
+          {"write_bytes_per_s", device.write_bytes_per_s},
+          {"operation_latency_s", device.operation_latency_s},
+          {"read_operation_latency_s", device.read_operation_latency_s.value_or(device.operation_latency_s)},
+          {"seek_latency_s", device.seek_latency_s},
+          {"max_iops", optional_json(device.max_iops)},
+          {"mttf_s", optional_json(device.mttf_s)},
+          {"bit_error_rate", optional_json(device.bit_error_rate)},
+          {"sector_bits", device.sector_bits},
+          {"ecc_bits", device.ecc_bits},
+          {"mttr_s", device.mttr_s},
+          {"origins", origins_json(device.provenance, device_keys())}};
+}
+
+ordered_json storage_json(const Storage& storage) {
+  ordered_json mounts = ordered_json::array(), devices = ordered_json::array();
+  for (const MountPoint& mount : storage.mount_points) mounts.push_back(mount_point_json(mount));
+  for (const Device& device : storage.devices) devices.push_back(device_json(device));
+  return {{"mount_points", std::move(mounts)}, {"devices", std::move(devices)}};
+}
+
+// ---- tables ---------------------------------------------------------------------------------------------------------
+
+std::string about_free(const MountPoint& mount) {
+  return mount.free_bytes ? about_bytes(static_cast<double>(*mount.free_bytes)) : "-";
+}
+
+std::string storage_table(const Storage& storage) {
+  Table table({"MOUNT POINT", "DEVICE", "KIND", "FILE SYSTEM", "FREE", "READ", "WRITE", "LATENCY", "SEEK", "IOPS",
+               "VISIBLE", "PERSISTENT"});
+  for (const MountPoint& mount : storage.mount_points) {
+    const Device& device = *storage.find_device(mount.device);
+    table.add({printable(mount.path), printable(device.name), unquoted(value_text(device, "kind")),
+               printable(mount.filesystem), about_free(mount), about_rate(device.read_bytes_per_s),
+               about_rate(device.write_bytes_per_s), about_seconds(device.operation_latency_s),
+               about_seconds(device.seek_latency_s), device.max_iops ? fmt::format("{:.0f}", *device.max_iops) : "-",
+               mount.visibility == Visibility::global ? "global" : "local", mount.persistent ? "yes" : "no"});
+  }
+  return table.text();
+}
+
+/// Rows of one mount point or device: value, origin, and what a probe knows beside it.
+template <class Owner>
+void add_values(const Owner& owner, const std::vector<std::string_view>& keys, Table& table) {
+  for (const std::string_view key : keys) {
+    std::string value = unquoted(value_text(owner, key)), remark;
+    const auto known = owner.provenance.find(key);
+    if (value.empty()) continue;
+    if (known != owner.provenance.end()) {
+      const Provenance& provenance = known->second;
+      if (!provenance.probed_low_text.empty())
+        remark = fmt::format("{} .. {}", provenance.probed_low_text, provenance.probed_high_text);
+      if (provenance.origin == Origin::config && !provenance.probed_text.empty())
+        remark = fmt::format("{} found {}", name_of(provenance.probed_origin), unquoted(provenance.probed_text)) +
+                 (remark.empty() ? "" : ", " + remark);
+    }
+    table.add({"  " + std::string(key), printable(value), name_of(origin_of(owner.provenance, key)), remark});
+  }
+}
+
+// ---- which description ----------------------------------------------------------------------------------------------
+
+struct Described {
+  Storage storage;
+  std::string file;  ///< empty: inspected just now
+};
+
+/// The file by the usual order; with none, a quick inspection, and says so.
+Result<Described> describe_storage(const std::string& explicit_file, Console& console) {
+  if (const auto file = find_storage_file(explicit_file)) {
+    auto storage = read_storage_file(*file);
+    if (!storage) return pass_on(storage.error());
+    console.note(fmt::format("storage description: {}", printable(*file)));
+    return Described{*std::move(storage), *file};
+  }
+  auto storage = inspect_storage();
+  if (!storage) return pass_on(storage.error());
+  console.note("no storage description: a quick inspection with conservative speeds; `iosig storage probe` measures");
+  return Described{*std::move(storage), {}};
+}
+
+// ---- probe ----------------------------------------------------------------------------------------------------------
+
+struct ProbeFlags {
+  bool quick = false, dry_run = false;
+  std::string output;
+  std::vector<std::string> mounts;
+};
+
+/// The description that is there now, or an empty one. Its free space is not asked for: it may name dead mounts.
+Result<Storage> current_storage(const std::string& file) {
+  const auto text = read_file(file);
+  if (text) return parse_storage(*text, file);
+  if (::access(file.c_str(), F_OK) != 0) return Storage{};
+  return pass_on(text.error());
+}
+
+/// With --mount, what was not probed stays as it is.
+void keep_others(const Storage& current, Storage& storage) {
+  for (const MountPoint& mount : current.mount_points)
+    if (storage.find_mount_point(mount.path) == nullptr) storage.mount_points.push_back(mount);
+  for (const Device& device : current.devices)
+    if (storage.find_device(device.name) == nullptr) storage.devices.push_back(device);
+}
+
+/// Writes `text` to `file`; what was there stays beside it as FILE~.
+Result<void> write_with_backup(const std::string& file, const std::string& text, Console& console) {
+  const auto before = read_file(file);
+  if (before && *before == text) {
+    console.note(fmt::format("{} is up to date", printable(file)));
+    return {};
+  }
+  if (before) {
+    if (auto kept = replace_file(file + "~", *before); !kept) return kept;
+    console.note(fmt::format("the former description is kept: {}~", printable(file)));
+  }
+  if (auto written = replace_file(file, text); !written) return written;
+  console.note(fmt::format("wrote {}; remove it to undo", printable(file)));
+  return {};
+}
+
+int run_probe(const ProbeFlags& flags, Console& console) {
+  const std::string file = flags.output.empty() ? user_storage_file() : flags.output;
+  if (file.empty())
+    return console.fail({ErrorKind::usage, "there is no home folder to write storage.toml to; give --output FILE"});
+  const auto current = current_storage(file);
+  if (!current) return console.fail(current.error());
+
+  ProbeOptions options;
+  if (flags.quick) options.limits = quick_limits;
+  options.only = flags.mounts;
+  for (const MountPoint& mount : current->mount_points) options.folders.push_back(mount.path);
+  auto probe = probe_storage(options, [&](std::string_view what) { console.progress(what); });
+  console.end_progress();
+  if (!probe) return console.fail(probe.error());
+  for (const Skipped& skipped : probe->skipped)
+    console.note(fmt::format("skipped {}: {}", printable(skipped.path), skipped.reason));
+  for (const std::string& note : probe->notes) console.note(note);
+  if (probe->storage.mount_points.empty())
+    return console.fail({ErrorKind::infeasible, "no file system was found on which you can create files"});
+
+  Storage storage = merge_probe(*current, probe->storage);
+  if (!flags.mounts.empty()) keep_others(*current, storage);
+  if (!flags.dry_run)
+    if (const auto written = write_with_backup(file, storage_text(storage), console); !written)
+      return console.fail(written.error());
+
+  refresh_free_space(storage);
+  if (console.json) {
+    ordered_json document = storage_json(storage);
+    document["file"] = flags.dry_run ? ordered_json(nullptr) : ordered_json(file);
+    document["skipped"] = ordered_json::array();
+    for (const Skipped& skipped : probe->skipped)
+      document["skipped"].push_back({{"path", skipped.path}, {"reason", skipped.reason}});
+    console.say_json("iosig.storage/1", std::move(document));
+  } else {
+    console.say(storage_table(storage));
+    if (flags.dry_run) console.note(fmt::format("dry run: {} was not written", printable(file)));
+  }
+  return yes;
+}
+
+// ---- list and show --------------------------------------------------------------------------------------------------
+
+int run_list(const std::string& file, Console& console) {
+  const auto described = describe_storage(file, console);
+  if (!described) return console.fail(described.error());
+  if (!console.json) {
+    console.say(storage_table(described->storage));
+    return yes;
+  }
+  ordered_json document = storage_json(described->storage);
+  document["file"] = described->file.empty() ? ordered_json(nullptr) : ordered_json(described->file);
+  console.say_json("iosig.storage/1", std::move(document));
+  return yes;
+}
+
+/// What follows from the description rather than stands in it.
+void add_computed(const Storage& storage, const MountPoint& mount, const Device& device, Table& table) {
+  if (origin_of(mount.provenance, "free") != Origin::config && mount.free_bytes)
+    table.add({"  free now", about_free(mount), name_of(Origin::computed), ""});
+  if (device.bit_error_rate)
+    table.add({"  UBER",
+               fmt::format("{:.3g}",
+                           uncorrectable_bit_error_rate(*device.bit_error_rate, device.sector_bits, device.ecc_bits)),
+               name_of(Origin::computed), "uncorrectable bit errors per bit"});
+  if (const auto mttdl = mttdl_s(storage, device, GiB))
+    table.add({"  MTTDL of 1 GB", about_seconds(*mttdl), name_of(Origin::computed), "mean time to data loss"});
+  else
+    table.add({"  MTTDL of 1 GB", "-", "", mttdl.error().message});
+}
+
+ordered_json shown_json(const Storage& storage, const MountPoint& mount, const Device& device) {
+  ordered_json shown = mount_point_json(mount);
+  shown["device"] = device_json(device);
+  ordered_json uber = nullptr;
+  if (device.bit_error_rate)
+    uber = uncorrectable_bit_error_rate(*device.bit_error_rate, device.sector_bits, device.ecc_bits);
+  const auto mttdl = mttdl_s(storage, device, GiB);
+  shown["computed"] = {{"uncorrectable_bit_error_rate", uber},
+                       {"mttdl_of_1GB_s", mttdl ? ordered_json(*mttdl) : ordered_json(nullptr)}};
+  ordered_json spreads = ordered_json::object();
+  for (const auto& [key, provenance] : device.provenance)
+    if (!provenance.probed_low_text.empty())
+      spreads[key] = {{"low", provenance.probed_low_text}, {"high", provenance.probed_high_text}};
+  shown["spreads"] = std::move(spreads);
+  return shown;
+}
+
+int run_show(const std::string& path, const std::string& file, Console& console) {
+  const auto described = describe_storage(file, console);
+  if (!described) return console.fail(described.error());
+  const Storage& storage = described->storage;
+  if (!path.empty() && storage.find_mount_point(path) == nullptr) {
+    std::vector<std::string_view> known;
+    for (const MountPoint& mount : storage.mount_points) known.push_back(mount.path);
+    return console.fail(
+        {ErrorKind::usage, fmt::format("'{}' is no mount point of the description{}; it has {}", printable(path),
+                                       did_you_mean(path, known), fmt::join(known, ", "))});
+  }
+  ordered_json shown = ordered_json::array();
+  Table table({"VALUE", "", "ORIGIN", "SPREAD OR REMARK"});
+  for (const MountPoint& mount : storage.mount_points) {
+    if (!path.empty() && mount.path != path) continue;
+    const Device& device = *storage.find_device(mount.device);
+    shown.push_back(shown_json(storage, mount, device));
+    table.add({"mount point", printable(mount.path), "", ""});
+    add_values(mount, mount_point_keys(), table);
+    table.add({"device", printable(device.name), "", ""});
+    add_values(device, device_keys(), table);
+    add_computed(storage, mount, device, table);
+  }
+  if (console.json)
+    console.say_json("iosig.storage.values/1", {{"file", described->file}, {"mount_points", std::move(shown)}});
+  else
+    console.say(table.text());
+  return yes;
+}
+
+}  // namespace
+
+void add_storage(CLI::App& app, Action& action) {
+  CLI::App* storage = app.add_subcommand("storage", "Describe the storage of this machine");
+  storage->require_subcommand(1);
+  storage->footer("Example: iosig storage probe --quick && iosig storage list");
+  const auto json = std::make_shared<bool>(false);
+  const auto file = std::make_shared<std::string>();
+  const auto add = [&](const char* name, const char* what, const char* example) {
+    CLI::App* verb = storage->add_subcommand(name, what);
+    verb->add_flag("--json", *json, "Print one JSON document");
+    verb->footer(std::string("Example: ") + example);
+    return verb;
+  };
+  const auto with_console = [&action, json](auto run) {
+    return [&action, json, run] {
+      action = [json, run](Console& console) {
+        console.json = *json;
+        return run(console);
+      };
+    };
+  };
+
+  CLI::App* probe = add("probe", "Find and measure the storage where you can put files, and write storage.toml",
+                        "iosig storage probe --quick --dry-run");
+  const auto flags = std::make_shared<ProbeFlags>();
+  probe->add_flag("--quick", flags->quick, "About 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
+  probe->add_option("--output", flags->output, "File to write instead of ~/.config/iosig/storage.toml")
+      ->type_name("FILE");
+  probe->add_option("--mount", flags->mounts, "Probe only this folder (repeatable); the rest of the file stays")
+      ->type_name("PATH")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  probe->add_flag("--dry-run", flags->dry_run, "Measure and show, but write nothing");
+  probe->callback(with_console([flags](Console& console) { return run_probe(*flags, console); }));
+
+  const auto add_file_option = [&](CLI::App* verb) {
+    verb->add_option("--storage", *file, "Storage description instead of $IOSIG_STORAGE or the user's file")
+        ->type_name("FILE");
+  };
+  CLI::App* list = add("list", "One line for each mount point", "iosig storage list --storage storage.toml");
+  add_file_option(list);
+  list->callback(with_console([file](Console& console) { return run_list(*file, console); }));
+
+  CLI::App* show = add("show", "Every value, where it came from, and how far the measurements spread",
+                       "iosig storage show /dev/shm");
+  const auto path = std::make_shared<std::string>();
+  show->add_option("mount", *path, "Only this mount point")->type_name("PATH");
+  add_file_option(show);
+  show->callback(with_console([path, file](Console& console) { return run_show(*path, *file, console); }));
+}
+
 }  // namespace iosig::cli

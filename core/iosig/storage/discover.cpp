@@ -1,0 +1,252 @@
+#include "iosig/storage/discover.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "iosig/base/files.h"
+#include "iosig/base/units.h"
+#include "iosig/storage/hardware.h"
+#include "iosig/storage/mountinfo.h"
+#include "iosig/storage/scratch.h"
+
+namespace iosig {
+namespace {
+
+constexpr int answer_limit_ms = 3000;
+
+/// Type of the file system at "/" for a process that cannot see the mount of its root (chroot).
+std::string root_filesystem() {
+  struct statfs status {};
+  if (::statfs("/", &status) != 0) return "unknown";
+  static constexpr std::array<std::pair<std::uint32_t, const char*>, 6> known{{{EXT4_SUPER_MAGIC, "ext4"},
+                                                                               {XFS_SUPER_MAGIC, "xfs"},
+                                                                               {BTRFS_SUPER_MAGIC, "btrfs"},
+                                                                               {TMPFS_MAGIC, "tmpfs"},
+                                                                               {OVERLAYFS_SUPER_MAGIC, "overlay"},
+                                                                               {NFS_SUPER_MAGIC, "nfs"}}};
+  for (const auto& [magic, name] : known)
+    if (static_cast<std::uint32_t>(status.f_type) == magic) return name;
+  return "unknown";
+}
+
+Result<std::vector<Mount>> mounts_of_this_process() {
+  const auto text = read_file("/proc/self/mountinfo");
+  std::vector<Mount> mounts = parse_mountinfo(text ? *text : "");
+  if (mount_of(mounts, "/") != nullptr) return mounts;
+  struct stat root {};
+  if (::stat("/", &root) != 0) return system_failure("inspect", "/");
+  Mount mount;
+  mount.id = -1;
+  mount.parent = -2;
+  mount.major = ::major(root.st_dev);
+  mount.minor = ::minor(root.st_dev);
+  mount.root = mount.path = "/";
+  mount.filesystem = root_filesystem();
+  // The mounts that seemed to have no parent hang below this root.
+  for (Mount& other : mounts)
+    if (std::ranges::find(mounts, other.parent, &Mount::id) == mounts.end()) other.parent = mount.id;
+  mounts.push_back(std::move(mount));
+  return mounts;
+}
+
+/// What one mount said when it was touched. Plain bytes, for it comes from another process.
+struct Answer {
+  int failure = 0;  ///< errno of the first thing that failed
+  bool is_folder = false, read_only = false;
+  std::uint64_t capacity_bytes = 0, free_bytes = 0, block_bytes = 0;
+  char folder[PATH_MAX] = {};  ///< where a file could be created; empty: nowhere
+};
+
+/// Folders on `mount` to try, in order. The roots of the system's own file systems come last or not at all: nobody
+/// wants IOSIG's folder in "/".
+std::vector<std::string> folders_to_try(const Mount& mount, const std::vector<std::string>& preferred) {
+  std::vector<std::string> personal{home_folder()};
+  if (const char* folder = std::getenv("TMPDIR")) personal.emplace_back(folder);
+  personal.insert(personal.end(), {"/var/tmp", "/tmp"});
+  if (const char* user = std::getenv("USER")) personal.push_back(mount.path + "/" + user);
+  static constexpr std::array<std::string_view, 7> system{"/", "/home", "/root", "/var", "/usr", "/opt", "/etc"};
+  std::vector<std::string> folders = preferred;
+  const bool is_system = std::ranges::find(system, mount.path) != system.end();
+  if (!is_system) folders.push_back(mount.path);
+  folders.insert(folders.end(), personal.begin(), personal.end());
+  if (is_system && mount.path != "/") folders.push_back(mount.path);
+  return folders;
+}
+
+/// Touches the mount: may hang on a dead server, so it runs in a process of its own.
+Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::vector<std::string>& preferred) {
+  Answer answer;
+  struct stat status {};
+  struct statvfs room {};
+  if (::stat(mount.path.c_str(), &status) != 0 || ::statvfs(mount.path.c_str(), &room) != 0) {
+    answer.failure = errno;
+    return answer;
+  }
+  answer.is_folder = S_ISDIR(status.st_mode);
+  answer.read_only = (room.f_flag & ST_RDONLY) != 0;
+  answer.capacity_bytes = static_cast<std::uint64_t>(room.f_blocks) * room.f_frsize;
+  answer.free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+  answer.block_bytes = room.f_bsize;
+  if (!answer.is_folder || answer.read_only) return answer;
+  const auto is_here = [&](std::string_view path) {
+    const Mount* carrier = mount_of(mounts, path);
+    return carrier != nullptr && carrier->same_filesystem(mount);
+  };
+  for (const std::string& folder : folders_to_try(mount, preferred)) {
+    char real[PATH_MAX];
+    // Asked by name first: to resolve a folder on another, dead mount would hang.
+    if (!is_here(folder) || ::realpath(folder.c_str(), real) == nullptr || !is_here(real)) continue;
+    if (!open_scratch_file(real)) continue;
+    std::memcpy(answer.folder, real, std::strlen(real) + 1);
+    break;
+  }
+  return answer;
+}
+
+/// examine() with a time limit; ETIMEDOUT when the mount does not answer.
+Answer examine_in_time(const Mount& mount, const std::vector<Mount>& mounts,
+                       const std::vector<std::string>& preferred) {
+  Answer answer;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    answer.failure = errno;
+    return answer;
+  }
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // A child that hangs must not keep the user's pipes open.
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
+    const Answer found = examine(mount, mounts, preferred);
+    (void)!::write(writer.get(), &found, sizeof found);
+    ::_exit(0);
+  }
+  writer = Fd();
+  answer.failure = child < 0 ? errno : ETIMEDOUT;
+  if (child < 0) return answer;
+  struct pollfd wait {
+    .fd = reader.get(), .events = POLLIN, .revents = 0
+  };
+  if (::poll(&wait, 1, answer_limit_ms) == 1) {
+    Answer received;
+    if (::read(reader.get(), &received, sizeof received) == sizeof received) answer = received;
+    ::waitpid(child, nullptr, 0);
+  } else {
+    ::kill(child, SIGKILL);  // takes effect when the file system lets go; nobody waits for that
+  }
+  return answer;
+}
+
+/// Why the mount is no destination, or "".
+std::string shortcoming(const Answer& answer) {
+  if (answer.failure == ETIMEDOUT)
+    return fmt::format("did not answer within {} s (a dead server?)", answer_limit_ms / 1000);
+  if (answer.failure != 0) return std::strerror(answer.failure);
+  if (!answer.is_folder) return "is a single file";
+  if (answer.read_only) return "is read-only";
+  if (answer.capacity_bytes < smallest_capacity_bytes)
+    return fmt::format("is too small: {}, a destination has at least {}",
+                       about_bytes(static_cast<double>(answer.capacity_bytes)), bytes_text(smallest_capacity_bytes));
+  if (answer.folder[0] == '\0') return "has no folder in which you can create files";
+  return {};
+}
+
+/// Some network file systems report their transfer size as block size; that is no unit of allocation.
+std::uint64_t sane_block_bytes(std::uint64_t reported) {
+  return std::has_single_bit(reported) && reported >= 512 && reported <= 64 * KiB ? reported : assumed_block_bytes;
+}
+
+Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount>& mounts) {
+  Hardware hardware = inspect_hardware(mount, mounts);
+  Found found{.mount = {}, .device = std::move(hardware.device), .kind_is_sure = hardware.kind_is_sure};
+  if (!found.device.capacity_bytes) {
+    found.device.capacity_bytes = answer.capacity_bytes;
+    set_origin(found.device.provenance, "capacity", Origin::inspected);
+  }
+  MountPoint& point = found.mount;
+  point.path = answer.folder;
+  point.filesystem = mount.filesystem;
+  point.block_bytes = sane_block_bytes(answer.block_bytes);
+  point.free_bytes = answer.free_bytes;
+  point.max_file_bytes = max_file_bytes_of(mount.filesystem);
+  point.visibility = is_shared_filesystem(mount.filesystem) ? Visibility::global : Visibility::local;
+  point.persistent = !is_volatile_filesystem(mount.filesystem) && !hardware.is_volatile;
+  // Neither `free` nor `max_file_size` belongs into the file: the one changes, the other follows from `filesystem`.
+  for (const char* key : {"path", "device", "filesystem", "block_size", "visibility", "persistent"})
+    set_origin(point.provenance, key, Origin::inspected);
+  return found;
+}
+
+/// Two servers' exports or two tmpfs may have one name: the later ones get the path as well.
+void make_names_unique(std::vector<Found>& found) {
+  for (auto it = found.begin(); it != found.end(); ++it) {
+    const auto is_taken = [&](const std::string& name) {
+      return std::any_of(found.begin(), it, [&](const Found& earlier) { return earlier.device.name == name; });
+    };
+    if (is_taken(it->device.name)) {
+      it->device.name += it->mount.path;
+      std::ranges::replace(it->device.name, '/', '-');
+    }
+    it->mount.device = it->device.name;
+    set_origin(it->device.provenance, "name", Origin::inspected);
+  }
+}
+
+}  // namespace
+
+Result<Discovery> discover(const std::vector<std::string>& preferred) {
+  const auto mounts = mounts_of_this_process();
+  if (!mounts) return pass_on(mounts.error());
+  Discovery discovery;
+  for (const std::vector<Mount>& places : destinations(*mounts)) {
+    std::string why;
+    for (const Mount& place : places) {
+      const Answer answer = examine_in_time(place, *mounts, preferred);
+      const std::string reason = shortcoming(answer);
+      if (reason.empty()) {
+        discovery.found.push_back(describe(place, answer, *mounts));
+        why.clear();
+        break;
+      }
+      if (why.empty()) why = reason;
+    }
+    if (!why.empty()) discovery.skipped.push_back({places.front().path, why});
+  }
+  make_names_unique(discovery.found);
+  return discovery;
+}
+
+Storage storage_of(std::vector<Found> found) {
+  Storage storage;
+  for (Found& each : found) {
+    storage.mount_points.push_back(std::move(each.mount));
+    storage.devices.push_back(std::move(each.device));
+  }
+  return storage;
+}
+
+Result<Storage> inspect_storage() {
+  auto discovery = discover();
+  if (!discovery) return pass_on(discovery.error());
+  return storage_of(std::move(discovery->found));
+}
+
+}  // namespace iosig

@@ -1,0 +1,163 @@
+#include "iosig/storage/hardware.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> read_word(const fs::path& file) {
+  const auto text = read_file(file.string(), 4096);
+  if (!text) return std::nullopt;
+  return std::string(trimmed(*text));
+}
+
+std::optional<std::uint64_t> read_count(const fs::path& file) {
+  const auto word = read_word(file);
+  std::uint64_t count = 0;
+  if (!word || std::from_chars(word->data(), word->data() + word->size(), count).ec != std::errc{}) return std::nullopt;
+  return count;
+}
+
+/// Folder of the block device in sysfs, or nothing when the mount has none. btrfs and overlay have an anonymous
+/// number, but btrfs names one of its devices as its source.
+std::optional<fs::path> block_folder(const Mount& mount, const std::string& sysfs) {
+  unsigned major = mount.major, minor = mount.minor;
+  if (struct stat status{}; major == 0 && mount.source.starts_with("/dev/") &&
+                            ::stat(mount.source.c_str(), &status) == 0 && S_ISBLK(status.st_mode)) {
+    major = ::major(status.st_rdev);
+    minor = ::minor(status.st_rdev);
+  }
+  if (major == 0) return std::nullopt;
+  std::error_code failure;
+  fs::path folder = fs::canonical(fmt::format("{}/dev/block/{}:{}", sysfs, major, minor), failure);
+  if (failure) return std::nullopt;
+  return folder;
+}
+
+std::string transport_of(const fs::path& folder, const std::string& disk) {
+  // The bus is a folder on the way to the device; the nearest to the device counts, so the order is by nearness.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> buses{{{"/nvme", "nvme"},
+                                                                                        {"/virtio", "virtio"},
+                                                                                        {"/vbd-", "xen"},
+                                                                                        {"/VMBUS", "hyperv"},
+                                                                                        {"/vmbus", "hyperv"},
+                                                                                        {"/usb", "usb"},
+                                                                                        {"/mmc", "mmc"},
+                                                                                        {"/ata", "sata"},
+                                                                                        {"/end_device-", "sas"},
+                                                                                        {"/ndbus", "pmem"},
+                                                                                        {"/host", "scsi"}}};
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> drivers{{{"loop", "loop"},
+                                                                                         {"dm-", "device-mapper"},
+                                                                                         {"md", "md"},
+                                                                                         {"zram", "zram"},
+                                                                                         {"ram", "ram"},
+                                                                                         {"pmem", "pmem"},
+                                                                                         {"nbd", "nbd"}}};
+  for (const auto& [prefix, name] : drivers)
+    if (disk.starts_with(prefix)) return std::string(name);
+  const std::string path = folder.string();
+  for (const auto& [part, name] : buses)
+    if (path.find(part) != std::string::npos) return std::string(name);
+  return {};
+}
+
+/// "server:/export" and "//server/share" -> "server"; "tank/home" -> "tank"; else the last word of where it is mounted.
+std::string unnumbered_name(const Mount& mount) {
+  std::string_view source = mount.source;
+  while (source.starts_with('/')) source.remove_prefix(1);
+  if (source.starts_with('['))  // an IPv6 address
+    source = source.substr(1, source.find(']') - 1);
+  else
+    source = source.substr(0, source.find_first_of(":/"));
+  if (is_shared_filesystem(mount.filesystem) && !source.empty()) return std::string(source);
+  if (mount.filesystem == "zfs") return std::string(source);
+  const std::string last = fs::path(mount.path).filename().string();
+  return last.empty() ? mount.filesystem : last;
+}
+
+void set_kind(Hardware& hardware, DeviceKind kind) {
+  Device device = assumed_device(kind);
+  device.name = std::move(hardware.device.name);
+  hardware.device = std::move(device);
+  set_origin(hardware.device.provenance, "kind", Origin::inspected);
+}
+
+template <class T>
+void inspected(Device& device, T Device::*member, T value, std::string_view key) {
+  device.*member = std::move(value);
+  set_origin(device.provenance, key, Origin::inspected);
+}
+
+Hardware inspect_block_device(const fs::path& folder, const std::vector<Mount>& mounts) {
+  std::error_code failure;
+  const bool is_partition = fs::exists(folder / "partition", failure);
+  const fs::path disk = is_partition ? folder.parent_path() : folder;
+  const std::string transport = transport_of(folder, disk.filename().string());
+  const auto rotational = read_count(disk / "queue" / "rotational");
+
+  Hardware hardware;
+  const auto mapped = read_word(folder / "dm" / "name");
+  hardware.device.name = mapped ? *mapped : folder.filename().string();
+  if (transport == "pmem") {
+    set_kind(hardware, DeviceKind::nvram);
+  } else if (transport == "zram" || transport == "ram") {
+    set_kind(hardware, DeviceKind::ram);
+    hardware.is_volatile = true;
+  } else if (rotational == 0u) {
+    set_kind(hardware, DeviceKind::ssd);
+  } else {
+    set_kind(hardware, DeviceKind::hdd);
+    hardware.kind_is_sure = transport == "sata" || transport == "sas";
+  }
+  if (const auto backing = read_word(folder / "loop" / "backing_file")) {
+    const Mount* carrier = mount_of(mounts, *backing);
+    hardware.is_volatile = carrier != nullptr && is_volatile_filesystem(carrier->filesystem);
+  }
+
+  Device& device = hardware.device;
+  inspected(device, &Device::path, mapped ? "/dev/mapper/" + *mapped : "/dev/" + device.name, "path");
+  if (!transport.empty()) inspected(device, &Device::transport, transport, "transport");
+  if (rotational) inspected(device, &Device::rotational, std::optional(*rotational != 0), "rotational");
+  if (const auto sectors = read_count(folder / "size"))  // always in units of 512 bytes
+    inspected(device, &Device::capacity_bytes, std::optional(*sectors * 512), "capacity");
+  return hardware;
+}
+
+}  // namespace
+
+void set_origin(Provenances& provenance, std::string_view key, Origin origin) {
+  Provenance& found = provenance[std::string(key)];
+  found.origin = found.probed_origin = origin;
+}
+
+Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts, const std::string& sysfs) {
+  if (const auto folder = block_folder(mount, sysfs)) return inspect_block_device(*folder, mounts);
+  Hardware hardware;
+  hardware.device.name = unnumbered_name(mount);
+  if (is_volatile_filesystem(mount.filesystem)) {
+    set_kind(hardware, DeviceKind::ram);
+  } else if (is_shared_filesystem(mount.filesystem)) {
+    set_kind(hardware, DeviceKind::network);
+    inspected(hardware.device, &Device::path, mount.source, "path");
+  } else {  // overlay, zfs, virtiofs, fuse.*: what carries it is not told
+    set_kind(hardware, DeviceKind::hdd);
+    hardware.kind_is_sure = false;
+  }
+  return hardware;
+}
+
+}  // namespace iosig

@@ -1,0 +1,297 @@
+#include "iosig/storage/measure.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "iosig/base/files.h"
+#include "iosig/base/units.h"
+#include "iosig/storage/fit.h"
+#include "iosig/storage/scratch.h"
+
+namespace iosig {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Value below which `share` of the samples lie. Not empty.
+double quantile(std::vector<double> samples, double share) {
+  const auto nth = samples.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(samples.size() - 1) + 0.5);
+  std::ranges::nth_element(samples, nth);
+  return *nth;
+}
+
+Spread spread_of(const std::vector<double>& samples) {
+  return {quantile(samples, 0.5), quantile(samples, 0.1), quantile(samples, 0.9)};
+}
+
+/// Memory that O_DIRECT accepts, filled with bytes that no layer can compress away.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t size) : size_(size), data_(static_cast<std::byte*>(std::aligned_alloc(alignment, size))) {
+    std::minstd_rand random(1);
+    for (std::size_t i = 0; i + 4 <= size; i += 4) {
+      const auto word = static_cast<std::uint32_t>(random());
+      std::memcpy(data_.get() + i, &word, sizeof word);
+    }
+  }
+  static constexpr std::size_t alignment = 64 * KiB;
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::byte* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  std::size_t size_;
+  std::unique_ptr<std::byte[], Free> data_;
+};
+
+/// Times of one size of chunk.
+struct Series {
+  std::uint64_t bytes = 0;
+  std::vector<double> seconds;
+};
+
+std::vector<Series> sizes_between(std::uint64_t smallest, std::uint64_t largest) {
+  std::vector<Series> series;
+  for (std::uint64_t bytes = smallest; bytes <= largest; bytes *= 4) series.push_back({bytes, {}});
+  return series;
+}
+
+/// Fills `series` in rounds over all sizes, so that a change of the machine's load touches every size alike, until
+/// about `limit_s` have gone by. Small chunks, which are noisier, are repeated within a round.
+/// `transfer(bytes)` moves one chunk and returns its seconds.
+template <class Transfer>
+Result<void> sample(std::vector<Series>& series, double limit_s, const Transfer& transfer) {
+  constexpr std::size_t most_rounds = 40;  // a fast device is known by then, and flash wears
+  const Clock::time_point start = Clock::now();
+  for (std::size_t round = 0; round < most_rounds && seconds_since(start) < limit_s; ++round)
+    for (Series& each : series) {
+      const std::uint64_t repeats = std::clamp<std::uint64_t>(MiB / each.bytes, 1, 8);
+      for (std::uint64_t i = 0; i < repeats; ++i) {
+        if (seconds_since(start) > limit_s && !each.seconds.empty()) break;
+        const auto took = transfer(each.bytes);
+        if (!took) return pass_on(took.error());
+        each.seconds.push_back(*took);
+      }
+      // On a slow device the larger sizes would take too long to try.
+      if (round == 0 && each.seconds.back() > limit_s / 4) break;
+    }
+  std::erase_if(series, [](const Series& each) { return each.seconds.empty(); });
+  return {};
+}
+
+/// `value` with the relative spread of samples.
+Spread around(double value, double low_share, double high_share) {
+  return {value, value * low_share, value * high_share};
+}
+
+/// Latency and bandwidth that the series show together; the spreads are those of the smallest and the largest chunks.
+void fit(const std::vector<Series>& series, Spread& latency_s, Spread& bytes_per_s) {
+  std::vector<TimedSize> medians;
+  for (const Series& each : series) medians.push_back({each.bytes, spread_of(each.seconds).median});
+  const Spread small = spread_of(series.front().seconds), large = spread_of(series.back().seconds);
+  const auto line = fit_service_time(medians).value_or(
+      ServiceTime{small.median, static_cast<double>(series.back().bytes) / large.median});
+  latency_s = around(line.latency_s, small.low / small.median, small.high / small.median);
+  bytes_per_s = around(line.bytes_per_s, large.median / large.high, large.median / large.low);
+}
+
+/// One measurement: a scratch file that grows up to `limit_bytes`, and what is done to it.
+class Scratch {
+ public:
+  Scratch(Fd fd, std::string folder, std::uint64_t block_bytes, std::uint64_t limit_bytes)
+      : fd_(std::move(fd)),
+        folder_(std::move(folder)),
+        block_bytes_(block_bytes),
+        limit_bytes_(limit_bytes),
+        buffer_(largest_chunk(limit_bytes)) {}
+
+  static std::uint64_t largest_chunk(std::uint64_t limit_bytes) {
+    std::uint64_t bytes = 16 * MiB;
+    while (bytes > limit_bytes / 4) bytes /= 2;
+    return bytes;
+  }
+
+  /// Appends and waits until it is stored; starts again at the beginning when the space is used up.
+  Result<double> append(std::uint64_t bytes) {
+    if (size_ + bytes > limit_bytes_) {
+      if (::ftruncate(fd_.get(), 0) != 0 || ::fsync(fd_.get()) != 0) return refused("truncate");
+      size_ = 0;
+    }
+    const Clock::time_point start = Clock::now();
+    if (!put(bytes, size_) || ::fdatasync(fd_.get()) != 0) return refused("write");
+    const double took = seconds_since(start);
+    size_ += bytes;
+    return took;
+  }
+
+  /// Makes the file as large as it may be, in at most about `limit_s`, for reading it.
+  Result<void> fill(double limit_s) {
+    const Clock::time_point start = Clock::now();
+    while (size_ + buffer_.size() <= limit_bytes_ && (seconds_since(start) < limit_s || size_ < 2 * buffer_.size()))
+      if (const auto took = append(buffer_.size()); !took) return pass_on(took.error());
+    return {};
+  }
+
+  /// From here on reads miss the page cache. Returns whether O_DIRECT sees to it; otherwise forget() does.
+  bool bypass_cache() {
+    direct_ = ::fcntl(fd_.get(), F_SETFL, O_DIRECT) == 0 && ::pread(fd_.get(), buffer_.data(), block_bytes_, 0) >= 0;
+    if (!direct_) {
+      (void)::fcntl(fd_.get(), F_SETFL, 0);
+      (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM);  // no read-ahead
+    }
+    forget();
+    return direct_;
+  }
+
+  /// Reads where the last one ended.
+  Result<double> read_on(std::uint64_t bytes) {
+    if (cursor_ + bytes > size_) {
+      cursor_ = 0;
+      forget();
+    }
+    const auto took = get(bytes, cursor_);
+    cursor_ += bytes;
+    return took;
+  }
+
+  Result<double> read_anywhere(std::uint64_t bytes) { return get(bytes, random_block(random_) * block_bytes_); }
+
+  /// Blocks per second that `threads` get done together at random places in `limit_s`.
+  double iops(bool write, unsigned threads, double limit_s) {
+    std::atomic<std::uint64_t> done{0};
+    const Clock::time_point start = Clock::now();
+    const auto work = [&](unsigned seed) {
+      const Buffer block(Buffer::alignment);
+      std::minstd_rand random(seed);
+      do {
+        const auto at = static_cast<off_t>(random_block(random) * block_bytes_);
+        const ssize_t moved = write ? ::pwrite(fd_.get(), block.data(), block_bytes_, at)
+                                    : ::pread(fd_.get(), block.data(), block_bytes_, at);
+        if (moved != static_cast<ssize_t>(block_bytes_) || (write && ::fdatasync(fd_.get()) != 0)) return;
+        ++done;
+      } while (seconds_since(start) < limit_s);
+    };
+    std::vector<std::thread> workers;
+    for (unsigned i = 1; i <= threads; ++i) workers.emplace_back(work, i);
+    for (std::thread& worker : workers) worker.join();
+    return static_cast<double>(done) / seconds_since(start);
+  }
+
+ private:
+  [[nodiscard]] tl::unexpected<Error> refused(std::string_view doing) const {
+    return system_failure(fmt::format("{} a scratch file in", doing), folder_);
+  }
+
+  bool put(std::uint64_t bytes, std::uint64_t at) {
+    for (std::uint64_t done = 0; done < bytes;) {
+      const ssize_t put = ::pwrite(fd_.get(), buffer_.data() + done, bytes - done, static_cast<off_t>(at + done));
+      if (put < 0 && errno != EINTR) return false;
+      if (put > 0) done += static_cast<std::uint64_t>(put);
+    }
+    return true;
+  }
+
+  Result<double> get(std::uint64_t bytes, std::uint64_t at) {
+    const Clock::time_point start = Clock::now();
+    for (std::uint64_t done = 0; done < bytes;) {
+      const ssize_t got = ::pread(fd_.get(), buffer_.data() + done, bytes - done, static_cast<off_t>(at + done));
+      if (got == 0) return fail(ErrorKind::system, "a scratch file in '{}' is shorter than written", folder_);
+      if (got < 0 && errno != EINTR) return refused("read");
+      if (got > 0) done += static_cast<std::uint64_t>(got);
+    }
+    return seconds_since(start);
+  }
+
+  void forget() {
+    if (!direct_) (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+
+  std::uint64_t random_block(std::minstd_rand& random) const {
+    return std::uniform_int_distribution<std::uint64_t>(0, size_ / block_bytes_ - 1)(random);
+  }
+
+  Fd fd_;
+  std::string folder_;
+  std::uint64_t block_bytes_, limit_bytes_;
+  Buffer buffer_;
+  std::uint64_t size_ = 0, cursor_ = 0;
+  bool direct_ = false;
+  std::minstd_rand random_{1};
+};
+
+/// Scratch space that nobody misses: 5 % of what is free, and of the free memory where files are memory.
+Result<std::uint64_t> usable_bytes(const std::string& folder, std::uint64_t wanted) {
+  auto free = free_bytes_at(folder);
+  if (!free) return free;
+  struct statfs status {};
+  if (::statfs(folder.c_str(), &status) == 0 && status.f_type == TMPFS_MAGIC)
+    *free = std::min<std::uint64_t>(*free, static_cast<std::uint64_t>(::sysconf(_SC_AVPHYS_PAGES)) *
+                                               static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
+  const std::uint64_t usable = std::min(wanted, *free / 20);
+  if (usable < MiB)
+    return fail(ErrorKind::infeasible,
+                "'{}' has only {} free; a probe uses at most 5 % of that and needs at least 1 MB", folder,
+                about_bytes(static_cast<double>(*free)));
+  return usable;
+}
+
+}  // namespace
+
+Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes, const MeasureLimits& limits,
+                            const Progress& progress) {
+  const auto usable = usable_bytes(folder, limits.bytes);
+  if (!usable) return pass_on(usable.error());
+  auto fd = open_scratch_file(folder);
+  if (!fd) return pass_on(fd.error());
+  const std::uint64_t block = std::max<std::uint64_t>(block_bytes, 4 * KiB);
+  Scratch scratch(std::move(*fd), folder, block, *usable);
+  const std::uint64_t largest = Scratch::largest_chunk(*usable);
+  Measurement result;
+
+  progress("synchronised writes");
+  auto writes = sizes_between(block, largest);
+  auto done = sample(writes, 0.4 * limits.seconds, [&](std::uint64_t bytes) { return scratch.append(bytes); });
+  if (!done) return pass_on(done.error());
+  fit(writes, result.operation_latency_s, result.write_bytes_per_s);
+
+  progress("reads past the cache");
+  if (done = scratch.fill(0.1 * limits.seconds); !done) return pass_on(done.error());
+  result.direct_reads = scratch.bypass_cache();
+  auto reads = sizes_between(block, largest);
+  done = sample(reads, 0.2 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
+  if (!done) return pass_on(done.error());
+  fit(reads, result.read_operation_latency_s, result.read_bytes_per_s);
+
+  progress("random reads");
+  std::vector<Series> random{{block, {}}};
+  done = sample(random, 0.1 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_anywhere(bytes); });
+  if (!done) return pass_on(done.error());
+  result.random_read_latency_s = spread_of(random.front().seconds);
+
+  progress("operations per second");
+  constexpr unsigned threads = 4;
+  const double share_s = 0.1 * limits.seconds;
+  result.max_iops = std::max({scratch.iops(false, threads, share_s), scratch.iops(true, threads, share_s),
+                              1 / result.operation_latency_s.median, 1 / result.read_operation_latency_s.median});
+  return result;
+}
+
+}  // namespace iosig

@@ -1,0 +1,39 @@
+// /proc/self/mountinfo as data, and the questions that can be answered from it alone. Pure: text in, data out.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace iosig {
+
+/// One line of mountinfo (proc(5)), octal escapes undone.
+struct Mount {
+  int id = 0, parent = 0;
+  unsigned major = 0, minor = 0;  ///< of the file system; two mounts of one file system share them
+  std::string root;               ///< the folder (or file) of the file system that is mounted; "/" unless a bind mount
+  std::string path;               ///< where it is mounted
+  bool read_only = false;         ///< the mount or its file system
+  std::string filesystem;         ///< type: ext4, fuse.sshfs, ...
+  std::string source;             ///< "/dev/vda1", "server:/export", "tmpfs"
+
+  [[nodiscard]] bool same_filesystem(const Mount& other) const { return major == other.major && minor == other.minor; }
+};
+
+/// In the order of the text, which is not always the order of mounting. Lines of another form are left out.
+[[nodiscard]] std::vector<Mount> parse_mountinfo(std::string_view text);
+
+/// The mount that the absolute, link-free `path` lies on, or nullptr when none covers it (a chroot below a mount).
+/// Walks as the kernel does: from the root, into what is mounted on each folder on the way, topmost last.
+[[nodiscard]] const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path);
+
+/// Whether `path` is `folder` or below it, by name.
+[[nodiscard]] bool is_below(std::string_view path, std::string_view folder);
+
+/// The mounts that make sense as destinations: real file systems, tmpfs and network file systems that are visible and
+/// not read-only, outside the system's own folders (/proc, /sys, /run, /boot, /dev but /dev/shm).
+/// One inner list for each file system, never empty: where it is mounted, best first (the whole before a bind mount,
+/// then the shortest path). Those lists are in order of their first path.
+[[nodiscard]] std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts);
+
+}  // namespace iosig
