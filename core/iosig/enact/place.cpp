@@ -12,23 +12,25 @@ namespace iosig {
 
 std::string Place::path() const { return fmt::format("{}{}{}", folder_path, folder_path == "/" ? "" : "/", name); }
 
-Result<Place> locate(int from_folder, std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  Place place;
-  place.name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
-  if (place.name.empty() || place.name == "." || place.name == "..")
-    return fail(ErrorKind::usage, "'{}' is the path of a folder; a file's is wanted", printable(path));
-  const std::string parent(slash == std::string_view::npos ? "." : path.substr(0, slash + 1));
-  place.folder = Fd(::openat(from_folder, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!place.folder) return system_failure("open the folder", parent);
+Result<Place> place_in(Fd folder, std::string name) {
   struct stat status {};
   char resolved[PATH_MAX];
-  const std::string self = fmt::format("/proc/self/fd/{}", place.folder.get());
+  const std::string self = fmt::format("/proc/self/fd/{}", folder.get());
   const ssize_t length = ::readlink(self.c_str(), resolved, sizeof resolved);
-  if (length < 0 || ::fstat(place.folder.get(), &status) != 0) return system_failure("inspect", parent);
-  place.folder_path.assign(resolved, static_cast<std::size_t>(length));
-  place.device = status.st_dev;
-  return place;
+  if (length < 0 || ::fstat(folder.get(), &status) != 0) return system_failure("inspect the folder of", name);
+  return Place{std::move(folder), std::string(resolved, static_cast<std::size_t>(length)), std::move(name),
+               status.st_dev};
+}
+
+Result<Place> locate(int from_folder, std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  std::string name(path.substr(slash == std::string_view::npos ? 0 : slash + 1));
+  if (name.empty() || name == "." || name == "..")
+    return fail(ErrorKind::usage, "'{}' is the path of a folder; a file's is wanted", printable(path));
+  const std::string parent(slash == std::string_view::npos ? "." : path.substr(0, slash + 1));
+  Fd folder(::openat(from_folder, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return system_failure("open the folder", parent);
+  return place_in(std::move(folder), std::move(name));
 }
 
 std::optional<std::string> link_target(const Place& place) {

@@ -12,7 +12,7 @@ namespace iosig {
 
 /// What happens at a place happens in the folder that was looked at, even if somebody renames it meanwhile.
 struct Place {
-  Fd folder;                ///< O_PATH
+  Fd folder;                ///< may be O_PATH
   std::string folder_path;  ///< absolute, free of links
   std::string name;
   dev_t device = 0;  ///< file system of the folder
@@ -23,6 +23,9 @@ struct Place {
 /// `path`, if relative, starts from `from_folder` (AT_FDCWD: the working folder). Its last part need not exist; its
 /// parent must, else `system`. A path without a last name ("/", "a/..", "a/") is `usage`.
 [[nodiscard]] Result<Place> locate(int from_folder, std::string_view path);
+
+/// `name` in `folder`, whatever stands there.
+[[nodiscard]] Result<Place> place_in(Fd folder, std::string name);
 
 /// Where the link at `place` leads, as its text stands; nothing when there is no link.
 [[nodiscard]] std::optional<std::string> link_target(const Place& place);

@@ -13,7 +13,7 @@ namespace iosig {
 
 std::string user_folder_name() { return fmt::format(".iosig-{}", ::geteuid()); }
 
-Result<UserFolder> open_user_folder(const std::string& mount_point) {
+Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if_missing) {
   const std::string name = user_folder_name();
   const Fd mount(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!mount) return system_failure("open the mount point", mount_point);
@@ -22,7 +22,7 @@ Result<UserFolder> open_user_folder(const std::string& mount_point) {
     return Fd(::openat(mount.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   };
   folder.fd = open_folder();
-  if (!folder.fd && errno == ENOENT) {
+  if (!folder.fd && errno == ENOENT && if_missing == IfMissing::make) {
     if (::mkdirat(mount.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
       return system_failure("make the folder", folder.path);
     folder.fd = open_folder();

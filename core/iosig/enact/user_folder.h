@@ -16,10 +16,13 @@ struct UserFolder {
 /// Name of the folder below any mount point.
 [[nodiscard]] std::string user_folder_name();
 
-/// Opens the folder; makes it (0700) when it is missing. A mount point may be writable by everybody (/dev/shm), so
-/// another user may have put a link or an open folder there first: what is not a folder, ours, and closed to others is
-/// refused as `system`, with what to do.
-[[nodiscard]] Result<UserFolder> open_user_folder(const std::string& mount_point);
+enum class IfMissing { make, refuse };
+
+/// Opens the folder; one that is missing is made (0700) unless told otherwise. A mount point may be writable by
+/// everybody (/dev/shm), so another user may have put a link or an open folder there first: what is not a folder, ours,
+/// and closed to others is refused as `system`, with what to do.
+[[nodiscard]] Result<UserFolder> open_user_folder(const std::string& mount_point,
+                                                  IfMissing if_missing = IfMissing::make);
 
 /// A fresh folder with a name of its own inside the user folder, for a job's temporary files; returns its path.
 /// Journalled: `iosig status` lists it, `iosig finalize` removes it once it is empty.

@@ -1,0 +1,122 @@
+#include "iosig/enact/copy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t piece_bytes = 4u << 20;
+
+tl::unexpected<Error> failure(const char* doing) {
+  const ErrorKind kind = errno == ENOSPC || errno == EDQUOT ? ErrorKind::infeasible : ErrorKind::system;
+  return fail(kind, "cannot {} the data: {}", doing, std::generic_category().message(errno));
+}
+
+/// pread until `length` bytes or the file's end.
+ssize_t read_fully(int fd, char* into, std::size_t length, off_t at) {
+  std::size_t got = 0;
+  while (got < length) {
+    const ssize_t n = ::pread(fd, into + got, length - got, at + static_cast<off_t>(got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -1;
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  return static_cast<ssize_t>(got);
+}
+
+/// Between file systems the kernel often refuses copy_file_range; then the bytes go through `buffer`. Returns how many
+/// were copied; 0: the file ends early.
+ssize_t copy_piece(int from, int to, off_t at, std::size_t length, std::vector<char>& buffer) {
+  off_t from_at = at, to_at = at;
+  const ssize_t moved = ::copy_file_range(from, &from_at, to, &to_at, length, 0);
+  if (moved > 0) return moved;
+  buffer.resize(piece_bytes);
+  const ssize_t got = read_fully(from, buffer.data(), length, at);
+  for (ssize_t put = 0; put < got;) {
+    const ssize_t n = ::pwrite(to, buffer.data() + put, static_cast<std::size_t>(got - put), at + put);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -1;
+    put += n;
+  }
+  return got;
+}
+
+void copy_extended_attributes(int from, int to) {
+  const ssize_t length = ::flistxattr(from, nullptr, 0);
+  if (length <= 0) return;
+  std::string names(static_cast<std::size_t>(length), '\0');
+  names.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::flistxattr(from, names.data(), names.size()))));
+  std::vector<char> value(XATTR_SIZE_MAX);
+  for (std::size_t at = 0; at < names.size(); at += std::strlen(names.c_str() + at) + 1) {
+    const char* name = names.c_str() + at;
+    const ssize_t size = ::fgetxattr(from, name, value.data(), value.size());
+    if (size >= 0) (void)::fsetxattr(to, name, value.data(), static_cast<std::size_t>(size), 0);
+  }
+}
+
+}  // namespace
+
+Result<void> copy_content(int from, int to, const Progress& progress) {
+  struct stat status {};
+  if (::fstat(from, &status) != 0) return failure("inspect");
+  const off_t size = status.st_size;
+  if (::ftruncate(to, size) != 0) return failure("make room for");
+  std::vector<char> buffer;
+  for (off_t at = 0; at < size;) {
+    off_t begin = ::lseek(from, at, SEEK_DATA);
+    if (begin < 0 && errno == ENXIO) break;  // a hole up to the end
+    if (begin < 0) begin = at;               // the file system does not tell its holes
+    off_t end = ::lseek(from, begin, SEEK_HOLE);
+    if (end < 0) end = size;
+    for (at = begin; at < end;) {
+      const std::size_t length = std::min<std::size_t>(piece_bytes, static_cast<std::size_t>(end - at));
+      const ssize_t moved = copy_piece(from, to, at, length, buffer);
+      if (moved < 0) return failure("copy");
+      if (moved == 0) return fail(ErrorKind::system, "the data became shorter while they were copied");
+      at += moved;
+      if (progress) progress("copying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(size));
+    }
+  }
+  return {};
+}
+
+Result<bool> same_content(int a, int b, const Progress& progress) {
+  struct stat status_a {
+  }, status_b{};
+  if (::fstat(a, &status_a) != 0 || ::fstat(b, &status_b) != 0) return failure("inspect");
+  if (status_a.st_size != status_b.st_size) return false;
+  std::vector<char> buffer_a(piece_bytes), buffer_b(piece_bytes);
+  for (off_t at = 0; at < status_a.st_size;) {
+    const ssize_t got_a = read_fully(a, buffer_a.data(), piece_bytes, at);
+    const ssize_t got_b = read_fully(b, buffer_b.data(), piece_bytes, at);
+    if (got_a < 0 || got_b < 0) return failure("read back");
+    if (got_a != got_b || got_a == 0) return false;
+    if (std::memcmp(buffer_a.data(), buffer_b.data(), static_cast<std::size_t>(got_a)) != 0) return false;
+    at += got_a;
+    if (progress) progress("verifying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(status_a.st_size));
+  }
+  return true;
+}
+
+void copy_attributes(int from, int to) {
+  struct stat status {};
+  if (::fstat(from, &status) != 0) return;
+  if (::fchown(to, status.st_uid, status.st_gid) != 0) (void)!::fchown(to, -1, status.st_gid);
+  copy_extended_attributes(from, to);
+  (void)::fchmod(to, status.st_mode & 07777);  // after fchown, which clears set-uid
+  const struct timespec times[2] = {status.st_atim, status.st_mtim};
+  (void)::futimens(to, times);
+}
+
+}  // namespace iosig

@@ -1,0 +1,23 @@
+// Copies a file's content and attributes, and proves that the copy is the same.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+/// Told now and then how far a long step is: `doing` is "copying" or "verifying".
+using Progress = std::function<void(const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes)>;
+
+/// Copies all of `from` into the empty file `to`; holes stay holes. Both are descriptors. A full disk is `infeasible`.
+[[nodiscard]] Result<void> copy_content(int from, int to, const Progress& progress);
+
+/// Whether both files hold the same bytes.
+[[nodiscard]] Result<bool> same_content(int a, int b, const Progress& progress);
+
+/// Owner and group (as far as this user may), mode, extended attributes and times (as far as the file system has them).
+void copy_attributes(int from, int to);
+
+}  // namespace iosig

@@ -1,0 +1,253 @@
+#include "iosig/enact/settle.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <filesystem>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/enact/user_folder.h"
+
+namespace iosig {
+namespace {
+
+using Action = Settlement::Action;
+
+std::string draft_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.draft", entry.id); }
+
+/// Removes the name at `place`; one that is not there is fine.
+Result<void> remove_at(const Place& place, int flags = 0) {
+  if (::unlinkat(place.folder.get(), place.name.c_str(), flags) == 0 || errno == ENOENT) return {};
+  return system_failure("remove", place.path());
+}
+
+/// Makes the names in the folder of `place` last.
+void sync_folder(const Place& place) {
+  const Fd folder(::openat(place.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder) (void)::fsync(folder.get());
+}
+
+Fd open_to_read(const Place& place) {
+  return Fd(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+/// One redirect on its way; the steps share what was found.
+class Settling {
+ public:
+  Settling(const JournalEntry& entry, const SettleOptions& options)
+      : entry_(entry), options_(options), found_(survey(entry)) {}
+
+  Result<Settlement> run() {
+    const bool temporary = entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp;
+    if (const auto user = data_in_use(); user != 0 && !options_.force)
+      return fail(ErrorKind::infeasible,
+                  "{}: process {} still has its data open; settle it when that has ended, or use --force", shown(),
+                  user);
+    switch (found_.state) {
+      case RedirectState::gone: return clear("nothing is left of it");
+      case RedirectState::empty:
+        return clear(entry_.kind == RedirectKind::folder ? "the job's folder is empty" : "it was never written");
+      case RedirectState::filled:
+        return fail(ErrorKind::infeasible, "{}: the job's folder still holds files; it goes once they are removed",
+                    shown());
+      case RedirectState::linked: return temporary ? drop("temporary data") : bring_home();
+      case RedirectState::orphan:
+        if (temporary || options_.drop_orphans) return drop(temporary ? "temporary data" : "data without a link");
+        return fail(ErrorKind::infeasible,
+                    "{}: the link is gone, the data are kept in '{}'; move them where you want them, "
+                    "or settle the link under its new path, or delete them with --drop-orphans",
+                    shown(), destination());
+      case RedirectState::replaced: return temporary ? drop("temporary data") : settle_replaced();
+      case RedirectState::unreachable:
+        if (options_.drop_orphans) return clear("its data cannot be reached and are given up");
+        return fail(ErrorKind::infeasible,
+                    "{}: its data cannot be reached: {}; settle it when '{}' is mounted, or give it up with "
+                    "--drop-orphans",
+                    shown(), found_.why, printable(entry_.mount_point));
+    }
+    return fail(ErrorKind::system, "{}: unknown state", shown());
+  }
+
+ private:
+  std::string shown() const { return fmt::format("'{}'", printable(entry_.path)); }
+  std::string destination() const { return printable(entry_.destination); }
+
+  int data_in_use() const {
+    if (!found_.destination) return 0;
+    const auto user = options_.open_files.find(found_.destination->path());
+    return user == options_.open_files.end() ? 0 : user->second;
+  }
+
+  Settlement done(Action action, std::string_view why) const {
+    const std::string path = found_.link ? found_.link->path() : entry_.path;
+    const char* verb = action == Action::brought_home ? "brought home"
+                       : action == Action::dropped    ? "dropped"
+                                                      : "cleared";
+    return {action, path, found_.data_bytes,
+            fmt::format("'{}': {}{} ({}, {})", printable(path), options_.dry_run ? "would be " : "", verb, why,
+                        about_bytes(static_cast<double>(found_.data_bytes)))};
+  }
+
+  /// The last step of all: the draft that a killed run may have left, and the entry.
+  Result<Settlement> finish(Action action, std::string_view why) const {
+    if (auto place = locate(AT_FDCWD, entry_.path)) {
+      place->name = draft_name(entry_);
+      if (auto removed = remove_at(*place); !removed) return pass_on(removed.error());
+    }
+    if (auto forgotten = forget(entry_); !forgotten) return pass_on(forgotten.error());
+    return done(action, why);
+  }
+
+  /// No data are there: removes the link (or the empty folder).
+  Result<Settlement> clear(std::string_view why) const {
+    if (options_.dry_run) return done(Action::cleared, why);
+    if (entry_.kind == RedirectKind::folder && found_.destination)
+      if (auto removed = remove_at(*found_.destination, AT_REMOVEDIR); !removed) return pass_on(removed.error());
+    if (found_.link) {
+      if (auto removed = remove_at(*found_.link); !removed) return pass_on(removed.error());
+      struct stat data {};
+      // A program that opened the link just before it went is writing behind it: the link goes back.
+      if (found_.destination && ::fstatat(found_.destination->folder.get(), found_.destination->name.c_str(), &data,
+                                          AT_SYMLINK_NOFOLLOW) == 0) {
+        (void)::symlinkat(entry_.destination.c_str(), found_.link->folder.get(), found_.link->name.c_str());
+        return fail(ErrorKind::infeasible, "{}: a program has just begun to write it; settle it afterwards", shown());
+      }
+    }
+    return finish(Action::cleared, why);
+  }
+
+  Result<Settlement> drop(std::string_view why) const {
+    if (options_.dry_run) return done(Action::dropped, why);
+    // The link first: a path never leads to nothing.
+    if (found_.link)
+      if (auto removed = remove_at(*found_.link); !removed) return pass_on(removed.error());
+    if (auto removed = remove_at(*found_.destination); !removed) return pass_on(removed.error());
+    return finish(Action::dropped, why);
+  }
+
+  /// Something else stands at the path. If it has the same bytes, an earlier run was killed after its rename.
+  Result<Settlement> settle_replaced() const {
+    const auto there = locate(AT_FDCWD, entry_.path);
+    if (!there) return pass_on(there.error());
+    const Fd file = open_to_read(*there), data = open_to_read(*found_.destination);
+    if (file && data) {
+      const auto same = same_content(file.get(), data.get(), options_.progress);
+      if (!same) return pass_on(same.error());
+      if (*same) {
+        if (options_.dry_run) return done(Action::brought_home, "the copy at its path is complete");
+        if (auto removed = remove_at(*found_.destination); !removed) return pass_on(removed.error());
+        return finish(Action::brought_home, "the copy at its path is complete");
+      }
+    }
+    return fail(ErrorKind::infeasible,
+                "{}: another file stands there now, and both are kept; to keep that file: rm '{}'; to keep the "
+                "redirected data: mv '{}' {}; then run finalize again",
+                shown(), destination(), destination(), shown());
+  }
+
+  Result<Settlement> bring_home() const {
+    const Place& from = *found_.destination;
+    const Place& to = *found_.link;
+    struct stat data {};
+    if (::fstatat(from.folder.get(), from.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) != 0)
+      return system_failure("inspect", entry_.destination);
+    if (!S_ISREG(data.st_mode))
+      return fail(ErrorKind::infeasible, "{}: what was made in '{}' is no regular file; move it yourself", shown(),
+                  destination());
+    if (data.st_dev == to.device) {
+      if (options_.dry_run) return done(Action::brought_home, "renamed");
+      if (::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()) == 0) {
+        sync_folder(to);
+        return finish(Action::brought_home, "renamed");
+      }
+      if (errno != EXDEV) return system_failure("rename the data to", to.path());  // one device, two mounts
+    }
+    if (auto room = check_room(static_cast<std::uint64_t>(data.st_blocks) * 512); !room) return pass_on(room.error());
+    if (options_.dry_run) return done(Action::brought_home, "copied");
+    const Place draft{Fd(::dup(to.folder.get())), to.folder_path, draft_name(entry_), to.device};
+    if (auto made = make_draft(draft, data); !made) {
+      (void)remove_at(draft);
+      return fail(made.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
+                  made.error().message, destination());
+    }
+    sync_folder(to);
+    if (auto removed = remove_at(from); !removed) return pass_on(removed.error());
+    return finish(Action::brought_home, "copied and verified");
+  }
+
+  Result<void> check_room(std::uint64_t needed_bytes) const {
+    const auto free = free_bytes_at(found_.link->folder_path);
+    if (!free || *free >= needed_bytes) return {};  // who cannot be asked will refuse the write
+    return fail(ErrorKind::infeasible, "{}: no room in '{}': {} needed, {} free, {} missing; nothing was changed",
+                shown(), printable(found_.link->folder_path), about_bytes(static_cast<double>(needed_bytes)),
+                about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
+  }
+
+  /// Copies into `draft`, compares, and puts it in the link's place.
+  Result<void> make_draft(const Place& draft, const struct stat& before) const {
+    const Fd data = open_to_read(*found_.destination);
+    if (!data) return system_failure("read", entry_.destination);
+    if (auto removed = remove_at(draft); !removed) return removed;  // of a run that was killed
+    const Fd copy(::openat(draft.folder.get(), draft.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    if (!copy) return system_failure("create a file in", draft.folder_path);
+    if (auto copied = copy_content(data.get(), copy.get(), options_.progress); !copied) return copied;
+    copy_attributes(data.get(), copy.get());
+    if (::fsync(copy.get()) != 0) return system_failure("sync", draft.path());
+    (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare what the device has, not our own pages
+    const auto same = same_content(data.get(), copy.get(), options_.progress);
+    if (!same) return pass_on(same.error());
+    struct stat after {};
+    if (::fstat(data.get(), &after) != 0) return system_failure("inspect", entry_.destination);
+    if (!*same || after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+        after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
+      return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
+    if (link_target(*found_.link) != entry_.destination)
+      return fail(ErrorKind::infeasible, "the link was replaced while the data were copied");
+    if (::renameat(draft.folder.get(), draft.name.c_str(), found_.link->folder.get(), found_.link->name.c_str()) != 0)
+      return system_failure("put the copy at", found_.link->path());
+    return {};
+  }
+
+  const JournalEntry& entry_;
+  const SettleOptions& options_;
+  const Survey found_;
+};
+
+}  // namespace
+
+const char* name_of(Settlement::Action action) {
+  switch (action) {
+    case Action::brought_home: return "brought_home";
+    case Action::dropped: return "dropped";
+    case Action::cleared: return "cleared";
+  }
+  return "";
+}
+
+OpenFiles open_redirected_files() {
+  const std::string ours = fmt::format("/{}/", user_folder_name());
+  OpenFiles open;
+  std::error_code ignored;  // processes end while we look, and others' are closed to us
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator process("/proc", ignored); process != end; process.increment(ignored)) {
+    const std::string name = process->path().filename();
+    int pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
+    for (std::filesystem::directory_iterator fd(process->path() / "fd", ignored); fd != end; fd.increment(ignored)) {
+      const std::string target = std::filesystem::read_symlink(fd->path(), ignored);
+      if (target.find(ours) != std::string::npos) open.emplace(target, pid);
+    }
+  }
+  return open;
+}
+
+Result<Settlement> settle(const JournalEntry& entry, const SettleOptions& options) {
+  return Settling(entry, options).run();
+}
+
+}  // namespace iosig

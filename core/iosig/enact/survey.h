@@ -1,0 +1,40 @@
+// Looks at what has become of a redirect: what programs did to the link and to the data since it was made.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/place.h"
+
+namespace iosig {
+
+enum class RedirectState {
+  linked,       ///< a link leads to the data
+  empty,        ///< a link leads to a file that nobody wrote; a job's folder that holds nothing
+  filled,       ///< a job's folder that holds something
+  orphan,       ///< the data are there, but no link leads to them
+  replaced,     ///< the data are there, but something else stands at the path
+  gone,         ///< neither link nor data
+  unreachable,  ///< the data cannot be looked at: not mounted, lost with power, on another machine
+};
+[[nodiscard]] const char* name_of(RedirectState state);
+
+struct Survey {
+  RedirectState state = RedirectState::gone;
+  std::optional<Place> link;         ///< the link that leads to the data, which a program may have renamed
+  std::optional<Place> destination;  ///< absent: unreachable
+  std::uint64_t data_bytes = 0;
+  std::string why;  ///< of `unreachable`: one sentence
+};
+
+/// Changes nothing. A link that a program renamed is found in the folder of the entry's path, not elsewhere.
+[[nodiscard]] Survey survey(const JournalEntry& entry);
+
+/// What is redirected at `path`: its entries, or, for a link into this user's own folder that has none (made at
+/// compile time, or the journal was lost), an entry made up from the link. Empty: nothing is. The entry's path becomes
+/// the place where the link is found. A link to anywhere else is refused as `infeasible`.
+[[nodiscard]] Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::string path);
+
+}  // namespace iosig
