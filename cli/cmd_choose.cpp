@@ -1,4 +1,103 @@
+// `iosig choose`: says where a stream should live, and why not elsewhere. Changes nothing, but for --make-folder.
+
+#include <fmt/format.h>
+
+#include <memory>
+
 #include "commands.h"
+#include "iosig/base/units.h"
+#include "iosig/decide/placement.h"
+#include "iosig/enact/user_folder.h"
+#include "iosig/format/choice_json.h"
+#include "iosig/format/signature_text.h"
+#include "storage_source.h"
+
 namespace iosig::cli {
-void add_choose(CLI::App&, Action&) {}
+namespace {
+
+struct Options {
+  std::vector<std::string> signature;
+  std::string storage;
+  std::string model = "mixed";
+  bool make_folder = false;
+};
+
+std::string table_of(const Choice& choice) {
+  Table table({"", "mount point", "throughput", "per operation", "why"});
+  for (const Candidate& candidate : choice.candidates) {
+    const bool is_chosen = choice.chosen == candidate.mount_point;
+    table.add({is_chosen              ? "*"
+               : candidate.admissible ? ""
+                                      : "x",
+               candidate.mount_point, about_rate(candidate.throughput_bytes_per_s),
+               about_seconds(candidate.operation_s), fmt::format("{}", fmt::join(candidate.reasons, "; "))});
+  }
+  return table.text();
+}
+
+/// Everything that led to the choice, for people: to stdout, or to stderr where stdout has the folder alone.
+std::string explanation(const Choice& choice, const Signature& signature, const std::string& file) {
+  std::string text = fmt::format("signature  {}\nstorage    {}\n", signature_text(signature),
+                                 file.empty() ? "quick inspection, conservative defaults" : file);
+  for (const std::string& assumption : choice.assumptions) text += fmt::format("assumed    {}\n", assumption);
+  text += '\n' + table_of(choice) + "\n\n";
+  return text + (choice.chosen ? fmt::format("chosen: {}", *choice.chosen) : "chosen: none is admissible");
+}
+
+int run_choose(const Options& options, Console& console) {
+  const auto wanted = parse_signature(fmt::format("{}", fmt::join(options.signature, " ")));
+  if (!wanted) return console.fail(wanted.error());
+  const auto source = load_storage(options.storage, console);
+  if (!source) return console.fail(source.error());
+  const Choice choice =
+      choose_mount_point(*wanted, source->storage, options.model == "paper" ? CostModel::paper : CostModel::mixed);
+  std::string folder;
+  if (options.make_folder && choice.chosen) {
+    auto made = make_job_folder(*choice.chosen);
+    if (!made) return console.fail(made.error());
+    folder = *std::move(made);
+  }
+  if (console.json) {
+    nlohmann::ordered_json document = {
+        {"signature", signature_text(*wanted)}, {"storage", source->file}, {"model", options.model}};
+    document.update(choice_json(choice));
+    if (options.make_folder)
+      document["folder"] = folder.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(folder);
+    console.say_json("iosig.choice/1", document);
+  } else if (options.make_folder) {
+    console.talk(explanation(choice, *wanted, source->file));
+    if (!folder.empty()) console.say(folder);
+  } else {
+    console.say(explanation(choice, *wanted, source->file));
+  }
+  return choice.chosen ? yes : no;
+}
+
+}  // namespace
+
+void add_choose(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand("choose", "Say where a stream should live, and why not elsewhere");
+  const auto options = std::make_shared<Options>();
+  const auto json = std::make_shared<bool>(false);
+  verb->add_option("signature", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'")
+      ->required();
+  verb->add_option("--storage", options->storage, "storage description to decide with")->type_name("FILE");
+  verb->add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
+      ->check(CLI::IsMember({"mixed", "paper"}))
+      ->type_name("NAME");
+  verb->add_flag("--make-folder", options->make_folder,
+                 "make a folder of your own on the chosen mount point and print its path, alone, on stdout");
+  verb->add_flag("--json", *json, "print one JSON document, iosig.choice/1");
+  verb->footer(
+      "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"
+      "Example: iosig choose 'persist random size-per-IO(64KB) totalsize(1GB)'\n"
+      "         sort -T \"$(iosig choose --make-folder 'temp totalsize(8GB)')\" big.txt");
+  verb->callback([=, &action] {
+    action = [=](Console& console) {
+      console.json = *json;
+      return run_choose(*options, console);
+    };
+  });
+}
+
 }  // namespace iosig::cli

@@ -18,5 +18,6 @@ void add_prepare(CLI::App& app, Action& action);
 void add_finalize(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
+void add_man(CLI::App& app, Action& action);
 
 }  // namespace iosig::cli

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   add_finalize(app, action);
   add_status(app, action);
   add_completion(app, action);
+  add_man(app, action);
   try {
     app.parse(argc, argv);
     return action ? action(console) : static_cast<int>(wrong_usage);

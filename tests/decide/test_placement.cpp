@@ -48,7 +48,7 @@ TEST_CASE("placement: each constraint excludes what fails it, with the numbers")
   CHECK(reasons("global persist", "/fast") == "not global: only this node sees it; not persistent: lost with power");
   CHECK(chosen("archive") == "none");
   CHECK(chosen("tamperproof") == "none");
-  CHECK(reasons("MTTDL(1h)", "/slow").find("no redundancy") != std::string::npos);
+  CHECK(reasons("MTTDL(1h)", "/slow").find("without redundancy") != std::string::npos);
 }
 
 TEST_CASE("placement: the fast mount point wins only while the stream fits on it") {

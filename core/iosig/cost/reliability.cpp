@@ -79,9 +79,7 @@ Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64
                 device.name);
   const auto code = code_of(*device.redundancy);
   if (!code) return pass_on(code.error());
-  if (code->parity == 0)
-    return fail(ErrorKind::infeasible, "'{}' is a stripe without parity: its data do not count as reliable",
-                device.name);
+  if (code->parity == 0) return fail(ErrorKind::infeasible, "'{}' is a stripe, without redundancy", device.name);
   const auto weakest = weakest_member(storage, device, size_bytes);
   if (!weakest) return pass_on(weakest.error());
   // Groups side by side: each holds its share of the data, and the first one that loses some ends it.

@@ -8,9 +8,8 @@
 namespace iosig {
 namespace {
 
-/// Every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible.
-std::vector<std::string> shortfalls(const Signature& wanted, const Storage& storage, const MountPoint& mount,
-                                    const Device& device) {
+/// Every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible. `mttdl`: of the data there.
+std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& mount, const Result<double>& mttdl) {
   std::vector<std::string> reasons;
   const auto exclude = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
     reasons.push_back(fmt::format(text, std::forward<Args>(args)...));
@@ -33,20 +32,18 @@ std::vector<std::string> shortfalls(const Signature& wanted, const Storage& stor
     exclude("too large for one file here: totalsize {}, largest file {}", bytes_text(*wanted.total_bytes),
             bytes_text(*mount.max_file_bytes));
 
-  if (wanted.mttdl_s || wanted.availability) {
-    const auto mttdl = mttdl_s(storage, device, wanted.total_bytes.value_or(assumed_total_bytes));
-    if (!mttdl) {
-      exclude("not reliable: {}", mttdl.error().message);
-    } else {
-      if (wanted.mttdl_s && *mttdl < *wanted.mttdl_s)
-        exclude("not reliable enough: MTTDL {}, wanted {}", about_seconds(*mttdl), seconds_text(*wanted.mttdl_s));
-      // The parser insists on a duration; without one a loss at some time is certain.
-      const double loss = wanted.duration_s ? loss_probability(*mttdl, *wanted.duration_s) : 1;
-      if (wanted.availability && loss > *wanted.availability)
-        exclude("not reliable enough: loss within {} has probability {:.2g}, at most {:g} is wanted",
-                wanted.duration_s ? seconds_text(*wanted.duration_s) : "unlimited time", loss, *wanted.availability);
-    }
+  if (!wanted.mttdl_s && !wanted.availability) return reasons;
+  if (!mttdl) {
+    exclude("not reliable: {}", mttdl.error().message);
+    return reasons;
   }
+  if (wanted.mttdl_s && *mttdl < *wanted.mttdl_s)
+    exclude("not reliable enough: MTTDL {}, wanted {}", about_seconds(*mttdl), seconds_text(*wanted.mttdl_s));
+  // The parser insists on a duration; without one a loss at some time is certain.
+  const double loss = wanted.duration_s ? loss_probability(*mttdl, *wanted.duration_s) : 1;
+  if (wanted.availability && loss > *wanted.availability)
+    exclude("not reliable enough: loss within {} has probability {:.2g}, at most {:g} is wanted",
+            wanted.duration_s ? seconds_text(*wanted.duration_s) : "unlimited time", loss, *wanted.availability);
   return reasons;
 }
 
@@ -79,9 +76,14 @@ Candidate assess(const Signature& wanted, const Workload& workload, const Storag
   candidate.limit = prediction.limit;
   if (wanted.total_bytes)
     candidate.total_s = static_cast<double>(*wanted.total_bytes) / prediction.throughput_bytes_per_s;
-  candidate.reasons = shortfalls(wanted, storage, mount, *device);
+  const auto mttdl = mttdl_s(storage, *device, wanted.total_bytes.value_or(assumed_total_bytes));
+  const bool asks_reliability = wanted.mttdl_s || wanted.availability;
+  if (asks_reliability && mttdl) candidate.mttdl_s = *mttdl;
+  candidate.reasons = shortfalls(wanted, mount, mttdl);
   candidate.admissible = candidate.reasons.empty();
-  if (candidate.admissible) candidate.reasons.push_back(limit_reason(prediction, workload, *device));
+  if (!candidate.admissible) return candidate;
+  candidate.reasons.push_back(limit_reason(prediction, workload, *device));
+  if (asks_reliability) candidate.reasons.push_back(fmt::format("MTTDL {}", about_seconds(*mttdl)));
   return candidate;
 }
 

@@ -1,6 +1,13 @@
 #include "iosig/format/choice_json.h"
 
 namespace iosig {
+namespace {
+
+nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+}
+
+}  // namespace
 
 nlohmann::ordered_json choice_json(const Choice& choice) {
   using nlohmann::ordered_json;
@@ -12,7 +19,8 @@ nlohmann::ordered_json choice_json(const Choice& choice) {
                           {"throughput_bytes_per_s", candidate.throughput_bytes_per_s},
                           {"operation_s", candidate.operation_s},
                           {"limit", name_of(candidate.limit)},
-                          {"total_s", candidate.total_s ? ordered_json(*candidate.total_s) : ordered_json()}});
+                          {"mttdl_s", number_or_null(candidate.mttdl_s)},
+                          {"total_s", number_or_null(candidate.total_s)}});
   }
   return {{"chosen", choice.chosen ? ordered_json(*choice.chosen) : ordered_json()},
           {"assumptions", choice.assumptions},

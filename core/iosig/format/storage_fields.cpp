@@ -4,7 +4,7 @@
 
 #include "iosig/base/units.h"
 
-namespace iosig::storage_file {
+namespace iosig::storage_fields {
 
 Result<std::string> text_of(const toml::node& node, std::string_view expected) {
   if (const auto* text = node.as_string()) return text->get();
@@ -177,4 +177,4 @@ const std::vector<Field<MountPoint>>& mount_point_fields() {
   return fields;
 }
 
-}  // namespace iosig::storage_file
+}  // namespace iosig::storage_fields

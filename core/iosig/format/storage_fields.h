@@ -18,7 +18,7 @@
 #include "iosig/base/text.h"
 #include "iosig/model/storage.h"
 
-namespace iosig::storage_file {
+namespace iosig::storage_fields {
 
 /// Messages of `set` tell what was expected; the caller, who knows the place, puts it in front.
 template <class Owner>
@@ -90,4 +90,4 @@ std::string name_of(Enum value, const Names<Enum, N>& names) {
   return it == names.end() ? std::string{} : std::string(it->first);
 }
 
-}  // namespace iosig::storage_file
+}  // namespace iosig::storage_fields

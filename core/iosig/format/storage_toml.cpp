@@ -8,7 +8,7 @@
 namespace iosig {
 namespace {
 
-using namespace storage_file;
+using namespace storage_fields;
 
 constexpr std::string_view schema = "iosig.storage/1";
 

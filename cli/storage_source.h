@@ -1,0 +1,21 @@
+// Which storage description a verb works with, and how the user hears of it.
+#pragma once
+
+#include <string>
+
+#include "console.h"
+#include "iosig/base/result.h"
+#include "iosig/model/storage.h"
+
+namespace iosig::cli {
+
+struct StorageSource {
+  Storage storage;
+  std::string file;  ///< empty: there is none, the machine was inspected with conservative defaults
+};
+
+/// --storage, $IOSIG_STORAGE, the user's file, /etc/iosig/storage.toml; with none, a quick inspection, and a note says
+/// so.
+[[nodiscard]] Result<StorageSource> load_storage(const std::string& option, const Console& console);
+
+}  // namespace iosig::cli
