@@ -75,8 +75,7 @@ Result<Weakest> weakest_member(const Storage& storage, const Device& device, std
 
 Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes) {
   if (!device.redundancy)
-    return fail(ErrorKind::infeasible, "'{}' has no redundancy: data on one simple device do not count as reliable",
-                device.name);
+    return fail(ErrorKind::infeasible, "'{}' is one simple device, without redundancy", device.name);
   const auto code = code_of(*device.redundancy);
   if (!code) return pass_on(code.error());
   if (code->parity == 0) return fail(ErrorKind::infeasible, "'{}' is a stripe, without redundancy", device.name);
