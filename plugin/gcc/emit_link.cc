@@ -1,0 +1,155 @@
+// The paper's mode, made safe. For `fd = open(path, flags, mode)` and the destination D of its pragma:
+//
+//   saved = errno;
+//   if (flags create && access(path, F_OK) != 0) {           // a new file, and links may be followed
+//     claim = open(D, O_CREAT | O_EXCL | O_WRONLY, mode);    // ours alone: one D never serves two files
+//     if (claim >= 0) {
+//       close(claim);
+//       if (access(D, R_OK | W_OK) != 0 || symlink(D, path) != 0) unlink(D);
+//     }
+//   }
+//   errno = saved;
+//   fd = open(path, flags, mode);
+//
+// The claim also fails where the folder on the mount point is gone or belongs to another user. Why a claim, and not
+// the paper's lone symlink: docs/decisions/0003-compile-time-destinations.md.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "emit.h"
+#include "iosig/decide/placement.h"
+#include "iosig/format/storage_file.h"
+#include "options.h"
+#include "plugin/common/destination.h"
+
+namespace iosig::gcc {
+namespace {
+
+/// The storage description, read once per compilation; nothing: there is none, which has been told.
+const Storage* storage_of_this_machine(location_t at) {
+  static const std::optional<Storage> storage = [&]() -> std::optional<Storage> {
+    const auto file = find_storage_file(options.storage);
+    if (!file) {
+      warning_at(at, OPT_Wpragmas,
+                 "no storage description: no file is redirected; make one with %<iosig storage probe%> or name it with "
+                 "%<-fplugin-arg-iosig-storage=FILE%>");
+      return std::nullopt;
+    }
+    auto read = read_storage_file(*file);
+    if (read) return *std::move(read);
+    error_at(at, "%s", read.error().message.c_str());
+    return std::nullopt;
+  }();
+  return storage ? &*storage : nullptr;
+}
+
+std::optional<std::string> destination_of(const Site& site) {
+  const Storage* storage = storage_of_this_machine(site.at);
+  if (storage == nullptr) return std::nullopt;
+  const expanded_location place = expand_location(site.at);
+  const auto destination = choose_destination(site.signature, *storage, {place.file, place.line, place.column});
+  if (destination) return *destination;
+  const auto_diagnostic_group group;
+  if (warning_at(site.at, OPT_Wpragmas, "%s", destination.error().summary.c_str()))
+    for (const std::string& reason : destination.error().reasons) inform(site.at, "%s", reason.c_str());
+  return std::nullopt;
+}
+
+/// What is known about the mode while compiling.
+enum class Creates { no, yes, unknown };
+
+Creates known_to_create(const OpenCall& open, tree mode) {
+  const auto known = [](bool creates) { return creates ? Creates::yes : Creates::no; };
+  switch (open.opener.interface) {
+    case Interface::fopen: {
+      const char* text = c_getstr(open.argument(open.opener.mode, null_pointer_node));
+      return text == nullptr ? Creates::unknown : known(fopen_mode_creates(text));
+    }
+    case Interface::open: return tree_fits_shwi_p(mode) ? known(flags_create(tree_to_shwi(mode))) : Creates::unknown;
+    case Interface::fstream:
+      return tree_fits_shwi_p(mode) ? known(openmode_creates(tree_to_shwi(mode))) : Creates::unknown;
+  }
+  gcc_unreachable();
+}
+
+/// Leaves for `skip` unless the mode, known only when the program runs, creates the file.
+void check_mode(Snippet& code, Interface interface, tree mode, tree skip) {
+  if (interface == Interface::open) {
+    const tree deciding = code.assign(integer_type_node, BIT_AND_EXPR, mode, int_constant(deciding_flags));
+    code.jump_unless(EQ_EXPR, deciding, int_constant(creating_flags), skip);
+    return;
+  }
+  const tree wide = long_long_unsigned_type_node;
+  const tree index = code.assign(unsigned_type_node, NOP_EXPR, mode, NULL_TREE);
+  code.jump_unless(LT_EXPR, index, build_int_cst(unsigned_type_node, 64), skip);
+  const tree shifted = code.assign(wide, RSHIFT_EXPR, build_int_cst(wide, creating_openmodes), index);
+  const tree bit = code.assign(wide, BIT_AND_EXPR, shifted, build_one_cst(wide));
+  code.jump_unless(NE_EXPR, bit, build_zero_cst(wide), skip);
+}
+
+tree libc(const char* name, tree result, std::initializer_list<tree> parameters) {
+  auto_vec<tree> list;
+  for (const tree parameter : parameters) list.safe_push(parameter);
+  return outside_function(name, build_function_type_array(result, list.length(), list.address()));
+}
+
+}  // namespace
+
+bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
+  const tree mode = open.opener.interface == Interface::fopen ? NULL_TREE : open.mode(code);
+  const Creates creates = known_to_create(open, mode);
+  if (creates == Creates::no) {
+    if (options.verbose) inform(open.at(), "%qs does not create a file: nothing to redirect", open.opener.name);
+    return false;
+  }
+  if (creates == Creates::unknown && open.opener.interface == Interface::fopen) {
+    warning_at(open.at(), OPT_Wpragmas,
+               "the mode of %qs is not constant: the file is not redirected; write the mode as a literal, or decide "
+               "when the program runs (%<-fplugin-arg-iosig-resolve=run%>)",
+               open.opener.name);
+    return false;
+  }
+  const auto destination = destination_of(site);
+  if (!destination) return false;
+
+  const tree number = integer_type_node;
+  const tree text = char_pointer_type();
+  const tree int_pointer = build_pointer_type(number);
+  const tree access_of = libc("access", number, {text, number});
+  const tree unlink_of = libc("unlink", number, {text});
+  const tree close_of = libc("close", number, {number});
+  const tree open_of = outside_function("open", build_varargs_function_type_list(number, text, number, NULL_TREE));
+  const bool at_folder = open.opener.dirfd >= 0;
+  const tree path = open.path(code);
+  const tree zero = integer_zero_node;
+  const tree target = string_constant(*destination);
+  const tree undo = code.new_label();
+  const tree done = code.new_label();
+
+  const tree errno_at = code.call(libc("__errno_location", int_pointer, {}), {});
+  const auto errno_place = [&] { return build2(MEM_REF, number, errno_at, build_zero_cst(int_pointer)); };
+  const tree saved = code.assign(number, errno_place());
+  if (creates == Creates::unknown) check_mode(code, open.opener.interface, mode, done);
+
+  const tree missing = at_folder ? code.call(libc("faccessat", number, {number, text, number, number}),
+                                             {open.dirfd(), path, int_constant(F_OK), zero})
+                                 : code.call(access_of, {path, int_constant(F_OK)});
+  code.jump_unless(NE_EXPR, missing, zero, done);
+  const tree claim = code.call(open_of, {target, int_constant(O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC),
+                                         open.argument(open.opener.permissions, int_constant(0666))});
+  code.jump_unless(GE_EXPR, claim, zero, done);
+  code.call(close_of, {claim});
+  const tree refused = code.call(access_of, {target, int_constant(R_OK | W_OK)});
+  code.jump_unless(EQ_EXPR, refused, zero, undo);
+  const tree linked = at_folder
+                          ? code.call(libc("symlinkat", number, {text, number, text}), {target, open.dirfd(), path})
+                          : code.call(libc("symlink", number, {text, text}), {target, path});
+  code.jump_unless(NE_EXPR, linked, zero, done);
+  code.place(undo);
+  code.call(unlink_of, {target});
+  code.place(done);
+  code.store(errno_place(), saved);
+  return true;
+}
+
+}  // namespace iosig::gcc

@@ -1,0 +1,56 @@
+// The compiler's own headers in the one order that works, for every file of this folder. Include it last.
+//
+// Standard and core headers come first because GCC's system.h poisons malloc and friends. The plugin is also loaded
+// by lto1, f951 and other compilers that lack the C family's symbols, so those are declared weak: plugin_init looks
+// for one of them and does nothing where it is missing.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "iosig/base/result.h"
+
+// gcc-plugin.h is the first, c-common.h comes before diagnostic.h
+// clang-format off
+#include "gcc-plugin.h"
+#include "tree.h"
+#include "c-family/c-common.h"
+#include "c-family/c-pragma.h"
+#include "cpplib.h"
+#include "stringpool.h"
+#include "attribs.h"
+#include "basic-block.h"
+#include "gimple.h"
+#include "gimple-iterator.h"
+#include "gimple-walk.h"
+#include "gimple-expr.h"
+#include "gimplify.h"
+#include "tree-pass.h"
+#include "context.h"
+#include "cgraph.h"
+#include "tree-iterator.h"
+#include "fold-const.h"
+#include "varasm.h"
+#include "langhooks.h"
+#include "diagnostic.h"
+#include "gcc-rich-location.h"
+// clang-format on
+
+#define IOSIG_WEAK __attribute__((weak))
+extern enum cpp_ttype pragma_lex(tree*, location_t*) IOSIG_WEAK;
+extern void c_register_pragma_with_expansion(const char*, const char*, pragma_handler_1arg) IOSIG_WEAK;
+extern struct cpp_reader* parse_in IOSIG_WEAK;
+extern tree add_stmt(tree) IOSIG_WEAK;
+extern stmt_tree current_stmt_tree(void) IOSIG_WEAK;
+extern enum c_language_kind c_language IOSIG_WEAK;
+extern const char* pch_file IOSIG_WEAK;
+extern const cpp_token* cpp_peek_token(cpp_reader*, int) IOSIG_WEAK;
+extern const cpp_token* cpp_get_token_with_location(cpp_reader*, location_t*) IOSIG_WEAK;
+extern unsigned char* cpp_token_as_text(cpp_reader*, const cpp_token*) IOSIG_WEAK;
+#undef IOSIG_WEAK

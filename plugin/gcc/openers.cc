@@ -1,0 +1,136 @@
+#include "openers.h"
+
+#include <fcntl.h>
+
+namespace iosig::gcc {
+namespace {
+
+constexpr int creat_flags = O_CREAT | O_WRONLY | O_TRUNC;
+
+constexpr Opener c_openers[] = {
+    {.name = "open", .interface = Interface::open, .path = 0, .mode = 1, .permissions = 2},
+    {.name = "open64", .interface = Interface::open, .path = 0, .mode = 1, .permissions = 2},
+    {.name = "openat", .interface = Interface::open, .path = 1, .mode = 2, .dirfd = 0, .permissions = 3},
+    {.name = "openat64", .interface = Interface::open, .path = 1, .mode = 2, .dirfd = 0, .permissions = 3},
+    {.name = "creat", .interface = Interface::open, .path = 0, .mode = -1, .mode_bits = creat_flags, .permissions = 1},
+    {.name = "creat64",
+     .interface = Interface::open,
+     .path = 0,
+     .mode = -1,
+     .mode_bits = creat_flags,
+     .permissions = 1},
+    {.name = "fopen", .interface = Interface::fopen, .path = 0, .mode = 1},
+    {.name = "fopen64", .interface = Interface::fopen, .path = 0, .mode = 1},
+    {.name = "freopen", .interface = Interface::fopen, .path = 0, .mode = 1},
+    {.name = "freopen64", .interface = Interface::fopen, .path = 0, .mode = 1},
+};
+
+/// libstdc++'s bits of std::ios_base::openmode.
+enum Openmode { app = 1, in = 8, out = 16, trunc = 32, noreplace = 64 };
+
+/// Classes of libstdc++ whose constructors and open() open files; `bits` is what the class adds to the mode.
+struct StreamClass {
+  std::string_view name;
+  int bits;
+};
+constexpr StreamClass stream_classes[] = {
+    {"basic_ofstream", out}, {"basic_ifstream", in}, {"basic_fstream", 0}, {"basic_filebuf", 0}};
+
+/// A function of C: global, visible outside, and not mangled.
+bool has_c_linkage(tree function) {
+  return TREE_PUBLIC(function) && DECL_FILE_SCOPE_P(function) &&
+         !std::string_view(IDENTIFIER_POINTER(DECL_ASSEMBLER_NAME(function))).starts_with("_Z");
+}
+
+std::string_view name_of(tree declaration_or_type) {
+  tree name = declaration_or_type;
+  if (name != NULL_TREE && TYPE_P(name)) name = TYPE_NAME(name);
+  if (name != NULL_TREE && TREE_CODE(name) == TYPE_DECL) name = DECL_NAME(name);
+  return name != NULL_TREE && TREE_CODE(name) == IDENTIFIER_NODE ? IDENTIFIER_POINTER(name) : "";
+}
+
+const StreamClass* stream_class_of(tree function) {
+  const tree type = DECL_CONTEXT(function);
+  if (type == NULL_TREE || TREE_CODE(type) != RECORD_TYPE) return nullptr;
+  const tree scope = TYPE_CONTEXT(type);
+  if (scope == NULL_TREE || TREE_CODE(scope) != NAMESPACE_DECL || DECL_NAME(scope) == NULL_TREE ||
+      std::string_view(IDENTIFIER_POINTER(DECL_NAME(scope))) != "std")
+    return nullptr;
+  std::string_view name = name_of(type);
+  name = name.substr(0, name.find('<'));
+  const auto* found = std::find_if(std::begin(stream_classes), std::end(stream_classes),
+                                   [&](const StreamClass& known) { return known.name == name; });
+  return found == std::end(stream_classes) ? nullptr : found;
+}
+
+bool is_char_pointer(tree type) {
+  return POINTER_TYPE_P(type) && TREE_CODE(type) != REFERENCE_TYPE &&
+         TYPE_MAIN_VARIANT(TREE_TYPE(type)) == char_type_node;
+}
+
+bool is_path_object(tree type) {
+  if (TREE_CODE(type) != REFERENCE_TYPE || TREE_CODE(TREE_TYPE(type)) != RECORD_TYPE) return false;
+  const std::string_view name = name_of(TYPE_MAIN_VARIANT(TREE_TYPE(type)));
+  return name.starts_with("basic_string<") || name == "basic_string" || name == "path";
+}
+
+/// The overloads differ in the type of the path, and constructors of bases have a hidden argument before it, so the
+/// path is the first parameter that looks like one, with the openmode behind it. Default constructors and moves have
+/// none.
+std::optional<Opener> stream_opener(tree function, const StreamClass& stream) {
+  const std::string_view name = name_of(DECL_NAME(function));
+  const bool constructs = name.starts_with("__ct") || name == stream.name;
+  if (!constructs && name != "open") return std::nullopt;
+  int at = 0;
+  for (tree parameter = TYPE_ARG_TYPES(TREE_TYPE(function)); parameter != NULL_TREE && parameter != void_list_node;
+       parameter = TREE_CHAIN(parameter), ++at) {
+    const tree type = TREE_VALUE(parameter);
+    if (at == 0 || (!is_char_pointer(type) && !is_path_object(type))) continue;
+    return Opener{.name = stream.name.data(),
+                  .interface = Interface::fstream,
+                  .path = at,
+                  .mode = at + 1,
+                  .mode_bits = stream.bits,
+                  .path_is_object = !is_char_pointer(type)};
+  }
+  return std::nullopt;
+}
+
+constexpr unsigned long long table_of_creating_openmodes() {
+  unsigned long long table = 0;
+  for (int mode = 0; mode < noreplace; ++mode) {
+    const bool truncates = (mode & trunc) != 0;
+    const bool creates = (mode & app) != 0 ? !truncates : (mode & out) != 0 && (truncates || (mode & in) == 0);
+    if (creates) table |= 1ull << mode;
+  }
+  return table;
+}
+
+}  // namespace
+
+const int deciding_flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_DIRECTORY | O_PATH;
+const int creating_flags = O_CREAT;
+const unsigned long long creating_openmodes = table_of_creating_openmodes();
+
+std::optional<Opener> opener_of(tree function) {
+  if (function == NULL_TREE || TREE_CODE(function) != FUNCTION_DECL || DECL_NAME(function) == NULL_TREE)
+    return std::nullopt;
+  if (const StreamClass* stream = stream_class_of(function)) return stream_opener(function, *stream);
+  const std::string_view name = name_of(DECL_NAME(function));
+  for (const Opener& opener : c_openers)
+    if (name == opener.name && has_c_linkage(function)) return opener;
+  return std::nullopt;
+}
+
+bool flags_create(int flags) { return (flags & deciding_flags) == creating_flags; }
+
+bool fopen_mode_creates(const char* mode) {
+  const std::string_view letters = std::string_view(mode).substr(0, std::string_view(mode).find(','));
+  return (letters.starts_with('w') || letters.starts_with('a')) && letters.find('x') == std::string_view::npos;
+}
+
+bool openmode_creates(int openmode) {
+  return openmode >= 0 && openmode < noreplace && (creating_openmodes >> openmode & 1) != 0;
+}
+
+}  // namespace iosig::gcc

@@ -1,0 +1,80 @@
+// IOSIG's GCC plugin: gives the signature of a `#pragma sig` to the open that follows it.
+//
+//   #pragma sig persist random size-per-IO(64KB)      if (iosig_open_hint)
+//   fd = open(path, O_CREAT | O_RDWR, 0644);     ->     iosig_open_hint(AT_FDCWD, path, O_CREAT | O_RDWR, "...");
+//                                                     fd = open(path, O_CREAT | O_RDWR, 0644);
+//
+// sites.h tells the way of a pragma through the files of this folder. Source: IOSIG paper, section 6.1.
+#include "gcc.h"
+// after gcc.h
+#include "associate.h"
+#include "inject.h"
+#include "iosig/base/text.h"
+#include "options.h"
+#include "plugin-version.h"
+#include "pragmas.h"
+
+extern "C" {
+[[gnu::visibility("default")]] int plugin_is_GPL_compatible;
+[[gnu::visibility("default")]] int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version);
+}
+
+namespace iosig::gcc {
+namespace {
+
+void read_options(const plugin_name_args& plugin) {
+  constexpr std::string_view known[] = {"resolve", "storage", "verbose"};
+  for (int i = 0; i < plugin.argc; ++i) {
+    const std::string_view key = plugin.argv[i].key;
+    const std::string value = plugin.argv[i].value != nullptr ? plugin.argv[i].value : "";
+    if (key == "resolve" && (value == "run" || value == "compile")) {
+      options.resolve = value == "run" ? Resolve::run : Resolve::compile;
+    } else if (key == "resolve") {
+      error("%<-fplugin-arg-%s-resolve=%s%>: expected %<run%> or %<compile%>", plugin.base_name, value.c_str());
+    } else if (key == "storage" && !value.empty()) {
+      options.storage = value;
+    } else if (key == "storage") {
+      error("%<-fplugin-arg-%s-storage%> needs a file, e.g. %<-fplugin-arg-%s-storage=storage.toml%>", plugin.base_name,
+            plugin.base_name);
+    } else if (key == "verbose") {
+      options.verbose = true;
+    } else {
+      const std::string hint = did_you_mean(key, known);
+      warning(0, "unknown argument %<-fplugin-arg-%s-%s%>%s; known are %<resolve%>, %<storage%> and %<verbose%>",
+              plugin.base_name, plugin.argv[i].key, hint.c_str());
+    }
+  }
+}
+
+void register_callbacks(const plugin_name_args& plugin) {
+  const auto on = [&](int event, plugin_callback_func callback) {
+    register_callback(plugin.base_name, event, callback, nullptr);
+  };
+  on(PLUGIN_PRAGMAS, [](void*, void*) { register_pragmas(); });
+  on(PLUGIN_PRE_GENERICIZE, [](void* function, void*) { associate_sites(static_cast<tree>(function)); });
+  on(PLUGIN_FINISH_UNIT, [](void*, void*) { report_unused_sites(); });
+  // Late enough that no warning speaks of our code, early enough that OpenMP, sanitizers and inlining see it as the
+  // program's own.
+  register_pass_info pass{new_inject_pass(), "*warn_unused_result", 1, PASS_POS_INSERT_AFTER};
+  register_callback(plugin.base_name, PLUGIN_PASS_MANAGER_SETUP, nullptr, &pass);
+}
+
+}  // namespace
+}  // namespace iosig::gcc
+
+int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
+  static plugin_info info = {"iosig " IOSIG_VERSION,
+                             "-fplugin-arg-iosig-resolve=run|compile  who decides where a file lives\n"
+                             "-fplugin-arg-iosig-storage=FILE         storage description for resolve=compile\n"
+                             "-fplugin-arg-iosig-verbose              tell which call got which signature"};
+  register_callback(plugin->base_name, PLUGIN_INFO, nullptr, &info);
+  if (!plugin_default_version_check(version, &gcc_version)) {
+    error("this IOSIG plugin was built for GCC %s and cannot be loaded by GCC %s; build IOSIG with this compiler",
+          gcc_version.basever, version->basever);
+    return 1;
+  }
+  if (c_register_pragma_with_expansion == nullptr) return 0;  // lto1, f951, ...: no pragmas there
+  iosig::gcc::read_options(*plugin);
+  iosig::gcc::register_callbacks(*plugin);
+  return 0;
+}
