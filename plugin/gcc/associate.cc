@@ -76,15 +76,21 @@ bool is_invisible(tree statement) {
   return code == DEBUG_BEGIN_STMT || code == LABEL_EXPR || code == CASE_LABEL_EXPR;
 }
 
-/// C++ declares a variable and initialises it in two statements.
+/// The node if it initialises the variable `data`, or constructs it as a stream.
+tree find_initialisation(tree* at, int* walk_below, void* data) {
+  const tree node = *at;
+  const tree variable = static_cast<tree>(data);
+  if (TYPE_P(node)) *walk_below = 0;
+  if (TREE_CODE(node) == INIT_EXPR && TREE_OPERAND(node, 0) == variable) return node;
+  if (TREE_CODE(node) != CALL_EXPR || call_expr_nargs(node) == 0 || !opener_of(get_callee_fndecl(node)))
+    return NULL_TREE;
+  const tree object = CALL_EXPR_ARG(node, 0);
+  return TREE_CODE(object) == ADDR_EXPR && TREE_OPERAND(object, 0) == variable ? node : NULL_TREE;
+}
+
+/// C++ declares a variable in one statement and initialises it in the next, behind a guard if it is static.
 bool initialises(tree statement, tree variable) {
-  while (TREE_CODE(statement) == CLEANUP_POINT_EXPR || CONVERT_EXPR_P(statement) ||
-         get_tree_code_name(TREE_CODE(statement)) == std::string_view("expr_stmt"))
-    statement = TREE_OPERAND(statement, 0);
-  if (TREE_CODE(statement) == INIT_EXPR) return TREE_OPERAND(statement, 0) == variable;
-  if (TREE_CODE(statement) != CALL_EXPR || call_expr_nargs(statement) == 0) return false;
-  const tree object = CALL_EXPR_ARG(statement, 0);
-  return TREE_CODE(object) == ADDR_EXPR && TREE_OPERAND(object, 0) == variable;
+  return walk_tree_without_duplicates(&statement, find_initialisation, variable) != NULL_TREE;
 }
 
 /// `next`: the statement after the site's marker.

@@ -40,8 +40,8 @@ void read_options(const plugin_name_args& plugin) {
       options.verbose = true;
     } else {
       const std::string hint = did_you_mean(key, known);
-      warning(0, "unknown argument %<-fplugin-arg-%s-%s%>%s; known are %<resolve%>, %<storage%> and %<verbose%>",
-              plugin.base_name, plugin.argv[i].key, hint.c_str());
+      warning(0, "unknown argument %<-fplugin-arg-%s-%s%> (known: resolve, storage, verbose)%s", plugin.base_name,
+              plugin.argv[i].key, hint.c_str());
     }
   }
 }

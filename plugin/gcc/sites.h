@@ -20,10 +20,11 @@ struct Site {
   Signature signature;
   std::string text;  ///< canonical
   location_t at = UNKNOWN_LOCATION;
-  bool marked = false;                 ///< a marker stands in the code; else the call is found by location alone
-  bool visited = false;                ///< associate has seen the marker
-  bool used = false;                   ///< a call got the signature
-  location_t call = UNKNOWN_LOCATION;  ///< of the call that gets it
+  bool marked = false;   ///< a marker stands in the code; else the call is found by location alone
+  bool visited = false;  ///< associate has seen the marker
+  bool used = false;     ///< a call got the signature
+  /// Of the call that associate chose; UNKNOWN_LOCATION for some objects that C++ constructs in place.
+  std::optional<location_t> call;
 };
 
 inline std::vector<Site> sites;
