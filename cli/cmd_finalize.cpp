@@ -1,4 +1,130 @@
+// `iosig finalize`: after a run, brings redirected data to where they were asked for and drops temporary ones.
+
+#include <algorithm>
+#include <memory>
+
 #include "commands.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/enact/settle.h"
+
 namespace iosig::cli {
-void add_finalize(CLI::App&, Action&) {}
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> paths;
+  bool all = false;
+  SettleOptions settle;
+};
+
+constexpr std::uint64_t long_copy_bytes = 64 * MiB;  ///< from here on people want to see progress
+
+/// Everything that is to be settled, and the paths at which nothing is redirected.
+struct Work {
+  std::vector<JournalEntry> entries;
+  std::vector<std::string> nothing_at;
+  std::vector<Error> refused;
+};
+
+Work gather(const Options& options, const Journal& journal) {
+  if (options.all) return {journal.entries, {}, journal.unreadable};
+  Work work;
+  for (const std::string& path : options.paths) {
+    auto found = redirects_at(journal, path);
+    if (!found)
+      work.refused.push_back(std::move(found.error()));
+    else if (found->empty())
+      work.nothing_at.push_back(path);
+    else
+      for (JournalEntry& entry : *found)
+        if (std::find(work.entries.begin(), work.entries.end(), entry) == work.entries.end())
+          work.entries.push_back(std::move(entry));
+  }
+  return work;
+}
+
+int run_finalize(Options options, Console& console) {
+  if (options.all != options.paths.empty())
+    return console.fail({ErrorKind::usage, "finalize needs either paths or --all"});
+  Result<Fd> lock = Fd{};
+  if (!options.settle.dry_run) lock = lock_journal();
+  if (!lock) return console.fail(lock.error());
+  const auto journal = read_journal();
+  if (!journal) return console.fail(journal.error());
+  if (!options.all)
+    for (const Error& error : journal->unreadable) console.note(error.message);
+  const Work work = gather(options, *journal);
+
+  int status = yes;
+  ordered_json settled = ordered_json::array(), refused = ordered_json::array();
+  const auto refuse = [&](const Error& error) {
+    console.end_progress();
+    refused.push_back({{"message", error.message}});
+    status = std::max(status, console.fail(error));
+  };
+  for (const Error& error : work.refused) refuse(error);
+  options.settle.open_files = open_redirected_files();
+  for (const JournalEntry& entry : work.entries) {
+    options.settle.progress = [&](const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes) {
+      if (total_bytes < long_copy_bytes) return;
+      console.progress(fmt::format("{} {}: {} of {}", doing, printable(entry.path),
+                                   about_bytes(static_cast<double>(done_bytes)),
+                                   about_bytes(static_cast<double>(total_bytes))));
+    };
+    const auto done = settle(entry, options.settle);
+    console.end_progress();
+    if (!done) {
+      refuse(done.error());
+      continue;
+    }
+    if (!console.json) console.say(done->text);
+    settled.push_back({{"path", done->path},
+                       {"destination", entry.destination},
+                       {"action", name_of(done->action)},
+                       {"data_bytes", done->data_bytes},
+                       {"message", done->text}});
+  }
+  if (console.json) {
+    console.say_json("iosig.finalize/1", {{"dry_run", options.settle.dry_run},
+                                          {"settled", settled},
+                                          {"refused", refused},
+                                          {"nothing_at", work.nothing_at}});
+    return status;
+  }
+  for (const std::string& path : work.nothing_at)
+    console.say(fmt::format("'{}': nothing is redirected there", printable(path)));
+  if (options.all && work.entries.empty() && work.refused.empty()) console.say("nothing is redirected");
+  return status;
+}
+
+}  // namespace
+
+void add_finalize(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand("finalize", "After a run: bring redirected data home, drop temporary ones");
+  const auto options = std::make_shared<Options>();
+  const auto json = std::make_shared<bool>(false);
+  verb->add_option("paths", options->paths, "paths that were redirected (or folders of --make-folder)")
+      ->type_name("PATH...");
+  verb->add_flag("--all", options->all, "everything in the journal");
+  verb->add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");
+  verb->add_flag("--drop-orphans", options->settle.drop_orphans,
+                 "delete data to which no link leads any more, forget data that cannot be reached");
+  verb->add_flag("--force", options->settle.force, "even while a process has the data open");
+  verb->add_flag("--dry-run", options->settle.dry_run, "say what would be done, change nothing");
+  verb->add_flag("--json", *json, "print one JSON document, iosig.finalize/1");
+  verb->footer(
+      "Persistent data are copied beside the link, compared, and put in its place in one rename; killed or refused at\n"
+      "any point, they stay reachable, and a second run completes. Safe to repeat.\n"
+      "Exit status: 0 all settled, 1 something could not be (it says why, nothing is lost).\n"
+      "Example: iosig finalize --all");
+  verb->callback([=, &action] {
+    action = [=](Console& console) {
+      console.json = *json;
+      return run_finalize(*options, console);
+    };
+  });
+}
+
 }  // namespace iosig::cli

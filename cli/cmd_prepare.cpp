@@ -1,4 +1,176 @@
+// `iosig prepare`: before a run, puts links where a program will open new files, so that they land on the best storage.
+// `iosig finalize` settles them after the run; before it, finalize takes the links away again.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+
 #include "commands.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/decide/placement.h"
+#include "iosig/enact/redirect.h"
+#include "iosig/enact/survey.h"
+#include "iosig/format/choice_json.h"
+#include "iosig/format/rules_toml.h"
+#include "iosig/format/signature_text.h"
+#include "storage_source.h"
+
 namespace iosig::cli {
-void add_prepare(CLI::App&, Action&) {}
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> words;  ///< PATH SIGNATURE..., or with rules PATH...
+  std::string rules, storage;
+  bool dry_run = false;
+};
+
+/// What became of one path: the line for people, the object for programs.
+struct Prepared {
+  std::string text;
+  ordered_json json;
+};
+
+/// The link that stands at `place` and is ours; nothing when the place is free. Anything else is refused.
+Result<std::optional<JournalEntry>> standing_link(const Place& place) {
+  struct stat status {};
+  if (::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  if (const auto target = link_target(place)) {
+    const auto journal = read_journal();
+    if (!journal) return pass_on(journal.error());
+    const auto known = redirects_at(*journal, place.path());
+    if (!known) return pass_on(known.error());
+    for (const JournalEntry& entry : *known)
+      if (entry.destination == *target) return entry;
+  }
+  return fail(ErrorKind::infeasible,
+              "'{}' exists already, and only new files are redirected; move it away, or give the path of the file that "
+              "the program will create",
+              printable(place.path()));
+}
+
+std::string explanation(const Choice& choice) {
+  std::string text;
+  for (const Candidate& candidate : choice.candidates)
+    text += fmt::format("\n  {} {}: {}{}", choice.chosen == candidate.mount_point ? '*' : ' ',
+                        printable(candidate.mount_point),
+                        candidate.admissible ? about_rate(candidate.throughput_bytes_per_s) + ", " : "",
+                        fmt::join(candidate.reasons, "; "));
+  return text;
+}
+
+Result<Prepared> prepare(const std::string& path, const Signature& signature, const Storage& storage, bool dry_run) {
+  const auto place = locate(AT_FDCWD, path);
+  if (!place) return pass_on(place.error());
+  const std::string shown = printable(place->path());
+  ordered_json json = {{"path", place->path()}, {"signature", signature_text(signature)}};
+  const auto standing = standing_link(*place);
+  if (!standing) return pass_on(standing.error());
+  if (*standing) {
+    json.update({{"action", "already"}, {"destination", (*standing)->destination}});
+    return Prepared{fmt::format("{}: leads to {} already", shown, printable((*standing)->destination)), json};
+  }
+  const Choice choice = choose_mount_point(signature, storage);
+  json["choice"] = choice_json(choice);
+  if (!choice.chosen)
+    return fail(ErrorKind::infeasible, "'{}': no mount point admits '{}'; the file stays where it is:{}", shown,
+                signature_text(signature), explanation(choice));
+  json["mount_point"] = *choice.chosen;
+  const auto there = lies_on(*place, *choice.chosen);
+  if (!there) return pass_on(there.error());
+  if (*there) {
+    json["action"] = "stays";
+    return Prepared{fmt::format("{}: stays, it lies on the best mount point{}", shown, explanation(choice)), json};
+  }
+  json["action"] = "linked";
+  if (dry_run)
+    return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explanation(choice)), json};
+  const auto entry = make_link(*place, *choice.chosen, signature, RedirectedBy::prepare);
+  if (!entry) return pass_on(entry.error());
+  if (!*entry) return prepare(path, signature, storage, dry_run);  // somebody was first: look again
+  json["destination"] = (*entry)->destination;
+  return Prepared{fmt::format("{}: leads to {}{}", shown, printable((*entry)->destination), explanation(choice)), json};
+}
+
+Result<Rules> read_rules(const std::string& file) {
+  return read_file(file).and_then([&](const std::string& text) { return parse_rules(text, file); });
+}
+
+/// The paths to prepare, each with its signature. Rules match absolute paths.
+Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Options& options, const Console& console) {
+  std::vector<std::pair<std::string, Signature>> wanted;
+  if (options.rules.empty()) {
+    auto signature = parse_signature(fmt::format("{}", fmt::join(options.words.begin() + 1, options.words.end(), " ")));
+    if (!signature) return pass_on(signature.error());
+    wanted.emplace_back(options.words.front(), *std::move(signature));
+    return wanted;
+  }
+  const auto rules = read_rules(options.rules);
+  if (!rules) return pass_on(rules.error());
+  for (const std::string& path : options.words) {
+    const auto place = locate(AT_FDCWD, path);
+    const Rule* rule = match_rule(*rules, place ? place->path() : path);
+    if (rule != nullptr)
+      wanted.emplace_back(path, rule->signature);
+    else
+      console.note(fmt::format("no rule matches '{}'; it stays where it is", printable(path)));
+  }
+  return wanted;
+}
+
+int run_prepare(const Options& options, Console& console) {
+  if (options.rules.empty() && options.words.size() < 2)
+    return console.fail({ErrorKind::usage, "prepare needs PATH and SIGNATURE, or --rules FILE PATH..."});
+  const auto wanted = wanted_streams(options, console);
+  if (!wanted) return console.fail(wanted.error());
+  auto source = load_storage(options.storage, console);
+  if (!source) return console.fail(source.error());
+  int status = yes;
+  ordered_json redirects = ordered_json::array();
+  for (const auto& [path, signature] : *wanted) {
+    auto prepared = prepare(path, signature, source->storage, options.dry_run);
+    if (!prepared) {
+      status = std::max(status, console.fail(prepared.error()));
+      redirects.push_back({{"path", path}, {"action", "refused"}, {"message", prepared.error().message}});
+      continue;
+    }
+    if (!console.json) console.say(prepared->text);
+    redirects.push_back(std::move(prepared->json));
+  }
+  if (console.json) console.say_json("iosig.prepare/1", {{"dry_run", options.dry_run}, {"redirects", redirects}});
+  return status;
+}
+
+}  // namespace
+
+void add_prepare(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand("prepare", "Before a run: make new files land on the best storage");
+  const auto options = std::make_shared<Options>();
+  const auto json = std::make_shared<bool>(false);
+  verb->add_option("words", options->words, "the file that the program will create, and what its stream needs")
+      ->required()
+      ->type_name("PATH SIGNATURE...");
+  verb->add_option("--rules", options->rules, "take the signatures from this file; all words are paths")
+      ->type_name("FILE");
+  verb->add_option("--storage", options->storage, "storage description to decide with")->type_name("FILE");
+  verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+  verb->add_flag("--json", *json, "print one JSON document, iosig.prepare/1");
+  verb->footer(
+      "Undo with 'iosig finalize PATH' before the run. Safe to repeat.\n"
+      "Exit status: 0 linked or best where it is, 1 nothing is admissible or the path exists.\n"
+      "Example: iosig prepare sorted.txt 'persist sequential totalsize(2GB)'\n"
+      "         sort -o sorted.txt big.txt\n"
+      "         iosig finalize sorted.txt");
+  verb->callback([=, &action] {
+    action = [=](Console& console) {
+      console.json = *json;
+      return run_prepare(*options, console);
+    };
+  });
+}
+
 }  // namespace iosig::cli

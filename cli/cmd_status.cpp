@@ -1,4 +1,72 @@
+// `iosig status`: everything that is redirected now, and what became of it. Changes nothing.
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+
 #include "commands.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/enact/survey.h"
+#include "iosig/format/signature_text.h"
+
 namespace iosig::cli {
-void add_status(CLI::App&, Action&) {}
+namespace {
+
+using nlohmann::ordered_json;
+
+int run_status(Console& console) {
+  const auto journal = read_journal();
+  if (!journal) return console.fail(journal.error());
+  const std::int64_t now_unix_s = std::time(nullptr);
+  Table table({"PATH", "WHERE", "SIZE", "STATE", "SIGNATURE", "AGE"});
+  ordered_json redirects = ordered_json::array(), unreadable = ordered_json::array();
+  for (const JournalEntry& entry : journal->entries) {
+    const Survey found = survey(entry);
+    const std::string path = found.link ? found.link->path() : entry.path;
+    const std::int64_t age_s = std::max<std::int64_t>(0, now_unix_s - entry.created_unix_s);
+    table.add({printable(path), printable(entry.destination), about_bytes(static_cast<double>(found.data_bytes)),
+               name_of(found.state), signature_text(entry.signature), about_seconds(static_cast<double>(age_s))});
+    redirects.push_back({{"id", entry.id},
+                         {"kind", name_of(entry.kind)},
+                         {"path", path},
+                         {"destination", entry.destination},
+                         {"mount_point", entry.mount_point},
+                         {"data_bytes", found.data_bytes},
+                         {"state", name_of(found.state)},
+                         {"signature", signature_text(entry.signature)},
+                         {"by", name_of(entry.by)},
+                         {"host", entry.host},
+                         {"created_unix_s", entry.created_unix_s},
+                         {"age_s", age_s}});
+  }
+  for (const Error& error : journal->unreadable) unreadable.push_back(error.message);
+  if (console.json)
+    console.say_json("iosig.status/1", {{"redirects", redirects}, {"unreadable", unreadable}});
+  else
+    console.say(journal->entries.empty() ? "nothing is redirected" : table.text());
+  int status = yes;
+  for (const Error& error : journal->unreadable) status = std::max(status, console.fail(error));
+  return status;
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand("status", "List what is redirected and what became of it");
+  const auto json = std::make_shared<bool>(false);
+  verb->add_flag("--json", *json, "print one JSON document, iosig.status/1");
+  verb->footer(
+      "States: linked, empty (not written yet), filled (a job's folder), orphan (the program removed the link),\n"
+      "replaced (another file stands at the path), gone, unreachable (not mounted, or on another machine).\n"
+      "Exit status: 0, or 3 when a journal entry cannot be read.\n"
+      "Example: iosig status --json");
+  verb->callback([=, &action] {
+    action = [=](Console& console) {
+      console.json = *json;
+      return run_status(console);
+    };
+  });
+}
+
 }  // namespace iosig::cli
