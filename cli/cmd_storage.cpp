@@ -12,8 +12,8 @@
 #include "iosig/cost/reliability.h"
 #include "iosig/format/storage_file.h"
 #include "iosig/format/storage_toml.h"
-#include "iosig/storage/discover.h"
 #include "iosig/storage/probe.h"
+#include "storage_source.h"
 
 namespace iosig::cli {
 namespace {
@@ -32,8 +32,9 @@ const char* name_of(Origin origin) {
 }
 
 Origin origin_of(const Provenances& provenance, std::string_view key) {
-  const auto known = provenance.find(key);
-  return known == provenance.end() ? Origin::assumed : known->second.origin;
+  if (const auto known = provenance.find(key); known != provenance.end()) return known->second.origin;
+  // These two are asked from the machine, or follow from the file system, unless the file says otherwise.
+  return key == "free" || key == "max_file_size" ? Origin::computed : Origin::assumed;
 }
 
 /// TOML text as people read it: without quotes.
@@ -48,6 +49,8 @@ template <class T>
 ordered_json optional_json(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
+
+ordered_json file_json(const std::string& file) { return file.empty() ? ordered_json(nullptr) : ordered_json(file); }
 
 ordered_json origins_json(const Provenances& provenance, const std::vector<std::string_view>& keys) {
   ordered_json origins = ordered_json::object();
@@ -136,27 +139,6 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
   }
 }
 
-// ---- which description ----------------------------------------------------------------------------------------------
-
-struct Described {
-  Storage storage;
-  std::string file;  ///< empty: inspected just now
-};
-
-/// The file by the usual order; with none, a quick inspection, and says so.
-Result<Described> describe_storage(const std::string& explicit_file, Console& console) {
-  if (const auto file = find_storage_file(explicit_file)) {
-    auto storage = read_storage_file(*file);
-    if (!storage) return pass_on(storage.error());
-    console.note(fmt::format("storage description: {}", printable(*file)));
-    return Described{*std::move(storage), *file};
-  }
-  auto storage = inspect_storage();
-  if (!storage) return pass_on(storage.error());
-  console.note("no storage description: a quick inspection with conservative speeds; `iosig storage probe` measures");
-  return Described{*std::move(storage), {}};
-}
-
 // ---- probe ----------------------------------------------------------------------------------------------------------
 
 struct ProbeFlags {
@@ -226,7 +208,7 @@ int run_probe(const ProbeFlags& flags, Console& console) {
   refresh_free_space(storage);
   if (console.json) {
     ordered_json document = storage_json(storage);
-    document["file"] = flags.dry_run ? ordered_json(nullptr) : ordered_json(file);
+    document["file"] = file_json(flags.dry_run ? std::string() : file);
     document["skipped"] = ordered_json::array();
     for (const Skipped& skipped : probe->skipped)
       document["skipped"].push_back({{"path", skipped.path}, {"reason", skipped.reason}});
@@ -241,22 +223,21 @@ int run_probe(const ProbeFlags& flags, Console& console) {
 // ---- list and show --------------------------------------------------------------------------------------------------
 
 int run_list(const std::string& file, Console& console) {
-  const auto described = describe_storage(file, console);
-  if (!described) return console.fail(described.error());
+  const auto source = load_storage(file, console);
+  if (!source) return console.fail(source.error());
+  if (!source->file.empty()) console.note(fmt::format("storage description: {}", printable(source->file)));
   if (!console.json) {
-    console.say(storage_table(described->storage));
+    console.say(storage_table(source->storage));
     return yes;
   }
-  ordered_json document = storage_json(described->storage);
-  document["file"] = described->file.empty() ? ordered_json(nullptr) : ordered_json(described->file);
+  ordered_json document = storage_json(source->storage);
+  document["file"] = file_json(source->file);
   console.say_json("iosig.storage/1", std::move(document));
   return yes;
 }
 
 /// What follows from the description rather than stands in it.
-void add_computed(const Storage& storage, const MountPoint& mount, const Device& device, Table& table) {
-  if (origin_of(mount.provenance, "free") != Origin::config && mount.free_bytes)
-    table.add({"  free now", about_free(mount), name_of(Origin::computed), ""});
+void add_computed(const Storage& storage, const Device& device, Table& table) {
   if (device.bit_error_rate)
     table.add({"  UBER",
                fmt::format("{:.3g}",
@@ -286,9 +267,10 @@ ordered_json shown_json(const Storage& storage, const MountPoint& mount, const D
 }
 
 int run_show(const std::string& path, const std::string& file, Console& console) {
-  const auto described = describe_storage(file, console);
-  if (!described) return console.fail(described.error());
-  const Storage& storage = described->storage;
+  const auto source = load_storage(file, console);
+  if (!source) return console.fail(source.error());
+  if (!source->file.empty()) console.note(fmt::format("storage description: {}", printable(source->file)));
+  const Storage& storage = source->storage;
   if (!path.empty() && storage.find_mount_point(path) == nullptr) {
     std::vector<std::string_view> known;
     for (const MountPoint& mount : storage.mount_points) known.push_back(mount.path);
@@ -306,10 +288,10 @@ int run_show(const std::string& path, const std::string& file, Console& console)
     add_values(mount, mount_point_keys(), table);
     table.add({"device", printable(device.name), "", ""});
     add_values(device, device_keys(), table);
-    add_computed(storage, mount, device, table);
+    add_computed(storage, device, table);
   }
   if (console.json)
-    console.say_json("iosig.storage.values/1", {{"file", described->file}, {"mount_points", std::move(shown)}});
+    console.say_json("iosig.storage.values/1", {{"file", file_json(source->file)}, {"mount_points", std::move(shown)}});
   else
     console.say(table.text());
   return yes;

@@ -14,45 +14,69 @@ namespace {
 /// What a rotating disk needs at least to reach another place; no flash needs as much, no disk less.
 constexpr double shortest_seek_s = 1e-3;
 
+/// `value` with three significant digits: more would be noise.
 double rounded(double value) {
   if (value == 0) return 0;
-  const double step = std::pow(10, std::floor(std::log10(value)) - 2);
-  // Division by a power of ten keeps "0.000123" short; multiplication by 1e-6 would not.
-  return step >= 1 ? std::round(value / step) * step : std::round(value / step) / std::round(1 / step);
+  const double digits = 2 - std::floor(std::log10(value));
+  const double scale = std::pow(10, std::abs(digits));
+  return digits > 0 ? std::round(value * scale) / scale : std::round(value / scale) * scale;
 }
 
-template <class Member, class Text>
-void set_measured(Device& device, Member Device::*member, std::string_view key, const Spread& spread, Text text) {
-  device.*member = rounded(spread.median);
+/// The same, counted in the largest of `units` (descending) that fits, so that its text is as short as its digits.
+double rounded_in(double value, std::initializer_list<double> units) {
+  for (const double unit : units)
+    if (value >= unit) return rounded(value / unit) * unit;
+  return rounded(value);
+}
+double rounded_rate(double bytes_per_s) { return rounded_in(bytes_per_s, {1.0 * GiB, 1.0 * MiB, 1.0 * KiB}); }
+double rounded_seconds(double seconds) { return rounded_in(seconds, {1.0, 1e-3, 1e-6, 1e-9}); }
+
+template <class Member, class Round, class Text>
+void set_measured(Device& device, Member Device::*member, std::string_view key, const Spread& spread, Round round,
+                  Text text) {
+  device.*member = round(spread.median);
   set_origin(device.provenance, key, Origin::measured);
   Provenance& provenance = device.provenance.find(key)->second;
-  provenance.probed_low_text = text(rounded(spread.low));
-  provenance.probed_high_text = text(rounded(spread.high));
+  provenance.probed_low_text = text(round(spread.low));
+  provenance.probed_high_text = text(round(spread.high));
+}
+void set_rate(Device& device, double Device::*member, std::string_view key, const Spread& spread) {
+  set_measured(device, member, key, spread, rounded_rate, rate_text);
+}
+template <class Member>
+void set_seconds(Device& device, Member Device::*member, std::string_view key, const Spread& spread) {
+  set_measured(device, member, key, spread, rounded_seconds, seconds_text);
 }
 
-/// Puts what was measured into the description. Random blocks that take much longer than sequential ones show a seek.
+/// `spread` less `seconds`, not below 0.
+Spread less(const Spread& spread, double seconds) {
+  return {std::max(0.0, spread.median - seconds), std::max(0.0, spread.low - seconds),
+          std::max(0.0, spread.high - seconds)};
+}
+
+/// Puts what was measured into the description. Where random blocks take longer than sequential ones, the difference
+/// is the seek latency of a device that seeks, and belongs to every read of one that does not.
 void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found) {
-  const Spread& random = measured.random_read_latency_s;
-  const double sequential_s =
-      measured.read_operation_latency_s.median + static_cast<double>(block_bytes) / measured.read_bytes_per_s.median;
-  const double seek_s = std::max(0.0, random.median - sequential_s);
+  const double block_s = static_cast<double>(block_bytes) / measured.read_bytes_per_s.median;
+  const Spread& sequential = measured.read_operation_latency_s;
+  const Spread seek = less(measured.random_read_latency_s, sequential.median + block_s);
   Device& device = found.device;
   if (!found.kind_is_sure) {
-    device.kind = seek_s > shortest_seek_s ? DeviceKind::hdd : DeviceKind::ssd;
+    device.kind = seek.median > shortest_seek_s ? DeviceKind::hdd : DeviceKind::ssd;
     set_origin(device.provenance, "kind", Origin::measured);
   }
-  set_measured(device, &Device::read_bytes_per_s, "read_bandwidth", measured.read_bytes_per_s, rate_text);
-  set_measured(device, &Device::write_bytes_per_s, "write_bandwidth", measured.write_bytes_per_s, rate_text);
-  set_measured(device, &Device::operation_latency_s, "operation_latency", measured.operation_latency_s, seconds_text);
-  set_measured(device, &Device::read_operation_latency_s, "read_operation_latency", measured.read_operation_latency_s,
-               seconds_text);
-  if (device.kind == DeviceKind::hdd) {
-    set_measured(device, &Device::seek_latency_s, "seek_latency",
-                 {seek_s, std::max(0.0, random.low - sequential_s), std::max(0.0, random.high - sequential_s)},
-                 seconds_text);
+  set_rate(device, &Device::read_bytes_per_s, "read_bandwidth", measured.read_bytes_per_s);
+  set_rate(device, &Device::write_bytes_per_s, "write_bandwidth", measured.write_bytes_per_s);
+  set_seconds(device, &Device::operation_latency_s, "operation_latency", measured.operation_latency_s);
+  if (device.kind == DeviceKind::hdd || device.kind == DeviceKind::network) {
+    set_seconds(device, &Device::read_operation_latency_s, "read_operation_latency", sequential);
+    set_seconds(device, &Device::seek_latency_s, "seek_latency", seek);
   } else {
+    const Spread random = less(measured.random_read_latency_s, block_s);
+    set_seconds(device, &Device::read_operation_latency_s, "read_operation_latency",
+                random.median > sequential.median ? random : sequential);
     device.seek_latency_s = 0;
-    set_origin(device.provenance, "seek_latency", found.kind_is_sure ? Origin::inspected : Origin::measured);
+    set_origin(device.provenance, "seek_latency", Origin::inspected);
   }
   device.max_iops = rounded(measured.max_iops);
   set_origin(device.provenance, "max_iops", Origin::measured);
@@ -81,7 +105,7 @@ Result<void> keep_only(const std::vector<std::string>& folders, Discovery& disco
                 skipped != discovery.skipped.end() ? skipped->reason : "no folder there in which you can create files");
   }
   discovery.found = std::move(kept);
-  std::erase_if(discovery.skipped, [](const Skipped&) { return true; });
+  discovery.skipped.clear();
   return {};
 }
 
