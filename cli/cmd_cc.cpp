@@ -1,4 +1,218 @@
+// `iosig cc`: runs a compiler so that it understands `#pragma sig`, or prints the flags that do so.
+//
+// It finds plugin, header and library beside itself, in the build tree as well as installed: PREFIX/bin/iosig,
+// PREFIX/include, PREFIX/lib/libiosig.so, PREFIX/lib/iosig/gcc-<major>/iosig.so.
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <ranges>
+
 #include "commands.h"
+#include "iosig/base/files.h"
+
 namespace iosig::cli {
-void add_cc(CLI::App&, Action&) {}
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+struct Options {
+  bool cflags = false, libs = false, dry_run = false;
+  std::string compiler = "gcc", resolve, storage;
+  Words command;
+};
+
+/// Where the parts of this IOSIG lie.
+struct Parts {
+  fs::path include, lib;
+  [[nodiscard]] fs::path plugin(int gcc_major) const {
+    return lib / "iosig" / fmt::format("gcc-{}", gcc_major) / "iosig.so";
+  }
+};
+
+Result<Parts> find_parts() {
+  std::error_code failure;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failure);
+  if (failure) return system_failure("read", "/proc/self/exe", failure.value());
+  const fs::path prefix = self.parent_path().parent_path();
+  for (const fs::path& lib : {prefix / "lib", prefix / IOSIG_LIBDIR})
+    if (fs::exists(lib / "libiosig.so")) return Parts{prefix / "include", lib};
+  return fail(ErrorKind::system, "cannot find libiosig.so in '{}': build it (make build) or install IOSIG again",
+              (prefix / "lib").string());
+}
+
+/// stdout of a command; its stderr goes to /dev/null.
+Result<std::string> output_of(const Words& command) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_failure("make a pipe to", command.front());
+  const Fd from(ends[0]);
+  Fd to(ends[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, to.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t child = 0;
+  const int failure = ::posix_spawnp(&child, words.front(), &actions, nullptr, words.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  to = Fd();
+  if (failure != 0) return system_failure("run", command.front(), failure);
+  std::string output;
+  std::array<char, 4096> piece{};
+  for (ssize_t got = 0; (got = ::read(from.get(), piece.data(), piece.size())) != 0;) {
+    if (got > 0) output.append(piece.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) break;
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) return fail(ErrorKind::system, "'{}' failed; expected a C or C++ compiler", fmt::join(command, " "));
+  return output;
+}
+
+struct Compiler {
+  bool is_clang = false;
+  int major = 0;
+};
+
+/// What its predefined macros say, which holds for wrappers and renamed compilers too (`-dumpversion` does not tell
+/// clang from GCC).
+Result<Compiler> ask_compiler(const std::string& name) {
+  const auto macros = output_of({name, "-dM", "-E", "-x", "c", "/dev/null"});
+  if (!macros) return pass_on(macros.error());
+  constexpr std::string_view key = "#define __GNUC__ ";
+  const std::size_t at = macros->find(key);
+  if (at == std::string::npos) return fail(ErrorKind::system, "'{}' is neither GCC nor clang", name);
+  return Compiler{macros->find("#define __clang__ ") != std::string::npos,
+                  std::atoi(macros->c_str() + at + key.size())};
+}
+
+struct Flags {
+  Words cflags, libs;
+  std::string plugin;  ///< empty: clang
+};
+
+Result<Flags> flags_for(const std::string& compiler_name, const Options& options) {
+  const auto compiler = ask_compiler(compiler_name);
+  if (!compiler) return pass_on(compiler.error());
+  const auto parts = find_parts();
+  if (!parts) return pass_on(parts.error());
+  Flags flags;
+  if (parts->include != "/usr/include") flags.cflags.push_back("-I" + parts->include.string());
+  const std::string lib = parts->lib.string();
+  // One word for the linker: distributions pass --as-needed, which would drop a library that is only called weakly.
+  flags.libs = {"-L" + lib, "-Wl,-rpath," + lib, "-Wl,--push-state,--no-as-needed,-liosig,--pop-state"};
+  if (compiler->is_clang) return flags;
+  const fs::path plugin = parts->plugin(compiler->major);
+  if (!fs::exists(plugin))
+    return fail(ErrorKind::system,
+                "there is no IOSIG plugin for '{}' (GCC {}); expected '{}': install gcc-{}-plugin-dev and build IOSIG "
+                "with this compiler, or name another one",
+                compiler_name, compiler->major, plugin.string(), compiler->major);
+  flags.plugin = plugin.string();
+  flags.cflags.push_back("-fplugin=" + flags.plugin);
+  if (!options.resolve.empty()) flags.cflags.push_back("-fplugin-arg-iosig-resolve=" + options.resolve);
+  if (!options.storage.empty())
+    flags.cflags.push_back("-fplugin-arg-iosig-storage=" + fs::absolute(options.storage).string());
+  return flags;
+}
+
+/// Whether this call of the compiler ends in a program or a library, so that link flags belong to it.
+bool links(const Words& command) {
+  constexpr std::array<std::string_view, 8> stops = {"-c", "-S", "-E", "-M", "-MM", "-r", "-fsyntax-only", "-static"};
+  bool has_input = false;
+  for (const std::string& word : command | std::views::drop(1)) {
+    if (std::ranges::find(stops, word) != stops.end()) return false;
+    has_input = has_input || word == "-" || !word.starts_with('-');
+  }
+  return has_input;  // `gcc --version` has none
+}
+
+int run_compiler(const Options& options, Console& console) {
+  const std::string& name = options.command.front();
+  const auto flags = flags_for(name, options);
+  if (!flags) return console.fail(flags.error());
+  if (flags->plugin.empty()) console.note(fmt::format("'{}' is clang: its code is compiled without signatures", name));
+  Words words = {name};
+  const auto append = [&](const auto& more) { words.insert(words.end(), more.begin(), more.end()); };
+  append(flags->cflags);
+  append(options.command | std::views::drop(1));
+  if (links(options.command)) append(flags->libs);
+  if (options.dry_run) {
+    console.say(fmt::format("{}", fmt::join(words, " ")));
+    return yes;
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  return console.fail(system_failure("run", name).value());
+}
+
+int print_flags(const Options& options, Console& console) {
+  const auto flags = flags_for(options.compiler, options);
+  if (!flags) return console.fail(flags.error());
+  if (console.json) {
+    console.say_json("iosig.cc/1", {{"compiler", options.compiler},
+                                    {"plugin", flags->plugin.empty() ? nlohmann::ordered_json()
+                                                                     : nlohmann::ordered_json(flags->plugin)},
+                                    {"cflags", flags->cflags},
+                                    {"libs", flags->libs}});
+    return yes;
+  }
+  Words words;
+  if (options.cflags) words.insert(words.end(), flags->cflags.begin(), flags->cflags.end());
+  if (options.libs) words.insert(words.end(), flags->libs.begin(), flags->libs.end());
+  console.say(fmt::format("{}", fmt::join(words, " ")));
+  return yes;
+}
+
+int run_cc(const Options& options, Console& console) {
+  if (!options.command.empty()) return run_compiler(options, console);
+  if (options.cflags || options.libs || console.json) return print_flags(options, console);
+  return console.fail({ErrorKind::usage,
+                       "expected a compiler's command after --, or --cflags, --libs; e.g. "
+                       "iosig cc -- gcc -O2 -o solver solver.c"});
+}
+
+}  // namespace
+
+void add_cc(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand("cc", "Compile a program whose opens have signatures");
+  const auto options = std::make_shared<Options>();
+  const auto json = std::make_shared<bool>(false);
+  verb->add_option("command", options->command, "after --: a compiler and its arguments");
+  verb->add_flag("--cflags", options->cflags, "print the flags for compiling");
+  verb->add_flag("--libs", options->libs, "print the flags for linking");
+  verb->add_option("--compiler", options->compiler, "the compiler that --cflags and --libs are for (default: gcc)")
+      ->type_name("NAME");
+  verb->add_option("--resolve", options->resolve,
+                   "run (default): the program asks libiosig; compile: destinations are fixed while compiling")
+      ->check(CLI::IsMember({"run", "compile"}))
+      ->type_name("WHEN");
+  verb->add_option("--storage", options->storage, "storage description for --resolve=compile")->type_name("FILE");
+  verb->add_flag("--dry-run", options->dry_run, "print the compiler's command and do not run it");
+  verb->add_flag("--json", *json, "print the flags as one JSON document, iosig.cc/1");
+  verb->footer(
+      "Everything after -- is the compiler's command; its exit status is passed on.\n"
+      "Example: iosig cc -- gcc -O2 -o solver solver.c\n"
+      "         gcc $(iosig cc --cflags) -c solver.c && gcc -o solver solver.o $(iosig cc --libs)");
+  verb->callback([=, &action] {
+    action = [=](Console& console) {
+      console.json = *json;
+      return run_cc(*options, console);
+    };
+  });
+}
+
 }  // namespace iosig::cli
