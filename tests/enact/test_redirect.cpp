@@ -1,0 +1,202 @@
+// The user's folder, the link, and what a survey makes of them.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "iosig/enact/redirect.h"
+#include "iosig/enact/settle.h"
+#include "iosig/enact/user_folder.h"
+#include "support/folders.h"
+
+using namespace iosig;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A working folder, a mount point and a journal, all on one file system: what is tested here needs no second one.
+struct World {
+  test::Folder root;
+  std::string work = root / "work", mount = root / "mount";
+
+  World() {
+    ::setenv("IOSIG_STATE", (root / "state").c_str(), 1);
+    fs::create_directory(work);
+    fs::create_directory(mount);
+  }
+  ~World() { ::unsetenv("IOSIG_STATE"); }
+
+  JournalEntry link(const std::string& name, const Signature& signature = {}) {
+    auto place = locate(AT_FDCWD, work + "/" + name);
+    REQUIRE(place);
+    auto made = make_link(*place, mount, signature, RedirectedBy::prepare);
+    REQUIRE(made);
+    REQUIRE(*made);
+    return **made;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("user folder: it is made once, for its owner alone") {
+  const World world;
+  const auto folder = open_user_folder(world.mount);
+  REQUIRE(folder);
+  CHECK(fs::status(folder->path).permissions() == fs::perms::owner_all);
+  CHECK(open_user_folder(world.mount)->path == folder->path);
+  CHECK_FALSE(open_user_folder(world.work, IfMissing::refuse));
+  CHECK_FALSE(fs::exists(world.work + "/" + user_folder_name()));
+}
+
+TEST_CASE("user folder: a planted link, file or open folder is refused, with what to do") {
+  const World world;
+  const std::string planted = world.mount + "/" + user_folder_name();
+  const auto refused = [&] {
+    const auto folder = open_user_folder(world.mount);
+    fs::remove_all(planted);
+    return !folder && folder.error().kind == ErrorKind::system &&
+           folder.error().message.find("have it removed") != std::string::npos;
+  };
+  fs::create_symlink(world.work, planted);
+  CHECK(refused());
+  test::write(planted, "");
+  CHECK(refused());
+  fs::create_directory(planted);
+  fs::permissions(planted, fs::perms::owner_all | fs::perms::group_exec);
+  CHECK(refused());
+  if (::geteuid() == 0) {
+    fs::create_directory(planted);
+    fs::permissions(planted, fs::perms::owner_all);
+    REQUIRE(::chown(planted.c_str(), 65534, 65534) == 0);
+    CHECK(refused());
+  }
+}
+
+TEST_CASE("link: the journal knows it, and what is written through it lands on the mount point") {
+  World world;
+  const JournalEntry entry = world.link("out");
+  CHECK(fs::read_symlink(world.work + "/out") == entry.destination);
+  CHECK(entry.destination.starts_with(world.mount + "/" + user_folder_name() + "/" + entry.id + ".out"));
+  CHECK(read_journal()->entries == std::vector{entry});
+  CHECK(survey(entry).state == RedirectState::empty);
+  test::write(world.work + "/out", "hello");
+  CHECK(test::read(entry.destination) == "hello");
+  CHECK(survey(entry).state == RedirectState::linked);
+  CHECK(survey(entry).data_bytes == 5);
+}
+
+TEST_CASE("link: whoever comes second finds the first one's, and leaves no journal entry") {
+  World world;
+  const JournalEntry first = world.link("out");
+  const auto second = make_link(*locate(AT_FDCWD, world.work + "/out"), world.mount, {}, RedirectedBy::runtime);
+  REQUIRE(second);
+  CHECK_FALSE(*second);
+  CHECK(read_journal()->entries == std::vector{first});
+}
+
+TEST_CASE("link: the longest name that a folder takes still gets a destination") {
+  World world;
+  const std::string longest(255, 'n');
+  const JournalEntry entry = world.link(longest);
+  test::write(world.work + "/" + longest, "x");
+  CHECK(fs::path(entry.destination).filename().string().size() == 255);
+  CHECK(test::read(entry.destination) == "x");
+}
+
+TEST_CASE("link: a folder that moved under the program still gets the link") {
+  const World world;
+  const auto place = locate(AT_FDCWD, world.work + "/out");
+  REQUIRE(place);
+  fs::rename(world.work, world.root / "moved");
+  REQUIRE(make_link(*place, world.mount, {}, RedirectedBy::runtime));
+  CHECK(fs::is_symlink(world.root / "moved/out"));
+}
+
+TEST_CASE("survey: each thing that a program does to its file has a name") {
+  World world;
+  const JournalEntry entry = world.link("out");
+  const std::string path = world.work + "/out";
+  test::write(path, "data");
+
+  fs::rename(path, world.work + "/renamed");
+  CHECK(survey(entry).state == RedirectState::linked);
+  CHECK(survey(entry).link->name == "renamed");
+
+  test::write(path, "another file");
+  CHECK(survey(entry).state == RedirectState::linked);  // the data have their link still
+  fs::remove(world.work + "/renamed");
+  CHECK(survey(entry).state == RedirectState::replaced);
+  fs::remove(path);
+  CHECK(survey(entry).state == RedirectState::orphan);
+  fs::remove(entry.destination);
+  CHECK(survey(entry).state == RedirectState::gone);
+  fs::remove(fs::path(entry.destination).parent_path());
+  CHECK(survey(entry).state == RedirectState::unreachable);
+}
+
+TEST_CASE("survey: data that another machine put somewhere are out of reach, not gone") {
+  World world;
+  JournalEntry entry = world.link("out");
+  entry.host = "another-machine";
+  CHECK(survey(entry).state == RedirectState::unreachable);
+  test::write(world.work + "/out", "");  // a shared mount point: the data are seen from here too
+  CHECK(survey(entry).state == RedirectState::linked);
+}
+
+TEST_CASE("settle: on one file system the data are renamed, not copied") {
+  World world;
+  const JournalEntry entry = world.link("out");
+  test::write(world.work + "/out", "data");
+  struct stat before {
+  }, after{};
+  REQUIRE(::stat(entry.destination.c_str(), &before) == 0);
+  const auto settled = settle(entry, {});
+  REQUIRE(settled);
+  CHECK(settled->action == Settlement::Action::brought_home);
+  REQUIRE(::lstat((world.work + "/out").c_str(), &after) == 0);
+  CHECK(after.st_ino == before.st_ino);
+  CHECK(read_journal()->entries.empty());
+}
+
+TEST_CASE("settle: a path that another file took is refused, and either answer then completes") {
+  World world;
+  const JournalEntry entry = world.link("out");
+  const std::string path = world.work + "/out";
+  test::write(path, "redirected");
+  fs::remove(path);
+  test::write(path, "new");
+  const auto refused = settle(entry, {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::infeasible);
+  CHECK(test::read(path) == "new");
+  CHECK(test::read(entry.destination) == "redirected");
+  SUBCASE("the new file is kept") { fs::remove(entry.destination); }
+  SUBCASE("the redirected data are kept") { fs::rename(entry.destination, path); }
+  const std::string kept = test::read(path);
+  REQUIRE(settle(entry, {}));
+  CHECK(test::read(path) == kept);
+  CHECK(read_journal()->entries.empty());
+}
+
+TEST_CASE("copy: content, holes, mode and times are those of the source") {
+  const test::Folder folder;
+  const std::string source = folder / "source", target = folder / "target";
+  const Fd from(::open(source.c_str(), O_RDWR | O_CREAT, 0640));
+  REQUIRE(::pwrite(from.get(), "begin", 5, 0) == 5);
+  REQUIRE(::pwrite(from.get(), "end", 3, 64 << 20) == 3);
+  REQUIRE(::ftruncate(from.get(), (64 << 20) + 8192) == 0);  // ends in a hole
+  const timespec times[2] = {{1'000'000, 0}, {1'234'567, 890}};
+  REQUIRE(::futimens(from.get(), times) == 0);
+  const Fd to(::open(target.c_str(), O_RDWR | O_CREAT, 0600));
+  REQUIRE(copy_content(from.get(), to.get(), {}));
+  copy_attributes(from.get(), to.get());
+  CHECK(*same_content(from.get(), to.get(), {}));
+  struct stat status {};
+  REQUIRE(::fstat(to.get(), &status) == 0);
+  CHECK(status.st_size == (64 << 20) + 8192);
+  CHECK(status.st_blocks * 512 < 1 << 20);
+  CHECK((status.st_mode & 07777) == 0640);
+  CHECK(status.st_mtim.tv_sec == 1'234'567);
+  CHECK(status.st_mtim.tv_nsec == 890);
+  REQUIRE(::pwrite(to.get(), "E", 1, 64 << 20) == 1);
+  CHECK_FALSE(*same_content(from.get(), to.get(), {}));
+}

@@ -1,0 +1,68 @@
+// Journal entries keep every byte of a path, and damage of any kind shows.
+#include <doctest/doctest.h>
+
+#include "iosig/format/journal.h"
+
+using namespace iosig;
+
+namespace {
+
+JournalEntry sample() {
+  JournalEntry entry;
+  entry.id = "0123456789abcdef";
+  entry.path = "/home/ann/out put\n\xff%41\"\\.bin";  // a newline, no UTF-8, and what looks encoded already
+  entry.destination = "/dev/shm/.iosig-1000/0123456789abcdef.out";
+  entry.mount_point = "/dev/shm";
+  entry.signature.lifetime = Lifetime::persist;
+  entry.signature.bytes_per_io = 64 * 1024;
+  entry.by = RedirectedBy::prepare;
+  entry.pid = 4711;
+  entry.host = "node7";
+  entry.created_unix_s = 1'700'000'000;
+  return entry;
+}
+
+}  // namespace
+
+TEST_CASE("journal: an entry comes back as it was written, whatever bytes its paths have") {
+  const JournalEntry entry = sample();
+  const auto back = parse_journal_entry(journal_entry_text(entry), "e.json");
+  REQUIRE(back);
+  CHECK(*back == entry);
+
+  JournalEntry every_byte = entry;
+  every_byte.path = "/";
+  for (int byte = 1; byte < 256; ++byte) every_byte.path += static_cast<char>(byte);
+  CHECK(parse_journal_entry(journal_entry_text(every_byte), "e.json")->path == every_byte.path);
+}
+
+TEST_CASE("journal: an entry cut at any byte is refused, and the message names the file") {
+  const std::string text = journal_entry_text(sample());
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    const auto cut = parse_journal_entry(text.substr(0, length), "e.json");
+    REQUIRE_FALSE(cut);
+    CHECK(cut.error().kind == ErrorKind::bad_input);
+    CHECK(cut.error().message.find("e.json") != std::string::npos);
+  }
+}
+
+TEST_CASE("journal: every single flipped bit is noticed") {
+  const std::string text = journal_entry_text(sample());
+  for (std::size_t at = 0; at < text.size(); ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = text;
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
+      CAPTURE(at);
+      CAPTURE(bit);
+      CHECK_FALSE(parse_journal_entry(flipped, "e.json"));
+    }
+}
+
+TEST_CASE("journal: an entry of a newer version is refused by its number, not called damaged") {
+  std::string text = journal_entry_text(sample());
+  text.replace(text.find("journal/1"), 9, "journal/2");
+  const auto newer = parse_journal_entry(text, "e.json");
+  REQUIRE_FALSE(newer);
+  CHECK(newer.error().message.find("iosig.journal/2") != std::string::npos);
+  CHECK(newer.error().message.find("changed") == std::string::npos);
+}

@@ -1,0 +1,48 @@
+// Folders for tests that need real file systems; each is removed with all it holds.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace iosig::test {
+
+class Folder {
+ public:
+  explicit Folder(const std::string& below = std::filesystem::temp_directory_path()) {
+    std::string name = below + "/iosig-test.XXXXXX";
+    if (::mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  /// Empty: no folder could be made there.
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline void write(const std::string& path, const std::string& content) { std::ofstream(path) << content; }
+
+inline std::string read(const std::string& path) {
+  std::stringstream content;
+  content << std::ifstream(path).rdbuf();
+  return content.str();
+}
+
+inline bool same_file_system(const std::string& a, const std::string& b) {
+  struct stat status_a {
+  }, status_b{};
+  return ::stat(a.c_str(), &status_a) == 0 && ::stat(b.c_str(), &status_b) == 0 && status_a.st_dev == status_b.st_dev;
+}
+
+}  // namespace iosig::test
