@@ -1,0 +1,216 @@
+"""`iosig storage` as a user calls it: on real mounts, interrupted, as another user, twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+is_root = os.geteuid() == 0
+
+
+def can_unshare() -> bool:
+    return is_root and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
+
+
+needs_mounts = pytest.mark.skipif(not can_unshare(), reason="needs root and mount namespaces (unshare -m)")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """A folder on this machine's disk for `--mount`, so that a probe measures one place only."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
+
+
+def probe(iosig: Any, scratch: Path, *more: object) -> Any:
+    return iosig.json("storage", "probe", "--quick", "--mount", scratch, *more)
+
+
+def user_file(iosig: Any) -> Path:
+    return iosig.home / ".config" / "iosig" / "storage.toml"
+
+
+def test_a_probe_writes_the_users_file_and_list_and_show_read_it(iosig: Any, scratch: Path) -> None:
+    document = probe(iosig, scratch)
+    assert document["schema"] == "iosig.storage/1"
+    assert document["file"] == str(user_file(iosig))
+    assert [m["path"] for m in document["mount_points"]] == [str(scratch)]
+    device = document["devices"][0]
+    assert device["write_bytes_per_s"] > 0 and device["operation_latency_s"] > 0
+    assert device["max_iops"] >= 0.99 / device["operation_latency_s"]
+    assert device["origins"]["write_bandwidth"] == "measured"
+    assert device["origins"]["mttf"] == "default"
+    listed = iosig.json("storage", "list")
+    assert listed["devices"] == document["devices"]
+    table = iosig("storage", "list").stdout
+    assert str(scratch) in table and device["name"] in table
+    shown = iosig("storage", "show", scratch)
+    assert re.search(r"write_bandwidth +\S+B/s +measured +\S+ \.\. \S+", shown.stdout)
+    assert str(user_file(iosig)) in shown.stderr
+
+
+def test_a_probe_leaves_no_files(iosig: Any, scratch: Path) -> None:
+    probe(iosig, scratch)
+    assert list(scratch.iterdir()) == []
+
+
+def test_values_by_hand_survive_a_second_probe_and_win(iosig: Any, scratch: Path) -> None:
+    probe(iosig, scratch)
+    file = user_file(iosig)
+    text = file.read_text()
+    edited = re.sub(r'(?m)^write_bandwidth = .*$', 'write_bandwidth = "123MB/s"', text, count=1)
+    edited = edited.replace("[device.probed]", 'mttf = "10y"\n[device.probed]', 1)
+    edited = re.sub(r"(?m)^persistent = .*$", "persistent = true\narchive = true", edited, count=1)
+    file.write_text(edited)
+    probe(iosig, scratch)
+    document = iosig.json("storage", "list")
+    device, mount = document["devices"][0], document["mount_points"][0]
+    assert device["write_bytes_per_s"] == 123 * 1024**2
+    assert device["origins"]["write_bandwidth"] == "config"
+    assert device["mttf_s"] == 10 * 365 * 86400
+    assert device["origins"]["read_bandwidth"] == "measured"
+    assert mount["archive"] and mount["origins"]["archive"] == "config"
+    shown = iosig("storage", "show", scratch).stdout
+    assert re.search(r"write_bandwidth +123MB/s +config +measured found", shown)
+    assert Path(f"{file}~").read_text() == edited  # the former file is kept
+
+
+def test_a_folder_that_was_chosen_stays_the_mount_point_in_later_probes(iosig: Any, scratch: Path) -> None:
+    probe(iosig, scratch)
+    document = iosig.json("storage", "probe", "--quick")
+    assert str(scratch) in [m["path"] for m in document["mount_points"]]
+
+
+def test_a_dry_run_writes_nothing(iosig: Any, scratch: Path) -> None:
+    assert probe(iosig, scratch, "--dry-run")["file"] is None
+    assert not user_file(iosig).exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("after_s", [0.15, 0.6])
+def test_an_interrupted_probe_leaves_no_debris_and_writes_nothing(
+    iosig: Any, scratch: Path, how: signal.Signals, after_s: float
+) -> None:
+    running = subprocess.Popen(
+        [iosig.binary, "storage", "probe", "--mount", scratch], env=iosig.env, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    assert "synchronised writes" in running.stderr.readline()  # it measures now
+    time.sleep(after_s)
+    running.send_signal(how)
+    running.communicate(timeout=20)
+    assert running.returncode == -how
+    assert list(scratch.iterdir()) == []
+    assert not user_file(iosig).exists()
+
+
+def test_an_unwritable_output_is_refused_with_its_name(iosig: Any, scratch: Path) -> None:
+    done = iosig("storage", "probe", "--quick", "--mount", scratch, "--output", "/proc/storage.toml", check=4)
+    assert "/proc/storage.toml" in done.stderr
+
+
+def test_a_broken_file_is_not_overwritten(iosig: Any, scratch: Path) -> None:
+    file = user_file(iosig)
+    file.parent.mkdir(parents=True)
+    file.write_text('schema = "iosig.storage/1"\n[[device]]\nnmae = "x"\nkind = "ssd"\n')
+    done = iosig("storage", "probe", "--quick", "--mount", scratch, check=3)
+    assert f"{file}:3" in done.stderr and "name" in done.stderr
+    assert "nmae" in file.read_text()
+
+
+def test_show_of_an_unknown_mount_point_names_the_known_ones(iosig: Any) -> None:
+    done = iosig("storage", "show", "/no/such/mount", check=2)
+    assert "/no/such/mount" in done.stderr
+
+
+def test_without_a_description_list_inspects_and_says_so(iosig: Any) -> None:
+    done = iosig("storage", "list")
+    assert "probe" in done.stderr
+    document = iosig.json("storage", "list")
+    assert document["file"] is None
+    assert all(d["origins"]["write_bandwidth"] == "default" for d in document["devices"])
+
+
+def test_help_ends_in_an_example(iosig: Any) -> None:
+    for verb in ("probe", "list", "show"):
+        assert "Example: iosig storage" in iosig("storage", verb, "--help").stdout.strip().splitlines()[-1]
+
+
+def list_in_namespace(iosig: Any, folder: Path, script: str, command: str = "") -> list[str]:
+    """Runs `script` in a mount namespace of its own, then `storage list` there: the paths of its mount points."""
+    command = command or f"{iosig.binary} storage list --json"
+    done = subprocess.run(
+        ["unshare", "-m", "--propagation", "private", "sh", "-ec", f"cd {folder}\n{script}\n{command}"],
+        env=iosig.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return [mount["path"] for mount in json.loads(done.stdout)["mount_points"]]
+
+
+def mounts_under(iosig: Any, folder: Path, script: str, command: str = "") -> list[str]:
+    """Those of list_in_namespace() below `folder`, without the home of the test."""
+    paths = list_in_namespace(iosig, folder, script, command)
+    return [path for path in paths if path.startswith(f"{folder}/") and path != str(iosig.home)]
+
+
+@needs_mounts
+def test_read_only_too_small_hidden_and_bound_mounts_are_no_destinations(iosig: Any, tmp_path: Path) -> None:
+    script = """
+    mkdir good bound readonly small over
+    mount -t tmpfs -o size=128m good good;  mount --bind good bound
+    mount -t tmpfs -o size=128m,ro ro readonly
+    mount -t tmpfs -o size=32m small small
+    mount -t tmpfs -o size=128m below over; mount -t tmpfs -o size=32m above over
+    """
+    assert mounts_under(iosig, tmp_path, script) == [f"{tmp_path}/good"]
+
+
+@needs_mounts
+def test_names_with_blanks_and_two_file_systems_of_one_name_are_kept_apart(iosig: Any, tmp_path: Path) -> None:
+    script = """
+    mkdir -p 'a/my disk' 'b/my disk'
+    mount -t tmpfs -o size=128m x 'a/my disk'; mount -t tmpfs -o size=128m x 'b/my disk'
+    """
+    assert mounts_under(iosig, tmp_path, script) == [f"{tmp_path}/a/my disk", f"{tmp_path}/b/my disk"]
+
+
+@needs_mounts
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+def test_another_user_gets_only_what_it_can_write(iosig: Any) -> None:
+    world = Path("/mnt")  # covered by a tmpfs of our own in the namespace; nobody may search it, unlike tmp_path
+    script = f"""
+    mount -t tmpfs -o size=512m,mode=0755 base {world}; cd {world}
+    cp {iosig.binary} iosig; chmod 755 iosig
+    mkdir open closed home; chown nobody home
+    mount -t tmpfs -o size=128m,mode=1777 open open
+    mount -t tmpfs -o size=128m,mode=0700 closed closed
+    """
+    as_nobody = f"HOME={world}/home setpriv --reuid=nobody --regid=nogroup --clear-groups ./iosig storage list --json"
+    # /mnt itself is not writable, but nobody's home on it is.
+    assert mounts_under(iosig, world, script, as_nobody) == [f"{world}/home", f"{world}/open"]
+
+
+@needs_mounts
+def test_in_a_chroot_the_root_is_found_though_no_mount_covers_it(iosig: Any, tmp_path: Path) -> None:
+    script = """
+    mkdir -p jail/proc jail/tmp; mount -t proc proc jail/proc
+    for library in $(ldd %s | grep -o '/[^ ]*'); do
+      mkdir -p jail/$(dirname $library); cp $library jail/$library
+    done
+    cp %s jail/iosig
+    """ % (iosig.binary, iosig.binary)
+    command = "HOME=/nowhere chroot jail /iosig storage list --json"
+    assert list_in_namespace(iosig, tmp_path, script, command) == ["/tmp"]

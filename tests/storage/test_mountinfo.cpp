@@ -1,0 +1,106 @@
+// What mountinfo alone tells, on texts recorded from (and modelled on) real machines.
+#include <doctest/doctest.h>
+
+#include "iosig/storage/mountinfo.h"
+
+using namespace iosig;
+
+namespace {
+std::vector<std::string> best_paths(std::string_view text) {
+  std::vector<std::string> paths;
+  for (const auto& group : destinations(parse_mountinfo(text))) paths.push_back(group.front().path);
+  return paths;
+}
+using Paths = std::vector<std::string>;
+}  // namespace
+
+TEST_CASE("mountinfo: octal escapes become the characters they stand for, torn lines are left out") {
+  const auto mounts = parse_mountinfo(
+      "36 35 98:0 / /mnt/my\\040disk\\134x rw,noatime shared:1 master:2 - ext4 /dev/disk/by-label/a\\040b rw\n"
+      "37 35 98:1 / /mnt/ro rw - ext4 /dev/sdb1 ro\n"
+      "this is no mount\n"
+      "38 35 98:2 /");
+  REQUIRE(mounts.size() == 2);
+  CHECK(mounts[0].path == "/mnt/my disk\\x");
+  CHECK(mounts[0].source == "/dev/disk/by-label/a b");
+  CHECK(mounts[0].major == 98);
+  CHECK_FALSE(mounts[0].read_only);
+  CHECK(mounts[1].read_only);  // the file system, though not the mount
+}
+
+TEST_CASE("mountinfo: a path lies on the topmost mount, whatever the order of the lines") {
+  const auto mounts = parse_mountinfo(
+      "30 25 0:27 / /dev/shm rw - tmpfs tmpfs rw\n"  // over 25
+      "25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw\n"
+      "24 27 0:6 / /dev rw - devtmpfs devtmpfs rw\n"
+      "27 1 254:0 / / rw - ext4 /dev/vda rw\n");
+  CHECK(mount_of(mounts, "/dev/shm/file")->id == 30);
+  CHECK(mount_of(mounts, "/dev/shmx")->id == 24);  // a name that merely begins alike
+  CHECK(mount_of(mounts, "/home")->id == 27);
+}
+
+TEST_CASE("mountinfo: a mount on a parent folder hides what was mounted below it before") {
+  const std::string_view text =
+      "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+      "40 27 8:2 / /data rw - ext4 /dev/sda2 rw\n"
+      "41 40 8:3 / /data/old rw - xfs /dev/sda3 rw\n"
+      "42 40 8:4 / /data rw - xfs /dev/sda4 rw\n";  // over 40
+  CHECK(mount_of(parse_mountinfo(text), "/data/old")->id == 42);
+  CHECK(best_paths(text) == Paths{"/", "/data"});
+}
+
+TEST_CASE("mountinfo: a file system that is mounted several times is one destination, the whole before a part") {
+  const std::string_view text =
+      "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+      "50 27 8:2 /projects /a rw - xfs /dev/sdb1 rw\n"
+      "51 27 8:2 / /mnt/everything rw - xfs /dev/sdb1 rw\n"
+      "52 27 0:40 /@home /home rw - btrfs /dev/sdc rw\n"
+      "53 27 0:40 /@log /var/log rw - btrfs /dev/sdc rw\n";
+  CHECK(best_paths(text) == Paths{"/", "/home", "/mnt/everything"});
+}
+
+TEST_CASE("mountinfo: pseudo file systems, read-only ones, triggers and the system's folders are no destinations") {
+  const std::string_view text =
+      "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+      "22 27 0:21 / /proc rw - proc proc rw\n"
+      "23 27 0:22 / /sys rw - sysfs sysfs rw\n"
+      "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+      "32 27 0:29 / /run rw - tmpfs tmpfs rw\n"
+      "33 32 0:30 / /run/user/1000/doc rw - fuse.portal portal rw\n"
+      "34 27 8:15 / /boot/efi rw - vfat /dev/sda15 rw\n"
+      "35 27 7:1 / /snap/core ro - squashfs /dev/loop1 ro\n"
+      "36 27 0:31 / /net rw - autofs systemd-1 rw\n"
+      "37 36 0:32 / /net/big rw - nfs4 server:/big rw\n"
+      "38 27 8:17 / /media/stick ro - vfat /dev/sdb1 rw\n"
+      "39 27 0:33 / /dev/shm rw - tmpfs tmpfs rw\n"
+      "40 32 8:33 / /run/media/me/usb rw - exfat /dev/sdc1 rw\n"
+      "41 27 0:34 / /tmp rw - tmpfs tmpfs rw\n"
+      "42 27 0:35 / /far rw - fuse.sshfs me@far: rw\n";
+  CHECK(best_paths(text) == Paths{"/", "/dev/shm", "/far", "/net/big", "/run/media/me/usb", "/tmp"});
+}
+
+TEST_CASE("mountinfo: a container's overlay root counts, the single files bound into it share their disk's entry") {
+  const std::string_view text =
+      "623 500 0:55 / / rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n"
+      "630 623 8:1 /docker/hosts /etc/hosts rw - ext4 /dev/sda1 rw\n"
+      "631 623 8:1 /volumes/v /data rw - ext4 /dev/sda1 rw\n"
+      "632 623 0:60 / /dev rw - tmpfs tmpfs rw\n";
+  const auto groups = destinations(parse_mountinfo(text));
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0][0].path == "/");
+  CHECK(groups[1][0].path == "/data");  // the folder is tried before /etc/hosts, which discover() refuses as a file
+}
+
+TEST_CASE("mountinfo: in a chroot nothing covers the root, but what is mounted below it is found") {
+  const std::string_view text = "70 61 0:44 / /proc rw - proc proc rw\n71 61 0:45 / /scratch rw - tmpfs tmpfs rw\n";
+  const auto mounts = parse_mountinfo(text);
+  CHECK(mount_of(mounts, "/home") == nullptr);
+  CHECK(mount_of(mounts, "/scratch/x")->id == 71);
+  CHECK(best_paths(text) == Paths{"/scratch"});
+}
+
+TEST_CASE("mountinfo: mounts that name each other as parents do not loop") {
+  const auto mounts =
+      parse_mountinfo("1 2 8:1 / /a rw - ext4 x rw\n2 1 8:2 / /a rw - ext4 y rw\n3 3 8:3 / / rw - ext4 z rw\n");
+  CHECK(mount_of(mounts, "/a")->id == 3);
+}
