@@ -1,0 +1,140 @@
+"""A small world for tests of redirection: a working folder on one file system, a fast mount point on another."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BUILD, ROOT, Iosig
+
+# A program with a hinted open, by hand what the compiler plugin injects:
+#   hinted open|fopen|fstream|redirect PATH FLAGS SIGNATURE < data
+# stdout: "<errno of the open, 0 if it worked> <errno after the hint>", the latter set to 77 before it.
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <iosig/iosig.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+  const char *kind = argv[1], *path = argv[2], *how = argv[3], *signature = argv[4];
+  int flags = atoi(how), fd = -1, copied;
+  char data[65536];
+  (void)argc;
+  errno = 77;
+  if (!strcmp(kind, "redirect")) {
+    int answer = iosig_redirect(path, signature);
+    printf("%d %d %s\n", answer, errno, iosig_last_error());
+    return 0;
+  }
+  if (!strcmp(kind, "fopen")) iosig_fopen_hint(path, how, signature);
+  if (!strcmp(kind, "fstream")) iosig_fstream_hint(path, flags, signature);
+  if (!strcmp(kind, "open")) iosig_open_hint(AT_FDCWD, path, flags, signature);
+  if (!strcmp(kind, "openat")) {  /* PATH is FOLDER:NAME */
+    char *name = strchr(path, ':');
+    *name++ = 0;
+    int folder = open(path, O_RDONLY | O_DIRECTORY);
+    errno = 77;
+    iosig_open_hint(folder, name, flags, signature);
+    copied = errno;
+    fd = openat(folder, name, flags, 0666);
+    errno = copied;
+  }
+  copied = errno;
+  if (!strcmp(kind, "fopen")) {
+    FILE *file = fopen(path, how);
+    printf("%d %d\n", file ? 0 : errno, copied);
+    if (file) fd = fileno(file);
+  } else {
+    if (!strcmp(kind, "open")) fd = open(path, flags, 0666);
+    printf("%d %d\n", fd >= 0 ? 0 : errno, copied);
+  }
+  fflush(stdout);
+  for (ssize_t got; fd >= 0 && (got = read(0, data, sizeof data)) > 0;)
+    for (ssize_t put = 0, n; put < got; put += n)
+      if ((n = write(fd, data + put, got - put)) < 0) return perror("write"), 5;
+  return 0;
+}
+"""
+
+
+class World:
+    """`work` and `fast` lie on different file systems; IOSIG knows both and finds `fast` faster."""
+
+    def __init__(self, iosig: Iosig, root: Path, fast: Path) -> None:
+        self.iosig = iosig
+        self.root = root
+        self.work = root / "work"
+        self.fast = fast
+        self.state = root / "state"
+        self.storage = root / "storage.toml"
+        self.work.mkdir(exist_ok=True)
+        self.storage.write_text(
+            'schema = "iosig.storage/1"\n'
+            f'[[mount_point]]\npath = "{fast}"\ndevice = "fast"\npersistent = false\n'
+            f'[[mount_point]]\npath = "{root}"\ndevice = "slow"\n'
+            '[[device]]\nname = "fast"\nkind = "ram"\n'
+            '[[device]]\nname = "slow"\nkind = "hdd"\n'
+        )
+        iosig.env |= {"IOSIG_STORAGE": str(self.storage), "IOSIG_STATE": str(self.state)}
+        self.env = iosig.env
+
+    @property
+    def user_folder(self) -> Path:
+        return self.fast / f".iosig-{os.geteuid()}"
+
+    def prepared(self, name: str, content: bytes, signature: str = "random") -> tuple[Path, Path]:
+        """A redirected file with this content: (the path asked for, where the bytes are)."""
+        path = self.work / name
+        self.iosig("prepare", path, signature)
+        path.write_bytes(content)
+        return path, Path(os.readlink(path))
+
+    def journal(self) -> list[Path]:
+        return sorted((self.state / "journal").glob("*.json")) if self.state.exists() else []
+
+    def states(self) -> dict[str, str]:
+        return {Path(r["path"]).name: r["state"] for r in self.iosig.json("status")["redirects"]}
+
+    def run(self, *command: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        options.setdefault("env", self.env)
+        options.setdefault("cwd", self.work)
+        # fsencode: file names are bytes
+        return subprocess.run([os.fsencode(str(c)) for c in command], capture_output=True, timeout=60, **options)
+
+
+@contextmanager
+def world_on_two_file_systems(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+    fast = Path(tempfile.mkdtemp(prefix="iosig-test-", dir="/dev/shm"))
+    try:
+        if fast.stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip(f"{tmp_path} lies on /dev/shm: there is no second file system to redirect to")
+        yield World(iosig, tmp_path, fast)
+    finally:
+        shutil.rmtree(fast, ignore_errors=True)
+
+
+def compile_c(source: str, into: Path, name: str) -> Path:
+    """Compiles a program that calls the hints."""
+    (into / f"{name}.c").write_text(source)
+    library = BUILD / "lib"
+    subprocess.run(
+        ["gcc", "-O1", "-Wall", "-o", into / name, into / f"{name}.c", f"-I{ROOT}/include", f"-L{library}",
+         "-liosig", f"-Wl,-rpath,{library}", "-pthread"],
+        check=True,
+    )  # fmt: skip
+    return into / name
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
