@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
@@ -82,6 +83,18 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
   set_origin(device.provenance, "max_iops", Origin::measured);
 }
 
+/// A warning when other programs keep the processors busy: whoever waits for a disk then also waits for a processor,
+/// which can make a synchronised write twenty times slower. "" on a quiet machine.
+std::string business() {
+  double load = 0;
+  const auto processors = static_cast<double>(std::thread::hardware_concurrency());
+  if (::getloadavg(&load, 1) != 1 || load <= processors) return {};
+  return fmt::format(
+      "the machine was busy (load {:.1f} on {:.0f} processors): latencies include the wait for a "
+      "processor; probe again when it is quiet",
+      load, processors);
+}
+
 std::string real_path(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   std::string resolved = real == nullptr ? path : real;
@@ -120,6 +133,7 @@ Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progres
     if (const auto kept = keep_only(options.only, *discovery); !kept) return pass_on(kept.error());
 
   Probe probe;
+  if (std::string busy = business(); !busy.empty()) probe.notes.push_back(std::move(busy));
   std::vector<Found> measured;
   for (Found& found : discovery->found) {
     const std::string& path = found.mount.path;
