@@ -1,0 +1,349 @@
+"""The main job of IOSIG on this machine, end to end (`make demo`; FULL=1 for the paper's size).
+
+1. Measures this machine's storage.
+2. The paper's picture program, annotated: posterize, divide and shuffle with the default destination and with the
+   parameter sets ps1..ps4, whose pragmas libiosig turns into a mount point when the output is opened.
+3. GNU sort, which nobody annotated: its temporary folder and its output are placed from the command line.
+
+Each run's output is compared with the default run's byte for byte, before and after `iosig finalize`. Writes demo.json,
+demo.png and demo.html to demo/; needs the built tree and .venv; leaves nothing else behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import filecmp
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import iosig
+from iosig.figures import bytes_label
+
+ROOT = Path(__file__).resolve().parent.parent
+IOSIG = ROOT / "build" / "bin" / "iosig"
+DEMO = ROOT / "demo"
+SCRATCH = DEMO / "scratch"
+STORAGE = DEMO / "storage.toml"
+# Its own description and journal: the user's are neither read nor changed.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("IOSIG_")} | {
+    "IOSIG_STORAGE": str(STORAGE),
+    "IOSIG_STATE": str(SCRATCH / "state"),
+    "LC_ALL": "C",
+}
+
+TASKS = {"posterize": "sequential", "divide": "random", "shuffle": "random"}
+PARAMETER_SETS = {"ps1": "global", "ps2": "MTTDL(20y)", "ps3": "persist", "ps4": ""}  # Fig. 10 of the paper
+
+
+@dataclass(frozen=True)
+class Sizes:
+    side_pixels: int
+    sort_bytes: int
+    chunk_bytes: int = 512 << 10
+    repetitions: int = 3
+
+    @property
+    def picture_bytes(self) -> int:
+        return self.side_pixels * self.side_pixels
+
+    @property
+    def sort_buffer_bytes(self) -> int:
+        return self.sort_bytes // 6
+
+
+@dataclass
+class Run:
+    """One row of the table: medians over the repetitions."""
+
+    task: str
+    parameters: str
+    signature: str
+    mount_point: str
+    redirected: bool
+    why: str
+    predicted_bytes_per_s: float | None
+    bytes_per_s: float
+    finalize_s: float = 0.0
+    speedup: float = 1.0
+
+
+class DemoError(Exception):
+    """Something the demo asserts is not so, or a program that it runs refused."""
+
+
+def run(*command: object, accept: tuple[int, ...] = (0,)) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=ENVIRONMENT)
+    if done.returncode not in accept:
+        shown = " ".join(map(str, command))
+        raise DemoError(f"{shown}\n  ended with status {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def timed(*command: object) -> float:
+    begin_s = time.perf_counter()
+    run(*command)
+    return time.perf_counter() - begin_s
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def same(output: Path, reference: Path, when: str) -> None:
+    if not filecmp.cmp(output, reference, shallow=False):
+        raise DemoError(f"{output.name} differs from {reference.name} {when}")
+
+
+def default_mount(storage: iosig.Storage) -> str | None:
+    """The described mount point whose file system holds the scratch folder."""
+    here = SCRATCH.stat().st_dev
+    for mount in storage.mount_points:
+        with contextlib.suppress(OSError):
+            if Path(mount.path).stat().st_dev == here:
+                return mount.path
+    return None
+
+
+def choose(signature: str, storage: iosig.Storage, home: str | None) -> tuple[str | None, str]:
+    """The mount point that the core chooses, and its reason in one line."""
+    choice = iosig.choose(signature, storage)
+    if choice["chosen"] is None:
+        reasons = {reason for candidate in choice["candidates"] for reason in candidate["reasons"]}
+        return None, "no mount point is admissible, so it stays where it is: " + "; ".join(sorted(reasons))
+    best = choice["candidates"][0]
+    excluded = [f"{c['mount_point']} {'; '.join(c['reasons'])}" for c in choice["candidates"] if not c["admissible"]]
+    why = "fastest admissible" + (f", limited by {best['limit']}" if best["limit"] else "")
+    if choice["chosen"] == home:
+        why = "the best is where it is already"
+    return choice["chosen"], why + (f" (excluded: {', '.join(excluded)})" if excluded else "")
+
+
+def finalize(path: Path) -> float:
+    """Settles `path` and returns the seconds that took; nothing to do is fine."""
+    return timed(IOSIG, "finalize", path)
+
+
+def landing(output: Path, storage: iosig.Storage, home: str | None) -> tuple[str, bool]:
+    """The mount point that `output` really lies on, and whether a link led there."""
+    if not output.is_symlink():
+        return home or str(SCRATCH), False
+    target = str(output.readlink())
+    mounts = [mount.path for mount in storage.mount_points if target.startswith(mount.path.rstrip("/") + "/")]
+    if not mounts:
+        raise DemoError(f"{output} leads to {target}, which is on no described mount point")
+    return max(mounts, key=len), True
+
+
+def build_pictures(sizes: Sizes) -> dict[str, Path]:
+    """The program as any compiler builds it, and once for each parameter set with the plugin."""
+    source = ROOT / "examples" / "pgm" / "pgm.c"
+    flags = ["-std=c17", "-O2", f"-DCHUNK={bytes_label(sizes.chunk_bytes)}"]
+    flags += [f"-DTOTAL={bytes_label(sizes.picture_bytes)}"]
+    compiler = "/usr/bin/gcc"
+    programs = {name: SCRATCH / f"pgm-{name}" for name in ("default", *PARAMETER_SETS)}
+    run(compiler, *flags, "-Wno-unknown-pragmas", source, "-o", programs["default"])
+    for name in PARAMETER_SETS:
+        run(IOSIG, "cc", "--", compiler, *flags, f"-DSIGNATURE={name}", source, "-o", programs[name])
+    return programs
+
+
+def run_picture(task: str, programs: dict[str, Path], sizes: Sizes, storage: iosig.Storage) -> list[Run]:
+    """One transformation under the default and under every parameter set, taking turns so that drifts hit all alike."""
+    picture, reference = SCRATCH / "in.pgm", SCRATCH / f"{task}-reference.pgm"
+    home = default_mount(storage)
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    settling: dict[str, list[float]] = {name: [] for name in programs}
+    landed: dict[str, tuple[str, bool]] = {}
+    for _ in range(sizes.repetitions):
+        for name, program in programs.items():
+            output = SCRATCH / f"{task}-{name}.pgm"
+            told = json.loads(run(program, task, picture, output, "--json"))
+            seconds[name].append(told["writing_s"])
+            landed[name] = landing(output, storage, home)
+            if name == "default":
+                output.replace(reference)
+                continue
+            same(output, reference, "after the run")
+            settling[name].append(finalize(output))
+            if output.is_symlink():
+                raise DemoError(f"{output} is still a link after finalize")
+            same(output, reference, "after finalize")
+            output.unlink()
+    reference.unlink()
+
+    description = f"{TASKS[task]} size-per-IO({sizes.chunk_bytes}) totalsize({sizes.picture_bytes})"
+    runs = []
+    for name in programs:
+        signature = iosig.parse_signature(f"{PARAMETER_SETS.get(name, '')} {description}")
+        chosen, why = (home, "the program's own choice") if name == "default" else choose(signature, storage, home)
+        mount, redirected = landed[name]
+        if mount != (chosen or home or str(SCRATCH)):
+            raise DemoError(f"{task} with {name} landed on {mount}, but {chosen} was chosen")
+        predicted = iosig.predict(signature, storage, mount)["throughput_bytes_per_s"] if chosen or home else None
+        rate = sizes.picture_bytes / statistics.median(seconds[name])
+        settle_s = statistics.median(settling[name]) if redirected else 0.0
+        runs.append(Run(task, name, signature, mount, redirected, why, predicted, rate, settle_s))
+    for row in runs:
+        row.speedup = row.bytes_per_s / runs[0].bytes_per_s
+    return runs
+
+
+def write_text(path: Path, size_bytes: int) -> None:
+    """Lines of hexadecimal noise, the same in every demo."""
+    noise = random.Random(1)
+    with path.open("w") as out:
+        while out.tell() < size_bytes:
+            block = noise.randbytes(1 << 20).hex()
+            out.write("\n".join(block[i : i + 60] for i in range(0, len(block), 60)) + "\n")
+
+
+def run_sort(sizes: Sizes, storage: iosig.Storage) -> list[Run]:
+    """GNU sort with an input that does not fit into its buffer, as it is and with its streams placed.
+
+    Both are timed until the sorted file is safely in its place: with `sync` as it is, with `finalize` when placed.
+    """
+    text, output, reference = SCRATCH / "text", SCRATCH / "sorted", SCRATCH / "sorted-reference"
+    temporary = SCRATCH / "tmp"
+    temporary.mkdir()
+    write_text(text, sizes.sort_bytes)
+    home = default_mount(storage)
+    total = f"totalsize({sizes.sort_bytes})"
+    temp_signature, out_signature = f"temp sequential size-per-IO(4KB) {total}", f"sequential size-per-IO(4KB) {total}"
+    sort = ["sort", "-S", f"{sizes.sort_buffer_bytes}b", "--parallel=1"]
+    plain_s, placed_s, settle_s = [], [], []
+    landed = (home or str(SCRATCH), False)
+    for _ in range(sizes.repetitions):
+        plain_s.append(timed(*sort, "-T", temporary, "-o", reference, text) + timed("sync", reference))
+
+        folder = Path(run(IOSIG, "choose", "--make-folder", temp_signature, accept=(0, 1)).strip() or temporary)
+        run(IOSIG, "prepare", output, out_signature, accept=(0, 1))
+        sorting_s = timed(*sort, "-T", folder, "-o", output, text)
+        landed = landing(output, storage, home)
+        same(output, reference, "after the run")
+        settle_s.append(finalize(output) + timed("sync", output))
+        placed_s.append(sorting_s + settle_s[-1])
+        same(output, reference, "after finalize")
+        if folder != temporary:
+            finalize(folder)
+        output.unlink()
+    temp_mount, temp_why = choose(temp_signature, storage, home)
+    plain, placed = statistics.median(plain_s), statistics.median(placed_s)
+    why = f"output: {choose(out_signature, storage, home)[1]}; temporary files on {temp_mount or home}: {temp_why}"
+    return [
+        Run(
+            "sort",
+            "default",
+            "",
+            home or str(SCRATCH),
+            False,
+            "the program's own choice",
+            None,
+            sizes.sort_bytes / plain,
+        ),
+        Run(
+            "sort",
+            "placed",
+            f"output: {out_signature}; -T: {temp_signature}",
+            *landed,
+            why,
+            None,
+            sizes.sort_bytes / placed,
+            statistics.median(settle_s),
+            plain / placed,
+        ),
+    ]
+
+
+def table(runs: list[Run]) -> str:
+    rows = [("run", "parameters", "mount point", "predicted", "measured", "speed-up", "finalize")]
+    for row in runs:
+        predicted = f"{row.predicted_bytes_per_s / 2**20:.0f} MB/s" if row.predicted_bytes_per_s else "-"
+        settled = f"{row.finalize_s:.2f} s" if row.redirected else "-"
+        place = row.mount_point if row.redirected or row.parameters == "default" else f"{row.mount_point} (stays)"
+        rates = (predicted, f"{row.bytes_per_s / 2**20:.0f} MB/s", f"{row.speedup:.2f}", settled)
+        rows.append((row.task, row.parameters, place, *rates))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        left = [cell.ljust(width) for cell, width in zip(row[:3], widths[:3], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(row[3:], widths[3:], strict=True)]
+        lines.append("  ".join(left + right))
+    return "\n".join(lines)
+
+
+def reasons(runs: list[Run]) -> str:
+    """Each placement's reason once: it is the same for runs that differ in nothing that counts."""
+    seen: dict[str, list[str]] = {}
+    for row in runs:
+        if row.parameters != "default":
+            seen.setdefault(row.why, []).append(f"{row.task}/{row.parameters}")
+    return "\n".join(f"  {', '.join(names)}: {why}" for why, names in seen.items())
+
+
+def write_results(runs: list[Run], sizes: Sizes) -> list[str]:
+    document: dict[str, Any] = {"schema": "iosig.demo/1", **asdict(sizes), "runs": [asdict(row) for row in runs]}
+    (DEMO / "demo.json").write_text(json.dumps(document, indent=2) + "\n")
+    drawn = run(
+        sys.executable, "-c", "from iosig.plot import main; main()", "demo", DEMO / "demo.json", "--output", DEMO
+    )
+    return ["demo.json", *(Path(line).name for line in drawn.split())]
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[None]:
+    """A fresh scratch folder; at the end, whatever happened, nothing of the demo stays redirected."""
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+    SCRATCH.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        run(IOSIG, "finalize", "--all", "--drop-orphans", accept=(0, 1))
+        shutil.rmtree(SCRATCH)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="a picture of 1 GB and a sort of 1 GB")
+    sizes = Sizes(32768, 1 << 30) if parser.parse_args().full else Sizes(8192, 96 << 20)
+    begin_s = time.perf_counter()
+    with scratch():
+        say("1/4 measuring this machine's storage (iosig storage probe --quick)")
+        run(IOSIG, "storage", "probe", "--quick", "--output", STORAGE)
+        storage = iosig.read_storage(str(STORAGE))
+        say(run(IOSIG, "storage", "list").rstrip())
+        say("2/4 compiling pgm: once plain, and with the plugin for ps1..ps4 (iosig cc -- gcc)")
+        programs = build_pictures(sizes)
+        run(programs["default"], "generate", sizes.side_pixels, sizes.side_pixels, SCRATCH / "in.pgm")
+        runs: list[Run] = []
+        for task in TASKS:
+            size, chunk = bytes_label(sizes.picture_bytes), bytes_label(sizes.chunk_bytes)
+            say(f"3/4 {task}: {size}, a write and a sync for every {chunk}, {sizes.repetitions} times each")
+            runs += run_picture(task, programs, sizes, storage)
+        (SCRATCH / "in.pgm").unlink()
+        text, buffer = bytes_label(sizes.sort_bytes), bytes_label(sizes.sort_buffer_bytes)
+        say(f"4/4 sort: {text} of text with a buffer of {buffer}, {sizes.repetitions} times each")
+        runs += run_sort(sizes, storage)
+    files = write_results(runs, sizes)
+    say(f"\n{table(runs)}\n\nwhy there:\n{reasons(runs)}\n")
+    say("pgm: throughput of the output stream while the program runs; finalize brings the data home afterwards.")
+    say("sort: from start until the sorted file is safely in its place, finalize included.")
+    say(f"all outputs are identical, before and after finalize. {time.perf_counter() - begin_s:.0f} s.")
+    say("results: " + ", ".join(f"demo/{name}" for name in files))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (DemoError, OSError, ValueError) as error:
+        sys.exit(f"demo: {error}")

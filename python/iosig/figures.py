@@ -1,0 +1,143 @@
+"""Draws tables: each figure once for print (on a matplotlib Axes that is given) and once to explore (plotly)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import plotly.graph_objects as go
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+COLOURS = ["#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c"]
+MIB = 1 << 20
+
+
+def bytes_label(size: float, _position: int | None = None) -> str:
+    """A size as IOSIG spells it: 65536 -> '64KB'."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1024 or unit == "GB":
+            return f"{size:g}{unit}"
+        size /= 1024
+    raise AssertionError
+
+
+def colour_of(names: list[str]) -> dict[str, str]:
+    return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+
+
+def plot_model(axes: Axes, predicted: pd.DataFrame, measured: pd.DataFrame | None = None) -> None:
+    """Throughput over chunk size, one curve per mount point, measured points beside it (the paper's Fig. 6)."""
+    colours = colour_of(list(predicted["mount_point"].unique()))
+    for mount, rows in predicted.groupby("mount_point", sort=False):
+        axes.plot(
+            rows["chunk_bytes"], rows["bytes_per_s"] / MIB, color=colours[str(mount)], label=f"{mount}, predicted"
+        )
+    if measured is not None:
+        for mount, rows in measured.groupby("mount_point", sort=False):
+            axes.plot(
+                rows["chunk_bytes"],
+                rows["bytes_per_s"] / MIB,
+                "o",
+                color=colours.get(str(mount), "black"),
+                markersize=4,
+                alpha=0.7,
+                label=f"{mount}, measured",
+            )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(bytes_label))
+    axes.set_xlabel("chunk size")
+    axes.set_ylabel("throughput, MB/s")
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def explore_model(predicted: pd.DataFrame, measured: pd.DataFrame | None = None) -> go.Figure:
+    """plot_model as an interactive figure; hovering names the term that limits the prediction."""
+    figure = go.Figure()
+    colours = colour_of(list(predicted["mount_point"].unique()))
+    for mount, rows in predicted.groupby("mount_point", sort=False):
+        figure.add_scatter(
+            x=rows["chunk_bytes"],
+            y=rows["bytes_per_s"] / MIB,
+            name=f"{mount}, predicted",
+            line_color=colours[str(mount)],
+            customdata=[
+                [bytes_label(size), limit] for size, limit in zip(rows["chunk_bytes"], rows["limit"], strict=True)
+            ],
+            hovertemplate="%{customdata[0]}: %{y:.1f} MB/s, limited by %{customdata[1]}",
+        )
+    if measured is not None:
+        for mount, rows in measured.groupby("mount_point", sort=False):
+            figure.add_scatter(
+                x=rows["chunk_bytes"],
+                y=rows["bytes_per_s"] / MIB,
+                mode="markers",
+                name=f"{mount}, measured",
+                marker_color=colours.get(str(mount), "black"),
+                customdata=[[bytes_label(size)] for size in rows["chunk_bytes"]],
+                hovertemplate="%{customdata[0]}: %{y:.1f} MB/s",
+            )
+    sizes = sorted(predicted["chunk_bytes"].unique())[::2]
+    figure.update_xaxes(type="log", title="chunk size", tickvals=sizes, ticktext=[bytes_label(s) for s in sizes])
+    figure.update_yaxes(type="log", title="throughput, MB/s")
+    return figure
+
+
+def plot_demo(axes: Axes, runs: pd.DataFrame) -> None:
+    """Measured throughput of each run of the demo as bars, the prediction as a black mark on its bar.
+
+    runs: `task`, `parameters`, `bytes_per_s`, `predicted_bytes_per_s` (may be missing) and `mount_point`.
+    """
+    tasks = list(runs["task"].unique())
+    sets = list(runs["parameters"].unique())
+    width = 0.8 / len(sets)
+    for i, (name, colour) in enumerate(colour_of(sets).items()):
+        rows = runs[runs["parameters"] == name]
+        x = rows["task"].map(tasks.index) + (i - (len(sets) - 1) / 2) * width
+        axes.bar(x, rows["bytes_per_s"] / MIB, width * 0.92, color=colour, label=name)
+        axes.plot(
+            x,
+            rows["predicted_bytes_per_s"].astype(float) / MIB,
+            "_",
+            color="black",
+            markersize=160 * width,
+            label="predicted" if i == len(sets) - 1 else None,
+        )
+        for at, mount, rate in zip(x, rows["mount_point"], rows["bytes_per_s"], strict=True):
+            axes.annotate(mount, (at, rate / MIB), rotation=90, ha="center", va="bottom", fontsize="x-small")
+    axes.set_yscale("log")
+    axes.margins(y=0.2)
+    axes.set_xticks(range(len(tasks)), tasks)
+    axes.set_ylabel("throughput, MB/s")
+    axes.legend(fontsize="small", ncols=2)
+
+
+def explore_demo(runs: pd.DataFrame) -> go.Figure:
+    """plot_demo as an interactive figure; hovering tells the mount point and why it was chosen."""
+    figure = go.Figure()
+    for name, colour in colour_of(list(runs["parameters"].unique())).items():
+        rows = runs[runs["parameters"] == name]
+        figure.add_bar(
+            x=rows["task"],
+            y=rows["bytes_per_s"] / MIB,
+            name=name,
+            marker_color=colour,
+            customdata=rows[["mount_point", "why"]],
+            hovertemplate="%{y:.1f} MB/s on %{customdata[0]}<br>%{customdata[1]}",
+        )
+    figure.update_yaxes(type="log", title="throughput, MB/s")
+    return figure
+
+
+def write_figure(stem: Path, drawn: Figure, interactive: go.Figure, title: str) -> list[Path]:
+    """Writes `stem`.png and a self-contained `stem`.html; returns both paths."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    png, html = stem.with_suffix(".png"), stem.with_suffix(".html")
+    drawn.axes[0].set_title(title)
+    drawn.savefig(png, dpi=150)
+    interactive.update_layout(title=title, template="plotly_white")
+    interactive.write_html(html, include_plotlyjs=True)
+    return [png, html]

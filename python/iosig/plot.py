@@ -1,0 +1,69 @@
+"""`iosig-plot`: figures of what the `iosig` command and the benchmarks wrote. Each becomes a PNG and an HTML page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from matplotlib.figure import Figure
+
+import iosig
+from iosig import figures, tables
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Figures of IOSIG's predictions and measurements.")
+
+Output = Annotated[Path, typer.Option(help="Folder for the PNG and the HTML.")]
+
+
+def new_figure() -> Figure:
+    return Figure(figsize=(9, 5.5), layout="constrained")
+
+
+def show(paths: list[Path]) -> None:
+    for path in paths:
+        print(path)
+
+
+@app.command(epilog="e.g. iosig-plot demo demo/demo.json --output demo")
+def demo(demo_json: Annotated[Path, typer.Argument(help="What `make demo` wrote.")], output: Output = Path()) -> None:
+    """Throughput of every run of the demo, predicted and measured."""
+    runs = tables.read_demo(demo_json)
+    figure = new_figure()
+    figures.plot_demo(figure.subplots(), runs)
+    show(figures.write_figure(output / "demo", figure, figures.explore_demo(runs), "The same bytes on chosen storage"))
+
+
+@app.command(epilog="e.g. iosig-plot model --access random --measured bench/results.csv")
+def model(
+    storage: Annotated[Path | None, typer.Option(help="Storage description; default: the one that iosig uses.")] = None,
+    measured: Annotated[Path | None, typer.Option(help="CSV of bench/predict.py, drawn beside the curves.")] = None,
+    access: Annotated[str, typer.Option(help="sequential or random")] = "sequential",
+    operation: Annotated[str, typer.Option(help="write or read")] = "write",
+    output: Output = Path(),
+) -> None:
+    """Predicted throughput over chunk sizes for every mount point, as the paper's Fig. 6."""
+    path = str(storage) if storage else iosig.find_storage()
+    if path is None:
+        raise ValueError("there is no storage description; run `iosig storage probe` or give --storage")
+    predicted = tables.predicted_throughput(iosig.read_storage(path), tables.chunk_sizes(), access, operation)
+    points = None
+    if measured:
+        points = tables.read_measured(measured).query("access == @access and operation == @operation")
+    figure = new_figure()
+    figures.plot_model(figure.subplots(), predicted, points)
+    title = f"{access} {operation}s"
+    show(figures.write_figure(output / "model", figure, figures.explore_model(predicted, points), title))
+
+
+def main() -> None:
+    """Bad input and what the system refuses end in one line and the command line's statuses 3 and 4."""
+    try:
+        app()
+    except ValueError as error:
+        print(f"iosig-plot: {error}", file=sys.stderr)
+        sys.exit(3)
+    except OSError as error:
+        print(f"iosig-plot: {error}", file=sys.stderr)
+        sys.exit(4)
