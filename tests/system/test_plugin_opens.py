@@ -1,0 +1,270 @@
+"""Which call gets the signature of a `#pragma sig`, and with what arguments."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from plugin_compiler import AT_FDCWD, PluginCompiler
+
+C_CALLEES = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  int folder = open(".", O_DIRECTORY);
+#pragma sig global
+  int fd = open("open", O_CREAT | O_WRONLY, 0600);
+#pragma sig local
+  fd = open64("open64", O_RDONLY);
+#pragma sig temp
+  fd = openat(folder, "openat", O_CREAT | O_RDWR, 0600);
+#pragma sig persist
+  fd = openat64(AT_FDCWD, "openat64", O_RDONLY);
+#pragma sig random
+  fd = creat("creat", 0600);
+#pragma sig sequential
+  fd = creat64("creat64", 0600);
+#pragma sig archive
+  FILE *f = fopen("fopen", "w");
+#pragma sig tamperproof
+  f = fopen64("fopen64", "a+");
+#pragma sig temp global
+  f = freopen("freopen", "w", f);
+#pragma sig temp local
+  f = freopen(NULL, "a", f);
+  return folder == 3 ? 0 : 1;
+}
+"""
+
+CXX_CALLEES = r"""
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <string>
+int main() {
+  const std::string text = "string";
+  const std::filesystem::path path = "path";
+#pragma sig global
+  std::FILE *f = std::fopen("fopen", "w");
+#pragma sig local
+  std::ofstream a("chars");
+#pragma sig temp
+  std::ifstream b(text);
+#pragma sig persist
+  std::fstream c{path, std::ios::in | std::ios::binary};
+#pragma sig random
+  c.open("open", std::ios::out | std::ios::app);
+#pragma sig sequential
+  b.open(text + "-open");
+#pragma sig archive
+  a.open(path / "open");
+#pragma sig tamperproof
+  int fd = open("fd", O_RDONLY);
+#pragma sig temp random
+  std::filebuf buffer; 
+#pragma sig temp local
+  auto *on_heap = new std::ofstream("heap");
+#pragma sig temp global
+  auto moved = std::ofstream("moved");
+#pragma sig persist global
+  static std::ofstream kept("static");
+  delete on_heap;
+  return f == nullptr ? 1 : 0;
+}
+"""
+
+
+@pytest.fixture
+def compiler(iosig, tmp_path: Path) -> PluginCompiler:
+    return PluginCompiler(iosig.binary.parent.parent, tmp_path)
+
+
+OPTIONS = ["-O0", "-O2 -D_FORTIFY_SOURCE=2 -D_FILE_OFFSET_BITS=64", "-O2 -flto", "-fopenmp -fsanitize=address"]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_opener_of_c_tells_its_path_mode_and_signature(compiler: PluginCompiler, options: str) -> None:
+    creat = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+    hints = compiler.hints(C_CALLEES, "-Wall", *options.split())
+    assert [(h.interface, h.path, h.mode, h.dirfd, h.signature) for h in hints] == [
+        ("open", "open", str(os.O_CREAT | os.O_WRONLY), AT_FDCWD, "global"),
+        ("open", "open64", str(os.O_RDONLY), AT_FDCWD, "local"),
+        ("open", "openat", str(os.O_CREAT | os.O_RDWR), 3, "temp"),
+        ("open", "openat64", str(os.O_RDONLY), AT_FDCWD, "persist"),
+        ("open", "creat", str(creat), AT_FDCWD, "random"),
+        ("open", "creat64", str(creat), AT_FDCWD, "sequential"),
+        ("fopen", "fopen", "w", AT_FDCWD, "archive"),
+        ("fopen", "fopen64", "a+", AT_FDCWD, "tamperproof"),
+        ("fopen", "freopen", "w", AT_FDCWD, "global temp"),
+    ]  # freopen(NULL) opens nothing new, so nothing is told
+
+
+@pytest.mark.parametrize("options", ["-O0 -std=c++17", "-O2 -flto -fopenmp -std=c++20"])
+def test_every_opener_of_cxx_tells_its_path_mode_and_signature(compiler: PluginCompiler, options: str) -> None:
+    app, binary, into, out = 1, 4, 8, 16  # libstdc++'s openmode
+    hints = compiler.hints(CXX_CALLEES, *options.split(), language="c++")
+    assert [(h.interface, h.path, h.mode, h.signature) for h in hints] == [
+        ("fopen", "fopen", "w", "global"),
+        ("fstream", "chars", str(out), "local"),
+        ("fstream", "string", str(into), "temp"),
+        ("fstream", "path", str(into | binary), "persist"),
+        ("fstream", "open", str(out | app), "random"),
+        ("fstream", "string-open", str(into), "sequential"),
+        ("fstream", "path/open", str(out), "archive"),
+        ("open", "fd", str(os.O_RDONLY), "tamperproof"),
+        ("fstream", "heap", str(out), "local temp"),
+        ("fstream", "moved", str(out), "global temp"),
+        ("fstream", "static", str(out), "global persist"),
+    ]
+
+
+# Every open of "right" stands directly after a pragma; no open of "wrong" may get its signature.
+C_PLACES = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#define SIGNED _Pragma("sig temp totalsize(16MB)")
+#define OPEN_TWICE(path) do { fd = open(path, O_RDONLY); } while (0)
+static int fd;
+static int in_return(void) {
+#pragma sig global
+  return open("right return", O_RDONLY);
+}
+int main(int argc, char **argv) {
+#pragma sig global
+  if ((fd = open("right if", O_RDONLY)) > 1000) fd = open("wrong", O_RDONLY);
+  if (argc)
+#pragma sig global
+    fd = open("right body", O_RDONLY);
+  else
+#pragma sig global
+    fd = open("wrong", O_RDONLY);
+#pragma sig global
+  while ((fd = open("right while", O_RDONLY)) > 1000) fd = open("wrong", O_RDONLY);
+#pragma sig global
+  for (fd = open("right for", O_RDONLY); fd > 1000;) fd = open("wrong", O_RDONLY);
+#pragma sig global
+  switch (open("right switch", O_RDONLY)) { case 1000: fd = open("wrong", O_RDONLY); }
+#pragma sig global
+  OPEN_TWICE("right macro");
+  SIGNED fd = open("right _Pragma", O_RDONLY);
+#pragma sig global
+label:
+  fd = open("right label", O_RDONLY);
+  fd = open("wrong", O_RDONLY);
+#pragma sig global
+  fd = open("right one", O_RDONLY), fd = open("wrong", O_RDONLY);
+#pragma omp parallel for num_threads(2)
+  for (int i = 0; i < 2; ++i) {
+#pragma sig global
+    int mine = open(i ? "right omp 1" : "right omp 0", O_RDONLY);
+  }
+  if (argc > 1000) goto label;
+  return in_return() > 1000;
+}
+"""
+
+CXX_PLACES = r"""
+#include <fcntl.h>
+#include <fstream>
+#pragma sig global
+static std::ifstream early("right namespace");
+template <class Path> void in_template(Path path) {
+#pragma sig global
+  std::ifstream file(path);
+}
+constexpr int in_constexpr(bool run) {
+  if (!run) return 0;
+#pragma sig global
+  return open("right constexpr", O_RDONLY);
+}
+struct Derived : std::ifstream {
+  void again() {
+#pragma sig global
+    open("right inherited");
+  }
+};
+struct Own { int open(const char *, int) { return 0; } };
+namespace other { int open(const char *path, int flags) { return ::open(path, flags); } }
+int main() {
+#pragma sig global
+  if (std::ifstream file("right if"); file) std::ifstream("wrong");
+#pragma sig global
+  if (int fd = open("right declaration", O_RDONLY); fd > 1000) open("wrong", O_RDONLY);
+  const auto lambda = [] {
+#pragma sig global
+    return open("right lambda", O_RDONLY);
+  };
+  lambda();
+  in_template("right template");
+  in_template(std::string("right template"));
+  in_constexpr(true);
+  Derived().again();
+  try {
+#pragma sig global
+    int fd = open("right try", O_RDONLY);
+  } catch (...) {
+  }
+#pragma sig global
+  Own().open("wrong", O_RDONLY);
+#pragma sig global
+  other::open("wrong", O_RDONLY);
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2 -fopenmp"])
+def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
+    compiler: PluginCompiler, options: str
+) -> None:
+    paths = [h.path for h in compiler.hints(C_PLACES, "-w", *options.split())]
+    assert sorted(paths) == sorted(
+        f"right {place}" for place in "return,if,body,while,for,switch,macro,_Pragma,label,one,omp 0,omp 1".split(",")
+    )
+    paths = [h.path for h in compiler.hints(CXX_PLACES, "-w", *options.split(), "-std=c++20", language="c++")]
+    places = "namespace,if,declaration,lambda,template,template,constexpr,inherited,try".split(",")
+    assert sorted(paths) == sorted(f"right {place}" for place in places)
+
+
+def test_a_program_with_hints_runs_without_the_library_and_compiles_without_the_plugin(
+    compiler: PluginCompiler,
+) -> None:
+    compiler.compile(C_CALLEES, "-Wall", "-Werror", "-Wno-unused")
+    compiler.run("./program")
+    done = compiler.run("gcc", "program.c", "-Wall", "-Wno-unused", "-o", "plain")
+    assert {line.split("[")[-1] for line in done.stderr.splitlines() if "warning:" in line} == {"-Wunknown-pragmas]"}
+    compiler.run("./plain")
+
+
+VALUES = r"""
+#include <fcntl.h>
+#define CHUNK 16
+#define LARGE 1EB
+#pragma sigdef checkpoint persist size-per-IO(CHUNK MB) sequential
+int main(VOID) {
+#pragma sig checkpoint random totalsize("1EB")
+  int fd = open("a", O_RDONLY);
+#pragma sig availability(1e-6) duration(1.5d) read-share(30%) MTTDL(20y) size-per-IO(1.5MB) totalsize(6 GB)
+  fd = open("b", O_RDONLY);
+#pragma sig totalsize(EXABYTE)
+  fd = open("c", O_RDONLY);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("language", "void", "exabyte"), [("c", "void", "1EB"), ("c++", "", '"1EB"')])
+def test_values_with_units_mean_the_same_in_c_and_cxx(
+    compiler: PluginCompiler, language: str, void: str, exabyte: str
+) -> None:
+    source = VALUES.replace("VOID", void).replace("EXABYTE", exabyte)
+    if language == "c++":
+        source = source.replace("#define LARGE 1EB\n", "")
+    assert [h.signature for h in compiler.hints(source, language=language)] == [
+        "random persist size-per-IO(16MB) totalsize(1EB)",
+        "size-per-IO(1536KB) totalsize(6GB) read-share(0.3) MTTDL(20y) availability(1e-06) duration(36h)",
+        "totalsize(1EB)",
+    ]
