@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "emit.h"
-#include "iosig/decide/placement.h"
 #include "iosig/format/storage_file.h"
 #include "options.h"
 #include "plugin/common/destination.h"

@@ -6,7 +6,7 @@
 namespace iosig::gcc {
 namespace {
 
-/// How far below a pragma outside a function its declaration may put the open.
+/// How far below its pragma an open may stand that is found by lines alone.
 constexpr int reach_lines = 4;
 
 struct Found {
@@ -44,13 +44,20 @@ gcall* nearest_after(const std::vector<gcall*>& opens, location_t from) {
   return nearest;
 }
 
-/// The open of a marked site in this function. Its location is exact, except that the gimplifier moves objects that
-/// are constructed in place to the start of their statement, and that associate never sees bodies of coroutines.
+/// The open of a marked site in this function. Its location is exact, except that C++ has none for some objects that it
+/// constructs in place, and that associate never sees the bodies of coroutines. An open that is not there any more, as
+/// in `if (0)`, must not pass its signature on to the next one.
 gcall* open_of_marked(const Site& site, const std::vector<gcall*>& opens) {
   if (site.visited && !site.call) return nullptr;  // nothing there, and it has been told
+  const location_t wanted = site.call.value_or(UNKNOWN_LOCATION);
   for (gcall* open : opens)
-    if (site.call && get_pure_location(gimple_location(open)) == get_pure_location(*site.call)) return open;
-  return nearest_after(opens, site.at);
+    if (get_pure_location(gimple_location(open)) == get_pure_location(wanted)) return open;
+  gcall* open = nearest_after(opens, site.at);
+  if (open == nullptr) return nullptr;
+  const int line = expand_location(gimple_location(open)).line;
+  const bool fits = wanted != UNKNOWN_LOCATION ? line == expand_location(wanted).line
+                                               : line - expand_location(site.at).line <= reach_lines;
+  return fits ? open : nullptr;
 }
 
 /// The open of a site that could not be marked: initialisers at namespace scope, constexpr functions. (Initialisers of

@@ -65,6 +65,10 @@ class Machine(PluginCompiler):
         return path.readlink().parent.parent.name if path.is_symlink() else None
 
 
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 @pytest.fixture
 def machine(iosig, tmp_path: Path) -> Machine:
     return Machine(iosig.binary.parent.parent, tmp_path)
@@ -117,7 +121,7 @@ def test_only_opens_that_create_a_file_are_led_to_the_chosen_mount_point(machine
     machine.compile(EVERY_WAY, level, "-fopenmp", *machine.flags)
     (machine.out / "present").write_text("kept")
     machine.start()
-    mounts = {name: machine.mount_of(name) for name in sorted(os.listdir(machine.out))}
+    mounts = {name: machine.mount_of(name) for name in names_in(machine.out)}
     assert mounts == {
         "variable": "fast",
         "fopen": "safe",
@@ -134,13 +138,13 @@ def test_only_opens_that_create_a_file_are_led_to_the_chosen_mount_point(machine
     assert stat.S_IMODE((machine.out / "variable").stat().st_mode) == 0o640
     destination = (machine.out / "variable").readlink()
     assert stat.S_IMODE(destination.parent.stat().st_mode) == 0o700
-    assert len(os.listdir(destination.parent)) == 3, "a claim that led to no link was left behind"
+    assert len(names_in(destination.parent)) == 3, "a claim that led to no link was left behind"
 
 
 def test_flags_that_turn_out_at_run_time_not_to_create_leave_no_link(machine: Machine) -> None:
     machine.compile(EVERY_WAY, *machine.flags)
     machine.start(str(os.O_RDWR), check=False)
-    assert os.listdir(machine.out) == []
+    assert names_in(machine.out) == []
     machine.start(str(os.O_RDWR | os.O_CREAT | os.O_EXCL), check=False)
     assert machine.mount_of("variable") is None
 
@@ -169,7 +173,7 @@ int main() {
 def test_streams_are_redirected_when_their_openmode_creates(machine: Machine, level: str) -> None:
     machine.compile(STREAMS, level, *machine.flags, language="c++")
     machine.start()
-    mounts = {name: machine.mount_of(name) for name in os.listdir(machine.out)}
+    mounts = {name: machine.mount_of(name) for name in names_in(machine.out)}
     assert mounts == {"default": "fast", "binary": "fast", "append": "safe"}
 
 
@@ -195,6 +199,36 @@ def test_two_files_from_one_pragma_never_share_a_destination(machine: Machine) -
     (machine.out / "1").resolve().unlink()  # the destination is free again
     machine.start("out/4")
     assert machine.mount_of("4") == "fast"
+
+
+THREADS = r"""
+#include <fcntl.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+int main() {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([path = "out/" + std::to_string(i)] {
+#pragma sig temp
+      int fd = open(path.c_str(), O_CREAT | O_WRONLY, 0600);
+      if (write(fd, path.data(), path.size()) < 0) std::abort();
+    });
+  for (std::thread &thread : threads) thread.join();
+}
+"""
+
+
+def test_threads_that_pass_one_pragma_together_do_not_share_a_destination(machine: Machine) -> None:
+    machine.compile(THREADS, "-O2", "-pthread", *machine.flags, language="c++")
+    for _ in range(10):
+        machine.start()
+        assert [machine.mount_of(name) for name in names_in(machine.out)].count("fast") == 1
+        for path in machine.out.iterdir():
+            assert path.read_text() == f"out/{path.name}"
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)
 
 
 def test_without_its_folder_a_program_writes_where_it_always_did(machine: Machine) -> None:
@@ -223,7 +257,7 @@ def test_what_cannot_be_decided_while_compiling_is_said_and_left_alone(machine: 
     assert [note["message"].split(": ")[0] for note in nowhere["children"]] == [str(machine.fast), str(machine.safe)]
     machine.compile(source, "-w", *machine.flags)
     machine.start()
-    assert sorted(os.listdir(machine.out)) == ["mode", "nowhere"]
+    assert names_in(machine.out) == ["mode", "nowhere"]
 
 
 def test_a_missing_or_broken_storage_description_is_told_once(machine: Machine) -> None:

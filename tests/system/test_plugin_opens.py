@@ -64,8 +64,9 @@ int main() {
   a.open(path / "open");
 #pragma sig tamperproof
   int fd = open("fd", O_RDONLY);
+  std::filebuf buffer;
 #pragma sig temp random
-  std::filebuf buffer; 
+  buffer.open("buffer", std::ios::in);
 #pragma sig temp local
   auto *on_heap = new std::ofstream("heap");
 #pragma sig temp global
@@ -116,6 +117,7 @@ def test_every_opener_of_cxx_tells_its_path_mode_and_signature(compiler: PluginC
         ("fstream", "string-open", str(into), "sequential"),
         ("fstream", "path/open", str(out), "archive"),
         ("open", "fd", str(os.O_RDONLY), "tamperproof"),
+        ("fstream", "buffer", str(into), "random temp"),
         ("fstream", "heap", str(out), "local temp"),
         ("fstream", "moved", str(out), "global temp"),
         ("fstream", "static", str(out), "global persist"),
@@ -163,6 +165,9 @@ label:
     int mine = open(i ? "right omp 1" : "right omp 0", O_RDONLY);
   }
   if (argc > 1000) goto label;
+#pragma sig global
+  if (0) fd = open("wrong", O_RDONLY);
+  fd = open("wrong", O_RDONLY);
   return in_return() > 1000;
 }
 """
@@ -222,10 +227,24 @@ def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
 ) -> None:
     paths = [h.path for h in compiler.hints(C_PLACES, "-w", *options.split())]
     assert sorted(paths) == sorted(
-        f"right {place}" for place in "return,if,body,while,for,switch,macro,_Pragma,label,one,omp 0,omp 1".split(",")
+        f"right {place}"
+        for place in [
+            "return",
+            "if",
+            "body",
+            "while",
+            "for",
+            "switch",
+            "macro",
+            "_Pragma",
+            "label",
+            "one",
+            "omp 0",
+            "omp 1",
+        ]
     )
     paths = [h.path for h in compiler.hints(CXX_PLACES, "-w", *options.split(), "-std=c++20", language="c++")]
-    places = "namespace,if,declaration,lambda,template,template,constexpr,inherited,try".split(",")
+    places = ["namespace", "if", "declaration", "lambda", "template", "template", "constexpr", "inherited", "try"]
     assert sorted(paths) == sorted(f"right {place}" for place in places)
 
 
