@@ -43,6 +43,7 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("IOSIG_")
 }
 
 TASKS = {"posterize": "sequential", "divide": "random", "shuffle": "random"}
+OWN_CHOICE = "the program's own choice"
 PARAMETER_SETS = {"ps1": "global", "ps2": "MTTDL(20y)", "ps3": "persist", "ps4": ""}  # Fig. 10 of the paper
 
 
@@ -51,7 +52,7 @@ class Sizes:
     side_pixels: int
     sort_bytes: int
     chunk_bytes: int = 512 << 10
-    repetitions: int = 3
+    rounds: int = 6  # the first warms up and is not counted
 
     @property
     def picture_bytes(self) -> int:
@@ -64,7 +65,7 @@ class Sizes:
 
 @dataclass
 class Run:
-    """One row of the table: medians over the repetitions."""
+    """One row of the table: medians over the repetitions. The speed-ups are over the default run of the same task."""
 
     task: str
     parameters: str
@@ -73,9 +74,17 @@ class Run:
     redirected: bool
     why: str
     predicted_bytes_per_s: float | None
-    bytes_per_s: float
+    total_bytes: int
+    run_s: float
     finalize_s: float = 0.0
+    bytes_per_s: float = 0.0
     speedup: float = 1.0
+    speedup_with_finalize: float = 1.0
+
+    def compare_with(self, default: Run) -> None:
+        self.bytes_per_s = self.total_bytes / self.run_s
+        self.speedup = default.run_s / self.run_s
+        self.speedup_with_finalize = default.run_s / (self.run_s + self.finalize_s)
 
 
 class DemoError(Exception):
@@ -94,6 +103,12 @@ def timed(*command: object) -> float:
     begin_s = time.perf_counter()
     run(*command)
     return time.perf_counter() - begin_s
+
+
+def rotated(programs: list[tuple[str, Path]], by: int) -> list[tuple[str, Path]]:
+    """A different one first in each round; the reference needs `default` in the first."""
+    by %= len(programs)
+    return programs[by:] + programs[:by]
 
 
 def say(text: str) -> None:
@@ -165,14 +180,19 @@ def run_picture(task: str, programs: dict[str, Path], sizes: Sizes, storage: ios
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     settling: dict[str, list[float]] = {name: [] for name in programs}
     landed: dict[str, tuple[str, bool]] = {}
-    for _ in range(sizes.repetitions):
-        for name, program in programs.items():
+    for round_ in range(sizes.rounds):
+        for name, program in rotated(list(programs.items()), round_):
             output = SCRATCH / f"{task}-{name}.pgm"
             told = json.loads(run(program, task, picture, output, "--json"))
-            seconds[name].append(told["writing_s"])
+            if round_ > 0:
+                seconds[name].append(told["writing_s"])
             landed[name] = landing(output, storage, home)
             if name == "default":
-                output.replace(reference)
+                if round_ == 0:
+                    output.rename(reference)
+                else:
+                    same(output, reference, "after the run")
+                    output.unlink()
                 continue
             same(output, reference, "after the run")
             settling[name].append(finalize(output))
@@ -186,16 +206,15 @@ def run_picture(task: str, programs: dict[str, Path], sizes: Sizes, storage: ios
     runs = []
     for name in programs:
         signature = iosig.parse_signature(f"{PARAMETER_SETS.get(name, '')} {description}")
-        chosen, why = (home, "the program's own choice") if name == "default" else choose(signature, storage, home)
+        chosen, why = (home, OWN_CHOICE) if name == "default" else choose(signature, storage, home)
         mount, redirected = landed[name]
         if mount != (chosen or home or str(SCRATCH)):
             raise DemoError(f"{task} with {name} landed on {mount}, but {chosen} was chosen")
         predicted = iosig.predict(signature, storage, mount)["throughput_bytes_per_s"] if chosen or home else None
-        rate = sizes.picture_bytes / statistics.median(seconds[name])
+        run_s = statistics.median(seconds[name])
         settle_s = statistics.median(settling[name]) if redirected else 0.0
-        runs.append(Run(task, name, signature, mount, redirected, why, predicted, rate, settle_s))
-    for row in runs:
-        row.speedup = row.bytes_per_s / runs[0].bytes_per_s
+        row = Run(task, name, signature, mount, redirected, why, predicted, sizes.picture_bytes, run_s, settle_s)
+        runs.append(row)
     return runs
 
 
@@ -211,73 +230,61 @@ def write_text(path: Path, size_bytes: int) -> None:
 def run_sort(sizes: Sizes, storage: iosig.Storage) -> list[Run]:
     """GNU sort with an input that does not fit into its buffer, as it is and with its streams placed.
 
-    Both are timed until the sorted file is safely in its place: with `sync` as it is, with `finalize` when placed.
+    Both are timed from the start until the sorted bytes are synced where the run put them.
     """
     text, output, reference = SCRATCH / "text", SCRATCH / "sorted", SCRATCH / "sorted-reference"
     temporary = SCRATCH / "tmp"
     temporary.mkdir()
     write_text(text, sizes.sort_bytes)
     home = default_mount(storage)
-    total = f"totalsize({sizes.sort_bytes})"
-    temp_signature, out_signature = f"temp sequential size-per-IO(4KB) {total}", f"sequential size-per-IO(4KB) {total}"
+    described = f"sequential size-per-IO(4KB) totalsize({sizes.sort_bytes})"
+    temp_signature, out_signature = iosig.parse_signature(f"temp {described}"), iosig.parse_signature(described)
     sort = ["sort", "-S", f"{sizes.sort_buffer_bytes}b", "--parallel=1"]
     plain_s, placed_s, settle_s = [], [], []
     landed = (home or str(SCRATCH), False)
-    for _ in range(sizes.repetitions):
-        plain_s.append(timed(*sort, "-T", temporary, "-o", reference, text) + timed("sync", reference))
+    for round_ in range(sizes.rounds):
+        as_it_is = timed(*sort, "-T", temporary, "-o", reference, text) + timed("sync", reference)
 
         folder = Path(run(IOSIG, "choose", "--make-folder", temp_signature, accept=(0, 1)).strip() or temporary)
         run(IOSIG, "prepare", output, out_signature, accept=(0, 1))
-        sorting_s = timed(*sort, "-T", folder, "-o", output, text)
+        placed = timed(*sort, "-T", folder, "-o", output, text) + timed("sync", output)
         landed = landing(output, storage, home)
         same(output, reference, "after the run")
-        settle_s.append(finalize(output) + timed("sync", output))
-        placed_s.append(sorting_s + settle_s[-1])
+        settled = finalize(output)
         same(output, reference, "after finalize")
         if folder != temporary:
             finalize(folder)
         output.unlink()
+        if round_ > 0:
+            plain_s.append(as_it_is)
+            placed_s.append(placed)
+            settle_s.append(settled)
+    mount, redirected = landed
     temp_mount, temp_why = choose(temp_signature, storage, home)
-    plain, placed = statistics.median(plain_s), statistics.median(placed_s)
     why = f"output: {choose(out_signature, storage, home)[1]}; temporary files on {temp_mount or home}: {temp_why}"
+    signatures = f"output: {out_signature}; temporary files: {temp_signature}"
+    median = statistics.median
+    finalize_s = median(settle_s) if redirected else 0.0
     return [
-        Run(
-            "sort",
-            "default",
-            "",
-            home or str(SCRATCH),
-            False,
-            "the program's own choice",
-            None,
-            sizes.sort_bytes / plain,
-        ),
-        Run(
-            "sort",
-            "placed",
-            f"output: {out_signature}; -T: {temp_signature}",
-            *landed,
-            why,
-            None,
-            sizes.sort_bytes / placed,
-            statistics.median(settle_s),
-            plain / placed,
-        ),
+        Run("sort", "default", "", home or mount, False, OWN_CHOICE, None, sizes.sort_bytes, median(plain_s)),
+        Run("sort", "placed", signatures, *landed, why, None, sizes.sort_bytes, median(placed_s), finalize_s),
     ]
 
 
 def table(runs: list[Run]) -> str:
-    rows = [("run", "parameters", "mount point", "predicted", "measured", "speed-up", "finalize")]
+    rows = [("run", "parameters", "mount point", "predicted", "measured", "speed-up", "finalize", "with finalize")]
     for row in runs:
         predicted = f"{row.predicted_bytes_per_s / 2**20:.0f} MB/s" if row.predicted_bytes_per_s else "-"
         settled = f"{row.finalize_s:.2f} s" if row.redirected else "-"
         place = row.mount_point if row.redirected or row.parameters == "default" else f"{row.mount_point} (stays)"
-        rates = (predicted, f"{row.bytes_per_s / 2**20:.0f} MB/s", f"{row.speedup:.2f}", settled)
+        overall = f"{row.speedup_with_finalize:.2f}"
+        rates = (predicted, f"{row.bytes_per_s / 2**20:.0f} MB/s", f"{row.speedup:.2f}", settled, overall)
         rows.append((row.task, row.parameters, place, *rates))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for row in rows:
-        left = [cell.ljust(width) for cell, width in zip(row[:3], widths[:3], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(row[3:], widths[3:], strict=True)]
+    for cells in rows:
+        left = [cell.ljust(width) for cell, width in zip(cells[:3], widths[:3], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(cells[3:], widths[3:], strict=True)]
         lines.append("  ".join(left + right))
     return "\n".join(lines)
 
@@ -294,9 +301,7 @@ def reasons(runs: list[Run]) -> str:
 def write_results(runs: list[Run], sizes: Sizes) -> list[str]:
     document: dict[str, Any] = {"schema": "iosig.demo/1", **asdict(sizes), "runs": [asdict(row) for row in runs]}
     (DEMO / "demo.json").write_text(json.dumps(document, indent=2) + "\n")
-    drawn = run(
-        sys.executable, "-c", "from iosig.plot import main; main()", "demo", DEMO / "demo.json", "--output", DEMO
-    )
+    drawn = run(Path(sys.executable).with_name("iosig-plot"), "demo", DEMO / "demo.json", "--output", DEMO)
     return ["demo.json", *(Path(line).name for line in drawn.split())]
 
 
@@ -319,6 +324,7 @@ def main() -> None:
     begin_s = time.perf_counter()
     with scratch():
         say("1/4 measuring this machine's storage (iosig storage probe --quick)")
+        STORAGE.unlink(missing_ok=True)
         run(IOSIG, "storage", "probe", "--quick", "--output", STORAGE)
         storage = iosig.read_storage(str(STORAGE))
         say(run(IOSIG, "storage", "list").rstrip())
@@ -328,16 +334,19 @@ def main() -> None:
         runs: list[Run] = []
         for task in TASKS:
             size, chunk = bytes_label(sizes.picture_bytes), bytes_label(sizes.chunk_bytes)
-            say(f"3/4 {task}: {size}, a write and a sync for every {chunk}, {sizes.repetitions} times each")
+            say(f"3/4 {task}: {size}, a write and a sync for every {chunk}, {sizes.rounds} rounds")
             runs += run_picture(task, programs, sizes, storage)
         (SCRATCH / "in.pgm").unlink()
         text, buffer = bytes_label(sizes.sort_bytes), bytes_label(sizes.sort_buffer_bytes)
-        say(f"4/4 sort: {text} of text with a buffer of {buffer}, {sizes.repetitions} times each")
+        say(f"4/4 sort: {text} of text with a buffer of {buffer}, {sizes.rounds} rounds")
         runs += run_sort(sizes, storage)
+    for task in {row.task for row in runs}:
+        of_task = [row for row in runs if row.task == task]
+        for row in of_task:
+            row.compare_with(of_task[0])
     files = write_results(runs, sizes)
     say(f"\n{table(runs)}\n\nwhy there:\n{reasons(runs)}\n")
-    say("pgm: throughput of the output stream while the program runs; finalize brings the data home afterwards.")
-    say("sort: from start until the sorted file is safely in its place, finalize included.")
+    say("measured: output written and synced where the run put it. finalize: bringing it home, to the default place.")
     say(f"all outputs are identical, before and after finalize. {time.perf_counter() - begin_s:.0f} s.")
     say("results: " + ", ".join(f"demo/{name}" for name in files))
 
