@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -214,3 +215,30 @@ def test_in_a_chroot_the_root_is_found_though_no_mount_covers_it(iosig: Any, tmp
     """ % (iosig.binary, iosig.binary)
     command = "HOME=/nowhere chroot jail /iosig storage list --json"
     assert list_in_namespace(iosig, tmp_path, script, command) == ["/tmp"]
+
+
+@needs_mounts
+@pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs /dev/fuse")
+def test_a_dead_server_delays_a_probe_by_seconds_and_is_named(iosig: Any, tmp_path: Path) -> None:
+    # A FUSE mount whose daemon never answers behaves like a network file system whose server is gone.
+    dead = tmp_path / "dead"
+    dead.mkdir()
+    die_then_probe = f"""
+import ctypes, os, subprocess, sys
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={{fd}},rootmode=40000,user_id=0,group_id=0".encode()
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.mount(b"dead", {str(dead)!r}.encode(), b"fuse.sshfs", 0, options) == 0, os.strerror(ctypes.get_errno())
+sys.exit(subprocess.run([{str(iosig.binary)!r}, "storage", "probe", "--quick", "--dry-run", "--json"]).returncode)
+"""
+    done = subprocess.run(
+        ["unshare", "-m", "--propagation", "private", sys.executable, "-c", die_then_probe],
+        env=iosig.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    skipped = {entry["path"]: entry["reason"] for entry in json.loads(done.stdout)["skipped"]}
+    assert "did not answer" in skipped[str(dead)]
+    assert f"skipped {dead}" in done.stderr

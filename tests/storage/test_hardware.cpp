@@ -115,3 +115,15 @@ TEST_CASE("hardware: a network file system's device is its server, a tmpfs is na
   CHECK(overlay.device.name == "overlay");
   CHECK_FALSE(overlay.kind_is_sure);
 }
+
+TEST_CASE("hardware: an overlay on a tmpfs that can be seen is memory and lost with power") {
+  // /tmp stands for any folder that exists; the texts say what it lies on.
+  const auto mounts = parse_mountinfo(
+      "1 0 0:9 / / rw - tmpfs t rw\n"
+      "2 1 0:10 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/tmp,workdir=/w\n"
+      "3 1 0:11 / /container rw - overlay overlay rw,lowerdir=/l,upperdir=/no/such/folder,workdir=/w\n");
+  CHECK(inspect_hardware(mounts[1], mounts).device.kind == DeviceKind::ram);
+  CHECK(inspect_hardware(mounts[1], mounts).is_volatile);
+  CHECK_FALSE(inspect_hardware(mounts[2], mounts).kind_is_sure);
+  CHECK_FALSE(inspect_hardware(mounts[2], mounts).is_volatile);
+}

@@ -160,7 +160,6 @@ std::string shortcoming(const Answer& answer) {
   if (answer.failure == ETIMEDOUT)
     return fmt::format("did not answer within {} s (a dead server?)", answer_limit_ms / 1000);
   if (answer.failure != 0) return std::strerror(answer.failure);
-  if (!answer.is_folder) return "is a single file";
   if (answer.read_only) return "is read-only";
   if (answer.capacity_bytes < smallest_capacity_bytes)
     return fmt::format("is too small: {}, a destination has at least {}",
@@ -220,6 +219,7 @@ Result<Discovery> discover(const std::vector<std::string>& preferred) {
     std::string why;
     for (const Mount& place : places) {
       const Answer answer = examine_in_time(place, *mounts, preferred);
+      if (answer.failure == 0 && !answer.is_folder) continue;  // a container's /etc/hosts and the like
       const std::string reason = shortcoming(answer);
       if (reason.empty()) {
         discovery.found.push_back(describe(place, answer, *mounts));

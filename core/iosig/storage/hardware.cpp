@@ -47,6 +47,15 @@ std::optional<fs::path> block_folder(const Mount& mount, const std::string& sysf
   return folder;
 }
 
+/// The mount that an overlay's files are really put on, when it can be seen from here. In a container it cannot: there
+/// the path of the upper folder leads nowhere.
+const Mount* carrier_of_overlay(const Mount& mount, const std::vector<Mount>& mounts) {
+  std::error_code failure;
+  if (!mount.upper_folder.starts_with('/') || !fs::is_directory(mount.upper_folder, failure)) return nullptr;
+  const Mount* carrier = mount_of(mounts, mount.upper_folder);
+  return carrier != nullptr && carrier->upper_folder.empty() ? carrier : nullptr;
+}
+
 std::string transport_of(const fs::path& folder, const std::string& disk) {
   // The bus is a folder on the way to the device; the nearest to the device counts, so the order is by nearness.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> buses{{{"/nvme", "nvme"},
@@ -145,6 +154,11 @@ void set_origin(Provenances& provenance, std::string_view key, Origin origin) {
 }
 
 Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts, const std::string& sysfs) {
+  if (const Mount* carrier = carrier_of_overlay(mount, mounts)) {
+    Hardware below = inspect_hardware(*carrier, mounts, sysfs);
+    below.is_volatile |= is_volatile_filesystem(carrier->filesystem);
+    return below;
+  }
   if (const auto folder = block_folder(mount, sysfs)) return inspect_block_device(*folder, mounts);
   Hardware hardware;
   hardware.device.name = unnumbered_name(mount);

@@ -19,8 +19,9 @@ struct Hardware {
 ///
 /// Partitions ask their disk. Rotational disks that no SATA or SAS link vouches for are not sure: virtual disks claim
 /// to rotate whatever carries them, USB sticks too. A network file system's device is its server.
-/// Its name is the device's own ("sda1", "vg-home", the server, else the last word of the path): unique per machine
-/// for block devices only.
+/// An overlay's is the one that carries its upper folder, if that can be seen from here.
+/// Its name is the device's own ("sda1", "vg-home", the server, else the last word of the path): unique per
+/// machine for block devices only.
 [[nodiscard]] Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts,
                                         const std::string& sysfs = "/sys");
 

@@ -47,6 +47,8 @@ bool has_option(std::string_view options, std::string_view wanted) {
   return std::ranges::count(split(options, ','), wanted) > 0;
 }
 
+constexpr std::string_view upper_option = "upperdir=";
+
 /// 36 35 98:0 /mnt1 /mnt2 rw,noatime shared:1 master:2 - ext3 /dev/root rw,errors=continue
 std::optional<Mount> parse_line(std::string_view line) {
   const std::size_t dash = line.find(" - ");
@@ -62,6 +64,9 @@ std::optional<Mount> parse_line(std::string_view line) {
   mount.path = unescaped(front[4]);
   mount.filesystem = unescaped(back[0]);
   mount.source = unescaped(back[1]);
+  if (back.size() > 2)
+    for (const std::string_view option : split(back[2], ','))
+      if (option.starts_with(upper_option)) mount.upper_folder = unescaped(option.substr(upper_option.size()));
   mount.read_only = has_option(front[5], "ro") || (back.size() > 2 && has_option(back[2], "ro"));
   return mount;
 }

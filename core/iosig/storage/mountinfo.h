@@ -16,6 +16,7 @@ struct Mount {
   bool read_only = false;         ///< the mount or its file system
   std::string filesystem;         ///< type: ext4, fuse.sshfs, ...
   std::string source;             ///< "/dev/vda1", "server:/export", "tmpfs"
+  std::string upper_folder;       ///< where an overlay puts its files; may lie outside this container's view
 
   [[nodiscard]] bool same_filesystem(const Mount& other) const { return major == other.major && minor == other.minor; }
 };
