@@ -99,7 +99,7 @@ class World:
         path = self.work / name
         self.iosig("prepare", path, signature)
         path.write_bytes(content)
-        return path, Path(os.readlink(path))
+        return path, path.readlink()
 
     def journal(self) -> list[Path]:
         return sorted((self.state / "journal").glob("*.json")) if self.state.exists() else []

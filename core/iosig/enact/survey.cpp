@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 
 #include "iosig/base/text.h"
@@ -63,13 +64,15 @@ std::optional<JournalEntry> entry_from_link(const Place& place, const std::strin
   if (name == std::string::npos || !target.starts_with('/') ||
       !std::string_view(target).substr(0, name).ends_with(folder))
     return {};
-  auto entry = new_journal_entry(RedirectedBy::prepare);
-  if (!entry) return {};
-  entry->path = place.path();
-  entry->destination = target;
-  entry->mount_point = target.substr(0, name - folder.size());
-  if (entry->mount_point.empty()) entry->mount_point = "/";
-  return *std::move(entry);
+  JournalEntry entry;
+  // The same in every run, so that a second run finds the draft of one that was killed.
+  entry.id = fmt::format("{:016x}", std::hash<std::string>{}(target));
+  entry.path = place.path();
+  entry.destination = target;
+  entry.mount_point = target.substr(0, name - folder.size());
+  if (entry.mount_point.empty()) entry.mount_point = "/";
+  entry.host = host_name();
+  return entry;
 }
 
 }  // namespace

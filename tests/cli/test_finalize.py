@@ -1,0 +1,338 @@
+"""`iosig finalize`: data come home whole, whatever happened meanwhile and whenever it is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Iosig
+from redirecting import World, needs_root, world_on_two_file_systems
+
+
+@pytest.fixture
+def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+    with world_on_two_file_systems(iosig, tmp_path) as made:
+        yield made
+
+
+def is_settled(world: World) -> bool:
+    """Nothing is left on the mount point, in the journal, or hidden beside the data."""
+    hidden = [p for p in world.work.iterdir() if p.name.startswith(".iosig")]
+    return not (world.journal() or hidden or list(world.user_folder.iterdir()))
+
+
+def test_a_sorted_file_comes_home(world: World) -> None:
+    numbers = b"".join(b"%d\n" % (n * 7919 % 20000) for n in range(20000))
+    (world.work / "in").write_bytes(numbers)
+    world.iosig("prepare", world.work / "out", "sequential")
+    assert world.run("sort", "-n", "-S", "64k", "-o", "out", "in").returncode == 0
+    assert (world.work / "out").is_symlink()
+    said = world.iosig("finalize", "out", cwd=world.work).stdout
+    assert "brought home (copied and verified" in said
+    assert not (world.work / "out").is_symlink()
+    assert (world.work / "out").read_bytes() == b"".join(sorted(numbers.splitlines(True), key=int))
+    assert is_settled(world)
+
+
+def test_mode_times_attributes_and_holes_are_kept(world: World) -> None:
+    path, destination = world.prepared("out", b"")
+    with destination.open("r+b") as file:
+        file.seek(1 << 27)
+        file.write(b"end")
+    destination.chmod(0o604)
+    os.utime(destination, ns=(10**18, 10**18 + 123))
+    with contextlib.suppress(OSError):  # tmpfs has extended attributes only since Linux 6.6
+        os.setxattr(destination, "user.origin", b"test")
+    attributes = os.listxattr(destination)
+    world.iosig("finalize", "--all")
+    assert os.listxattr(path) == attributes
+    status = path.lstat()
+    assert stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o604
+    assert status.st_mtime_ns == 10**18 + 123
+    assert status.st_size == (1 << 27) + 3 and status.st_blocks * 512 < 1 << 20
+
+
+def test_a_second_time_there_is_nothing_to_do(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    world.iosig("finalize", path)
+    assert "nothing is redirected" in world.iosig("finalize", path).stdout
+    assert "nothing is redirected" in world.iosig("finalize", "--all").stdout
+    assert path.read_bytes() == b"data"
+
+
+def test_temporary_data_are_dropped_unless_they_are_to_be_kept(world: World) -> None:
+    path, _ = world.prepared("scratch", b"data", "temp")
+    kept, _ = world.prepared("kept", b"data", "temp")
+    world.iosig("finalize", kept, "--keep-temp")
+    world.iosig("finalize", path)
+    assert not os.path.lexists(path) and kept.read_bytes() == b"data"
+    assert is_settled(world)
+
+
+def test_a_file_that_was_never_written_leaves_no_trace(world: World) -> None:
+    world.iosig("prepare", world.work / "out", "random")
+    assert "never written" in world.iosig("finalize", "--all").stdout
+    assert not os.path.lexists(world.work / "out") and is_settled(world)
+
+
+def test_dry_run_says_it_and_changes_nothing(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    dropped, _ = world.prepared("scratch", b"data", "temp")
+    said = world.iosig("finalize", "--all", "--dry-run").stdout
+    assert "would be brought home" in said and "would be dropped" in said
+    assert path.is_symlink() and dropped.is_symlink() and destination.read_bytes() == b"data"
+    assert len(world.journal()) == 2
+
+
+def test_a_file_that_took_the_path_is_kept_and_so_are_the_data(world: World) -> None:
+    path, destination = world.prepared("out", b"redirected")
+    path.unlink()
+    path.write_bytes(b"new")
+    refused = world.iosig("finalize", path, check=1).stderr
+    assert f"rm '{destination}'" in refused and f"mv '{destination}' '{path}'" in refused
+    assert path.read_bytes() == b"new" and destination.read_bytes() == b"redirected"
+    shutil.move(destination, path)
+    world.iosig("finalize", path)
+    assert path.read_bytes() == b"redirected" and is_settled(world)
+
+
+def test_the_link_is_found_under_the_name_that_the_program_gave_it(world: World) -> None:
+    path, _ = world.prepared("out.tmp", b"data")
+    path.rename(world.work / "out")
+    assert "out'" in world.iosig("finalize", "--all").stdout
+    assert (world.work / "out").read_bytes() == b"data" and not (world.work / "out").is_symlink()
+    assert is_settled(world)
+
+
+def test_a_link_that_moved_to_another_folder_is_settled_by_its_new_path(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    (world.work / "results").mkdir()
+    moved = path.rename(world.work / "results/out")
+    assert "settle the link under its new path" in world.iosig("finalize", "--all", check=1).stderr
+    world.iosig("finalize", moved)
+    assert moved.read_bytes() == b"data" and not moved.is_symlink() and is_settled(world)
+
+
+def test_data_without_a_link_are_kept_until_they_are_given_up(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    path.unlink()
+    assert str(destination) in world.iosig("finalize", "--all", check=1).stderr
+    assert destination.read_bytes() == b"data"
+    world.iosig("finalize", "--all", "--drop-orphans")
+    assert is_settled(world)
+
+
+def test_data_whose_folder_of_origin_is_gone_are_kept(world: World) -> None:
+    (world.work / "sub").mkdir()
+    path, destination = world.prepared("sub/out", b"data")
+    shutil.rmtree(path.parent)
+    assert str(destination) in world.iosig("finalize", path, check=1).stderr
+    assert destination.read_bytes() == b"data"
+
+
+def test_a_mount_point_that_is_away_keeps_its_entries(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    away = world.user_folder.rename(world.fast / "away")
+    assert "cannot be reached" in world.iosig("finalize", "--all", check=1).stderr
+    assert path.is_symlink() and len(world.journal()) == 1
+    away.rename(world.user_folder)
+    world.iosig("finalize", "--all")
+    assert path.read_bytes() == b"data" and not path.is_symlink()
+
+
+def test_data_that_went_with_the_power_can_be_given_up(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    shutil.rmtree(world.user_folder)
+    world.iosig("finalize", "--all", "--drop-orphans")
+    assert not os.path.lexists(path) and not world.journal()
+
+
+def test_a_file_that_is_still_open_is_not_touched(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    with subprocess.Popen(["sleep", "60"], stdout=path.open("ab")) as writer:
+        refused = world.iosig("finalize", path, check=1).stderr
+        assert f"process {writer.pid} still has its data open" in refused
+        assert path.is_symlink() and destination.read_bytes() == b"data"
+        world.iosig("finalize", path, "--force")
+        writer.kill()
+    assert path.read_bytes() == b"data" and not path.is_symlink()
+
+
+def test_a_link_without_a_journal_entry_is_settled_too(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    shutil.rmtree(world.state)
+    world.iosig("finalize", path)
+    assert path.read_bytes() == b"data" and not path.is_symlink() and not list(world.user_folder.iterdir())
+
+
+def test_a_link_that_iosig_did_not_make_is_refused(world: World, tmp_path: Path) -> None:
+    (tmp_path / "own").write_bytes(b"own")
+    (world.work / "out").symlink_to(tmp_path / "own")
+    assert "did not make" in world.iosig("finalize", world.work / "out", check=1).stderr
+    trap = world.fast / ".iosig-4242"  # another user's folder
+    trap.mkdir()
+    (trap / "x").write_bytes(b"x")
+    (world.work / "x").symlink_to(trap / "x")
+    world.iosig("finalize", world.work / "x", check=1)
+    assert (world.work / "out").is_symlink() and (world.work / "x").is_symlink() and (trap / "x").exists()
+
+
+def test_data_in_a_folder_that_became_somebody_elses_are_not_trusted(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    world.user_folder.chmod(0o777)
+    assert "planted" in world.iosig("finalize", path, check=1).stderr
+    assert path.is_symlink() and destination.exists()
+
+
+def test_one_bad_journal_entry_is_named_and_does_not_stop_the_others(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    bad = world.state / "journal" / ("0" * 16 + ".json")
+    bad.write_text('{"schema":"iosig.journal/1"')
+    assert str(bad) in world.iosig("finalize", "--all", check=3).stderr
+    assert path.read_bytes() == b"data" and not path.is_symlink()
+    assert world.journal() == [bad]
+
+
+def test_a_cut_entry_leaves_its_data_settled_by_the_link(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    entry = world.journal()[0]
+    entry.write_bytes(entry.read_bytes()[:100])
+    assert "run 'iosig finalize' on the link" in world.iosig("finalize", "--all", check=3).stderr
+    world.iosig("finalize", path)
+    assert path.read_bytes() == b"data" and not path.is_symlink()
+
+
+def test_a_job_folder_goes_once_it_is_empty_and_never_before(world: World) -> None:
+    folder = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
+    assert folder.parent == world.user_folder
+    (folder / "sortXYZ").write_bytes(b"data")
+    assert "still holds files" in world.iosig("finalize", "--all", check=1).stderr
+    assert (folder / "sortXYZ").read_bytes() == b"data"
+    (folder / "sortXYZ").unlink()
+    world.iosig("finalize", f"{folder}/")
+    assert not folder.exists() and is_settled(world)
+
+
+def test_a_killed_run_on_a_link_without_an_entry_leaves_no_draft_behind(world: World) -> None:
+    path, _ = world.prepared("out", os.urandom(1 << 20) * 64)
+    shutil.rmtree(world.state)
+    run = subprocess.Popen([world.iosig.binary, "finalize", path], env=world.env, stdout=subprocess.DEVNULL)
+    while run.poll() is None and not list(world.work.glob(".iosig-*")):
+        pass
+    run.kill()
+    run.wait()
+    world.iosig("finalize", path)
+    assert not path.is_symlink() and is_settled(world)
+
+
+def test_two_at_once_do_not_meet(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    folder = os.open(world.state / "journal", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    assert "another 'iosig finalize'" in world.iosig("finalize", "--all", check=4).stderr
+    assert path.is_symlink()
+    os.close(folder)
+    world.iosig("finalize", "--all")
+
+
+def test_it_wants_paths_or_all_but_not_both(world: World) -> None:
+    world.iosig("finalize", check=2)
+    world.iosig("finalize", "--all", "x", check=2)
+
+
+def test_json_has_every_redirect(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    gone, _ = world.prepared("gone", b"data")
+    gone.unlink()
+    answer = world.iosig.json("finalize", "--all", check=1)
+    assert answer["schema"] == "iosig.finalize/1"
+    assert [(s["path"], s["destination"], s["action"], s["data_bytes"]) for s in answer["settled"]] == [
+        (str(path), str(destination), "brought_home", 4)
+    ]
+    assert len(answer["refused"]) == 1
+    assert world.iosig.json("finalize", path)["nothing_at"] == [str(path)]
+
+
+def test_killed_at_any_moment_the_data_stay_reachable_and_a_second_run_completes(world: World) -> None:
+    content = os.urandom(1 << 20) * 24
+    settled_by_the_killed_run = 0
+    delay_s = 0.0
+    for attempt in range(40):
+        path, _ = world.prepared(f"out{attempt}", content)
+        run = subprocess.Popen(
+            [world.iosig.binary, "finalize", path], env=world.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(delay_s)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        assert path.read_bytes() == content, f"killed after {delay_s} s"
+        settled_by_the_killed_run += run.returncode == 0
+        world.iosig("finalize", "--all")
+        assert path.read_bytes() == content and not path.is_symlink()
+        assert is_settled(world)
+        path.unlink()
+        delay_s += 0.002
+        if settled_by_the_killed_run > 3:
+            break
+    assert settled_by_the_killed_run, "never got to the end: every moment was too early"
+
+
+def test_killed_between_any_two_steps_a_second_run_completes(world: World) -> None:
+    """The states that a kill can leave, made by hand: the draft, the copy in place, the destination gone."""
+    path, destination = world.prepared("out", b"data" * 1000)
+    identity = world.journal()[0].stem
+    draft = world.work / f".iosig-{identity}.draft"
+    draft.write_bytes(b"half")
+    world.iosig("finalize", "--all")
+    assert path.read_bytes() == b"data" * 1000 and is_settled(world)
+
+    path.unlink()
+    path, destination = world.prepared("out", b"data" * 1000)
+    path.unlink()
+    shutil.copy(destination, path)  # renamed, not yet removed
+    world.iosig("finalize", "--all")
+    assert path.read_bytes() == b"data" * 1000 and not path.is_symlink() and is_settled(world)
+
+    path.unlink()
+    path, destination = world.prepared("out", b"data" * 1000)
+    path.unlink()
+    shutil.move(destination, path)  # only the entry is left
+    world.iosig("finalize", "--all")
+    assert path.read_bytes() == b"data" * 1000 and is_settled(world)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("size", "read_only", "status", "words"),
+    [("1M", False, 1, "4 MB needed"), ("8M", True, 4, "Read-only")],
+    ids=["no room", "no permission"],
+)
+def test_where_the_data_cannot_go_home_nothing_is_changed(
+    world: World, size: str, read_only: bool, status: int, words: str
+) -> None:
+    content = os.urandom(4 << 20)
+    path, destination = world.prepared("out", content)
+    script = f"""
+        mount -t tmpfs -o size={size} none {world.work} && ln -s {destination} {path} || exit 99
+        {f"mount -o remount,ro {world.work}" if read_only else ""}
+        {world.iosig.binary} finalize {path}
+        echo status $?
+        readlink {path}
+        cmp {path} {destination} && ls -A {world.work}
+    """
+    done = world.run("unshare", "-m", "bash", "-c", script, cwd="/")
+    if done.returncode == 99 or b"unshare" in done.stderr:
+        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    assert words in done.stderr.decode()
+    assert done.stdout.decode().splitlines() == [f"status {status}", str(destination), "out"]
+    world.iosig("finalize", path)
+    assert path.read_bytes() == content

@@ -1,0 +1,121 @@
+"""`iosig prepare`: links for programs without source, and what real programs make of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Iosig
+from redirecting import World, world_on_two_file_systems
+
+
+@pytest.fixture
+def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+    with world_on_two_file_systems(iosig, tmp_path) as made:
+        yield made
+
+
+def test_the_link_leads_to_the_chosen_mount_point_and_every_mount_point_is_explained(world: World) -> None:
+    said = world.iosig("prepare", "out", "random", "size-per-IO(64KB)", cwd=world.work).stdout
+    destination = (world.work / "out").readlink()
+    assert destination.parent == world.user_folder and str(destination) in said
+    assert f"* {world.fast}: " in said and f"  {world.root}: " in said
+    assert len(world.journal()) == 1
+
+
+def test_it_is_safe_to_repeat(world: World) -> None:
+    world.iosig("prepare", world.work / "out", "random")
+    target = (world.work / "out").readlink()
+    assert "already" in world.iosig("prepare", world.work / "out", "random").stdout
+    assert (world.work / "out").readlink() == target and len(world.journal()) == 1
+
+
+def test_dry_run_says_it_and_changes_nothing(world: World) -> None:
+    assert "would lead to" in world.iosig("prepare", world.work / "out", "random", "--dry-run").stdout
+    assert not os.path.lexists(world.work / "out") and not world.journal() and not world.user_folder.exists()
+
+
+def test_finalize_undoes_it(world: World) -> None:
+    world.iosig("prepare", world.work / "out", "random")
+    world.iosig("finalize", world.work / "out")
+    assert not os.path.lexists(world.work / "out") and not world.journal()
+
+
+def test_what_exists_is_refused_with_what_to_do(world: World) -> None:
+    (world.work / "file").write_bytes(b"old")
+    (world.work / "link").symlink_to("/nowhere")
+    assert "move it away" in world.iosig("prepare", world.work / "file", "random", check=1).stderr
+    assert "did not make" in world.iosig("prepare", world.work / "link", "random", check=1).stderr
+    assert (world.work / "file").read_bytes() == b"old" and not world.journal()
+
+
+def test_nothing_admissible_is_a_sound_no_with_the_reasons(world: World) -> None:
+    refused = world.iosig("prepare", world.work / "out", "tamperproof", check=1).stderr
+    assert "no mount point admits 'tamperproof'" in refused and str(world.fast) in refused
+    assert not os.path.lexists(world.work / "out")
+
+
+def test_a_file_that_is_best_where_it_is_stays(world: World) -> None:
+    answer = world.iosig.json("prepare", world.work / "out", "persist")
+    assert answer["schema"] == "iosig.prepare/1"
+    assert [r["action"] for r in answer["redirects"]] == ["stays"]
+    assert not os.path.lexists(world.work / "out") and not world.journal()
+
+
+def test_json_has_the_choice_behind_each_path(world: World) -> None:
+    (redirect,) = world.iosig.json("prepare", world.work / "out", "random")["redirects"]
+    assert redirect["action"] == "linked" and redirect["mount_point"] == str(world.fast)
+    assert redirect["destination"] == str((world.work / "out").readlink())
+    assert redirect["choice"]["chosen"] == str(world.fast) and len(redirect["choice"]["candidates"]) == 2
+
+
+def test_rules_give_each_path_its_signature(world: World) -> None:
+    rules = world.root / "rules.toml"
+    rules.write_text(
+        'schema = "iosig.rules/1"\n[sigdef]\nscratch = "temp random"\n'
+        f'[[rule]]\npath = "{world.work}/*.tmp"\nsig = "scratch"\n'
+        f'[[rule]]\npath = "{world.work}/*.out"\nsig = "persist"\n'
+    )
+    done = world.iosig("prepare", "--rules", rules, "a.tmp", "b.out", "c.log", cwd=world.work)
+    assert (world.work / "a.tmp").is_symlink() and not os.path.lexists(world.work / "b.out")
+    assert "no rule matches 'c.log'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(["out"], 2), (["out", "randon"], 3), (["missing/out", "random"], 4), (["folder/", "random"], 2)],
+)
+def test_a_wrong_call_has_its_exit_status(world: World, words: list[str], status: int) -> None:
+    assert world.iosig("prepare", *words, check=status, cwd=world.work).stderr
+    assert not list(world.work.iterdir()) and not world.journal()
+
+
+def test_programs_write_through_the_link(world: World) -> None:
+    (world.work / "in").write_bytes(b"b\na\n")
+    for name, command in {
+        "sorted": ["sort", "-o", "sorted", "in"],
+        "dd": ["dd", "if=in", "of=dd", "status=none"],
+        "tee": ["sh", "-c", "tee tee < in > /dev/null"],
+        "shell": ["sh", "-c", "cat in > shell"],
+    }.items():
+        world.iosig("prepare", world.work / name, "random")
+        assert world.run(*command).returncode == 0
+        assert (world.work / name).is_symlink() and (world.work / name).stat().st_size == 4, name
+    world.iosig("finalize", "--all")
+    assert (world.work / "sorted").read_bytes() == b"a\nb\n" and not (world.work / "sorted").is_symlink()
+
+
+def test_programs_that_refuse_or_replace_a_link_lose_nothing(world: World) -> None:
+    """docs/howto/binaries.md tells which programs these are; here is that nothing is lost with them."""
+    (world.work / "in").write_bytes(b"data")
+    for name in ("cp", "excl", "mv"):
+        world.iosig("prepare", world.work / name, "random")
+    assert b"dangling" in world.run("cp", "in", "cp").stderr
+    assert world.run("dd", "if=in", "of=excl", "conv=excl", "status=none").returncode == 1
+    assert world.run("mv", "in", "mv").returncode == 0
+    assert not (world.work / "mv").is_symlink()
+    world.iosig("finalize", "--all")
+    assert [(p.name, p.read_bytes()) for p in world.work.iterdir()] == [("mv", b"data")]
+    assert not world.journal()

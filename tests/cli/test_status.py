@@ -1,0 +1,69 @@
+"""`iosig status`: what is redirected, and what became of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Iosig
+from redirecting import World, world_on_two_file_systems
+
+
+@pytest.fixture
+def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+    with world_on_two_file_systems(iosig, tmp_path) as made:
+        yield made
+
+
+def test_nothing_redirected_is_said(world: World) -> None:
+    assert world.iosig("status").stdout == "nothing is redirected\n"
+    assert world.iosig.json("status") == {"schema": "iosig.status/1", "redirects": [], "unreadable": []}
+    assert not world.state.exists()
+
+
+def test_every_state_has_its_name(world: World) -> None:
+    world.prepared("linked", b"data")
+    world.iosig("prepare", world.work / "empty", "random")
+    world.prepared("orphan", b"data")[0].unlink()
+    replaced, _ = world.prepared("replaced", b"data")
+    replaced.unlink()
+    replaced.write_bytes(b"new")
+    gone, destination = world.prepared("gone", b"data")
+    gone.unlink()
+    destination.unlink()
+    folder = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
+    (folder / "x").touch()
+    expected = {name: name for name in ("linked", "empty", "orphan", "replaced", "gone")} | {folder.name: "filled"}
+    assert world.states() == expected
+    shutil.rmtree(world.user_folder)
+    assert set(world.states().values()) == {"unreachable"}
+
+
+def test_the_table_says_where_how_much_and_for_what(world: World) -> None:
+    path, destination = world.prepared("out", bytes(2048), "temp random")
+    header, row = world.iosig("status").stdout.splitlines()
+    assert header.split() == ["PATH", "WHERE", "SIZE", "STATE", "SIGNATURE", "AGE"]
+    assert row.startswith(str(path)) and str(destination) in row and "2 KB" in row and "linked" in row
+
+
+def test_a_renamed_link_is_shown_where_it_is(world: World) -> None:
+    path, _ = world.prepared("out.tmp", b"data")
+    path.rename(world.work / "out")
+    assert world.states() == {"out": "linked"}
+
+
+def test_bad_entries_are_named_and_the_others_shown(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    folder = world.state / "journal"
+    good = world.journal()[0].read_bytes()
+    (folder / "1111111111111111.json").write_bytes(good[:-30])
+    (folder / "2222222222222222.json").write_bytes(good.replace(b"/out", b"/oot"))
+    (folder / "3333333333333333.json").write_bytes(good)
+    (folder / "4444444444444444.json").write_bytes(good.replace(b"journal/1", b"journal/9"))
+    done = world.iosig("status", check=3)
+    assert str(path) in done.stdout and str(destination) in done.stdout
+    for digit, word in {"1": "cut off", "2": "changed", "3": "renamed", "4": "iosig.journal/9"}.items():
+        assert any(digit * 16 in line and word in line for line in done.stderr.splitlines()), (digit, done.stderr)
+    assert len(world.iosig.json("status", check=3)["unreadable"]) == 4
