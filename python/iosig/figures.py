@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 COLOURS = ["#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c"]
@@ -92,27 +96,23 @@ def plot_demo(axes: Axes, runs: pd.DataFrame) -> None:
     runs: `task`, `parameters`, `bytes_per_s`, `predicted_bytes_per_s` (may be missing) and `mount_point`.
     """
     tasks = list(runs["task"].unique())
-    sets = list(runs["parameters"].unique())
-    width = 0.8 / len(sets)
-    for i, (name, colour) in enumerate(colour_of(sets).items()):
-        rows = runs[runs["parameters"] == name]
-        x = rows["task"].map(tasks.index) + (i - (len(sets) - 1) / 2) * width
-        axes.bar(x, rows["bytes_per_s"] / MIB, width * 0.92, color=colour, label=name)
-        axes.plot(
-            x,
-            rows["predicted_bytes_per_s"].astype(float) / MIB,
-            "_",
-            color="black",
-            markersize=160 * width,
-            label="predicted" if i == len(sets) - 1 else None,
-        )
-        for at, mount, rate in zip(x, rows["mount_point"], rows["bytes_per_s"], strict=True):
-            axes.annotate(mount, (at, rate / MIB), rotation=90, ha="center", va="bottom", fontsize="x-small")
+    colours = colour_of(list(runs["parameters"].unique()))
+    width = 0.8 / runs.groupby("task").size().max()
+    for at, task in enumerate(tasks):
+        rows = runs[runs["task"] == task]
+        x = at + (np.arange(len(rows)) - (len(rows) - 1) / 2) * width
+        axes.bar(x, rows["bytes_per_s"] / MIB, width * 0.92, color=[colours[name] for name in rows["parameters"]])
+        axes.plot(x, rows["predicted_bytes_per_s"].astype(float) / MIB, "_", color="black", markersize=160 * width)
+        for bar, mount in zip(x, rows["mount_point"], strict=True):
+            axes.annotate(
+                f" {mount}", (bar, 0), xycoords=("data", "axes fraction"), rotation=90, ha="center", color="white"
+            )
+    keys: list[Artist] = [Patch(color=colour, label=name) for name, colour in colours.items()]
+    keys.append(Line2D([], [], color="black", label="predicted"))
     axes.set_yscale("log")
-    axes.margins(y=0.2)
     axes.set_xticks(range(len(tasks)), tasks)
     axes.set_ylabel("throughput, MB/s")
-    axes.legend(fontsize="small", ncols=2)
+    axes.legend(handles=keys, fontsize="small", ncols=2)
 
 
 def explore_demo(runs: pd.DataFrame) -> go.Figure:
