@@ -20,25 +20,32 @@ namespace {
 
 using namespace iosig;
 
+/// `message` may quote half a character of the input: what is no UTF-8 is shown as such instead of failing itself.
+[[noreturn]] void raise_python(PyObject* type, const std::string& message) {
+  const auto text =
+      nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+  PyErr_SetObject(type, text.ptr());
+  throw nb::python_error();
+}
+
 template <class T>
 T value_or_raise(Result<T> result) {
   if (result) return *std::move(result);
-  if (result.error().kind != ErrorKind::system) throw nb::value_error(result.error().message.c_str());
-  PyErr_SetString(PyExc_OSError, result.error().message.c_str());
-  throw nb::python_error();
+  const Error& error = result.error();
+  raise_python(error.kind == ErrorKind::system ? PyExc_OSError : PyExc_ValueError, error.message);
 }
 
 Signature signature_of(const std::string& text) { return value_or_raise(parse_signature(text)); }
 
 const MountPoint& mount_of(const Storage& storage, const std::string& path) {
   if (const MountPoint* mount = storage.find_mount_point(path)) return *mount;
-  throw nb::value_error(fmt::format("mount_point '{}' is not in the storage description", path).c_str());
+  raise_python(PyExc_ValueError, fmt::format("mount_point '{}' is not in the storage description", path));
 }
 
 CostModel model_of(const std::string& name) {
   if (name == "mixed") return CostModel::mixed;
   if (name == "paper") return CostModel::paper;
-  throw nb::value_error(fmt::format("model must be 'mixed' or 'paper', got '{}'", name).c_str());
+  raise_python(PyExc_ValueError, fmt::format("model must be 'mixed' or 'paper', got '{}'", name));
 }
 
 nb::object as_python(const std::string& json_text) { return nb::module_::import_("json").attr("loads")(json_text); }
@@ -71,8 +78,9 @@ NB_MODULE(_core, module) {
       .def_ro("persistent", &MountPoint::persistent)
       .def_prop_ro("is_global", [](const MountPoint& mount) { return mount.visibility == Visibility::global; });
 
-  nb::class_<Storage>(module, "Storage")
-      .def_prop_ro("mount_points", [](const Storage& storage) { return storage.mount_points; });
+  nb::class_<Storage>(module, "Storage").def_prop_ro("mount_points", [](const Storage& storage) {
+    return storage.mount_points;
+  });
 
   module.def(
       "parse_signature", [](const std::string& text) { return signature_text(signature_of(text)); }, "text"_a);
