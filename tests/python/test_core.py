@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import iosig
 import pytest
-from conftest import DATA, Iosig
 from hypothesis import given
 from hypothesis import strategies as st
+
+import iosig
+from conftest import DATA, Iosig
 
 PAPER = str(DATA / "paper-table2.toml")
 

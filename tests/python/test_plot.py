@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import iosig
 import pandas as pd
 import pytest
+
+import iosig
 from conftest import DATA
 from iosig import figures, tables
 

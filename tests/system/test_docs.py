@@ -1,0 +1,96 @@
+"""The pages' shell examples are what the command really does.
+
+A ```console block is a session: `$ command`, then what it prints. It is run in a scratch folder with a home of its own,
+and compared loosely: numbers are not, blanks count once, a line `...` stands for any lines. The pages of SESSIONS are
+run; on every page the options of each `iosig` call must exist.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, ROOT, Iosig
+
+SESSIONS = ["README.md", "docs/cli/choose.md", "docs/formats/signature.md"]
+PAGES = sorted(str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def sessions(page: str) -> list[tuple[str, list[str]]]:
+    """Each command of the page's console blocks with the lines that follow it."""
+    found: list[tuple[str, list[str]]] = []
+    for kind, text in BLOCK.findall((ROOT / page).read_text()):
+        if kind != "console":
+            continue
+        for line in text.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def loosely(text: str) -> str:
+    """Numbers with their units become #, runs of blanks one blank."""
+    text = re.sub(r"\d+(\.\d+)?( ?([KMGT]?B(/s)?|[mun]?s|y)\b)?", "#", text)
+    return re.sub(r"[ \t]+", " ", text).strip()
+
+
+def matches(expected: list[str], printed: str) -> bool:
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(loosely(line)) + r" *\n" for line in expected)
+    return re.fullmatch(pattern, "".join(f"{loosely(line)}\n" for line in printed.splitlines())) is not None
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+def test_a_page_shows_what_its_commands_print(page: str, iosig: Iosig, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    for name in ("examples", "tests"):
+        (scratch / name).symlink_to(ROOT / name)
+    environment = iosig.env | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
+    for command, expected in sessions(page):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=scratch,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        wanted_status = 3 if "error:" in "".join(expected) else 0
+        assert done.returncode == wanted_status, f"{command}\n{done.stdout}"
+        if any("MOUNT POINT" in line for line in expected):  # rows are another machine's
+            assert loosely(next(line for line in expected if "MOUNT POINT" in line)) in loosely(done.stdout)
+        else:
+            assert matches(expected, done.stdout), f"{command}\nprinted:\n{done.stdout}"
+
+
+def iosig_calls(page: str) -> list[tuple[str, ...]]:
+    """Verb and options of every `iosig ...` in the page's shell blocks; what follows `--` is another program's."""
+    calls = []
+    for _, text in BLOCK.findall((ROOT / page).read_text()):
+        for call in re.findall(r"(?<![\w./-])iosig ((?:[a-z-]|--).*)", text.replace("\\\n", " ")):
+            call = re.split(r"[|;&)]|\s#|\s--\s", call)[0]
+            words = call.replace('"', "").replace("'", "").split()
+            verb = words[:2] if words[0] == "storage" else words[:1]
+            calls.append((*verb, *(word for word in words if word.startswith("--"))))
+    return calls
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if iosig_calls(page)])
+def test_every_option_on_a_page_exists(page: str, iosig: Iosig) -> None:
+    for call in iosig_calls(page):
+        if call[0].startswith("-"):
+            continue
+        verb = [word for word in call if not word.startswith("--")]
+        known = iosig(*verb, "--help").stdout
+        for option in call[len(verb) :]:
+            name = option.split("=")[0]
+            assert re.search(rf"{re.escape(name)}\b", known), f"{page}: {shlex.join(call)}: no {name}"
