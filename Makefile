@@ -43,7 +43,7 @@ bench: ## predicted against measured throughput on this machine, and the time of
 	@tools/setup build python bench
 	@$(MAKE) --no-print-directory python
 	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
-	@cmake --build build --target bench_decision
+	@cmake --build build --target bench_throughput bench_decision
 	@$(PYTHON) bench/predict.py
 	@build/bin/bench_decision
 
