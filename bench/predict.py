@@ -23,7 +23,7 @@ WORKLOAD = ["operation", "access", "aligned", "chunk_bytes"]
 
 def measure(mount_point: str) -> pd.DataFrame:
     """A row per workload with its `bytes_per_s`."""
-    command = [BUILD / "bin" / "bench_throughput", mount_point]
+    command = [str(BUILD / "bin" / "bench_throughput"), mount_point]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return pd.read_csv(io.StringIO(printed)).assign(mount_point=mount_point)
 
@@ -31,7 +31,7 @@ def measure(mount_point: str) -> pd.DataFrame:
 def with_predictions(measured: pd.DataFrame, storage: iosig.Storage) -> pd.DataFrame:
     """Adds `predicted_bytes_per_s` and `error`, the distance from the measurement as a share of it."""
 
-    def predicted(row: pd.Series) -> float:  # type: ignore[type-arg]
+    def predicted(row: pd.Series) -> float:
         share = " read-share(1)" if row["operation"] == "read" else ""
         signature = f"{row['access']} size-per-IO({row['chunk_bytes']}){share}"
         return iosig.predict(signature, storage, row["mount_point"])["throughput_bytes_per_s"]
