@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import BUILD, ROOT, Iosig
 
 # A program with a hinted open, by hand what the compiler plugin injects:

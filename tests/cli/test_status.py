@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from conftest import Iosig
 from redirecting import World, world_on_two_file_systems
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, Iosig
 from redirecting import PROGRAM, World, compile_c, needs_root, world_on_two_file_systems
 
