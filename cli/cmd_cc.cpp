@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <ranges>
+#include <span>
 
 #include "commands.h"
 #include "iosig/base/files.h"
@@ -131,7 +131,7 @@ Result<Flags> flags_for(const std::string& compiler_name, const Options& options
 bool links(const Words& command) {
   constexpr std::array<std::string_view, 8> stops = {"-c", "-S", "-E", "-M", "-MM", "-r", "-fsyntax-only", "-static"};
   bool has_input = false;
-  for (const std::string& word : command | std::views::drop(1)) {
+  for (const std::string& word : std::span(command).subspan(1)) {
     if (std::ranges::find(stops, word) != stops.end()) return false;
     has_input = has_input || word == "-" || !word.starts_with('-');
   }
@@ -146,7 +146,7 @@ int run_compiler(const Options& options, Console& console) {
   Words words = {name};
   const auto append = [&](const auto& more) { words.insert(words.end(), more.begin(), more.end()); };
   append(flags->cflags);
-  append(options.command | std::views::drop(1));
+  append(std::span(options.command).subspan(1));
   if (links(options.command)) append(flags->libs);
   if (options.dry_run) {
     console.say(fmt::format("{}", fmt::join(words, " ")));

@@ -132,8 +132,8 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
       if (!provenance.probed_low_text.empty())
         remark = fmt::format("{} .. {}", provenance.probed_low_text, provenance.probed_high_text);
       if (provenance.origin == Origin::config && !provenance.probed_text.empty())
-        remark = fmt::format("{} found {}", name_of(provenance.probed_origin), unquoted(provenance.probed_text)) +
-                 (remark.empty() ? "" : ", " + remark);
+        remark = fmt::format("{} found {}{}{}", name_of(provenance.probed_origin), unquoted(provenance.probed_text),
+                             remark.empty() ? "" : ", ", remark);
     }
     table.add({"  " + std::string(key), printable(value), name_of(origin_of(owner.provenance, key)), remark});
   }

@@ -64,7 +64,7 @@ std::string Table::text() const {
 
 void Console::say(std::string_view text) const { write_line(stdout, text); }
 
-void Console::say_json(std::string_view schema, nlohmann::ordered_json document) const {
+void Console::say_json(std::string_view schema, const nlohmann::ordered_json& document) const {
   nlohmann::ordered_json whole = {{"schema", schema}};
   whole.update(document);
   // Paths are bytes: what is no UTF-8 is shown with U+FFFD rather than refused.

@@ -34,7 +34,7 @@ class Console {
   /// To stdout, with a line end.
   void say(std::string_view text) const;
   /// To stdout: `document` with its "schema" first.
-  void say_json(std::string_view schema, nlohmann::ordered_json document) const;
+  void say_json(std::string_view schema, const nlohmann::ordered_json& document) const;
   /// To stderr, with a line end.
   void talk(std::string_view text) const;
   /// To stderr, as "iosig: note: ...".

@@ -115,7 +115,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
 Result<double> parse_seconds(std::string_view text) {
   const auto quantity = split(text, "time", "20y");
   if (!quantity) return pass_on(quantity.error());
-  const auto seconds = scaled(text, *quantity, time_units, "time");
+  auto seconds = scaled(text, *quantity, time_units, "time");
   if (seconds && !std::isfinite(*seconds))
     return fail(ErrorKind::bad_input, "'{}' is beyond what a number can hold", text);
   return seconds;
@@ -128,7 +128,7 @@ Result<double> parse_bytes_per_s(std::string_view text) {
   const auto quantity = split(body.substr(0, body.size() - 2), "rate", "1.7GB/s");
   if (!quantity) return pass_on(quantity.error());
   const std::string unit = canonical_size_unit(quantity->unit);
-  const auto rate = scaled(text, {quantity->number, unit}, size_units, "size in a rate");
+  auto rate = scaled(text, {quantity->number, unit}, size_units, "size in a rate");
   if (!rate) return rate;
   if (!(*rate > 0)) return fail(ErrorKind::bad_input, "'{}' is not a rate above 0", text);
   return rate;

@@ -12,7 +12,8 @@ double uncorrectable_bit_error_rate(double bit_error_rate, std::uint32_t sector_
   const double odds = std::log(bit_error_rate) - std::log1p(-bit_error_rate);
   // The terms rise to n = N BER and then fall faster than geometrically: stop once they no longer count.
   double sum = 0;
-  for (double k = ecc_bits + 1.0; k <= n; ++k) {
+  for (std::uint32_t errors = ecc_bits + 1; errors <= sector_bits; ++errors) {
+    const double k = errors;
     const double log_term =
         std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * odds + n * std::log1p(-bit_error_rate);
     const double term = std::exp(log_term);

@@ -38,8 +38,9 @@ bool seeks(const Device& device) {
 Prediction predict(const Workload& workload, const Device& device, std::uint64_t block_bytes, CostModel model) {
   const auto ds = static_cast<double>(workload.bytes_per_io);
   const std::uint64_t cs = std::max(page_bytes, block_bytes);
-  const auto moved = static_cast<double>((workload.bytes_per_io + cs - 1) / cs) * static_cast<double>(cs);  // ts
-  const bool rewrites = workload.bytes_per_io % cs != 0;                                                    // d
+  const std::uint64_t blocks = (workload.bytes_per_io + cs - 1) / cs;
+  const double moved = static_cast<double>(blocks) * static_cast<double>(cs);  // ts
+  const bool rewrites = workload.bytes_per_io % cs != 0;                       // d
   const double seek_s = workload.random && seeks(device) ? device.seek_latency_s : 0;
   const double slot_s = device.max_iops ? 1 / *device.max_iops : 0;
 

@@ -1,6 +1,7 @@
 // Chooses the mount point on which a stream is predicted to be fastest, and explains every mount point.
 #pragma once
 
+#include "iosig/base/units.h"
 #include "iosig/cost/throughput.h"
 #include "iosig/model/choice.h"
 #include "iosig/model/signature.h"
@@ -9,8 +10,8 @@
 namespace iosig {
 
 /// What the cost assumes where a signature does not say.
-inline constexpr std::uint64_t assumed_bytes_per_io = 1024 * 1024;
-inline constexpr std::uint64_t assumed_total_bytes = 1024ull * 1024 * 1024;  ///< only for reliability
+inline constexpr std::uint64_t assumed_bytes_per_io = MiB;
+inline constexpr std::uint64_t assumed_total_bytes = GiB;  ///< only for reliability
 
 /// Filters by the constraints, ranks by predicted throughput (IOSIG paper, section 5).
 ///

@@ -141,7 +141,7 @@ class Scanner {
     skip_blanks(false);
     std::string value;
     std::size_t begin = at_;
-    std::size_t end = at_;
+    std::size_t end = 0;
     if (at_ < text_.size() && text_[at_] == '"') {
       const std::size_t close = text_.find('"', at_ + 1);
       if (close == std::string_view::npos)

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -31,7 +32,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 /// Value below which `share` of the samples lie. Not empty.
 double quantile(std::vector<double> samples, double share) {
-  const auto nth = samples.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(samples.size() - 1) + 0.5);
+  const auto nth = samples.begin() + std::lround(share * static_cast<double>(samples.size() - 1));
   std::ranges::nth_element(samples, nth);
   return *nth;
 }
@@ -167,7 +168,7 @@ class Scratch {
       cursor_ = 0;
       forget();
     }
-    const auto took = get(bytes, cursor_);
+    auto took = get(bytes, cursor_);
     cursor_ += bytes;
     return took;
   }
