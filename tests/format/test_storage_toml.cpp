@@ -66,6 +66,7 @@ TEST_CASE("storage.toml: a value that is not given has a default and says so") {
   CHECK(storage.mount_points[0].block_bytes == 4096);
   CHECK(storage.mount_points[0].persistent);
   CHECK_FALSE(parsed(head + mount + "filesystem = \"tmpfs\"\n" + device).mount_points[0].persistent);
+  CHECK_FALSE(parsed(head + mount + "[[device]]\nname = \"a\"\nkind = \"ram\"\n").mount_points[0].persistent);
   CHECK(parsed(head + mount + "filesystem = \"lustre\"\n" + device).mount_points[0].visibility == Visibility::global);
 }
 

@@ -36,6 +36,14 @@ class Reader {
     }
     if (storage.mount_points.empty()) return refuse(root, "there is no [[mount_point]]; expected at least one");
     if (auto checked = check_references(storage); !checked) return pass_on(checked.error());
+    for (MountPoint& mount : storage.mount_points)
+      if (!mount.provenance.contains("persistent"))
+        mount.persistent =
+            !is_volatile_filesystem(mount.filesystem) && storage.find_device(mount.device)->kind != DeviceKind::ram;
+    for (MountPoint& mount : storage.mount_points)
+      if (!mount.provenance.contains("persistent"))
+        mount.persistent =
+            !is_volatile_filesystem(mount.filesystem) && storage.find_device(mount.device)->kind != DeviceKind::ram;
     return storage;
   }
 
@@ -125,7 +133,6 @@ class Reader {
       return refuse(table, "the mount point '{}' is described twice", printable(mount.path));
     if (!mount.provenance.contains("visibility") && is_shared_filesystem(mount.filesystem))
       mount.visibility = Visibility::global;
-    if (!mount.provenance.contains("persistent")) mount.persistent = !is_volatile_filesystem(mount.filesystem);
     if (!mount.max_file_bytes) mount.max_file_bytes = max_file_bytes_of(mount.filesystem);
     device_places_.emplace(mount.device, table.source().begin);
     storage.mount_points.push_back(std::move(mount));
