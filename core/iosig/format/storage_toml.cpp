@@ -40,10 +40,6 @@ class Reader {
       if (!mount.provenance.contains("persistent"))
         mount.persistent =
             !is_volatile_filesystem(mount.filesystem) && storage.find_device(mount.device)->kind != DeviceKind::ram;
-    for (MountPoint& mount : storage.mount_points)
-      if (!mount.provenance.contains("persistent"))
-        mount.persistent =
-            !is_volatile_filesystem(mount.filesystem) && storage.find_device(mount.device)->kind != DeviceKind::ram;
     return storage;
   }
 
