@@ -5,7 +5,8 @@ PREFIX ?= /usr/local
 # Debian's compilers by full path: the plugin loads only into the compiler whose headers it was built with.
 CC := /usr/bin/gcc
 CXX := /usr/bin/g++
-CMAKE_FLAGS = -DCMAKE_C_COMPILER=$(CC) -DCMAKE_CXX_COMPILER=$(CXX) \
+TESTS := OFF
+CMAKE_FLAGS = -DIOSIG_TESTS=$(TESTS) -DCMAKE_C_COMPILER=$(CC) -DCMAKE_CXX_COMPILER=$(CXX) \
   $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 # Nothing of the machine's own Python set-up reaches .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -31,8 +32,8 @@ demo: ## the main job on this machine: annotated and unannotated programs on the
 
 test: ## every test: C++, Python, and the core again under the sanitizers
 	@tools/setup build python test
-	@$(MAKE) --no-print-directory python
-	@$(PYTHON) tools/run_tests
+	@$(MAKE) --no-print-directory python TESTS=ON
+	@$(PYTHON) tools/run_tests $(CMAKE_FLAGS) -DIOSIG_TESTS=ON
 
 lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers
 	@tools/setup build python test lint

@@ -32,6 +32,8 @@
 #define TOTAL 1GB
 #endif
 
+/* clang-format would take the hyphens for minus signs. */
+// clang-format off
 #pragma sigdef ps1 global random size-per-IO(CHUNK) totalsize(TOTAL)
 #pragma sigdef ps2 MTTDL(20y) random size-per-IO(CHUNK) totalsize(TOTAL)
 #pragma sigdef ps3 persist random size-per-IO(CHUNK) totalsize(TOTAL)
@@ -44,6 +46,7 @@
 #define IN_ORDER persist sequential size-per-IO(CHUNK) totalsize(TOTAL) /* Fig. 9 */
 #define IN_JUMPS ps3
 #endif
+// clang-format on
 
 #define TEXT_OF(macro) TEXT(macro)
 #define TEXT(token) #token
@@ -52,7 +55,7 @@ enum { header_limit = 64 * 1024, aligned_header = 4096, levels = 4 };
 
 struct image {
   int fd;
-  const char *path;
+  const char* path;
   uint64_t header_bytes, width, height;
   unsigned white; /* the header's maximum value */
 };
@@ -63,7 +66,7 @@ struct plan {
   bool sync;
 };
 
-static _Noreturn void die(const char *path, const char *format, ...) {
+static _Noreturn void die(const char* path, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   fprintf(stderr, "pgm: %s: ", path);
@@ -93,13 +96,13 @@ static double now_s(void) {
 }
 
 /* A number with an optional unit KB, MB or GB (powers of 1024); 0 when `text` is none. */
-static uint64_t parse_number(const char *text) {
+static uint64_t parse_number(const char* text) {
   static const struct {
-    const char *name;
+    const char* name;
     uint64_t factor;
   } units[] = {{"", 1}, {"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}};
   if (!isdigit((unsigned char)*text)) return 0;
-  char *end;
+  char* end;
   errno = 0;
   const uint64_t number = strtoull(text, &end, 10);
   for (size_t i = 0; i < sizeof units / sizeof *units; ++i)
@@ -108,8 +111,8 @@ static uint64_t parse_number(const char *text) {
   return 0;
 }
 
-static void read_fully(const struct image *in, void *buffer, uint64_t bytes, uint64_t offset) {
-  for (char *to = buffer; bytes > 0;) {
+static void read_fully(const struct image* in, void* buffer, uint64_t bytes, uint64_t offset) {
+  for (char* to = buffer; bytes > 0;) {
     const ssize_t got = pread(in->fd, to, bytes, (off_t)offset);
     if (got == 0) die(in->path, "ends after %llu bytes; its header promises more pixels", (unsigned long long)offset);
     if (got < 0 && errno != EINTR) die(in->path, "%s", strerror(errno));
@@ -117,8 +120,8 @@ static void read_fully(const struct image *in, void *buffer, uint64_t bytes, uin
   }
 }
 
-static void write_fully(int fd, const char *path, const void *buffer, uint64_t bytes, uint64_t offset) {
-  for (const char *from = buffer; bytes > 0;) {
+static void write_fully(int fd, const char* path, const void* buffer, uint64_t bytes, uint64_t offset) {
+  for (const char* from = buffer; bytes > 0;) {
     const ssize_t put = pwrite(fd, from, bytes, (off_t)offset);
     if (put < 0 && errno != EINTR) die(path, "%s", strerror(errno));
     if (put > 0) from += put, bytes -= (uint64_t)put, offset += (uint64_t)put;
@@ -126,7 +129,7 @@ static void write_fully(int fd, const char *path, const void *buffer, uint64_t b
 }
 
 /* The next number of a PGM header, after blanks and comments; `*at` moves behind it. */
-static uint64_t header_number(const char *path, const char *header, size_t length, size_t *at, const char *what) {
+static uint64_t header_number(const char* path, const char* header, size_t length, size_t* at, const char* what) {
   while (*at < length && (isspace((unsigned char)header[*at]) || header[*at] == '#')) {
     if (header[*at] == '#')
       while (*at < length && header[*at] != '\n') ++*at;
@@ -142,7 +145,7 @@ static uint64_t header_number(const char *path, const char *header, size_t lengt
   return number;
 }
 
-static struct image open_image(const char *path) {
+static struct image open_image(const char* path) {
   struct image in = {.fd = open(path, O_RDONLY), .path = path};
   struct stat about;
   if (in.fd < 0 || fstat(in.fd, &about) < 0) die(path, "%s", strerror(errno));
@@ -155,7 +158,8 @@ static struct image open_image(const char *path) {
   in.width = header_number(path, header, (size_t)length, &at, "width");
   in.height = header_number(path, header, (size_t)length, &at, "height");
   const uint64_t white = header_number(path, header, (size_t)length, &at, "maximum value");
-  if (white > 255) die(path, "has a maximum value of %llu; only one byte per pixel is known", (unsigned long long)white);
+  if (white > 255)
+    die(path, "has a maximum value of %llu; only one byte per pixel is known", (unsigned long long)white);
   in.white = (unsigned)white;
   in.header_bytes = at + 1; /* exactly one blank ends the header */
   const uint64_t wanted = in.header_bytes + in.width * in.height;
@@ -165,20 +169,20 @@ static struct image open_image(const char *path) {
   return in;
 }
 
-static uint64_t length_of(const struct plan *plan, uint64_t chunk) {
+static uint64_t length_of(const struct plan* plan, uint64_t chunk) {
   const uint64_t begin = chunk * plan->chunk_bytes;
   return plan->pixels - begin < plan->chunk_bytes ? plan->pixels - begin : plan->chunk_bytes;
 }
 
 /* Where each transformation puts chunk number `chunk`: an offset among the pixels. */
-typedef uint64_t placement(const struct plan *plan, uint64_t chunk, const uint64_t *order);
+typedef uint64_t placement(const struct plan* plan, uint64_t chunk, const uint64_t* order);
 
-static uint64_t in_turn(const struct plan *plan, uint64_t chunk, const uint64_t *order) {
+static uint64_t in_turn(const struct plan* plan, uint64_t chunk, const uint64_t* order) {
   (void)order;
   return chunk * plan->chunk_bytes;
 }
 
-static uint64_t in_halves(const struct plan *plan, uint64_t chunk, const uint64_t *order) {
+static uint64_t in_halves(const struct plan* plan, uint64_t chunk, const uint64_t* order) {
   (void)order;
   const uint64_t even_chunks = (plan->chunks + 1) / 2;
   const uint64_t last_even = 2 * (even_chunks - 1);
@@ -186,11 +190,11 @@ static uint64_t in_halves(const struct plan *plan, uint64_t chunk, const uint64_
   return (chunk % 2 ? upper_bytes : 0) + chunk / 2 * plan->chunk_bytes;
 }
 
-static uint64_t in_disorder(const struct plan *plan, uint64_t chunk, const uint64_t *order) {
+static uint64_t in_disorder(const struct plan* plan, uint64_t chunk, const uint64_t* order) {
   return order[chunk] * plan->chunk_bytes;
 }
 
-static uint64_t splitmix64(uint64_t *state) {
+static uint64_t splitmix64(uint64_t* state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -198,8 +202,8 @@ static uint64_t splitmix64(uint64_t *state) {
 }
 
 /* A permutation of the chunks (Fisher and Yates). A last chunk that is shorter keeps its place. */
-static uint64_t *shuffled_order(const struct plan *plan, uint64_t seed) {
-  uint64_t *order = malloc(plan->chunks * sizeof *order);
+static uint64_t* shuffled_order(const struct plan* plan, uint64_t seed) {
+  uint64_t* order = malloc(plan->chunks * sizeof *order);
   if (order == NULL) die("memory", "no room for the order of %llu chunks", (unsigned long long)plan->chunks);
   for (uint64_t i = 0; i < plan->chunks; ++i) order[i] = i;
   for (uint64_t left = plan->pixels / plan->chunk_bytes; left > 1; --left) {
@@ -220,10 +224,10 @@ static void make_poster_tones(unsigned char tones[256], unsigned white) {
 }
 
 /* Copies the header, then every chunk to its place, synced one by one. Returns the seconds spent writing. */
-static double write_chunks(const struct image *in, int out, const char *path, const struct plan *plan, placement *place,
-                           const uint64_t *order, const unsigned char *tones) {
+static double write_chunks(const struct image* in, int out, const char* path, const struct plan* plan, placement* place,
+                           const uint64_t* order, const unsigned char* tones) {
   const uint64_t buffer_bytes = plan->chunk_bytes > in->header_bytes ? plan->chunk_bytes : in->header_bytes;
-  unsigned char *buffer = malloc(buffer_bytes);
+  unsigned char* buffer = malloc(buffer_bytes);
   if (buffer == NULL) die("memory", "no room for a chunk of %llu bytes", (unsigned long long)plan->chunk_bytes);
   read_fully(in, buffer, in->header_bytes, 0);
   write_fully(out, path, buffer, in->header_bytes, 0);
@@ -242,7 +246,7 @@ static double write_chunks(const struct image *in, int out, const char *path, co
   return writing_s;
 }
 
-static int transform(const char *what, const char *input, const char *output, struct plan plan, uint64_t seed,
+static int transform(const char* what, const char* input, const char* output, struct plan plan, uint64_t seed,
                      bool json) {
   const struct image in = open_image(input);
   struct stat source, target;
@@ -267,29 +271,33 @@ static int transform(const char *what, const char *input, const char *output, st
 
   unsigned char tones[256];
   make_poster_tones(tones, in.white);
-  uint64_t *order = posterize || divide ? NULL : shuffled_order(&plan, seed);
+  uint64_t* order = posterize || divide ? NULL : shuffled_order(&plan, seed);
   const double begin_s = now_s();
-  const double writing_s = write_chunks(&in, out, output, &plan, posterize ? in_turn : divide ? in_halves : in_disorder,
+  const double writing_s = write_chunks(&in, out, output, &plan,
+                                        posterize ? in_turn
+                                        : divide  ? in_halves
+                                                  : in_disorder,
                                         order, posterize ? tones : NULL);
   if (close(out) < 0) die(output, "%s", strerror(errno));
   const double total_s = now_s() - begin_s;
   free(order);
   close(in.fd);
 
-  const char *format = json ? "{\"bytes\": %llu, \"chunks\": %llu, \"writing_s\": %.6f, \"total_s\": %.6f}\n"
+  const char* format = json ? "{\"bytes\": %llu, \"chunks\": %llu, \"writing_s\": %.6f, \"total_s\": %.6f}\n"
                             : "%llu bytes in %llu chunks: %.3f s writing, %.3f s in all\n";
   printf(format, (unsigned long long)plan.pixels, (unsigned long long)plan.chunks, writing_s, total_s);
   return 0;
 }
 
-/* Rings on a slope, row by row. The header ends on a block boundary, so that aligned chunks stay aligned in the file. */
-static int generate(uint64_t width, uint64_t height, const char *output) {
-  FILE *out = fopen(output, "wb");
-  unsigned char *row = malloc(width);
+/* Rings on a slope, row by row. The header ends on a block boundary, so that aligned chunks stay aligned in the file.
+ */
+static int generate(uint64_t width, uint64_t height, const char* output) {
+  FILE* out = fopen(output, "wb");
+  unsigned char* row = malloc(width);
   if (out == NULL || row == NULL) die(output, "%s", strerror(errno));
   char tail[64];
-  const int tail_bytes = snprintf(tail, sizeof tail, "\n%llu %llu\n255\n", (unsigned long long)width,
-                                  (unsigned long long)height);
+  const int tail_bytes =
+      snprintf(tail, sizeof tail, "\n%llu %llu\n255\n", (unsigned long long)width, (unsigned long long)height);
   fprintf(out, "P5\n#%*s%s", aligned_header - 4 - tail_bytes, "", tail);
   for (uint64_t y = 0; y < height; ++y) {
     const int64_t dy = (int64_t)y - (int64_t)height / 2;
@@ -304,8 +312,8 @@ static int generate(uint64_t width, uint64_t height, const char *output) {
   return 0;
 }
 
-int main(int argc, char **argv) {
-  const char *operands[4];
+int main(int argc, char** argv) {
+  const char* operands[4];
   int count = 0;
   struct plan plan = {.chunk_bytes = parse_number(TEXT_OF(CHUNK)), .sync = true};
   uint64_t seed = 1;
@@ -326,7 +334,7 @@ int main(int argc, char **argv) {
     }
   }
   if (count < 3 || plan.chunk_bytes == 0) usage();
-  const char *what = operands[0];
+  const char* what = operands[0];
   if (strcmp(what, "generate") == 0 && count == 4) {
     const uint64_t width = parse_number(operands[1]), height = parse_number(operands[2]);
     if (width == 0 || height == 0 || width > INT32_MAX || height > INT32_MAX) usage();
