@@ -11,7 +11,7 @@
 namespace iosig::cli {
 namespace {
 
-/// What may follow a chain of verbs ("storage probe"): verbs, options, and a signature's parameters.
+/// What may follow a chain of verbs ("storage probe"): verbs, options, the words of a choice, a signature's parameters.
 struct Node {
   std::string path;
   std::vector<std::pair<std::string, std::string>> words;  ///< word, description
@@ -24,7 +24,12 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Node>& no
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames())
       node.words.emplace_back("--" + name, option->get_description());
-    if (option->get_name(true) == "signature") {
+    if (option->nonpositional()) continue;
+    const std::string type = option->get_type_name();  // a choice is shown as NAME:{one,other}
+    if (const std::size_t open = type.find('{'); open != std::string::npos)
+      for (const std::string& choice : CLI::detail::split(type.substr(open + 1, type.rfind('}') - open - 1), ','))
+        node.words.emplace_back(choice, option->get_description());
+    if (option->get_name(true) == "signature" || type.find("SIGNATURE") != std::string::npos) {
       for (const ParameterInfo& parameter : signature_parameters()) {
         const bool is_flag = parameter.example.empty();
         node.words.emplace_back(
@@ -122,8 +127,9 @@ std::string fish_script(const std::vector<Node>& nodes) {
       "        end\n    end\n    test \"$chain\" = \"$argv[1]\"\nend\n";
   for (const Node& node : nodes)
     for (const auto& [word, description] : node.words)
+      // fish evaluates what follows -a once more, hence two layers of quotes
       script += fmt::format("complete -c iosig -n \"__iosig_chain '{}'\" -a {} -d {}\n", node.path,
-                            single_quoted(word, "\\'"), single_quoted(description, "\\'"));
+                            single_quoted(single_quoted(word, "\\'"), "\\'"), single_quoted(description, "\\'"));
   return script;
 }
 

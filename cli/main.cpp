@@ -6,6 +6,36 @@
 #include <exception>
 
 #include "commands.h"
+#include "iosig/base/text.h"
+
+namespace {
+
+/// A wrong call in our words: what was not understood, the nearest verb or option, and where the help is.
+std::string usage_message(const CLI::App* app, const CLI::Error& error) {
+  std::string command = app->get_name();
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    command += " " + app->get_name();
+  }
+  std::string message = error.what();
+  const std::vector<std::string> words = app->remaining();
+  const std::string_view word = words.empty() ? std::string_view{} : words.front();
+  const auto verbs = app->get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
+  if (word.starts_with("-") || (!word.empty() && !verbs.empty())) {
+    std::vector<std::string> known;
+    if (word.starts_with("-"))
+      for (const CLI::Option* option : app->get_options())
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    else
+      for (const CLI::App* verb : verbs) known.push_back(verb->get_name());
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    message = fmt::format("'{}' is no {} of {}{}", iosig::printable(word), word.starts_with("-") ? "option" : "verb",
+                          command, iosig::did_you_mean(word, names));
+  }
+  return fmt::format("iosig: {}; see {} --help\n", message, command);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace iosig::cli;
@@ -13,6 +43,7 @@ int main(int argc, char** argv) {
   CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best.", "iosig");
   app.set_version_flag("--version", "iosig " IOSIG_VERSION);
   app.require_subcommand(1);
+  app.failure_message(usage_message);
   app.footer("Start with: iosig storage probe && iosig choose 'persist random size-per-IO(64KB)'\nManual: man iosig");
   Console console;
   Action action;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -65,7 +66,8 @@ def test_nothing_admissible_is_a_sound_no(iosig: Iosig) -> None:
 def test_the_model_as_printed_ignores_reads(iosig: Iosig) -> None:
     signature = "read-share(100%) size-per-IO(5KB) sequential"
     mixed, paper = (
-        iosig.json("choose", signature, "--storage", TABLE2, "--model", model)["candidates"][0] for model in ("mixed", "paper")
+        iosig.json("choose", signature, "--storage", TABLE2, "--model", model)["candidates"][0]
+        for model in ("mixed", "paper")
     )
     assert mixed["throughput_bytes_per_s"] > paper["throughput_bytes_per_s"]
 
@@ -77,6 +79,7 @@ def test_the_model_as_printed_ignores_reads(iosig: Iosig) -> None:
         (["global local"], 3, "'local' contradicts 'global'"),
         ([], 2, "signature is required"),
         (["random", "--model", "guess"], 2, "--model"),
+        (["random", "--josn"], 2, "'--josn' is no option of iosig choose; did you mean '--json'?"),
         (["random", "--storage", "/nonexistent/storage.toml"], 4, "No such file"),
     ],
 )
@@ -84,6 +87,11 @@ def test_bad_calls_say_what_was_expected(iosig: Iosig, arguments: list[str], sta
     done = iosig("choose", *arguments, *([] if "--storage" in arguments else ["--storage", TABLE2]), check=status)
     assert says in done.stderr
     assert done.stdout == ""
+
+
+def test_a_mistyped_verb_gets_the_nearest_one(iosig: Iosig) -> None:
+    assert "'chose' is no verb of iosig; did you mean 'choose'?" in iosig("chose", "persist", check=2).stderr
+    assert "did you mean 'probe'?" in iosig("storage", "prob", check=2).stderr
 
 
 def test_a_description_that_everyone_can_write_is_refused_by_root(iosig: Iosig, two_mounts: Path) -> None:
@@ -134,9 +142,19 @@ def test_completion_scripts_know_every_verb_and_parameter(iosig: Iosig, shell: s
 def test_bash_completes_what_fits(iosig: Iosig, tmp_path: Path) -> None:
     script = tmp_path / "completion"
     iosig("completion", "bash", "--output", script)
-    asked = f"source {script}; COMP_WORDS=(iosig storage pr); COMP_CWORD=2; _iosig; echo \"${{COMPREPLY[*]}}\""
+    asked = f'source {script}; COMP_WORDS=(iosig storage pr); COMP_CWORD=2; _iosig; echo "${{COMPREPLY[*]}}"'
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout == "probe\n"
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes_what_fits(iosig: Iosig, tmp_path: Path) -> None:
+    script = tmp_path / "completion"
+    iosig("completion", "fish", "--output", script)
+    asked = f"source {script}; complete -C 'iosig choose size'; complete -C 'iosig completion zs'"
+    done = subprocess.run(["fish", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stderr == ""
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["size-per-IO(16MB)", "zsh"]
 
 
 def test_every_verb_has_a_manual_page_and_an_example(iosig: Iosig, tmp_path: Path) -> None:
