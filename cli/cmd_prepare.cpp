@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -100,7 +101,7 @@ Result<Rules> read_rules(const std::string& file) {
   return read_file(file).and_then([&](const std::string& text) { return parse_rules(text, file); });
 }
 
-/// The paths to prepare, each with its signature. Rules match absolute paths.
+/// The paths to prepare, each with its signature. Rules match absolute paths, with links in them resolved or as given.
 Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Options& options, const Console& console) {
   std::vector<std::pair<std::string, Signature>> wanted;
   if (options.rules.empty()) {
@@ -114,6 +115,7 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Opti
   for (const std::string& path : options.words) {
     const auto place = locate(AT_FDCWD, path);
     const Rule* rule = match_rule(*rules, place ? place->path() : path);
+    if (rule == nullptr) rule = match_rule(*rules, std::filesystem::absolute(path).lexically_normal());
     if (rule != nullptr)
       wanted.emplace_back(path, rule->signature);
     else

@@ -84,6 +84,18 @@ def test_rules_give_each_path_its_signature(world: World) -> None:
     assert "no rule matches 'c.log'" in done.stderr
 
 
+def test_globs_start_at_the_rules_file_however_it_is_named_and_links_do_not_matter(world: World) -> None:
+    (world.work / "rules.toml").write_text(
+        f'schema = "iosig.rules/1"\n[[rule]]\npath = "*.tmp"\nsig = "temp"\n'
+        f'[[rule]]\npath = "{world.root}/alias/*.out"\nsig = "temp"\n'
+    )
+    (world.root / "alias").symlink_to(world.work)
+    world.iosig("prepare", "--rules", "rules.toml", "a.tmp", cwd=world.work)
+    world.iosig("prepare", "--rules", world.root / "alias" / "rules.toml", "b.tmp", cwd=world.work)
+    world.iosig("prepare", "--rules", "rules.toml", world.root / "alias" / "c.out", cwd=world.work)
+    assert all((world.work / name).is_symlink() for name in ("a.tmp", "b.tmp", "c.out"))
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [(["out"], 2), (["out", "randon"], 3), (["missing/out", "random"], 4), (["folder/", "random"], 2)],

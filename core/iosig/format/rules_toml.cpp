@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <filesystem>
+
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -26,12 +28,14 @@ Result<void> check_keys(const toml::table& table, std::string_view source, const
   return {};
 }
 
-/// A glob as an absolute one: "~/" is the home folder, a relative one starts at the folder of the rules file.
+/// A glob as an absolute one: "~/" is the home folder, a relative one starts at the folder of the rules file, free of
+/// links as the paths that it is held against.
 std::string absolute_glob(const std::string& glob, std::string_view source) {
   if (glob.starts_with('/')) return glob;
   if (glob.starts_with("~/")) return home_folder() + glob.substr(1);
-  const std::size_t slash = source.rfind('/');
-  return slash == std::string_view::npos ? glob : fmt::format("{}/{}", source.substr(0, slash), glob);
+  std::error_code ignored;
+  const auto folder = std::filesystem::absolute(source, ignored).parent_path();
+  return (std::filesystem::weakly_canonical(folder, ignored) / glob).string();
 }
 
 Result<void> read_definitions(const toml::table& root, std::string_view source, Rules& rules) {
