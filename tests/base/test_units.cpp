@@ -66,6 +66,8 @@ TEST_CASE("units: the exact text is the one that a person would write") {
   CHECK(seconds_text(20 * year_s) == "20y");
   CHECK(seconds_text(1e-4) == "0.1ms");
   CHECK(seconds_text(0) == "0s");
+  CHECK(seconds_text(125 * 1e-9) == "125ns");
+  CHECK(seconds_text(489 * 1e-9) == "489ns");
   CHECK(rate_text(1.5 * static_cast<double>(GiB)) == "1.5GB/s");
 }
 

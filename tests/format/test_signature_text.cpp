@@ -56,6 +56,8 @@ TEST_CASE("signature: a use overrides its definition, also by the opposite param
   CHECK(parsed("checkpoint local size-per-IO(4KB)", definitions) == parsed("local persist size-per-IO(4KB)"));
   CHECK(parsed("checkpoint", definitions) == defined.signature);
   CHECK(refusal("checkpont").find("unknown parameter") != std::string::npos);
+  CHECK(parse_signature("temp checkpoint", definitions).error().message.find("'checkpoint' names a definition") !=
+        std::string::npos);
   CHECK(parse_signature("checkpont", definitions).error().message.find("did you mean 'checkpoint'") !=
         std::string::npos);
 }

@@ -76,14 +76,18 @@ std::string about(double value, std::span<const Unit> units, std::string_view su
   return fmt::format("{:.{}f} {}{}", shown, decimals, best->name, suffix);
 }
 
-/// The shortest "<number><unit>" that `parse` reads back to exactly `value`.
+/// The shortest "<number><unit>" that `parse` reads back to exactly `value`. 15 digits, too: the division may have left
+/// a wrong last one.
 template <class Parse>
 std::string shortest(double value, std::span<const Unit> units, std::string_view fallback, Parse parse) {
   std::string best;
-  for (const Unit& unit : units) {
-    std::string text = fmt::format("{}{}", value / unit.factor, unit.name);
+  const auto consider = [&](std::string text) {
     const auto back = parse(text);
     if (back && *back == value && (best.empty() || text.size() <= best.size())) best = std::move(text);
+  };
+  for (const Unit& unit : units) {
+    consider(fmt::format("{}{}", value / unit.factor, unit.name));
+    consider(fmt::format("{:.15g}{}", value / unit.factor, unit.name));
   }
   return best.empty() ? fmt::format("{}{}", value, fallback) : best;
 }

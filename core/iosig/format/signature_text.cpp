@@ -182,6 +182,16 @@ class Scanner {
 };
 
 void report_unknown(const ScannedParameter& scanned, const SignatureDefinitions* definitions, ParsedSignature& result) {
+  if (definitions != nullptr && definitions->contains(scanned.name)) {
+    result.diagnostics.push_back(
+        {Severity::error,
+         scanned.at,
+         fmt::format("'{}' names a definition; expected it first, without a value, and once", scanned.name),
+         "",
+         {},
+         ""});
+    return;
+  }
   std::vector<std::string_view> known;
   for (const Parameter& parameter : parameters) known.push_back(parameter.name);
   if (definitions != nullptr)
