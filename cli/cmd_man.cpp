@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "commands.h"
@@ -38,7 +39,9 @@ std::string synopsis(const std::string& name, const CLI::App& app) {
   line += "[\\fIoptions\\fR]";
   for (const CLI::Option* option : app.get_options()) {
     if (option->nonpositional()) continue;
-    const std::string argument = fmt::format("\\fI{}\\fR", roff(option->get_name(true)));
+    const std::string type = option->get_type_name();  // TEXT, TEXT:{one,other} say less than the name
+    const std::string argument =
+        fmt::format("\\fI{}\\fR", roff(type.starts_with("TEXT") ? option->get_name(true) : type));
     line += option->get_required() ? " " + argument : fmt::format(" [{}]", argument);
   }
   return line + "\n";
@@ -66,6 +69,9 @@ std::string man_page(const std::string& name, const CLI::App& app, bool is_root)
   std::string page =
       fmt::format(".TH {} 1 \"\" \"iosig {}\" \"IOSIG manual\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}", roff(name),
                   IOSIG_VERSION, roff(name), roff(app.get_description()), synopsis(command, app));
+  const std::string footer = app.get_footer();
+  const std::size_t examples = is_root ? 0 : std::min(footer.find("Example:"), footer.size());
+  if (examples > 0) page += fmt::format(".SH DESCRIPTION\n{}\n", roff(footer.substr(0, examples)));
   page += fmt::format(".SH OPTIONS\n{}", options_of(app));
   if (is_root) {
     page += ".SH VERBS\n";
@@ -93,7 +99,7 @@ std::string man_page(const std::string& name, const CLI::App& app, bool is_root)
       ".SH EXIT STATUS\n0 yes; 1 a sound \"no\" (nothing admissible, a verification failed); 2 wrong usage; 3 bad "
       "input; 4 the "
       "system refused.\n";
-  if (!app.get_footer().empty()) page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(app.get_footer()));
+  page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(footer.substr(examples)));
   return page;
 }
 
