@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import DATA, Iosig
 
 TABLE2 = DATA / "paper-table2.toml"
