@@ -46,13 +46,13 @@ Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes
   if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", path);
   if (!S_ISREG(status.st_mode)) return fail(ErrorKind::system, "'{}' is not a regular file", printable(path));
   std::string content;
-  char piece[1 << 16];
+  std::string piece(1 << 16, '\0');  // not on the stack: threads of other people's programs may have a small one
   for (;;) {
-    const ssize_t got = ::read(fd.get(), piece, sizeof piece);
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_failure("read", path);
     if (got == 0) return content;
-    content.append(piece, static_cast<std::size_t>(got));
+    content.append(piece, 0, static_cast<std::size_t>(got));
     if (content.size() > limit_bytes)
       return fail(ErrorKind::bad_input, "'{}' is larger than {} bytes: this is not the file that was meant",
                   printable(path), limit_bytes);
@@ -107,6 +107,7 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
 Result<std::uint64_t> free_bytes_at(const std::string& path) {
   struct statvfs status {};
   if (::statvfs(path.c_str(), &status) != 0) return system_failure("ask the free space of", path);
+  if (status.f_files != 0 && status.f_favail == 0) return 0;
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 

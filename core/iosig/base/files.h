@@ -46,7 +46,7 @@ class Fd {
 /// `mkdir -p` with mode 0700 for each folder that was missing.
 [[nodiscard]] Result<void> make_folders(const std::string& path);
 
-/// Free bytes for this user on the file system of `path` (statvfs), or nothing when it cannot be asked.
+/// Free bytes for this user on the file system of `path` (statvfs); 0 also when it can hold no more files.
 [[nodiscard]] Result<std::uint64_t> free_bytes_at(const std::string& path);
 
 /// $HOME, or the password file's entry when it is not set; nothing when there is neither.

@@ -27,6 +27,29 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// Bytes of the UTF-8 character that `text` starts with; 0: it starts with none (overlong, a surrogate, cut off, ...).
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  if (byte(0) < 0x80) return 1;
+  if (byte(0) >= 0xc2 && byte(0) < 0xe0) return continues(1) ? 2 : 0;
+  if ((byte(0) & 0xf0) == 0xe0) {
+    const bool overlong = byte(0) == 0xe0 && byte(1) < 0xa0, surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (byte(0) >= 0xf0 && byte(0) < 0xf5) {
+    const bool overlong = byte(0) == 0xf0 && byte(1) < 0x90, beyond = byte(0) == 0xf4 && byte(1) >= 0x90;
+    return continues(1) && continues(2) && continues(3) && !overlong && !beyond ? 4 : 0;
+  }
+  return 0;
+}
+
+/// Control characters: below the blank, DEL, and U+0080 to U+009F, which some terminals obey too.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
+}
+
 }  // namespace
 
 std::string_view trimmed(std::string_view text) {
@@ -58,12 +81,15 @@ std::string did_you_mean(std::string_view typed, std::span<const std::string_vie
 
 std::string printable(std::string_view text) {
   std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      shown += fmt::format("\\x{:02x}", byte);
-    else
-      shown += c;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
+    if (length == 0 || is_control(character)) {
+      for (const char c : character) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      shown += character;
+    }
+    text.remove_prefix(character.size());
   }
   return shown;
 }

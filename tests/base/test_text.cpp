@@ -1,0 +1,35 @@
+// What is shown to people: whole lines of valid UTF-8, whatever bytes a path has.
+#include <doctest/doctest.h>
+
+#include "iosig/base/text.h"
+
+using namespace iosig;
+
+TEST_CASE("printable: characters of every length stay as they are") {
+  for (const char* text :
+       {"", "plain", "\u00e4", "\u65e5\u672c", "\U0001f600", "a\u00a0b", "\U0010ffff", "\ud7ff\ue000"})
+    CHECK(printable(text) == text);
+}
+
+TEST_CASE("printable: control characters of both sets are escaped") {
+  using namespace std::string_view_literals;
+  CHECK(printable("a\nb\x1b[31m\x7f") == "a\\x0ab\\x1b[31m\\x7f");
+  CHECK(printable("nul\0!"sv) == "nul\\x00!");
+  CHECK(printable("\u009b") == "\\xc2\\x9b");
+}
+
+TEST_CASE("printable: a byte that is no UTF-8 is escaped, and its neighbours are not") {
+  CHECK(printable("a\xff"
+                  "b") == "a\\xffb");
+  CHECK(printable("\xe4\xb8") == "\\xe4\\xb8");  // cut off
+  CHECK(printable("\xe4"
+                  "a") ==
+        "\\xe4"
+        "a");                                                      // not continued
+  CHECK(printable("\x80\u00e4") == "\\x80\u00e4");                 // a continuation alone
+  CHECK(printable("\xc0\xaf") == "\\xc0\\xaf");                    // overlong
+  CHECK(printable("\xe0\x80\xaf") == "\\xe0\\x80\\xaf");           // overlong
+  CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");           // a surrogate
+  CHECK(printable("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
+  CHECK(printable("\xf8\x88\x80\x80\x80") == "\\xf8\\x88\\x80\\x80\\x80");
+}
