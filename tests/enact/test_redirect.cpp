@@ -177,6 +177,75 @@ TEST_CASE("settle: a path that another file took is refused, and either answer t
   CHECK(read_journal()->entries.empty());
 }
 
+TEST_CASE("settle: a run killed between putting the data home and taking them from their place is completed") {
+  World world;
+  const JournalEntry entry = world.link("out");
+  const std::string path = world.work + "/out", draft = world.work + "/" + draft_name(entry);
+  test::write(path, "data");
+  fs::rename(path, draft);  // the link, as the exchange leaves it
+  test::write(path, "data");
+  REQUIRE(settle(entry, {}));
+  CHECK(test::read(path) == "data");
+  CHECK_FALSE(fs::exists(fs::symlink_status(draft)));
+  CHECK_FALSE(fs::exists(entry.destination));
+  CHECK(read_journal()->entries.empty());
+}
+
+TEST_CASE("settle: a program that opens the data at the last moment keeps its link, and loses nothing") {
+  const test::Folder other("/dev/shm");
+  World world;
+  if (other.path().empty() || test::same_file_system(other.path(), world.work)) return;
+  world.mount = other.path();
+  const JournalEntry entry = world.link("out");
+  const std::string path = world.work + "/out";
+  test::write(path, "data");
+  Fd late;
+  SettleOptions options;
+  options.progress = [&](const char* doing, std::uint64_t, std::uint64_t) {
+    if (std::string_view(doing) == "verifying") late = Fd(::open(path.c_str(), O_WRONLY | O_APPEND));
+  };
+  const auto refused = settle(entry, options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("just opened") != std::string::npos);
+  REQUIRE(::write(late.get(), "+more", 5) == 5);
+  late = Fd();
+  CHECK(fs::read_symlink(path) == entry.destination);
+  REQUIRE(settle(entry, {}));
+  CHECK(test::read(path) == "data+more");
+  CHECK_FALSE(fs::is_symlink(path));
+  CHECK_FALSE(fs::exists(world.work + "/" + draft_name(entry)));
+}
+
+TEST_CASE("settle: what a program puts in the link's place at the last moment stays there") {
+  const test::Folder other("/dev/shm");
+  World world;
+  if (other.path().empty() || test::same_file_system(other.path(), world.work)) return;
+  world.mount = other.path();
+  const JournalEntry entry = world.link("out");
+  const std::string path = world.work + "/out";
+  test::write(path, "data");
+  SettleOptions options;
+  options.progress = [&](const char* doing, std::uint64_t, std::uint64_t) {
+    if (std::string_view(doing) != "verifying") return;
+    fs::remove(path);
+    test::write(path, "new");
+  };
+  REQUIRE_FALSE(settle(entry, options));
+  CHECK(test::read(path) == "new");
+  CHECK(test::read(entry.destination) == "data");
+  CHECK_FALSE(fs::exists(world.work + "/" + draft_name(entry)));
+}
+
+TEST_CASE("settle: a file system that is not mounted now is no file that was never written") {
+  World world;
+  JournalEntry entry = world.link("out");
+  entry.filesystem_id ^= 1;  // the same folder, on another file system
+  CHECK(survey(entry).state == RedirectState::unreachable);
+  REQUIRE_FALSE(settle(entry, {}));
+  CHECK(fs::is_symlink(world.work + "/out"));
+  CHECK(read_journal()->entries.size() == 1);
+}
+
 TEST_CASE("copy: content, holes, mode and times are those of the source") {
   const test::Folder folder;
   const std::string source = folder / "source", target = folder / "target";

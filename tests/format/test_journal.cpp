@@ -13,6 +13,7 @@ JournalEntry sample() {
   entry.path = "/home/ann/out put\n\xff%41\"\\.bin";  // a newline, no UTF-8, and what looks encoded already
   entry.destination = "/dev/shm/.iosig-1000/0123456789abcdef.out";
   entry.mount_point = "/dev/shm";
+  entry.filesystem_id = 0xfedcba9876543210;
   entry.signature.lifetime = Lifetime::persist;
   entry.signature.bytes_per_io = 64 * 1024;
   entry.by = RedirectedBy::prepare;

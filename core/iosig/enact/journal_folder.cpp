@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 namespace iosig {
 namespace {
 
+constexpr std::uint64_t largest_entry_bytes = 256 << 10;  // three paths of 4096 bytes, each byte as %XX, and the rest
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 Result<std::string> journal_path() {
@@ -41,6 +43,11 @@ Result<Fd> open_journal(const std::string& path) {
 std::string file_name(const JournalEntry& entry) { return entry.id + ".json"; }
 
 }  // namespace
+
+std::uint64_t filesystem_id(const Fd& folder) {
+  struct statvfs status {};
+  return ::fstatvfs(folder.get(), &status) == 0 ? status.f_fsid : 0;
+}
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -94,8 +101,9 @@ Result<Journal> read_journal() {
     const std::string_view name = item->d_name;
     if (name.starts_with('.')) continue;
     const std::string full = fmt::format("{}/{}", *path, name);
-    auto entry =
-        read_file(full).and_then([&](const std::string& text) { return parse_journal_entry(text, printable(full)); });
+    auto entry = read_file(full, largest_entry_bytes).and_then([&](const std::string& text) {
+      return parse_journal_entry(text, printable(full));
+    });
     if (entry && file_name(*entry) != name)
       entry = fail(ErrorKind::bad_input, "{}: journal entry belongs into '{}': it was renamed; delete it or name it so",
                    printable(full), file_name(*entry));

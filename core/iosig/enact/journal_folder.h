@@ -32,6 +32,9 @@ struct Journal {
 /// Held while redirects are settled, so that two runs of `iosig finalize` cannot meet. Fails when another has it.
 [[nodiscard]] Result<Fd> lock_journal();
 
+/// f_fsid of the file system that holds the open `folder`; 0: not known.
+[[nodiscard]] std::uint64_t filesystem_id(const Fd& folder);
+
 /// This machine's name, as the entries have it.
 [[nodiscard]] std::string host_name();
 

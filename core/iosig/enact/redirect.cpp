@@ -40,6 +40,7 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const std::str
   entry->path = place.path();
   entry->destination = folder->path + "/" + destination_name(entry->id, place.name);
   entry->mount_point = mount_point;
+  entry->filesystem_id = filesystem_id(folder->fd);
   entry->signature = signature;
   if (auto recorded = record(*entry, by == RedirectedBy::prepare); !recorded) return pass_on(recorded.error());
   if (::symlinkat(entry->destination.c_str(), place.folder.get(), place.name.c_str()) == 0) return *std::move(entry);

@@ -18,8 +18,6 @@ namespace {
 
 using Action = Settlement::Action;
 
-std::string draft_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.draft", entry.id); }
-
 /// Removes the name at `place`; one that is not there is fine.
 Result<void> remove_at(const Place& place, int flags = 0) {
   if (::unlinkat(place.folder.get(), place.name.c_str(), flags) == 0 || errno == ENOENT) return {};
@@ -103,13 +101,40 @@ class Settling {
     return done(action, why);
   }
 
+  Place draft() const {
+    const Place& link = *found_.link;
+    return {Fd(::fcntl(link.folder.get(), F_DUPFD_CLOEXEC, 0)), link.folder_path, draft_name(entry_), link.device};
+  }
+
+  tl::unexpected<Error> link_was_replaced() const {
+    return fail(ErrorKind::infeasible, "{}: a program has just put something else there; settle it afterwards",
+                shown());
+  }
+
+  /// Removes the link, and nothing that a program puts in its place at the last moment: it is first renamed, then
+  /// looked at, and what is not our link goes back.
+  Result<void> remove_link() const {
+    const Place aside = draft();
+    const Place& link = *found_.link;
+    const int folder = link.folder.get();
+    if (::renameat(folder, link.name.c_str(), folder, aside.name.c_str()) != 0) {
+      if (errno == ENOENT) return {};
+      return system_failure("remove", link.path());
+    }
+    if (link_target(aside) == entry_.destination) return remove_at(aside);
+    if (::renameat2(folder, aside.name.c_str(), folder, link.name.c_str(), RENAME_NOREPLACE) != 0)
+      return fail(ErrorKind::system, "{}: what a program has just put there is now in '{}'; move it yourself", shown(),
+                  printable(aside.path()));
+    return link_was_replaced();
+  }
+
   /// No data are there: removes the link (or the empty folder).
   Result<Settlement> clear(std::string_view why) const {
     if (options_.dry_run) return done(Action::cleared, why);
     if (entry_.kind == RedirectKind::folder && found_.destination)
       if (auto removed = remove_at(*found_.destination, AT_REMOVEDIR); !removed) return pass_on(removed.error());
     if (found_.link) {
-      if (auto removed = remove_at(*found_.link); !removed) return pass_on(removed.error());
+      if (auto removed = remove_link(); !removed) return pass_on(removed.error());
       struct stat data {};
       // A program that opened the link just before it went is writing behind it: the link goes back.
       if (found_.destination && ::fstatat(found_.destination->folder.get(), found_.destination->name.c_str(), &data,
@@ -125,7 +150,7 @@ class Settling {
     if (options_.dry_run) return done(Action::dropped, why);
     // The link first: a path never leads to nothing.
     if (found_.link)
-      if (auto removed = remove_at(*found_.link); !removed) return pass_on(removed.error());
+      if (auto removed = remove_link(); !removed) return pass_on(removed.error());
     if (auto removed = remove_at(*found_.destination); !removed) return pass_on(removed.error());
     return finish(Action::dropped, why);
   }
@@ -159,25 +184,28 @@ class Settling {
     if (!S_ISREG(data.st_mode))
       return fail(ErrorKind::infeasible, "{}: what was made in '{}' is no regular file; move it yourself", shown(),
                   destination());
-    if (data.st_dev == to.device) {
-      if (options_.dry_run) return done(Action::brought_home, "renamed");
-      if (::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()) == 0) {
-        sync_folder(to);
-        return finish(Action::brought_home, "renamed");
+    const Place draft = this->draft();
+    const bool one_device = data.st_dev == to.device;
+    if (!one_device)
+      if (auto room = check_room(static_cast<std::uint64_t>(data.st_blocks) * 512); !room) return pass_on(room.error());
+    const char* how = one_device ? "renamed" : "copied and verified";
+    if (options_.dry_run) return done(Action::brought_home, one_device ? "renamed" : "copied");
+    const Fd content = open_to_read(from);
+    if (!content) return system_failure("read", entry_.destination);
+    if (auto removed = remove_at(draft); !removed) return pass_on(removed.error());  // of a run that was killed
+    // A second name for the same file, where that is possible (one device may be mounted twice).
+    if (!one_device || ::linkat(from.folder.get(), from.name.c_str(), draft.folder.get(), draft.name.c_str(), 0) != 0) {
+      how = "copied and verified";
+      if (auto made = make_draft(draft, content, data); !made) {
+        (void)remove_at(draft);
+        return fail(made.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
+                    made.error().message, destination());
       }
-      if (errno != EXDEV) return system_failure("rename the data to", to.path());  // one device, two mounts
     }
-    if (auto room = check_room(static_cast<std::uint64_t>(data.st_blocks) * 512); !room) return pass_on(room.error());
-    if (options_.dry_run) return done(Action::brought_home, "copied");
-    const Place draft{Fd(::dup(to.folder.get())), to.folder_path, draft_name(entry_), to.device};
-    if (auto made = make_draft(draft, data); !made) {
-      (void)remove_at(draft);
-      return fail(made.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
-                  made.error().message, destination());
-    }
+    if (auto put = put_in_place(draft, content); !put) return pass_on(put.error());
     sync_folder(to);
     if (auto removed = remove_at(from); !removed) return pass_on(removed.error());
-    return finish(Action::brought_home, "copied and verified");
+    return finish(Action::brought_home, how);
   }
 
   Result<void> check_room(std::uint64_t needed_bytes) const {
@@ -188,11 +216,8 @@ class Settling {
                 about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
   }
 
-  /// Copies into `draft`, compares, and puts it in the link's place.
-  Result<void> make_draft(const Place& draft, const struct stat& before) const {
-    const Fd data = open_to_read(*found_.destination);
-    if (!data) return system_failure("read", entry_.destination);
-    if (auto removed = remove_at(draft); !removed) return removed;  // of a run that was killed
+  /// Copies into `draft` and compares.
+  Result<void> make_draft(const Place& draft, const Fd& data, const struct stat& before) const {
     const Fd copy(::openat(draft.folder.get(), draft.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!copy) return system_failure("create a file in", draft.folder_path);
     if (auto copied = copy_content(data.get(), copy.get(), options_.progress); !copied) return copied;
@@ -206,11 +231,43 @@ class Settling {
     if (!*same || after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
         after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
       return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
-    if (link_target(*found_.link) != entry_.destination)
-      return fail(ErrorKind::infeasible, "the link was replaced while the data were copied");
-    if (::renameat(draft.folder.get(), draft.name.c_str(), found_.link->folder.get(), found_.link->name.c_str()) != 0)
-      return system_failure("put the copy at", found_.link->path());
     return {};
+  }
+
+  /// Puts `draft` in the link's place. The two change names in one step, so what was taken out can be looked at: if it
+  /// is not our link, or if a program came through it meanwhile and still has the data open, they change back.
+  Result<void> put_in_place(const Place& draft, const Fd& data) const {
+    const Place& link = *found_.link;
+    const auto exchange = [&] {
+      return ::renameat2(draft.folder.get(), draft.name.c_str(), link.folder.get(), link.name.c_str(),
+                         RENAME_EXCHANGE) == 0;
+    };
+    if (!exchange()) {
+      const int failure = errno;
+      // A file system that cannot exchange names (some network ones) leaves a moment between the look and the rename.
+      if (failure == EINVAL && link_target(link) == entry_.destination) {
+        if (::renameat(draft.folder.get(), draft.name.c_str(), link.folder.get(), link.name.c_str()) == 0) return {};
+        return system_failure("put the data at", link.path());
+      }
+      (void)remove_at(draft);
+      if (failure == EINVAL || failure == ENOENT) return link_was_replaced();
+      return system_failure("put the data at", link.path(), failure);
+    }
+    const bool ours = link_target(draft) == entry_.destination;
+    if (ours && (options_.force || !is_open_elsewhere(data))) return remove_at(draft);
+    if (!exchange()) return system_failure("put back what was at", link.path());
+    (void)remove_at(draft);
+    if (!ours) return link_was_replaced();
+    return fail(ErrorKind::infeasible, "{}: a program has just opened its data; settle it when that has ended",
+                shown());
+  }
+
+  /// The kernel grants a write lease only on a file that nobody else has open or mapped. A file system without leases
+  /// cannot tell.
+  static bool is_open_elsewhere(const Fd& data) {
+    const bool refused = ::fcntl(data.get(), F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
+    if (!refused) (void)::fcntl(data.get(), F_SETLEASE, F_UNLCK);
+    return refused;
   }
 
   const JournalEntry& entry_;

@@ -39,6 +39,7 @@ std::optional<Place> find_link(const JournalEntry& entry) {
   while (const dirent* item = listed ? ::readdir(listed.get()) : nullptr) {
     if (item->d_type != DT_LNK && item->d_type != DT_UNKNOWN) continue;
     place->name = item->d_name;
+    if (place->name == draft_name(entry)) continue;  // a killed run had taken the link out already
     if (link_target(*place) == entry.destination) return *std::move(place);
   }
   return {};
@@ -90,6 +91,8 @@ const char* name_of(RedirectState state) {
   return "";
 }
 
+std::string draft_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.draft", entry.id); }
+
 Survey survey(const JournalEntry& entry) {
   Survey found;
   if (entry.kind == RedirectKind::link) found.link = find_link(entry);
@@ -105,6 +108,11 @@ Survey survey(const JournalEntry& entry) {
   if (!has_data && entry.host != host_name()) {
     found.state = RedirectState::unreachable;
     found.why = fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host));
+    return found;
+  }
+  if (!has_data && entry.filesystem_id != 0 && filesystem_id(destination->folder) != entry.filesystem_id) {
+    found.state = RedirectState::unreachable;
+    found.why = fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point));
     return found;
   }
   found.destination = *std::move(destination);

@@ -21,6 +21,9 @@ enum class RedirectState {
 };
 [[nodiscard]] const char* name_of(RedirectState state);
 
+/// Name of the file beside the link with which a redirect is settled; programs have none of that name.
+[[nodiscard]] std::string draft_name(const JournalEntry& entry);
+
 struct Survey {
   RedirectState state = RedirectState::gone;
   std::optional<Place> link;         ///< the link that leads to the data, which a program may have renamed

@@ -51,6 +51,7 @@ Result<std::string> make_job_folder(const std::string& mount_point) {
   entry->kind = RedirectKind::folder;
   entry->path = entry->destination = folder->path + "/" + name;
   entry->mount_point = mount_point;
+  entry->filesystem_id = filesystem_id(folder->fd);
   entry->signature.lifetime = Lifetime::temp;
   if (auto recorded = record(*entry, /*durable=*/true); !recorded) return pass_on(recorded.error());
   if (::mkdirat(folder->fd.get(), name.c_str(), 0700) != 0) {

@@ -121,6 +121,7 @@ std::string journal_entry_text(const JournalEntry& entry) {
                                            {"path", percent_encoded(entry.path)},
                                            {"destination", percent_encoded(entry.destination)},
                                            {"mount_point", percent_encoded(entry.mount_point)},
+                                           {"filesystem_id", entry.filesystem_id},
                                            {"signature", signature_text(entry.signature)},
                                            {"by", name_of(entry.by)},
                                            {"pid", entry.pid},
@@ -157,6 +158,8 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
   entry.path = members.path("path");
   entry.destination = members.path("destination");
   entry.mount_point = members.path("mount_point");
+  if (document.contains("filesystem_id"))  // 0.1.0 began without
+    entry.filesystem_id = static_cast<std::uint64_t>(members.number("filesystem_id"));
   entry.by = members.one_of(redirectors, "by");
   entry.pid = members.number("pid");
   entry.created_unix_s = members.number("created_unix_s");

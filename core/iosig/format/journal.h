@@ -23,6 +23,7 @@ struct JournalEntry {
   std::string path;         ///< what the program opens, absolute; of a folder: the same as `destination`
   std::string destination;  ///< where the bytes are, absolute
   std::string mount_point;
+  std::uint64_t filesystem_id = 0;  ///< of what was mounted there (f_fsid of statvfs); 0: not known
   Signature signature;
   RedirectedBy by = RedirectedBy::runtime;
   std::int64_t pid = 0;
