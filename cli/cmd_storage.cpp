@@ -127,6 +127,8 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
     std::string value = unquoted(value_text(owner, key)), remark;
     const auto known = owner.provenance.find(key);
     if (value.empty()) continue;
+    if (key == "free" || key == "capacity" || key == "max_file_size")  // not every byte of them, as the file has it
+      if (const auto bytes = parse_bytes(value)) value = about_bytes(static_cast<double>(*bytes));
     if (known != owner.provenance.end()) {
       const Provenance& provenance = known->second;
       if (!provenance.probed_low_text.empty())
