@@ -196,3 +196,37 @@ TEST_CASE("rules: errors name file, line and column") {
   CHECK_FALSE(parse_rules("schema = \"iosig.rules/1\"\n[[rule]]\npath = \"/a\"\n", "r"));
   CHECK_FALSE(parse_rules("schema = \"iosig.rules/1\"\n[[rule]]\npath = \"/a\"\nsig = \"temp\"\nfoo = 1\n", "r"));
 }
+
+TEST_CASE("storage.toml: text that would overflow a stack is refused, with its place") {
+  std::string dots = "a";
+  for (int i = 0; i < 200'000; ++i) dots += ".a";
+  CHECK(refusal(head + dots + " = 1\n") == "storage.toml:2:1: more than 64 dots in one line: nested too deep");
+  CHECK(refusal(head + "x = " + std::string(100'000, '[')).starts_with("storage.toml:2:"));
+  const std::string quoted_dots = "transport = \"" + std::string(200, '.') + "\"  # " + std::string(200, '.') + "\n";
+  CHECK(parsed(head + mount + device + quoted_dots).devices.size() == 1);
+}
+
+TEST_CASE("storage.toml: composites of composites are bounded in depth and in number") {
+  const auto composite = [](const std::string& name, const std::string& members) {
+    return "[[device]]\nname = \"" + name +
+           "\"\nkind = \"composite\"\n[device.redundancy]\nscheme = \"raid1\"\nmembers = [" + members + "]\n";
+  };
+  std::string deep = head + mount + composite("a", "\"c1\", \"c1\"");  // 2^40 members when written out
+  for (int i = 1; i < 40; ++i) {
+    const std::string next = "\"c" + std::to_string(i + 1) + "\"";
+    deep += composite("c" + std::to_string(i), next + ", " + next);
+  }
+  deep += "[[device]]\nname = \"c40\"\nkind = \"ssd\"\n";
+  CHECK(refusal(deep).find("more than 8 deep") != std::string::npos);
+
+  const auto hundred = [](const std::string& name) {
+    std::string members;
+    for (int i = 0; i < 100; ++i) members += "\"" + name + "\",";
+    return members;
+  };
+  const std::string wide = head + mount + composite("a", hundred("b")) + composite("b", hundred("c")) +
+                           composite("c", hundred("d")) + "[[device]]\nname = \"d\"\nkind = \"ssd\"\n";
+  CHECK(refusal(wide).find("more than 10000 devices") != std::string::npos);
+  CHECK(refusal(head + mount + composite("a", "\"b\", \"b\"") + composite("b", "\"a\", \"a\""))
+            .find("a member of itself") != std::string::npos);
+}

@@ -4,12 +4,10 @@
 
 #include <filesystem>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/format/signature_text.h"
+#include "iosig/format/toml_text.h"
 
 namespace iosig {
 namespace {
@@ -75,11 +73,9 @@ Result<Rule> read_rule(const toml::node& node, std::string_view source, const Si
 }  // namespace
 
 Result<Rules> parse_rules(std::string_view text, std::string_view source) {
-  const toml::parse_result parsed = toml::parse(text, source);
-  if (!parsed)
-    return fail(ErrorKind::bad_input, "{}: {}", place(source, parsed.error().source().begin),
-                parsed.error().description());
-  const toml::table& root = parsed.table();
+  const auto parsed = parse_toml(text, source);
+  if (!parsed) return pass_on(parsed.error());
+  const toml::table& root = *parsed;
   if (root["schema"].value_or(std::string{}) != schema)
     return fail(ErrorKind::bad_input, "{}:1:1: expected schema = \"{}\" at the top", source, schema);
   if (auto known = check_keys(root, source, {"schema", "sigdef", "rule"}); !known) return pass_on(known.error());

@@ -3,9 +3,6 @@
 // Reader, writer, tables and merge all go through these rows, so they cannot drift apart.
 #pragma once
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -16,6 +13,7 @@
 
 #include "iosig/base/result.h"
 #include "iosig/base/text.h"
+#include "iosig/format/toml_text.h"
 #include "iosig/model/storage.h"
 
 namespace iosig::storage_fields {

@@ -1,7 +1,6 @@
 #include "iosig/format/storage_toml.h"
 
 #include <map>
-#include <set>
 
 #include "iosig/format/storage_fields.h"
 
@@ -195,25 +194,41 @@ class Reader {
       if (storage.find_device(name) == nullptr)
         return refuse_at(
             place, fmt::format("there is no [[device]] named '{}'{}", printable(name), did_you_mean(name, names)));
-    for (const Device& device : storage.devices) {
-      std::set<std::string_view> above;
-      if (contains_itself(storage, device, above))
-        return fail(ErrorKind::bad_input, "{}: the device '{}' is a member of itself", source_, printable(device.name));
-    }
+    for (const Device& device : storage.devices)
+      if (const auto counted = count_parts(storage, device, 1); !counted) return pass_on(counted.error());
     return {};
   }
 
-  static bool contains_itself(const Storage& storage, const Device& device, std::set<std::string_view>& above) {
-    if (!above.insert(device.name).second) return true;
-    bool found = false;
+  /// What a composite stands on: devices, each as often as it is reached, and levels. Both are bounded, because whoever
+  /// asks for the reliability walks through all of them.
+  struct Parts {
+    std::size_t devices = 0, levels = 0;  ///< 0: being counted, so that to come by again is to go in a circle
+  };
+  Result<Parts> count_parts(const Storage& storage, const Device& device, std::size_t level) {
+    constexpr std::size_t most_devices = 10000, most_levels = 8;
+    const auto refuse = [&](std::string_view why) {
+      return fail(ErrorKind::bad_input, "{}: the device '{}' {}", source_, printable(device.name), why);
+    };
+    const auto [known, is_new] = parts_.try_emplace(&device);
+    if (!is_new && known->second.devices == 0) return refuse("is a member of itself");
+    if (!is_new) return known->second;
+    if (level > most_levels) return refuse(fmt::format("is a member of members, more than {} deep", most_levels));
+    Parts parts{1, 1};
     if (device.redundancy)
-      for (const std::string& member : device.redundancy->members)
-        found = found || contains_itself(storage, *storage.find_device(member), above);
-    above.erase(device.name);
-    return found;
+      for (const std::string& name : device.redundancy->members) {
+        const auto below = count_parts(storage, *storage.find_device(name), level + 1);
+        if (!below) return below;
+        parts.devices += below->devices;
+        parts.levels = std::max(parts.levels, below->levels + 1);
+        if (parts.levels > most_levels)
+          return refuse(fmt::format("has members of members, more than {} deep", most_levels));
+        if (parts.devices > most_devices) return refuse(fmt::format("stands on more than {} devices", most_devices));
+      }
+    return parts_[&device] = parts;
   }
 
   std::string_view source_;
+  std::map<const Device*, Parts> parts_;
   std::multimap<std::string, toml::source_position> device_places_;  ///< every mention of a device
 };
 
@@ -285,13 +300,9 @@ Owner with_hand_values(const Owner& current, Owner update, const std::vector<Fie
 }  // namespace
 
 Result<Storage> parse_storage(std::string_view text, std::string_view source) {
-  const toml::parse_result parsed = toml::parse(text, source);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
-    return fail(ErrorKind::bad_input, "{}:{}:{}: {}", source, error.source().begin.line, error.source().begin.column,
-                error.description());
-  }
-  return Reader(source).read(parsed.table());
+  const auto parsed = parse_toml(text, source);
+  if (!parsed) return pass_on(parsed.error());
+  return Reader(source).read(*parsed);
 }
 
 std::string storage_text(const Storage& storage) {
