@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -23,6 +25,11 @@
 
 namespace iosig::runtime {
 namespace {
+
+/// Parsed signatures that are kept; more than any program has pragmas.
+constexpr std::size_t most_signatures = 1000;
+/// Less stack than this is left to the program: a thread with a tiny one, or a signal handler on its own.
+constexpr std::size_t least_stack_bytes = 96 * KiB;
 
 using StoragePointer = std::shared_ptr<const Storage>;
 
@@ -74,7 +81,7 @@ Result<StoragePointer> storage_description() {
       if (!file)
         return fail(ErrorKind::bad_input,
                     "no storage description; streams stay where they are; run 'iosig storage probe'");
-      return read_storage_file(*file).map([](Storage storage) {
+      return read_storage_file(*file, FreeSpace::leave).map([](Storage storage) {
         for (Device& device : storage.devices) device.provenance.clear();  // not asked for here, and copied often
         return std::make_shared<const Storage>(std::move(storage));
       });
@@ -87,6 +94,7 @@ Result<Signature> parsed(const char* text) {
   Process& own = process();
   const std::lock_guard held(own.lock);
   const auto known = own.signatures.find(std::string_view(text));
+  if (own.signatures.size() >= most_signatures) own.signatures.clear();  // a program that makes up its signatures
   if (known != own.signatures.end()) return known->second;
   return own.signatures.emplace(text, parse_signature(text)).first->second;
 }
@@ -99,7 +107,21 @@ struct Decision {
 
 Decision trouble(const Error& error) { return {Outcome::failed, error.message, "trouble"}; }
 
+/// Whether what follows has room on the stack that this thread is on.
+bool stack_is_roomy() {
+  pthread_attr_t attributes;
+  void* lowest = nullptr;
+  std::size_t size = 0;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return false;
+  const bool known = ::pthread_attr_getstack(&attributes, &lowest, &size) == 0;
+  ::pthread_attr_destroy(&attributes);
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto bottom = reinterpret_cast<std::uintptr_t>(lowest);
+  return known && here >= bottom + least_stack_bytes && here < bottom + size;
+}
+
 Decision decide(int dirfd, const char* path, const char* signature_words) {
+  if (!stack_is_roomy()) return {Outcome::stays, "the stack of this thread is too small for a decision"};
   const auto signature = parsed(signature_words);
   if (!signature) return {Outcome::failed, signature.error().message, fmt::format("signature {}", signature_words)};
   const auto described = storage_description();
@@ -108,9 +130,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const auto place = locate(dirfd, path);
   if (!place) return {Outcome::stays, place.error().message};
 
-  Storage storage = **described;
-  refresh_free_space(storage);
-  const Choice choice = choose_mount_point(*signature, storage);
+  const Choice choice = choose_mount_point(*signature, **described, ask_free_space);
   if (!choice.chosen) {
     std::string why = fmt::format("no mount point admits '{}'; the stream stays where it is", signature_words);
     for (const Candidate& candidate : choice.candidates)
@@ -129,7 +149,8 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
 }
 
 /// The cheap questions, asked first: most opens of a hinted call end here.
-const char* reason_to_leave_alone(int dirfd, const char* path) {
+const char* reason_to_leave_alone(int dirfd, const char* path, const char* signature) {
+  if (signature == nullptr) return "there is no signature";
   if (process().disabled) return "IOSIG is switched off for this process";
   if (path == nullptr) return "there is no path";
   struct stat status {};
@@ -147,13 +168,47 @@ Outcome report(const char* path, const Decision& decision) {
   return decision.outcome;
 }
 
+struct ErrnoKept {
+  const int before = errno;
+  ~ErrnoKept() { errno = before; }
+};
+
+/// While it lives, the thread takes no signals: a handler of the host could fork, jump away or open a file in the midst
+/// of a decision. Those that our own writes raise (a reader of stderr that went, a limit on the size of files) would
+/// end the host, and are dropped.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    ::sigpending(&pending_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() {
+    sigset_t ours;
+    ::sigemptyset(&ours);
+    for (const int raised : {SIGPIPE, SIGXFSZ})
+      if (::sigismember(&pending_, raised) == 0) ::sigaddset(&ours, raised);
+    constexpr timespec at_once{};
+    while (::sigtimedwait(&ours, nullptr, &at_once) > 0) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_, pending_;
+};
+
 /// Runs `step` as a guest in the host's thread.
 template <class Step>
 Outcome as_guest(Step step) noexcept {
   thread_local bool inside = false;
-  if (inside) return Outcome::stays;  // a signal handler that opens a hinted file in the midst of a decision
+  if (inside) return Outcome::stays;  // malloc or the like of a host that opens a hinted file itself
   inside = true;
-  const int errno_before = errno;
+  const ErrnoKept kept;
+  const SignalsHeld held;
   int cancellation = 0;
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
   Outcome outcome = Outcome::failed;
@@ -163,7 +218,6 @@ Outcome as_guest(Step step) noexcept {
     set_last_error("out of memory");
   }
   ::pthread_setcancelstate(cancellation, nullptr);
-  errno = errno_before;
   inside = false;
   return outcome;
 }
@@ -171,8 +225,9 @@ Outcome as_guest(Step step) noexcept {
 }  // namespace
 
 Outcome redirect(int dirfd, const char* path, const char* signature) noexcept {
+  const ErrnoKept kept;
+  const char* reason = reason_to_leave_alone(dirfd, path, signature);
   return as_guest([&] {
-    const char* reason = reason_to_leave_alone(dirfd, path);
     return report(path, reason != nullptr ? Decision{Outcome::stays, reason} : decide(dirfd, path, signature));
   });
 }

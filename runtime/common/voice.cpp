@@ -1,6 +1,7 @@
 #include "voice.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,11 @@ void say(std::string_view text) {
   struct stat now {};
   if (::fstat(STDERR_FILENO, &now) != 0 || now.st_dev != stderr_at_load.st_dev || now.st_ino != stderr_at_load.st_ino)
     return;
+  // A pipe that nobody empties would hold up the program.
+  struct pollfd room {
+    .fd = STDERR_FILENO, .events = POLLOUT, .revents = 0
+  };
+  if (::poll(&room, 1, 0) != 1) return;
   const std::string line = fmt::format("iosig: {}\n", text);
   (void)!::write(STDERR_FILENO, line.data(), line.size());
 }

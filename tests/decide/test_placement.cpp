@@ -103,3 +103,23 @@ TEST_CASE("placement: read share decides between devices of unlike asymmetry") {
   CHECK(chosen("read-share(0)", storage) == "/fast");
   CHECK(chosen("read-share(1)", storage) == "/slow");
 }
+
+TEST_CASE("free space is asked of the mount points that may win, and of no other") {
+  std::vector<std::string> asked;
+  const auto chosen_asking = [&](const std::string& signature, std::uint64_t free_bytes) {
+    asked.clear();
+    return choose_mount_point(*parse_signature(signature), two_mounts(),
+                              [&](const MountPoint& mount) {
+                                asked.push_back(mount.path);
+                                return mount.path == "/fast" ? std::optional(free_bytes) : mount.free_bytes;
+                              })
+        .chosen;
+  };
+  CHECK(chosen_asking("totalsize(1GB)", 2 * GiB) == "/fast");
+  CHECK(asked == std::vector<std::string>{"/fast"});
+  CHECK(chosen_asking("totalsize(1GB)", MiB) == "/slow");
+  CHECK(asked == std::vector<std::string>{"/fast", "/slow"});
+  CHECK(chosen_asking("persist", GiB) == "/slow");
+  CHECK(asked == std::vector<std::string>{"/slow"});
+  CHECK_FALSE(chosen_asking("totalsize(2TB)", MiB));
+}

@@ -1,6 +1,7 @@
 #include "iosig/decide/placement.h"
 
 #include <algorithm>
+#include <set>
 
 #include "iosig/base/units.h"
 #include "iosig/cost/reliability.h"
@@ -111,6 +112,18 @@ Choice choose_mount_point(const Signature& wanted, const Storage& storage, CostM
   if (!choice.candidates.empty() && choice.candidates.front().admissible)
     choice.chosen = choice.candidates.front().mount_point;
   return choice;
+}
+
+Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskFree& ask_free) {
+  Storage storage = described;
+  for (MountPoint& mount : storage.mount_points) mount.free_bytes = max_bytes;
+  std::set<std::string> asked;
+  for (;;) {
+    Choice choice = choose_mount_point(wanted, storage);
+    if (!choice.chosen || !asked.insert(*choice.chosen).second) return choice;
+    for (MountPoint& mount : storage.mount_points)
+      if (mount.path == *choice.chosen) mount.free_bytes = ask_free(*described.find_mount_point(mount.path));
+  }
 }
 
 }  // namespace iosig

@@ -1,6 +1,8 @@
 // Chooses the mount point on which a stream is predicted to be fastest, and explains every mount point.
 #pragma once
 
+#include <functional>
+
 #include "iosig/base/units.h"
 #include "iosig/cost/throughput.h"
 #include "iosig/model/choice.h"
@@ -19,5 +21,11 @@ inline constexpr std::uint64_t assumed_total_bytes = GiB;  ///< only for reliabi
 /// Nothing admissible is not an error: `chosen` is then empty and each candidate says why.
 [[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& storage,
                                         CostModel model = CostModel::mixed);
+
+using AskFree = std::function<std::optional<std::uint64_t>(const MountPoint&)>;
+
+/// The same, but free space is asked only where the choice depends on it: of the best mount point, of the next one if
+/// that has no room, and so on. A mount point whose server does not answer holds up nobody unless it would win.
+[[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskFree& ask_free);
 
 }  // namespace iosig

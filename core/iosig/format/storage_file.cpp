@@ -39,23 +39,24 @@ std::optional<std::string> find_storage_file(const std::string& explicit_path) {
   return std::nullopt;
 }
 
-Result<Storage> read_storage_file(const std::string& path) {
+Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space) {
   if (auto trusted = check_trust(path); !trusted) return pass_on(trusted.error());
   const auto text = read_file(path);
   if (!text) return pass_on(text.error());
   auto storage = parse_storage(*text, path);
-  if (storage) refresh_free_space(*storage);
+  if (storage && free_space == FreeSpace::ask) refresh_free_space(*storage);
   return storage;
 }
 
+std::optional<std::uint64_t> ask_free_space(const MountPoint& mount) {
+  const auto known = mount.provenance.find("free");
+  if (known != mount.provenance.end() && known->second.origin == Origin::config) return mount.free_bytes;
+  const auto free = free_bytes_at(mount.path);
+  return free ? std::optional(*free) : std::nullopt;
+}
+
 void refresh_free_space(Storage& storage) {
-  for (MountPoint& mount : storage.mount_points) {
-    if (const auto known = mount.provenance.find("free");
-        known != mount.provenance.end() && known->second.origin == Origin::config)
-      continue;
-    const auto free = free_bytes_at(mount.path);
-    mount.free_bytes = free ? std::optional(*free) : std::nullopt;
-  }
+  for (MountPoint& mount : storage.mount_points) mount.free_bytes = ask_free_space(mount);
 }
 
 }  // namespace iosig

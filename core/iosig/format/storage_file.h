@@ -16,11 +16,17 @@ namespace iosig {
 /// Where `iosig storage probe` writes by default: the user's `~/.config/iosig/storage.toml`. Empty: there is no home.
 [[nodiscard]] std::string user_storage_file();
 
-/// Reads `path` and asks statvfs for each mount point whose `free` is not set by hand.
-/// Refuses as `bad_input`, when running as root, a file that every user can write.
-[[nodiscard]] Result<Storage> read_storage_file(const std::string& path);
+enum class FreeSpace { ask, leave };
 
-/// statvfs of every mount point whose `free` is not set by hand; one that cannot be asked (gone) keeps no free space.
+/// Reads `path` and, if told so, refreshes the free space.
+/// Refuses as `bad_input`, when running as root, a file that every user can write.
+[[nodiscard]] Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space = FreeSpace::ask);
+
+/// What is set by hand, else what statvfs says now; nothing for one that cannot be asked (gone). Hangs while a network
+/// file system's server does not answer.
+[[nodiscard]] std::optional<std::uint64_t> ask_free_space(const MountPoint& mount);
+
+/// ask_free_space of every mount point. In other people's processes only those are asked that a choice needs.
 void refresh_free_space(Storage& storage);
 
 }  // namespace iosig

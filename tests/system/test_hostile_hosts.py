@@ -1,0 +1,146 @@
+"""libiosig in programs that live under hard conditions: whatever they are, the program ends as without it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import Iosig
+from redirecting import World, compile_c, world_on_two_file_systems
+
+HOST = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <iosig/iosig.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *path;
+static void *hint(void *ignored) {
+  iosig_open_hint(AT_FDCWD, path, O_CREAT | O_WRONLY, "random");
+  return ignored;
+}
+static void fork_now(int ignored) {
+  (void)ignored;
+  pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, 0, 0);
+}
+
+int main(int argc, char **argv) {
+  (void)argc;
+  path = argv[2];
+  if (!strcmp(argv[1], "plain")) hint(0);
+  if (!strcmp(argv[1], "null")) printf("%d %s\n", iosig_redirect(path, NULL), iosig_last_error());
+  if (!strcmp(argv[1], "thread")) {
+    pthread_attr_t small;
+    pthread_t thread;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, atoi(argv[3]));
+    if (pthread_create(&thread, &small, hint, 0)) return 3;
+    pthread_join(thread, 0);
+  }
+  if (!strcmp(argv[1], "signals")) {
+    struct itimerval often = {{0, 200}, {0, 200}};
+    signal(SIGALRM, fork_now);
+    setitimer(ITIMER_REAL, &often, 0);
+    for (int i = 0; i < 200; i++) {
+      hint(0);
+      unlink(path);
+    }
+  }
+  puts("alive");
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+    with world_on_two_file_systems(iosig, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_c(HOST, tmp_path_factory.mktemp("host"), "host")
+
+
+def test_a_message_to_a_pipe_without_a_reader_does_not_end_the_program(world: World, host: Path) -> None:
+    world.env["IOSIG_STORAGE"] = "/nonexistent"
+    reader, writer = os.pipe()
+    os.close(reader)
+    # Python ignores SIGPIPE, and its children would too.
+    done = subprocess.run(
+        [host, "plain", "out"], env=world.env, cwd=world.work, stdout=subprocess.PIPE, stderr=writer, timeout=20,
+        preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+    )  # fmt: skip
+    os.close(writer)
+    assert done.returncode == 0 and done.stdout == b"alive\n"
+
+
+def test_a_message_to_a_full_pipe_does_not_hold_the_program_up(world: World, host: Path) -> None:
+    world.env["IOSIG_STORAGE"] = "/nonexistent"
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    for size in (1 << 16, 1):
+        while True:
+            try:
+                os.write(writer, b"x" * size)
+            except BlockingIOError:
+                break
+    os.set_blocking(writer, True)
+    done = subprocess.run(
+        [host, "plain", "out"], env=world.env, cwd=world.work, stdout=subprocess.PIPE, stderr=writer, timeout=20
+    )
+    os.close(reader)
+    os.close(writer)
+    assert done.stdout == b"alive\n"
+
+
+def test_a_limit_on_the_size_of_files_that_the_journal_meets_does_not_end_the_program(world: World, host: Path) -> None:
+    done = world.run(
+        host, "plain", "out", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout == b"alive\n"
+    assert not os.path.lexists(world.work / "out") and not world.journal()
+
+
+@pytest.mark.parametrize(
+    ("what", "amount"),
+    [(resource.RLIMIT_NOFILE, n) for n in (4, 5, 6)] + [(resource.RLIMIT_AS, n << 20) for n in (6, 8, 12)],
+)
+def test_a_program_without_descriptors_or_memory_to_spare_goes_on(
+    world: World, host: Path, what: int, amount: int
+) -> None:
+    done = world.run(host, "plain", "out", preexec_fn=lambda: resource.setrlimit(what, (amount, amount)))
+    if b"error while loading shared libraries" in done.stderr:
+        pytest.skip("not even the libraries fit")
+    assert done.returncode == 0 and done.stdout == b"alive\n", done.stderr
+
+
+def test_a_signature_that_is_no_pointer_is_refused(world: World, host: Path) -> None:
+    assert world.run(host, "null", "out").stdout == b"0 there is no signature\nalive\n"
+
+
+@pytest.mark.parametrize("stack", [16 << 10, 64 << 10, 128 << 10, 1 << 20])
+def test_a_thread_with_a_small_stack_does_not_overflow_it(world: World, host: Path, stack: int) -> None:
+    assert world.run(host, "thread", "out", stack).stdout == b"alive\n"
+    assert (world.work / "out").is_symlink() == (stack >= 128 << 10)
+
+
+def test_a_signal_handler_that_forks_in_the_midst_of_decisions_does_not_deadlock(world: World, host: Path) -> None:
+    assert world.run(host, "signals", "out").stdout == b"alive\n"
