@@ -8,6 +8,7 @@
 #include "iosig/decide/placement.h"
 #include "iosig/enact/user_folder.h"
 #include "iosig/format/signature_text.h"
+#include "iosig/format/storage_file.h"
 
 namespace iosig {
 namespace {
@@ -31,7 +32,7 @@ std::string file_name(const SourcePlace& site) {
 
 tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted, const Storage& storage,
                                                             const SourcePlace& site) {
-  const Choice choice = choose_mount_point(wanted, storage);
+  const Choice choice = choose_mount_point(wanted, storage, ask_free_space);
   if (!choice.chosen) {
     NoDestination none{fmt::format("no mount point suits '{}': the file is not redirected", signature_text(wanted)),
                        {}};

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "emit.h"
+#include "iosig/enact/creating.h"
 #include "iosig/format/storage_file.h"
 #include "options.h"
 #include "plugin/common/destination.h"
@@ -34,7 +35,7 @@ const Storage* storage_of_this_machine(location_t at) {
                  "%<-fplugin-arg-iosig-storage=FILE%>");
       return std::nullopt;
     }
-    auto read = read_storage_file(*file);
+    auto read = read_storage_file(*file, FreeSpace::leave);
     if (read) return *std::move(read);
     error_at(at, "%s", read.error().message.c_str());
     return std::nullopt;
@@ -53,6 +54,14 @@ std::optional<std::string> destination_of(const Site& site) {
     for (const std::string& reason : destination.error().reasons) inform(site.at, "%s", reason.c_str());
   return std::nullopt;
 }
+
+/// openmode_creates as a table: bit `m` for openmode `m` below 64; it is false from there on.
+constexpr unsigned long long creating_openmodes = [] {
+  unsigned long long table = 0;
+  for (int mode = 0; mode < 64; ++mode)
+    if (openmode_creates(mode)) table |= 1ull << mode;
+  return table;
+}();
 
 /// What is known about the mode while compiling.
 enum class Creates { no, yes, unknown };

@@ -25,8 +25,8 @@ constexpr Opener c_openers[] = {
     {.name = "freopen64", .interface = Interface::fopen, .path = 0, .mode = 1},
 };
 
-/// libstdc++'s bits of std::ios_base::openmode.
-enum Openmode { app = 1, in = 8, out = 16, trunc = 32, noreplace = 64 };
+/// libstdc++'s bits of std::ios_base::openmode that a class adds.
+enum Openmode { in = 8, out = 16 };
 
 /// Classes of libstdc++ whose constructors and open() open files; `bits` is what the class adds to the mode.
 struct StreamClass {
@@ -96,21 +96,7 @@ std::optional<Opener> stream_opener(tree function, const StreamClass& stream) {
   return std::nullopt;
 }
 
-constexpr unsigned long long table_of_creating_openmodes() {
-  unsigned long long table = 0;
-  for (int mode = 0; mode < noreplace; ++mode) {
-    const bool truncates = (mode & trunc) != 0;
-    const bool creates = (mode & app) != 0 ? !truncates : (mode & out) != 0 && (truncates || (mode & in) == 0);
-    if (creates) table |= 1ull << mode;
-  }
-  return table;
-}
-
 }  // namespace
-
-const int deciding_flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_DIRECTORY | O_PATH;
-const int creating_flags = O_CREAT;
-const unsigned long long creating_openmodes = table_of_creating_openmodes();
 
 std::optional<Opener> opener_of(tree function) {
   if (function == NULL_TREE || TREE_CODE(function) != FUNCTION_DECL || DECL_NAME(function) == NULL_TREE)
@@ -120,17 +106,6 @@ std::optional<Opener> opener_of(tree function) {
   for (const Opener& opener : c_openers)
     if (name == opener.name && has_c_linkage(function)) return opener;
   return std::nullopt;
-}
-
-bool flags_create(int flags) { return (flags & deciding_flags) == creating_flags; }
-
-bool fopen_mode_creates(const char* mode) {
-  const std::string_view letters = std::string_view(mode).substr(0, std::string_view(mode).find(','));
-  return (letters.starts_with('w') || letters.starts_with('a')) && letters.find('x') == std::string_view::npos;
-}
-
-bool openmode_creates(int openmode) {
-  return openmode >= 0 && openmode < noreplace && (creating_openmodes >> openmode & 1) != 0;
 }
 
 }  // namespace iosig::gcc

@@ -27,14 +27,4 @@ struct Opener {
 /// What `function` is if it opens files; nothing for any other function and for NULL_TREE.
 [[nodiscard]] std::optional<Opener> opener_of(tree function);
 
-/// Whether an open with this mode creates a missing file, and may go through a link when it does.
-[[nodiscard]] bool flags_create(int flags);
-[[nodiscard]] bool fopen_mode_creates(const char* mode);
-[[nodiscard]] bool openmode_creates(int openmode);
-
-/// Bits of open's flags that decide flags_create, and their value when it is true.
-extern const int deciding_flags, creating_flags;
-/// openmode_creates as a table: bit `m` for openmode `m` below 64; it is false from there on.
-extern const unsigned long long creating_openmodes;
-
 }  // namespace iosig::gcc
