@@ -190,7 +190,6 @@ int run_cc(const Options& options, Console& console) {
 void add_cc(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("cc", "Compile a program whose opens have signatures");
   const auto options = std::make_shared<Options>();
-  const auto json = std::make_shared<bool>(false);
   verb->add_option("command", options->command, "after --: a compiler and its arguments");
   verb->add_flag("--cflags", options->cflags, "print the flags for compiling");
   verb->add_flag("--libs", options->libs, "print the flags for linking");
@@ -202,17 +201,11 @@ void add_cc(CLI::App& app, Action& action) {
       ->type_name("WHEN");
   verb->add_option("--storage", options->storage, "storage description for --resolve=compile")->type_name("FILE");
   verb->add_flag("--dry-run", options->dry_run, "print the compiler's command and do not run it");
-  verb->add_flag("--json", *json, "print the flags as one JSON document, iosig.cc/1");
   verb->footer(
       "Everything after -- is the compiler's command; its exit status is passed on.\n"
       "Example: iosig cc -- gcc -O2 -o solver solver.c\n"
       "         gcc $(iosig cc --cflags) -c solver.c && gcc -o solver solver.o $(iosig cc --libs)");
-  verb->callback([=, &action] {
-    action = [=](Console& console) {
-      console.json = *json;
-      return run_cc(*options, console);
-    };
-  });
+  when_chosen(verb, action, "iosig.cc/1", [options](Console& console) { return run_cc(*options, console); });
 }
 
 }  // namespace iosig::cli

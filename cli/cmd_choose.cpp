@@ -78,7 +78,6 @@ int run_choose(const Options& options, Console& console) {
 void add_choose(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("choose", "Say where a stream should live, and why not elsewhere");
   const auto options = std::make_shared<Options>();
-  const auto json = std::make_shared<bool>(false);
   verb->add_option("signature", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'")
       ->required();
   verb->add_option("--storage", options->storage, "storage description to decide with")->type_name("FILE");
@@ -87,17 +86,11 @@ void add_choose(CLI::App& app, Action& action) {
       ->type_name("NAME");
   verb->add_flag("--make-folder", options->make_folder,
                  "make a folder of your own on the chosen mount point and print its path, alone, on stdout");
-  verb->add_flag("--json", *json, "print one JSON document, iosig.choice/1");
   verb->footer(
       "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"
       "Example: iosig choose 'persist random size-per-IO(64KB) totalsize(1GB)'\n"
       "         sort -T \"$(iosig choose --make-folder 'temp totalsize(8GB)')\" big.txt");
-  verb->callback([=, &action] {
-    action = [=](Console& console) {
-      console.json = *json;
-      return run_choose(*options, console);
-    };
-  });
+  when_chosen(verb, action, "iosig.choice/1", [options](Console& console) { return run_choose(*options, console); });
 }
 
 }  // namespace iosig::cli

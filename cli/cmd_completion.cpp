@@ -156,9 +156,7 @@ void add_completion(CLI::App& app, Action& action) {
   verb->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb->add_option("--output", *output, "write to this file instead of stdout")->type_name("FILE");
   verb->footer("Example: source <(iosig completion bash)");
-  verb->callback([=, &app, &action] {
-    action = [=, &app](Console& console) { return run_completion(app, *shell, *output, console); };
-  });
+  when_chosen(verb, action, "", [=, &app](Console& console) { return run_completion(app, *shell, *output, console); });
 }
 
 }  // namespace iosig::cli

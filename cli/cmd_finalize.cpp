@@ -104,7 +104,6 @@ int run_finalize(Options options, Console& console) {
 void add_finalize(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("finalize", "After a run: bring redirected data home, drop temporary ones");
   const auto options = std::make_shared<Options>();
-  const auto json = std::make_shared<bool>(false);
   verb->add_option("paths", options->paths, "paths that were redirected (or folders of --make-folder)")
       ->type_name("PATH...");
   verb->add_flag("--all", options->all, "everything in the journal");
@@ -113,18 +112,13 @@ void add_finalize(CLI::App& app, Action& action) {
                  "delete data to which no link leads any more, forget data that cannot be reached");
   verb->add_flag("--force", options->settle.force, "even while a process has the data open");
   verb->add_flag("--dry-run", options->settle.dry_run, "say what would be done, change nothing");
-  verb->add_flag("--json", *json, "print one JSON document, iosig.finalize/1");
   verb->footer(
       "Persistent data are copied beside the link, compared, and put in its place in one rename; killed or refused at\n"
       "any point, they stay reachable, and a second run completes. Safe to repeat.\n"
       "Exit status: 0 all settled, 1 something could not be (it says why, nothing is lost).\n"
       "Example: iosig finalize --all");
-  verb->callback([=, &action] {
-    action = [=](Console& console) {
-      console.json = *json;
-      return run_finalize(*options, console);
-    };
-  });
+  when_chosen(verb, action, "iosig.finalize/1",
+              [options](Console& console) { return run_finalize(*options, console); });
 }
 
 }  // namespace iosig::cli

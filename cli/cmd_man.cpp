@@ -121,8 +121,7 @@ void add_man(CLI::App& app, Action& action) {
   const auto folder = std::make_shared<std::string>();
   verb->add_option("folder", *folder, "where to write iosig.1, iosig-choose.1, ...")->required();
   verb->footer("Example: iosig man share/man/man1");
-  verb->callback(
-      [=, &app, &action] { action = [=, &app](Console& console) { return run_man(app, *folder, console); }; });
+  when_chosen(verb, action, "", [=, &app](Console& console) { return run_man(app, *folder, console); });
 }
 
 }  // namespace iosig::cli

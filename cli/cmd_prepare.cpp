@@ -152,7 +152,6 @@ int run_prepare(const Options& options, Console& console) {
 void add_prepare(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("prepare", "Before a run: make new files land on the best storage");
   const auto options = std::make_shared<Options>();
-  const auto json = std::make_shared<bool>(false);
   verb->add_option("words", options->words, "the file that the program will create, and what its stream needs")
       ->required()
       ->type_name("PATH SIGNATURE...");
@@ -160,19 +159,13 @@ void add_prepare(CLI::App& app, Action& action) {
       ->type_name("FILE");
   verb->add_option("--storage", options->storage, "storage description to decide with")->type_name("FILE");
   verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
-  verb->add_flag("--json", *json, "print one JSON document, iosig.prepare/1");
   verb->footer(
       "Undo with 'iosig finalize PATH' before the run. Safe to repeat.\n"
       "Exit status: 0 linked or best where it is, 1 nothing is admissible or the path exists.\n"
       "Example: iosig prepare sorted.txt 'persist sequential totalsize(2GB)'\n"
       "         sort -o sorted.txt big.txt\n"
       "         iosig finalize sorted.txt");
-  verb->callback([=, &action] {
-    action = [=](Console& console) {
-      console.json = *json;
-      return run_prepare(*options, console);
-    };
-  });
+  when_chosen(verb, action, "iosig.prepare/1", [options](Console& console) { return run_prepare(*options, console); });
 }
 
 }  // namespace iosig::cli

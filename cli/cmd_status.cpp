@@ -54,19 +54,12 @@ int run_status(Console& console) {
 
 void add_status(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("status", "List what is redirected and what became of it");
-  const auto json = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "print one JSON document, iosig.status/1");
   verb->footer(
       "States: linked, empty (not written yet), filled (a job's folder), orphan (the program removed the link),\n"
       "replaced (another file stands at the path), gone, unreachable (not mounted, or on another machine).\n"
       "Exit status: 0, or 3 when a journal entry cannot be read.\n"
       "Example: iosig status --json");
-  verb->callback([=, &action] {
-    action = [=](Console& console) {
-      console.json = *json;
-      return run_status(console);
-    };
-  });
+  when_chosen(verb, action, "iosig.status/1", run_status);
 }
 
 }  // namespace iosig::cli

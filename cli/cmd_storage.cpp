@@ -305,23 +305,12 @@ void add_storage(CLI::App& app, Action& action) {
   CLI::App* storage = app.add_subcommand("storage", "Describe the storage of this machine");
   storage->require_subcommand(1);
   storage->footer("Example: iosig storage probe --quick && iosig storage list");
-  const auto json = std::make_shared<bool>(false);
   const auto file = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* what, const char* example) {
     CLI::App* verb = storage->add_subcommand(name, what);
-    verb->add_flag("--json", *json, "Print one JSON document");
     verb->footer(std::string("Example: ") + example);
     return verb;
   };
-  const auto with_console = [&action, json](auto run) {
-    return [&action, json, run] {
-      action = [json, run](Console& console) {
-        console.json = *json;
-        return run(console);
-      };
-    };
-  };
-
   CLI::App* probe = add("probe", "Find and measure the storage where you can put files, and write storage.toml",
                         "iosig storage probe --quick --dry-run");
   const auto flags = std::make_shared<ProbeFlags>();
@@ -333,7 +322,7 @@ void add_storage(CLI::App& app, Action& action) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   probe->add_flag("--dry-run", flags->dry_run, "Measure and show, but write nothing");
-  probe->callback(with_console([flags](Console& console) { return run_probe(*flags, console); }));
+  when_chosen(probe, action, "iosig.storage/1", [flags](Console& console) { return run_probe(*flags, console); });
 
   const auto add_file_option = [&](CLI::App* verb) {
     verb->add_option("--storage", *file, "Storage description instead of $IOSIG_STORAGE or the user's file")
@@ -341,14 +330,15 @@ void add_storage(CLI::App& app, Action& action) {
   };
   CLI::App* list = add("list", "One line for each mount point", "iosig storage list --storage storage.toml");
   add_file_option(list);
-  list->callback(with_console([file](Console& console) { return run_list(*file, console); }));
+  when_chosen(list, action, "iosig.storage/1", [file](Console& console) { return run_list(*file, console); });
 
   CLI::App* show = add("show", "Every value, where it came from, and how far the measurements spread",
                        "iosig storage show /dev/shm");
   const auto path = std::make_shared<std::string>();
   show->add_option("mount", *path, "Only this mount point")->type_name("PATH");
   add_file_option(show);
-  show->callback(with_console([path, file](Console& console) { return run_show(*path, *file, console); }));
+  when_chosen(show, action, "iosig.storage.values/1",
+              [path, file](Console& console) { return run_show(*path, *file, console); });
 }
 
 }  // namespace iosig::cli

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string_view>
 
 #include "console.h"
 
@@ -10,6 +11,9 @@ namespace iosig::cli {
 
 /// Set by the verb that was chosen; main runs it after parsing and returns its exit status.
 using Action = std::function<int(Console&)>;
+
+/// Makes `run` the action once `verb` is chosen. `document`: the schema that --json prints; empty: there is no --json.
+void when_chosen(CLI::App* verb, Action& action, std::string_view document, Action run);
 
 void add_storage(CLI::App& app, Action& action);
 void add_cc(CLI::App& app, Action& action);
