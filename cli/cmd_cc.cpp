@@ -1,7 +1,7 @@
 // `iosig cc`: runs a compiler so that it understands `#pragma sig`, or prints the flags that do so.
 //
 // It finds plugin, header and library beside itself, in the build tree as well as installed: PREFIX/bin/iosig,
-// PREFIX/include, PREFIX/lib/libiosig.so, PREFIX/lib/iosig/gcc-<major>/iosig.so.
+// PREFIX/include, PREFIX/lib/libiosig.so (and libiosig-link.a), PREFIX/lib/iosig/gcc-<major>/iosig.so.
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <spawn.h>
@@ -110,8 +110,8 @@ Result<Flags> flags_for(const std::string& compiler_name, const Options& options
   Flags flags;
   if (parts->include != "/usr/include") flags.cflags.push_back("-I" + parts->include.string());
   const std::string lib = parts->lib.string();
-  // One word for the linker: distributions pass --as-needed, which would drop a library that is only called weakly.
-  flags.libs = {"-L" + lib, "-Wl,-rpath," + lib, "-Wl,--push-state,--no-as-needed,-liosig,--pop-state"};
+  // One word, which nothing reorders; -u, since weak calls alone take nothing out of an archive.
+  flags.libs = {"-L" + lib, "-Wl,-rpath," + lib, "-Wl,-u,iosig_open_hint,-liosig-link,-ldl"};
   if (compiler->is_clang) return flags;
   const fs::path plugin = parts->plugin(compiler->major);
   if (!fs::exists(plugin))

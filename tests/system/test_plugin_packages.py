@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ SOURCE = r"""
 #include <iosig/iosig.h>
 int main(void) {
 #pragma sig temp
-  return open("x", O_RDONLY) < 0 ? 0 : 1;
+  return open("x", O_CREAT | O_WRONLY, 0600) < 0;
 }
 """
 
@@ -41,11 +42,11 @@ def prefix(iosig, tmp_path: Path) -> Path:
 
 
 def is_ready(compiler: PluginCompiler, program: str = "program") -> bool:
-    """Runs, gives hints, and finds libiosig by itself."""
-    compiler.run(f"./{program}")
-    needed = compiler.run("ldd", program).stdout
-    called = compiler.run("nm", "-D", program).stdout
-    return "libiosig.so" in needed and "not found" not in needed and "iosig_open_hint" in called
+    """Runs, gives hints, and finds libiosig by itself, without needing it."""
+    (compiler.folder / "x").unlink(missing_ok=True)
+    said = compiler.run(f"./{program}", env=compiler.env | {"IOSIG_VERBOSE": "1"}).stderr
+    needed = compiler.run("readelf", "-d", program).stdout
+    return "iosig: 'x'" in said and "libiosig" not in re.sub(r"R(UN)?PATH.*", "", needed)
 
 
 def test_iosig_cc_compiles_and_links_in_the_build_tree(iosig, compiler: PluginCompiler) -> None:
@@ -72,6 +73,16 @@ def test_iosig_cc_and_the_packages_work_from_an_installation(compiler: PluginCom
     flags = compiler.run("pkg-config", "--cflags", "--libs", "iosig", env=env).stdout.split()
     compiler.run("gcc", "program.c", "-o", "program", *flags)
     assert is_ready(compiler)
+
+
+def test_a_program_runs_on_where_libiosig_is_not(compiler: PluginCompiler, prefix: Path) -> None:
+    compiler.run(prefix / "bin" / "iosig", "cc", "--", "gcc", "-o", "program", "program.c")
+    assert is_ready(compiler)
+    for library in prefix.rglob("libiosig.so*"):
+        library.unlink()
+    (compiler.folder / "x").unlink()
+    assert compiler.run("./program", env=compiler.env | {"IOSIG_VERBOSE": "1"}).stderr == ""
+    assert (compiler.folder / "x").exists()
 
 
 CMAKE = """

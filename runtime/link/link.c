@@ -1,0 +1,51 @@
+/* libiosig-link.a: what programs are linked with, so that one binary runs with IOSIG and without.
+ *
+ * It defines the functions of iosig.h and passes each call on to libiosig.so.1, if this machine has it; if not, the
+ * program runs as if it had not been annotated. The library is looked for along the program's run path, once, before
+ * the constructors of C++ objects, which may open files. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include "iosig/iosig.h"
+
+static struct {
+  void (*open_hint)(int, const char*, int, const char*);
+  void (*fopen_hint)(const char*, const char*, const char*);
+  void (*fstream_hint)(const char*, int, const char*);
+  int (*redirect)(const char*, const char*);
+  const char* (*last_error)(void);
+} library;
+
+__attribute__((constructor(101))) static void load(void) {
+  const int errno_before = errno;
+  void* handle = dlopen("libiosig.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (handle != NULL) {
+    *(void**)&library.open_hint = dlsym(handle, "iosig_open_hint");
+    *(void**)&library.fopen_hint = dlsym(handle, "iosig_fopen_hint");
+    *(void**)&library.fstream_hint = dlsym(handle, "iosig_fstream_hint");
+    *(void**)&library.redirect = dlsym(handle, "iosig_redirect");
+    *(void**)&library.last_error = dlsym(handle, "iosig_last_error");
+  }
+  errno = errno_before;
+}
+
+void iosig_open_hint(int dirfd, const char* path, int flags, const char* signature) {
+  if (library.open_hint != NULL) library.open_hint(dirfd, path, flags, signature);
+}
+
+void iosig_fopen_hint(const char* path, const char* mode, const char* signature) {
+  if (library.fopen_hint != NULL) library.fopen_hint(path, mode, signature);
+}
+
+void iosig_fstream_hint(const char* path, int openmode, const char* signature) {
+  if (library.fstream_hint != NULL) library.fstream_hint(path, openmode, signature);
+}
+
+int iosig_redirect(const char* path, const char* signature) {
+  return library.redirect != NULL ? library.redirect(path, signature) : -1;
+}
+
+const char* iosig_last_error(void) {
+  return library.last_error != NULL ? library.last_error() : "libiosig.so.1 is not on this machine";
+}
