@@ -269,3 +269,34 @@ TEST_CASE("copy: content, holes, mode and times are those of the source") {
   REQUIRE(::pwrite(to.get(), "E", 1, 64 << 20) == 1);
   CHECK_FALSE(*same_content(from.get(), to.get(), {}));
 }
+
+TEST_CASE("copy: a file that comes home into a set-gid folder has that folder's group, as if it had been made there") {
+  if (::geteuid() != 0) return;
+  const test::Folder folder;
+  const std::string shared = folder / "shared";
+  fs::create_directory(shared);
+  REQUIRE(::chown(shared.c_str(), 0, 65534) == 0);
+  REQUIRE(::chmod(shared.c_str(), 02775) == 0);
+  const Fd from(::open((folder / "source").c_str(), O_RDWR | O_CREAT, 0640));
+  const Fd to(::open((shared + "/target").c_str(), O_RDWR | O_CREAT, 0600));
+  struct stat status {};
+  copy_attributes(from.get(), to.get());
+  REQUIRE(::fstat(to.get(), &status) == 0);
+  CHECK(status.st_gid == 65534);
+  REQUIRE(::fchown(from.get(), 0, 12345) == 0);  // the program chose a group
+  copy_attributes(from.get(), to.get());
+  REQUIRE(::fstat(to.get(), &status) == 0);
+  CHECK(status.st_gid == 12345);
+}
+
+TEST_CASE("copy: files that are mostly holes are compared in a moment, and a difference within a hole is seen") {
+  const test::Folder folder;
+  const Fd a(::open((folder / "a").c_str(), O_RDWR | O_CREAT, 0600));
+  const Fd b(::open((folder / "b").c_str(), O_RDWR | O_CREAT, 0600));
+  for (const Fd* file : {&a, &b}) REQUIRE(::ftruncate(file->get(), off_t{1} << 40) == 0);
+  CHECK(*same_content(a.get(), b.get(), {}));              // a terabyte
+  REQUIRE(::pwrite(a.get(), "", 1, off_t{1} << 39) == 1);  // a zero that is stored is the same as a hole
+  CHECK(*same_content(a.get(), b.get(), {}));
+  REQUIRE(::pwrite(b.get(), "x", 1, (off_t{1} << 39) + (1 << 20)) == 1);
+  CHECK_FALSE(*same_content(a.get(), b.get(), {}));
+}

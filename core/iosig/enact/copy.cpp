@@ -35,6 +35,13 @@ ssize_t read_fully(int fd, char* into, std::size_t length, off_t at) {
   return static_cast<ssize_t>(got);
 }
 
+/// Where the next bytes are that are no hole; `size`: only a hole is left.
+off_t next_data(int fd, off_t at, off_t size) {
+  const off_t begin = ::lseek(fd, at, SEEK_DATA);
+  if (begin >= 0) return std::min(begin, size);
+  return errno == ENXIO ? size : at;  // some file systems do not tell their holes
+}
+
 /// Between file systems the kernel often refuses copy_file_range; then the bytes go through `buffer`. Returns how many
 /// were copied; 0: the file ends early.
 ssize_t copy_piece(int from, int to, off_t at, std::size_t length, std::vector<char>& buffer) {
@@ -74,9 +81,8 @@ Result<void> copy_content(int from, int to, const Progress& progress) {
   if (::ftruncate(to, size) != 0) return failure("make room for");
   std::vector<char> buffer;
   for (off_t at = 0; at < size;) {
-    off_t begin = ::lseek(from, at, SEEK_DATA);
-    if (begin < 0 && errno == ENXIO) break;  // a hole up to the end
-    if (begin < 0) begin = at;               // the file system does not tell its holes
+    const off_t begin = next_data(from, at, size);
+    if (begin == size) break;
     off_t end = ::lseek(from, begin, SEEK_HOLE);
     if (end < 0) end = size;
     for (at = begin; at < end;) {
@@ -97,22 +103,27 @@ Result<bool> same_content(int a, int b, const Progress& progress) {
   if (::fstat(a, &status_a) != 0 || ::fstat(b, &status_b) != 0) return failure("inspect");
   if (status_a.st_size != status_b.st_size) return false;
   std::vector<char> buffer_a(piece_bytes), buffer_b(piece_bytes);
-  for (off_t at = 0; at < status_a.st_size;) {
+  const off_t size = status_a.st_size;
+  for (off_t at = 0; at < size;) {
+    at = std::min(next_data(a, at, size), next_data(b, at, size));
+    if (at == size) break;  // both have nothing but holes there
     const ssize_t got_a = read_fully(a, buffer_a.data(), piece_bytes, at);
     const ssize_t got_b = read_fully(b, buffer_b.data(), piece_bytes, at);
     if (got_a < 0 || got_b < 0) return failure("read back");
     if (got_a != got_b || got_a == 0) return false;
     if (std::memcmp(buffer_a.data(), buffer_b.data(), static_cast<std::size_t>(got_a)) != 0) return false;
     at += got_a;
-    if (progress) progress("verifying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(status_a.st_size));
+    if (progress) progress("verifying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(size));
   }
   return true;
 }
 
 void copy_attributes(int from, int to) {
-  struct stat status {};
-  if (::fstat(from, &status) != 0) return;
-  if (::fchown(to, status.st_uid, status.st_gid) != 0) (void)!::fchown(to, -1, status.st_gid);
+  struct stat status {
+  }, made{};
+  if (::fstat(from, &status) != 0 || ::fstat(to, &made) != 0) return;
+  const gid_t group = status.st_gid == ::getegid() ? made.st_gid : status.st_gid;
+  if (::fchown(to, status.st_uid, group) != 0) (void)!::fchown(to, -1, group);
   copy_extended_attributes(from, to);
   (void)::fchmod(to, status.st_mode & 07777);  // after fchown, which clears set-uid
   const struct timespec times[2] = {status.st_atim, status.st_mtim};

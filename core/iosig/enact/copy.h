@@ -18,6 +18,8 @@ using Progress = std::function<void(const char* doing, std::uint64_t done_bytes,
 [[nodiscard]] Result<bool> same_content(int a, int b, const Progress& progress);
 
 /// Owner and group (as far as this user may), mode, extended attributes and times (as far as the file system has them).
+/// The group that any new file of this user has was not chosen: then `to` keeps the one that its folder (set-gid) gave
+/// it.
 void copy_attributes(int from, int to);
 
 }  // namespace iosig

@@ -49,7 +49,8 @@ class Settling {
     switch (found_.state) {
       case RedirectState::gone: return clear("nothing is left of it");
       case RedirectState::empty:
-        return clear(entry_.kind == RedirectKind::folder ? "the job's folder is empty" : "it was never written");
+        return clear(entry_.kind == RedirectKind::folder ? "the job's folder is empty"
+                                                         : "it was never written, or what was written is gone");
       case RedirectState::filled:
         return fail(ErrorKind::infeasible, "{}: the job's folder still holds files; it goes once they are removed",
                     shown());
