@@ -113,8 +113,9 @@ const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) {
   for (std::size_t step = 0; step <= mounts.size(); ++step) {
     const Mount* next = nullptr;
     for (const Mount& mount : mounts) {
+      if (!is_below(path, mount.path)) continue;  // first, for a container host has thousands of mounts
       const bool is_child = current == nullptr ? is_entry(mount) : mount.parent == current->id && &mount != current;
-      if (!is_child || !is_below(path, mount.path)) continue;
+      if (!is_child) continue;
       if (next == nullptr || mount.path.size() < next->path.size()) next = &mount;
     }
     if (next == nullptr) break;
