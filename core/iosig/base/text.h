@@ -19,8 +19,8 @@ namespace iosig {
 /// "; did you mean 'x'?" for the nearest name, or "".
 [[nodiscard]] std::string did_you_mean(std::string_view typed, std::span<const std::string_view> known);
 
-/// `text` with what would break a line, a terminal or a reader of UTF-8 written as \xNN: control characters (C1 too) and
-/// bytes that are not UTF-8. For paths in messages.
+/// `text` with what would break a line, a terminal or a reader of UTF-8 written as \xNN: control characters (C1 too)
+/// and bytes that are not UTF-8. For paths in messages.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace iosig
