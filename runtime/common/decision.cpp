@@ -94,8 +94,8 @@ Result<Signature> parsed(const char* text) {
   Process& own = process();
   const std::lock_guard held(own.lock);
   const auto known = own.signatures.find(std::string_view(text));
-  if (own.signatures.size() >= most_signatures) own.signatures.clear();  // a program that makes up its signatures
   if (known != own.signatures.end()) return known->second;
+  if (own.signatures.size() >= most_signatures) own.signatures.clear();  // a program that makes up its signatures
   return own.signatures.emplace(text, parse_signature(text)).first->second;
 }
 
@@ -107,17 +107,28 @@ struct Decision {
 
 Decision trouble(const Error& error) { return {Outcome::failed, error.message, "trouble"}; }
 
+/// This thread's own stack. glibc reads /proc to find the main thread's, so it is asked once.
+struct Stack {
+  std::uintptr_t bottom = 0, top = 0;  ///< both 0: not known
+
+  Stack() {
+    pthread_attr_t attributes;
+    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return;
+    void* lowest = nullptr;
+    std::size_t size = 0;
+    if (::pthread_attr_getstack(&attributes, &lowest, &size) == 0) {
+      bottom = reinterpret_cast<std::uintptr_t>(lowest);
+      top = bottom + size;
+    }
+    ::pthread_attr_destroy(&attributes);
+  }
+};
+
 /// Whether what follows has room on the stack that this thread is on.
 bool stack_is_roomy() {
-  pthread_attr_t attributes;
-  void* lowest = nullptr;
-  std::size_t size = 0;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return false;
-  const bool known = ::pthread_attr_getstack(&attributes, &lowest, &size) == 0;
-  ::pthread_attr_destroy(&attributes);
+  thread_local const Stack own;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  const auto bottom = reinterpret_cast<std::uintptr_t>(lowest);
-  return known && here >= bottom + least_stack_bytes && here < bottom + size;
+  return here >= own.bottom + least_stack_bytes && here < own.top;
 }
 
 Decision decide(int dirfd, const char* path, const char* signature_words) {

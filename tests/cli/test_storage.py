@@ -69,7 +69,7 @@ def test_values_by_hand_survive_a_second_probe_and_win(iosig: Any, scratch: Path
     probe(iosig, scratch)
     file = user_file(iosig)
     text = file.read_text()
-    edited = re.sub(r'(?m)^write_bandwidth = .*$', 'write_bandwidth = "123MB/s"', text, count=1)
+    edited = re.sub(r"(?m)^write_bandwidth = .*$", 'write_bandwidth = "123MB/s"', text, count=1)
     edited = edited.replace("[device.probed]", 'mttf = "10y"\n[device.probed]', 1)
     edited = re.sub(r"(?m)^persistent = .*$", "persistent = true\narchive = true", edited, count=1)
     file.write_text(edited)

@@ -62,6 +62,16 @@ int main(int argc, char **argv) {
       unlink(path);
     }
   }
+  if (!strcmp(argv[1], "many")) {
+    int links = 0;
+    for (int i = 0; i < 2400; i++) {
+      char signature[64];
+      snprintf(signature, sizeof signature, "random totalsize(%dB)", 1 + i % 1200);
+      links += iosig_redirect(path, signature);
+      unlink(path);
+    }
+    printf("%d links\n", links);
+  }
   puts("alive");
   return 0;
 }
@@ -144,3 +154,7 @@ def test_a_thread_with_a_small_stack_does_not_overflow_it(world: World, host: Pa
 
 def test_a_signal_handler_that_forks_in_the_midst_of_decisions_does_not_deadlock(world: World, host: Path) -> None:
     assert world.run(host, "signals", "out").stdout == b"alive\n"
+
+
+def test_a_program_that_makes_up_thousands_of_signatures_is_served(world: World, host: Path) -> None:
+    assert world.run(host, "many", "out").stdout == b"2400 links\nalive\n"
