@@ -214,7 +214,7 @@ int run_probe(const ProbeFlags& flags, Console& console) {
     document["skipped"] = ordered_json::array();
     for (const Skipped& skipped : probe->skipped)
       document["skipped"].push_back({{"path", skipped.path}, {"reason", skipped.reason}});
-    console.say_json("iosig.storage/1", std::move(document));
+    console.say_json("iosig.storage/1", document);
   } else {
     console.say(storage_table(storage));
     if (flags.dry_run) console.note(fmt::format("dry run: {} was not written", printable(file)));
@@ -234,7 +234,7 @@ int run_list(const std::string& file, Console& console) {
   }
   ordered_json document = storage_json(source->storage);
   document["file"] = file_json(source->file);
-  console.say_json("iosig.storage/1", std::move(document));
+  console.say_json("iosig.storage/1", document);
   return yes;
 }
 

@@ -27,7 +27,9 @@ class Iosig:
     def __call__(self, *args: object, check: int | None = 0, **options: Any) -> subprocess.CompletedProcess[str]:
         """Runs `iosig args...`; `check`: the exit status that must come out, None for any."""
         options.setdefault("env", self.env)
-        done = subprocess.run([str(self.binary), *map(str, args)], capture_output=True, text=True, timeout=120, **options)
+        done = subprocess.run(
+            [str(self.binary), *map(str, args)], capture_output=True, text=True, timeout=120, **options
+        )
         if check is not None:
             assert done.returncode == check, f"exit {done.returncode}, wanted {check}\n{done.stdout}\n{done.stderr}"
         return done

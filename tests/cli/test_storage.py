@@ -206,13 +206,13 @@ def test_another_user_gets_only_what_it_can_write(iosig: Any) -> None:
 
 @needs_mounts
 def test_in_a_chroot_the_root_is_found_though_no_mount_covers_it(iosig: Any, tmp_path: Path) -> None:
-    script = """
+    script = f"""
     mkdir -p jail/proc jail/tmp; mount -t proc proc jail/proc
-    for library in $(ldd %s | grep -o '/[^ ]*'); do
+    for library in $(ldd {iosig.binary} | grep -o '/[^ ]*'); do
       mkdir -p jail/$(dirname $library); cp $library jail/$library
     done
-    cp %s jail/iosig
-    """ % (iosig.binary, iosig.binary)
+    cp {iosig.binary} jail/iosig
+    """
     command = "HOME=/nowhere chroot jail /iosig storage list --json"
     assert list_in_namespace(iosig, tmp_path, script, command) == ["/tmp"]
 

@@ -216,7 +216,7 @@ class Reader {
     Parts parts{1, 1};
     if (device.redundancy)
       for (const std::string& name : device.redundancy->members) {
-        const auto below = count_parts(storage, *storage.find_device(name), level + 1);
+        auto below = count_parts(storage, *storage.find_device(name), level + 1);
         if (!below) return below;
         parts.devices += below->devices;
         parts.levels = std::max(parts.levels, below->levels + 1);
