@@ -110,9 +110,12 @@ def plot_demo(axes: Axes, runs: pd.DataFrame) -> None:
     keys: list[Artist] = [Patch(color=colour, label=name) for name, colour in colours.items()]
     keys.append(Line2D([], [], color="black", label="predicted"))
     axes.set_yscale("log")
+    axes.set_ylim(bottom=runs["bytes_per_s"].min() / MIB / 4)  # room for the names in the shortest bar
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
     axes.set_xticks(range(len(tasks)), tasks)
     axes.set_ylabel("throughput, MB/s")
-    axes.legend(handles=keys, fontsize="small", ncols=2)
+    axes.legend(handles=keys, fontsize="small", ncols=len(keys), loc="upper center", bbox_to_anchor=(0.5, -0.06))
 
 
 def explore_demo(runs: pd.DataFrame) -> go.Figure:
