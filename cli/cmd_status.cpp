@@ -57,7 +57,7 @@ void add_status(CLI::App& app, Action& action) {
   verb->footer(
       "States: linked, empty (not written yet), filled (a job's folder), orphan (the program removed the link),\n"
       "replaced (another file stands at the path), gone, unreachable (not mounted, or on another machine).\n"
-      "Exit status: 0, or 3 when a journal entry cannot be read.\n"
+      "Exit status: 0; 3 or 4 when a journal entry is damaged or cannot be opened.\n"
       "Example: iosig status --json");
   when_chosen(verb, action, "iosig.status/1", run_status);
 }
