@@ -237,14 +237,14 @@ Outcome as_guest(Step step) noexcept {
 
 Outcome redirect(int dirfd, const char* path, const char* signature) noexcept {
   const ErrnoKept kept;
-  const char* reason = reason_to_leave_alone(dirfd, path, signature);
-  return as_guest([&] {
-    return report(path, reason != nullptr ? Decision{Outcome::stays, reason} : decide(dirfd, path, signature));
-  });
+  if (const char* reason = reason_to_leave_alone(dirfd, path, signature)) return decline(path, reason);
+  return as_guest([&] { return report(path, decide(dirfd, path, signature)); });
 }
 
 Outcome decline(const char* path, const char* why) noexcept {
-  return as_guest([&] { return report(path, {Outcome::stays, why}); });
+  if (process().verbose) return as_guest([&] { return report(path, {Outcome::stays, why}); });
+  set_last_error(why);  // the way of most opens: nothing is allocated, no signal is held
+  return Outcome::stays;
 }
 
 }  // namespace iosig::runtime
