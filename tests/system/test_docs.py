@@ -1,7 +1,7 @@
 """The pages' shell examples are what the command really does.
 
-A ```console block is a session: `$ command`, then what it prints. It is run in a scratch folder with a home of its own,
-and compared loosely: numbers are not, blanks count once, a line `...` stands for any lines. The pages of SESSIONS are
+A ```console block is a transcript of a terminal: `$ command`, then what it prints. It is run in a scratch folder with a home of its own,
+and compared loosely: numbers are not, blanks count once, a line `...` stands for any lines. The pages of TRANSCRIPTS are
 run; on every page the options of each `iosig` call must exist.
 """
 
@@ -17,12 +17,12 @@ import pytest
 
 from conftest import BUILD, ROOT, Iosig
 
-SESSIONS = ["README.md", "docs/cli/choose.md", "docs/formats/signature.md"]
+TRANSCRIPTS = ["README.md", "docs/cli/choose.md", "docs/formats/signature.md"]
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def sessions(page: str) -> list[tuple[str, list[str]]]:
+def transcripts(page: str) -> list[tuple[str, list[str]]]:
     """Each command of the page's console blocks with the lines that follow it."""
     found: list[tuple[str, list[str]]] = []
     for kind, text in BLOCK.findall((ROOT / page).read_text()):
@@ -47,14 +47,14 @@ def matches(expected: list[str], printed: str) -> bool:
     return re.fullmatch(pattern, "".join(f"{loosely(line)}\n" for line in printed.splitlines())) is not None
 
 
-@pytest.mark.parametrize("page", SESSIONS)
+@pytest.mark.parametrize("page", TRANSCRIPTS)
 def test_a_page_shows_what_its_commands_print(page: str, iosig: Iosig, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     for name in ("examples", "tests"):
         (scratch / name).symlink_to(ROOT / name)
     environment = iosig.env | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
-    for command, expected in sessions(page):
+    for command, expected in transcripts(page):
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=scratch,
