@@ -1,8 +1,8 @@
 """The pages' shell examples are what the command really does.
 
-A ```console block is a transcript of a terminal: `$ command`, then what it prints. It is run in a scratch folder with a home of its own,
-and compared loosely: numbers are not, blanks count once, a line `...` stands for any lines. The pages of TRANSCRIPTS are
-run; on every page the options of each `iosig` call must exist.
+A ```console block is a transcript: `$ command`, then what it prints. It is run in a scratch folder with a home of its own,
+and compared loosely: numbers are not, blanks count once, a line `...` stands for any lines. The pages of TRANSCRIPTS
+are run; on every page the options of each `iosig` call must exist.
 """
 
 from __future__ import annotations
