@@ -95,6 +95,8 @@ TEST_CASE("placement: availability is judged by the MTTDL and the duration") {
   CHECK(chosen("MTTDL(1370y)", storage) == "none");
   CHECK(chosen("availability(2.001e-6) duration(1d)", storage) == "/slow");
   CHECK(chosen("availability(1.999e-6) duration(1d)", storage) == "none");
+  CHECK(chosen("availability(7.301e-4)", storage) == "/slow");  // a year is assumed: 365 / 500000, and the law bends it
+  CHECK(chosen("availability(7.296e-4)", storage) == "none");
 }
 
 TEST_CASE("placement: read share decides between devices of unlike asymmetry") {

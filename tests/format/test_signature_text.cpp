@@ -106,7 +106,6 @@ TEST_CASE("signature: malformed texts are refused with their place") {
   CHECK(refusal(") global").find("signature:1:1: error: expected a parameter name") == 0);
   CHECK(refusal("global; local").find("found ';'") != std::string::npos);
   CHECK(refusal("availability(2)").find("above 1") != std::string::npos);
-  CHECK(refusal("availability(1e-6)").find("duration") != std::string::npos);
 }
 
 TEST_CASE("sigdef: a definition needs a name of its own") {
@@ -134,7 +133,7 @@ TEST_CASE("signature: parse, print, parse is the identity for every signature") 
     if (coin()) s.mttdl_s = positive();
     if (coin()) s.duration_s = positive();
     if (coin()) s.read_share = static_cast<double>(random() >> 11) * 0x1p-53;
-    if (s.duration_s && coin()) s.availability = static_cast<double>(random() >> 11) * 0x1p-53;
+    if (coin()) s.availability = static_cast<double>(random() >> 11) * 0x1p-53;
     const std::string text = signature_text(s);
     const auto again = parse_signature(text);
     REQUIRE_MESSAGE(again.has_value(), text);

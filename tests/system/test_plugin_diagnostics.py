@@ -56,7 +56,6 @@ def test_a_contradiction_points_at_both_parameters(compiler: PluginCompiler, lan
         ("sig totalsize()", "error", "'totalsize' needs a value", 22),
         ("sig totalsize(12parsecs)", "error", "totalsize:", 23),
         ("sig totalsize(1MB", "error", "is not closed", 22),
-        ("sig availability(1e-6)", "error", "duration(...)", 13),
         ("sig temp temp", "warning", "'temp' is given twice", 18),
         ("sigdef random temp", "error", "'random' is a parameter", 16),
     ],

@@ -40,11 +40,11 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
   }
   if (wanted.mttdl_s && *mttdl < *wanted.mttdl_s)
     exclude("not reliable enough: MTTDL {}, wanted {}", about_seconds(*mttdl), seconds_text(*wanted.mttdl_s));
-  // The parser insists on a duration; without one a loss at some time is certain.
-  const double loss = wanted.duration_s ? loss_probability(*mttdl, *wanted.duration_s) : 1;
+  const double duration_s = wanted.duration_s.value_or(assumed_duration_s);
+  const double loss = loss_probability(*mttdl, duration_s);
   if (wanted.availability && loss > *wanted.availability)
     exclude("not reliable enough: loss within {} has probability {:.2g}, at most {:g} is wanted",
-            wanted.duration_s ? seconds_text(*wanted.duration_s) : "unlimited time", loss, *wanted.availability);
+            seconds_text(duration_s), loss, *wanted.availability);
   return reasons;
 }
 
@@ -102,6 +102,9 @@ Choice choose_mount_point(const Signature& wanted, const Storage& storage, CostM
   if ((wanted.mttdl_s || wanted.availability) && !wanted.total_bytes)
     choice.assumptions.push_back(
         fmt::format("totalsize({}) for the reliability, because none is given", bytes_text(assumed_total_bytes)));
+  if (wanted.availability && !wanted.duration_s)
+    choice.assumptions.push_back(
+        fmt::format("duration({}) for the availability, because none is given", seconds_text(assumed_duration_s)));
 
   for (const MountPoint& mount : storage.mount_points)
     choice.candidates.push_back(assess(wanted, workload, storage, mount, model));

@@ -14,6 +14,7 @@ namespace iosig {
 /// What the cost assumes where a signature does not say.
 inline constexpr std::uint64_t assumed_bytes_per_io = MiB;
 inline constexpr std::uint64_t assumed_total_bytes = GiB;  ///< only for reliability
+inline constexpr double assumed_duration_s = year_s;       ///< only for availability; longer than nearly any job
 
 /// Filters by the constraints, ranks by predicted throughput (IOSIG paper, section 5).
 ///

@@ -269,18 +269,6 @@ ParsedSignature parse_sig(std::string_view text, const SignatureDefinitions& def
     }
   }
   parse_parameters(scanner, std::move(first), &definitions, result);
-  const Signature& signature = result.signature;
-  if (result.ok() && signature.availability && !signature.duration_s) {
-    const std::size_t at = text.find("availability");
-    const Span span = at == std::string_view::npos ? Span{0, text.size()} : Span{at, at + 12};
-    result.diagnostics.push_back({Severity::error,
-                                  span,
-                                  "'availability' is a probability of loss during a time; expected "
-                                  "duration(...) beside it, e.g. duration(2h)",
-                                  "",
-                                  {},
-                                  ""});
-  }
   sort_by_place(result.diagnostics);
   return result;
 }
