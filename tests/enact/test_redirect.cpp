@@ -35,6 +35,21 @@ struct World {
   }
 };
 
+/// A world whose mount point is another file system, so that data come home by a copy.
+struct TwoFileSystems : World {
+  test::Folder other{"/dev/shm"};
+  TwoFileSystems() { mount = other.path(); }
+  static bool missing() {
+    const test::Folder there("/dev/shm");
+    return there.path().empty() || test::same_file_system(there.path(), fs::temp_directory_path());
+  }
+};
+
+auto needs_two_file_systems() {
+  return doctest::skip(
+      test::lacks("/dev/shm on another file system than the folder for temporary files", TwoFileSystems::missing()));
+}
+
 }  // namespace
 
 TEST_CASE("user folder: it is made once, for its owner alone") {
@@ -191,11 +206,9 @@ TEST_CASE("settle: a run killed between putting the data home and taking them fr
   CHECK(read_journal()->entries.empty());
 }
 
-TEST_CASE("settle: a program that opens the data at the last moment keeps its link, and loses nothing") {
-  const test::Folder other("/dev/shm");
-  World world;
-  if (other.path().empty() || test::same_file_system(other.path(), world.work)) return;
-  world.mount = other.path();
+TEST_CASE("settle: a program that opens the data at the last moment keeps its link, and loses nothing" *
+          needs_two_file_systems()) {
+  TwoFileSystems world;
   const JournalEntry entry = world.link("out");
   const std::string path = world.work + "/out";
   test::write(path, "data");
@@ -216,11 +229,8 @@ TEST_CASE("settle: a program that opens the data at the last moment keeps its li
   CHECK_FALSE(fs::exists(world.work + "/" + draft_name(entry)));
 }
 
-TEST_CASE("settle: what a program puts in the link's place at the last moment stays there") {
-  const test::Folder other("/dev/shm");
-  World world;
-  if (other.path().empty() || test::same_file_system(other.path(), world.work)) return;
-  world.mount = other.path();
+TEST_CASE("settle: what a program puts in the link's place at the last moment stays there" * needs_two_file_systems()) {
+  TwoFileSystems world;
   const JournalEntry entry = world.link("out");
   const std::string path = world.work + "/out";
   test::write(path, "data");
@@ -270,8 +280,8 @@ TEST_CASE("copy: content, holes, mode and times are those of the source") {
   CHECK_FALSE(*same_content(from.get(), to.get(), {}));
 }
 
-TEST_CASE("copy: a file that comes home into a set-gid folder has that folder's group, as if it had been made there") {
-  if (::geteuid() != 0) return;
+TEST_CASE("copy: a file that comes home into a set-gid folder has that folder's group, as if it had been made there" *
+          doctest::skip(test::lacks("root", ::geteuid() != 0))) {
   const test::Folder folder;
   const std::string shared = folder / "shared";
   fs::create_directory(shared);

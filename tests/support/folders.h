@@ -1,4 +1,5 @@
-// Folders for tests that need real file systems; each is removed with all it holds.
+// Folders for tests that need real file systems, each removed with all it holds; and how to skip what a machine cannot
+// run.
 #pragma once
 
 #include <sys/stat.h>
@@ -6,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <string>
 
@@ -43,6 +45,12 @@ inline bool same_file_system(const std::string& a, const std::string& b) {
   struct stat status_a {
   }, status_b{};
   return ::stat(a.c_str(), &status_a) == 0 && ::stat(b.c_str(), &status_b) == 0 && status_a.st_dev == status_b.st_dev;
+}
+
+/// For doctest::skip. Says why, since doctest only counts what it skips; tools/run_tests repeats it at the end.
+inline bool lacks(const std::string& needed, bool is_missing) {
+  if (is_missing) std::cout << "skipped: a test that needs " << needed << '\n';
+  return is_missing;
 }
 
 }  // namespace iosig::test
