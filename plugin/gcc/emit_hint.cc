@@ -3,16 +3,18 @@
 namespace iosig::gcc {
 namespace {
 
-tree hint_function(Interface interface) {
+tree hint_function(OpenInterface interface) {
   const tree text = char_pointer_type();
   const tree number = integer_type_node;
   const auto declare = [](const char* name, auto... parameters) {
     return outside_function(name, build_function_type_list(void_type_node, parameters..., NULL_TREE), /*weak=*/true);
   };
   switch (interface) {
-    case Interface::open: return declare("iosig_open_hint", number, text, number, text);
-    case Interface::fopen: return declare("iosig_fopen_hint", text, text, text);
-    case Interface::fstream: return declare("iosig_fstream_hint", text, number, text);
+    case OpenInterface::library:
+    case OpenInterface::unknown:
+    case OpenInterface::open: return declare("iosig_open_hint", number, text, number, text);
+    case OpenInterface::fopen: return declare("iosig_fopen_hint", text, text, text);
+    case OpenInterface::fstream: return declare("iosig_fstream_hint", text, number, text);
   }
   gcc_unreachable();
 }
@@ -29,9 +31,11 @@ void emit_hint(Snippet& code, const OpenCall& open, const Site& site) {
   if (TREE_CODE(path) != ADDR_EXPR) code.jump_unless(NE_EXPR, path, build_zero_cst(TREE_TYPE(path)), skip);
   const tree signature = string_constant(site.text);
   switch (open.opener.interface) {
-    case Interface::open: code.call(function, {open.dirfd(), path, open.mode(code), signature}); break;
-    case Interface::fopen: code.call(function, {path, open.argument(open.opener.mode), signature}); break;
-    case Interface::fstream: code.call(function, {path, open.mode(code), signature}); break;
+    case OpenInterface::library:
+    case OpenInterface::unknown:
+    case OpenInterface::open: code.call(function, {open.dirfd(), path, open.mode(code), signature}); break;
+    case OpenInterface::fopen: code.call(function, {path, open.argument(open.opener.mode), signature}); break;
+    case OpenInterface::fstream: code.call(function, {path, open.mode(code), signature}); break;
   }
   code.place(skip);
 }

@@ -69,20 +69,23 @@ enum class Creates { no, yes, unknown };
 Creates known_to_create(const OpenCall& open, tree mode) {
   const auto known = [](bool creates) { return creates ? Creates::yes : Creates::no; };
   switch (open.opener.interface) {
-    case Interface::fopen: {
+    case OpenInterface::fopen: {
       const char* text = c_getstr(open.argument(open.opener.mode, null_pointer_node));
       return text == nullptr ? Creates::unknown : known(fopen_mode_creates(text));
     }
-    case Interface::open: return tree_fits_shwi_p(mode) ? known(flags_create(tree_to_shwi(mode))) : Creates::unknown;
-    case Interface::fstream:
+    case OpenInterface::library:
+    case OpenInterface::unknown: return Creates::no;
+    case OpenInterface::open:
+      return tree_fits_shwi_p(mode) ? known(flags_create(tree_to_shwi(mode))) : Creates::unknown;
+    case OpenInterface::fstream:
       return tree_fits_shwi_p(mode) ? known(openmode_creates(tree_to_shwi(mode))) : Creates::unknown;
   }
   gcc_unreachable();
 }
 
 /// Leaves for `skip` unless the mode, known only when the program runs, creates the file.
-void check_mode(Snippet& code, Interface interface, tree mode, tree skip) {
-  if (interface == Interface::open) {
+void check_mode(Snippet& code, OpenInterface interface, tree mode, tree skip) {
+  if (interface == OpenInterface::open) {
     const tree deciding = code.assign(integer_type_node, BIT_AND_EXPR, mode, int_constant(deciding_flags));
     code.jump_unless(EQ_EXPR, deciding, int_constant(creating_flags), skip);
     return;
@@ -104,17 +107,17 @@ tree libc(const char* name, tree result, std::initializer_list<tree> parameters)
 }  // namespace
 
 bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
-  const tree mode = open.opener.interface == Interface::fopen ? NULL_TREE : open.mode(code);
+  const tree mode = open.opener.interface == OpenInterface::fopen ? NULL_TREE : open.mode(code);
   const Creates creates = known_to_create(open, mode);
   if (creates == Creates::no) {
-    if (options.verbose) inform(open.at(), "%qs does not create a file: nothing to redirect", open.opener.name);
+    if (options.verbose) inform(open.at(), "%qs does not create a file: nothing to redirect", open.opener.name.c_str());
     return false;
   }
-  if (creates == Creates::unknown && open.opener.interface == Interface::fopen) {
+  if (creates == Creates::unknown && open.opener.interface == OpenInterface::fopen) {
     warning_at(open.at(), OPT_Wpragmas,
                "the mode of %qs is not constant: the file is not redirected; write the mode as a literal, or decide "
                "when the program runs (%<-fplugin-arg-iosig-resolve=run%>)",
-               open.opener.name);
+               open.opener.name.c_str());
     return false;
   }
   const auto destination = destination_of(site);

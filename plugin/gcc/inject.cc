@@ -104,7 +104,7 @@ tree change(gimple_stmt_iterator* at, bool* handled, walk_stmt_info* walk) {
     const location_t place = gimple_location(call);
     const auto_diagnostic_group group;
     if (precede(at, call, site) && options.verbose) {
-      inform(place, "%qs gets the signature %qs", opener_of(gimple_call_fndecl(call))->name, site.text.c_str());
+      inform(place, "%qs gets the signature %qs", opener_of(gimple_call_fndecl(call))->name.c_str(), site.text.c_str());
       inform(site.at, "from this pragma");
     }
   }

@@ -1,29 +1,7 @@
 #include "openers.h"
 
-#include <fcntl.h>
-
 namespace iosig::gcc {
 namespace {
-
-constexpr int creat_flags = O_CREAT | O_WRONLY | O_TRUNC;
-
-constexpr Opener c_openers[] = {
-    {.name = "open", .interface = Interface::open, .path = 0, .mode = 1, .permissions = 2},
-    {.name = "open64", .interface = Interface::open, .path = 0, .mode = 1, .permissions = 2},
-    {.name = "openat", .interface = Interface::open, .path = 1, .mode = 2, .dirfd = 0, .permissions = 3},
-    {.name = "openat64", .interface = Interface::open, .path = 1, .mode = 2, .dirfd = 0, .permissions = 3},
-    {.name = "creat", .interface = Interface::open, .path = 0, .mode = -1, .mode_bits = creat_flags, .permissions = 1},
-    {.name = "creat64",
-     .interface = Interface::open,
-     .path = 0,
-     .mode = -1,
-     .mode_bits = creat_flags,
-     .permissions = 1},
-    {.name = "fopen", .interface = Interface::fopen, .path = 0, .mode = 1},
-    {.name = "fopen64", .interface = Interface::fopen, .path = 0, .mode = 1},
-    {.name = "freopen", .interface = Interface::fopen, .path = 0, .mode = 1},
-    {.name = "freopen64", .interface = Interface::fopen, .path = 0, .mode = 1},
-};
 
 /// libstdc++'s bits of std::ios_base::openmode that a class adds.
 enum Openmode { in = 8, out = 16 };
@@ -86,8 +64,8 @@ std::optional<Opener> stream_opener(tree function, const StreamClass& stream) {
        parameter = TREE_CHAIN(parameter), ++at) {
     const tree type = TREE_VALUE(parameter);
     if (at == 0 || (!is_char_pointer(type) && !is_path_object(type))) continue;
-    return Opener{.name = stream.name.data(),
-                  .interface = Interface::fstream,
+    return Opener{.name = std::string(stream.name),
+                  .interface = OpenInterface::fstream,
                   .path = at,
                   .mode = at + 1,
                   .mode_bits = stream.bits,
@@ -103,7 +81,7 @@ std::optional<Opener> opener_of(tree function) {
     return std::nullopt;
   if (const StreamClass* stream = stream_class_of(function)) return stream_opener(function, *stream);
   const std::string_view name = name_of(DECL_NAME(function));
-  for (const Opener& opener : c_openers)
+  for (const Opener& opener : known_openers())
     if (name == opener.name && has_c_linkage(function)) return opener;
   return std::nullopt;
 }
