@@ -9,12 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <ctime>
 #include <memory>
 #include <tuple>
 
 #include "iosig/base/text.h"
+#include "iosig/enact/maker.h"
 
 namespace iosig {
 namespace {
@@ -49,21 +48,13 @@ std::uint64_t filesystem_id(const Fd& folder) {
   return ::fstatvfs(folder.get(), &status) == 0 ? status.f_fsid : 0;
 }
 
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
 Result<JournalEntry> new_journal_entry(RedirectedBy by) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_failure("ask for", "random bytes");
   JournalEntry entry;
   entry.id = fmt::format("{:016x}", random);
   entry.by = by;
-  entry.pid = ::getpid();
-  entry.host = host_name();
-  entry.created_unix_s = std::time(nullptr);
+  sign(entry);
   return entry;
 }
 

@@ -12,7 +12,7 @@
 
 namespace iosig {
 
-/// An entry for an act of this process, now: fresh random id, pid, host and time are filled in.
+/// An entry for an act of this process, now: with a fresh random id, signed (enact/maker.h).
 [[nodiscard]] Result<JournalEntry> new_journal_entry(RedirectedBy by);
 
 /// Creates the entry's file (never replaces one). `durable` syncs it, so that it also survives a crash of the machine.
@@ -34,8 +34,5 @@ struct Journal {
 
 /// f_fsid of the file system that holds the open `folder`; 0: not known.
 [[nodiscard]] std::uint64_t filesystem_id(const Fd& folder);
-
-/// This machine's name, as the entries have it.
-[[nodiscard]] std::string host_name();
 
 }  // namespace iosig

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "iosig/base/text.h"
+#include "iosig/enact/maker.h"
 #include "iosig/enact/user_folder.h"
 
 namespace iosig {

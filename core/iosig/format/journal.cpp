@@ -126,7 +126,10 @@ std::string journal_entry_text(const JournalEntry& entry) {
                                            {"by", name_of(entry.by)},
                                            {"pid", entry.pid},
                                            {"host", percent_encoded(entry.host)},
-                                           {"created_unix_s", entry.created_unix_s}};
+                                           {"created_unix_s", entry.created_unix_s},
+                                           {"session", entry.session},
+                                           {"boot", percent_encoded(entry.boot)},
+                                           {"created_boot_s", entry.created_boot_s}};
   std::string text = document.dump();
   text.pop_back();  // the closing brace: the checksum goes before it
   return fmt::format("{}{}{}\"}}\n", text, checksum_key, checksum(text));
@@ -158,12 +161,17 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
   entry.path = members.path("path");
   entry.destination = members.path("destination");
   entry.mount_point = members.path("mount_point");
-  if (document.contains("filesystem_id"))  // 0.1.0 began without
+  if (document.contains("filesystem_id"))  // 0.1.0 began without, also without "boot"
     entry.filesystem_id = static_cast<std::uint64_t>(members.number("filesystem_id"));
   entry.by = members.one_of(redirectors, "by");
   entry.pid = members.number("pid");
   entry.created_unix_s = members.number("created_unix_s");
   entry.host = percent_decoded(members.text("host")).value_or("");
+  if (document.contains("boot")) {
+    entry.session = members.number("session");
+    entry.boot = percent_decoded(members.text("boot")).value_or("");
+    entry.created_boot_s = members.number("created_boot_s");
+  }
   const auto signature = parse_signature(members.text("signature"), {}, fmt::format("{}: signature", source));
   if (!signature) return pass_on(signature.error());
   entry.signature = *signature;

@@ -29,6 +29,10 @@ struct JournalEntry {
   std::int64_t pid = 0;
   std::string host;
   std::int64_t created_unix_s = 0;
+  // Whether the maker still lives is told by these, which no change of the clock touches (enact/maker.h).
+  std::int64_t session = 0;         ///< of the maker's processes (getsid); 0: not known
+  std::string boot;                 ///< which start of the machine (the kernel's boot_id); empty: not known
+  std::int64_t created_boot_s = 0;  ///< seconds since that start
 
   bool operator==(const JournalEntry&) const = default;
 };
