@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <filesystem>
 
+#include "iosig/base/text.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/user_folder.h"
 #include "iosig/format/signature_text.h"
@@ -13,26 +13,20 @@
 namespace iosig {
 namespace {
 
-/// FNV-1a: the same on every machine and in every build.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3;
-  return hash;
-}
-
 std::string file_name(const SourcePlace& site) {
   std::error_code ignored;
   std::filesystem::path source = std::filesystem::absolute(site.file, ignored);
   if (source.empty()) source = site.file;
   const std::string place = fmt::format("{}:{}:{}", source.lexically_normal().string(), site.line, site.column);
-  return fmt::format("{}-{}-{:016x}", source.stem().string(), site.line, hash_of(place));
+  return fmt::format("{}-{}-{:016x}", source.stem().string(), site.line, fnv1a(place));
 }
 
 }  // namespace
 
 tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted, const Storage& storage,
                                                             const SourcePlace& site) {
-  const Choice choice = choose_mount_point(wanted, storage, ask_free_space);
+  const Choice choice =
+      choose_mount_point(wanted, storage, [](MountPoint& mount) { mount.free_bytes = ask_free_space(mount); });
   if (!choice.chosen) {
     NoDestination none{fmt::format("no mount point suits '{}': the file is not redirected", signature_text(wanted)),
                        {}};

@@ -50,6 +50,12 @@ bool is_control(std::string_view character) {
   return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
 }
 
+std::optional<unsigned> hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return {};
+}
+
 }  // namespace
 
 std::string_view trimmed(std::string_view text) {
@@ -92,6 +98,46 @@ std::string printable(std::string_view text) {
     text.remove_prefix(character.size());
   }
   return shown;
+}
+
+std::string percent_encoded(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    if (c > ' ' && c < 0x7f && c != '%')
+      text += c;
+    else
+      text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return text;
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      bytes += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return {};
+    const auto high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+    if (!high || !low) return {};
+    bytes += static_cast<char>(*high << 4 | *low);
+    i += 2;
+  }
+  return bytes;
+}
+
+std::string_view cut_to(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  for (std::size_t end = most_bytes; end > 0 && most_bytes - end < 4; --end)  // a character has up to 4 bytes
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80) return text.substr(0, end);
+  return text.substr(0, most_bytes);
+}
+
+std::uint64_t fnv1a(std::string_view bytes) {
+  std::uint64_t sum = 0xcbf29ce484222325u;
+  for (const char c : bytes) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return sum;
 }
 
 }  // namespace iosig

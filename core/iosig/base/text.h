@@ -1,6 +1,8 @@
 // Small text helpers without domain knowledge.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,5 +24,17 @@ namespace iosig {
 /// `text` with what would break a line, a terminal or a reader of UTF-8 written as \xNN: control characters (C1 too)
 /// and bytes that are not UTF-8. For paths in messages.
 [[nodiscard]] std::string printable(std::string_view text);
+
+/// Bytes as text for files that we read again: every byte but printable ASCII as %XX, as in a file: URL.
+/// percent_decoded(percent_encoded(b)) == b; nothing for text that no percent_encoded wrote.
+[[nodiscard]] std::string percent_encoded(std::string_view bytes);
+[[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
+
+/// The first `most_bytes` of `text`, fewer rather than ending within a UTF-8 character: some file systems check.
+[[nodiscard]] std::string_view cut_to(std::string_view text, std::size_t most_bytes);
+
+/// FNV-1a, 64 bits: the same on every machine. Each step is a bijection, so one changed byte always shows; against
+/// malice it is no help.
+[[nodiscard]] std::uint64_t fnv1a(std::string_view bytes);
 
 }  // namespace iosig

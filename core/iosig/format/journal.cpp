@@ -2,7 +2,6 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "iosig/base/text.h"
 #include "iosig/format/signature_text.h"
@@ -16,45 +15,7 @@ constexpr std::string_view checksum_key = ",\"checksum\":\"";
 constexpr std::array kinds{RedirectKind::link, RedirectKind::folder};
 constexpr std::array redirectors{RedirectedBy::runtime, RedirectedBy::prepare, RedirectedBy::choose};
 
-/// FNV-1a, 64 bits: each step is a bijection, so one changed byte always shows.
-std::string checksum(std::string_view text) {
-  std::uint64_t sum = 0xcbf29ce484222325u;
-  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return fmt::format("{:016x}", sum);
-}
-
-std::string percent_encoded(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    if (c > ' ' && c < 0x7f && c != '%')
-      text += c;
-    else
-      text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return text;
-}
-
-std::optional<unsigned> hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return {};
-}
-
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      bytes += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return {};
-    const auto high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
-    if (!high || !low) return {};
-    bytes += static_cast<char>(*high << 4 | *low);
-    i += 2;
-  }
-  return bytes;
-}
+std::string checksum(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 /// Reads typed members of one document; the first that is missing or wrong is kept for the message.
 class Members {

@@ -1,0 +1,240 @@
+#include "iosig/enact/seal.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/fsverity.h>
+#include <openssl/evp.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <memory>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t piece_bytes = 4u << 20;
+constexpr std::uint64_t largest_manifest_bytes = 64u << 10;  // a path of 4096 bytes, each as %XX, and the rest
+constexpr mode_t write_bits = 0222;
+
+Place beside(const Place& data, std::string name) {
+  return {Fd(::fcntl(data.folder.get(), F_DUPFD_CLOEXEC, 0)), data.folder_path, std::move(name), data.device};
+}
+Place manifest_of(const Place& data) { return beside(data, manifest_name(data.name)); }
+
+Fd open_to_read(const Place& place) {
+  return Fd(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+bool exists(const Place& place) {
+  struct stat status {};
+  return ::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::int64_t modified_unix_ns(const struct stat& status) {
+  return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+}
+
+bool fits(const Manifest& manifest, const struct stat& data) {
+  return manifest.size_bytes == static_cast<std::uint64_t>(data.st_size) &&
+         manifest.modified_unix_ns == modified_unix_ns(data);
+}
+
+/// The open regular file and what it is like.
+struct OpenData {
+  Fd file;
+  struct stat status {};
+};
+Result<OpenData> open_data(const Place& place) {
+  OpenData data{open_to_read(place)};
+  if (!data.file && errno == ENOENT)
+    return fail(ErrorKind::infeasible, "'{}': the data are gone", printable(place.path()));
+  if (!data.file || ::fstat(data.file.get(), &data.status) != 0) return system_failure("open", place.path());
+  if (!S_ISREG(data.status.st_mode))
+    return fail(ErrorKind::infeasible, "'{}' is no regular file: only those can be sealed", printable(place.path()));
+  return data;
+}
+
+Result<std::string> sha256_of(const OpenData& data, const Place& place, const char* doing, const Progress& progress) {
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  const auto broken = [] { return fail(ErrorKind::system, "libcrypto computes no SHA-256 here"); };
+  if (!sum || EVP_DigestInit_ex(sum.get(), EVP_sha256(), nullptr) != 1) return broken();
+  std::vector<char> piece(piece_bytes);
+  std::uint64_t done_bytes = 0;
+  for (;;) {
+    const ssize_t got = ::pread(data.file.get(), piece.data(), piece.size(), static_cast<off_t>(done_bytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure("read", place.path());
+    if (got == 0) break;
+    if (EVP_DigestUpdate(sum.get(), piece.data(), static_cast<std::size_t>(got)) != 1) return broken();
+    done_bytes += static_cast<std::uint64_t>(got);
+    if (progress) progress(doing, done_bytes, static_cast<std::uint64_t>(data.status.st_size));
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned length = 0;
+  if (EVP_DigestFinal_ex(sum.get(), digest.data(), &length) != 1) return broken();
+  std::string text;
+  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+Result<Manifest> read_manifest(const Place& place) {
+  // By the held folder, so that nobody exchanges it on the way.
+  const std::string through = fmt::format("/proc/self/fd/{}/{}", place.folder.get(), place.name);
+  struct stat status {};
+  if (::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+    return fail(ErrorKind::bad_input, "'{}': there is no such manifest", printable(place.path()));
+  const auto text = read_file(through, largest_manifest_bytes);
+  if (!text) return pass_on(text.error());
+  return parse_manifest(*text, printable(place.path()));
+}
+
+/// Whether a program has the file open for writing, or mapped so. The kernel grants a read lease only if none has; a
+/// file system without leases cannot tell.
+bool is_being_written(const Fd& file) {
+  const bool refused = ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
+  if (!refused) (void)::fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  return refused;
+}
+
+tl::unexpected<Error> still_written(const Place& data) {
+  return fail(ErrorKind::infeasible, "'{}': a program still writes it; seal it when that has ended",
+              printable(data.path()));
+}
+
+/// What keeps the file from being changed.
+std::vector<const char*> closed_by(const Fd& file) {
+  struct statx status {};
+  std::vector<const char*> all;
+  if (::statx(file.get(), "", AT_EMPTY_PATH, STATX_MODE, &status) != 0) return all;
+  if ((status.stx_attributes & STATX_ATTR_VERITY) != 0) all.push_back("fs-verity");
+  if ((status.stx_mode & write_bits) == 0) all.push_back("read-only");
+  if ((status.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) all.push_back("immutable");
+  return all;
+}
+
+/// From now on nobody changes a byte, as far as the file system can. Of a file that is read-only already this does
+/// nothing: it asks for the right to write.
+void enable_verity(const Fd& file) {
+  fsverity_enable_arg wanted{};
+  wanted.version = 1;
+  wanted.hash_algorithm = FS_VERITY_HASH_ALG_SHA256;
+  wanted.block_size = 4096;
+  (void)::ioctl(file.get(), FS_IOC_ENABLE_VERITY, &wanted);
+}
+
+void make_immutable(const Fd& file) {
+  int flags = 0;
+  if (::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || (flags & FS_IMMUTABLE_FL) != 0) return;
+  flags |= FS_IMMUTABLE_FL;
+  (void)::ioctl(file.get(), FS_IOC_SETFLAGS, &flags);
+}
+
+/// Puts a synced manifest at `place`, whole or not at all.
+Result<void> write_manifest(const Place& place, const Manifest& manifest) {
+  const int folder = place.folder.get();
+  const std::string draft = fmt::format("{}.draft", cut_to(place.name, 240));
+  if (::unlinkat(folder, draft.c_str(), 0) != 0 && errno != ENOENT) return system_failure("replace", place.path());
+  const Fd file(::openat(folder, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0400));
+  if (!file) return system_failure("create", place.path());
+  auto written = write_all(file.get(), manifest_text(manifest), place.path());
+  if (written && ::fsync(file.get()) != 0) written = system_failure("sync", place.path());
+  if (written && ::renameat(folder, draft.c_str(), folder, place.name.c_str()) != 0)
+    written = system_failure("create", place.path());
+  if (!written) {
+    (void)::unlinkat(folder, draft.c_str(), 0);
+    return written;
+  }
+  const Fd to_sync(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (to_sync) (void)::fsync(to_sync.get());
+  return {};
+}
+
+}  // namespace
+
+bool stays_sealed(const Place& data, const Signature& signature) {
+  return signature.archive || signature.tamperproof || exists(manifest_of(data));
+}
+
+Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, const Progress& progress) {
+  auto open = open_data(data);
+  if (!open) return pass_on(open.error());
+  const Fd& file = open->file;
+  const Place at = manifest_of(data);
+  std::optional<Manifest> known;
+  if (exists(at)) {
+    auto read = read_manifest(at);
+    if (!read) return pass_on(read.error());
+    known = *std::move(read);
+  }
+  const Signature& signature = known ? known->signature : entry.signature;
+  const bool is_fresh = known && fits(*known, open->status);
+  if (known && !is_fresh && signature.tamperproof)
+    return fail(ErrorKind::infeasible,
+                "'{}': it was altered after it was sealed; see 'iosig verify-file {}', and nothing was changed",
+                printable(entry.path), printable(data.path()));
+  if (!is_fresh && is_being_written(file)) return still_written(data);
+  if (dry_run) return Seal{at.path(), known ? known->sha256 : "", closed_by(file)};
+
+  if (signature.tamperproof) {
+    enable_verity(file);
+    if (::fchmod(file.get(), open->status.st_mode & 07777 & ~write_bits) != 0)
+      return system_failure("make read-only", data.path());
+  }
+  if (!is_fresh) {
+    const auto give_up = [&](tl::unexpected<Error> failure) -> Result<Seal> {
+      (void)::fchmod(file.get(), open->status.st_mode & 07777);
+      return failure;
+    };
+    const auto sha256 = sha256_of(*open, data, "sealing", progress);
+    if (!sha256) return give_up(pass_on(sha256.error()));
+    struct stat after {};
+    if (::fsync(file.get()) != 0 || ::fstat(file.get(), &after) != 0)
+      return give_up(system_failure("sync", data.path()));
+    Manifest manifest{
+        data.name,          entry.path, signature, static_cast<std::uint64_t>(after.st_size), modified_unix_ns(after),
+        std::time(nullptr), *sha256};
+    if (is_being_written(file) || !fits(manifest, open->status)) return give_up(still_written(data));
+    if (auto written = write_manifest(at, manifest); !written) return give_up(pass_on(written.error()));
+    known = std::move(manifest);
+  }
+  if (signature.tamperproof) {
+    make_immutable(file);
+    make_immutable(open_to_read(at));
+  }
+  return Seal{at.path(), known->sha256, closed_by(file)};
+}
+
+Result<void> remove_manifest(const Place& data) {
+  const Place at = manifest_of(data);
+  if (::unlinkat(at.folder.get(), at.name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  return system_failure("remove", at.path());
+}
+
+Result<Verdict> verify_sealed(const Place& data, const std::string& copy_of_manifest, const Progress& progress) {
+  const auto at = copy_of_manifest.empty() ? Result<Place>(manifest_of(data)) : locate(AT_FDCWD, copy_of_manifest);
+  if (!at) return pass_on(at.error());
+  if (copy_of_manifest.empty() && !exists(*at))
+    return fail(ErrorKind::bad_input,
+                "'{}' has no manifest: only data declared tamperproof or archive get one, when they are finalized",
+                printable(data.path()));
+  auto manifest = read_manifest(*at);
+  if (!manifest) return pass_on(manifest.error());
+  const auto open = open_data(data);
+  if (!open) return pass_on(open.error());
+  Verdict verdict{*std::move(manifest), at->path(), static_cast<std::uint64_t>(open->status.st_size), "",
+                  closed_by(open->file)};
+  if (verdict.size_bytes != verdict.manifest.size_bytes) return verdict;
+  const auto sha256 = sha256_of(*open, data, "verifying", progress);
+  if (!sha256) return pass_on(sha256.error());
+  verdict.sha256 = *sha256;
+  return verdict;
+}
+
+}  // namespace iosig
