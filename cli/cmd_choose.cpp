@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/redirect.h"
 #include "iosig/format/choice_json.h"
 #include "iosig/format/signature_text.h"
 #include "storage_source.h"
@@ -53,7 +53,7 @@ int run_choose(const Options& options, Console& console) {
       choose_mount_point(*wanted, source->storage, options.model == "paper" ? CostModel::paper : CostModel::mixed);
   std::string folder;
   if (options.make_folder && choice.chosen) {
-    auto made = make_job_folder(*choice.chosen);
+    auto made = make_job_folder(*source->storage.find_mount_point(*choice.chosen), *wanted);
     if (!made) return console.fail(made.error());
     folder = *std::move(made);
   }

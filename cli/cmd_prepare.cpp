@@ -90,7 +90,7 @@ Result<Prepared> prepare(const std::string& path, const Signature& signature, co
   json["action"] = "linked";
   if (dry_run)
     return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explanation(choice)), json};
-  const auto entry = make_link(*place, *choice.chosen, signature, RedirectedBy::prepare);
+  const auto entry = make_link(*place, *storage.find_mount_point(*choice.chosen), signature, RedirectedBy::prepare);
   if (!entry) return pass_on(entry.error());
   if (!*entry) return prepare(path, signature, storage, dry_run);  // somebody was first: look again
   json["destination"] = (*entry)->destination;

@@ -19,6 +19,7 @@
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/redirect.h"
+#include "iosig/enact/reserve.h"
 #include "iosig/format/signature_text.h"
 #include "iosig/format/storage_file.h"
 #include "voice.h"
@@ -141,7 +142,8 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const auto place = locate(dirfd, path);
   if (!place) return {Outcome::stays, place.error().message};
 
-  const Choice choice = choose_mount_point(*signature, **described, ask_free_space);
+  const Choice choice = choose_mount_point(
+      *signature, **described, [&](MountPoint& mount) { ask_room(mount, signature->total_bytes.value_or(1)); });
   if (!choice.chosen) {
     std::string why = fmt::format("no mount point admits '{}'; the stream stays where it is", signature_words);
     for (const Candidate& candidate : choice.candidates)
@@ -151,7 +153,8 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const auto there = lies_on(*place, *choice.chosen);
   if (!there) return trouble(there.error());
   if (*there) return {Outcome::stays, fmt::format("it lies on the best mount point already, {}", *choice.chosen)};
-  const auto made = make_link(*place, *choice.chosen, *signature, RedirectedBy::runtime);
+  const auto made =
+      make_link(*place, *(*described)->find_mount_point(*choice.chosen), *signature, RedirectedBy::runtime);
   if (!made) return trouble(made.error());
   if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
   return {Outcome::redirected,

@@ -13,6 +13,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
+MountPoint at(const std::string& path) {
+  MountPoint mount;
+  mount.path = path;
+  return mount;
+}
+
 /// A working folder, a mount point and a journal, all on one file system: what is tested here needs no second one.
 struct World {
   test::Folder root;
@@ -28,7 +34,7 @@ struct World {
   JournalEntry link(const std::string& name, const Signature& signature = {}) {
     auto place = locate(AT_FDCWD, work + "/" + name);
     REQUIRE(place);
-    auto made = make_link(*place, mount, signature, RedirectedBy::prepare);
+    auto made = make_link(*place, at(mount), signature, RedirectedBy::prepare);
     REQUIRE(made);
     REQUIRE(*made);
     return **made;
@@ -102,7 +108,7 @@ TEST_CASE("link: the journal knows it, and what is written through it lands on t
 TEST_CASE("link: whoever comes second finds the first one's, and leaves no journal entry") {
   World world;
   const JournalEntry first = world.link("out");
-  const auto second = make_link(*locate(AT_FDCWD, world.work + "/out"), world.mount, {}, RedirectedBy::runtime);
+  const auto second = make_link(*locate(AT_FDCWD, world.work + "/out"), at(world.mount), {}, RedirectedBy::runtime);
   REQUIRE(second);
   CHECK_FALSE(*second);
   CHECK(read_journal()->entries == std::vector{first});
@@ -122,7 +128,7 @@ TEST_CASE("link: a folder that moved under the program still gets the link") {
   const auto place = locate(AT_FDCWD, world.work + "/out");
   REQUIRE(place);
   fs::rename(world.work, world.root / "moved");
-  REQUIRE(make_link(*place, world.mount, {}, RedirectedBy::runtime));
+  REQUIRE(make_link(*place, at(world.mount), {}, RedirectedBy::runtime));
   CHECK(fs::is_symlink(world.root / "moved/out"));
 }
 

@@ -9,6 +9,11 @@
 namespace iosig {
 namespace {
 
+std::uint64_t room_bytes(const MountPoint& mount) {
+  const std::uint64_t free = mount.free_bytes.value_or(0);
+  return free - std::min(free, mount.promised_bytes);
+}
+
 /// Every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible. `mttdl`: of the data there.
 std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& mount, const Result<double>& mttdl) {
   std::vector<std::string> reasons;
@@ -23,11 +28,16 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
 
   if (!mount.free_bytes) {
     exclude("not reachable: it does not exist, or its file system does not answer");
-  } else if (wanted.total_bytes && *mount.free_bytes < *wanted.total_bytes) {
-    exclude("no room: totalsize {}, free {}", bytes_text(*wanted.total_bytes),
-            about_bytes(static_cast<double>(*mount.free_bytes)));
-  } else if (*mount.free_bytes == 0) {
-    exclude("no room: it is full");
+  } else if (const std::uint64_t needed = wanted.total_bytes.value_or(1), room = room_bytes(mount); room < needed) {
+    const std::string promised = mount.promised_bytes == 0
+                                     ? ""
+                                     : fmt::format(", {} of them promised to other streams",
+                                                   about_bytes(static_cast<double>(mount.promised_bytes)));
+    if (wanted.total_bytes)
+      exclude("no room: totalsize {}, free {}{}", bytes_text(needed),
+              about_bytes(static_cast<double>(*mount.free_bytes)), promised);
+    else
+      exclude("no room: {}", promised.empty() ? "it is full" : "what is free is promised to other streams");
   }
   if (wanted.total_bytes && mount.max_file_bytes && *mount.max_file_bytes < *wanted.total_bytes)
     exclude("too large for one file here: totalsize {}, largest file {}", bytes_text(*wanted.total_bytes),
@@ -117,7 +127,7 @@ Choice choose_mount_point(const Signature& wanted, const Storage& storage, CostM
   return choice;
 }
 
-Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskFree& ask_free) {
+Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskRoom& ask_room) {
   Storage storage = described;
   for (MountPoint& mount : storage.mount_points) mount.free_bytes = max_bytes;
   std::set<std::string> asked;
@@ -125,7 +135,10 @@ Choice choose_mount_point(const Signature& wanted, const Storage& described, con
     Choice choice = choose_mount_point(wanted, storage);
     if (!choice.chosen || !asked.insert(*choice.chosen).second) return choice;
     for (MountPoint& mount : storage.mount_points)
-      if (mount.path == *choice.chosen) mount.free_bytes = ask_free(*described.find_mount_point(mount.path));
+      if (mount.path == *choice.chosen) {
+        mount.free_bytes = described.find_mount_point(mount.path)->free_bytes;
+        ask_room(mount);
+      }
   }
 }
 

@@ -23,10 +23,11 @@ inline constexpr double assumed_duration_s = year_s;       ///< only for availab
 [[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& storage,
                                         CostModel model = CostModel::mixed);
 
-using AskFree = std::function<std::optional<std::uint64_t>(const MountPoint&)>;
+/// Fills in `free_bytes` and `promised_bytes`.
+using AskRoom = std::function<void(MountPoint&)>;
 
-/// The same, but free space is asked only where the choice depends on it: of the best mount point, of the next one if
-/// that has no room, and so on. A mount point whose server does not answer holds up nobody unless it would win.
-[[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskFree& ask_free);
+/// The same, but room is asked only where the choice depends on it: of the best mount point, of the next one if that
+/// has none, and so on. A mount point whose server does not answer holds up nobody unless it would win.
+[[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskRoom& ask_room);
 
 }  // namespace iosig

@@ -73,6 +73,11 @@ Result<void> record(const JournalEntry& entry, bool durable) {
   return written;
 }
 
+bool is_recorded(std::string_view id) {
+  const auto path = journal_path();
+  return path && ::access(fmt::format("{}/{}.json", *path, id).c_str(), F_OK) == 0;
+}
+
 Result<void> forget(const JournalEntry& entry) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());

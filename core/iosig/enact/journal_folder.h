@@ -18,6 +18,9 @@ namespace iosig {
 /// Creates the entry's file (never replaces one). `durable` syncs it, so that it also survives a crash of the machine.
 [[nodiscard]] Result<void> record(const JournalEntry& entry, bool durable);
 
+/// Whether there is an entry with this id.
+[[nodiscard]] bool is_recorded(std::string_view id);
+
 /// Removes the entry's file; one that is not there is no failure.
 [[nodiscard]] Result<void> forget(const JournalEntry& entry);
 

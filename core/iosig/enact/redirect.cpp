@@ -1,25 +1,28 @@
 #include "iosig/enact/redirect.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 
+#include "iosig/base/text.h"
 #include "iosig/enact/journal_folder.h"
+#include "iosig/enact/reserve.h"
 #include "iosig/enact/user_folder.h"
 
 namespace iosig {
 namespace {
 
-/// `id.name`, cut to what a file system takes, and not within a UTF-8 character (some check).
+/// `id.name`, cut to what a file system takes.
 std::string destination_name(std::string_view id, std::string_view name) {
-  std::string whole = fmt::format("{}.{}", id, name);
-  if (whole.size() <= NAME_MAX) return whole;
-  std::size_t end = NAME_MAX;
-  while (end > id.size() + 1 && (static_cast<unsigned char>(whole[end]) & 0xc0) == 0x80) --end;
-  whole.resize(end);
-  return whole;
+  return std::string(cut_to(fmt::format("{}.{}", id, name), NAME_MAX));
+}
+
+bool is_taken(const Place& place) {
+  struct stat status {};
+  return ::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 }  // namespace
@@ -30,24 +33,57 @@ Result<bool> lies_on(const Place& place, const std::string& mount_point) {
   return status.st_dev == place.device;
 }
 
-Result<std::optional<JournalEntry>> make_link(const Place& place, const std::string& mount_point,
-                                              const Signature& signature, RedirectedBy by) {
-  const auto folder = open_user_folder(mount_point);
+Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoint& mount, const Signature& signature,
+                                              RedirectedBy by) {
+  const auto folder = open_user_folder(mount.path);
   if (!folder) return pass_on(folder.error());
+  const auto room = reserve(*folder, mount, signature.total_bytes);
+  if (!room) {
+    // Those who race for one path want the same room: the winner has it, and the others follow.
+    if (is_taken(place)) return std::nullopt;
+    return pass_on(room.error());
+  }
   auto entry = new_journal_entry(by);
   if (!entry) return pass_on(entry.error());
   entry->kind = RedirectKind::link;
   entry->path = place.path();
   entry->destination = folder->path + "/" + destination_name(entry->id, place.name);
-  entry->mount_point = mount_point;
+  entry->mount_point = mount.path;
   entry->filesystem_id = filesystem_id(folder->fd);
   entry->signature = signature;
   if (auto recorded = record(*entry, by == RedirectedBy::prepare); !recorded) return pass_on(recorded.error());
-  if (::symlinkat(entry->destination.c_str(), place.folder.get(), place.name.c_str()) == 0) return *std::move(entry);
-  const int failure = errno;
-  (void)forget(*entry);
-  if (failure == EEXIST) return std::nullopt;
-  return system_failure("make a link at", entry->path, failure);
+  if (::symlinkat(entry->destination.c_str(), place.folder.get(), place.name.c_str()) != 0) {
+    const int failure = errno;
+    (void)forget(*entry);
+    if (failure == EEXIST) return std::nullopt;
+    return system_failure("make a link at", entry->path, failure);
+  }
+  room->keep_for(*entry);
+  return *std::move(entry);
+}
+
+Result<std::string> make_job_folder(const MountPoint& mount, const Signature& signature) {
+  const auto folder = open_user_folder(mount.path);
+  if (!folder) return pass_on(folder.error());
+  const auto room = reserve(*folder, mount, signature.total_bytes);
+  if (!room) return pass_on(room.error());
+  auto entry = new_journal_entry(RedirectedBy::choose);
+  if (!entry) return pass_on(entry.error());
+  const std::string name = entry->id + ".job";
+  entry->kind = RedirectKind::folder;
+  entry->path = entry->destination = folder->path + "/" + name;
+  entry->mount_point = mount.path;
+  entry->filesystem_id = filesystem_id(folder->fd);
+  entry->signature = signature;
+  entry->signature.lifetime = Lifetime::temp;
+  if (auto recorded = record(*entry, /*durable=*/true); !recorded) return pass_on(recorded.error());
+  if (::mkdirat(folder->fd.get(), name.c_str(), 0700) != 0) {
+    const auto failure = system_failure("make the folder", entry->path);
+    (void)forget(*entry);
+    return failure;
+  }
+  room->keep_for(*entry);
+  return entry->path;
 }
 
 }  // namespace iosig

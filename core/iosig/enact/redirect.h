@@ -1,4 +1,5 @@
-// Redirects: puts a link where a program will open a new file, so that its bytes land on another mount point.
+// Redirects: puts a link where a program will open a new file, so that its bytes land on another mount point; makes
+// folders there for a job's temporary files.
 //
 // Which mount point is the caller's decision; this is only the mechanism:
 //
@@ -9,6 +10,7 @@
 
 #include "iosig/enact/place.h"
 #include "iosig/format/journal.h"
+#include "iosig/model/storage.h"
 
 namespace iosig {
 
@@ -18,10 +20,17 @@ namespace iosig {
 /// Makes the link; the program's own open then creates the file behind it. Returns the journal entry, or nothing when
 /// somebody else put something at `place` first (symlinkat is atomic, so the loser of a race follows the winner).
 ///
+/// The totalsize that the signature declares is promised to the stream (enact/reserve.h). `infeasible`: that room has
+/// just been promised to another; choose again.
+///
 /// The entry is on its way to disk before the link is made. `prepare` also syncs it: a person waits, and the run it
 /// prepares may be long. The runtime does not: a sync costs milliseconds in every open, and if the machine crashes and
 /// loses the entry, the link alone still leads to the data and `iosig finalize PATH` settles it.
-[[nodiscard]] Result<std::optional<JournalEntry>> make_link(const Place& place, const std::string& mount_point,
+[[nodiscard]] Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoint& mount,
                                                             const Signature& signature, RedirectedBy by);
+
+/// A fresh folder with a name of its own inside the user folder, for a job's temporary files; returns its path.
+/// Journalled: `iosig status` lists it, `iosig finalize` removes it once it is empty. Room as for a link.
+[[nodiscard]] Result<std::string> make_job_folder(const MountPoint& mount, const Signature& signature);
 
 }  // namespace iosig

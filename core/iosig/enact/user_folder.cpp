@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "iosig/base/text.h"
-#include "iosig/enact/journal_folder.h"
 
 namespace iosig {
 
@@ -40,26 +39,6 @@ Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if
   if (status.st_uid != ::geteuid()) return refuse(fmt::format("belongs to user {}", status.st_uid));
   if ((status.st_mode & 0077) != 0) return refuse(fmt::format("is open to others (mode {:o})", status.st_mode & 07777));
   return folder;
-}
-
-Result<std::string> make_job_folder(const std::string& mount_point) {
-  const auto folder = open_user_folder(mount_point);
-  if (!folder) return pass_on(folder.error());
-  auto entry = new_journal_entry(RedirectedBy::choose);
-  if (!entry) return pass_on(entry.error());
-  const std::string name = entry->id + ".job";
-  entry->kind = RedirectKind::folder;
-  entry->path = entry->destination = folder->path + "/" + name;
-  entry->mount_point = mount_point;
-  entry->filesystem_id = filesystem_id(folder->fd);
-  entry->signature.lifetime = Lifetime::temp;
-  if (auto recorded = record(*entry, /*durable=*/true); !recorded) return pass_on(recorded.error());
-  if (::mkdirat(folder->fd.get(), name.c_str(), 0700) != 0) {
-    const auto failure = system_failure("make the folder", entry->path);
-    (void)forget(*entry);
-    return failure;
-  }
-  return entry->path;
 }
 
 }  // namespace iosig

@@ -24,8 +24,4 @@ enum class IfMissing { make, refuse };
 [[nodiscard]] Result<UserFolder> open_user_folder(const std::string& mount_point,
                                                   IfMissing if_missing = IfMissing::make);
 
-/// A fresh folder with a name of its own inside the user folder, for a job's temporary files; returns its path.
-/// Journalled: `iosig status` lists it, `iosig finalize` removes it once it is empty.
-[[nodiscard]] Result<std::string> make_job_folder(const std::string& mount_point);
-
 }  // namespace iosig

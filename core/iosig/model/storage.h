@@ -26,6 +26,8 @@ struct Redundancy {
   RedundancyScheme scheme = RedundancyScheme::stripe;
   std::uint32_t data = 0, parity = 0;  ///< 0: follows from the scheme and the number of members
   std::vector<std::string> members;    ///< devices by name; may be empty when data and parity say how many there are
+
+  bool operator==(const Redundancy&) const = default;
 };
 
 /// What a redundancy amounts to: `groups` equal codes side by side, each of `data` + `parity` devices.
@@ -42,6 +44,8 @@ struct Provenance {
   std::string probed_text;                        ///< what the last probe wrote, as TOML text; empty: nothing
   Origin probed_origin = Origin::measured;        ///< measured or inspected: how the probe knew
   std::string probed_low_text, probed_high_text;  ///< spread of the measurement (first and last decile), or empty
+
+  bool operator==(const Provenance&) const = default;
 };
 /// By key of the storage file (`read_bandwidth`). A key that is not there has its default: Origin::assumed.
 using Provenances = std::map<std::string, Provenance, std::less<>>;
@@ -63,6 +67,8 @@ struct Device {
   double mttr_s = 0;
   std::optional<Redundancy> redundancy;
   Provenances provenance;
+
+  bool operator==(const Device&) const = default;
 };
 
 struct MountPoint {
@@ -71,11 +77,14 @@ struct MountPoint {
   std::string filesystem;
   std::uint64_t block_bytes = 0;
   std::optional<std::uint64_t> free_bytes;  ///< by hand, or asked by statvfs when the description was loaded
+  std::uint64_t promised_bytes = 0;         ///< of those, kept for streams that run; asked, never in the file
   std::optional<std::uint64_t> max_file_bytes;
   Visibility visibility = Visibility::local;
   bool persistent = true;
   bool archive = false, tamperproof = false;
   Provenances provenance;
+
+  bool operator==(const MountPoint&) const = default;
 };
 
 /// Invariant, kept by the reader: names and paths are unique, each `device` and member exists, no composite contains

@@ -1,0 +1,234 @@
+#include "iosig/enact/reserve.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
+#include <map>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/maker.h"
+#include "iosig/format/storage_file.h"
+
+namespace iosig {
+namespace {
+
+/// A slot of the table. All zero: free. One that does not fit its checksum is free too.
+struct Promise {
+  std::uint64_t id = 0;  ///< of the journal entry, which the promised file's name begins with
+  std::uint64_t total_bytes = 0;
+  std::uint64_t host = 0, boot = 0;  ///< fnv1a of the maker's
+  std::int64_t pid = 0;              ///< 0: lasts until it is released
+  std::int64_t made_boot_s = 0, made_unix_s = 0;
+  std::uint64_t checksum = 0;  ///< fnv1a of all before it
+
+  [[nodiscard]] std::uint64_t sum() const {
+    return fnv1a({reinterpret_cast<const char*>(this), offsetof(Promise, checksum)});
+  }
+};
+static_assert(sizeof(Promise) == 64);
+
+using Promises = std::vector<Promise>;
+
+constexpr std::size_t most_promises = 1 << 18;
+constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // of a process on another machine
+constexpr timespec between_tries{.tv_sec = 0, .tv_nsec = 100'000};
+constexpr int most_tries = 2000;
+constexpr std::size_t id_digits = 16;
+
+/// The id that a file of a redirect has before its name; nothing for other files.
+std::optional<std::uint64_t> id_of(std::string_view file_name) {
+  std::uint64_t id = 0;
+  const char* end = file_name.data() + id_digits;
+  if (file_name.size() <= id_digits || *end != '.') return {};
+  if (const auto read = std::from_chars(file_name.data(), end, id, 16); read.ptr != end || id == 0) return {};
+  return id;
+}
+
+std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+Fd open_table(const UserFolder& folder, int flags) {
+  return Fd(::openat(folder.fd.get(), promises_name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+}
+
+/// The open table, locked: a forked child may share the descriptor, so it is to be unlocked, not only closed. A file
+/// system that cannot lock is used without.
+Result<Fd> lock_table(const UserFolder& folder, int flags) {
+  for (int tries = 0; tries < most_tries;) {
+    Fd table = open_table(folder, flags);
+    if (!table) return system_failure("open the promised room in", folder.path);
+    while (::flock(table.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < most_tries)
+      ::nanosleep(&between_tries, nullptr);
+    struct stat status {};
+    if (::fstat(table.get(), &status) == 0 && status.st_nlink > 0 && tries < most_tries) return table;
+    ++tries;  // it was removed, with its last promise, before we had it
+  }
+  return fail(ErrorKind::infeasible, "'{}': others are being given room there at this moment", printable(folder.path));
+}
+
+Promises read_table(const Fd& table) {
+  struct stat status {};
+  if (::fstat(table.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  Promises promises(std::min(static_cast<std::size_t>(status.st_size) / sizeof(Promise), most_promises));
+  const ssize_t got = ::pread(table.get(), promises.data(), promises.size() * sizeof(Promise), 0);
+  promises.resize(got < 0 ? 0 : static_cast<std::size_t>(got) / sizeof(Promise));
+  for (Promise& promise : promises)
+    if (promise.id != 0 && promise.checksum != promise.sum()) promise = {};
+  return promises;
+}
+
+void write_slot(const Fd& table, std::size_t slot, const Promise& promise) {
+  (void)!::pwrite(table.get(), &promise, sizeof promise, static_cast<off_t>(slot * sizeof promise));
+}
+
+bool is_stale(const Promise& promise) {
+  static const std::uint64_t this_host = fnv1a(host_name()), this_boot = fnv1a(boot_id());
+  if (promise.host != this_host) return std::abs(std::time(nullptr) - promise.made_unix_s) > longest_unjudged_s;
+  if (promise.pid == 0) return !is_recorded(fmt::format("{:016x}", promise.id));
+  return promise.boot != this_boot || !process_lives(promise.pid, promise.made_boot_s);
+}
+
+/// Calls `each` with every name in the folder. Not by opendir, which allocates: this also runs in a program's signal
+/// handlers (runtime/common/guest.h).
+template <class Each>
+void for_each_name(int folder, Each each) {
+  alignas(dirent64) char space[8192];
+  ::lseek(folder, 0, SEEK_SET);
+  for (ssize_t got; (got = ::getdents64(folder, space, sizeof space)) > 0;)
+    for (ssize_t at = 0; at < got;) {
+      const auto* item = reinterpret_cast<const dirent64*>(space + at);
+      if (const std::string_view name = item->d_name; name != "." && name != "..") each(item->d_name);
+      at += item->d_reclen;
+    }
+}
+
+/// Bytes that the file, or all files of the job's folder, occupy.
+std::uint64_t written_bytes(int folder, const char* name) {
+  struct stat status {};
+  if (::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  if (!S_ISDIR(status.st_mode)) return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  const Fd job(::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  std::uint64_t sum = 0;
+  if (job) for_each_name(job.get(), [&](const char* inner) { sum += written_bytes(job.get(), inner); });
+  return sum;
+}
+
+std::uint64_t total_bytes(const Promises& promises) {
+  std::uint64_t sum = 0;
+  for (const Promise& promise : promises)
+    if (__builtin_add_overflow(sum, promise.total_bytes, &sum)) return std::numeric_limits<std::uint64_t>::max();
+  return sum;
+}
+
+/// Clears stale promises and takes off the others what is written of them.
+void look_closer(const UserFolder& folder, Promises& promises) {
+  std::map<std::uint64_t, Promise*> by_id;
+  for (Promise& promise : promises) {
+    if (promise.id != 0 && is_stale(promise)) promise = {};
+    if (promise.id != 0) by_id[promise.id] = &promise;
+  }
+  if (by_id.empty()) return;
+  for_each_name(folder.fd.get(), [&](const char* name) {
+    const auto id = id_of(name);
+    const auto promised = id ? by_id.find(*id) : by_id.end();
+    if (promised == by_id.end()) return;
+    std::uint64_t& left = promised->second->total_bytes;
+    left -= std::min(left, written_bytes(folder.fd.get(), name));
+  });
+}
+
+/// What is promised and not yet written; exact only if more than `unless_at_most`.
+std::uint64_t promised_bytes(const UserFolder& folder, Promises promises, std::uint64_t unless_at_most) {
+  if (const std::uint64_t at_most = total_bytes(promises); at_most <= unless_at_most) return at_most;
+  look_closer(folder, promises);
+  return total_bytes(promises);
+}
+
+/// How much may be promised while `needed_bytes` still fit.
+std::uint64_t spare_bytes(const MountPoint& mount, std::uint64_t needed_bytes) {
+  const std::uint64_t free = mount.free_bytes.value_or(0);
+  return free - std::min(free, needed_bytes);
+}
+
+}  // namespace
+
+void ask_room(MountPoint& mount, std::uint64_t needed_bytes) {
+  mount.free_bytes = ask_free_space(mount);
+  mount.promised_bytes = 0;
+  const auto folder = open_user_folder(mount.path, IfMissing::refuse);
+  if (!folder) return;
+  if (const Fd table = open_table(*folder, O_RDONLY))
+    mount.promised_bytes = promised_bytes(*folder, read_table(table), spare_bytes(mount, needed_bytes));
+}
+
+void ask_room(Storage& storage) {
+  for (MountPoint& mount : storage.mount_points) ask_room(mount, std::numeric_limits<std::uint64_t>::max());
+}
+
+Reservation::~Reservation() {
+  if (table_) ::flock(table_.get(), LOCK_UN);
+}
+
+void Reservation::keep_for(const JournalEntry& entry) const {
+  const auto id = id_of(name_in(entry.destination));
+  if (!table_ || !id) return;
+  Promise promise{.id = *id,
+                  .total_bytes = entry.signature.total_bytes.value_or(0),
+                  .host = fnv1a(entry.host),
+                  .boot = fnv1a(entry.boot),
+                  .pid = entry.by == RedirectedBy::runtime ? entry.pid : 0,
+                  .made_boot_s = entry.created_boot_s,
+                  .made_unix_s = entry.created_unix_s};
+  promise.checksum = promise.sum();
+  write_slot(table_, slot_, promise);
+}
+
+Result<Reservation> reserve(const UserFolder& folder, MountPoint mount, std::optional<std::uint64_t> total_bytes) {
+  Reservation reservation;
+  if (!total_bytes) return reservation;
+  auto table = lock_table(folder, O_RDWR | O_CREAT);
+  if (!table) return pass_on(table.error());
+  reservation.table_ = *std::move(table);
+  const Promises promises = read_table(reservation.table_);
+  mount.free_bytes = ask_free_space(mount);
+  const std::uint64_t promised = promised_bytes(folder, promises, spare_bytes(mount, *total_bytes));
+  if (promised > spare_bytes(mount, *total_bytes) || mount.free_bytes.value_or(0) < *total_bytes)
+    return fail(ErrorKind::infeasible, "'{}': no room for {}: {} free, {} of them promised to other streams",
+                printable(mount.path), bytes_text(*total_bytes),
+                about_bytes(static_cast<double>(mount.free_bytes.value_or(0))),
+                about_bytes(static_cast<double>(promised)));
+  const auto free_slot = std::ranges::find(promises, std::uint64_t{0}, &Promise::id);
+  reservation.slot_ = static_cast<std::size_t>(free_slot - promises.begin());
+  return reservation;
+}
+
+void release(const JournalEntry& entry) {
+  const auto id = id_of(name_in(entry.destination));
+  if (!id) return;
+  const auto folder = open_user_folder(entry.mount_point, IfMissing::refuse);
+  if (!folder) return;
+  const auto table = lock_table(*folder, O_RDWR);
+  if (!table) return;
+  Promises promises = read_table(*table);
+  for (std::size_t slot = 0; slot < promises.size(); ++slot) {
+    if (promises[slot].id != *id) continue;
+    promises[slot] = {};
+    write_slot(*table, slot, {});
+  }
+  if (std::ranges::all_of(promises, [](const Promise& promise) { return promise.id == 0 || is_stale(promise); }))
+    ::unlinkat(folder->fd.get(), promises_name, 0);
+  ::flock(table->get(), LOCK_UN);
+}
+
+}  // namespace iosig
