@@ -10,6 +10,12 @@ namespace {
 constexpr int creat_flags = O_CREAT | O_WRONLY | O_TRUNC;
 using enum OpenInterface;
 
+// The libraries' own bits, which are part of their binary interfaces and alike in every implementation.
+constexpr int mpi_create = 1, mpi_excl = 64;
+constexpr int h5f_trunc = 2, h5f_excl = 4;  // H5Fcreate with neither takes excl
+constexpr int nc_noclobber = 4;
+constexpr int nc_diskless = 8;  // no file, or one that the library makes when it closes
+
 }  // namespace
 
 std::span<const Opener> known_openers() {
@@ -24,6 +30,33 @@ std::span<const Opener> known_openers() {
       Opener{.name = "fopen64", .interface = fopen, .path = 0, .mode = 1},
       Opener{.name = "freopen", .interface = fopen, .path = 0, .mode = 1},
       Opener{.name = "freopen64", .interface = fopen, .path = 0, .mode = 1},
+      Opener{.name = "MPI_File_open",
+             .interface = library,
+             .path = 1,
+             .mode = 2,
+             .has_prefix = true,
+             .creates_bit = mpi_create,
+             .exclusive_bits = mpi_excl},
+      Opener{.name = "H5Fcreate",
+             .interface = library,
+             .path = 0,
+             .mode = 1,
+             .creates_bit = h5f_trunc,
+             .exclusive_bits = h5f_excl},
+      Opener{.name = "H5Fopen", .interface = library, .path = 0, .mode = 1, .creates = false},
+      Opener{.name = "nc_create",
+             .interface = library,
+             .path = 0,
+             .mode = 1,
+             .exclusive_bits = nc_noclobber | nc_diskless},
+      Opener{.name = "nc_open", .interface = library, .path = 0, .mode = 1, .creates = false},
+      Opener{.name = "ncmpi_create",
+             .interface = library,
+             .path = 1,
+             .mode = 2,
+             .has_prefix = true,
+             .exclusive_bits = nc_noclobber},
+      Opener{.name = "ncmpi_open", .interface = library, .path = 1, .mode = 2, .has_prefix = true, .creates = false},
   };
   return openers;
 }

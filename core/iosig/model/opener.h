@@ -15,7 +15,7 @@ enum class OpenInterface {
   fopen,    ///< fopen's text
   fstream,  ///< bits of std::ios_base::openmode
   library,  ///< bits of a library's own: `creates_bit` and `exclusive_bit` translate them into open's flags
-  unknown,  ///< there is no mode, or not one that we can read: a wrapper of the user's, taken for one that creates
+  unknown,  ///< a function of the user's: an int mode is open's, a char* fopen's; without a mode it creates the file
 };
 
 /// Arguments are counted from 0, `this` included; -1: there is none.
@@ -28,10 +28,11 @@ struct Opener {
   int dirfd = -1;               ///< openat's folder
   int permissions = -1;         ///< of a file that is created; absent: 0666
   bool path_is_object = false;  ///< a std::string or filesystem::path by reference; its first word is the char*
+  bool has_prefix = false;      ///< the path may begin with a file system's name: "ufs:/scratch/file" (MPI-IO)
   // `library` only
-  bool creates = true;    ///< false: it never makes a file (H5Fopen)
-  int creates_bit = 0;    ///< makes a file only when the mode has this bit (MPI_MODE_CREATE); 0: whenever `creates`
-  int exclusive_bit = 0;  ///< refuses a file that exists, and so a link (H5F_ACC_EXCL, NC_NOCLOBBER)
+  bool creates = true;     ///< false: it never makes a file (H5Fopen)
+  int creates_bit = 0;     ///< makes a file only when the mode has this bit (MPI_MODE_CREATE); 0: whenever `creates`
+  int exclusive_bits = 0;  ///< with any of these it refuses a file that exists, and so a link (H5F_ACC_EXCL)
 };
 
 /// Functions of C: POSIX, stdio, MPI-IO, HDF5, netCDF and PnetCDF. The streams of C++ are a compiler's to recognise:
