@@ -1,5 +1,6 @@
 #include "iosig/base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <system_error>
 
 #include "iosig/base/text.h"
@@ -18,10 +20,37 @@ namespace {
 
 std::string folder_from(const char* override_name, const char* xdg_name, std::string_view below_home) {
   if (override_name != nullptr)
-    if (const char* set = std::getenv(override_name); set != nullptr && set[0] == '/') return set;
-  if (const char* xdg = std::getenv(xdg_name); xdg != nullptr && xdg[0] == '/') return fmt::format("{}/iosig", xdg);
+    if (const char* set = ::secure_getenv(override_name); set != nullptr && set[0] == '/') return set;
+  if (const char* xdg = ::secure_getenv(xdg_name); xdg != nullptr && xdg[0] == '/') return fmt::format("{}/iosig", xdg);
   const std::string home = home_folder();
   return home.empty() ? std::string{} : fmt::format("{}/{}/iosig", home, below_home);
+}
+
+/// Looks before it opens, since opening alone sets some devices going, and again afterwards.
+Result<std::string> read_at(int folder, const std::string& name, int flags, std::string_view shown,
+                            std::uint64_t limit_bytes) {
+  struct stat status {};
+  const auto is_regular = [&] { return S_ISREG(status.st_mode); };
+  const auto refuse = [&] { return fail(ErrorKind::system, "'{}' is not a regular file", printable(shown)); };
+  if (::fstatat(folder, name.c_str(), &status, flags == 0 ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+    return system_failure("open", shown);
+  if (!is_regular()) return refuse();
+  const Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
+  if (!fd) return system_failure("open", shown);
+  if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", shown);
+  if (!is_regular()) return refuse();
+  std::string content;
+  std::string piece(1 << 16, '\0');  // not on the stack: threads of other people's programs may have a small one
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure("read", shown);
+    if (got == 0) return content;
+    content.append(piece, 0, static_cast<std::size_t>(got));
+    if (content.size() > limit_bytes)
+      return fail(ErrorKind::bad_input, "'{}' is larger than {} bytes: this is not the file that was meant",
+                  printable(shown), limit_bytes);
+  }
 }
 
 }  // namespace
@@ -40,23 +69,12 @@ tl::unexpected<Error> system_failure(std::string_view doing, std::string_view pa
 }
 
 Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return system_failure("open", path);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", path);
-  if (!S_ISREG(status.st_mode)) return fail(ErrorKind::system, "'{}' is not a regular file", printable(path));
-  std::string content;
-  std::string piece(1 << 16, '\0');  // not on the stack: threads of other people's programs may have a small one
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure("read", path);
-    if (got == 0) return content;
-    content.append(piece, 0, static_cast<std::size_t>(got));
-    if (content.size() > limit_bytes)
-      return fail(ErrorKind::bad_input, "'{}' is larger than {} bytes: this is not the file that was meant",
-                  printable(path), limit_bytes);
-  }
+  return read_at(AT_FDCWD, path, 0, path, limit_bytes);
+}
+
+Result<std::string> read_file_in(const Fd& folder, const std::string& name, std::string_view shown,
+                                 std::uint64_t limit_bytes) {
+  return read_at(folder.get(), name, O_NOFOLLOW, shown, limit_bytes);
 }
 
 Result<void> write_all(int fd, std::string_view data, std::string_view path) {
@@ -67,6 +85,25 @@ Result<void> write_all(int fd, std::string_view data, std::string_view path) {
     data.remove_prefix(static_cast<std::size_t>(put));
   }
   return {};
+}
+
+Result<std::vector<std::string>> names_in(const Fd& folder) {
+  const auto failure = [&] { return system_failure("list", fmt::format("/proc/self/fd/{}", folder.get())); };
+  const int fd = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failure();
+  const std::unique_ptr<DIR, int (*)(DIR*)> listed(::fdopendir(fd), ::closedir);
+  if (!listed) {
+    ::close(fd);
+    return failure();
+  }
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* item = ::readdir(listed.get());
+    if (item == nullptr && errno != 0) return failure();
+    if (item == nullptr) return names;
+    if (const std::string_view name = item->d_name; name != "." && name != "..") names.emplace_back(name);
+  }
 }
 
 Result<void> make_folders(const std::string& path) {
@@ -95,7 +132,8 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
     return failure;
   };
   struct stat old {};
-  const mode_t mode = ::stat(path.c_str(), &old) == 0 ? (old.st_mode & 07777) : 0644;
+  const bool had_one = ::stat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode) && old.st_uid == ::geteuid();
+  const mode_t mode = had_one ? (old.st_mode & 0777) : 0644;  // somebody else's would be a mode of their choice
   if (auto written = write_all(fd.get(), content, draft); !written) return give_up(pass_on(written.error()));
   if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return give_up(system_failure("sync", draft));
   if (::rename(draft.c_str(), path.c_str()) != 0) return give_up(system_failure("replace", path));
@@ -112,7 +150,7 @@ Result<std::uint64_t> free_bytes_at(const std::string& path) {
 }
 
 std::string home_folder() {
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return home;
+  if (const char* home = ::secure_getenv("HOME"); home != nullptr && home[0] == '/') return home;
   struct passwd entry {};
   struct passwd* found = nullptr;
   char space[4096];

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "iosig/base/result.h"
 
@@ -36,12 +37,19 @@ class Fd {
 
 /// The whole file. Refuses more than `limit_bytes`, folders and devices.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes = 64u << 20);
+/// The same for the file `name` in `folder`, which must be no link; messages call it `shown`.
+[[nodiscard]] Result<std::string> read_file_in(const Fd& folder, const std::string& name, std::string_view shown,
+                                               std::uint64_t limit_bytes);
 
-/// Replaces `path` by a file that holds `content`: written beside it, synced, renamed. Missing folders are made (0700).
+/// Replaces `path` by a file that holds `content`: written beside it, synced, renamed. Missing folders are made (0700);
+/// this user's own former file leaves its mode to the new one.
 [[nodiscard]] Result<void> replace_file(const std::string& path, std::string_view content);
 
 /// All of `data` or an error; retries short and interrupted writes.
 [[nodiscard]] Result<void> write_all(int fd, std::string_view data, std::string_view path);
+
+/// The names in the open `folder` (O_PATH will do), but "." and ".."; in no order.
+[[nodiscard]] Result<std::vector<std::string>> names_in(const Fd& folder);
 
 /// `mkdir -p` with mode 0700 for each folder that was missing.
 [[nodiscard]] Result<void> make_folders(const std::string& path);
@@ -49,6 +57,7 @@ class Fd {
 /// Free bytes for this user on the file system of `path` (statvfs); 0 also when it can hold no more files.
 [[nodiscard]] Result<std::uint64_t> free_bytes_at(const std::string& path);
 
+// A program that runs with more rights than its user has (set-uid) does not follow that user's environment in these.
 /// $HOME, or the password file's entry when it is not set; nothing when there is neither.
 [[nodiscard]] std::string home_folder();
 /// `$XDG_STATE_HOME/iosig` or `~/.local/state/iosig` (IOSIG_STATE overrides): journal. Empty: nowhere to write.

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 
 namespace iosig {
 
@@ -14,6 +15,9 @@ std::string user_folder_name() { return fmt::format(".iosig-{}", ::geteuid()); }
 
 Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if_missing) {
   const std::string name = user_folder_name();
+  // Data that lie there already are fetched from anywhere: what is held open and proven ours cannot be swapped.
+  if (if_missing == IfMissing::make)
+    if (auto sound = check_folder(mount_point); !sound) return pass_on(sound.error());
   const Fd mount(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!mount) return system_failure("open the mount point", mount_point);
   UserFolder folder{{}, mount_point + (mount_point.ends_with('/') ? "" : "/") + name};

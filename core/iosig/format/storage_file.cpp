@@ -1,12 +1,11 @@
 #include "iosig/format/storage_file.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "iosig/base/files.h"
-#include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 #include "iosig/format/storage_toml.h"
 
 namespace iosig {
@@ -15,14 +14,6 @@ namespace {
 constexpr const char* system_storage_file = "/etc/iosig/storage.toml";
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-/// root's data must not go where any other user points.
-Result<void> check_trust(const std::string& path) {
-  struct stat status {};
-  if (::geteuid() != 0 || ::stat(path.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) return {};
-  return fail(ErrorKind::bad_input, "{}: every user can write it (mode {:04o}), so root does not use it; chmod o-w it",
-              printable(path), status.st_mode & 07777);
-}
 
 }  // namespace
 
@@ -33,15 +24,14 @@ std::string user_storage_file() {
 
 std::optional<std::string> find_storage_file(const std::string& explicit_path) {
   if (!explicit_path.empty()) return explicit_path;
-  if (const char* named = std::getenv("IOSIG_STORAGE"); named != nullptr && named[0] != '\0') return named;
+  if (const char* named = ::secure_getenv("IOSIG_STORAGE"); named != nullptr && named[0] != '\0') return named;
   if (std::string user_file = user_storage_file(); !user_file.empty() && exists(user_file)) return user_file;
   if (exists(system_storage_file)) return system_storage_file;
   return std::nullopt;
 }
 
 Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space) {
-  if (auto trusted = check_trust(path); !trusted) return pass_on(trusted.error());
-  const auto text = read_file(path);
+  const auto text = read_configuration(path);
   if (!text) return pass_on(text.error());
   auto storage = parse_storage(*text, path);
   if (storage && free_space == FreeSpace::ask) refresh_free_space(*storage);

@@ -19,7 +19,7 @@ namespace iosig {
 enum class FreeSpace { ask, leave };
 
 /// Reads `path` and, if told so, refreshes the free space.
-/// Refuses as `bad_input`, when running as root, a file that every user can write.
+/// Refuses what a stranger could write or swap (base/trust.h).
 [[nodiscard]] Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space = FreeSpace::ask);
 
 /// What is set by hand, else what statvfs says now; nothing for one that cannot be asked (gone). Hangs while a network

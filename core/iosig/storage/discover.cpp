@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "iosig/base/files.h"
+#include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/storage/hardware.h"
 #include "iosig/storage/mountinfo.h"
@@ -72,15 +73,16 @@ struct Answer {
   bool is_folder = false, read_only = false;
   std::uint64_t capacity_bytes = 0, free_bytes = 0, block_bytes = 0;
   char folder[PATH_MAX] = {};  ///< where a file could be created; empty: nowhere
+  char unsafe[512] = {};       ///< why strangers could swap what is put into a folder that was passed over
 };
 
 /// Folders on `mount` to try, in order. The roots of the system's own file systems come last or not at all: nobody
 /// wants IOSIG's folder in "/".
 std::vector<std::string> folders_to_try(const Mount& mount, const std::vector<std::string>& preferred) {
   std::vector<std::string> personal{home_folder()};
-  if (const char* folder = std::getenv("TMPDIR")) personal.emplace_back(folder);
+  if (const char* folder = ::secure_getenv("TMPDIR")) personal.emplace_back(folder);
   personal.insert(personal.end(), {"/var/tmp", "/tmp"});
-  if (const char* user = std::getenv("USER")) personal.push_back(mount.path + "/" + user);
+  if (const char* user = ::secure_getenv("USER")) personal.push_back(mount.path + "/" + user);
   static constexpr std::array<std::string_view, 7> system{"/", "/home", "/root", "/var", "/usr", "/opt", "/etc"};
   std::vector<std::string> folders = preferred;
   const bool is_system = std::ranges::find(system, mount.path) != system.end();
@@ -114,6 +116,10 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
     // Asked by name first: to resolve a folder on another, dead mount would hang.
     if (!is_here(folder) || ::realpath(folder.c_str(), real) == nullptr || !is_here(real)) continue;
     if (!open_scratch_file(real)) continue;
+    if (const auto sound = check_folder(real); !sound) {
+      sound.error().message.copy(answer.unsafe, sizeof answer.unsafe - 1);
+      continue;
+    }
     std::memcpy(answer.folder, real, std::strlen(real) + 1);
     break;
   }
@@ -164,6 +170,7 @@ std::string shortcoming(const Answer& answer) {
   if (answer.capacity_bytes < smallest_capacity_bytes)
     return fmt::format("is too small: {}, a destination has at least {}",
                        about_bytes(static_cast<double>(answer.capacity_bytes)), bytes_text(smallest_capacity_bytes));
+  if (answer.folder[0] == '\0' && answer.unsafe[0] != '\0') return fmt::format("is not safe: {}", answer.unsafe);
   if (answer.folder[0] == '\0') return "has no folder in which you can create files";
   return {};
 }

@@ -1,0 +1,159 @@
+#include "iosig/base/trust.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+constexpr int most_links = 40;  // as the kernel
+
+/// Uid 0 that is not merely the name of an ordinary user within a user namespace.
+bool is_root() {
+  if (::geteuid() != 0) return false;
+  static const bool maps_all = [] {
+    const auto map = read_file("/proc/self/uid_map");
+    unsigned long inside = 0, outside = 0, count = 0;
+    return !map || std::sscanf(map->c_str(), "%lu %lu %lu", &inside, &outside, &count) != 3 ||
+           (inside == 0 && outside == 0 && count == UINT_MAX);
+  }();
+  return maps_all;
+}
+
+bool is_own_group(gid_t group) {
+  if (group == ::getegid()) return true;
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+  groups.resize(static_cast<std::size_t>(std::max(::getgroups(static_cast<int>(groups.size()), groups.data()), 0)));
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+std::string owner_and_mode(const struct stat& status) {
+  return fmt::format("user {}, mode {:04o}", status.st_uid, status.st_mode & 07777);
+}
+
+/// What lets untrusted users write the file or folder; empty: nothing.
+std::string weakness(const struct stat& status) {
+  if (is_root() && status.st_uid != 0) return "belongs to another user, whom root does not trust";
+  if ((status.st_mode & S_IWOTH) != 0) return "can be written by every user";
+  if (is_root() && (status.st_mode & S_IWGRP) != 0) return "can be written by its group, which root does not trust";
+  return {};
+}
+
+/// Goes from / down to a path, and looks at each folder and at what is taken from it.
+class Walk {
+ public:
+  explicit Walk(std::string_view path) { go_to(path); }
+
+  /// Fails with `system` at the first weak place. The status of what stands at the end, or nothing when it is missing.
+  Result<std::optional<struct stat>> run() {
+    if (auto entered = enter("/"); !entered) return pass_on(entered.error());
+    while (!ahead_.empty()) {
+      const std::string name = std::move(ahead_.back());
+      ahead_.pop_back();
+      if (name.empty() || name == ".") continue;
+      if (name == "..") {
+        if (auto entered = enter(here_.substr(0, std::max<std::size_t>(here_.rfind('/'), 1))); !entered)
+          return pass_on(entered.error());
+        continue;
+      }
+      const std::string next = (here_ == "/" ? "" : here_) + "/" + name;
+      struct stat status {};
+      if (::lstat(next.c_str(), &status) != 0) {
+        if (errno == ENOENT) return std::nullopt;
+        return system_failure("inspect", next);
+      }
+      if (auto sound = check_entry(next, status); !sound) return pass_on(sound.error());
+      if (S_ISLNK(status.st_mode)) {
+        if (auto followed = follow(next); !followed) return pass_on(followed.error());
+      } else if (S_ISDIR(status.st_mode)) {
+        if (auto entered = enter(next); !entered) return pass_on(entered.error());
+      } else {
+        return ahead_.empty() ? Result<std::optional<struct stat>>(status) : system_failure("open", next, ENOTDIR);
+      }
+    }
+    return status_;
+  }
+
+ private:
+  void go_to(std::string_view path) {
+    while (!path.empty()) {
+      const std::size_t slash = path.rfind('/');
+      ahead_.emplace_back(path.substr(slash + 1));  // npos + 1 == 0
+      path = path.substr(0, slash == std::string_view::npos ? 0 : slash);
+    }
+  }
+
+  Result<void> enter(const std::string& folder) {
+    here_ = folder;
+    if (::lstat(here_.c_str(), &status_) != 0) return system_failure("inspect", here_);
+    const std::string weak = weakness(status_);
+    const bool is_sticky = (status_.st_mode & S_ISVTX) != 0;
+    const bool root_owns = !is_root() || status_.st_uid == 0;
+    if (weak.empty() || (is_sticky && root_owns)) return {};
+    return fail(ErrorKind::system,
+                "the folder '{}' ({}) {}{}, so that somebody could put something else in the place "
+                "of what lies in it; mend that ({}), or use another place",
+                printable(here_), owner_and_mode(status_), weak, root_owns ? " and lacks the sticky bit" : "",
+                root_owns ? "chmod o-w,g-w or chmod +t" : "chown it");
+  }
+
+  /// In a folder that untrusted users can write, the sticky bit leaves each entry to its owner.
+  Result<void> check_entry(const std::string& path, const struct stat& status) const {
+    if (weakness(status_).empty() || status.st_uid == 0 || (!is_root() && status.st_uid == ::geteuid())) return {};
+    if (!is_root() && S_ISDIR(status.st_mode) && (status.st_mode & S_IWOTH) == 0 && is_own_group(status.st_gid))
+      return {};  // a project's folder
+    return fail(ErrorKind::system,
+                "'{}' ({}) lies in a folder that others can write too, and is not yours: somebody "
+                "may have planted it; use one that is yours",
+                printable(path), owner_and_mode(status));
+  }
+
+  Result<void> follow(const std::string& link) {
+    char target[PATH_MAX];
+    const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+    if (length < 0) return system_failure("read the link", link);
+    if (++links_ > most_links) return system_failure("follow", link, ELOOP);
+    go_to({target, static_cast<std::size_t>(length)});
+    return length > 0 && target[0] == '/' ? enter("/") : Result<void>{};
+  }
+
+  std::string here_;  ///< free of links
+  struct stat status_ {};
+  std::vector<std::string> ahead_;  ///< names still to go, the next one last
+  int links_ = 0;
+};
+
+Result<std::optional<struct stat>> walk_to(const std::string& path) {
+  if (path.starts_with('/')) return Walk(path).run();
+  char here[PATH_MAX];
+  if (::getcwd(here, sizeof here) == nullptr) return system_failure("ask for", "the working folder");
+  return Walk(fmt::format("{}/{}", here, path)).run();
+}
+
+}  // namespace
+
+Result<void> check_folder(const std::string& folder) {
+  return walk_to(folder).map([](const auto&) {});
+}
+
+Result<std::string> read_configuration(const std::string& path) {
+  const auto status = walk_to(path);
+  if (!status) return fail(status.error().kind, "{} is not used: {}", printable(path), status.error().message);
+  if (*status && S_ISREG((*status)->st_mode))
+    if (const std::string weak = weakness(**status); !weak.empty())
+      return fail(ErrorKind::bad_input, "{} ({}) {}, so it is not used; mend that with chown or chmod go-w",
+                  printable(path), owner_and_mode(**status), weak);
+  return read_file(path, largest_configuration_bytes);
+}
+
+}  // namespace iosig
