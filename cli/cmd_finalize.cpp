@@ -29,8 +29,12 @@ struct Work {
 };
 
 Work gather(const Options& options, const Journal& journal) {
-  if (options.all) return {journal.entries, {}, journal.unreadable};
   Work work;
+  if (options.all) {
+    work.entries = journal.entries;
+    for (const Unreadable& entry : journal.unreadable) work.refused.push_back(entry.error);
+    return work;
+  }
   for (const std::string& path : options.paths) {
     auto found = redirects_at(journal, path);
     if (!found)
@@ -54,7 +58,7 @@ int run_finalize(Options options, Console& console) {
   const auto journal = read_journal();
   if (!journal) return console.fail(journal.error());
   if (!options.all)
-    for (const Error& error : journal->unreadable) console.note(error.message);
+    for (const Unreadable& entry : journal->unreadable) console.note(entry.error.message);
   const Work work = gather(options, *journal);
 
   int status = yes;
@@ -66,6 +70,8 @@ int run_finalize(Options options, Console& console) {
   };
   for (const Error& error : work.refused) refuse(error);
   options.settle.open_files = open_redirected_files();
+  KnownLinks links;
+  options.settle.links = &links;
   for (const JournalEntry& entry : work.entries) {
     options.settle.progress = [&](const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes) {
       if (total_bytes < long_copy_bytes) return;

@@ -21,32 +21,37 @@ int run_status(Console& console) {
   const std::int64_t now_unix_s = std::time(nullptr);
   Table table({"PATH", "WHERE", "SIZE", "STATE", "SIGNATURE", "AGE"});
   ordered_json redirects = ordered_json::array(), unreadable = ordered_json::array();
+  KnownLinks links;
+  std::size_t cut_short = 0;
   for (const JournalEntry& entry : journal->entries) {
-    const Survey found = survey(entry);
-    const std::string path = found.link ? found.link->path() : entry.path;
+    const Survey found = survey(entry, &links);
+    cut_short += found.cut_short ? 1 : 0;
     const std::int64_t age_s = std::max<std::int64_t>(0, now_unix_s - entry.created_unix_s);
-    table.add({printable(path), printable(entry.destination), about_bytes(static_cast<double>(found.data_bytes)),
+    table.add({printable(found.path), printable(entry.destination), about_bytes(static_cast<double>(found.data_bytes)),
                name_of(found.state), signature_text(entry.signature), about_seconds(static_cast<double>(age_s))});
     redirects.push_back({{"id", entry.id},
                          {"kind", name_of(entry.kind)},
-                         {"path", path},
+                         {"path", found.path},
                          {"destination", entry.destination},
                          {"mount_point", entry.mount_point},
                          {"data_bytes", found.data_bytes},
                          {"state", name_of(found.state)},
+                         {"cut_short", found.cut_short},
                          {"signature", signature_text(entry.signature)},
                          {"by", name_of(entry.by)},
                          {"host", entry.host},
                          {"created_unix_s", entry.created_unix_s},
                          {"age_s", age_s}});
   }
-  for (const Error& error : journal->unreadable) unreadable.push_back(error.message);
+  for (const Unreadable& entry : journal->unreadable) unreadable.push_back(entry.error.message);
   if (console.json)
     console.say_json("iosig.status/1", {{"redirects", redirects}, {"unreadable", unreadable}});
   else
     console.say(journal->entries.empty() ? "nothing is redirected" : table.text());
+  if (cut_short > 0)
+    console.note(fmt::format("a killed run left traces of {} of them; 'iosig recover all' clears up", cut_short));
   int status = yes;
-  for (const Error& error : journal->unreadable) status = std::max(status, console.fail(error));
+  for (const Unreadable& entry : journal->unreadable) status = std::max(status, console.fail(entry.error));
   return status;
 }
 

@@ -61,7 +61,7 @@ Fd::~Fd() {
 
 tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path, int error_number) {
   return fail(ErrorKind::system, "cannot {} '{}': {}", doing, printable(path),
-              std::generic_category().message(error_number));
+              ::strerrordesc_np(error_number));
 }
 
 tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path) {

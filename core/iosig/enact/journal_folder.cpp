@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <tuple>
 
 #include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 #include "iosig/enact/maker.h"
 
 namespace iosig {
@@ -28,14 +30,31 @@ Result<std::string> journal_path() {
   return state + "/journal";
 }
 
-/// Opens the journal's folder, made if it is missing.
+/// Opens the journal's folder; nothing when it is missing. What an entry says is done to the user's files, so nobody
+/// else may have written one.
 Result<Fd> open_journal(const std::string& path) {
   Fd folder(::open(path.c_str(), folder_flags));
-  if (folder) return folder;
-  if (errno != ENOENT) return system_failure("open the journal's folder", path);
+  if (!folder && errno == ENOENT) return folder;
+  struct stat status {};
+  if (!folder || ::fstat(folder.get(), &status) != 0) return system_failure("open the journal's folder", path);
+  if (status.st_uid == ::geteuid() && (status.st_mode & 022) == 0) return folder;
+  return fail(
+      ErrorKind::system,
+      "the journal's folder '{}' (user {}, mode {:04o}) is not closed to others, so it is not used: chmod 700 it "
+      "if you trust what it holds, or name another place with IOSIG_STATE",
+      printable(path), status.st_uid, status.st_mode & 07777);
+}
+
+/// The same, made if it is missing. How safe the way there is, is looked at only then and when a command reads the
+/// journal: it costs microseconds, and a folder that is ours and closed holds nothing foreign wherever it lies.
+Result<Fd> open_or_make_journal(const std::string& path) {
+  auto folder = open_journal(path);
+  if (!folder || *folder) return folder;
+  if (auto sound = check_folder(path); !sound) return pass_on(sound.error());
   if (auto made = make_folders(path); !made) return pass_on(made.error());
-  folder = Fd(::open(path.c_str(), folder_flags));
-  if (!folder) return system_failure("open the journal's folder", path);
+  if (auto sound = check_folder(path); !sound) return pass_on(sound.error());
+  folder = open_journal(path);
+  if (folder && !*folder) return system_failure("open the journal's folder", path, ENOENT);
   return folder;
 }
 
@@ -61,7 +80,7 @@ Result<JournalEntry> new_journal_entry(RedirectedBy by) {
 Result<void> record(const JournalEntry& entry, bool durable) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
-  const auto folder = open_journal(*path);
+  const auto folder = open_or_make_journal(*path);
   if (!folder) return pass_on(folder.error());
   const std::string name = file_name(entry), full = *path + "/" + name;
   const Fd file(::openat(folder->get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
@@ -78,6 +97,36 @@ bool is_recorded(std::string_view id) {
   return path && ::access(fmt::format("{}/{}.json", *path, id).c_str(), F_OK) == 0;
 }
 
+Result<void> record_anew(const JournalEntry& entry) {
+  const auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  const auto folder = open_or_make_journal(*path);
+  if (!folder) return pass_on(folder.error());
+  const std::string name = file_name(entry), draft = fmt::format(".{}.draft", entry.id), full = *path + "/" + name;
+  const Fd file(::openat(folder->get(), draft.c_str(), O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600));
+  if (!file) return system_failure("write the journal entry", full);
+  auto written = write_all(file.get(), journal_entry_text(entry), full);
+  if (written &&
+      (::fsync(file.get()) != 0 || ::renameat(folder->get(), draft.c_str(), folder->get(), name.c_str()) != 0 ||
+       ::fsync(folder->get()) != 0))
+    written = system_failure("sync the journal entry", full);
+  if (!written) ::unlinkat(folder->get(), draft.c_str(), 0);
+  return written;
+}
+
+std::optional<JournalEntry> recorded_entry(const std::string& id) {
+  const auto path = journal_path();
+  if (!path) return {};
+  const auto folder = open_journal(*path);
+  if (!folder || !*folder) return {};
+  const std::string name = id + ".json", full = *path + "/" + name;
+  auto entry = read_file_in(*folder, name, full, largest_entry_bytes).and_then([&](const std::string& text) {
+    return parse_journal_entry(text, printable(full));
+  });
+  if (!entry) return {};
+  return *std::move(entry);
+}
+
 Result<void> forget(const JournalEntry& entry) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
@@ -89,24 +138,27 @@ Result<void> forget(const JournalEntry& entry) {
 Result<Journal> read_journal() {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path->c_str()), ::closedir);
-  if (!folder && errno == ENOENT) return Journal{};
-  if (!folder) return system_failure("open the journal's folder", *path);
+  if (auto sound = check_folder(*path); !sound) return pass_on(sound.error());
+  const auto folder = open_journal(*path);
+  if (!folder) return pass_on(folder.error());
   Journal journal;
-  while (const dirent* item = ::readdir(folder.get())) {
+  if (!*folder) return journal;
+  const int listing = ::openat(folder->get(), ".", folder_flags);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listed(::fdopendir(listing), ::closedir);
+  if (!listed) return system_failure("list the journal's folder", *path);
+  while (const dirent* item = ::readdir(listed.get())) {
     const std::string_view name = item->d_name;
     if (name.starts_with('.')) continue;
     const std::string full = fmt::format("{}/{}", *path, name);
-    auto entry = read_file(full, largest_entry_bytes).and_then([&](const std::string& text) {
-      return parse_journal_entry(text, printable(full));
-    });
+    const auto text = read_file_in(*folder, item->d_name, full, largest_entry_bytes);
+    auto entry = text ? parse_journal_entry(*text, printable(full)) : pass_on(text.error());
     if (entry && file_name(*entry) != name)
       entry = fail(ErrorKind::bad_input, "{}: journal entry belongs into '{}': it was renamed; delete it or name it so",
                    printable(full), file_name(*entry));
     if (entry)
       journal.entries.push_back(*std::move(entry));
     else
-      journal.unreadable.push_back(std::move(entry.error()));
+      journal.unreadable.push_back({full, text && !text->ends_with("}\n"), std::move(entry.error())});
   }
   std::sort(journal.entries.begin(), journal.entries.end(), [](const JournalEntry& a, const JournalEntry& b) {
     return std::tie(a.created_unix_s, a.path, a.id) < std::tie(b.created_unix_s, b.path, b.id);
@@ -118,9 +170,14 @@ Result<Fd> lock_journal() {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
   auto folder = open_journal(*path);
+  if (!folder) return folder;
   // A file system that cannot lock (some network ones) is no reason to leave data unsettled.
-  if (folder && ::flock(folder->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return fail(ErrorKind::system, "another 'iosig finalize' is at work; try again when it has ended");
+  const bool locked = ::flock(folder->get(), LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno == EWOULDBLOCK)
+    return fail(ErrorKind::system, "another 'iosig finalize', recover or gc is at work; try again when it has ended");
+  if (const auto names = locked ? names_in(*folder) : std::vector<std::string>{})
+    for (const std::string& name : *names)
+      if (name.starts_with('.') && name.ends_with(".draft")) ::unlinkat(folder->get(), name.c_str(), 0);  // of the dead
   return folder;
 }
 

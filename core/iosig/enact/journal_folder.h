@@ -4,6 +4,7 @@
 // any point leaves a trace that leads to the data.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,21 +19,35 @@ namespace iosig {
 /// Creates the entry's file (never replaces one). `durable` syncs it, so that it also survives a crash of the machine.
 [[nodiscard]] Result<void> record(const JournalEntry& entry, bool durable);
 
+/// Writes the entry, durably, in place of the one with its id, or as a new one.
+[[nodiscard]] Result<void> record_anew(const JournalEntry& entry);
+
+/// The entry with this id; nothing when there is none that can be read.
+[[nodiscard]] std::optional<JournalEntry> recorded_entry(const std::string& id);
+
 /// Whether there is an entry with this id.
 [[nodiscard]] bool is_recorded(std::string_view id);
 
 /// Removes the entry's file; one that is not there is no failure.
 [[nodiscard]] Result<void> forget(const JournalEntry& entry);
 
+/// A file of the journal that cannot be used.
+struct Unreadable {
+  std::string path;
+  bool is_cut = false;  ///< its writer was killed, or the machine crashed before it was on disk
+  Error error;          ///< says which file, and what to do
+};
+
 struct Journal {
   std::vector<JournalEntry> entries;  ///< oldest first
-  std::vector<Error> unreadable;      ///< one per file that cannot be used; it says which and what to do
+  std::vector<Unreadable> unreadable;
 };
 
 /// Every entry. A journal that does not exist yet is empty.
 [[nodiscard]] Result<Journal> read_journal();
 
-/// Held while redirects are settled, so that two runs of `iosig finalize` cannot meet. Fails when another has it.
+/// Held while redirects are settled, so that two runs of finalize, recover or gc cannot meet. Fails when another has
+/// it.
 [[nodiscard]] Result<Fd> lock_journal();
 
 /// f_fsid of the file system that holds the open `folder`; 0: not known.

@@ -11,6 +11,9 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/enact/exchange.h"
+#include "iosig/enact/maker.h"
+#include "iosig/enact/reserve.h"
 #include "iosig/enact/user_folder.h"
 
 namespace iosig {
@@ -18,16 +21,11 @@ namespace {
 
 using Action = Settlement::Action;
 
-/// Removes the name at `place`; one that is not there is fine.
-Result<void> remove_at(const Place& place, int flags = 0) {
-  if (::unlinkat(place.folder.get(), place.name.c_str(), flags) == 0 || errno == ENOENT) return {};
-  return system_failure("remove", place.path());
-}
-
 /// Makes the names in the folder of `place` last.
-void sync_folder(const Place& place) {
+Result<void> sync_folder(const Place& place) {
   const Fd folder(::openat(place.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder) (void)::fsync(folder.get());
+  if (!folder || ::fsync(folder.get()) == 0 || errno == EINVAL || errno == EROFS) return {};  // may not be readable
+  return system_failure("sync the folder", place.folder_path);
 }
 
 Fd open_to_read(const Place& place) {
@@ -38,7 +36,7 @@ Fd open_to_read(const Place& place) {
 class Settling {
  public:
   Settling(const JournalEntry& entry, const SettleOptions& options)
-      : entry_(entry), options_(options), found_(survey(entry)) {}
+      : entry_(entry), options_(options), found_(survey(entry, options.links)) {}
 
   Result<Settlement> run() {
     const bool temporary = entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp;
@@ -46,11 +44,16 @@ class Settling {
       return fail(ErrorKind::infeasible,
                   "{}: process {} still has its data open; settle it when that has ended, or use --force", shown(),
                   user);
+    if (!options_.dry_run) {
+      const auto saved = take_over();
+      if (!saved) return pass_on(saved.error());
+      if (*saved) return finish(Action::brought_home, "the copy was complete when its data went");
+    }
     switch (found_.state) {
-      case RedirectState::gone: return clear("nothing is left of it");
+      case RedirectState::gone: return maker_is_at_work() ? wait() : clear("nothing is left of it");
       case RedirectState::empty:
-        return clear(entry_.kind == RedirectKind::folder ? "the job's folder is empty"
-                                                         : "it was never written, or what was written is gone");
+        if (entry_.kind == RedirectKind::folder) return clear("the job's folder is empty");
+        return maker_is_at_work() ? wait() : clear("it was never written, or what was written is gone");
       case RedirectState::filled:
         return fail(ErrorKind::infeasible, "{}: the job's folder still holds files; it goes once they are removed",
                     shown());
@@ -73,6 +76,37 @@ class Settling {
   }
 
  private:
+  /// Clears up after a run that was killed, and lets the journal tell where the link is now. True: the data are gone,
+  /// but a copy that the run had completed stands at the path.
+  Result<bool> take_over() {
+    if (found_.state == RedirectState::unreachable && !options_.drop_orphans) return false;
+    const auto recorded = recorded_entry(entry_.id);
+    if (recorded && recorded->path != entry_.path)  // the link was moved after the kill
+      if (auto undone = undo_killed_run(*recorded); !undone) return pass_on(undone.error());
+    if (found_.cut_short) {
+      if (!found_.has_data) {
+        const auto saved = save_copy_of_killed_run(entry_);
+        if (saved ? *saved : !options_.drop_orphans) return saved;
+      }
+      if (auto undone = undo_killed_run(entry_); !undone) return pass_on(undone.error());
+      found_ = survey(entry_, options_.links);
+    }
+    if (!found_.link) return false;
+    entry_.path = found_.path;
+    if (recorded && *recorded == entry_) return false;
+    return record_anew(entry_).map([] { return false; });
+  }
+
+  /// Whether a process may be between its journal entry, its link and its data.
+  bool maker_is_at_work() const { return !options_.force && maker_of(entry_) == Life::alive; }
+
+  tl::unexpected<Error> wait() const {
+    return fail(ErrorKind::infeasible,
+                "{}: process {}, which redirected it, may be about to write it; settle it when that has ended, or use "
+                "--force",
+                shown(), entry_.pid);
+  }
+
   std::string shown() const { return fmt::format("'{}'", printable(entry_.path)); }
   std::string destination() const { return printable(entry_.destination); }
 
@@ -83,50 +117,22 @@ class Settling {
   }
 
   Settlement done(Action action, std::string_view why) const {
-    const std::string path = found_.link ? found_.link->path() : entry_.path;
     const char* verb = action == Action::brought_home ? "brought home"
                        : action == Action::dropped    ? "dropped"
                                                       : "cleared";
-    return {action, path, found_.data_bytes,
-            fmt::format("'{}': {}{} ({}, {})", printable(path), options_.dry_run ? "would be " : "", verb, why,
+    return {action, found_.path, found_.data_bytes,
+            fmt::format("'{}': {}{} ({}, {})", printable(found_.path), options_.dry_run ? "would be " : "", verb, why,
                         about_bytes(static_cast<double>(found_.data_bytes)))};
   }
 
-  /// The last step of all: the draft that a killed run may have left, and the entry.
+  /// The last step of all: what was removed stays removed, then the entry goes.
   Result<Settlement> finish(Action action, std::string_view why) const {
-    if (auto place = locate(AT_FDCWD, entry_.path)) {
-      place->name = draft_name(entry_);
-      if (auto removed = remove_at(*place); !removed) return pass_on(removed.error());
-    }
+    for (const std::optional<Place>* place : {&found_.link, &found_.destination})
+      if (*place)
+        if (auto synced = sync_folder(**place); !synced) return pass_on(synced.error());
+    release(entry_);
     if (auto forgotten = forget(entry_); !forgotten) return pass_on(forgotten.error());
     return done(action, why);
-  }
-
-  Place draft() const {
-    const Place& link = *found_.link;
-    return {Fd(::fcntl(link.folder.get(), F_DUPFD_CLOEXEC, 0)), link.folder_path, draft_name(entry_), link.device};
-  }
-
-  tl::unexpected<Error> link_was_replaced() const {
-    return fail(ErrorKind::infeasible, "{}: a program has just put something else there; settle it afterwards",
-                shown());
-  }
-
-  /// Removes the link, and nothing that a program puts in its place at the last moment: it is first renamed, then
-  /// looked at, and what is not our link goes back.
-  Result<void> remove_link() const {
-    const Place aside = draft();
-    const Place& link = *found_.link;
-    const int folder = link.folder.get();
-    if (::renameat(folder, link.name.c_str(), folder, aside.name.c_str()) != 0) {
-      if (errno == ENOENT) return {};
-      return system_failure("remove", link.path());
-    }
-    if (link_target(aside) == entry_.destination) return remove_at(aside);
-    if (::renameat2(folder, aside.name.c_str(), folder, link.name.c_str(), RENAME_NOREPLACE) != 0)
-      return fail(ErrorKind::system, "{}: what a program has just put there is now in '{}'; move it yourself", shown(),
-                  printable(aside.path()));
-    return link_was_replaced();
   }
 
   /// No data are there: removes the link (or the empty folder).
@@ -135,7 +141,7 @@ class Settling {
     if (entry_.kind == RedirectKind::folder && found_.destination)
       if (auto removed = remove_at(*found_.destination, AT_REMOVEDIR); !removed) return pass_on(removed.error());
     if (found_.link) {
-      if (auto removed = remove_link(); !removed) return pass_on(removed.error());
+      if (auto removed = remove_link(*found_.link, entry_); !removed) return pass_on(removed.error());
       struct stat data {};
       // A program that opened the link just before it went is writing behind it: the link goes back.
       if (found_.destination && ::fstatat(found_.destination->folder.get(), found_.destination->name.c_str(), &data,
@@ -151,7 +157,7 @@ class Settling {
     if (options_.dry_run) return done(Action::dropped, why);
     // The link first: a path never leads to nothing.
     if (found_.link)
-      if (auto removed = remove_link(); !removed) return pass_on(removed.error());
+      if (auto removed = remove_link(*found_.link, entry_); !removed) return pass_on(removed.error());
     if (auto removed = remove_at(*found_.destination); !removed) return pass_on(removed.error());
     return finish(Action::dropped, why);
   }
@@ -165,9 +171,8 @@ class Settling {
       const auto same = same_content(file.get(), data.get(), options_.progress);
       if (!same) return pass_on(same.error());
       if (*same) {
-        if (options_.dry_run) return done(Action::brought_home, "the copy at its path is complete");
-        if (auto removed = remove_at(*found_.destination); !removed) return pass_on(removed.error());
-        return finish(Action::brought_home, "the copy at its path is complete");
+        constexpr const char* how = "the copy at its path is complete";
+        return options_.dry_run ? done(Action::brought_home, how) : leave_destination(*there, how);
       }
     }
     return fail(ErrorKind::infeasible,
@@ -185,7 +190,8 @@ class Settling {
     if (!S_ISREG(data.st_mode))
       return fail(ErrorKind::infeasible, "{}: what was made in '{}' is no regular file; move it yourself", shown(),
                   destination());
-    const Place draft = this->draft();
+    const auto draft = beside(to, draft_name(entry_));
+    if (!draft) return pass_on(draft.error());
     const bool one_device = data.st_dev == to.device;
     if (!one_device)
       if (auto room = check_room(static_cast<std::uint64_t>(data.st_blocks) * 512); !room) return pass_on(room.error());
@@ -193,19 +199,27 @@ class Settling {
     if (options_.dry_run) return done(Action::brought_home, one_device ? "renamed" : "copied");
     const Fd content = open_to_read(from);
     if (!content) return system_failure("read", entry_.destination);
-    if (auto removed = remove_at(draft); !removed) return pass_on(removed.error());  // of a run that was killed
     // A second name for the same file, where that is possible (one device may be mounted twice).
-    if (!one_device || ::linkat(from.folder.get(), from.name.c_str(), draft.folder.get(), draft.name.c_str(), 0) != 0) {
+    if (!one_device ||
+        ::linkat(from.folder.get(), from.name.c_str(), draft->folder.get(), draft->name.c_str(), 0) != 0) {
       how = "copied and verified";
-      if (auto made = make_draft(draft, content, data); !made) {
-        (void)remove_at(draft);
+      if (auto made = make_draft(*draft, content, data); !made) {
+        (void)remove_at(*draft);
         return fail(made.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
                     made.error().message, destination());
       }
     }
-    if (auto put = put_in_place(draft, content); !put) return pass_on(put.error());
-    sync_folder(to);
-    if (auto removed = remove_at(from); !removed) return pass_on(removed.error());
+    const auto is_ours_alone = [&] { return options_.force || !is_open_elsewhere(content); };
+    if (auto put = put_in_place(to, entry_, is_ours_alone); !put) return pass_on(put.error());
+    return leave_destination(to, how);
+  }
+
+  /// The data are at home, in the folder of `home`.
+  Result<Settlement> leave_destination(const Place& home, std::string_view how) const {
+    auto left = sync_folder(home).and_then([&] { return remove_at(*found_.destination); });
+    if (!left)
+      return fail(left.error().kind, "{} is complete, but its data are also still in '{}': {}; run finalize again",
+                  shown(), destination(), left.error().message);
     return finish(Action::brought_home, how);
   }
 
@@ -235,45 +249,9 @@ class Settling {
     return {};
   }
 
-  /// Puts `draft` in the link's place. The two change names in one step, so what was taken out can be looked at: if it
-  /// is not our link, or if a program came through it meanwhile and still has the data open, they change back.
-  Result<void> put_in_place(const Place& draft, const Fd& data) const {
-    const Place& link = *found_.link;
-    const auto exchange = [&] {
-      return ::renameat2(draft.folder.get(), draft.name.c_str(), link.folder.get(), link.name.c_str(),
-                         RENAME_EXCHANGE) == 0;
-    };
-    if (!exchange()) {
-      const int failure = errno;
-      // A file system that cannot exchange names (some network ones) leaves a moment between the look and the rename.
-      if (failure == EINVAL && link_target(link) == entry_.destination) {
-        if (::renameat(draft.folder.get(), draft.name.c_str(), link.folder.get(), link.name.c_str()) == 0) return {};
-        return system_failure("put the data at", link.path());
-      }
-      (void)remove_at(draft);
-      if (failure == EINVAL || failure == ENOENT) return link_was_replaced();
-      return system_failure("put the data at", link.path(), failure);
-    }
-    const bool ours = link_target(draft) == entry_.destination;
-    if (ours && (options_.force || !is_open_elsewhere(data))) return remove_at(draft);
-    if (!exchange()) return system_failure("put back what was at", link.path());
-    (void)remove_at(draft);
-    if (!ours) return link_was_replaced();
-    return fail(ErrorKind::infeasible, "{}: a program has just opened its data; settle it when that has ended",
-                shown());
-  }
-
-  /// The kernel grants a write lease only on a file that nobody else has open or mapped. A file system without leases
-  /// cannot tell.
-  static bool is_open_elsewhere(const Fd& data) {
-    const bool refused = ::fcntl(data.get(), F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
-    if (!refused) (void)::fcntl(data.get(), F_SETLEASE, F_UNLCK);
-    return refused;
-  }
-
-  const JournalEntry& entry_;
+  JournalEntry entry_;  ///< its path follows the link
   const SettleOptions& options_;
-  const Survey found_;
+  Survey found_;
 };
 
 }  // namespace
@@ -285,6 +263,13 @@ const char* name_of(Settlement::Action action) {
     case Action::cleared: return "cleared";
   }
   return "";
+}
+
+bool is_open_elsewhere(const Fd& file) {
+  // The kernel grants a write lease only on a file that nobody else has open or mapped.
+  const bool refused = ::fcntl(file.get(), F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
+  if (!refused) (void)::fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  return refused;
 }
 
 OpenFiles open_redirected_files() {

@@ -1,12 +1,8 @@
 // Settles a redirect after the run: brings data home, drops temporary data, clears what was never used.
 //
 // Every step leaves the data reachable: the link is only replaced by a copy that was read back and compared, in one
-// rename, and the destination goes after that. So a crash anywhere is finished by settling once more:
-//
-//   link -> data                       as the run left it
-//   link -> data, draft beside link    copying; the draft is thrown away and begun anew
-//   file,   data                       renamed; the bytes are compared again, then the destination goes
-//   file                               only the journal entry is left to remove
+// step that can be undone (enact/exchange), and the destination goes after that, the journal entry last. So a crash
+// anywhere is finished by settling once more.
 #pragma once
 
 #include <map>
@@ -22,12 +18,16 @@ namespace iosig {
 using OpenFiles = std::map<std::string, int, std::less<>>;
 [[nodiscard]] OpenFiles open_redirected_files();
 
+/// Whether another descriptor or a mapping of the open file exists. A file system without leases cannot tell: false.
+[[nodiscard]] bool is_open_elsewhere(const Fd& file);
+
 struct SettleOptions {
   bool keep_temp = false;     ///< bring temporary data home too
   bool drop_orphans = false;  ///< delete data to which no link leads, forget data that cannot be reached
   bool force = false;         ///< even while a process has the data open
   bool dry_run = false;       ///< say what would be done
   OpenFiles open_files = {};
+  KnownLinks* links = nullptr;  ///< shared by many settlements
   Progress progress = {};
 };
 
@@ -41,7 +41,10 @@ struct Settlement {
 
 /// Data that are declared neither temp nor persist count as persistent. Refusals are `infeasible`, change nothing, and
 /// say how to resolve them: data to which no link leads, a path taken by other content, no room, a file in use, a full
-/// job's folder, a mount point out of reach.
+/// job's folder, a mount point out of reach, a process that may be about to make or use the link.
+///
+/// First undoes what a killed run left. A link that a program renamed, or that has no journal entry, is journalled as
+/// it is now, so that this run may be killed in turn.
 [[nodiscard]] Result<Settlement> settle(const JournalEntry& entry, const SettleOptions& options);
 
 }  // namespace iosig

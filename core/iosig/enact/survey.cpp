@@ -1,49 +1,78 @@
 #include "iosig/enact/survey.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
-#include <memory>
 
 #include "iosig/base/text.h"
+#include "iosig/enact/exchange.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/user_folder.h"
 
 namespace iosig {
 namespace {
 
-using OpenFolder = std::unique_ptr<DIR, int (*)(DIR*)>;
-
-OpenFolder open_to_list(const Place& folder_of, const char* name) {
-  const int fd = ::openat(folder_of.folder.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  DIR* opened = fd < 0 ? nullptr : ::fdopendir(fd);
-  if (opened == nullptr && fd >= 0) ::close(fd);
-  return {opened, ::closedir};
-}
-
 bool holds_nothing(const Place& folder) {
-  const OpenFolder listed = open_to_list(folder, folder.name.c_str());
-  while (const dirent* item = listed ? ::readdir(listed.get()) : nullptr)
-    if (const std::string_view name = item->d_name; name != "." && name != "..") return false;
-  return listed != nullptr;
+  const Fd opened(::openat(folder.folder.get(), folder.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened) return false;
+  const auto names = names_in(opened);
+  return names && names->empty();
 }
 
-/// The entry's link: at its path, else under another name in the same folder.
-std::optional<Place> find_link(const JournalEntry& entry) {
+/// Whether the link at `place` leads to the entry's data. What stands there may be anything, or nothing.
+Result<bool> leads_to_data(const Place& place, const JournalEntry& entry) {
+  if (const auto target = link_target(place)) return *target == entry.destination;
+  if (errno == EINVAL || errno == ENOENT) return false;
+  return system_failure("look at", place.path());
+}
+
+Result<std::map<std::string, std::string>> links_in(Place place) {
+  std::map<std::string, std::string> links;
+  // A folder that may be passed through but not listed hides its other names.
+  if (::faccessat(place.folder.get(), ".", R_OK, AT_EACCESS) != 0 && errno == EACCES) return links;
+  auto names = names_in(place.folder);
+  if (!names) return pass_on(names.error());
+  for (std::string& name : *names) {
+    place.name = std::move(name);
+    const auto target = link_target(place);
+    if (!target) continue;
+    if (place.name.ends_with(".aside"))  // any other name wins over one of ours
+      links.emplace(*target, place.name);
+    else
+      links.insert_or_assign(*target, place.name);
+  }
+  return links;
+}
+
+/// The entry's link: at its path, else under another name in the same folder, else where a killed run had put it.
+Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& known) {
   auto place = locate(AT_FDCWD, entry.path);
-  if (!place) return {};
-  if (link_target(*place) == entry.destination) return *std::move(place);
-  const OpenFolder listed = open_to_list(*place, ".");
-  while (const dirent* item = listed ? ::readdir(listed.get()) : nullptr) {
-    if (item->d_type != DT_LNK && item->d_type != DT_UNKNOWN) continue;
-    place->name = item->d_name;
-    if (place->name == draft_name(entry)) continue;  // a killed run had taken the link out already
+  if (!place) {
+    struct stat status {};
+    if (::lstat(entry.path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR))
+      return pass_on(place.error());
+    return std::nullopt;  // its folder went
+  }
+  const auto stands = leads_to_data(*place, entry);
+  if (!stands) return pass_on(stands.error());
+  if (*stands) return *std::move(place);
+  for (const bool again : {false, true}) {
+    const auto folder = known.find(place->folder_path);
+    if (again || folder == known.end()) {
+      auto listed = beside(*place, {}).and_then(links_in);
+      if (!listed) return pass_on(listed.error());
+      known.insert_or_assign(place->folder_path, *std::move(listed));
+    }
+    const auto& links = known[place->folder_path];
+    const auto link = links.find(entry.destination);
+    if (link == links.end()) return std::nullopt;
+    place->name = link->second;
     if (link_target(*place) == entry.destination) return *std::move(place);
   }
-  return {};
+  return std::nullopt;
 }
 
 /// Where the data are, by way of a folder that is proven to be ours: after a reboot somebody else may have made one.
@@ -92,41 +121,44 @@ const char* name_of(RedirectState state) {
   return "";
 }
 
-std::string draft_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.draft", entry.id); }
-
-Survey survey(const JournalEntry& entry) {
+Survey survey(const JournalEntry& entry, KnownLinks* known) {
   Survey found;
-  if (entry.kind == RedirectKind::link) found.link = find_link(entry);
+  found.path = entry.path;
+  const auto unreachable = [&](std::string why) {
+    found.state = RedirectState::unreachable;
+    found.why = std::move(why);
+    return std::move(found);
+  };
+  if (entry.kind == RedirectKind::link) {
+    KnownLinks own;
+    found.cut_short = was_cut_short(entry);
+    auto link = find_link(entry, known != nullptr ? *known : own);
+    if (!link) return unreachable(link.error().message);
+    found.link = *std::move(link);
+    if (found.link && found.link->name != aside_name(entry)) found.path = found.link->path();
+  }
   auto destination = locate_destination(entry);
-  if (!destination) {
-    found.state = RedirectState::unreachable;
-    found.why = destination.error().message;
-    return found;
-  }
+  if (!destination) return unreachable(destination.error().message);
   struct stat data {};
-  const bool has_data =
-      ::fstatat(destination->folder.get(), destination->name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!has_data && entry.host != host_name()) {
-    found.state = RedirectState::unreachable;
-    found.why = fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host));
-    return found;
-  }
-  if (!has_data && entry.filesystem_id != 0 && filesystem_id(destination->folder) != entry.filesystem_id) {
-    found.state = RedirectState::unreachable;
-    found.why = fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point));
-    return found;
-  }
+  found.has_data = ::fstatat(destination->folder.get(), destination->name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!found.has_data && errno != ENOENT)
+    return unreachable(system_failure("look at", entry.destination).value().message);
+  if (!found.has_data && entry.host != host_name())
+    return unreachable(
+        fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
+  if (!found.has_data && entry.filesystem_id != 0 && filesystem_id(destination->folder) != entry.filesystem_id)
+    return unreachable(fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point)));
   found.destination = *std::move(destination);
   if (entry.kind == RedirectKind::folder) {
-    found.state = !has_data                           ? RedirectState::gone
+    found.state = !found.has_data                     ? RedirectState::gone
                   : holds_nothing(*found.destination) ? RedirectState::empty
                                                       : RedirectState::filled;
     return found;
   }
-  found.data_bytes = has_data ? static_cast<std::uint64_t>(data.st_size) : 0;
+  found.data_bytes = found.has_data ? static_cast<std::uint64_t>(data.st_size) : 0;
   struct stat at_path {};
   const bool path_taken = ::lstat(entry.path.c_str(), &at_path) == 0 && !S_ISLNK(at_path.st_mode);
-  if (has_data)
+  if (found.has_data)
     found.state = found.link ? RedirectState::linked : path_taken ? RedirectState::replaced : RedirectState::orphan;
   else
     found.state = found.link ? RedirectState::empty : RedirectState::gone;

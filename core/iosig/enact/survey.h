@@ -1,6 +1,7 @@
 // Looks at what has become of a redirect: what programs did to the link and to the data since it was made.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,19 +22,23 @@ enum class RedirectState {
 };
 [[nodiscard]] const char* name_of(RedirectState state);
 
-/// Name of the file beside the link with which a redirect is settled; programs have none of that name.
-[[nodiscard]] std::string draft_name(const JournalEntry& entry);
+/// Links of the folders that were read: folder -> target -> name. Kept over many surveys, each folder is read once.
+using KnownLinks = std::map<std::string, std::map<std::string, std::string>>;
 
 struct Survey {
   RedirectState state = RedirectState::gone;
   std::optional<Place> link;         ///< the link that leads to the data, which a program may have renamed
   std::optional<Place> destination;  ///< absent: unreachable
+  std::string path;                  ///< where the link is, or was to be
+  bool has_data = false;
   std::uint64_t data_bytes = 0;
-  std::string why;  ///< of `unreachable`: one sentence
+  bool cut_short = false;  ///< a run of finalize was killed here, and left its names beside the link
+  std::string why;         ///< of `unreachable`: one sentence
 };
 
-/// Changes nothing. A link that a program renamed is found in the folder of the entry's path, not elsewhere.
-[[nodiscard]] Survey survey(const JournalEntry& entry);
+/// Changes nothing. A link that a program renamed is found in the folder of the entry's path, not elsewhere; one that
+/// a killed run had taken out counts. What cannot be looked at is `unreachable`, never gone.
+[[nodiscard]] Survey survey(const JournalEntry& entry, KnownLinks* known = nullptr);
 
 /// What is redirected at `path`: its entries, or, for a link into this user's own folder that has none (made at
 /// compile time, or the journal was lost), an entry made up from the link. Empty: nothing is. The entry's path becomes

@@ -1,0 +1,200 @@
+#include "iosig/enact/exchange.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+enum class Stands { nothing, link, copy, other };
+
+/// The link's place and the two names beside it, all in one folder.
+class Swap {
+ public:
+  Swap(const Place& link, const JournalEntry& entry)
+      : place_(link), entry_(entry), draft_(draft_name(entry)), aside_(aside_name(entry)) {}
+
+  Result<void> put_draft(const std::function<bool()>& may_stay) {
+    const bool exchanged = ::linkat(folder(), draft_.c_str(), folder(), aside_.c_str(), 0) == 0 && exchange();
+    const int failure = errno;
+    if (exchanged && taken_out_is(Stands::link) && may_stay())
+      return remove(aside_).and_then([&] { return remove(draft_); });
+    // A file system without hard links or exchange (some network ones) leaves a moment between look and rename.
+    if (!exchanged && lacks_a_way(failure) && link_target(place_) == entry_.destination) {
+      if (auto removed = remove(aside_); !removed) return removed;
+      if (::renameat(folder(), draft_.c_str(), folder(), place_.name.c_str()) == 0) return {};
+      return system_failure("put the data at", place_.path());
+    }
+    const bool was_link = exchanged && taken_out_is(Stands::link);
+    if (auto undone = undo(); !undone) return undone;
+    if (was_link)
+      return fail(ErrorKind::infeasible, "'{}': a program has just opened its data; settle it when that has ended",
+                  shown());
+    if (exchanged || failure == ENOENT || lacks_a_way(failure)) return link_was_replaced();
+    return system_failure("put the data at", place_.path(), failure);
+  }
+
+  Result<void> take_link() {
+    if (::renameat(folder(), place_.name.c_str(), folder(), aside_.c_str()) != 0) {
+      if (errno == ENOENT) return {};
+      return system_failure("remove", place_.path());
+    }
+    if (taken_out_is(Stands::link)) return remove(aside_);
+    if (auto undone = undo(); !undone) return undone;
+    return link_was_replaced();
+  }
+
+  /// Back to how it was before the run: see the table in the header.
+  Result<void> undo() {
+    const auto aside = look(aside_), at_path = look(place_.name);
+    if (!aside) return pass_on(aside.error());
+    if (!at_path) return pass_on(at_path.error());
+    if (*aside == Stands::copy) {
+      if (auto removed = remove(aside_); !removed) return removed;
+    } else if (*aside != Stands::nothing && *at_path == Stands::nothing) {
+      if (::renameat2(folder(), aside_.c_str(), folder(), place_.name.c_str(), RENAME_NOREPLACE) != 0)
+        return stays_aside();
+    } else if (*aside != Stands::nothing && *at_path == Stands::copy) {
+      if (!exchange() || !taken_out_is(Stands::copy)) return stays_aside();
+      if (auto removed = remove(aside_); !removed) return removed;
+    } else if (*aside == Stands::link) {
+      if (auto removed = remove(aside_); !removed) return removed;
+    } else if (*aside == Stands::other) {
+      if (auto removed = remove(draft_); !removed) return removed;
+      return stays_aside();
+    }
+    return remove(draft_);
+  }
+
+  Result<bool> save_copy() {
+    const auto aside = look(aside_), at_path = look(place_.name);
+    if (!aside) return pass_on(aside.error());
+    if (!at_path) return pass_on(at_path.error());
+    if (!exists(draft_)) return false;
+    bool saved = *at_path == Stands::copy && *aside != Stands::other;
+    if (*aside == Stands::copy && *at_path == Stands::link) saved = exchange();
+    if (*aside == Stands::copy && *at_path == Stands::nothing)
+      saved = ::linkat(folder(), draft_.c_str(), folder(), place_.name.c_str(), 0) == 0;
+    if (!saved)
+      return fail(ErrorKind::infeasible, "'{}': its data are gone; what had been copied of them is in '{}'", shown(),
+                  printable(beside_path(draft_)));
+    if (auto removed = remove(aside_); !removed) return pass_on(removed.error());
+    if (auto removed = remove(draft_); !removed) return pass_on(removed.error());
+    return true;
+  }
+
+  /// One stat each while all is well.
+  bool has_traces() const { return exists(draft_) || exists(aside_); }
+
+ private:
+  int folder() const { return place_.folder.get(); }
+  std::string shown() const { return printable(place_.path()); }
+
+  bool exists(const std::string& name) const {
+    struct stat status {};
+    return ::fstatat(folder(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  }
+
+  Result<Stands> look(const std::string& name) const {
+    struct stat status {
+    }, draft{};
+    if (::fstatat(folder(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOENT) return Stands::nothing;
+      return system_failure("inspect", beside_path(name));
+    }
+    if (S_ISLNK(status.st_mode)) {
+      const auto at = beside(place_, name);
+      return at && link_target(*at) == entry_.destination ? Stands::link : Stands::other;
+    }
+    const bool is_copy = ::fstatat(folder(), draft_.c_str(), &draft, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         draft.st_dev == status.st_dev && draft.st_ino == status.st_ino;
+    return is_copy ? Stands::copy : Stands::other;
+  }
+
+  bool taken_out_is(Stands wanted) const {
+    const auto aside = look(aside_);
+    return aside && *aside == wanted;
+  }
+
+  bool exchange() const {
+    return ::renameat2(folder(), aside_.c_str(), folder(), place_.name.c_str(), RENAME_EXCHANGE) == 0;
+  }
+
+  static bool lacks_a_way(int failure) {
+    return failure == EINVAL || failure == EPERM || failure == EOPNOTSUPP || failure == ENOSYS || failure == EMLINK;
+  }
+
+  Result<void> remove(const std::string& name) const {
+    if (::unlinkat(folder(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
+    return system_failure("remove", beside_path(name));
+  }
+
+  std::string beside_path(const std::string& name) const {
+    return fmt::format("{}/{}", place_.folder_path == "/" ? "" : place_.folder_path, name);
+  }
+
+  tl::unexpected<Error> link_was_replaced() const {
+    return fail(ErrorKind::infeasible, "'{}': a program has just put something else there; settle it afterwards",
+                shown());
+  }
+
+  tl::unexpected<Error> stays_aside() const {
+    return fail(ErrorKind::infeasible, "'{}': what a program has put there is now in '{}'; move it yourself", shown(),
+                printable(beside_path(aside_)));
+  }
+
+  const Place& place_;
+  const JournalEntry& entry_;
+  const std::string draft_, aside_;
+};
+
+}  // namespace
+
+std::string draft_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.draft", entry.id); }
+std::string aside_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.aside", entry.id); }
+
+Result<Place> beside(const Place& place, std::string name) {
+  Fd folder(::fcntl(place.folder.get(), F_DUPFD_CLOEXEC, 0));
+  if (!folder) return system_failure("keep open the folder", place.folder_path);
+  return Place{std::move(folder), place.folder_path, std::move(name), place.device};
+}
+
+Result<void> remove_at(const Place& place, int flags) {
+  if (::unlinkat(place.folder.get(), place.name.c_str(), flags) == 0 || errno == ENOENT) return {};
+  return system_failure("remove", place.path());
+}
+
+Result<void> put_in_place(const Place& link, const JournalEntry& entry, const std::function<bool()>& may_stay) {
+  return Swap(link, entry).put_draft(may_stay);
+}
+
+Result<void> remove_link(const Place& link, const JournalEntry& entry) { return Swap(link, entry).take_link(); }
+
+bool was_cut_short(const JournalEntry& entry) {
+  if (entry.kind != RedirectKind::link) return false;
+  const auto place = locate(AT_FDCWD, entry.path);
+  return place && Swap(*place, entry).has_traces();
+}
+
+Result<void> undo_killed_run(const JournalEntry& entry) {
+  if (entry.kind != RedirectKind::link) return {};
+  const auto place = locate(AT_FDCWD, entry.path);
+  if (!place) return {};  // its folder went, and all in it
+  Swap swap(*place, entry);
+  if (!swap.has_traces()) return {};
+  return swap.undo();
+}
+
+Result<bool> save_copy_of_killed_run(const JournalEntry& entry) {
+  if (entry.kind != RedirectKind::link) return false;
+  const auto place = locate(AT_FDCWD, entry.path);
+  return place ? Swap(*place, entry).save_copy() : Result<bool>(false);
+}
+
+}  // namespace iosig

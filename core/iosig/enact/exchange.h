@@ -1,0 +1,55 @@
+// Takes a redirect's link out of its place, or puts the data there instead. Nothing that a program puts there at the
+// last moment is lost, and a run that was killed in the midst is undone.
+//
+// Two names beside the link belong to each redirect. The draft is our copy of the data; the aside is what was taken out
+// of the link's place. Before the copy goes there it gets both names, so whoever comes later knows it again:
+//
+//   path    draft   aside
+//   link    -       -       as the run left it
+//   link    copy    -       copying
+//   link    copy    copy    about to exchange path and aside
+//   copy    copy    link    exchanged
+//   copy    copy    other   exchanged, but a program had been quicker: its file goes back
+//   copy    -       -       done
+//   -       -       link    the link is being removed
+//   -       -       other   likewise, but a program had been quicker
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "iosig/enact/place.h"
+#include "iosig/format/journal.h"
+
+namespace iosig {
+
+[[nodiscard]] std::string draft_name(const JournalEntry& entry);
+[[nodiscard]] std::string aside_name(const JournalEntry& entry);
+
+/// `name` in the folder of `place`.
+[[nodiscard]] Result<Place> beside(const Place& place, std::string name);
+
+/// Removes the name at `place`; one that is not there is fine.
+Result<void> remove_at(const Place& place, int flags = 0);
+
+/// Puts the file under the draft's name at `link`. `may_stay` is asked when it is there and no path leads to the data
+/// any more; if not, all is changed back. `infeasible`: changed back, or something else than our link was there.
+[[nodiscard]] Result<void> put_in_place(const Place& link, const JournalEntry& entry,
+                                        const std::function<bool()>& may_stay);
+
+/// Removes the link; what else stands there stays, and is `infeasible`.
+[[nodiscard]] Result<void> remove_link(const Place& link, const JournalEntry& entry);
+
+/// Whether a killed run left something under the two names beside `entry.path`.
+[[nodiscard]] bool was_cut_short(const JournalEntry& entry);
+
+/// Brings back what stood at `entry.path` before a run that was killed, and removes its names. Only what is provably
+/// ours is removed: a program's file that cannot go back, since its place is taken, is `infeasible` and stays. Only for
+/// data that are still there.
+[[nodiscard]] Result<void> undo_killed_run(const JournalEntry& entry);
+
+/// For data that are gone, with a machine that lost power: a copy that has both names was complete, and goes to the
+/// path. False: there is none. A copy that was not finished is `infeasible` and stays.
+[[nodiscard]] Result<bool> save_copy_of_killed_run(const JournalEntry& entry);
+
+}  // namespace iosig

@@ -1,0 +1,143 @@
+#include "iosig/enact/recover.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+
+#include "iosig/base/text.h"
+#include "iosig/enact/exchange.h"
+#include "iosig/enact/maker.h"
+#include "iosig/enact/user_folder.h"
+
+namespace iosig {
+namespace {
+
+using Outcome = Recovery::Outcome;
+
+/// Settles to an end; a refusal leaves the redirect.
+Result<Recovery> settle_as(Outcome outcome, const JournalEntry& entry, const SettleOptions& options, std::string why) {
+  const auto settled = settle(entry, options);
+  if (settled) return Recovery{outcome, settled->path, std::move(why)};
+  if (settled.error().kind != ErrorKind::infeasible) return pass_on(settled.error());
+  return Recovery{Outcome::left, entry.path, settled.error().message};
+}
+
+/// Why nothing may be concluded from the state of this redirect; empty: its maker is dead.
+std::string doubt(const JournalEntry& entry) {
+  switch (maker_of(entry)) {
+    case Life::alive: return fmt::format("process {}, which redirected it, is at work", entry.pid);
+    case Life::unknown: return "it cannot be told whether the process that redirected it still lives";
+    case Life::dead: break;
+  }
+  return {};
+}
+
+/// What the state alone tells, once the traces of a killed run are gone.
+Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
+  const auto left = [&](std::string why) { return Recovery{Outcome::left, found.path, std::move(why)}; };
+  const bool temporary = entry.signature.lifetime == Lifetime::temp;
+  switch (found.state) {
+    case RedirectState::unreachable: return left("its data cannot be reached: " + found.why);
+    case RedirectState::linked: return left("its data are redirected; iosig finalize brings them home or drops them");
+    case RedirectState::filled: return left("a job's folder; iosig gc removes it when the job has ended");
+    case RedirectState::gone:
+    case RedirectState::empty: {
+      if (auto why = doubt(entry); !why.empty()) return left(std::move(why));
+      if (found.state == RedirectState::gone)
+        return settle_as(Outcome::undone, entry, options, "neither link nor data are there");
+      if (entry.kind == RedirectKind::folder) return left("a job's folder that waits for its job");
+      if (entry.by == RedirectedBy::prepare) return left("it waits for its run");
+      return settle_as(Outcome::undone, entry, options, "its program ended before it wrote anything");
+    }
+    case RedirectState::orphan:
+    case RedirectState::replaced: {
+      if (!temporary && found.state == RedirectState::orphan)
+        return left("the link is gone, the data are kept; iosig finalize says how to resolve it");
+      if (auto why = doubt(entry); temporary && !why.empty()) return left(std::move(why));
+      return settle_as(Outcome::finished, entry, options,
+                       temporary ? "temporary data without a link are dropped" : "the copy at its path is complete");
+    }
+  }
+  return left("unknown state");
+}
+
+/// Data of the redirect `id` in this user's folders; empty: none.
+Result<std::string> data_of(std::string_view id, const std::vector<std::string>& mount_points) {
+  for (const std::string& mount_point : mount_points) {
+    const auto folder = open_user_folder(mount_point, IfMissing::refuse);
+    if (!folder) continue;
+    const auto names = names_in(folder->fd);
+    if (!names) return pass_on(names.error());
+    for (const std::string& name : *names)
+      if (name.starts_with(id)) return folder->path + "/" + name;
+  }
+  return {};
+}
+
+/// The entry's file again, at least a second after it was last written, by the clock that stamped it.
+Result<Fd> open_when_quiet(const std::string& path) {
+  for (int rounds = 0;; ++rounds) {
+    Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0) return system_failure("look at", path);
+    if (rounds == 1 || std::abs(std::time(nullptr) - status.st_mtim.tv_sec) > 1) return file;
+    const timespec second{1, 0};
+    ::nanosleep(&second, nullptr);
+  }
+}
+
+}  // namespace
+
+const char* name_of(Recovery::Outcome outcome) {
+  switch (outcome) {
+    case Outcome::finished: return "finished";
+    case Outcome::undone: return "undone";
+    case Outcome::left: return "left";
+  }
+  return "";
+}
+
+Result<Recovery> recover(const JournalEntry& entry, const SettleOptions& options) {
+  Survey found = survey(entry, options.links);
+  if (!found.cut_short || found.state == RedirectState::unreachable) return recover_state(entry, found, options);
+  if (!found.has_data)
+    return settle_as(Outcome::finished, entry, options, "a run of finalize was killed; what it had copied is complete");
+  Recovery undone{Outcome::undone, found.path, "a run of finalize was killed; the data are redirected as before"};
+  if (options.dry_run) return undone;
+  if (auto back = undo_killed_run(entry); !back) {
+    if (back.error().kind != ErrorKind::infeasible) return pass_on(back.error());
+    return Recovery{Outcome::left, found.path, back.error().message};
+  }
+  found = survey(entry, options.links);
+  if (found.state == RedirectState::linked) return undone;
+  return recover_state(entry, found, options);
+}
+
+Result<Recovery> recover(const Unreadable& entry, const std::vector<std::string>& mount_points, bool dry_run) {
+  const auto left = [&](std::string why) { return Recovery{Outcome::left, entry.path, std::move(why)}; };
+  if (!entry.is_cut) return left(entry.error.message);
+  const auto file = open_when_quiet(entry.path);
+  if (!file) return pass_on(file.error());
+  char last[2] = {};
+  struct stat status {};
+  if (is_open_elsewhere(*file)) return left("a process is writing it");
+  if (::fstat(file->get(), &status) != 0) return system_failure("look at", entry.path);
+  if (status.st_size >= 2 && ::pread(file->get(), last, 2, status.st_size - 2) == 2 && last[0] == '}' &&
+      last[1] == '\n')
+    return left("another process has just written it");
+  const std::size_t slash = entry.path.rfind('/') + 1;
+  const auto data = data_of(entry.path.substr(slash, entry.path.rfind('.') - slash), mount_points);
+  if (!data) return pass_on(data.error());
+  if (!data->empty())
+    return left(fmt::format("the entry was cut, but its data are in '{}'; run finalize on the link that leads there",
+                            printable(*data)));
+  if (!dry_run && ::unlink(entry.path.c_str()) != 0 && errno != ENOENT)
+    return system_failure("remove the journal entry", entry.path);
+  return Recovery{Outcome::undone, entry.path, "a journal entry whose writer was killed"};
+}
+
+}  // namespace iosig
