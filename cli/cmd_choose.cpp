@@ -9,6 +9,7 @@
 #include "iosig/decide/placement.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/format/choice_json.h"
+#include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
 #include "storage_source.h"
 
@@ -19,7 +20,7 @@ struct Options {
   std::vector<std::string> signature;
   std::string storage;
   std::string model = "mixed";
-  bool make_folder = false;
+  bool make_folder = false, presets = false;
 };
 
 std::string table_of(const Choice& choice) {
@@ -44,7 +45,25 @@ std::string explanation(const Choice& choice, const Signature& signature, const 
   return text + (choice.chosen ? fmt::format("chosen: {}", *choice.chosen) : "chosen: none is admissible");
 }
 
+int list_presets(Console& console) {
+  Table table({"preset", "signature", "meaning"});
+  auto list = nlohmann::ordered_json::array();
+  for (const Preset& preset : presets()) {
+    table.add({std::string(preset.name), std::string(preset.signature), std::string(preset.meaning)});
+    list.push_back({{"name", preset.name}, {"signature", preset.signature}, {"meaning", preset.meaning}});
+  }
+  if (console.json)
+    console.say_json("iosig.presets/1", {{"presets", list}});
+  else
+    console.say(table.text());
+  return yes;
+}
+
 int run_choose(const Options& options, Console& console) {
+  if (options.presets) return list_presets(console);
+  if (options.signature.empty())
+    return console.fail({ErrorKind::usage,
+                         "a signature is required, e.g. iosig choose 'persist random'; --presets lists names for one"});
   const auto wanted = parse_signature(fmt::format("{}", fmt::join(options.signature, " ")));
   if (!wanted) return console.fail(wanted.error());
   const auto source = load_storage(options.storage, console);
@@ -78,14 +97,14 @@ int run_choose(const Options& options, Console& console) {
 void add_choose(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("choose", "Say where a stream should live, and why not elsewhere");
   const auto options = std::make_shared<Options>();
-  verb->add_option("signature", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'")
-      ->required();
+  verb->add_option("signature", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
   verb->add_option("--storage", options->storage, "storage description to decide with")->type_name("FILE");
   verb->add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
       ->check(CLI::IsMember({"mixed", "paper"}))
       ->type_name("NAME");
   verb->add_flag("--make-folder", options->make_folder,
                  "make a folder of your own on the chosen mount point and print its path, alone, on stdout");
+  verb->add_flag("--presets", options->presets, "list the signatures that are known by name")->excludes("signature");
   verb->footer(
       "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"
       "Example: iosig choose 'persist random size-per-IO(64KB) totalsize(1GB)'\n"

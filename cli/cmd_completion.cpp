@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "iosig/base/files.h"
+#include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
 
 namespace iosig::cli {
@@ -36,6 +37,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Node>& no
             is_flag ? std::string(parameter.name) : fmt::format("{}({})", parameter.name, parameter.example),
             parameter.meaning);
       }
+      for (const Preset& preset : presets()) node.words.emplace_back(preset.name, preset.meaning);
     }
   }
   nodes.push_back(std::move(node));

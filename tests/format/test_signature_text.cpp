@@ -3,6 +3,7 @@
 #include <random>
 
 #include "iosig/base/units.h"
+#include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
 
 using namespace iosig;
@@ -158,4 +159,35 @@ TEST_CASE("signature: no text makes the parser fail other than by a diagnostic i
     }
     if (result.ok()) REQUIRE(parsed(signature_text(result.signature)) == result.signature);
   }
+}
+
+TEST_CASE("presets: each is a signature in canonical text, with a name that no parameter has") {
+  for (const Preset& preset : presets()) {
+    CAPTURE(preset.name);
+    CHECK(signature_text(parsed(preset.signature)) == preset.signature);
+    CHECK(parsed(preset.name) == parsed(preset.signature));
+    CHECK(parse_sigdef(fmt::format("{} temp", preset.name)).ok());  // a parameter's name would be refused
+  }
+}
+
+TEST_CASE("presets: data management systems' streams are as the paper's section 8 lists them") {
+  const Signature hot = parsed("hot-data"), warm = parsed("warm-data"), cold = parsed("cold-data");
+  CHECK(hot.access == AccessOrder::random);
+  for (const Signature& data : {hot, warm, cold, parsed("database-table"), parsed("versioned-store")})
+    CHECK(data.lifetime == Lifetime::persist);
+  CHECK(cold.archive);
+  CHECK(*hot.bytes_per_io < *warm.bytes_per_io);
+  CHECK(*warm.bytes_per_io < *cold.bytes_per_io);
+  CHECK(parsed("database-table").access == AccessOrder::random);
+  for (const char* appended : {"transaction-log", "rollback-log", "versioned-store"})
+    CHECK(parsed(appended).access == AccessOrder::sequential);
+  CHECK(*parsed("transaction-log").bytes_per_io < *parsed("rollback-log").bytes_per_io);
+}
+
+TEST_CASE("presets: a use overrides them, and a definition of the same name takes their place") {
+  CHECK(parsed("checkpoint temp size-per-IO(1MB)") == parsed("temp sequential size-per-IO(1MB)"));
+  const SignatureDefinitions own{{"checkpoint", parsed("local")}};
+  CHECK(parsed("checkpoint", own) == parsed("local"));
+  CHECK(refusal("scrach").find("did you mean 'scratch'") != std::string::npos);
+  CHECK(refusal("temp scratch").find("'scratch' names a preset; expected it first") != std::string::npos);
 }

@@ -17,7 +17,7 @@ import pytest
 
 from conftest import BUILD, ROOT, Iosig
 
-TRANSCRIPTS = ["README.md", "docs/cli/choose.md", "docs/formats/signature.md"]
+TRANSCRIPTS = ["README.md", "docs/cli/choose.md", "docs/formats/presets.md", "docs/formats/signature.md"]
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

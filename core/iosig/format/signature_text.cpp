@@ -6,6 +6,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/format/presets.h"
 
 namespace iosig {
 namespace {
@@ -181,28 +182,32 @@ class Scanner {
   std::vector<Diagnostic>& diagnostics_;
 };
 
+/// `definitions`: those that a name could mean; nullptr inside a definition, where no name is expected.
 void report_unknown(const ScannedParameter& scanned, const SignatureDefinitions* definitions, ParsedSignature& result) {
-  if (definitions != nullptr && definitions->contains(scanned.name)) {
-    result.diagnostics.push_back(
-        {Severity::error,
-         scanned.at,
-         fmt::format("'{}' names a definition; expected it first, without a value, and once", scanned.name),
-         "",
-         {},
-         ""});
+  const bool is_definition = definitions != nullptr && definitions->contains(scanned.name);
+  if (is_definition || (definitions != nullptr && find_preset(scanned.name) != nullptr)) {
+    result.diagnostics.push_back({Severity::error,
+                                  scanned.at,
+                                  fmt::format("'{}' names a {}; expected it first, without a value, and once",
+                                              scanned.name, is_definition ? "definition" : "preset"),
+                                  "",
+                                  {},
+                                  ""});
     return;
   }
   std::vector<std::string_view> known;
   for (const Parameter& parameter : parameters) known.push_back(parameter.name);
-  if (definitions != nullptr)
+  if (definitions != nullptr) {
     for (const auto& [name, signature] : *definitions) known.emplace_back(name);
+    for (const Preset& preset : presets()) known.push_back(preset.name);
+  }
   std::string message = fmt::format("unknown parameter '{}'", scanned.name);
   const std::string_view near = nearest_name(scanned.name, known);
   if (near.empty()) message += fmt::format("; expected one of {}", fmt::join(known, " "));
   result.diagnostics.push_back({Severity::error, scanned.at, std::move(message), std::string(near), {}, ""});
 }
 
-/// Parses parameters into result.signature, which may already hold a definition's. `definitions`: for suggestions only.
+/// Parses parameters into result.signature, which may already hold a definition's. `definitions`: as report_unknown's.
 void parse_parameters(Scanner& scanner, std::optional<ScannedParameter> scanned,
                       const SignatureDefinitions* definitions, ParsedSignature& result) {
   struct Given {
@@ -265,6 +270,10 @@ ParsedSignature parse_sig(std::string_view text, const SignatureDefinitions& def
     if (const auto definition = definitions.find(first->name); definition != definitions.end()) {
       result.name = first->name;
       result.signature = definition->second;
+      first = scanner.next();
+    } else if (const Preset* preset = find_preset(first->name)) {
+      result.name = first->name;
+      result.signature = parse_sig(preset->signature).signature;
       first = scanner.next();
     }
   }

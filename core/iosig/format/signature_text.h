@@ -1,6 +1,6 @@
 // The signature language: one parser for pragma, rules file and command line.
 //
-//   signature  := [NAME] param...          sigdef := NAME param...
+//   signature  := [NAME] param...          sigdef := NAME param...      NAME: of a definition or a preset
 //   param      := name [ '(' value ')' ]   value  := word | "quoted"
 //
 // e.g. `checkpoint global size-per-IO(16MB) totalsize("1EB")`. Parameters are separated by blanks or commas.
@@ -37,12 +37,13 @@ struct Diagnostic {
 
 struct ParsedSignature {
   Signature signature;
-  std::string name;  ///< of the sigdef that was defined (parse_sigdef) or used (parse_sig); empty: none
+  std::string name;  ///< of the sigdef that was defined (parse_sigdef), of the sigdef or preset that was used
+                     ///< (parse_sig), or empty
   std::vector<Diagnostic> diagnostics;  ///< in order of place; duplicates are warnings (the last one counts)
   [[nodiscard]] bool ok() const;
 };
 
-/// `#pragma sig` text: an optional name from `definitions`, then parameters that override it.
+/// `#pragma sig` text: an optional name, of `definitions` or else of a preset, then parameters that override it.
 [[nodiscard]] ParsedSignature parse_sig(std::string_view text, const SignatureDefinitions& definitions = {});
 
 /// `#pragma sigdef` text: a new name, then parameters. Defining a name again differently is the caller's to judge.
