@@ -200,7 +200,7 @@ TEST_CASE("rules: errors name file, line and column") {
 TEST_CASE("storage.toml: text that would overflow a stack is refused, with its place") {
   std::string dots = "a";
   for (int i = 0; i < 200'000; ++i) dots += ".a";
-  CHECK(refusal(head + dots + " = 1\n") == "storage.toml:2:1: more than 64 dots in one line: nested too deep");
+  CHECK(refusal(head + dots + " = 1\n") == "storage.toml:2:130: more than 64 dots in one line: nested too deep");
   CHECK(refusal(head + "x = " + std::string(100'000, '[')).starts_with("storage.toml:2:"));
   const std::string quoted_dots = "transport = \"" + std::string(200, '.') + "\"  # " + std::string(200, '.') + "\n";
   CHECK(parsed(head + mount + device + quoted_dots).devices.size() == 1);
@@ -229,4 +229,12 @@ TEST_CASE("storage.toml: composites of composites are bounded in depth and in nu
   CHECK(refusal(wide).find("more than 10000 devices") != std::string::npos);
   CHECK(refusal(head + mount + composite("a", "\"b\", \"b\"") + composite("b", "\"a\", \"a\""))
             .find("a member of itself") != std::string::npos);
+}
+
+TEST_CASE("storage.toml: letters beyond ASCII stand in quotes, and elsewhere they are refused with their place") {
+  CHECK(refusal(head + "\xc3\xa9 = 1\n") ==
+        "storage.toml:2:1: a letter beyond ASCII stands outside quotes; expected it in \"...\"");
+  CHECK(refusal(head + mount + "free = \xef\xbb\xaf\n").starts_with("storage.toml:5:8: "));
+  CHECK(parsed(head + mount + device + "transport = \"\xc3\xa9\" # \xc3\xa9\n").devices[0].transport == "\xc3\xa9");
+  CHECK(refusal("[\x1d" + head).starts_with("storage.toml:1:2: "));  // an assertion of toml++ fails on it
 }

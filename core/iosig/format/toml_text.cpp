@@ -8,35 +8,70 @@ namespace {
 /// Dots in a line of keys: each makes a table within a table.
 constexpr std::size_t most_dots = 64;
 
-/// Dots outside quotes and comments.
-std::size_t dots_in(std::string_view line) {
-  std::size_t dots = 0;
-  char quote = '\0';
-  for (const char c : line) {
-    if (quote != '\0')
-      quote = c == quote ? '\0' : quote;
-    else if (c == '"' || c == '\'')
-      quote = c;
-    else if (c == '#')
-      break;
-    else
-      dots += c == '.' ? 1 : 0;
+/// Looks through text for what toml++ cannot stand: `a.b.c = 1` of any depth would overflow its stack, and on some
+/// characters beyond ASCII outside quotes, where TOML has none, its behaviour is undefined.
+class Guard {
+ public:
+  Guard(std::string_view text, std::string_view source) : text_(text), source_(source) {}
+
+  Result<void> check() {
+    if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // a byte order mark
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        skip_string(c);
+        continue;
+      }
+      if (c == '#') at_ = std::min(text_.find('\n', at_), text_.size() - 1);
+      if (text_[at_] == '\n') {
+        next_line();
+      } else if (static_cast<unsigned char>(c) >= 0x80) {
+        return refuse("a letter beyond ASCII stands outside quotes; expected it in \"...\"");
+      } else if (c == '.' && ++dots_ > most_dots) {
+        return refuse(fmt::format("more than {} dots in one line: nested too deep", most_dots));
+      }
+      ++at_;
+    }
+    return {};
   }
-  return dots;
-}
+
+ private:
+  /// "...", '...', """...""" or '''...'''; one that is not closed ends with its line.
+  void skip_string(char quote) {
+    const std::string delimiter(3, quote);
+    const bool is_long = text_.substr(at_).starts_with(delimiter);
+    at_ += is_long ? 3 : 1;
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '\n') {
+        if (!is_long) return;
+        next_line();
+      } else if (c == '\\' && quote == '"') {
+        at_ += at_ + 1 < text_.size() && text_[at_ + 1] != '\n' ? 1 : 0;
+      } else if (c == quote && (!is_long || text_.substr(at_).starts_with(delimiter))) {
+        at_ += is_long ? 3 : 1;
+        for (int more = 0; is_long && more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;
+        return;
+      }
+    }
+  }
+  void next_line() {
+    ++line_;
+    line_begin_ = at_ + 1;
+    dots_ = 0;
+  }
+  Result<void> refuse(std::string_view why) const {
+    return fail(ErrorKind::bad_input, "{}:{}:{}: {}", source_, line_, at_ - line_begin_ + 1, why);
+  }
+
+  std::string_view text_, source_;
+  std::size_t at_ = 0, line_ = 1, line_begin_ = 0, dots_ = 0;
+};
 
 }  // namespace
 
 Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
-  // toml++ has no limit for `a.b.c = 1`, and would overflow the stack.
-  std::size_t number = 1;
-  for (std::string_view rest = text; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size() - 1);
-    if (dots_in(rest.substr(0, end + 1)) > most_dots)
-      return fail(ErrorKind::bad_input, "{}:{}:1: more than {} dots in one line: nested too deep", source, number,
-                  most_dots);
-    rest.remove_prefix(end + 1);
-  }
+  if (auto fit = Guard(text, source).check(); !fit) return pass_on(fit.error());
   toml::parse_result parsed = toml::parse(text, source);
   if (parsed) return std::move(parsed).table();
   const toml::parse_error& error = parsed.error();

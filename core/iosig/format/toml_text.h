@@ -2,7 +2,8 @@
 #pragma once
 
 #define TOML_EXCEPTIONS 0
-#define TOML_MAX_NESTED_VALUES 16  // toml++ recurses, perhaps on the small stack of a guest's thread
+#define TOML_ASSERT(what) static_assert(true)  // they fail on text such as "[\x1d", which it refuses well without them
+#define TOML_MAX_NESTED_VALUES 16              // toml++ recurses, perhaps on the small stack of a guest's thread
 #include <toml++/toml.h>
 
 #include <string_view>
