@@ -17,6 +17,7 @@ void when_chosen(CLI::App* verb, Action& action, std::string_view document, Acti
 
 void add_storage(CLI::App& app, Action& action);
 void add_cc(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
 void add_choose(CLI::App& app, Action& action);
 void add_prepare(CLI::App& app, Action& action);
 void add_finalize(CLI::App& app, Action& action);

@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   Action action;
   add_storage(app, action);
   add_cc(app, action);
+  add_check(app, action);
   add_choose(app, action);
   add_prepare(app, action);
   add_finalize(app, action);

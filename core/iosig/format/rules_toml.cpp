@@ -67,7 +67,7 @@ Result<Rule> read_rule(const toml::node& node, std::string_view source, const Si
     return fail(ErrorKind::bad_input, "{}: expected path = \"...\" and sig = \"...\"", at);
   auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin) + ": sig");
   if (!signature) return pass_on(signature.error());
-  return Rule{absolute_glob(path->get(), source), *signature};
+  return Rule{absolute_glob(path->get(), source), *signature, sig->source().begin.line};
 }
 
 }  // namespace
