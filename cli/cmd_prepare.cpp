@@ -10,9 +10,12 @@
 
 #include "commands.h"
 #include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
+#include "iosig/enact/agreement.h"
 #include "iosig/enact/redirect.h"
+#include "iosig/enact/reserve.h"
 #include "iosig/enact/survey.h"
 #include "iosig/format/choice_json.h"
 #include "iosig/format/rules_toml.h"
@@ -36,22 +39,20 @@ struct Prepared {
   ordered_json json;
 };
 
-/// The link that stands at `place` and is ours; nothing when the place is free. Anything else is refused.
-Result<std::optional<JournalEntry>> standing_link(const Place& place) {
+/// Where the link leads that stands at `place` and is ours; nothing when the place is free. Anything else is refused.
+Result<std::optional<std::string>> standing_link(const Place& place) {
   struct stat status {};
   if (::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
-  if (const auto target = link_target(place)) {
-    const auto journal = read_journal();
-    if (!journal) return pass_on(journal.error());
-    const auto known = redirects_at(*journal, place.path());
-    if (!known) return pass_on(known.error());
-    for (const JournalEntry& entry : *known)
-      if (entry.destination == *target) return entry;
-  }
-  return fail(ErrorKind::infeasible,
-              "'{}' exists already, and only new files are redirected; move it away, or give the path of the file that "
-              "the program will create",
-              printable(place.path()));
+  if (!S_ISLNK(status.st_mode))
+    return fail(ErrorKind::infeasible,
+                "'{}' exists already, and only new files are redirected; move it away, or give the path of the file "
+                "that the program will create",
+                printable(place.path()));
+  // What the link says is enough; reading the whole journal for each path would take ever longer.
+  const auto known = redirects_at(Journal{}, place.path());
+  if (!known) return pass_on(known.error());
+  if (known->empty()) return std::nullopt;  // gone meanwhile
+  return known->front().destination;
 }
 
 std::string explanation(const Choice& choice) {
@@ -64,41 +65,49 @@ std::string explanation(const Choice& choice) {
   return text;
 }
 
-Result<Prepared> prepare(const std::string& path, const Signature& signature, const Storage& storage, bool dry_run) {
+/// `storage` gets its free and promised room refreshed.
+Result<Prepared> prepare(const std::string& path, const Signature& declared, Storage& storage, bool dry_run,
+                         int tries_left = 3) {
   const auto place = locate(AT_FDCWD, path);
   if (!place) return pass_on(place.error());
+  const auto [signature, why_agreed] = agree(declared, *place, storage);
   const std::string shown = printable(place->path());
   ordered_json json = {{"path", place->path()}, {"signature", signature_text(signature)}};
   const auto standing = standing_link(*place);
   if (!standing) return pass_on(standing.error());
   if (*standing) {
-    json.update({{"action", "already"}, {"destination", (*standing)->destination}});
-    return Prepared{fmt::format("{}: leads to {} already", shown, printable((*standing)->destination)), json};
+    json.update({{"action", "already"}, {"destination", **standing}});
+    return Prepared{fmt::format("{}: leads to {} already", shown, printable(**standing)), json};
   }
-  const Choice choice = choose_mount_point(signature, storage);
+  if (signature.total_bytes) ask_room(storage);  // the path before this one may have been promised some
+  Choice choice = choose_mount_point(signature, storage);
+  if (!why_agreed.empty()) choice.assumptions.push_back(why_agreed);
+  const std::string explained = (why_agreed.empty() ? "" : "\n  assumed " + why_agreed) + explanation(choice);
   json["choice"] = choice_json(choice);
   if (!choice.chosen)
     return fail(ErrorKind::infeasible, "'{}': no mount point admits '{}'; the file stays where it is:{}", shown,
-                signature_text(signature), explanation(choice));
+                signature_text(signature), explained);
   json["mount_point"] = *choice.chosen;
   const auto there = lies_on(*place, *choice.chosen);
   if (!there) return pass_on(there.error());
   if (*there) {
     json["action"] = "stays";
-    return Prepared{fmt::format("{}: stays, it lies on the best mount point{}", shown, explanation(choice)), json};
+    return Prepared{fmt::format("{}: stays, it lies on the best mount point{}", shown, explained), json};
   }
   json["action"] = "linked";
   if (dry_run)
-    return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explanation(choice)), json};
+    return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explained), json};
   const auto entry = make_link(*place, *storage.find_mount_point(*choice.chosen), signature, RedirectedBy::prepare);
+  const bool somebody_was_first = entry ? !*entry : entry.error().kind == ErrorKind::infeasible;
+  if (somebody_was_first && tries_left > 0) return prepare(path, declared, storage, dry_run, tries_left - 1);
   if (!entry) return pass_on(entry.error());
-  if (!*entry) return prepare(path, signature, storage, dry_run);  // somebody was first: look again
+  if (!*entry) return fail(ErrorKind::infeasible, "'{}': others put something there and take it away again", shown);
   json["destination"] = (*entry)->destination;
-  return Prepared{fmt::format("{}: leads to {}{}", shown, printable((*entry)->destination), explanation(choice)), json};
+  return Prepared{fmt::format("{}: leads to {}{}", shown, printable((*entry)->destination), explained), json};
 }
 
 Result<Rules> read_rules(const std::string& file) {
-  return read_file(file).and_then([&](const std::string& text) { return parse_rules(text, file); });
+  return read_configuration(file).and_then([&](const std::string& text) { return parse_rules(text, file); });
 }
 
 /// The paths to prepare, each with its signature. Rules match absolute paths, with links in them resolved or as given.

@@ -64,6 +64,7 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"filesystem", mount.filesystem},
           {"block_bytes", mount.block_bytes},
           {"free_bytes", optional_json(mount.free_bytes)},
+          {"promised_bytes", mount.promised_bytes},
           {"max_file_bytes", optional_json(mount.max_file_bytes)},
           {"visibility", mount.visibility == Visibility::global ? "global" : "local"},
           {"persistent", mount.persistent},
@@ -103,7 +104,10 @@ ordered_json storage_json(const Storage& storage) {
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 std::string about_free(const MountPoint& mount) {
-  return mount.free_bytes ? about_bytes(static_cast<double>(*mount.free_bytes)) : "-";
+  if (!mount.free_bytes) return "-";
+  const std::string free = about_bytes(static_cast<double>(*mount.free_bytes));
+  if (mount.promised_bytes == 0) return free;
+  return fmt::format("{}, {} promised", free, about_bytes(static_cast<double>(mount.promised_bytes)));
 }
 
 std::string storage_table(const Storage& storage) {

@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -15,13 +13,16 @@
 #include <set>
 #include <string>
 
+#include "guest.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
+#include "iosig/enact/agreement.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/format/signature_text.h"
 #include "iosig/format/storage_file.h"
+#include "memory.h"
 #include "voice.h"
 
 namespace iosig::runtime {
@@ -29,8 +30,6 @@ namespace {
 
 /// Parsed signatures that are kept; more than any program has pragmas.
 constexpr std::size_t most_signatures = 1000;
-/// Less stack than this is left to the program: a thread with a tiny one, or a signal handler on its own.
-constexpr std::size_t least_stack_bytes = 96 * KiB;
 
 using StoragePointer = std::shared_ptr<const Storage>;
 
@@ -56,7 +55,15 @@ Process& process() {
   static Process& only = *[] {
     remember_stderr();
     // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
-    ::pthread_atfork([] { process().lock.lock(); }, [] { process().lock.unlock(); }, [] { process().lock.unlock(); });
+    constexpr auto hold = [] {
+      process().lock.lock();
+      lock_memory();
+    };
+    constexpr auto let_go = [] {
+      unlock_memory();
+      process().lock.unlock();
+    };
+    ::pthread_atfork(hold, let_go, let_go);
     return new Process;
   }();
   return only;
@@ -108,69 +115,74 @@ struct Decision {
 
 Decision trouble(const Error& error) { return {Outcome::failed, error.message, "trouble"}; }
 
-/// This thread's own stack. glibc reads /proc to find the main thread's, so it is asked once.
-struct Stack {
-  std::uintptr_t bottom = 0, top = 0;  ///< both 0: not known
-
-  Stack() {
-    pthread_attr_t attributes;
-    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return;
-    void* lowest = nullptr;
-    std::size_t size = 0;
-    if (::pthread_attr_getstack(&attributes, &lowest, &size) == 0) {
-      bottom = reinterpret_cast<std::uintptr_t>(lowest);
-      top = bottom + size;
-    }
-    ::pthread_attr_destroy(&attributes);
-  }
-};
-
-/// Whether what follows has room on the stack that this thread is on.
-bool stack_is_roomy() {
-  thread_local const Stack own;
-  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  return here >= own.bottom + least_stack_bytes && here < own.top;
-}
-
 Decision decide(int dirfd, const char* path, const char* signature_words) {
-  if (!stack_is_roomy()) return {Outcome::stays, "the stack of this thread is too small for a decision"};
-  const auto signature = parsed(signature_words);
-  if (!signature) return {Outcome::failed, signature.error().message, fmt::format("signature {}", signature_words)};
+  const auto declared = parsed(signature_words);
+  if (!declared) return {Outcome::failed, declared.error().message, fmt::format("signature {}", signature_words)};
   const auto described = storage_description();
   if (!described) return {Outcome::failed, described.error().message, "storage"};
+  const Storage& storage = **described;
   // The program's own open is about to meet the same obstacle and will report it.
   const auto place = locate(dirfd, path);
   if (!place) return {Outcome::stays, place.error().message};
+  const auto [signature, why_agreed] = agree(*declared, *place, storage);
+  const std::string assumed = why_agreed.empty() ? "" : fmt::format("; {}", why_agreed);
+  const auto ask = [&](MountPoint& mount) { ask_room(mount, signature.total_bytes.value_or(1)); };
 
-  const Choice choice = choose_mount_point(
-      *signature, **described, [&](MountPoint& mount) { ask_room(mount, signature->total_bytes.value_or(1)); });
-  if (!choice.chosen) {
-    std::string why = fmt::format("no mount point admits '{}'; the stream stays where it is", signature_words);
-    for (const Candidate& candidate : choice.candidates)
-      why += fmt::format("\n  {}: {}", candidate.mount_point, fmt::join(candidate.reasons, "; "));
-    return {Outcome::failed, std::move(why), fmt::format("signature {}", signature_words)};
+  // Each round but the last met somebody who was promised the room at the same moment.
+  for (std::size_t rounds_left = storage.mount_points.size();; --rounds_left) {
+    const Choice choice = choose_mount_point(signature, storage, ask);
+    if (!choice.chosen) {
+      std::string why =
+          fmt::format("no mount point admits '{}'{}; the stream stays where it is", signature_words, assumed);
+      for (const Candidate& candidate : choice.candidates)
+        why += fmt::format("\n  {}: {}", candidate.mount_point, fmt::join(candidate.reasons, "; "));
+      return {Outcome::failed, std::move(why), fmt::format("signature {}", signature_words)};
+    }
+    const auto there = lies_on(*place, *choice.chosen);
+    if (!there) return trouble(there.error());
+    if (*there)
+      return {Outcome::stays, fmt::format("it lies on the best mount point already, {}{}", *choice.chosen, assumed)};
+    const auto made = make_link(*place, *storage.find_mount_point(*choice.chosen), signature, RedirectedBy::runtime);
+    if (!made && made.error().kind == ErrorKind::infeasible && rounds_left > 1) continue;
+    if (!made) return trouble(made.error());
+    if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
+    return {Outcome::redirected,
+            fmt::format("now leads to {} (best for '{}', predicted {}{})", (*made)->destination, signature_words,
+                        about_rate(choice.candidates.front().throughput_bytes_per_s), assumed)};
   }
-  const auto there = lies_on(*place, *choice.chosen);
-  if (!there) return trouble(there.error());
-  if (*there) return {Outcome::stays, fmt::format("it lies on the best mount point already, {}", *choice.chosen)};
-  const auto made =
-      make_link(*place, *(*described)->find_mount_point(*choice.chosen), *signature, RedirectedBy::runtime);
-  if (!made) return trouble(made.error());
-  if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
-  return {Outcome::redirected,
-          fmt::format("now leads to {} (best for '{}', predicted {})", (*made)->destination, signature_words,
-                      about_rate(choice.candidates.front().throughput_bytes_per_s))};
 }
 
-/// The cheap questions, asked first: most opens of a hinted call end here.
-const char* reason_to_leave_alone(int dirfd, const char* path, const char* signature) {
-  if (signature == nullptr) return "there is no signature";
-  if (process().disabled) return "IOSIG is switched off for this process";
-  if (path == nullptr) return "there is no path";
+/// A link stands there, and what it leads to does not: of another program's, or redirected and not written yet, which
+/// on this node may need a folder first.
+Decision follow(int dirfd, const char* path, const char* signature_words) {
+  const auto declared = parsed(signature_words);
+  const auto described = storage_description();
+  const auto place = locate(dirfd, path);
+  if (!declared || !described || !place) return {Outcome::stays, "it exists already"};
+  const auto joined = join(*place, *declared, **described);
+  if (!joined) return {Outcome::failed, joined.error().message, "join"};
+  return {Outcome::stays,
+          *joined ? "it is redirected already; this node has its own file behind the link" : "it exists already"};
+}
+
+/// The cheap questions, asked first: most opens of a hinted call end here, with a reason to leave them alone.
+enum class Standing { nothing, dangling_link, leave_alone };
+struct Seen {
+  Standing standing = Standing::leave_alone;
+  const char* reason = nullptr;
+};
+
+Seen look_at(int dirfd, const char* path, const char* signature) {
+  if (signature == nullptr) return {.reason = "there is no signature"};
+  if (process().disabled) return {.reason = "IOSIG is switched off for this process"};
+  if (path == nullptr) return {.reason = "there is no path"};
   struct stat status {};
-  if (::fstatat(dirfd, path, &status, AT_SYMLINK_NOFOLLOW) == 0) return "it exists already";
-  if (errno != ENOENT) return "its path cannot be followed";
-  return nullptr;
+  if (::fstatat(dirfd, path, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (S_ISLNK(status.st_mode) && ::faccessat(dirfd, path, F_OK, 0) != 0) return {Standing::dangling_link};
+    return {.reason = "it exists already"};
+  }
+  if (errno != ENOENT) return {.reason = "its path cannot be followed"};
+  return {Standing::nothing};
 }
 
 Outcome report(const char* path, const Decision& decision) {
@@ -182,57 +194,11 @@ Outcome report(const char* path, const Decision& decision) {
   return decision.outcome;
 }
 
-struct ErrnoKept {
-  const int before = errno;
-  ~ErrnoKept() { errno = before; }
-};
-
-/// While it lives, the thread takes no signals: a handler of the host could fork, jump away or open a file in the midst
-/// of a decision. Those that our own writes raise (a reader of stderr that went, a limit on the size of files) would
-/// end the host, and are dropped.
-class SignalsHeld {
- public:
-  SignalsHeld() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    ::sigpending(&pending_);
-  }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-  ~SignalsHeld() {
-    sigset_t ours;
-    ::sigemptyset(&ours);
-    for (const int raised : {SIGPIPE, SIGXFSZ})
-      if (::sigismember(&pending_, raised) == 0) ::sigaddset(&ours, raised);
-    constexpr timespec at_once{};
-    while (::sigtimedwait(&ours, nullptr, &at_once) > 0) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t before_, pending_;
-};
-
-/// Runs `step` as a guest in the host's thread.
+/// A step that cannot be a guest at all, as it is called from within one, leaves the stream where it is.
 template <class Step>
-Outcome as_guest(Step step) noexcept {
-  thread_local bool inside = false;
-  if (inside) return Outcome::stays;  // malloc or the like of a host that opens a hinted file itself
-  inside = true;
-  const ErrnoKept kept;
-  const SignalsHeld held;
-  int cancellation = 0;
-  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-  Outcome outcome = Outcome::failed;
-  try {
-    outcome = step();
-  } catch (...) {
-    set_last_error("out of memory");
-  }
-  ::pthread_setcancelstate(cancellation, nullptr);
-  inside = false;
+Outcome visit(Step step) noexcept {
+  Outcome outcome = Outcome::stays;
+  if (!as_guest([&] { outcome = step(); })) set_last_error("out of memory, or called from within a decision");
   return outcome;
 }
 
@@ -240,13 +206,15 @@ Outcome as_guest(Step step) noexcept {
 
 Outcome redirect(int dirfd, const char* path, const char* signature) noexcept {
   const ErrnoKept kept;
-  if (const char* reason = reason_to_leave_alone(dirfd, path, signature)) return decline(path, reason);
-  return as_guest([&] { return report(path, decide(dirfd, path, signature)); });
+  const Seen seen = look_at(dirfd, path, signature);
+  if (seen.standing == Standing::leave_alone) return decline(path, seen.reason);
+  const auto enact = seen.standing == Standing::nothing ? decide : follow;
+  return visit([&] { return report(path, enact(dirfd, path, signature)); });
 }
 
 Outcome decline(const char* path, const char* why) noexcept {
-  if (process().verbose) return as_guest([&] { return report(path, {Outcome::stays, why}); });
-  set_last_error(why);  // the way of most opens: nothing is allocated, no signal is held
+  if (process().verbose) return visit([&] { return report(path, {Outcome::stays, why}); });
+  set_last_error(why);  // the way of most opens: no signal is held
   return Outcome::stays;
 }
 

@@ -8,11 +8,12 @@
 #include <algorithm>
 #include <string>
 
+#include "guest.h"
+
 namespace iosig::runtime {
 namespace {
 
 struct stat stderr_at_load {};
-thread_local char last_error_text[1024];
 
 }  // namespace
 
@@ -32,11 +33,17 @@ void say(std::string_view text) {
 }
 
 void set_last_error(std::string_view text) {
-  const std::size_t length = std::min(text.size(), sizeof last_error_text - 1);
-  std::replace_copy(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), last_error_text, '\n', ' ');
-  last_error_text[length] = '\0';
+  ThreadState* state = thread_state();
+  if (state == nullptr) return;
+  char* const kept = state->last_error;
+  const std::size_t length = std::min(text.size(), sizeof state->last_error - 1);
+  std::replace_copy(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), kept, '\n', ' ');
+  kept[length] = '\0';
 }
 
-const char* last_error() { return last_error_text; }
+const char* last_error() {
+  const ThreadState* state = thread_state();
+  return state == nullptr ? "" : state->last_error;
+}
 
 }  // namespace iosig::runtime

@@ -12,7 +12,7 @@ void remember_stderr();
 /// "iosig: text" to stderr, in one write.
 void say(std::string_view text);
 
-/// This thread's answer to iosig_last_error; cut to what fits, newlines become blanks. No allocation.
+/// This thread's answer to iosig_last_error; cut to what fits, newlines become blanks.
 void set_last_error(std::string_view text);
 [[nodiscard]] const char* last_error();
 

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <system_error>
 
 #include "iosig/base/text.h"
 
@@ -60,8 +59,8 @@ Fd::~Fd() {
 }
 
 tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path, int error_number) {
-  return fail(ErrorKind::system, "cannot {} '{}': {}", doing, printable(path),
-              ::strerrordesc_np(error_number));
+  const char* why = ::strerrordesc_np(error_number);  // unlike strerror, it allocates nothing
+  return fail(ErrorKind::system, "cannot {} '{}': {}", doing, printable(path), why != nullptr ? why : "unknown error");
 }
 
 tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path) {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "iosig/base/text.h"
+#include "iosig/enact/agreement.h"
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/user_folder.h"
@@ -143,7 +144,7 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
   found.has_data = ::fstatat(destination->folder.get(), destination->name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
   if (!found.has_data && errno != ENOENT)
     return unreachable(system_failure("look at", entry.destination).value().message);
-  if (!found.has_data && entry.host != host_name())
+  if (is_of_another_node(entry) || (!found.has_data && entry.host != host_name()))
     return unreachable(
         fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
   if (!found.has_data && entry.filesystem_id != 0 && filesystem_id(destination->folder) != entry.filesystem_id)

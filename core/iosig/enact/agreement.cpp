@@ -1,0 +1,151 @@
+#include "iosig/enact/agreement.h"
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "iosig/base/text.h"
+#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/maker.h"
+#include "iosig/enact/reserve.h"
+#include "iosig/enact/user_folder.h"
+
+namespace iosig {
+namespace {
+
+long number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? 0 : std::atol(text);
+}
+
+/// f_type of statfs: file systems that other nodes see too. FUSE may be anything, so it counts.
+bool is_shared_kind(long kind) {
+  constexpr std::array<unsigned long, 14> shared{
+      NFS_SUPER_MAGIC,     SMB_SUPER_MAGIC,       CIFS_SUPER_MAGIC,        SMB2_SUPER_MAGIC,
+      CEPH_SUPER_MAGIC,    AFS_SUPER_MAGIC,       OCFS2_SUPER_MAGIC,       V9FS_MAGIC,
+      FUSE_SUPER_MAGIC,    /*Lustre*/ 0x0BD00BD0,
+      /*GPFS*/ 0x47504653, /*BeeGFS*/ 0x19830326, /*OrangeFS*/ 0x20030528, /*GFS2*/ 0x01161970};
+  return std::ranges::find(shared, static_cast<unsigned long>(kind) & 0xffffffffu) != shared.end();
+}
+
+bool contains(std::string_view folder, std::string_view path) {
+  if (folder == "/") return true;
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
+  const MountPoint* nearest = nullptr;
+  for (const MountPoint& mount : storage.mount_points)
+    if (contains(mount.path, place.folder_path) && (nearest == nullptr || mount.path.size() > nearest->path.size()))
+      nearest = &mount;
+  struct stat status {};
+  if (nearest != nullptr && ::stat(nearest->path.c_str(), &status) == 0 && status.st_dev == place.device)
+    return nearest->visibility == Visibility::global;
+  struct statfs kind {};
+  return ::fstatfs(place.folder.get(), &kind) == 0 && is_shared_kind(kind.f_type);
+}
+
+/// The parts of a destination: <mount point>/.iosig-<uid>/<id>.<name>; the first id, of the entry whose twins the
+/// others are.
+struct Destination {
+  std::string mount_point, id;
+};
+
+std::optional<Destination> parse_destination(std::string_view path) {
+  const std::size_t name = path.rfind('/');
+  const std::string folder = "/" + user_folder_name();
+  if (name == std::string_view::npos || !path.substr(0, name).ends_with(folder)) return {};
+  const std::string_view mount_point = path.substr(0, name - folder.size()), id = path.substr(name + 1, 16);
+  if (id.size() < 16 || id.find_first_not_of("0123456789abcdef") != std::string_view::npos) return {};
+  return Destination{std::string(mount_point.empty() ? "/" : mount_point), std::string(id)};
+}
+
+/// The same in every process of this node, so that only one of them can write the entry.
+std::string twin_id(std::string_view first_id) {
+  return fmt::format("{:016x}", fnv1a(fmt::format("{}@{}", first_id, host_name())));
+}
+
+/// Writes the entry for what this node will have behind the link.
+Result<void> record_twin(const Place& place, const std::string& target, const Destination& parsed,
+                         const UserFolder& folder, const Signature& declared) {
+  auto entry = new_journal_entry(RedirectedBy::runtime);
+  if (!entry) return pass_on(entry.error());
+  entry->id = twin_id(parsed.id);
+  entry->path = place.path();
+  entry->destination = target;
+  entry->mount_point = parsed.mount_point;
+  entry->filesystem_id = filesystem_id(folder.fd);
+  entry->signature = declared;
+  if (is_recorded(entry->id)) return {};
+  // Without room the file is created here all the same: the path is decided.
+  MountPoint mount;
+  mount.path = parsed.mount_point;
+  const auto room = reserve(folder, mount, declared.total_bytes);
+  if (auto recorded = record(*entry, /*durable=*/false); !recorded && !is_recorded(entry->id)) return recorded;
+  if (room) room->keep_for(*entry);
+  return {};
+}
+
+}  // namespace
+
+std::string job_on_several_nodes() {
+  struct Sign {
+    const char *all, *here;
+  };
+  for (const Sign& sign : {Sign{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}, {"PMI_SIZE", "MPI_LOCALNRANKS"}})
+    if (const long all = number_in(sign.all), here = number_in(sign.here); all > 0 && here > 0)
+      return all > here ? fmt::format("{}={}, {}={}", sign.all, all, sign.here, here) : "";
+  for (const char* nodes : {"SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES"})
+    if (const long count = number_in(nodes); count > 0) return count > 1 ? fmt::format("{}={}", nodes, count) : "";
+  return {};
+}
+
+Agreed agree(const Signature& declared, const Place& place, const Storage& storage) {
+  Agreed agreed{declared, {}};
+  if (declared.visibility) return agreed;
+  const std::string job = job_on_several_nodes();
+  if (job.empty() || !is_seen_by_other_nodes(place, storage)) return agreed;
+  agreed.signature.visibility = Visibility::global;
+  agreed.why = fmt::format(
+      "global, because neither local nor global is given, other nodes see '{}', and the job runs on several ({})",
+      printable(place.folder_path), job);
+  return agreed;
+}
+
+Result<bool> join(const Place& place, const Signature& declared, const Storage& storage) {
+  const auto target = link_target(place);
+  const auto parsed = target ? parse_destination(*target) : std::nullopt;
+  if (!parsed) return false;
+  const MountPoint* described = storage.find_mount_point(parsed->mount_point);
+  if (described != nullptr && described->visibility == Visibility::global) return false;
+  const bool has_folder = open_user_folder(parsed->mount_point, IfMissing::refuse).has_value();
+  const auto first = recorded_entry(parsed->id);
+  const bool made_here = first && first->host == host_name();
+  if (made_here && has_folder) return false;
+  if (!made_here && declared.visibility != Visibility::local && !job_on_several_nodes().empty()) {
+    if (has_folder) return false;
+    return fail(ErrorKind::infeasible,
+                "'{}' leads to '{}', which this node lacks, and the job runs on several nodes; declare the stream "
+                "global or local, or prepare it on storage that all nodes see",
+                printable(place.path()), printable(*target));
+  }
+  const auto folder = open_user_folder(parsed->mount_point);
+  if (!folder) return pass_on(folder.error());
+  if (made_here) return true;  // it was lost with power, or cleared away
+  if (auto recorded = record_twin(place, *target, *parsed, *folder, declared); !recorded)
+    return pass_on(recorded.error());
+  return true;
+}
+
+bool is_of_another_node(const JournalEntry& entry) {
+  if (entry.host == host_name()) return false;
+  const auto parsed = parse_destination(entry.destination);
+  return parsed && (parsed->id != entry.id || is_recorded(twin_id(parsed->id)));
+}
+
+}  // namespace iosig

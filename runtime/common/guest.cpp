@@ -1,0 +1,139 @@
+#include "guest.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <new>
+
+namespace iosig::runtime {
+namespace {
+
+constexpr std::size_t stack_bytes = 256 << 10, guard_bytes = 64 << 10;
+
+/// While it lives, the thread takes no signals: a handler of the host could fork, jump away or open a file in the midst
+/// of a decision. Those that our own writes raise (a reader of stderr that went, a limit on the size of files) would
+/// end the host, and are dropped.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    ::sigpending(&pending_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() {
+    sigset_t ours;
+    ::sigemptyset(&ours);
+    for (const int raised : {SIGPIPE, SIGXFSZ})
+      if (::sigismember(&pending_, raised) == 0) ::sigaddset(&ours, raised);
+    constexpr timespec at_once{};
+    while (::sigtimedwait(&ours, nullptr, &at_once) > 0) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_, pending_;
+};
+
+/// A stack with a guard below; one is kept between visits, threads that decide at once bring up more.
+class Stack {
+ public:
+  Stack() : memory_(idle.exchange(nullptr)) {
+    if (memory_ != nullptr) return;
+    memory_ = ::mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED) memory_ = nullptr;
+    if (memory_ != nullptr) ::mprotect(memory_, guard_bytes, PROT_NONE);
+  }
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  ~Stack() {
+    if (void* spare = memory_ == nullptr ? nullptr : idle.exchange(memory_)) ::munmap(spare, guard_bytes + stack_bytes);
+  }
+  explicit operator bool() const { return memory_ != nullptr; }
+  [[nodiscard]] stack_t usable() const {
+    return {.ss_sp = static_cast<char*>(memory_) + guard_bytes, .ss_flags = 0, .ss_size = stack_bytes};
+  }
+
+ private:
+  static std::atomic<void*> idle;
+  void* memory_;
+};
+std::atomic<void*> Stack::idle{nullptr};
+
+struct Visit {
+  void (*step)(void*);
+  void* argument;
+  bool completed = false;
+  ucontext_t host{}, guest{};
+};
+
+/// makecontext passes nothing but ints.
+void visit(unsigned high, unsigned low) {
+  auto* own = reinterpret_cast<Visit*>(static_cast<std::uintptr_t>(high) << 32 | low);
+  try {
+    own->step(own->argument);
+    own->completed = true;
+  } catch (...) {  // out of memory
+  }
+}
+
+pthread_key_t state_key;
+bool has_key = false;
+
+__attribute__((constructor(101))) void make_key() {
+  has_key = ::pthread_key_create(&state_key, [](void* state) {
+              const SignalsHeld held;
+              delete static_cast<ThreadState*>(state);
+            }) == 0;
+}
+
+}  // namespace
+
+// Not thread_local: for a library that was loaded late, the first use in each thread would call malloc.
+ThreadState* thread_state() noexcept {
+  if (!has_key) return nullptr;
+  if (void* known = ::pthread_getspecific(state_key)) return static_cast<ThreadState*>(known);
+  const SignalsHeld held;
+  auto* fresh = new (std::nothrow) ThreadState;
+  if (fresh != nullptr && ::pthread_setspecific(state_key, fresh) == 0) return fresh;
+  delete fresh;
+  return nullptr;
+}
+
+bool as_guest(void (*step)(void*), void* argument) noexcept {
+  const ErrnoKept kept;
+  ThreadState* state = thread_state();
+  if (state == nullptr || state->inside) return false;
+  state->inside = true;
+  bool completed = false;
+  {
+    const SignalsHeld held;
+    int cancellation = 0;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    const Stack stack;
+    Visit own{.step = step, .argument = argument};
+    if (stack && ::getcontext(&own.guest) == 0) {
+      own.guest.uc_stack = stack.usable();
+      own.guest.uc_link = &own.host;
+      const auto address = reinterpret_cast<std::uintptr_t>(&own);
+      ::makecontext(&own.guest, reinterpret_cast<void (*)()>(visit), 2, static_cast<unsigned>(address >> 32),
+                    static_cast<unsigned>(address));
+      ::swapcontext(&own.host, &own.guest);
+      completed = own.completed;
+    }
+    ::pthread_setcancelstate(cancellation, nullptr);
+  }
+  state->inside = false;
+  return completed;
+}
+
+}  // namespace iosig::runtime
