@@ -22,6 +22,9 @@ void add_choose(CLI::App& app, Action& action);
 void add_prepare(CLI::App& app, Action& action);
 void add_finalize(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
+void add_recover(CLI::App& app, Action& action);
+void add_gc(CLI::App& app, Action& action);
+void add_verify_file(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_man(CLI::App& app, Action& action);
 

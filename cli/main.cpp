@@ -54,6 +54,9 @@ int main(int argc, char** argv) {
   add_prepare(app, action);
   add_finalize(app, action);
   add_status(app, action);
+  add_recover(app, action);
+  add_gc(app, action);
+  add_verify_file(app, action);
   add_completion(app, action);
   add_man(app, action);
   try {

@@ -1,5 +1,7 @@
 #include "storage_source.h"
 
+#include <set>
+
 #include "iosig/enact/reserve.h"
 #include "iosig/format/storage_file.h"
 #include "iosig/storage/discover.h"
@@ -20,6 +22,18 @@ Result<StorageSource> load_storage(const std::string& option, const Console& con
       "there is no storage description: this is a quick look with conservative defaults; "
       "'iosig storage probe' measures");
   return StorageSource{*std::move(storage), {}};
+}
+
+std::vector<std::string> known_mount_points(const Journal& journal, const Console& console) {
+  std::set<std::string> paths;
+  for (const JournalEntry& entry : journal.entries) paths.insert(entry.mount_point);
+  if (const auto file = find_storage_file()) {
+    if (const auto storage = read_storage_file(*file, FreeSpace::leave))
+      for (const MountPoint& mount : storage->mount_points) paths.insert(mount.path);
+    else
+      console.note(storage.error().message);
+  }
+  return {paths.begin(), paths.end()};
 }
 
 }  // namespace iosig::cli

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "console.h"
 #include "iosig/base/result.h"
+#include "iosig/enact/journal_folder.h"
 #include "iosig/model/storage.h"
 
 namespace iosig::cli {
@@ -17,5 +19,9 @@ struct StorageSource {
 /// --storage, $IOSIG_STORAGE, the user's file, /etc/iosig/storage.toml; with none, a quick inspection, and a note says
 /// so.
 [[nodiscard]] Result<StorageSource> load_storage(const std::string& option, const Console& console);
+
+/// The paths of the mount points where data of this user may be: the description's and the journal's. A description
+/// that cannot be read is a note.
+[[nodiscard]] std::vector<std::string> known_mount_points(const Journal& journal, const Console& console);
 
 }  // namespace iosig::cli

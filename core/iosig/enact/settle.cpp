@@ -14,6 +14,7 @@
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/reserve.h"
+#include "iosig/enact/seal.h"
 #include "iosig/enact/user_folder.h"
 
 namespace iosig {
@@ -39,7 +40,6 @@ class Settling {
       : entry_(entry), options_(options), found_(survey(entry, options.links)) {}
 
   Result<Settlement> run() {
-    const bool temporary = entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp;
     if (const auto user = data_in_use(); user != 0 && !options_.force)
       return fail(ErrorKind::infeasible,
                   "{}: process {} still has its data open; settle it when that has ended, or use --force", shown(),
@@ -49,6 +49,7 @@ class Settling {
       if (!saved) return pass_on(saved.error());
       if (*saved) return finish(Action::brought_home, "the copy was complete when its data went");
     }
+    const bool temporary = entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp && !stays();
     switch (found_.state) {
       case RedirectState::gone: return maker_is_at_work() ? wait() : clear("nothing is left of it");
       case RedirectState::empty:
@@ -57,7 +58,7 @@ class Settling {
       case RedirectState::filled:
         return fail(ErrorKind::infeasible, "{}: the job's folder still holds files; it goes once they are removed",
                     shown());
-      case RedirectState::linked: return temporary ? drop("temporary data") : bring_home();
+      case RedirectState::linked: return temporary ? drop("temporary data") : stays() ? keep() : bring_home();
       case RedirectState::orphan:
         if (temporary || options_.drop_orphans) return drop(temporary ? "temporary data" : "data without a link");
         return fail(ErrorKind::infeasible,
@@ -116,8 +117,15 @@ class Settling {
     return user == options_.open_files.end() ? 0 : user->second;
   }
 
+  /// Whether the data belong where they are: home lacks what they were declared to need.
+  bool stays() const {
+    return entry_.kind == RedirectKind::link && found_.destination &&
+           stays_sealed(*found_.destination, entry_.signature);
+  }
+
   Settlement done(Action action, std::string_view why) const {
     const char* verb = action == Action::brought_home ? "brought home"
+                       : action == Action::sealed     ? "sealed"
                        : action == Action::dropped    ? "dropped"
                                                       : "cleared";
     return {action, found_.path, found_.data_bytes,
@@ -158,8 +166,18 @@ class Settling {
     // The link first: a path never leads to nothing.
     if (found_.link)
       if (auto removed = remove_link(*found_.link, entry_); !removed) return pass_on(removed.error());
+    if (auto removed = remove_manifest(*found_.destination); !removed) return pass_on(removed.error());
     if (auto removed = remove_at(*found_.destination); !removed) return pass_on(removed.error());
     return finish(Action::dropped, why);
+  }
+
+  /// The link goes on leading to the data.
+  Result<Settlement> keep() const {
+    const auto sealed = seal(*found_.destination, entry_, options_.dry_run, options_.progress);
+    if (!sealed) return pass_on(sealed.error());
+    std::string how = fmt::format("the data stay in '{}'", destination());
+    if (!sealed->closed_by.empty()) how += fmt::format(", {}", fmt::join(sealed->closed_by, ", "));
+    return options_.dry_run ? done(Action::sealed, how) : finish(Action::sealed, how);
   }
 
   /// Something else stands at the path. If it has the same bytes, an earlier run was killed after its rename.
@@ -167,7 +185,7 @@ class Settling {
     const auto there = locate(AT_FDCWD, entry_.path);
     if (!there) return pass_on(there.error());
     const Fd file = open_to_read(*there), data = open_to_read(*found_.destination);
-    if (file && data) {
+    if (file && data && !stays()) {
       const auto same = same_content(file.get(), data.get(), options_.progress);
       if (!same) return pass_on(same.error());
       if (*same) {
@@ -259,6 +277,7 @@ class Settling {
 const char* name_of(Settlement::Action action) {
   switch (action) {
     case Action::brought_home: return "brought_home";
+    case Action::sealed: return "sealed";
     case Action::dropped: return "dropped";
     case Action::cleared: return "cleared";
   }
@@ -281,10 +300,13 @@ OpenFiles open_redirected_files() {
     const std::string name = process->path().filename();
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    for (std::filesystem::directory_iterator fd(process->path() / "fd", ignored); fd != end; fd.increment(ignored)) {
-      const std::string target = std::filesystem::read_symlink(fd->path(), ignored);
+    const auto note = [&](const std::filesystem::path& link) {
+      const std::string target = std::filesystem::read_symlink(link, ignored);
       if (target.find(ours) != std::string::npos) open.emplace(target, pid);
-    }
+    };
+    note(process->path() / "cwd");
+    for (std::filesystem::directory_iterator fd(process->path() / "fd", ignored); fd != end; fd.increment(ignored))
+      note(fd->path());
   }
   return open;
 }

@@ -13,8 +13,8 @@
 
 namespace iosig {
 
-/// Which process holds a file below one of this user's folders open: path -> process id. Sees the processes that this
-/// user may look into.
+/// Which process holds a file below one of this user's folders open, or works there: path -> process id. Sees the
+/// processes that this user may look into.
 using OpenFiles = std::map<std::string, int, std::less<>>;
 [[nodiscard]] OpenFiles open_redirected_files();
 
@@ -32,14 +32,15 @@ struct SettleOptions {
 };
 
 struct Settlement {
-  enum class Action { brought_home, dropped, cleared } action;
+  enum class Action { brought_home, sealed, dropped, cleared } action;
   std::string path;  ///< where the data are now, or were asked for
   std::uint64_t data_bytes = 0;
   std::string text;  ///< one sentence
 };
 [[nodiscard]] const char* name_of(Settlement::Action action);
 
-/// Data that are declared neither temp nor persist count as persistent. Refusals are `infeasible`, change nothing, and
+/// Data that are declared neither temp nor persist count as persistent. Tamperproof and archived data, even temporary
+/// ones, stay where they are, sealed (enact/seal). Refusals are `infeasible`, change nothing, and
 /// say how to resolve them: data to which no link leads, a path taken by other content, no room, a file in use, a full
 /// job's folder, a mount point out of reach, a process that may be about to make or use the link.
 ///

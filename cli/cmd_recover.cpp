@@ -1,0 +1,93 @@
+// `iosig recover`: after a crash, finishes or undoes what was cut short, and says which.
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "commands.h"
+#include "iosig/base/text.h"
+#include "iosig/enact/recover.h"
+#include "storage_source.h"
+
+namespace iosig::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> paths;
+  bool dry_run = false;
+};
+
+int run_recover(const Options& options, Console& console) {
+  Result<Fd> lock = Fd{};
+  if (!options.dry_run) lock = lock_journal();
+  if (!lock) return console.fail(lock.error());
+  const auto journal = read_journal();
+  if (!journal) return console.fail(journal.error());
+  const bool all = options.paths.empty() || options.paths == std::vector<std::string>{"all"};
+
+  int status = yes;
+  std::array<std::size_t, 3> counts{};
+  ordered_json recovered = ordered_json::array(), refused = ordered_json::array();
+  const auto show = [&](const Result<Recovery>& done) {
+    if (!done) {
+      status = std::max(status, console.fail(done.error()));
+      refused.push_back({{"message", done.error().message}});
+      return;
+    }
+    ++counts.at(static_cast<std::size_t>(done->outcome));
+    const char* outcome = name_of(done->outcome);
+    if (!console.json) {
+      const bool would = options.dry_run && done->outcome != Recovery::Outcome::left;
+      console.say(fmt::format("'{}': {}{} ({})", printable(done->path), would ? "would be " : "", outcome, done->why));
+    }
+    recovered.push_back({{"path", done->path}, {"outcome", outcome}, {"why", done->why}});
+  };
+
+  std::vector<JournalEntry> entries;
+  if (all) {
+    entries = journal->entries;
+    const auto mount_points = known_mount_points(*journal, console);
+    for (const Unreadable& entry : journal->unreadable) show(recover(entry, mount_points, options.dry_run));
+  }
+  for (const std::string& path : all ? std::vector<std::string>{} : options.paths) {
+    auto found = redirects_at(*journal, path);
+    if (!found) {
+      show(pass_on(found.error()));
+      continue;
+    }
+    if (found->empty() && !console.json) console.say(fmt::format("'{}': nothing is redirected there", printable(path)));
+    std::move(found->begin(), found->end(), std::back_inserter(entries));
+  }
+  SettleOptions settle;
+  KnownLinks links;
+  settle.dry_run = options.dry_run;
+  settle.open_files = open_redirected_files();
+  settle.links = &links;
+  for (const JournalEntry& entry : entries) show(recover(entry, settle));
+
+  if (console.json) {
+    console.say_json("iosig.recover/1", {{"dry_run", options.dry_run}, {"recovered", recovered}, {"refused", refused}});
+    return status;
+  }
+  if (all) console.say(fmt::format("{} finished, {} undone, {} left", counts[0], counts[1], counts[2]));
+  return status;
+}
+
+}  // namespace
+
+void add_recover(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand("recover", "After a crash: finish or undo what was cut short");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("paths", options->paths, "paths that were redirected, or 'all' (default)")->type_name("PATH...");
+  verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+  verb->footer(
+      "Data that are redirected stay redirected: 'iosig finalize' brings them home. What lives is not touched, and a\n"
+      "prepared link waits for its run. Safe to repeat, and to kill.\n"
+      "Exit status: 0, also when something is left (it says why); 4 the system refused.\n"
+      "Example: iosig recover all");
+  when_chosen(verb, action, "iosig.recover/1", [options](Console& console) { return run_recover(*options, console); });
+}
+
+}  // namespace iosig::cli

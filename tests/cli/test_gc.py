@@ -1,0 +1,153 @@
+"""`iosig gc`: what dead jobs left goes, and nothing that somebody may still want."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import Iosig
+from redirecting import PROGRAM, World, compile_c, needs_root, world_on_two_file_systems
+
+NEW = str(os.O_CREAT | os.O_WRONLY)
+ALL = ("--older-than", "0s")
+
+
+@pytest.fixture
+def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+    with world_on_two_file_systems(iosig, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def hinted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_c(PROGRAM, tmp_path_factory.mktemp("hinted"), "hinted")
+
+
+def in_a_dead_job(world: World, *command: object, **options: object) -> str:
+    """Runs the command in a session of its own, which ends with it."""
+    return world.run(*command, start_new_session=True, **options).stdout.decode().strip()
+
+
+def job_folder(world: World) -> Path:
+    folder = Path(in_a_dead_job(world, world.iosig.binary, "choose", "--make-folder", "temp"))
+    (folder / "sub").mkdir()
+    (folder / "sub" / "data").write_bytes(b"x" * 1000)
+    return folder
+
+
+def reasons(world: World, *arguments: object) -> dict[str, tuple[str, str]]:
+    """Name -> ("removed" or "kept", why)."""
+    answer = world.iosig.json("gc", *arguments)
+    assert answer["schema"] == "iosig.gc/1" and answer["refused"] == []
+    return {Path(item["path"]).name: (what, item["why"]) for what in ("removed", "kept") for item in answer[what]}
+
+
+def test_temporary_data_and_folders_of_dead_jobs_go(world: World, hinted: Path) -> None:
+    folder = job_folder(world)
+    (folder / "link").symlink_to(world.work)
+    (world.work / "mine").write_bytes(b"mine")
+    in_a_dead_job(world, hinted, "open", "scratch", NEW, "temp random", input=b"data")
+    data = (world.work / "scratch").readlink()
+    would = reasons(world, *ALL, "--dry-run")
+    assert {what for what, _ in would.values()} == {"removed"} and folder.exists() and data.exists()
+    assert reasons(world, *ALL) == would and set(would) == {folder.name, data.name}
+    assert not list(world.user_folder.iterdir()) and not world.journal()
+    assert not os.path.lexists(world.work / "scratch") and (world.work / "mine").read_bytes() == b"mine"
+    assert world.iosig("gc").stdout == "nothing was left behind\n"
+
+
+def test_what_rests_for_less_than_a_day_is_kept_unless_told_otherwise(world: World) -> None:
+    folder = job_folder(world)
+    what, why = reasons(world)[folder.name]
+    assert what == "kept" and "its job is dead, but it changed" in why
+    long_ago = 1_000_000_000
+    for path in (folder / "sub" / "data", folder / "sub", folder):
+        os.utime(path, (long_ago, long_ago))
+    assert reasons(world)[folder.name][0] == "kept"  # made just now
+    assert (folder / "sub" / "data").exists()
+
+
+def test_what_seems_to_be_made_in_the_future_counts_as_young(world: World) -> None:
+    folder = job_folder(world)
+    os.utime(folder, (4102444800, 4102444800))
+    assert reasons(world, "--older-than", "1s")[folder.name][0] == "kept"
+    assert reasons(world, *ALL)[folder.name][0] == "removed"
+
+
+def test_a_live_job_keeps_what_is_its(world: World, hinted: Path) -> None:
+    job = subprocess.Popen(
+        ["bash", "-c", '"$0" choose --make-folder temp; "$1" open scratch "$2" temp <<< data; read -r x',
+         world.iosig.binary, hinted, NEW],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=world.work, env=world.env, start_new_session=True,
+    )  # fmt: skip
+    assert job.stdout is not None
+    folder = Path(job.stdout.readline().decode().strip())
+    assert job.stdout.readline() == b"0 77\n"
+    kept = reasons(world, *ALL)
+    assert len(kept) == 2 and all(what == "kept" and "still runs" in why for what, why in kept.values())
+    assert folder.exists() and (world.work / "scratch").exists()
+    job.communicate(b"\n")
+    assert {what for what, _ in reasons(world, *ALL).values()} == {"removed"}
+
+
+def test_a_process_that_left_its_session_keeps_what_it_uses(world: World) -> None:
+    folder = job_folder(world)
+    sleep = ["sleep", "60"]
+    with (folder / "sub" / "data").open("ab") as file:
+        writer = subprocess.Popen(sleep, start_new_session=True, stdout=file)
+    worker = subprocess.Popen(sleep, start_new_session=True, cwd=folder)
+    for user in (writer, worker):
+        assert "has it open" in reasons(world, *ALL)[folder.name][1] and folder.exists()
+        user.kill()
+        user.wait()
+    assert reasons(world, *ALL)[folder.name][0] == "removed"
+
+
+def test_persistent_data_prepared_links_and_unknown_files_are_kept(world: World) -> None:
+    env = {"env": world.env}
+    for name, signature in (("out", "random"), ("orphan", "random"), ("scratch", "temp random")):
+        in_a_dead_job(world, world.iosig.binary, "prepare", world.work / name, signature, **env)
+        (world.work / name).write_bytes(b"data")
+    orphan = (world.work / "orphan").readlink()
+    (world.work / "orphan").unlink()
+    unknown = world.user_folder / "compiled.out"
+    unknown.write_bytes(b"data")
+    kept = reasons(world, *ALL)
+    assert {what for what, _ in kept.values()} == {"kept"} and len(kept) == 3
+    assert "no link leads" in kept[orphan.name][1] and "no journal entry" in kept[unknown.name][1]
+    assert "prepared" in kept[(world.work / "scratch").readlink().name][1]
+    assert (world.work / "out").read_bytes() == (world.work / "scratch").read_bytes() == b"data"
+    assert orphan.exists() and unknown.exists() and len(world.journal()) == 3
+
+
+def test_what_another_machine_left_is_not_judged(world: World) -> None:
+    in_a_dead_job(world, "unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$0" choose --make-folder temp',
+                  world.iosig.binary)  # fmt: skip
+    if not world.user_folder.exists():
+        pytest.skip("cannot have another host name here")
+    [(what, why)] = reasons(world, *ALL).values()
+    assert what == "kept" and "elsewhere" in why
+
+
+@needs_root
+def test_what_is_mounted_in_a_job_folder_is_not_emptied(world: World) -> None:
+    folder = job_folder(world)
+    (world.work / "mine").write_bytes(b"mine")
+    script = f"""
+        mkdir {folder}/inside && mount --bind {world.work} {folder}/inside || exit 99
+        {world.iosig.binary} gc --older-than 0s
+        [ $? = 1 ] && cat {folder}/inside/mine
+    """
+    done = world.run("unshare", "-m", "bash", "-c", script, cwd="/")
+    if done.returncode == 99 or b"unshare" in done.stderr:
+        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    assert done.stdout == b"mine" and b"is mounted there" in done.stderr
+    assert (world.work / "mine").read_bytes() == b"mine"
+
+
+def test_a_time_without_a_unit_is_wrong_usage(world: World) -> None:
+    assert "--older-than" in world.iosig("gc", "--older-than", "5", check=2).stderr

@@ -1,0 +1,133 @@
+// A file system that fails on request: shows the folder SOURCE at MOUNT, and each operation named in the file FAULTS
+// fails with the error beside it, for as long as it stands there.
+//
+//   faulty_fs SOURCE FAULTS MOUNT
+//   echo 'fsync EDQUOT' > FAULTS
+//
+// Operations: look read write create fsync rename link unlink folder. Errors: EIO ENOSPC EDQUOT EROFS.
+#define FUSE_USE_VERSION 31
+#include <dirent.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+
+namespace {
+
+std::string source, faults;
+
+/// 0, or the negative error that `operation` is to fail with.
+int fault(const std::string& operation) {
+  static const std::map<std::string, int> errors{
+      {"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS}};
+  std::ifstream lines(faults);
+  for (std::string name, error; lines >> name >> error;)
+    if (name == operation) return -errors.at(error);
+  return 0;
+}
+
+std::string behind(const char* path) { return source + path; }
+
+/// The answer of a system call, unless `operation` is to fail.
+template <class Call>
+int answer(const char* operation, Call call) {
+  if (const int failure = fault(operation)) return failure;
+  const auto result = call();
+  return result < 0 ? -errno : static_cast<int>(result);
+}
+
+int fd_of(const fuse_file_info* info) { return static_cast<int>(info->fh); }
+
+fuse_operations operations() {
+  fuse_operations all{};
+  all.getattr = [](const char* path, struct stat* status, fuse_file_info*) {
+    return answer(path[1] == '\0' ? "" : "look", [&] { return ::lstat(behind(path).c_str(), status); });
+  };
+  all.readlink = [](const char* path, char* target, size_t size) {
+    const int length = answer("look", [&] { return ::readlink(behind(path).c_str(), target, size - 1); });
+    if (length < 0) return length;
+    target[length] = '\0';
+    return 0;
+  };
+  all.mkdir = [](const char* path, mode_t mode) {
+    return answer("folder", [&] { return ::mkdir(behind(path).c_str(), mode); });
+  };
+  all.rmdir = [](const char* path) { return answer("folder", [&] { return ::rmdir(behind(path).c_str()); }); };
+  all.unlink = [](const char* path) { return answer("unlink", [&] { return ::unlink(behind(path).c_str()); }); };
+  all.symlink = [](const char* target, const char* path) {
+    return answer("create", [&] { return ::symlink(target, behind(path).c_str()); });
+  };
+  all.rename = [](const char* from, const char* to, unsigned flags) {
+    return answer("rename",
+                  [&] { return ::renameat2(AT_FDCWD, behind(from).c_str(), AT_FDCWD, behind(to).c_str(), flags); });
+  };
+  all.link = [](const char* from, const char* to) {
+    return answer("link", [&] { return ::link(behind(from).c_str(), behind(to).c_str()); });
+  };
+  all.chmod = [](const char* path, mode_t mode, fuse_file_info*) {
+    return answer("", [&] { return ::chmod(behind(path).c_str(), mode); });
+  };
+  all.chown = [](const char* path, uid_t user, gid_t group, fuse_file_info*) {
+    return answer("", [&] { return ::lchown(behind(path).c_str(), user, group); });
+  };
+  all.utimens = [](const char* path, const timespec times[2], fuse_file_info*) {
+    return answer("", [&] { return ::utimensat(AT_FDCWD, behind(path).c_str(), times, AT_SYMLINK_NOFOLLOW); });
+  };
+  all.truncate = [](const char* path, off_t size, fuse_file_info*) {
+    return answer("write", [&] { return ::truncate(behind(path).c_str(), size); });
+  };
+  all.open = [](const char* path, fuse_file_info* info) {
+    const int fd = answer("look", [&] { return ::open(behind(path).c_str(), info->flags | O_NOFOLLOW); });
+    info->fh = static_cast<std::uint64_t>(fd);
+    return fd < 0 ? fd : 0;
+  };
+  all.create = [](const char* path, mode_t mode, fuse_file_info* info) {
+    const int fd = answer("create", [&] { return ::open(behind(path).c_str(), info->flags, mode); });
+    info->fh = static_cast<std::uint64_t>(fd);
+    return fd < 0 ? fd : 0;
+  };
+  all.read = [](const char*, char* into, size_t length, off_t at, fuse_file_info* info) {
+    return answer("read", [&] { return ::pread(fd_of(info), into, length, at); });
+  };
+  all.write = [](const char*, const char* from, size_t length, off_t at, fuse_file_info* info) {
+    return answer("write", [&] { return ::pwrite(fd_of(info), from, length, at); });
+  };
+  all.fsync = [](const char*, int, fuse_file_info* info) {
+    return answer("fsync", [&] { return ::fsync(fd_of(info)); });
+  };
+  all.release = [](const char*, fuse_file_info* info) { return ::close(fd_of(info)); };
+  all.readdir = [](const char* path, void* names, fuse_fill_dir_t fill, off_t, fuse_file_info*, fuse_readdir_flags) {
+    DIR* folder = ::opendir(behind(path).c_str());
+    if (folder == nullptr) return -errno;
+    while (const dirent* item = ::readdir(folder)) fill(names, item->d_name, nullptr, 0, fuse_fill_dir_flags{});
+    ::closedir(folder);
+    return fault("look");
+  };
+  all.statfs = [](const char*, struct statvfs* status) {
+    return answer("", [&] { return ::statvfs(source.c_str(), status); });
+  };
+  return all;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 4) {
+    std::fprintf(stderr, "usage: %s SOURCE FAULTS MOUNT\n", arguments[0]);
+    return 2;
+  }
+  source = arguments[1];
+  faults = arguments[2];
+  // In the foreground, on one thread; names and attributes are asked for each time, so that a fault is felt at once.
+  const char* own[] = {arguments[0], "-f", "-s", "-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0",
+                       arguments[3]};
+  const fuse_operations all = operations();
+  return fuse_main(6, const_cast<char**>(own), &all, nullptr);
+}
