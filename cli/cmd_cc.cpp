@@ -80,10 +80,18 @@ Result<std::string> output_of(const Words& command) {
   return output;
 }
 
+/// docs/decisions/0004-gcc-12-or-later.md
+constexpr int oldest_gcc = 12;
+
 struct Compiler {
   bool is_clang = false;
   int major = 0;
 };
+
+/// How many words of a command stand before the compiler's name: `ccache gcc ...` has one.
+std::size_t launcher_words(const Words& command) {
+  return command.size() > 1 && fs::path(command.front()).filename() == "ccache" ? 1 : 0;
+}
 
 /// What its predefined macros say, which holds for wrappers and renamed compilers too (`-dumpversion` does not tell
 /// clang from GCC).
@@ -99,7 +107,7 @@ Result<Compiler> ask_compiler(const std::string& name) {
 
 struct Flags {
   Words cflags, libs;
-  std::string plugin;  ///< empty: clang
+  std::string plugin;  ///< empty: clang, or it was not asked for
 };
 
 Result<Flags> flags_for(const std::string& compiler_name, const Options& options) {
@@ -112,7 +120,14 @@ Result<Flags> flags_for(const std::string& compiler_name, const Options& options
   const std::string lib = parts->lib.string();
   // One word, which nothing reorders; -u, since weak calls alone take nothing out of an archive.
   flags.libs = {"-L" + lib, "-Wl,-rpath," + lib, "-Wl,-u,iosig_open_hint,-liosig-link,-ldl"};
-  if (compiler->is_clang) return flags;
+  const bool only_libs = options.command.empty() && options.libs && !options.cflags;
+  if (compiler->is_clang || only_libs) return flags;
+  if (compiler->major < oldest_gcc)
+    return fail(
+        ErrorKind::system,
+        "'{}' is GCC {}, which compiles `if (c)` before a pragma as if the condition were not there; use GCC {} or "
+        "later, or write IOSIG_OPEN(...) of iosig.h instead of pragmas",
+        compiler_name, compiler->major, oldest_gcc);
   const fs::path plugin = parts->plugin(compiler->major);
   if (!fs::exists(plugin))
     return fail(ErrorKind::system,
@@ -128,10 +143,10 @@ Result<Flags> flags_for(const std::string& compiler_name, const Options& options
 }
 
 /// Whether this call of the compiler ends in a program or a library, so that link flags belong to it.
-bool links(const Words& command) {
+bool links(std::span<const std::string> arguments) {
   constexpr std::array<std::string_view, 8> stops = {"-c", "-S", "-E", "-M", "-MM", "-r", "-fsyntax-only", "-static"};
   bool has_input = false;
-  for (const std::string& word : std::span(command).subspan(1)) {
+  for (const std::string& word : arguments) {
     if (std::ranges::find(stops, word) != stops.end()) return false;
     has_input = has_input || word == "-" || !word.starts_with('-');
   }
@@ -139,24 +154,29 @@ bool links(const Words& command) {
 }
 
 int run_compiler(const Options& options, Console& console) {
-  const std::string& name = options.command.front();
+  const std::size_t compiler_at = launcher_words(options.command);
+  const std::string& name = options.command[compiler_at];
+  const std::span arguments = std::span(options.command).subspan(compiler_at + 1);
   const auto flags = flags_for(name, options);
   if (!flags) return console.fail(flags.error());
-  if (flags->plugin.empty()) console.note(fmt::format("'{}' is clang: its code is compiled without signatures", name));
-  Words words = {name};
+  if (flags->plugin.empty())
+    console.note(fmt::format("'{}' is clang: it ignores pragmas; IOSIG_OPEN(...) of iosig.h works with it", name));
+  Words words(options.command.begin(), options.command.end() - static_cast<std::ptrdiff_t>(arguments.size()));
   const auto append = [&](const auto& more) { words.insert(words.end(), more.begin(), more.end()); };
   append(flags->cflags);
-  append(std::span(options.command).subspan(1));
-  if (links(options.command)) append(flags->libs);
+  append(arguments);
+  if (links(arguments)) append(flags->libs);
   if (options.dry_run) {
     console.say(fmt::format("{}", fmt::join(words, " ")));
     return yes;
   }
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-  return console.fail(system_failure("run", name).value());
+  // An object from the cache would go on using a destination that was chosen for another day's storage.
+  if (options.resolve == "compile") ::setenv("CCACHE_DISABLE", "1", 1);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execvp(pointers.front(), pointers.data());
+  return console.fail(system_failure("run", words.front()).value());
 }
 
 int print_flags(const Options& options, Console& console) {

@@ -7,6 +7,9 @@
 #ifndef IOSIG_IOSIG_H
 #define IOSIG_IOSIG_H
 
+#include <fcntl.h>
+#include <stdio.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,7 +32,49 @@ int iosig_redirect(const char* path, const char* signature);
  */
 const char* iosig_last_error(void);
 
+/* Signed opens for compilers without the plugin: each gives its hint, then opens. Every argument is evaluated once; a
+ * program that is linked without libiosig just opens.
+ *
+ *   fd = IOSIG_OPEN("persist random", path, O_CREAT | O_RDWR, 0644);
+ *   file = IOSIG_FOPEN("temp sequential", path, "w");
+ *   std::ofstream out(IOSIG_PATH("temp", path));             for what creates a file, and not with O_EXCL
+ *
+ * IOSIG_PATH gives `path` itself, which in C++ may be a std::string or std::filesystem::path. */
+#define IOSIG_OPEN(signature, path, flags, mode) iosig_signed_open(signature, path, flags, mode)
+#define IOSIG_FOPEN(signature, path, mode) iosig_signed_fopen(signature, path, mode)
+#define IOSIG_PATH(signature, path) iosig_signed_path(signature, path)
+
+/* The hints, or null without libiosig. Unlike a weak declaration this leaves their definitions alone. */
+#define IOSIG_IF_LINKED(name) __attribute__((__weakref__(name)))
+static void iosig_linked_open_hint(int, const char*, int, const char*) IOSIG_IF_LINKED("iosig_open_hint");
+static void iosig_linked_fopen_hint(const char*, const char*, const char*) IOSIG_IF_LINKED("iosig_fopen_hint");
+#undef IOSIG_IF_LINKED
+
+#define IOSIG_AT_FDCWD (-100) /* AT_FDCWD, which strict ISO C hides */
+
+static __inline__ int iosig_signed_open(const char* signature, const char* path, int flags, unsigned mode) {
+  if (iosig_linked_open_hint) iosig_linked_open_hint(IOSIG_AT_FDCWD, path, flags, signature);
+  return open(path, flags, mode);
+}
+
+static __inline__ FILE* iosig_signed_fopen(const char* signature, const char* path, const char* mode) {
+  if (iosig_linked_fopen_hint) iosig_linked_fopen_hint(path, mode, signature);
+  return fopen(path, mode);
+}
+
+static __inline__ const char* iosig_signed_path(const char* signature, const char* path) {
+  if (iosig_linked_open_hint) iosig_linked_open_hint(IOSIG_AT_FDCWD, path, O_CREAT | O_WRONLY, signature);
+  return path;
+}
+#undef IOSIG_AT_FDCWD
+
 #ifdef __cplusplus
+} /* extern "C" */
+
+template <class Path>
+inline const Path& iosig_signed_path(const char* signature, const Path& path) {
+  iosig_signed_path(signature, path.c_str());
+  return path;
 }
 #endif
 #endif
