@@ -184,7 +184,8 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
 
   if (signature.tamperproof) {
     enable_verity(file);
-    if (::fchmod(file.get(), open->status.st_mode & 07777 & ~write_bits) != 0)
+    const bool is_writable = (open->status.st_mode & write_bits) != 0;  // nobody changes the mode of an immutable file
+    if (is_writable && ::fchmod(file.get(), open->status.st_mode & 07777 & ~write_bits) != 0)
       return system_failure("make read-only", data.path());
   }
   if (!is_fresh) {
