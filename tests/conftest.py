@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("IOSIG_BUILD", ROOT / "build"))
 DATA = ROOT / "tests" / "data"
+STARTED_S = time.time()
 
 
 class Iosig:
@@ -43,3 +45,11 @@ def iosig(tmp_path: Path) -> Iosig:
     home = tmp_path / "home"
     home.mkdir()
     return Iosig(home)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the tables that tests of this run have written: reports/*.txt of the build folder."""
+    for report in sorted((BUILD / "reports").glob("*.txt")):
+        if report.stat().st_mtime >= STARTED_S:
+            terminalreporter.section(report.stem)
+            terminalreporter.write(report.read_text())
