@@ -1,26 +1,54 @@
 #include "associate.h"
 
+#include "declaration.h"
 #include "openers.h"
 #include "sites.h"
 
 namespace iosig::gcc {
 namespace {
 
-/// The operands of a control statement that come before its body, or -1 for any other tree. C++'s own tree codes have
-/// no header that cc1 could load as well, hence the names.
+// C++'s own tree codes have no header that cc1 could load as well, hence their names.
+bool is_called(tree node, std::string_view name) { return name == get_tree_code_name(TREE_CODE(node)); }
+
+/// The operands of a control statement that are its condition, or -1 for any other tree. They come first.
 int controlling_operands(tree statement) {
   if (TREE_CODE(statement) == COND_EXPR) return VOID_TYPE_P(TREE_TYPE(statement)) ? 1 : -1;
-  const std::string_view name = get_tree_code_name(TREE_CODE(statement));
-  for (const std::string_view one : {"if_stmt", "while_stmt", "switch_stmt", "switch_expr", "range_for_stmt"})
-    if (name == one) return 1;
-  return name == "for_stmt" ? 3 : -1;  // start, condition, step
+  for (const char* one : {"if_stmt", "while_stmt", "do_stmt", "switch_stmt", "switch_expr", "range_for_stmt"})
+    if (is_called(statement, one)) return 1;
+  return is_called(statement, "for_stmt") ? 3 : -1;  // start, condition, step
 }
 
-/// Calls of openers below a tree. `skip_bodies`: of if, while, for and switch only what stands before the body.
+/// An open as the parser's tree has it.
+struct Call {
+  tree node;
+  tree* statement;                      ///< what it was found in
+  location_t place = UNKNOWN_LOCATION;  ///< in the text, without its range; perhaps unknown
+};
+
+/// Calls of openers below a tree. `skip_bodies`: of control statements only the condition.
 struct Search {
   bool skip_bodies;
-  std::vector<location_t> calls;
+  tree* statement;
+  std::vector<Call> calls = {};
+  tree temporary = NULL_TREE;  ///< the TARGET_EXPR that was passed last
 };
+
+/// The callee of a CALL_EXPR, or of C++'s AGGR_INIT_EXPR with the same operands; else NULL_TREE.
+tree callee_of(tree node) {
+  if (TREE_CODE_CLASS(TREE_CODE(node)) != tcc_vl_exp || TREE_OPERAND_LENGTH(node) < 2) return NULL_TREE;
+  const tree function = TREE_OPERAND(node, 1);
+  return function != NULL_TREE && TREE_CODE(function) == ADDR_EXPR ? TREE_OPERAND(function, 0) : function;
+}
+
+void add_call(Search& search, tree node) {
+  Call call{node, search.statement, EXPR_LOCATION(node)};
+  if (call.place == UNKNOWN_LOCATION && search.temporary != NULL_TREE && TARGET_EXPR_INITIAL(search.temporary) == node)
+    call.place = EXPR_LOCATION(search.temporary);
+  call.place = get_pure_location(call.place);
+  for (const Call& other : search.calls)  // one call may hang in a tree twice (SAVE_EXPR, C++ conditions)
+    if (other.node == node || (call.place != UNKNOWN_LOCATION && other.place == call.place)) return;
+  search.calls.push_back(call);
+}
 
 tree visit(tree* at, int* walk_below, void* data) {
   auto* search = static_cast<Search*>(data);
@@ -40,109 +68,300 @@ tree visit(tree* at, int* walk_below, void* data) {
     if (VAR_P(variable) && DECL_INITIAL(variable) != NULL_TREE)
       walk_tree_without_duplicates(&DECL_INITIAL(variable), visit, data);
   }
-  // CALL_EXPR, and C++'s AGGR_INIT_EXPR with the same operands
-  if (TREE_CODE_CLASS(TREE_CODE(node)) == tcc_vl_exp && TREE_OPERAND_LENGTH(node) > 1) {
-    tree function = TREE_OPERAND(node, 1);
-    if (function != NULL_TREE && TREE_CODE(function) == ADDR_EXPR) function = TREE_OPERAND(function, 0);
-    const location_t place = EXPR_LOCATION(node);
-    // one call may hang in a tree twice (SAVE_EXPR, C++ conditions)
-    if (opener_of(function) && std::find(search->calls.begin(), search->calls.end(), place) == search->calls.end())
-      search->calls.push_back(place);
-  }
+  if (TREE_CODE(node) == TARGET_EXPR) search->temporary = node;
+  if (opener_of(callee_of(node))) add_call(*search, node);
   return NULL_TREE;
 }
 
 /// In the order of the program's text. The controlling expression of a control statement goes before its body.
-std::vector<location_t> opens_in(tree* statement) {
-  Search search{.skip_bodies = true, .calls = {}};
+std::vector<Call> opens_in(tree* statement) {
+  Search search{.skip_bodies = true, .statement = statement};
   walk_tree_without_duplicates(statement, visit, &search);
   if (search.calls.empty()) {
     search.skip_bodies = false;
     walk_tree_without_duplicates(statement, visit, &search);
   }
-  std::stable_sort(search.calls.begin(), search.calls.end(), is_before);
+  std::stable_sort(search.calls.begin(), search.calls.end(),
+                   [](const Call& a, const Call& b) { return is_before(a.place, b.place); });
   return std::move(search.calls);
 }
 
-int site_of_marker(tree statement) {
-  while (TREE_CODE(statement) == CLEANUP_POINT_EXPR || CONVERT_EXPR_P(statement))
-    statement = TREE_OPERAND(statement, 0);
-  if (TREE_CODE(statement) != ASM_EXPR || TREE_CODE(ASM_STRING(statement)) != STRING_CST) return -1;
-  return marked_site(TREE_STRING_POINTER(ASM_STRING(statement)));
+void append(std::vector<Call>& calls, const std::vector<Call>& more) {
+  calls.insert(calls.end(), more.begin(), more.end());
 }
+
+/// C++ gives an object that is constructed in place no location of its own; its call gets that of something around it
+/// in the end. So all that is around it gets `data->second`.
+tree locate(tree* at, int* walk_below, void* data) {
+  const auto [call, place] = *static_cast<std::pair<tree, location_t>*>(data);
+  const auto is_call = [](tree* node, int*, void* wanted) { return *node == wanted ? *node : NULL_TREE; };
+  if (TYPE_P(*at) || DECL_P(*at) || walk_tree_without_duplicates(at, is_call, call) == NULL_TREE)
+    *walk_below = 0;
+  else if (CAN_HAVE_LOCATION_P(*at))
+    SET_EXPR_LOCATION(*at, place);
+  return NULL_TREE;
+}
+
+/// Gives the site the first call; one without a location of its own gets one, each does if `place` is given. Returns
+/// the call's location.
+location_t choose(Site& site, const std::vector<Call>& calls, location_t place = UNKNOWN_LOCATION) {
+  const Call& call = calls.front();
+  if (place == UNKNOWN_LOCATION) place = get_pure_location(EXPR_LOCATION(call.node));
+  if (place == UNKNOWN_LOCATION) place = get_pure_location(EXPR_LOCATION(*call.statement));
+  if (place == UNKNOWN_LOCATION) place = get_pure_location(site.at);
+  site.in_place = place != get_pure_location(EXPR_LOCATION(call.node));
+  if (site.in_place) {
+    std::pair<tree, location_t> located{call.node, place};
+    walk_tree_without_duplicates(call.statement, locate, &located);
+  }
+  site.found = true;
+  site_of_call.insert_or_assign(place, &site - sites.data());
+  if (calls.size() == 1 || site.told) return place;
+  site.told = true;
+  const auto_diagnostic_group group;
+  if (!warning_at(site.at, OPT_Wpragmas,
+                  "the statement after %<#pragma sig%> opens %d files; only the first gets the signature",
+                  static_cast<int>(calls.size())))
+    return place;
+  for (const Call& one : calls) {
+    const location_t shown = one.place != UNKNOWN_LOCATION ? one.place : site.at;
+    inform(shown, one.node == call.node ? "this one gets it" : "this one does not");
+  }
+  return place;
+}
+
+/// Statement after statement of a block. Behind a C++ object with a destructor the rest of the block hangs below it.
+class Statements {
+ public:
+  explicit Statements(tree_stmt_iterator next) : next_(next) { enter_cleanup(); }
+  [[nodiscard]] bool at_end() const { return tsi_end_p(next_); }
+  [[nodiscard]] tree operator*() const { return tsi_stmt(next_); }
+  [[nodiscard]] tree* place() { return tsi_stmt_ptr(next_); }
+  void advance() {
+    tsi_next(&next_);
+    enter_cleanup();
+  }
+
+ private:
+  void enter_cleanup() {
+    while (!at_end() && is_called(tsi_stmt(next_), "cleanup_stmt")) {
+      const tree body = TREE_OPERAND(tsi_stmt(next_), 0);
+      if (body == NULL_TREE || TREE_CODE(body) != STATEMENT_LIST) return;
+      next_ = tsi_start(body);
+    }
+  }
+  tree_stmt_iterator next_;
+};
 
 bool is_invisible(tree statement) {
   const tree_code code = TREE_CODE(statement);
-  return code == DEBUG_BEGIN_STMT || code == LABEL_EXPR || code == CASE_LABEL_EXPR;
+  return code == DEBUG_BEGIN_STMT || code == LABEL_EXPR || code == CASE_LABEL_EXPR ||
+         (code == PREDICT_EXPR && marked_site(statement) < 0);
 }
 
-/// The node if it initialises the variable `data`, or constructs it as a stream.
+/// The variable that this tree constructs in place, or NULL_TREE.
+tree constructed_by(tree node) {
+  if (TREE_CODE(node) != CALL_EXPR || call_expr_nargs(node) == 0) return NULL_TREE;
+  const tree function = get_callee_fndecl(node);
+  const tree object = CALL_EXPR_ARG(node, 0);
+  if (function == NULL_TREE || !DECL_CXX_CONSTRUCTOR_P(function) || TREE_CODE(object) != ADDR_EXPR) return NULL_TREE;
+  return VAR_P(TREE_OPERAND(object, 0)) ? TREE_OPERAND(object, 0) : NULL_TREE;
+}
+
+/// The node if it initialises or constructs the variable `data`.
 tree find_initialisation(tree* at, int* walk_below, void* data) {
   const tree node = *at;
   const tree variable = static_cast<tree>(data);
   if (TYPE_P(node)) *walk_below = 0;
   if (TREE_CODE(node) == INIT_EXPR && TREE_OPERAND(node, 0) == variable) return node;
-  if (TREE_CODE(node) != CALL_EXPR || call_expr_nargs(node) == 0 || !opener_of(get_callee_fndecl(node)))
-    return NULL_TREE;
-  const tree object = CALL_EXPR_ARG(node, 0);
-  return TREE_CODE(object) == ADDR_EXPR && TREE_OPERAND(object, 0) == variable ? node : NULL_TREE;
+  return constructed_by(node) == variable ? node : NULL_TREE;
 }
 
-/// C++ declares a variable in one statement and initialises it in the next, behind a guard if it is static.
-bool initialises(tree statement, tree variable) {
-  return walk_tree_without_duplicates(&statement, find_initialisation, variable) != NULL_TREE;
-}
-
-/// `next`: the statement after the site's marker.
-void associate(Site& site, tree_stmt_iterator next) {
-  while (!tsi_end_p(next) && is_invisible(tsi_stmt(next))) tsi_next(&next);
-  const bool pragma_follows = !tsi_end_p(next) && site_of_marker(tsi_stmt(next)) >= 0;
-  std::vector<location_t> calls;
-  if (!tsi_end_p(next) && !pragma_follows) {
-    calls = opens_in(tsi_stmt_ptr(next));
-    if (const tree declaration = tsi_stmt(next); calls.empty() && TREE_CODE(declaration) == DECL_EXPR) {
-      tsi_next(&next);
-      if (!tsi_end_p(next) && initialises(tsi_stmt(next), DECL_EXPR_DECL(declaration)))
-        calls = opens_in(tsi_stmt_ptr(next));
+/// The opens of a declaration: each variable has a statement of its own, and in C++ its initialisation another one,
+/// behind a guard if it is static.
+std::vector<Call> opens_in_declaration(Statements at) {
+  std::vector<Call> calls;
+  const location_t first = DECL_SOURCE_LOCATION(DECL_EXPR_DECL(*at));
+  tree variable = NULL_TREE;
+  for (; !at.at_end(); at.advance()) {
+    const tree statement = *at;
+    if (is_invisible(statement)) continue;
+    if (TREE_CODE(statement) == DECL_EXPR) {
+      if (variable != NULL_TREE && !in_one_declaration(first, DECL_SOURCE_LOCATION(DECL_EXPR_DECL(statement)))) break;
+      variable = DECL_EXPR_DECL(statement);
+    } else if (walk_tree_without_duplicates(at.place(), find_initialisation, variable) == NULL_TREE) {
+      break;
     }
+    append(calls, opens_in(at.place()));
   }
+  return calls;
+}
+
+/// A marker, and what follows it.
+struct Marked {
+  int site;
+  tree marker;
+  tree_stmt_iterator next;
+};
+
+void associate(Site& site, Statements next, std::vector<location_t>& taken) {
+  while (!next.at_end() && is_invisible(*next)) next.advance();
+  const bool pragma_follows = !next.at_end() && marked_site(*next) >= 0;
+  std::vector<Call> calls;
+  if (!next.at_end() && !pragma_follows)
+    calls = TREE_CODE(*next) == DECL_EXPR ? opens_in_declaration(next) : opens_in(next.place());
+  // what a pragma of its own speaks about, deeper in the statement, is no business of this one
+  const auto is_taken = [&](const Call& call) {
+    return call.place != UNKNOWN_LOCATION && std::find(taken.begin(), taken.end(), call.place) != taken.end();
+  };
+  calls.erase(std::remove_if(calls.begin(), calls.end(), is_taken), calls.end());
+  if (!calls.empty()) {
+    taken.push_back(choose(site, calls));
+    return;
+  }
+  if (site.told) return;
+  site.told = true;
   const auto_diagnostic_group group;
-  if (calls.empty()) {
-    if (!site.visited &&
-        warning_at(site.at, OPT_Wpragmas, "%<#pragma sig%> is not followed by a statement that opens a file")) {
-      if (pragma_follows)
-        inform(site.at, "another %<#pragma sig%> follows; name one signature with %<#pragma sigdef%> and override it");
-      else
-        inform(site.at, "put it directly before the statement, declaration or condition with the open");
-    }
-  } else {
-    if (calls.size() > 1 && !site.visited &&
-        warning_at(site.at, OPT_Wpragmas,
-                   "the statement after %<#pragma sig%> opens %d files; only the first gets the signature",
-                   static_cast<int>(calls.size())))
-      for (const location_t call : calls)
-        inform(call, call == calls.front() ? "this one gets it" : "this one does not");
-    site.call = calls.front();
-  }
-  site.visited = true;
+  if (!warning_at(site.at, OPT_Wpragmas, "%<#pragma sig%> is not followed by a statement that opens a file")) return;
+  if (pragma_follows)
+    inform(site.at, "another %<#pragma sig%> follows; name one signature with %<#pragma sigdef%> and override it");
+  else
+    inform(site.at, "put it directly before the statement, declaration or condition with the open");
 }
 
-tree visit_statements(tree* at, int* walk_below, void*) {
+struct Markers {
+  std::vector<Marked> found;
+  std::vector<tree> coroutines;  ///< bodies of coroutines, which no event shows
+};
+
+/// C++ moves the body of a coroutine into a function of its own, and the coroutine itself only starts that.
+bool is_coroutine_body(tree node) {
+  return TREE_CODE(node) == ADDR_EXPR && TREE_CODE(TREE_OPERAND(node, 0)) == FUNCTION_DECL &&
+         DECL_ARTIFICIAL(TREE_OPERAND(node, 0)) && DECL_SAVED_TREE(TREE_OPERAND(node, 0)) != NULL_TREE &&
+         std::string_view(IDENTIFIER_POINTER(DECL_ASSEMBLER_NAME(TREE_OPERAND(node, 0)))).ends_with(".actor");
+}
+
+tree find_markers(tree* at, int* walk_below, void* data) {
+  auto* markers = static_cast<Markers*>(data);
   if (TYPE_P(*at)) *walk_below = 0;
+  if (is_coroutine_body(*at)) markers->coroutines.push_back(TREE_OPERAND(*at, 0));
   if (TREE_CODE(*at) != STATEMENT_LIST) return NULL_TREE;
   for (tree_stmt_iterator i = tsi_start(*at); !tsi_end_p(i);) {
-    const int site = site_of_marker(tsi_stmt(i));
+    const tree statement = tsi_stmt(i);
     tsi_next(&i);
-    if (site >= 0) associate(sites[site], i);
+    if (const int site = marked_site(statement); site >= 0) markers->found.push_back({site, statement, i});
   }
   return NULL_TREE;
+}
+
+void associate_marked(tree function) {
+  Markers markers;
+  walk_tree_without_duplicates(&DECL_SAVED_TREE(function), find_markers, &markers);
+  std::vector<location_t> taken;
+  // From the last to the first, so that pragmas inside of statements come before those in front of them.
+  for (std::size_t i = markers.found.size(); i-- > 0;)
+    associate(sites[markers.found[i].site], Statements(markers.found[i].next), taken);
+  for (const Marked& marked : markers.found) neutralise_marker(marked.marker);
+  for (const tree body : markers.coroutines)
+    if (body != function) associate_marked(body);
+}
+
+/// The variable or member that this tree initialises, or NULL_TREE.
+tree initialised_by(tree node) {
+  if (TREE_CODE(node) == INIT_EXPR) {
+    const tree target = TREE_OPERAND(node, 0);
+    if (VAR_P(target)) return target;
+    if (TREE_CODE(target) == COMPONENT_REF) return TREE_OPERAND(target, 1);
+  }
+  return constructed_by(node);
+}
+
+/// Whether the open of a member is written in the function that initialises the member, and so not its default. A
+/// default is copied into each constructor, with the location of that constructor.
+bool is_written_here(const Call& call) {
+  if (!EXPR_HAS_LOCATION(call.node)) return call.place != UNKNOWN_LOCATION;
+  return get_start(EXPR_LOCATION(call.node)) != get_pure_location(EXPR_LOCATION(call.node));
+}
+
+struct Declared {
+  tree function;
+  tree* statement = nullptr;  ///< the full expression that was passed last
+  std::map<Site*, std::vector<Call>> calls;
+};
+
+void add_declared(Declared& declared, tree variable, tree* initialisation) {
+  const bool is_member = TREE_CODE(variable) == FIELD_DECL;
+  if (!is_member && !TREE_STATIC(variable)) return;
+  for (Site& site : sites) {
+    if (site.marked || !in_one_declaration(site.at, DECL_SOURCE_LOCATION(variable))) continue;
+    std::vector<Call> calls = opens_in(initialisation);
+    if (!is_member) {
+      append(declared.calls[&site], calls);
+      continue;
+    }
+    calls.erase(std::remove_if(calls.begin(), calls.end(), is_written_here), calls.end());
+    if (calls.empty()) continue;
+    if (!EXPR_HAS_LOCATION(calls.front().node) && !DECL_CXX_CONSTRUCTOR_P(declared.function)) {
+      if (!site.told)
+        warning_at(site.at, OPT_Wpragmas,
+                   "%<#pragma sig%> has no effect where %qD is initialised without a constructor; give its class one",
+                   variable);
+      site.told = true;
+      continue;
+    }
+    if (declared.statement != nullptr) calls.front().statement = declared.statement;
+    choose(site, calls, get_pure_location(DECL_SOURCE_LOCATION(variable)));
+  }
+}
+
+tree visit_initialisations(tree* at, int* walk_below, void* data) {
+  auto* declared = static_cast<Declared*>(data);
+  if (TYPE_P(*at)) *walk_below = 0;
+  if (TREE_CODE(*at) == CLEANUP_POINT_EXPR || is_called(*at, "expr_stmt")) declared->statement = at;
+  if (TREE_CODE(*at) == CONSTRUCTOR) {
+    unsigned i = 0;
+    tree member = NULL_TREE, value = NULL_TREE;
+    FOR_EACH_CONSTRUCTOR_ELT(CONSTRUCTOR_ELTS(*at), i, member, value)
+    if (member != NULL_TREE && TREE_CODE(member) == FIELD_DECL)
+      add_declared(*declared, member, &(*CONSTRUCTOR_ELTS(*at))[i].value);
+  }
+  if (const tree variable = initialised_by(*at); variable != NULL_TREE) add_declared(*declared, variable, at);
+  return NULL_TREE;
+}
+
+void associate_declared(tree function) {
+  Declared declared{.function = function, .calls = {}};
+  walk_tree_without_duplicates(&DECL_SAVED_TREE(function), visit_initialisations, &declared);
+  for (auto& [site, calls] : declared.calls)
+    if (!calls.empty()) choose(*site, calls);
+}
+
+/// A member whose class nobody constructs in this unit: its default initialiser opens a file, or depends on a template.
+bool may_be_used_elsewhere(const Site& site) {
+  if (site.class_type == NULL_TREE) return false;
+  const bool in_template = uses_template_parms(site.class_type) != 0;
+  for (tree member = TYPE_FIELDS(site.class_type); member != NULL_TREE; member = DECL_CHAIN(member)) {
+    if (TREE_CODE(member) != FIELD_DECL && !VAR_P(member)) continue;
+    if (!in_one_declaration(site.at, DECL_SOURCE_LOCATION(member))) continue;
+    if (in_template || (DECL_INITIAL(member) != NULL_TREE && !opens_in(&DECL_INITIAL(member)).empty())) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void associate_sites(tree function) {
   if (sites.empty() || TREE_CODE(function) != FUNCTION_DECL || DECL_SAVED_TREE(function) == NULL_TREE) return;
-  walk_tree_without_duplicates(&DECL_SAVED_TREE(function), visit_statements, nullptr);
+  associate_marked(function);
+  if (std::any_of(sites.begin(), sites.end(), [](const Site& site) { return !site.marked; }))
+    associate_declared(function);
+}
+
+void report_unused_sites() {
+  if (flag_syntax_only || seen_error()) return;
+  for (const Site& site : sites)
+    if (!site.marked && !site.found && !site.told && !may_be_used_elsewhere(site))
+      warning_at(site.at, OPT_Wpragmas, "%<#pragma sig%> is not followed by a declaration that opens a file");
 }
 
 }  // namespace iosig::gcc

@@ -1,14 +1,17 @@
 // Which call a `#pragma sig` speaks about: the open in the statement, declaration or controlling expression that
-// follows it immediately. Reads the parser's trees and changes nothing in them (C++ would undo it: it caches folded
-// expressions).
+// follows it immediately. Of the parser's trees it changes only locations, and its own markers (C++ undoes more: it
+// caches folded expressions).
 #pragma once
 
 #include "gcc.h"
 
 namespace iosig::gcc {
 
-/// For PLUGIN_PRE_GENERICIZE: records the call's location in the site of every marker in `function`'s body; warns
-/// where there is no such call, or more than one.
+/// For PLUGIN_PRE_GENERICIZE: finds the calls of the pragmas that stand in `function`, and of those before variables
+/// and members that it initialises; records them in their sites, and warns where there is none, or more than one.
 void associate_sites(tree function);
+
+/// For PLUGIN_FINISH_UNIT: warns about pragmas outside of functions that no open followed.
+void report_unused_sites();
 
 }  // namespace iosig::gcc

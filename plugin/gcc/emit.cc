@@ -3,6 +3,117 @@
 #include <fcntl.h>
 
 namespace iosig::gcc {
+namespace {
+
+/// An open by a function of the user's whose mode is not told creates its file.
+constexpr int flags_of_unknown_mode = O_CREAT | O_WRONLY;
+
+bool is_char_pointer(tree type) {
+  return POINTER_TYPE_P(type) && TREE_CODE(type) != REFERENCE_TYPE &&
+         TYPE_MAIN_VARIANT(TREE_TYPE(type)) == char_type_node;
+}
+
+/// Says once per function and argument that a user's declaration does not fit.
+void warn_of_misfit(const OpenCall& open, int index, const char* expected) {
+  static std::set<std::pair<std::string, int>> told;
+  if (!told.emplace(open.opener.name, index).second) return;
+  if (open.argument(index) == NULL_TREE)
+    warning_at(open.at(), OPT_Wpragmas, "%qs has no argument %d: the file is not redirected; expected %s",
+               open.opener.name.c_str(), index + 1, expected);
+  else
+    warning_at(open.at(), OPT_Wpragmas, "argument %d of %qs is of type %qT: the file is not redirected; expected %s",
+               index + 1, open.opener.name.c_str(), TREE_TYPE(open.argument(index)), expected);
+}
+
+/// What a user's function takes as path and mode follows from the types. False: they do not fit, which is told.
+bool fit_to_types(OpenCall& open) {
+  Opener& opener = open.opener;
+  const tree function = gimple_call_fndecl(open.call);
+  tree parameter = TYPE_ARG_TYPES(TREE_TYPE(function));
+  const auto type_of = [&](int index) -> tree {
+    const tree given = open.argument(index);
+    if (given == NULL_TREE) return NULL_TREE;
+    tree declared = parameter;
+    for (; index > 0 && declared != NULL_TREE; --index) declared = TREE_CHAIN(declared);
+    return declared != NULL_TREE && TREE_VALUE(declared) != void_type_node ? TREE_VALUE(declared) : TREE_TYPE(given);
+  };
+  const tree path = type_of(opener.path);
+  if (path == NULL_TREE || (!is_char_pointer(path) && !is_path_object(path))) {
+    warn_of_misfit(open, opener.path, "a path: char*, std::string or std::filesystem::path");
+    return false;
+  }
+  opener.path_is_object = !is_char_pointer(path);
+  const tree mode = opener.mode >= 0 ? type_of(opener.mode) : NULL_TREE;
+  if (opener.mode < 0) {
+    opener.interface = OpenInterface::open;
+    opener.mode_bits = flags_of_unknown_mode;
+  } else if (mode != NULL_TREE && is_char_pointer(mode)) {
+    opener.interface = OpenInterface::fopen;
+  } else if (mode != NULL_TREE && is_openmode(mode)) {
+    opener.interface = OpenInterface::fstream;
+  } else if (mode != NULL_TREE && TREE_CODE(mode) == INTEGER_TYPE) {
+    opener.interface = OpenInterface::open;
+  } else {
+    warn_of_misfit(open, opener.mode, "a mode: int as open's, char* as fopen's, or std::ios::openmode");
+    return false;
+  }
+  return true;
+}
+
+/// The path behind the name of a file system, which ROMIO, the MPI-IO of MPICH, takes off ("ufs:/scratch/file"). Open
+/// MPI has two MPI-IO layers, and only one of them does so; and ROMIO refuses other names with a colon. Those are left
+/// alone.
+tree without_prefix(Snippet& code, const OpenCall& open, tree path, tree skip) {
+  const tree text = char_pointer_type();
+  const tree known = code.assign(text, path);
+  const bool is_mpich = INTEGRAL_TYPE_P(TREE_TYPE(open.argument(0)));  // its communicator is a number
+  for (const char* prefix : {"ufs:", "nfs:"}) {
+    if (!is_mpich) break;
+    const tree next = code.new_label();
+    const tree compare = libc_function("strncmp", integer_type_node, {text, text, size_type_node});
+    const tree length = build_int_cst(size_type_node, strlen(prefix));
+    const tree differs = code.call(compare, {known, string_constant(prefix), length});
+    code.jump_unless(EQ_EXPR, differs, integer_zero_node, next);
+    code.store(known, build2(POINTER_PLUS_EXPR, text, known, length));
+    code.place(next);
+  }
+  const tree find = libc_function("strchr", build_pointer_type(char_type_node), {text, integer_type_node});
+  const tree colon = code.call(find, {known, int_constant(':')});
+  code.jump_unless(EQ_EXPR, colon, build_zero_cst(TREE_TYPE(colon)), skip);
+  return known;
+}
+
+/// A library's mode as open's flags: whether the file is created, and whether an existing one is refused.
+tree library_flags(Snippet& code, const Opener& opener, tree given) {
+  constexpr int opens = O_RDWR;
+  if (!opener.creates) return int_constant(opens);
+  if (tree_fits_shwi_p(given)) {
+    const HOST_WIDE_INT mode = tree_to_shwi(given);
+    const bool creates = opener.creates_bit == 0 || (mode & opener.creates_bit) != 0;
+    const bool excludes = (mode & opener.exclusive_bits) != 0;
+    return int_constant(opens | (creates ? O_CREAT : 0) | (excludes ? O_EXCL : 0));
+  }
+  const tree mode = code.assign(integer_type_node, NOP_EXPR, given, NULL_TREE);
+  const tree flags = code.assign(integer_type_node, int_constant(opener.creates_bit == 0 ? opens | O_CREAT : opens));
+  const auto translate = [&](int bits, int flag) {
+    const tree next = code.new_label();
+    const tree set = code.assign(integer_type_node, BIT_AND_EXPR, mode, int_constant(bits));
+    code.jump_unless(NE_EXPR, set, integer_zero_node, next);
+    code.store(flags, build2(BIT_IOR_EXPR, integer_type_node, flags, int_constant(flag)));
+    code.place(next);
+  };
+  if (opener.creates_bit != 0) translate(opener.creates_bit, O_CREAT);
+  if (opener.exclusive_bits != 0) translate(opener.exclusive_bits, O_EXCL);
+  return flags;
+}
+
+}  // namespace
+
+tree libc_function(const char* name, tree result, std::initializer_list<tree> parameters) {
+  auto_vec<tree> list;
+  for (const tree parameter : parameters) list.safe_push(parameter);
+  return outside_function(name, build_function_type_array(result, list.length(), list.address()));
+}
 
 tree outside_function(const char* name, tree type, bool weak) {
   const tree assembler_name = get_identifier(name);
@@ -24,15 +135,25 @@ tree OpenCall::argument(int index, tree otherwise) const {
   return unshare_expr(gimple_call_arg(call, index));
 }
 
-tree OpenCall::path(Snippet& code) const {
-  const tree given = argument(opener.path);
-  if (!opener.path_is_object) return given;
-  const tree first_word = build2(MEM_REF, char_pointer_type(), given, build_zero_cst(ptr_type_node));
-  return code.assign(char_pointer_type(), first_word);
+std::optional<OpenCall> OpenCall::of(gcall* call, const Opener& opener) {
+  OpenCall open{opener, call};
+  if (opener.interface == OpenInterface::unknown && !fit_to_types(open)) return std::nullopt;
+  if (open.argument(open.opener.path) == NULL_TREE) return std::nullopt;
+  if (open.opener.mode >= 0 && open.argument(open.opener.mode) == NULL_TREE) return std::nullopt;
+  return open;
+}
+
+tree OpenCall::path(Snippet& code, tree skip) const {
+  tree path = argument(opener.path);
+  if (opener.path_is_object)
+    path = code.assign(char_pointer_type(), build2(MEM_REF, char_pointer_type(), path, build_zero_cst(ptr_type_node)));
+  if (TREE_CODE(path) != ADDR_EXPR) code.jump_unless(NE_EXPR, path, build_zero_cst(TREE_TYPE(path)), skip);
+  return opener.has_prefix ? without_prefix(code, *this, path, skip) : path;
 }
 
 tree OpenCall::mode(Snippet& code) const {
   const tree given = argument(opener.mode);
+  if (opener.interface == OpenInterface::library) return library_flags(code, opener, given);
   if (given == NULL_TREE) return int_constant(opener.mode_bits);
   if (tree_fits_shwi_p(given)) return int_constant(static_cast<int>(tree_to_shwi(given)) | opener.mode_bits);
   const tree as_int = code.assign(integer_type_node, NOP_EXPR, given, NULL_TREE);

@@ -74,18 +74,18 @@ Creates known_to_create(const OpenCall& open, tree mode) {
       return text == nullptr ? Creates::unknown : known(fopen_mode_creates(text));
     }
     case OpenInterface::library:
-    case OpenInterface::unknown: return Creates::no;
     case OpenInterface::open:
       return tree_fits_shwi_p(mode) ? known(flags_create(tree_to_shwi(mode))) : Creates::unknown;
     case OpenInterface::fstream:
       return tree_fits_shwi_p(mode) ? known(openmode_creates(tree_to_shwi(mode))) : Creates::unknown;
+    case OpenInterface::unknown: break;  // OpenCall::of has found out
   }
   gcc_unreachable();
 }
 
 /// Leaves for `skip` unless the mode, known only when the program runs, creates the file.
 void check_mode(Snippet& code, OpenInterface interface, tree mode, tree skip) {
-  if (interface == OpenInterface::open) {
+  if (interface != OpenInterface::fstream) {
     const tree deciding = code.assign(integer_type_node, BIT_AND_EXPR, mode, int_constant(deciding_flags));
     code.jump_unless(EQ_EXPR, deciding, int_constant(creating_flags), skip);
     return;
@@ -96,12 +96,6 @@ void check_mode(Snippet& code, OpenInterface interface, tree mode, tree skip) {
   const tree shifted = code.assign(wide, RSHIFT_EXPR, build_int_cst(wide, creating_openmodes), index);
   const tree bit = code.assign(wide, BIT_AND_EXPR, shifted, build_one_cst(wide));
   code.jump_unless(NE_EXPR, bit, build_zero_cst(wide), skip);
-}
-
-tree libc(const char* name, tree result, std::initializer_list<tree> parameters) {
-  auto_vec<tree> list;
-  for (const tree parameter : parameters) list.safe_push(parameter);
-  return outside_function(name, build_function_type_array(result, list.length(), list.address()));
 }
 
 }  // namespace
@@ -126,23 +120,23 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
   const tree number = integer_type_node;
   const tree text = char_pointer_type();
   const tree int_pointer = build_pointer_type(number);
-  const tree access_of = libc("access", number, {text, number});
-  const tree unlink_of = libc("unlink", number, {text});
-  const tree close_of = libc("close", number, {number});
+  const tree access_of = libc_function("access", number, {text, number});
+  const tree unlink_of = libc_function("unlink", number, {text});
+  const tree close_of = libc_function("close", number, {number});
   const tree open_of = outside_function("open", build_varargs_function_type_list(number, text, number, NULL_TREE));
   const bool at_folder = open.opener.dirfd >= 0;
-  const tree path = open.path(code);
   const tree zero = integer_zero_node;
   const tree target = string_constant(*destination);
   const tree undo = code.new_label();
   const tree done = code.new_label();
 
-  const tree errno_at = code.call(libc("__errno_location", int_pointer, {}), {});
+  const tree errno_at = code.call(libc_function("__errno_location", int_pointer, {}), {});
   const auto errno_place = [&] { return build2(MEM_REF, number, errno_at, build_zero_cst(int_pointer)); };
   const tree saved = code.assign(number, errno_place());
+  const tree path = open.path(code, done);
   if (creates == Creates::unknown) check_mode(code, open.opener.interface, mode, done);
 
-  const tree missing = at_folder ? code.call(libc("faccessat", number, {number, text, number, number}),
+  const tree missing = at_folder ? code.call(libc_function("faccessat", number, {number, text, number, number}),
                                              {open.dirfd(), path, int_constant(F_OK), zero})
                                  : code.call(access_of, {path, int_constant(F_OK)});
   code.jump_unless(NE_EXPR, missing, zero, done);
@@ -152,9 +146,9 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
   code.call(close_of, {claim});
   const tree refused = code.call(access_of, {target, int_constant(R_OK | W_OK)});
   code.jump_unless(EQ_EXPR, refused, zero, undo);
-  const tree linked = at_folder
-                          ? code.call(libc("symlinkat", number, {text, number, text}), {target, open.dirfd(), path})
-                          : code.call(libc("symlink", number, {text, text}), {target, path});
+  const tree linked =
+      at_folder ? code.call(libc_function("symlinkat", number, {text, number, text}), {target, open.dirfd(), path})
+                : code.call(libc_function("symlink", number, {text, text}), {target, path});
   code.jump_unless(NE_EXPR, linked, zero, done);
   code.place(undo);
   code.call(unlink_of, {target});

@@ -9,8 +9,11 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -27,6 +30,8 @@
 #include "attribs.h"
 #include "basic-block.h"
 #include "gimple.h"
+#include "predict.h"
+#include "gimple-predict.h"
 #include "gimple-iterator.h"
 #include "gimple-walk.h"
 #include "gimple-expr.h"
@@ -48,9 +53,16 @@ extern void c_register_pragma_with_expansion(const char*, const char*, pragma_ha
 extern struct cpp_reader* parse_in IOSIG_WEAK;
 extern tree add_stmt(tree) IOSIG_WEAK;
 extern stmt_tree current_stmt_tree(void) IOSIG_WEAK;
+extern tree current_scope(void) IOSIG_WEAK;       // C++ only
+extern int uses_template_parms(tree) IOSIG_WEAK;  // C++ only
 extern enum c_language_kind c_language IOSIG_WEAK;
 extern const char* pch_file IOSIG_WEAK;
 extern const cpp_token* cpp_peek_token(cpp_reader*, int) IOSIG_WEAK;
 extern const cpp_token* cpp_get_token_with_location(cpp_reader*, location_t*) IOSIG_WEAK;
 extern unsigned char* cpp_token_as_text(cpp_reader*, const cpp_token*) IOSIG_WEAK;
+extern cpp_options* cpp_get_options(cpp_reader*) IOSIG_WEAK;
+// What GCC 11 lacks: a missing symbol must not keep plugin_init from saying that it is the wrong compiler.
+extern gcall* gimple_build_call_vec(tree, const vec<tree>&) IOSIG_WEAK;
+extern void suppress_warning(gimple*, opt_code, bool) IOSIG_WEAK;
+extern void copy_warning(location_t, location_t) IOSIG_WEAK;
 #undef IOSIG_WEAK

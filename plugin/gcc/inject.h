@@ -9,7 +9,4 @@ namespace iosig::gcc {
 /// pass manager, which owns it.
 [[nodiscard]] opt_pass* new_inject_pass();
 
-/// For PLUGIN_FINISH_UNIT: warns about pragmas outside functions that no open followed.
-void report_unused_sites();
-
 }  // namespace iosig::gcc

@@ -23,7 +23,7 @@ bool has_c_linkage(tree function) {
 std::string_view name_of(tree declaration_or_type) {
   tree name = declaration_or_type;
   if (name != NULL_TREE && TYPE_P(name)) name = TYPE_NAME(name);
-  if (name != NULL_TREE && TREE_CODE(name) == TYPE_DECL) name = DECL_NAME(name);
+  if (name != NULL_TREE && DECL_P(name)) name = DECL_NAME(name);
   return name != NULL_TREE && TREE_CODE(name) == IDENTIFIER_NODE ? IDENTIFIER_POINTER(name) : "";
 }
 
@@ -44,12 +44,6 @@ const StreamClass* stream_class_of(tree function) {
 bool is_char_pointer(tree type) {
   return POINTER_TYPE_P(type) && TREE_CODE(type) != REFERENCE_TYPE &&
          TYPE_MAIN_VARIANT(TREE_TYPE(type)) == char_type_node;
-}
-
-bool is_path_object(tree type) {
-  if (TREE_CODE(type) != REFERENCE_TYPE || TREE_CODE(TREE_TYPE(type)) != RECORD_TYPE) return false;
-  const std::string_view name = name_of(TYPE_MAIN_VARIANT(TREE_TYPE(type)));
-  return name.starts_with("basic_string<") || name == "basic_string" || name == "path";
 }
 
 /// The overloads differ in the type of the path, and constructors of bases have a hidden argument before it, so the
@@ -74,16 +68,62 @@ std::optional<Opener> stream_opener(tree function, const StreamClass& stream) {
   return std::nullopt;
 }
 
+const std::unordered_map<std::string_view, const Opener*>& openers_of_c() {
+  static const auto openers = [] {
+    std::unordered_map<std::string_view, const Opener*> by_name;
+    for (const Opener& opener : known_openers()) by_name.emplace(opener.name, &opener);
+    return by_name;
+  }();
+  return openers;
+}
+
+std::map<std::string, Opener, std::less<>>& openers_of_user() {
+  static std::map<std::string, Opener, std::less<>> openers;
+  return openers;
+}
+
+/// "io::Writer::open"; template arguments, inline and unnamed namespaces left out.
+std::string qualified_name(tree function) {
+  std::string name(name_of(DECL_NAME(function)));
+  if (name.starts_with("__ct")) name = std::string(name_of(DECL_CONTEXT(function)));
+  for (tree scope = DECL_CONTEXT(function); scope != NULL_TREE;
+       scope = TYPE_P(scope) ? TYPE_CONTEXT(scope) : DECL_CONTEXT(scope)) {
+    if (TREE_CODE(scope) != NAMESPACE_DECL && !RECORD_OR_UNION_TYPE_P(scope)) break;
+    const std::string_view outer = name_of(scope);
+    if (!outer.empty()) name = std::string(outer.substr(0, outer.find('<'))) + "::" + name;
+  }
+  return name;
+}
+
 }  // namespace
+
+void add_opener(Opener opener) {
+  std::string name = opener.name;
+  openers_of_user().insert_or_assign(std::move(name), std::move(opener));
+}
+
+bool is_path_object(tree type) {
+  if (TREE_CODE(type) == REFERENCE_TYPE) type = TREE_TYPE(type);
+  if (TREE_CODE(type) != RECORD_TYPE) return false;
+  const std::string_view name = name_of(TYPE_MAIN_VARIANT(type));
+  return name.starts_with("basic_string<") || name == "basic_string" || name == "path";
+}
+
+bool is_openmode(tree type) {
+  return TREE_CODE(type) == ENUMERAL_TYPE && name_of(TYPE_MAIN_VARIANT(type)) == "_Ios_Openmode";
+}
 
 std::optional<Opener> opener_of(tree function) {
   if (function == NULL_TREE || TREE_CODE(function) != FUNCTION_DECL || DECL_NAME(function) == NULL_TREE)
     return std::nullopt;
   if (const StreamClass* stream = stream_class_of(function)) return stream_opener(function, *stream);
-  const std::string_view name = name_of(DECL_NAME(function));
-  for (const Opener& opener : known_openers())
-    if (name == opener.name && has_c_linkage(function)) return opener;
-  return std::nullopt;
+  if (!openers_of_user().empty()) {
+    const auto own = openers_of_user().find(qualified_name(function));
+    if (own != openers_of_user().end()) return own->second;
+  }
+  const auto known = openers_of_c().find(name_of(DECL_NAME(function)));
+  if (known == openers_of_c().end() || !has_c_linkage(function)) return std::nullopt;
+  return *known->second;
 }
 
 }  // namespace iosig::gcc

@@ -10,6 +10,8 @@
 #include "associate.h"
 #include "inject.h"
 #include "iosig/base/text.h"
+#include "iosig/format/opener_text.h"
+#include "openers.h"
 #include "options.h"
 #include "plugin-version.h"
 #include "pragmas.h"
@@ -23,7 +25,7 @@ namespace iosig::gcc {
 namespace {
 
 void read_options(const plugin_name_args& plugin) {
-  constexpr std::string_view known[] = {"resolve", "storage", "verbose"};
+  constexpr std::string_view known[] = {"resolve", "storage", "callee", "verbose"};
   for (int i = 0; i < plugin.argc; ++i) {
     const std::string_view key = plugin.argv[i].key;
     const std::string value = plugin.argv[i].value != nullptr ? plugin.argv[i].value : "";
@@ -36,21 +38,36 @@ void read_options(const plugin_name_args& plugin) {
     } else if (key == "storage") {
       error("%<-fplugin-arg-%s-storage%> needs a file, e.g. %<-fplugin-arg-%s-storage=storage.toml%>", plugin.base_name,
             plugin.base_name);
+    } else if (key == "callee") {
+      const ParsedOpener parsed = parse_sigopen(value);
+      if (parsed.ok())
+        add_opener(parsed.opener);
+      else
+        error("%<-fplugin-arg-%s-callee=%s%>: %s", plugin.base_name, value.c_str(),
+              parsed.diagnostics.front().message.c_str());
     } else if (key == "verbose") {
       options.verbose = true;
     } else {
       const std::string hint = did_you_mean(key, known);
-      warning(0, "unknown argument %<-fplugin-arg-%s-%s%> (known: resolve, storage, verbose)%s", plugin.base_name,
-              plugin.argv[i].key, hint.c_str());
+      warning(0, "unknown argument %<-fplugin-arg-%s-%s%> (known: resolve, storage, callee, verbose)%s",
+              plugin.base_name, plugin.argv[i].key, hint.c_str());
     }
   }
+  // ccache sets this variable for the compilers that it starts.
+  if (options.resolve == Resolve::compile && getenv("UNCACHED_ERR_FD") != nullptr)
+    error(
+        "ccache would keep destinations that are fixed while compiling, when the storage has long changed; set "
+        "%<CCACHE_DISABLE=1%>, as %<iosig cc --resolve=compile%> does");
 }
 
 void register_callbacks(const plugin_name_args& plugin) {
   const auto on = [&](int event, plugin_callback_func callback) {
     register_callback(plugin.base_name, event, callback, nullptr);
   };
-  on(PLUGIN_PRAGMAS, [](void*, void*) { register_pragmas(); });
+  on(PLUGIN_PRAGMAS, [](void*, void*) {
+    // -E -fdirectives-only prints what it does not know, and swallows what somebody registered.
+    if (!(flag_preprocess_only && cpp_get_options(parse_in)->directives_only)) register_pragmas();
+  });
   on(PLUGIN_PRE_GENERICIZE, [](void* function, void*) { associate_sites(static_cast<tree>(function)); });
   on(PLUGIN_FINISH_UNIT, [](void*, void*) { report_unused_sites(); });
   // Late enough that no warning speaks of our code, early enough that OpenMP, sanitizers and inlining see it as the
@@ -63,10 +80,12 @@ void register_callbacks(const plugin_name_args& plugin) {
 }  // namespace iosig::gcc
 
 int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
-  static plugin_info info = {"iosig " IOSIG_VERSION,
-                             "-fplugin-arg-iosig-resolve=run|compile  who decides where a file lives\n"
-                             "-fplugin-arg-iosig-storage=FILE         storage description for resolve=compile\n"
-                             "-fplugin-arg-iosig-verbose              tell which call got which signature"};
+  static plugin_info info = {
+      "iosig " IOSIG_VERSION,
+      "-fplugin-arg-iosig-resolve=run|compile      who decides where a file lives\n"
+      "-fplugin-arg-iosig-storage=FILE             storage description for resolve=compile\n"
+      "-fplugin-arg-iosig-callee=NAME:PATH[:MODE]  NAME opens a file; PATH, MODE: numbers of its arguments\n"
+      "-fplugin-arg-iosig-verbose                  tell which call got which signature"};
   register_callback(plugin->base_name, PLUGIN_INFO, nullptr, &info);
   if (!plugin_default_version_check(version, &gcc_version)) {
     error("this IOSIG plugin was built for GCC %s and cannot be loaded by GCC %s; build IOSIG with this compiler",

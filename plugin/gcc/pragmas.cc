@@ -1,6 +1,8 @@
 #include "pragmas.h"
 
+#include "iosig/format/opener_text.h"
 #include "iosig/format/signature_text.h"
+#include "openers.h"
 #include "sites.h"
 
 namespace iosig::gcc {
@@ -14,7 +16,7 @@ bool is_cxx() { return c_language == clk_cxx || c_language == clk_objcxx; }
 /// A pragma's text, put together from its tokens, that knows where each byte came from.
 class PragmaText {
  public:
-  PragmaText() : fallback_(input_location) {}
+  PragmaText() : name_(input_location) {}
 
   /// Words are set apart by one blank; punctuation joins its neighbours, so that `size-per-IO` is one name however
   /// the lexer cut it.
@@ -29,11 +31,13 @@ class PragmaText {
 
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool spoiled() const { return spoiled_; }
-  [[nodiscard]] location_t begin() const { return pieces_.empty() ? fallback_ : pieces_.front().at; }
+  [[nodiscard]] location_t begin() const { return pieces_.empty() ? name_ : pieces_.front().at; }
+  /// Where the pragma's own name stands.
+  [[nodiscard]] location_t name() const { return name_; }
 
   /// From the token that holds the span's first byte to the one that holds its last.
   [[nodiscard]] location_t location(Span span) const {
-    if (pieces_.empty()) return fallback_;
+    if (pieces_.empty()) return name_;
     const location_t first = piece_at(span.begin);
     return make_location(first, first, piece_at(span.end > span.begin ? span.end - 1 : span.begin));
   }
@@ -52,7 +56,7 @@ class PragmaText {
 
   std::string text_;
   std::vector<Piece> pieces_;
-  location_t fallback_;
+  location_t name_;
   bool spoiled_ = false;
 };
 
@@ -148,45 +152,101 @@ void report(const Diagnostic& found, const PragmaText& pragma) {
   if (found.other) inform(pragma.location(*found.other), "%s", found.other_message.c_str());
 }
 
-/// Whether the signature can be used; everything that was found about it is told.
-bool accept(const ParsedSignature& parsed, const PragmaText& pragma) {
+/// Whether the pragma can be used; everything that was found about it is told.
+bool accept(const std::vector<Diagnostic>& diagnostics, const PragmaText& pragma) {
   if (pragma.spoiled()) return false;
-  for (const Diagnostic& found : parsed.diagnostics) report(found, pragma);
-  return parsed.ok();
+  for (const Diagnostic& found : diagnostics) report(found, pragma);
+  return std::none_of(diagnostics.begin(), diagnostics.end(),
+                      [](const Diagnostic& found) { return found.severity == Diagnostic::Severity::error; });
 }
 
-/// DECL_DECLARED_CONSTEXPR_P, whose header cannot be loaded into cc1. A marker would make such a function ill-formed.
-bool in_constexpr_function() {
-  return is_cxx() && current_function_decl != NULL_TREE && DECL_LANG_SPECIFIC(current_function_decl) != nullptr &&
-         DECL_LANG_FLAG_8(current_function_decl);
+/// The first line of a pragma as it is spelled, behind the pragma's name; "" when it is not a line of a file.
+std::string_view spelled_behind(location_t name, std::string_view pragma) {
+  const expanded_location place = expand_location(name);
+  if (place.file == nullptr || linemap_location_from_macro_expansion_p(line_table, name)) return {};
+  const char_span line = location_get_source_line(place.file, place.line);
+  if (!line) return {};
+  const std::string_view text(line.get_buffer(), line.length());
+  const std::size_t begin = place.column - 1 + pragma.size();
+  if (begin > text.size() || text.find("#") > begin || text.substr(place.column - 1, pragma.size()) != pragma)
+    return {};
+  return text.substr(begin);
+}
+
+/// Where the text has the name outside of a value; npos: nowhere.
+std::size_t find_parameter(std::string_view text, std::string_view name) {
+  const auto is_part = [](char c) { return ISALNUM(c) || c == '_' || c == '-'; };
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '/' && i + 1 < text.size() && (text[i + 1] == '/' || text[i + 1] == '*')) break;
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') --depth;
+    const std::size_t end = i + name.size();
+    if (depth == 0 && text.substr(i, name.size()) == name && (i == 0 || !is_part(text[i - 1])) &&
+        (end == text.size() || !is_part(text[end])))
+      return i;
+  }
+  return std::string_view::npos;
+}
+
+/// A macro that happens to be called like a parameter would take the parameter away, silently if it is empty.
+bool has_lost_parameter(const PragmaText& pragma, std::string_view name_of_pragma) {
+  const std::string_view spelled = spelled_behind(pragma.name(), name_of_pragma);
+  for (const ParameterInfo& parameter : signature_parameters()) {
+    const std::size_t at = find_parameter(spelled, parameter.name);
+    if (at == std::string_view::npos || find_parameter(pragma.text(), parameter.name) != std::string_view::npos)
+      continue;
+    const location_t first = linemap_position_for_loc_and_offset(line_table, pragma.name(), name_of_pragma.size() + at);
+    const location_t last = linemap_position_for_loc_and_offset(line_table, first, parameter.name.size() - 1);
+    error_at(make_location(first, first, last),
+             "a macro rewrote the parameter %qs; %<#undef%> it before the pragma, or rename it",
+             std::string(parameter.name).c_str());
+    return true;
+  }
+  return false;
+}
+
+/// A precompiled header would keep the trees but not what we know about them.
+bool is_lost_in_pch(const PragmaText& pragma, const char* name) {
+  if (pch_file == nullptr) return false;
+  warning_at(pragma.begin(), OPT_Wpragmas,
+             "a precompiled header does not keep %<#pragma %s%>; put it into a header that is not precompiled", name);
+  return true;
+}
+
+/// The class that is being parsed, or none; not that of a function that is being parsed.
+tree current_class() {
+  const tree scope = current_scope != nullptr ? current_scope() : NULL_TREE;
+  return scope != NULL_TREE && RECORD_OR_UNION_TYPE_P(scope) ? scope : NULL_TREE;
 }
 
 bool in_statements() { return stmt_list_stack != nullptr && !stmt_list_stack->is_empty(); }
 
 void handle_sig(cpp_reader*) {
   const PragmaText pragma = read_pragma();
+  if (has_lost_parameter(pragma, "sig")) return;
   if (pragma.text().empty()) {
     error_at(pragma.begin(), "expected a signature after %<#pragma sig%>, e.g. %<#pragma sig persist random%>");
     return;
   }
   const ParsedSignature parsed = parse_sig(pragma.text(), definitions);
-  if (!accept(parsed, pragma)) return;
+  if (!accept(parsed.diagnostics, pragma) || is_lost_in_pch(pragma, "sig")) return;
   Site site;
   site.signature = parsed.signature;
   site.text = signature_text(parsed.signature);
   site.at = pragma.begin();
-  site.marked = in_statements() && !in_constexpr_function();
+  site.class_type = current_class();
+  site.marked = site.class_type == NULL_TREE && in_statements();
   if (site.marked) add_stmt(build_marker(sites.size(), site.at));
   sites.push_back(std::move(site));
 }
 
 void handle_sigdef(cpp_reader*) {
   const PragmaText pragma = read_pragma();
+  if (has_lost_parameter(pragma, "sigdef")) return;
   const ParsedSignature parsed = parse_sigdef(pragma.text());
-  if (!accept(parsed, pragma)) return;
-  if (pch_file != nullptr)
-    warning_at(pragma.begin(), OPT_Wpragmas,
-               "a precompiled header does not keep %<#pragma sigdef%>; put it into a header that is not precompiled");
+  if (!accept(parsed.diagnostics, pragma)) return;
+  is_lost_in_pch(pragma, "sigdef");
   const auto [known, is_new] = definitions.try_emplace(parsed.name, parsed.signature);
   if (is_new) {
     definition_places.emplace(parsed.name, pragma.begin());
@@ -198,11 +258,20 @@ void handle_sigdef(cpp_reader*) {
   }
 }
 
+void handle_sigopen(cpp_reader*) {
+  const PragmaText pragma = read_pragma();
+  ParsedOpener parsed = parse_sigopen(pragma.text());
+  if (!accept(parsed.diagnostics, pragma)) return;
+  is_lost_in_pch(pragma, "sigopen");
+  add_opener(std::move(parsed.opener));
+}
+
 }  // namespace
 
 void register_pragmas() {
   c_register_pragma_with_expansion(nullptr, "sig", handle_sig);
   c_register_pragma_with_expansion(nullptr, "sigdef", handle_sigdef);
+  c_register_pragma_with_expansion(nullptr, "sigopen", handle_sigopen);
 }
 
 }  // namespace iosig::gcc

@@ -1,28 +1,28 @@
 #include "sites.h"
 
 namespace iosig::gcc {
-namespace {
 
-constexpr char marker_text[] = "#iosig ";
-
-}  // namespace
+// The predictor of a marker is -1 - site, which is none of the compiler's, until the marker is neutralised.
 
 tree build_marker(std::size_t site, location_t at) {
-  const std::string text = marker_text + std::to_string(site);
-  const tree string = build_string(text.size() + 1, text.c_str());
-  TREE_TYPE(string) = build_array_type_nelts(char_type_node, text.size() + 1);
-  const tree marker = build5(ASM_EXPR, void_type_node, string, NULL_TREE, NULL_TREE, NULL_TREE, NULL_TREE);
-  ASM_VOLATILE_P(marker) = 1;
-  TREE_SIDE_EFFECTS(marker) = 1;
+  const tree marker =
+      build1(PREDICT_EXPR, void_type_node, build_int_cst(integer_type_node, -1 - static_cast<HOST_WIDE_INT>(site)));
   SET_EXPR_LOCATION(marker, at);
   return marker;
 }
 
-int marked_site(const char* assembler_text) {
-  const std::string_view text(assembler_text);
-  if (!text.starts_with(marker_text)) return -1;
-  const int site = atoi(assembler_text + sizeof marker_text - 1);
-  return static_cast<std::size_t>(site) < sites.size() ? site : -1;
+int marked_site(tree statement) {
+  if (TREE_CODE(statement) != PREDICT_EXPR) return -1;
+  const HOST_WIDE_INT predictor = tree_to_shwi(TREE_OPERAND(statement, 0));
+  return predictor < 0 ? static_cast<int>(-1 - predictor) : -1;
+}
+
+void neutralise_marker(tree statement) {
+  TREE_OPERAND(statement, 0) = build_int_cst(integer_type_node, PRED_NO_PREDICTION);
+}
+
+bool is_marker(const gimple* statement) {
+  return gimple_code(statement) == GIMPLE_PREDICT && gimple_predict_predictor(statement) == PRED_NO_PREDICTION;
 }
 
 bool is_before(location_t a, location_t b) {

@@ -1,8 +1,8 @@
 // One `#pragma sig` from the moment it is read until its signature reaches a call.
 //
-//   pragmas.cc    reads the text, adds a Site, and leaves a marker statement with the site's number in the code
-//   associate.cc  finds the call in what follows the marker, and records the call's location in the Site
-//   inject.cc     puts code before that call, and removes the marker
+//   pragmas.cc    reads the text, adds a Site, and leaves a marker with the site's number among the statements
+//   associate.cc  finds the call in what follows the pragma, and records the call's location in the Site
+//   inject.cc     puts code before the call at that location, and removes the marker
 //
 // The detour is needed because no single moment has it all: the parser knows the order of statements, only GIMPLE has
 // calls that can be preceded by code in every language and construct.
@@ -20,19 +20,24 @@ struct Site {
   Signature signature;
   std::string text;  ///< canonical
   location_t at = UNKNOWN_LOCATION;
-  bool marked = false;   ///< a marker stands in the code; else the call is found by location alone
-  bool visited = false;  ///< associate has seen the marker
-  bool used = false;     ///< a call got the signature
-  /// Of the call that associate chose; UNKNOWN_LOCATION for some objects that C++ constructs in place.
-  std::optional<location_t> call;
+  bool marked = false;          ///< a marker stands in the code; else the pragma is outside of functions
+  tree class_type = NULL_TREE;  ///< the class that it stands in, or none
+  bool told = false;            ///< what is wrong with the code that follows has been said
+  bool in_place = false;        ///< its call got its location from us: only the first one there is meant
+  bool found = false;           ///< a call that gets the signature
 };
 
 inline std::vector<Site> sites;
+/// By the location, without its range, of the call that gets the signature. No other open of the unit is there.
+inline std::unordered_map<location_t, std::size_t> site_of_call;
 
-/// The marker: an empty `asm volatile` that holds the site's number as a comment.
+/// A statement that does nothing in every language, in constant expressions too: a branch prediction of no weight.
 [[nodiscard]] tree build_marker(std::size_t site, location_t at);
-/// The site of the marker with this assembler text, or -1.
-[[nodiscard]] int marked_site(const char* assembler_text);
+/// The site whose marker this statement is, or -1.
+[[nodiscard]] int marked_site(tree statement);
+/// Makes the marker one that every pass understands; it is no longer known which site's it is.
+void neutralise_marker(tree statement);
+[[nodiscard]] bool is_marker(const gimple* statement);
 
 /// Order in the text of the program, macros counted where they are expanded.
 [[nodiscard]] bool is_before(location_t a, location_t b);

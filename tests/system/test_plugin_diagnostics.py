@@ -57,7 +57,13 @@ def test_a_contradiction_points_at_both_parameters(compiler: PluginCompiler, lan
         ("sig totalsize(12parsecs)", "error", "totalsize:", 23),
         ("sig totalsize(1MB", "error", "is not closed", 22),
         ("sig temp temp", "warning", "'temp' is given twice", 18),
+        ("sig temp)", "error", "", 17),
         ("sigdef random temp", "error", "'random' is a parameter", 16),
+        ("sigdef", "error", "", 9),
+        ("sigopen", "error", "expected a function and the number of its argument with the path", 9),
+        ("sigopen my_open", "error", "expected the number of the argument with the path, e.g. my_open(1)", 17),
+        ("sigopen my_open(0)", "error", "arguments are counted from 1", 25),
+        ("sigopen my_open(1", "error", "'(' is not closed", 24),
     ],
 )
 def test_each_mistake_gets_one_diagnostic_at_its_place(
@@ -122,7 +128,7 @@ def test_no_open_and_several_opens_are_warned_about_once_each(compiler: PluginCo
 
 def test_unknown_arguments_of_the_plugin_name_the_known_ones(compiler: PluginCompiler) -> None:
     done = compiler.compile(in_main(""), "-fplugin-arg-iosig-resolv=compile")
-    assert "(known: resolve, storage, verbose); did you mean 'resolve'?" in done.stderr
+    assert "(known: resolve, storage, callee, verbose); did you mean 'resolve'?" in done.stderr
     done = compiler.compile(in_main(""), "-fplugin-arg-iosig-resolve=later", check=False)
     assert done.returncode != 0
     assert "expected 'run' or 'compile'" in done.stderr
@@ -133,3 +139,123 @@ def test_verbose_tells_where_a_signature_went(compiler: PluginCompiler) -> None:
     [found] = [f for f in compiler.diagnostics(source, "-fplugin-arg-iosig-verbose") if f["kind"] == "note"]
     assert found["message"] == "'open' gets the signature 'temp'"
     assert place(found)[0] == 4
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_a_macro_that_takes_a_parameter_away_is_pointed_at_also_when_nothing_is_left(
+    compiler: PluginCompiler, language: str
+) -> None:
+    macros = "#define global\n#define temp tmp_file\n#define CHUNK 16\n"
+    [found] = compiler.diagnostics(in_main(macros + "#pragma sig persist global"), language=language)
+    assert found["message"] == "a macro rewrote the parameter 'global'; '#undef' it before the pragma, or rename it"
+    assert (found["kind"], place(found)) == ("error", (5, 21, 26))
+    [found] = compiler.diagnostics(in_main(macros + "#pragma sigdef volatile_data temp"), language=language)
+    assert (found["kind"], place(found)) == ("error", (5, 30, 33))
+    fine = macros + "#pragma sigdef fine size-per-IO(CHUNK MB) random  // global\n"
+    assert compiler.diagnostics(in_main(fine), language=language) == []
+
+
+def test_two_arguments_of_a_wrapper_that_are_one_are_both_shown(compiler: PluginCompiler) -> None:
+    [found] = compiler.diagnostics(in_main("#pragma sigopen my_open(1, 1)"))
+    assert found["message"] == "path and mode are not the same argument"
+    assert place(found)[:2] == (2, 28)
+    assert [(note["message"], place(note)[1]) for note in found["children"]] == [("the path", 25)]
+
+
+MISFITS = r"""
+#pragma sigopen by_number(1)
+#pragma sigopen by_double(1, 2)
+#pragma sigopen too_few(3)
+int by_number(int path); int by_double(const char *path, double mode); int too_few(const char *path);
+int main() {
+#pragma sig temp
+  by_number(1);
+#pragma sig temp
+  by_double("path", 1.0);
+#pragma sig temp
+  too_few("path");
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_a_wrapper_that_is_not_as_declared_is_told_at_its_call(compiler: PluginCompiler, language: str) -> None:
+    number, double, few = compiler.diagnostics(MISFITS, language=language)
+    assert number["message"].startswith("argument 1 of 'by_number' is of type 'int': the file is not redirected")
+    assert double["message"].startswith("argument 2 of 'by_double' is of type 'double': the file is not redirected")
+    assert few["message"].startswith("'too_few' has no argument 3: the file is not redirected")
+    assert [place(found)[0] for found in (number, double, few)] == [8, 10, 12]
+
+
+@pytest.mark.parametrize("argument", ["my_open", "my_open:0", "my_open:1:x", ":1"])
+def test_a_wrong_callee_on_the_command_line_is_an_error(compiler: PluginCompiler, argument: str) -> None:
+    done = compiler.compile(in_main(""), f"-fplugin-arg-iosig-callee={argument}", check=False)
+    assert done.returncode != 0
+    assert f"error: '-fplugin-arg-iosig-callee={argument}': " in done.stderr
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+@pytest.mark.parametrize("pragma", ["sig temp", "sigdef scratch temp", "sigopen my_open(1)"])
+def test_a_pragma_in_a_precompiled_header_is_warned_about(compiler: PluginCompiler, language: str, pragma: str) -> None:
+    header = f'#include <fcntl.h>\nstatic inline int f(void) {{\n#pragma {pragma}\n return open("x", 0); }}\n'
+    (compiler.folder / "all.h").write_text(header)
+    driver = "gcc" if language == "c" else "g++"
+    done = compiler.run(driver, f"-fplugin={compiler.plugin}", "-x", f"{language}-header", "all.h")
+    word = pragma.split()[0]
+    assert f"all.h:3:{10 + len(word)}: warning: a precompiled header does not keep '#pragma {word}'" in done.stderr
+    # and nothing of it reaches a pragma of the unit that includes the header
+    source = (
+        '#include "all.h"\nint main(void) {\n int fd = f();\n#pragma sig persist\n fd = open("y", 0); return fd > 99; }'
+    )
+    assert [(h.path, h.signature) for h in compiler.hints(source, "-Winvalid-pch", language=language)] == [
+        ("y", "persist")
+    ]
+
+
+NOWHERE = r"""
+#include <fcntl.h>
+#include <fstream>
+struct Members {
+#pragma sig temp
+  int number = 5;
+#pragma sig temp
+  void function() { std::ofstream("x"); }
+  int fd = open("x", O_RDONLY);
+};
+#pragma sig temp
+struct Later { int fd = open("x", O_RDONLY); };
+#pragma sig temp
+int function();
+int after = open("x", O_RDONLY);
+#pragma sig temp
+std::ofstream one("x"), two("y");
+struct Plain {
+#pragma sig temp
+  std::ofstream stream = std::ofstream("x");
+};
+struct Unused {
+#pragma sig temp
+  std::ofstream stream{"x"};
+};
+Plain plain{};
+int main() {
+#pragma sig temp
+  int a = open("x", O_RDONLY), b = open("y", O_RDONLY);
+#pragma sig temp
+  std::ofstream c("x"), d("y");
+  return a + b;
+}
+"""
+
+
+def test_what_cannot_have_a_signature_is_told_for_members_and_variables_too(compiler: PluginCompiler) -> None:
+    found = compiler.diagnostics(NOWHERE, "-std=c++17", language="c++")
+    none = "'#pragma sig' is not followed by a declaration that opens a file"
+    several = "the statement after '#pragma sig' opens 2 files; only the first gets the signature"
+    aggregate = (
+        "'#pragma sig' has no effect where 'Plain::stream' is initialised without a constructor; give its class one"
+    )
+    assert sorted((place(f)[0], f["message"]) for f in found) == [
+        (5, none), (7, none), (11, none), (13, none), (16, several), (19, aggregate), (28, several), (30, several),
+    ]  # fmt: skip

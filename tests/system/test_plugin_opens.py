@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -126,8 +127,11 @@ def test_every_opener_of_cxx_tells_its_path_mode_and_signature(compiler: PluginC
 
 # Every open of "right" stands directly after a pragma; no open of "wrong" may get its signature.
 C_PLACES = r"""
+#define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 #define SIGNED _Pragma("sig temp totalsize(16MB)")
 #define OPEN_TWICE(path) do { fd = open(path, O_RDONLY); } while (0)
 static int fd;
@@ -166,17 +170,105 @@ label:
   }
   if (argc > 1000) goto label;
 #pragma sig global
+  do {
+    fd = open("wrong", O_RDONLY);
+  } while ((fd = open("right do", O_RDONLY)) > 1000);
+#pragma sig global
+  do
+    fd = open("right do body", O_RDONLY);
+  while (fd > 1000);
+  switch (argc) {
+#pragma sig global
+    case 1:
+      fd = open("right case", O_RDONLY);
+      break;
+    default:
+#pragma sig global
+      fd = open("wrong", O_RDONLY);
+  }
+#pragma sig global
+  fd = argc ? open("right ternary", O_RDONLY) : -1;
+#pragma sig global
+  fd = TEMP_FAILURE_RETRY(open("right retry", O_RDONLY));
+#pragma sig global
+  int number = 0, second = open("right declarator", O_RDONLY);
+#pragma sig global
+  int third = 0; int fourth = open("wrong", O_RDONLY);
+#pragma sig local
+  if (argc) {
+#pragma sig global
+    fd = open("right inner", O_RDONLY);
+  }
+#include "opens.h"
+#pragma sig global
   if (0) fd = open("wrong", O_RDONLY);
   fd = open("wrong", O_RDONLY);
-  return in_return() > 1000;
+  return in_return() + number + second + third + fourth > 1000;
 }
 """
+HEADER = '#pragma sig global\n  fd = open("right header", O_RDONLY);\n'
 
 CXX_PLACES = r"""
+#include <coroutine>
 #include <fcntl.h>
 #include <fstream>
+#include <memory>
 #pragma sig global
 static std::ifstream early("right namespace");
+#pragma sig global
+int namespace_fd = open("right namespace open", O_RDONLY), other_fd = 0;
+#pragma sig global
+static int before_function;
+int in_between() { return 1; }
+int later = open("wrong", O_RDONLY);
+#pragma sig global
+thread_local int thread_fd = open("right thread_local", O_RDONLY);
+struct Members {
+#pragma sig global
+  int fd = open("right member", O_RDONLY);
+  int plain = open("wrong", O_RDONLY);
+#pragma sig global
+  std::ifstream stream{"right member stream"};
+#pragma sig global
+  inline static int shared = open("right static member", O_RDONLY);
+  Members() {}
+  explicit Members(int) : fd(open("wrong", O_RDONLY)), stream("wrong") {}
+  explicit Members(long) : Members() {}
+};
+template <class T>
+struct InTemplate {
+  T before = T();
+#pragma sig global
+  int fd = open("right member of a template", O_RDONLY);
+};
+struct Aggregate {
+  int before;
+#pragma sig global
+  int fd = open("right member of an aggregate", O_RDONLY);
+};
+template <class T>
+constexpr T constant_template(T run) {
+#pragma sig global
+  return run ? open("right constant template", O_RDONLY) : 0;
+}
+struct Task {
+  struct promise_type {
+    Task get_return_object() { return {}; }
+    std::suspend_never initial_suspend() { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() {}
+  };
+};
+Task coroutine(int times) {
+#pragma sig global
+  int fd = open("right coroutine", O_RDONLY);
+  co_await std::suspend_never{};
+  if (times > 0) fd = open("wrong", O_RDONLY);
+#pragma sig global
+  std::ifstream stream("right coroutine stream");
+}
+void take(const std::ifstream &, const char *) {}
 template <class Path> void in_template(Path path) {
 #pragma sig global
   std::ifstream file(path);
@@ -214,6 +306,24 @@ int main() {
   } catch (...) {
   }
 #pragma sig global
+  std::ifstream first, second("right second declarator");
+#pragma sig global
+  auto owned = std::make_unique<int>(open("right argument", O_RDONLY));
+#pragma sig global
+  take(std::ifstream("right temporary"), "wrong");
+#pragma sig global
+  auto copied = std::ifstream("right elided");
+#pragma sig global
+  auto *heap = new std::ifstream("right new");
+  Members(), Members(1), Members(1L);
+  InTemplate<long>();
+  (void)Aggregate{1};
+  (void)Aggregate{1, open("wrong", O_RDONLY)};
+  static_assert(in_constexpr(false) == 0);
+  constant_template(1), constant_template(1L);
+  coroutine(1);
+  thread_fd += 1;
+#pragma sig global
   Own().open("wrong", O_RDONLY);
 #pragma sig global
   other::open("wrong", O_RDONLY);
@@ -225,8 +335,10 @@ int main() {
 def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
     compiler: PluginCompiler, options: str
 ) -> None:
-    paths = [h.path for h in compiler.hints(C_PLACES, "-w", *options.split())]
-    assert sorted(paths) == sorted(
+    (compiler.folder / "opens.h").write_text(HEADER)
+    hints = compiler.hints(C_PLACES, "-w", *options.split())
+    assert {h.signature for h in hints} == {"global", "temp totalsize(16MB)"}
+    assert sorted(h.path for h in hints) == sorted(
         f"right {place}"
         for place in [
             "return",
@@ -241,11 +353,28 @@ def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
             "one",
             "omp 0",
             "omp 1",
+            "do",
+            "do body",
+            "case",
+            "ternary",
+            "retry",
+            "declarator",
+            "inner",
+            "header",
         ]
     )
-    paths = [h.path for h in compiler.hints(CXX_PLACES, "-w", *options.split(), "-std=c++20", language="c++")]
-    places = ["namespace", "if", "declaration", "lambda", "template", "template", "constexpr", "inherited", "try"]
-    assert sorted(paths) == sorted(f"right {place}" for place in places)
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2 -fopenmp", "-O1 -g -fdump-tree-original -fdump-tree-gimple"])
+def test_in_cxx_too_and_before_members_coroutines_and_constant_functions(
+    compiler: PluginCompiler, options: str
+) -> None:
+    hints = compiler.hints(CXX_PLACES, "-w", *options.split(), "-std=c++20", language="c++")
+    assert {h.signature for h in hints} == {"global"}
+    # in the order of the source, which is not that of the run; a place that runs twice stands twice
+    expected = re.findall(r"\"(right [^\"]*)\"", CXX_PLACES)
+    twice = ["right constant template", "right member", "right member stream"]
+    assert sorted(h.path for h in hints) == sorted(expected + twice)
 
 
 def test_a_program_with_hints_runs_without_the_library_and_compiles_without_the_plugin(
@@ -287,3 +416,86 @@ def test_values_with_units_mean_the_same_in_c_and_cxx(
         "size-per-IO(1536KB) totalsize(6GB) read-share(0.3) MTTDL(20y) availability(1e-06) duration(36h)",
         "totalsize(1EB)",
     ]
+
+
+WRAPPERS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+#pragma sigopen traced_open(2, 3)
+static int traced_open(int level, const char *path, int flags) { return level ? open(path, flags, 0600) : -1; }
+static FILE *text_open(const char *mode, const char *path) { return fopen(path, mode); }
+static int simple(const char *path) { return creat(path, 0600); }
+int main(int argc, char **argv) {
+#pragma sig temp
+  int fd = traced_open(argc, "flags", O_RDONLY);
+#pragma sig temp
+  FILE *f = text_open("r", "mode");
+#pragma sig temp
+  fd = simple("none");
+#pragma sig temp
+  return open("known", O_RDONLY) > fd && f && !argv;
+}
+"""
+CXX_WRAPPERS = r"""
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#pragma sigopen io::by_value(1)
+#pragma sigopen io::Writer::reopen(2, 3)
+#pragma sigopen io::Writer::Writer(2)
+#pragma sigopen io::any(1)
+namespace io {
+int by_value(std::string path) { return path.empty(); }
+int unlisted(std::string path) { return path.empty(); }
+struct Writer {
+  Writer() = default;
+  explicit Writer(const std::filesystem::path &path) : stream(path) {}
+  void reopen(const std::filesystem::path &path, std::ios::openmode mode) { stream.open(path, mode); }
+  std::ofstream stream;
+};
+template <class Path> int any(const Path &path) { return path == Path(); }
+}
+int main() {
+#pragma sig temp
+  io::by_value("value");
+#pragma sig temp
+  io::unlisted("wrong");
+#pragma sig temp
+  io::Writer writer("constructor");
+#pragma sig temp
+  writer.reopen("member", std::ios::app);
+#pragma sig temp
+  io::any(std::string("template"));
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2 -flto"])
+def test_functions_of_the_users_can_be_declared_openers_by_argument_and_by_pragma(
+    compiler: PluginCompiler, options: str
+) -> None:
+    declared = ["-fplugin-arg-iosig-callee=text_open:2:1", "-fplugin-arg-iosig-callee=simple:1"]
+    hints = compiler.hints(WRAPPERS, "-w", *declared, *options.split())
+    creating = str(os.O_CREAT | os.O_WRONLY)
+    assert [(h.interface, h.path, h.mode) for h in hints] == [
+        ("open", "flags", str(os.O_RDONLY)),
+        ("fopen", "mode", "r"),
+        ("open", "none", creating),
+        ("open", "known", str(os.O_RDONLY)),
+    ]
+    hints = compiler.hints(CXX_WRAPPERS, "-w", *options.split(), language="c++")
+    assert [(h.interface, h.path, h.mode) for h in hints] == [
+        ("open", "value", creating),
+        ("open", "constructor", creating),
+        ("fstream", "member", "1"),
+        ("open", "template", creating),
+    ]
+
+
+def test_iosig_cc_hands_a_callee_on_to_the_plugin(compiler: PluginCompiler, iosig) -> None:
+    (compiler.folder / "wrappers.c").write_text(WRAPPERS)
+    arguments = ["-fplugin-arg-iosig-callee=simple:1", "-fplugin-arg-iosig-verbose", "-c", "wrappers.c"]
+    done = compiler.run(iosig.binary, "cc", "--", "gcc", *arguments)
+    assert "'simple' gets the signature 'temp'" in done.stderr
