@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 PYTHON := .venv/bin/python
 
-.PHONY: build python demo test lint bench install clean help
+.PHONY: build python demo test fuzz lint bench install clean help
 
 build: ## the command, its library, the GCC plugin: build/bin/iosig
 	@tools/setup build
@@ -35,18 +35,23 @@ test: ## every test: C++, Python, and the core again under the sanitizers
 	@$(MAKE) --no-print-directory python TESTS=ON
 	@$(PYTHON) tools/run_tests $(CMAKE_FLAGS) -DIOSIG_TESTS=ON
 
+fuzz: ## every fuzzer, an hour each (SECONDS=3600); what they learn stays in build/fuzz
+	@tools/setup build test
+	@tools/fuzz --seconds $(or $(SECONDS),3600)
+
 lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers
 	@tools/setup build python test lint
 	@$(MAKE) --no-print-directory python
 	@tools/lint
 
-bench: ## predicted against measured throughput on this machine, and the time of a decision
+bench: ## predicted against measured throughput on this machine, the time of a decision and of a compilation
 	@tools/setup build python bench
 	@$(MAKE) --no-print-directory python
 	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
 	@cmake --build build --target bench_throughput bench_decision
 	@$(PYTHON) bench/predict.py
 	@build/bin/bench_decision
+	@$(PYTHON) bench/compile.py
 
 install: build ## into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX) >/dev/null

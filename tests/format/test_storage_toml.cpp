@@ -236,5 +236,6 @@ TEST_CASE("storage.toml: letters beyond ASCII stand in quotes, and elsewhere the
         "storage.toml:2:1: a letter beyond ASCII stands outside quotes; expected it in \"...\"");
   CHECK(refusal(head + mount + "free = \xef\xbb\xaf\n").starts_with("storage.toml:5:8: "));
   CHECK(parsed(head + mount + device + "transport = \"\xc3\xa9\" # \xc3\xa9\n").devices[0].transport == "\xc3\xa9");
+  CHECK(refusal(head + "a = 0b\"\xef\xbb\xaf\"\n") == "storage.toml:2:7: a quote in the middle of a word");
   CHECK(refusal("[\x1d" + head).starts_with("storage.toml:1:2: "));  // an assertion of toml++ fails on it
 }

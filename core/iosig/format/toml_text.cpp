@@ -15,10 +15,14 @@ class Guard {
   Guard(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
   Result<void> check() {
-    if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // a byte order mark
+    if (constexpr std::string_view byte_order_mark = "\xef\xbb\xbf"; text_.starts_with(byte_order_mark))
+      text_.remove_prefix(byte_order_mark.size());
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '"' || c == '\'') {
+        // toml++ takes the word and the quote for one value; only a dotted key of quoted parts is legal and lost
+        if (at_ > 0 && std::string_view(" \t\r\n=[,{").find(text_[at_ - 1]) == std::string_view::npos)
+          return refuse("a quote in the middle of a word");
         skip_string(c);
         continue;
       }
