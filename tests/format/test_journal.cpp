@@ -67,3 +67,10 @@ TEST_CASE("journal: an entry of a newer version is refused by its number, not ca
   CHECK(newer.error().message.find("iosig.journal/2") != std::string::npos);
   CHECK(newer.error().message.find("changed") == std::string::npos);
 }
+
+TEST_CASE("journal: an entry whose schema nests deeper than any stack is refused") {
+  const std::string deep(100'000, '['), text = "{\"schema\":" + deep + std::string(deep.size(), ']') + "}\n";
+  const auto entry = parse_journal_entry(text, "e.json");
+  REQUIRE_FALSE(entry);
+  CHECK(entry.error().message.starts_with("e.json: journal entry has the schema"));
+}

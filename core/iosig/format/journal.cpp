@@ -99,10 +99,14 @@ std::string journal_entry_text(const JournalEntry& entry) {
 Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view source) {
   // A newer version may check itself differently, so its number is looked at first.
   const auto document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_object() && document.contains("schema") && document["schema"] != schema)
-    return fail(ErrorKind::bad_input,
-                "{}: journal entry has the schema {}, but this iosig reads only \"{}\"; use the iosig that wrote it",
-                source, document["schema"].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), schema);
+  if (document.is_object() && document.contains("schema") && document["schema"] != schema) {
+    // What is no text may nest too deep to be printed.
+    const auto* other = document["schema"].get_ptr<const std::string*>();
+    return fail(
+        ErrorKind::bad_input,
+        "{}: journal entry has the schema \"{}\", but this iosig reads only \"{}\"; use the iosig that wrote it",
+        source, other == nullptr ? "?" : printable(*other), schema);
+  }
 
   constexpr const char* advice =
       "the data are still reachable: run 'iosig finalize' on the link that leads to them, then delete this entry";
