@@ -87,26 +87,27 @@ std::string line_of(std::string_view text, std::size_t number) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-/// "file:line:column: message" in pieces. Without such a beginning the whole is the message, about line 1.
+/// Takes "name:line:column: " off the beginning of `message`; nothing: it does not begin so.
+std::optional<std::pair<std::size_t, std::size_t>> take_place(std::string_view& message, std::string_view name) {
+  if (!message.starts_with(fmt::format("{}:", name))) return std::nullopt;
+  const char* const end = message.data() + message.size();
+  std::size_t line = 0, column = 0;
+  const auto after_line = std::from_chars(message.data() + name.size() + 1, end, line);
+  if (after_line.ec != std::errc{} || after_line.ptr + 1 >= end || line == 0) return std::nullopt;
+  const auto after_column = std::from_chars(after_line.ptr + 1, end, column);
+  if (after_column.ec != std::errc{} || column == 0) return std::nullopt;
+  message = std::string_view(std::min(after_column.ptr + 2, end), end);
+  return std::pair(line, column);
+}
+
+/// A reader's message about a file. A message without a place is about line 1.
 SourceFinding as_finding(const std::string& file, std::string_view text, std::string_view message) {
-  SourceFinding finding{Severity::error, "file", {file, 1, 1, 1, ""}, "", "", false, {}};
-  if (message.starts_with(file + ":")) {
-    std::string_view rest = message.substr(file.size() + 1);
-    const char* const end = rest.data() + rest.size();
-    std::size_t line = 0, column = 0;
-    const auto after_line = std::from_chars(rest.data(), end, line);
-    if (after_line.ec == std::errc{} && after_line.ptr + 1 < end) {
-      const auto after_column = std::from_chars(after_line.ptr + 1, end, column);
-      if (after_column.ec == std::errc{} && line > 0 && column > 0) {
-        finding.at.line = line;
-        finding.at.column = finding.at.end_column = column;
-        message = trimmed(std::string_view(after_column.ptr + 1, end));
-      }
-    }
-  }
-  finding.at.line_text = line_of(text, finding.at.line);
-  finding.message = message.substr(0, message.find('\n'));
-  return finding;
+  const auto [line, column] = take_place(message, file).value_or(std::pair<std::size_t, std::size_t>(1, 1));
+  SourcePosition at{file, line, column, column, line_of(text, line)};
+  // a signature in quotes has places of its own
+  const bool is_signature = take_place(message, "sig").has_value() || take_place(message, "sigdef").has_value();
+  if (is_signature && message.starts_with("error: ")) message.remove_prefix(7);
+  return {Severity::error, "file", std::move(at), std::string(message.substr(0, message.find('\n'))), "", false, {}};
 }
 
 void check_toml(const std::string& file, const std::string& text, const Storage* storage, Report& report) {

@@ -33,13 +33,17 @@ def test_presets_and_a_signature_exclude_each_other(iosig: Iosig) -> None:
 
 
 def test_a_rules_file_knows_presets_and_its_own_definition_wins(iosig: Iosig, tmp_path: Path) -> None:
-    rules = tmp_path / "rules.toml"
-    rule = '[[rule]]\npath = "*.out"\nsig = "checkpoint totalsize(1GB)"\n'
-    described = [tmp_path / "a.out", "--rules", rules, "--storage", TABLE2, "--dry-run"]
+    rules, storage = tmp_path / "rules.toml", tmp_path / "storage.toml"
+    storage.write_text(
+        f'schema = "iosig.storage/1"\n[[mount_point]]\npath = "{tmp_path}"\ndevice = "a"\n'
+        '[[device]]\nname = "a"\nkind = "ssd"\n'
+    )
+    rule = '[[rule]]\npath = "*.out"\nsig = "checkpoint totalsize(1MB)"\n'
+    described = [tmp_path / "a.out", "--rules", rules, "--storage", storage, "--dry-run"]
     rules.write_text(f'schema = "iosig.rules/1"\n{rule}')
-    assert "sequential persist size-per-IO(16MB) totalsize(1GB)" in str(iosig.json("prepare", *described, check=None))
+    assert "sequential persist size-per-IO(16MB) totalsize(1MB)" in str(iosig.json("prepare", *described, check=None))
     rules.write_text(f'schema = "iosig.rules/1"\n[sigdef]\ncheckpoint = "persist random"\n{rule}')
-    assert "random persist totalsize(1GB)" in str(iosig.json("prepare", *described, check=None))
+    assert "random persist totalsize(1MB)" in str(iosig.json("prepare", *described, check=None))
 
 
 def test_completion_offers_the_presets(iosig: Iosig) -> None:

@@ -81,6 +81,7 @@ TEST_CASE("signature: a parameter given twice is a warning and the last one coun
   REQUIRE(result.diagnostics.size() == 1);
   CHECK(result.diagnostics[0].severity == Diagnostic::Severity::warning);
   CHECK(result.signature.total_bytes == 2 * GiB);
+  CHECK(parse_sig("temp temp temp persist persist").diagnostics.size() == 4);  // one for each word after the first
 }
 
 TEST_CASE("signature: an error names line, column, what was expected and the nearest name") {

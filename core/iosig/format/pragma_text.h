@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cctype>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,5 +45,14 @@ class PragmaText {
   std::vector<Piece> pieces_;
   Place name_;
 };
+
+struct LostParameter {
+  std::string_view name;
+  std::size_t at;  ///< in the spelling
+};
+
+/// A parameter that `spelled` (the pragma's first line as it is written, behind its name) has and the text that was
+/// `read` has not: a macro that happens to be called like it took it away, silently if the macro is empty.
+[[nodiscard]] std::optional<LostParameter> find_lost_parameter(std::string_view spelled, std::string_view read);
 
 }  // namespace iosig

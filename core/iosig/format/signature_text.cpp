@@ -224,19 +224,22 @@ void parse_parameters(Scanner& scanner, std::optional<ScannedParameter> scanned,
       report_unknown(*scanned, definitions, result);
       continue;
     }
-    for (const Given& earlier : given) {
-      if (earlier.parameter == parameter) {
-        result.diagnostics.push_back({Severity::warning, scanned->at,
-                                      fmt::format("'{}' is given twice; the last one counts", scanned->name), "",
-                                      earlier.at, "first given here"});
-      } else if (parameter->group != none && earlier.parameter->group == parameter->group) {
-        result.diagnostics.push_back(
-            {Severity::error, scanned->at,
-             fmt::format("'{}' contradicts '{}'; expected one of them", scanned->name, earlier.parameter->name), "",
-             earlier.at, fmt::format("'{}' is given here", earlier.parameter->name)});
-      }
+    // one complaint each: the first place where the parameter, or what it excludes, was given
+    const auto earlier = std::ranges::find_if(given, [&](const Given& one) {
+      return one.parameter == parameter || (parameter->group != none && one.parameter->group == parameter->group);
+    });
+    if (earlier == given.end()) {
+      given.push_back({parameter, scanned->at});
+    } else if (earlier->parameter == parameter) {
+      result.diagnostics.push_back({Severity::warning, scanned->at,
+                                    fmt::format("'{}' is given twice; the last one counts", scanned->name), "",
+                                    earlier->at, "first given here"});
+    } else {
+      result.diagnostics.push_back(
+          {Severity::error, scanned->at,
+           fmt::format("'{}' contradicts '{}'; expected one of them", scanned->name, earlier->parameter->name), "",
+           earlier->at, fmt::format("'{}' is given here", earlier->parameter->name)});
     }
-    given.push_back({parameter, scanned->at});
     if (parameter->example.empty()) {
       if (scanned->value) {
         error(scanned->value_at, fmt::format("'{}' takes no value", scanned->name));

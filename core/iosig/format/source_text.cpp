@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "iosig/format/opener_text.h"
@@ -10,6 +11,10 @@
 
 namespace iosig {
 namespace {
+
+/// What one source may have; more comes of macros that double.
+constexpr std::size_t most_pragmas = 10'000;
+constexpr std::size_t most_words = 10'000;  ///< in one pragma
 
 using Severity = Diagnostic::Severity;
 using Text = PragmaText<SourceToken>;
@@ -37,20 +42,35 @@ class Checker {
     std::vector<Opener> own(callees.begin(), callees.end());
     for (const SourcePragma& pragma : source_.pragmas)
       if (pragma.name.is("sigopen")) add_callee(pragma, own);
-    const SourceOpens opens(source_, is_cxx_, own);
-    for (std::size_t i = 0; i < source_.tokens.size(); ++i) {
+    struct Site {
+      std::size_t token;
+      SourceToken begin;
+    };
+    std::vector<Site> sites;
+    for (std::size_t i = 0; i < source_.tokens.size() && !is_too_much(); ++i) {
       if (source_.tokens[i].kind != SourceToken::Kind::pragma) continue;
       const SourcePragma& pragma = source_.pragmas[static_cast<std::size_t>(source_.tokens[i].pragma)];
-      if (pragma.name.is("sig")) check_sig(pragma, opens.after(i), opens.is_in_function(i));
       if (pragma.name.is("sigdef")) check_sigdef(pragma);
+      if (!pragma.name.is("sig")) continue;
+      if (const auto begin = check_sig(pragma)) sites.push_back({i, *begin});
     }
+    // From the last to the first: what a pragma inside a statement speaks about is no business of one before it.
+    const SourceOpens opens(source_, is_cxx_, own);
+    std::set<std::pair<std::uint32_t, std::uint32_t>> taken;
+    for (auto site = sites.rbegin(); site != sites.rend(); ++site) {
+      FollowingOpens following = opens.after(site->token);
+      std::erase_if(following.calls, [&](const SourceToken& call) { return taken.contains(key(call)); });
+      if (!following.calls.empty()) taken.insert(key(following.calls.front()));
+      check_association(site->begin, following, opens.is_in_function(site->token));
+    }
+    std::set<std::string_view> missing_names;
     for (const MissingInclude& missing : source_.missing)
-      result_.missing.push_back({position(missing.at), missing.name});
-    if (source_.is_cut)
+      if (missing_names.insert(missing.name).second) result_.missing.push_back({position(missing.at), missing.name});
+    if (source_.is_cut || is_too_much())
       result_.findings.push_back({Severity::warning,
                                   "source",
                                   position({}),
-                                  "includes and macros expand to millions of tokens; the rest was not checked",
+                                  "includes and macros expand to more than can be checked; the rest was not",
                                   "",
                                   false,
                                   {}});
@@ -59,6 +79,10 @@ class Checker {
   }
 
  private:
+  [[nodiscard]] bool is_too_much() const {
+    return std::max(result_.findings.size(), result_.signatures.size()) > most_pragmas;
+  }
+
   // -- places
 
   const std::vector<std::size_t>& line_begins(std::uint32_t file) {
@@ -98,6 +122,10 @@ class Checker {
   std::optional<Text> text_of(const SourcePragma& pragma) {
     Text text(pragma.name);
     bool is_spoiled = false;
+    if (pragma.tokens.size() > most_words) {
+      add(Severity::error, "source", pragma.name, "the pragma expands to more words than can be checked");
+      return std::nullopt;
+    }
     for (const SourceToken& token : pragma.tokens) {
       if (is_cxx_ && token.kind == SourceToken::Kind::number && !cxx_can_read(token.text)) {
         add(Severity::error, "signature", token,
@@ -140,29 +168,49 @@ class Checker {
     if (parsed.ok()) own.push_back(std::move(parsed.opener));
   }
 
-  void check_sig(const SourcePragma& pragma, const FollowingOpens& following, bool in_function) {
+  /// Whether a macro took a parameter away, which is told.
+  bool has_lost_parameter(const SourcePragma& pragma, const Text& text) {
+    if (pragma.is_operator) return false;
+    SourcePosition at = position(pragma.name.at);
+    const std::size_t begin = std::min(at.end_column - 1, at.line_text.size());
+    const auto lost = find_lost_parameter(std::string_view(at.line_text).substr(begin), text.text());
+    if (!lost) return false;
+    SourceFinding& finding =
+        add(Severity::error, "signature", pragma.name,
+            fmt::format("a macro rewrote the parameter '{}'; '#undef' it before the pragma, or rename it", lost->name));
+    finding.at.column = begin + lost->at + 1;
+    finding.at.end_column = finding.at.column + lost->name.size();
+    return true;
+  }
+
+  /// The first token of a signature that can be used, or nothing.
+  std::optional<SourceToken> check_sig(const SourcePragma& pragma) {
     const auto text = text_of(pragma);
-    if (!text) return;
+    if (!text || has_lost_parameter(pragma, *text)) return std::nullopt;
     if (text->text().empty()) {
       add(Severity::error, "signature", pragma.name,
           "expected a signature after '#pragma sig', e.g. '#pragma sig persist random'");
-      return;
+      return std::nullopt;
     }
     const ParsedSignature parsed = parse_sig(text->text(), definitions_);
     report(parsed.diagnostics, "signature", *text, pragma.is_operator);
-    if (!parsed.ok()) return;
-    const SourceToken begin = text->begin();
-    result_.signatures.push_back({position(begin.at), parsed.signature});
-    if (following.calls.empty() && !following.may_open) {
-      add_no_open(begin, following.pragma_follows, in_function);
-    } else if (following.calls.size() > 1) {
-      SourceFinding& finding =
-          add(Severity::warning, "association", begin,
-              fmt::format("the statement after '#pragma sig' opens {} files; only the first gets the signature",
-                          following.calls.size()));
-      for (std::size_t i = 0; i < following.calls.size(); ++i)
-        finding.notes.push_back({position(following.calls[i].use), i == 0 ? "this one gets it" : "this one does not"});
-    }
+    if (!parsed.ok()) return std::nullopt;
+    result_.signatures.push_back({position(text->begin().at), parsed.signature});
+    return text->begin();
+  }
+
+  static std::pair<std::uint32_t, std::uint32_t> key(const SourceToken& call) { return {call.at.file, call.at.begin}; }
+
+  void check_association(const SourceToken& begin, const FollowingOpens& following, bool in_function) {
+    if (following.calls.empty() && !following.may_open)
+      return add_no_open(begin, following.pragma_follows, in_function);
+    if (following.calls.size() < 2) return;
+    SourceFinding& finding =
+        add(Severity::warning, "association", begin,
+            fmt::format("the statement after '#pragma sig' opens {} files; only the first gets the signature",
+                        following.calls.size()));
+    for (std::size_t i = 0; i < following.calls.size(); ++i)
+      finding.notes.push_back({position(following.calls[i].use), i == 0 ? "this one gets it" : "this one does not"});
   }
 
   void add_no_open(const SourceToken& begin, bool pragma_follows, bool in_function) {
@@ -178,7 +226,7 @@ class Checker {
 
   void check_sigdef(const SourcePragma& pragma) {
     const auto text = text_of(pragma);
-    if (!text) return;
+    if (!text || has_lost_parameter(pragma, *text)) return;
     const ParsedSignature parsed = parse_sigdef(text->text());
     report(parsed.diagnostics, "signature", *text, pragma.is_operator);
     if (!parsed.ok()) return;

@@ -47,7 +47,7 @@ struct CheckedSource {
   };
   std::vector<SourceFinding> findings;  ///< in the order of files and places
   std::vector<Use> signatures;          ///< each `#pragma sig` without a mistake
-  std::vector<SourceNote> missing;      ///< includes that were not found
+  std::vector<SourceNote> missing;      ///< includes that were not found, once each
 };
 
 /// Never fails: what is wrong is a finding. `callees`: the user's openers, as the pragmas `sigopen` declare them.

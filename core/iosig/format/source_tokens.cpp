@@ -15,7 +15,7 @@ using Kind = SourceToken::Kind;
 
 /// Tokens that may be read and made for one source: more than the largest programs have, and a bound for macros that
 /// double and files that include themselves.
-constexpr std::size_t most_tokens = 4'000'000;
+constexpr std::size_t most_tokens = 2'000'000;
 constexpr int deepest_include = 200;
 constexpr int deepest_condition = 100;  ///< parentheses in an #if
 constexpr int deepest_call = 200;       ///< macro calls in the arguments of macro calls

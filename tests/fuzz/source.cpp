@@ -1,0 +1,30 @@
+// Fuzzes the checks of source text: the input is a C source whose first byte, if it is a '+', makes it C++. It may
+// include itself.
+#include "iosig/format/source_text.h"
+#include "property.h"
+
+using namespace iosig;
+using fuzz::hold;
+
+void try_one(std::string_view text) {
+  const std::string source(text);
+  const ReadInclude read = [&](const std::string& path) {
+    return path == "self.h" ? std::optional(source) : std::nullopt;
+  };
+  const SourceLanguage language{text.starts_with('+'), {}, {}};
+  const CheckedSource checked = check_source("main.c", source, language, {}, read);
+  const auto check_position = [](const SourcePosition& at) {
+    hold(at.line >= 1 && at.column >= 1 && at.column <= at.end_column, "a place is a range of columns", at.line_text);
+    hold(at.column <= at.line_text.size() + 1, "a place is in its line", at.line_text);
+  };
+  for (const SourceFinding& finding : checked.findings) {
+    hold(!finding.message.empty() && !finding.rule.empty(), "a finding says something");
+    check_position(finding.at);
+    for (const SourceNote& note : finding.notes) check_position(note.at);
+  }
+  for (const auto& [at, signature] : checked.signatures) {
+    check_position(at);
+    const auto again = parse_signature(signature_text(signature));
+    hold(again && *again == signature, "a signature that was found is read back", at.line_text);
+  }
+}
