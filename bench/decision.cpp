@@ -38,24 +38,56 @@ void hint_for_an_existing_file(benchmark::State& state) {
 }
 BENCHMARK(hint_for_an_existing_file);
 
-// All of it, description warm: statvfs, choice, journal entry, link. Home and state lie in /tmp, the best mount point
-// is /dev/shm.
-void redirect_a_new_file(benchmark::State& state) {
-  std::string home = "/tmp/iosig-bench-XXXXXX";
-  if (::mkdtemp(home.data()) == nullptr) return state.SkipWithError("cannot make a folder in /tmp");
-  const std::string description = home + "/storage.toml", path = home + "/out";
-  const auto written =
-      replace_file(description,
-                   "schema = \"iosig.storage/1\"\n[[mount_point]]\npath = \"/dev/shm\"\ndevice = \"ram\"\n"
-                   "[[device]]\nname = \"ram\"\nkind = \"ram\"\n");
-  ::setenv("IOSIG_STORAGE", description.c_str(), 1);
-  ::setenv("IOSIG_STATE", home.c_str(), 1);
-  if (!written || iosig_redirect(path.c_str(), "random") != 1) state.SkipWithError(iosig_last_error());
-  int file = 0;
-  for (auto _ : state) iosig_redirect(fmt::format("{}/out{}", home, ++file).c_str(), "random");
-  std::filesystem::remove_all(home);
+/// A home, a state folder and a description whose best mount point is /dev/shm; `redirected` leads there already. The
+/// process reads them once, so there is one for all benchmarks.
+struct World {
+  std::string home = "/tmp/iosig-bench-XXXXXX", redirected;
+  bool works = ::mkdtemp(home.data()) != nullptr;
+
+  World() {
+    const std::string description = home + "/storage.toml";
+    redirected = home + "/redirected";
+    works = works && replace_file(description,
+                                  "schema = \"iosig.storage/1\"\n[[mount_point]]\npath = \"/dev/shm\"\ndevice = "
+                                  "\"ram\"\n[[device]]\nname = \"ram\"\nkind = \"ram\"\n");
+    ::setenv("IOSIG_STORAGE", description.c_str(), 1);
+    ::setenv("IOSIG_STATE", home.c_str(), 1);
+    works = works && iosig_redirect(redirected.c_str(), "random") == 1 && replace_through(redirected);
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World() {
+    if (redirected.empty()) return;
+    std::error_code ignored;
+    std::filesystem::remove(std::filesystem::read_symlink(redirected, ignored), ignored);
+    std::filesystem::remove_all(home, ignored);
+  }
+  static bool replace_through(const std::string& path) {
+    return Fd(::open(path.c_str(), O_CREAT | O_WRONLY, 0600)).get() >= 0;
+  }
+};
+
+World& world() {
+  static World only;
+  return only;
 }
-BENCHMARK(redirect_a_new_file)->Iterations(5000);
+
+// The path was decided before, by this process or another.
+void hint_for_a_redirected_file(benchmark::State& state) {
+  if (!world().works) return state.SkipWithError(iosig_last_error());
+  for (auto _ : state) iosig_open_hint(AT_FDCWD, world().redirected.c_str(), O_CREAT | O_WRONLY, signature_words);
+}
+BENCHMARK(hint_for_a_redirected_file);
+
+// All of it, description warm: statvfs, choice, journal entry, link. With a totalsize also the promise of room, which
+// is dropped with the process.
+void redirect_new_files(benchmark::State& state, const char* signature) {
+  if (!world().works) return state.SkipWithError(iosig_last_error());
+  static int file = 0;
+  for (auto _ : state) iosig_redirect(fmt::format("{}/out{}", world().home, ++file).c_str(), signature);
+}
+BENCHMARK_CAPTURE(redirect_new_files, without_totalsize, "random")->Iterations(5000);
+BENCHMARK_CAPTURE(redirect_new_files, with_totalsize, "random totalsize(4KB)")->Iterations(500);
 
 }  // namespace
 

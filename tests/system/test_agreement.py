@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Iterator
@@ -146,7 +148,7 @@ def test_prepared_room_is_kept_until_it_is_settled(world: World) -> None:
 def test_paths_of_one_prepare_share_the_room(world: World) -> None:
     only_10_gb_free(world)
     rules = world.root / "rules.toml"
-    rules.write_text('schema = "iosig.rules/1"\n[[rule]]\npath = "**"\nsig = "random totalsize(4GB)"\n')
+    rules.write_text(f'schema = "iosig.rules/1"\n[[rule]]\npath = "{world.work}/*"\nsig = "random totalsize(4GB)"\n')
     answer = world.iosig.json("prepare", "--rules", rules, *(world.work / n for n in "abc"))
     assert [r["action"] for r in answer["redirects"]] == ["linked", "linked", "stays"]
 
@@ -396,3 +398,82 @@ def test_a_folder_that_was_lost_with_power_is_made_again_for_a_link_that_waits(w
     shutil.rmtree(world.user_folder)
     assert world.run(hinted, "open", "out", NEW, "random", input=b"data").stdout == b"0 77\n"
     assert (world.work / "out").read_bytes() == b"data" and len(world.journal()) == 1
+
+
+# ---- much and odd ---------------------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_files_are_redirected_listed_and_settled(world: World, streams: Path) -> None:
+    """With a totalsize each: nothing in a decision or in settling may grow with what is redirected already."""
+    names = [f"f{i}" for i in range(10_000)]
+    (world.root / "lines").write_text("".join(f"{name} random totalsize(4KB)\n" for name in names))
+    world.state.mkdir()
+    # Settling syncs each step, for minutes on a disk: where that can be had, everything is in memory.
+    script = f"""
+        mount -t tmpfs none {world.state} && mount -t tmpfs none {world.work} && cd {world.work}
+        {streams} < ../lines | sort | uniq -c
+        for i in $(seq 100); do echo $i > f$i; done
+        {world.iosig.binary} status | grep -oE "  (linked|empty)  " | sort | uniq -c
+        {world.iosig.binary} finalize --all | wc -l
+        ls | wc -l; ls {world.state}/journal | wc -l
+    """
+    done = world.run("unshare", "--mount", "bash", "-c", script)
+    if b"unshare" in done.stderr or b"mount:" in done.stderr:
+        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    assert done.stdout.split() == b"10000 1 9900 empty 100 linked 10000 100 0".split(), done.stderr
+    assert not list(world.user_folder.iterdir())
+
+
+def test_any_path_goes_through_every_verb_and_json_stays_json(world: World, hinted: Path) -> None:
+    for name in (b"new\nline", b"\xff\xfe no utf-8", b'quote" \\ \x1b[2J'):
+        path = world.work / os.fsdecode(name)
+        assert world.iosig.json("prepare", path, "random", "totalsize(1MB)")["redirects"][0]["action"] == "linked"
+        assert world.iosig.json("prepare", path, "random")["redirects"][0]["action"] == "already"
+        assert world.run(hinted, "open", path, NEW, "random", input=b"x").stdout == b"0 77\n"
+        assert world.iosig.json("status")["redirects"][0]["state"] == "linked"
+        for line in world.run(world.iosig.binary, "status").stdout.splitlines():
+            assert line.decode().isprintable()
+        assert len(world.iosig.json("finalize", path)["settled"]) == 1
+        assert path.read_bytes() == b"x" and not path.is_symlink()
+        refused = world.iosig("prepare", path, "random", check=1).stderr
+        assert "exists already" in refused and refused.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("length", [4095, 4096, 5000])
+def test_paths_as_long_as_the_kernel_takes_and_longer_behave_as_without_iosig(
+    world: World, hinted: Path, length: int
+) -> None:
+    """A path is 4095 bytes at most; a relative one may lead beyond, to where no absolute path can."""
+    deep = world.work
+    while len(os.fsencode(deep)) < 3900:
+        deep = deep / ("d" * 60)
+    deep.mkdir(parents=True)
+    path = str(deep) + "/" + "n" * 9
+    path = path.replace("/" + "n" * 9, "/." * ((length - len(path)) // 2) + "/" + "n" * (9 + (length - len(path)) % 2))
+    assert len(path) == length
+    expected = b"0 77\n" if length < 4096 else b"%d 77\n" % errno.ENAMETOOLONG
+    assert world.run(hinted, "open", path, NEW, "random", input=b"data").stdout == expected
+    if length < 4096:
+        assert world.iosig.json("prepare", path, "random")["redirects"][0]["action"] == "already"
+        assert world.iosig.json("finalize", path)["settled"][0]["action"] == "brought_home"
+        assert Path(path).read_bytes() == b"data"
+
+
+def test_a_file_deeper_than_any_absolute_path_is_left_where_it_is(world: World, hinted: Path) -> None:
+    there = os.open(world.work, os.O_RDONLY)
+    for _ in range(70):
+        os.mkdir("d" * 60, dir_fd=there)
+        inner = os.open("d" * 60, os.O_RDONLY, dir_fd=there)
+        os.close(there)
+        there = inner
+    done = world.run(hinted, "open", "out", NEW, "random", input=b"data", cwd=None, preexec_fn=lambda: os.fchdir(there))
+    assert done.stdout == b"0 77\n"
+    assert not stat.S_ISLNK(os.stat("out", dir_fd=there, follow_symlinks=False).st_mode) and not world.journal()
+    os.close(there)
+
+
+def test_a_program_whose_state_folder_cannot_be_written_is_not_affected(world: World, streams: Path) -> None:
+    world.env["IOSIG_STATE"] = "/proc/nowhere"
+    done = world.run(streams, input=b"a random totalsize(1MB)\n")
+    assert done.returncode == 0 and done.stdout.startswith(b"-1 ")
+    assert not os.path.lexists(world.work / "a") and promises(world) == 0

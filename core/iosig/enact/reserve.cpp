@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -24,7 +25,7 @@
 namespace iosig {
 namespace {
 
-/// A slot of the table. All zero: free. One that does not fit its checksum is free too.
+/// A slot of the table. All zero: free. One that does not fit its checksum is stale.
 struct Promise {
   std::uint64_t id = 0;  ///< of the journal entry, which the promised file's name begins with
   std::uint64_t total_bytes = 0;
@@ -83,8 +84,6 @@ Promises read_table(const Fd& table) {
   Promises promises(std::min(static_cast<std::size_t>(status.st_size) / sizeof(Promise), most_promises));
   const ssize_t got = ::pread(table.get(), promises.data(), promises.size() * sizeof(Promise), 0);
   promises.resize(got < 0 ? 0 : static_cast<std::size_t>(got) / sizeof(Promise));
-  for (Promise& promise : promises)
-    if (promise.id != 0 && promise.checksum != promise.sum()) promise = {};
   return promises;
 }
 
@@ -94,9 +93,11 @@ void write_slot(const Fd& table, std::size_t slot, const Promise& promise) {
 
 bool is_stale(const Promise& promise) {
   static const std::uint64_t this_host = fnv1a(host_name()), this_boot = fnv1a(boot_id());
+  if (promise.checksum != promise.sum()) return true;
   if (promise.host != this_host) return std::abs(std::time(nullptr) - promise.made_unix_s) > longest_unjudged_s;
   if (promise.pid == 0) return !is_recorded(fmt::format("{:016x}", promise.id));
-  return promise.boot != this_boot || !process_lives(promise.pid, promise.made_boot_s);
+  if (promise.boot != this_boot) return true;
+  return promise.pid != ::getpid() && !process_lives(promise.pid, promise.made_boot_s);
 }
 
 /// Calls `each` with every name in the folder. Not by opendir, which allocates: this also runs in a program's signal
@@ -155,10 +156,33 @@ std::uint64_t promised_bytes(const UserFolder& folder, Promises promises, std::u
   return total_bytes(promises);
 }
 
+void clear_stale(const Fd& locked_table, Promises& promises) {
+  for (std::size_t slot = 0; slot < promises.size(); ++slot) {
+    if (promises[slot].id == 0 || !is_stale(promises[slot])) continue;
+    promises[slot] = {};
+    write_slot(locked_table, slot, {});
+  }
+}
+
 /// How much may be promised while `needed_bytes` still fit.
 std::uint64_t spare_bytes(const MountPoint& mount, std::uint64_t needed_bytes) {
   const std::uint64_t free = mount.free_bytes.value_or(0);
   return free - std::min(free, needed_bytes);
+}
+
+/// Clears the promises to `id`, and removes the table if nobody alive has one.
+void drop_promises(const UserFolder& folder, std::optional<std::uint64_t> id) {
+  const auto table = lock_table(folder, O_RDWR);
+  if (!table) return;
+  Promises promises = read_table(*table);
+  for (std::size_t slot = 0; slot < promises.size(); ++slot) {
+    if (promises[slot].id != id) continue;
+    promises[slot] = {};
+    write_slot(*table, slot, {});
+  }
+  if (std::ranges::all_of(promises, [](const Promise& promise) { return promise.id == 0 || is_stale(promise); }))
+    ::unlinkat(folder.fd.get(), promises_name, 0);
+  ::flock(table->get(), LOCK_UN);
 }
 
 }  // namespace
@@ -200,7 +224,7 @@ Result<Reservation> reserve(const UserFolder& folder, MountPoint mount, std::opt
   auto table = lock_table(folder, O_RDWR | O_CREAT);
   if (!table) return pass_on(table.error());
   reservation.table_ = *std::move(table);
-  const Promises promises = read_table(reservation.table_);
+  Promises promises = read_table(reservation.table_);
   mount.free_bytes = ask_free_space(mount);
   const std::uint64_t promised = promised_bytes(folder, promises, spare_bytes(mount, *total_bytes));
   if (promised > spare_bytes(mount, *total_bytes) || mount.free_bytes.value_or(0) < *total_bytes)
@@ -208,6 +232,8 @@ Result<Reservation> reserve(const UserFolder& folder, MountPoint mount, std::opt
                 printable(mount.path), bytes_text(*total_bytes),
                 about_bytes(static_cast<double>(mount.free_bytes.value_or(0))),
                 about_bytes(static_cast<double>(promised)));
+  // Those that nobody releases (a program that was never settled) go each time the table has doubled.
+  if (promises.size() >= 32 && std::has_single_bit(promises.size())) clear_stale(reservation.table_, promises);
   const auto free_slot = std::ranges::find(promises, std::uint64_t{0}, &Promise::id);
   reservation.slot_ = static_cast<std::size_t>(free_slot - promises.begin());
   return reservation;
@@ -216,19 +242,9 @@ Result<Reservation> reserve(const UserFolder& folder, MountPoint mount, std::opt
 void release(const JournalEntry& entry) {
   const auto id = id_of(name_in(entry.destination));
   if (!id) return;
-  const auto folder = open_user_folder(entry.mount_point, IfMissing::refuse);
-  if (!folder) return;
-  const auto table = lock_table(*folder, O_RDWR);
-  if (!table) return;
-  Promises promises = read_table(*table);
-  for (std::size_t slot = 0; slot < promises.size(); ++slot) {
-    if (promises[slot].id != *id) continue;
-    promises[slot] = {};
-    write_slot(*table, slot, {});
-  }
-  if (std::ranges::all_of(promises, [](const Promise& promise) { return promise.id == 0 || is_stale(promise); }))
-    ::unlinkat(folder->fd.get(), promises_name, 0);
-  ::flock(table->get(), LOCK_UN);
+  if (const auto folder = open_user_folder(entry.mount_point, IfMissing::refuse)) drop_promises(*folder, *id);
 }
+
+void release_stale(const UserFolder& folder) { drop_promises(folder, {}); }
 
 }  // namespace iosig
