@@ -31,15 +31,15 @@ NOT_MEANT = "-"
 
 
 class Matrix:
-    """What came of each cell; the cells of ROWS are tried by as many threads as there are processors."""
+    """What came of each cell; the cells of `rows` are tried by as many threads as there are processors."""
 
-    def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
-        self.folder, self.pool = folder, pool
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor, rows: list[Row]) -> None:
+        self.folder = folder
         PluginCompiler(BUILD, folder)  # skips without a plugin
         (folder / "oracle.c").write_text(ORACLE)
         subprocess.run(["gcc", "-c", "oracle.c"], cwd=folder, check=True)
         self.cells: dict[tuple[str, str, str], Future[str]] = {}
-        for number, row in enumerate(ROWS):
+        for number, row in enumerate(rows):
             for language, mode in CELLS:
                 self.cells[title(row), language, mode] = pool.submit(self.attempt, number, row, language, mode)
 
@@ -85,9 +85,11 @@ def title(row: Row) -> str:
 
 
 @pytest.fixture(scope="module")
-def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
+def matrix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
+    chosen = [item.callspec.params["row"] for item in request.session.items if hasattr(item, "callspec")
+              and "row" in item.callspec.params]  # fmt: skip
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = Matrix(tmp_path_factory.mktemp("matrix"), pool)
+        made = Matrix(tmp_path_factory.mktemp("matrix"), pool, chosen)
         yield made
         reports = BUILD / "reports"
         reports.mkdir(exist_ok=True)
@@ -125,8 +127,9 @@ def test_line_counts_of_coverage_are_those_of_the_program(matrix: Matrix, compil
         compiler.run("./program")
         compiler.run(need("gcov"), "places.gcda")
         report = (compiler.folder / "places.c.gcov").read_text().splitlines()
+        fields = [line.split(":", 2) for line in report[4:]]
         # A star tells that a block of the line did not run: the hint, in a program without libiosig.
-        counts.append([line.replace("*", " ", 1).split(":", 2)[:2] for line in report[4:]])
+        counts.append([(number, count.strip().rstrip("*")) for count, number, _ in fields])
         (compiler.folder / "places.gcda").unlink()
         for left in compiler.folder.glob("[on][ko]-*"):
             left.unlink()
