@@ -22,7 +22,7 @@ struct World {
       const auto found = includes.find(path);
       return found == includes.end() ? std::nullopt : std::optional(found->second);
     };
-    return check_source("main", source, {is_cxx, include_folders, definitions}, {}, read);
+    return check_source("main", source, {is_cxx, include_folders, definitions, 500'000}, {}, read);
   }
 };
 

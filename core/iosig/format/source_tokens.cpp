@@ -13,9 +13,6 @@ namespace {
 
 using Kind = SourceToken::Kind;
 
-/// Tokens that may be read and made for one source: more than the largest programs have, and a bound for macros that
-/// double and files that include themselves.
-constexpr std::size_t most_tokens = 2'000'000;
 constexpr int deepest_include = 200;
 constexpr int deepest_condition = 100;  ///< parentheses in an #if
 constexpr int deepest_call = 200;       ///< macro calls in the arguments of macro calls
@@ -255,7 +252,7 @@ class Preprocessor {
 
   bool spend(std::size_t tokens) {
     spent_ += tokens;
-    result_.is_cut = result_.is_cut || spent_ > most_tokens;
+    result_.is_cut = result_.is_cut || spent_ > language_.most_tokens;
     return !result_.is_cut;
   }
 
