@@ -49,6 +49,9 @@ class Reservation {
 /// with its last promise.
 void release(const JournalEntry& entry);
 
+/// Removes a table that holds promises of the dead only.
+void release_stale(const UserFolder& folder);
+
 /// Name of the table in the user folder.
 inline constexpr const char* promises_name = ".promises";
 
