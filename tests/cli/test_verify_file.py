@@ -169,6 +169,14 @@ def test_archived_data_are_kept_even_if_declared_temporary(world: World) -> None
     assert path.readlink() == data and data.read_bytes() == b"data"
 
 
+def test_gc_spares_sealed_data_and_says_what_they_are(world: World) -> None:
+    path, data, manifest = sealed(world, "out", b"data", "archive")
+    temporary, other = world.prepared("scratch", b"data", "temp archive")
+    done = world.iosig("gc", "--older-than", "0s")
+    assert f"{data}" in done.stdout and "sealed" in done.stdout and str(manifest) not in done.stdout
+    assert path.read_bytes() == data.read_bytes() == temporary.read_bytes() == other.read_bytes() == b"data"
+
+
 def test_neither_libiosig_nor_the_plugin_brings_libcrypto_along() -> None:
     libraries = [BUILD / "lib" / "libiosig.so", *(BUILD / "lib" / "iosig").glob("gcc-*/iosig.so")]
     for library in libraries:

@@ -12,6 +12,8 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/maker.h"
+#include "iosig/enact/reserve.h"
+#include "iosig/enact/seal.h"
 #include "iosig/enact/user_folder.h"
 
 namespace iosig {
@@ -88,7 +90,8 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
   Extent extent;
   add_up(folder, found.destination->name, extent);
   Leftover leftover{false, entry.destination, extent.data_bytes, {}};
-  if (entry.signature.lifetime != Lifetime::temp) {
+  const bool stays = entry.kind == RedirectKind::link && stays_sealed(*found.destination, entry.signature);
+  if (entry.signature.lifetime != Lifetime::temp || stays) {
     if (found.state != RedirectState::orphan) return std::nullopt;  // iosig finalize knows what to do
     leftover.why = fmt::format("data of '{}' to which no link leads; iosig finalize says how to resolve it",
                                printable(entry.path));
@@ -126,18 +129,25 @@ std::vector<Result<Leftover>> collect(const Journal& journal, const std::vector<
   for (const std::string& mount_point : mount_points) {
     const auto folder = open_user_folder(mount_point, IfMissing::refuse);
     if (!folder) continue;
+    if (!options.dry_run) release_stale(*folder);
     const auto names = names_in(folder->fd);
     if (!names) {
       all.push_back(pass_on(names.error()));
       continue;
     }
+    const std::set<std::string> there(names->begin(), names->end());
+    std::set<std::string> manifests;
+    for (const std::string& name : *names) manifests.insert(manifest_name(name));
     for (const std::string& name : *names) {
       std::string path = folder->path + "/" + name;
-      if (name.starts_with('.') || known.contains(path)) continue;
+      if (name.starts_with('.') || known.contains(path) || manifests.contains(name)) continue;
       Extent extent;
       add_up(folder->fd, name, extent);
+      const bool is_sealed = there.contains(manifest_name(name));
       all.push_back(Leftover{false, std::move(path), extent.data_bytes,
-                             "no journal entry knows it; a link may lead there: iosig finalize LINK, or rm"});
+                             is_sealed
+                                 ? "sealed; iosig verify-file holds it against its checksum"
+                                 : "no journal entry knows it; a link may lead there: iosig finalize LINK, or rm"});
     }
   }
   return all;
