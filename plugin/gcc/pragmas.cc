@@ -1,6 +1,7 @@
 #include "pragmas.h"
 
 #include "iosig/format/opener_text.h"
+#include "iosig/format/pragma_text.h"
 #include "iosig/format/signature_text.h"
 #include "openers.h"
 #include "sites.h"
@@ -13,63 +14,29 @@ std::map<std::string, location_t, std::less<>> definition_places;
 
 bool is_cxx() { return c_language == clk_cxx || c_language == clk_objcxx; }
 
-/// A pragma's text, put together from its tokens, that knows where each byte came from.
-class PragmaText {
- public:
-  PragmaText() : name_(input_location) {}
-
-  /// Words are set apart by one blank; punctuation joins its neighbours, so that `size-per-IO` is one name however
-  /// the lexer cut it.
-  void append(std::string_view spelling, location_t at) {
-    const auto is_word = [](char c) { return ISALNUM(c) || c == '_' || c == '"'; };
-    if (!text_.empty() && is_word(spelling.front()) && (is_word(text_.back()) || text_.back() == ')')) text_ += ' ';
-    pieces_.push_back({text_.size(), at});
-    text_ += spelling;
-  }
-  /// Nothing more is to be said about this pragma: a token was beyond recovery and has been diagnosed.
-  void spoil() { spoiled_ = true; }
-
-  [[nodiscard]] const std::string& text() const { return text_; }
-  [[nodiscard]] bool spoiled() const { return spoiled_; }
-  [[nodiscard]] location_t begin() const { return pieces_.empty() ? name_ : pieces_.front().at; }
-  /// Where the pragma's own name stands.
-  [[nodiscard]] location_t name() const { return name_; }
+/// A pragma as the lexer gives it.
+struct Pragma {
+  location_t name = input_location;  ///< where its own name stands
+  PragmaText<location_t> text{input_location};
+  bool is_spoilt = false;  ///< a token was beyond recovery and has been diagnosed: nothing more is to be said
 
   /// From the token that holds the span's first byte to the one that holds its last.
   [[nodiscard]] location_t location(Span span) const {
-    if (pieces_.empty()) return name_;
-    const location_t first = piece_at(span.begin);
-    return make_location(first, first, piece_at(span.end > span.begin ? span.end - 1 : span.begin));
+    const location_t first = text.place(span.begin);
+    return make_location(first, first, text.place(span.end > span.begin ? span.end - 1 : span.begin));
   }
-
- private:
-  struct Piece {
-    std::size_t begin;
-    location_t at;
-  };
-  [[nodiscard]] location_t piece_at(std::size_t byte) const {
-    location_t at = pieces_.front().at;
-    for (const Piece& piece : pieces_)
-      if (piece.begin <= byte) at = piece.at;
-    return at;
-  }
-
-  std::string text_;
-  std::vector<Piece> pieces_;
-  location_t name_;
-  bool spoiled_ = false;
 };
 
 /// C: the preprocessor's tokens have their exact spelling. The end of line stays for the parser.
-PragmaText read_c() {
-  PragmaText pragma;
+Pragma read_c() {
+  Pragma pragma;
   const auto at_end = [](const cpp_token* token) { return token->type == CPP_PRAGMA_EOL || token->type == CPP_EOF; };
   while (!at_end(cpp_peek_token(parse_in, 0))) {
     location_t at = UNKNOWN_LOCATION;
     const cpp_token* token = cpp_get_token_with_location(parse_in, &at);
     if (at_end(token)) break;
     if (token->type != CPP_PADDING)
-      pragma.append(reinterpret_cast<const char*>(cpp_token_as_text(parse_in, token)), at);
+      pragma.text.append(reinterpret_cast<const char*>(cpp_token_as_text(parse_in, token)), at);
   }
   return pragma;
 }
@@ -105,35 +72,35 @@ std::string number_from_value(tree value) {
 }
 
 /// C++: the whole unit was lexed before, so numbers are values now; their spelling is taken from the source file.
-PragmaText read_cxx() {
-  PragmaText pragma;
+Pragma read_cxx() {
+  Pragma pragma;
   tree value = NULL_TREE;
   location_t at = UNKNOWN_LOCATION;
   for (enum cpp_ttype type; (type = pragma_lex(&value, &at)) != CPP_EOF;) {
     const tree_code code = value == NULL_TREE ? ERROR_MARK : TREE_CODE(value);
     if (type == CPP_STRING && code == STRING_CST) {
-      pragma.append('"' + std::string(TREE_STRING_POINTER(value)) + '"', at);
+      pragma.text.append('"' + std::string(TREE_STRING_POINTER(value)) + '"', at);
     } else if (code == IDENTIFIER_NODE) {
-      pragma.append(IDENTIFIER_POINTER(value), at);
+      pragma.text.append(IDENTIFIER_POINTER(value), at);
     } else if (type == CPP_NUMBER || code == USERDEF_LITERAL) {
       const std::string spelled = number_in_source(at);
       if (code == ERROR_MARK) {  // the lexer has complained already, in words that do not help here
         error_at(at, "C++ cannot read the number %qs in a pragma; write it in quotes: %<\"%s\"%>", spelled.c_str(),
                  spelled.c_str());
-        pragma.spoil();
+        pragma.is_spoilt = true;
       } else {
-        pragma.append(spelled.empty() ? number_from_value(value) : spelled, at);
+        pragma.text.append(spelled.empty() ? number_from_value(value) : spelled, at);
       }
     } else {
-      pragma.append(cpp_type2name(type, 0), at);
+      pragma.text.append(cpp_type2name(type, 0), at);
     }
   }
   return pragma;
 }
 
-PragmaText read_pragma() { return is_cxx() ? read_cxx() : read_c(); }
+Pragma read_pragma() { return is_cxx() ? read_cxx() : read_c(); }
 
-void report(const Diagnostic& found, const PragmaText& pragma) {
+void report(const Diagnostic& found, const Pragma& pragma) {
   const auto_diagnostic_group group;
   const location_t at = pragma.location(found.at);
   gcc_rich_location place(at);
@@ -153,8 +120,8 @@ void report(const Diagnostic& found, const PragmaText& pragma) {
 }
 
 /// Whether the pragma can be used; everything that was found about it is told.
-bool accept(const std::vector<Diagnostic>& diagnostics, const PragmaText& pragma) {
-  if (pragma.spoiled()) return false;
+bool accept(const std::vector<Diagnostic>& diagnostics, const Pragma& pragma) {
+  if (pragma.is_spoilt) return false;
   for (const Diagnostic& found : diagnostics) report(found, pragma);
   return std::none_of(diagnostics.begin(), diagnostics.end(),
                       [](const Diagnostic& found) { return found.severity == Diagnostic::Severity::error; });
@@ -173,43 +140,22 @@ std::string_view spelled_behind(location_t name, std::string_view pragma) {
   return text.substr(begin);
 }
 
-/// Where the text has the name outside of a value; npos: nowhere.
-std::size_t find_parameter(std::string_view text, std::string_view name) {
-  const auto is_part = [](char c) { return ISALNUM(c) || c == '_' || c == '-'; };
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '/' && i + 1 < text.size() && (text[i + 1] == '/' || text[i + 1] == '*')) break;
-    if (text[i] == '(') ++depth;
-    if (text[i] == ')') --depth;
-    const std::size_t end = i + name.size();
-    if (depth == 0 && text.substr(i, name.size()) == name && (i == 0 || !is_part(text[i - 1])) &&
-        (end == text.size() || !is_part(text[end])))
-      return i;
-  }
-  return std::string_view::npos;
-}
-
-/// A macro that happens to be called like a parameter would take the parameter away, silently if it is empty.
-bool has_lost_parameter(const PragmaText& pragma, std::string_view name_of_pragma) {
-  const std::string_view spelled = spelled_behind(pragma.name(), name_of_pragma);
-  for (const ParameterInfo& parameter : signature_parameters()) {
-    const std::size_t at = find_parameter(spelled, parameter.name);
-    if (at == std::string_view::npos || find_parameter(pragma.text(), parameter.name) != std::string_view::npos)
-      continue;
-    const location_t first = linemap_position_for_loc_and_offset(line_table, pragma.name(), name_of_pragma.size() + at);
-    const location_t last = linemap_position_for_loc_and_offset(line_table, first, parameter.name.size() - 1);
-    error_at(make_location(first, first, last),
-             "a macro rewrote the parameter %qs; %<#undef%> it before the pragma, or rename it",
-             std::string(parameter.name).c_str());
-    return true;
-  }
-  return false;
+/// Whether a macro took a parameter away, which is told.
+bool has_lost_parameter(const Pragma& pragma, std::string_view name) {
+  const auto lost = find_lost_parameter(spelled_behind(pragma.name, name), pragma.text.text());
+  if (!lost) return false;
+  const location_t first = linemap_position_for_loc_and_offset(line_table, pragma.name, name.size() + lost->at);
+  const location_t last = linemap_position_for_loc_and_offset(line_table, first, lost->name.size() - 1);
+  error_at(make_location(first, first, last),
+           "a macro rewrote the parameter %qs; %<#undef%> it before the pragma, or rename it",
+           std::string(lost->name).c_str());
+  return true;
 }
 
 /// A precompiled header would keep the trees but not what we know about them.
-bool is_lost_in_pch(const PragmaText& pragma, const char* name) {
+bool is_lost_in_pch(const Pragma& pragma, const char* name) {
   if (pch_file == nullptr) return false;
-  warning_at(pragma.begin(), OPT_Wpragmas,
+  warning_at(pragma.text.begin(), OPT_Wpragmas,
              "a precompiled header does not keep %<#pragma %s%>; put it into a header that is not precompiled", name);
   return true;
 }
@@ -223,18 +169,18 @@ tree current_class() {
 bool in_statements() { return stmt_list_stack != nullptr && !stmt_list_stack->is_empty(); }
 
 void handle_sig(cpp_reader*) {
-  const PragmaText pragma = read_pragma();
+  const Pragma pragma = read_pragma();
   if (has_lost_parameter(pragma, "sig")) return;
-  if (pragma.text().empty()) {
-    error_at(pragma.begin(), "expected a signature after %<#pragma sig%>, e.g. %<#pragma sig persist random%>");
+  if (pragma.text.text().empty()) {
+    error_at(pragma.text.begin(), "expected a signature after %<#pragma sig%>, e.g. %<#pragma sig persist random%>");
     return;
   }
-  const ParsedSignature parsed = parse_sig(pragma.text(), definitions);
+  const ParsedSignature parsed = parse_sig(pragma.text.text(), definitions);
   if (!accept(parsed.diagnostics, pragma) || is_lost_in_pch(pragma, "sig")) return;
   Site site;
   site.signature = parsed.signature;
   site.text = signature_text(parsed.signature);
-  site.at = pragma.begin();
+  site.at = pragma.text.begin();
   site.class_type = current_class();
   site.marked = site.class_type == NULL_TREE && in_statements();
   if (site.marked) add_stmt(build_marker(sites.size(), site.at));
@@ -242,25 +188,25 @@ void handle_sig(cpp_reader*) {
 }
 
 void handle_sigdef(cpp_reader*) {
-  const PragmaText pragma = read_pragma();
+  const Pragma pragma = read_pragma();
   if (has_lost_parameter(pragma, "sigdef")) return;
-  const ParsedSignature parsed = parse_sigdef(pragma.text());
+  const ParsedSignature parsed = parse_sigdef(pragma.text.text());
   if (!accept(parsed.diagnostics, pragma)) return;
   is_lost_in_pch(pragma, "sigdef");
   const auto [known, is_new] = definitions.try_emplace(parsed.name, parsed.signature);
   if (is_new) {
-    definition_places.emplace(parsed.name, pragma.begin());
+    definition_places.emplace(parsed.name, pragma.text.begin());
   } else if (known->second != parsed.signature) {
     const auto_diagnostic_group group;
-    error_at(pragma.begin(), "signature %qs is defined again, differently", parsed.name.c_str());
+    error_at(pragma.text.begin(), "signature %qs is defined again, differently", parsed.name.c_str());
     inform(definition_places.find(parsed.name)->second, "first defined here as %qs",
            signature_text(known->second).c_str());
   }
 }
 
 void handle_sigopen(cpp_reader*) {
-  const PragmaText pragma = read_pragma();
-  ParsedOpener parsed = parse_sigopen(pragma.text());
+  const Pragma pragma = read_pragma();
+  ParsedOpener parsed = parse_sigopen(pragma.text.text());
   if (!accept(parsed.diagnostics, pragma)) return;
   is_lost_in_pch(pragma, "sigopen");
   add_opener(std::move(parsed.opener));

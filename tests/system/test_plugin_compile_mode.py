@@ -274,3 +274,32 @@ def test_a_planted_folder_on_the_mount_point_is_not_used(machine: Machine) -> No
     [found] = machine.diagnostics(ONE_SITE, *machine.flags)
     assert found["kind"] == "warning"
     assert "planted" in found["message"]
+
+
+LIBRARY = r"""
+#include <fcntl.h>
+#include <unistd.h>
+long H5Fcreate(const char *path, unsigned flags, long creation, long access) {
+  return open(path, O_CREAT | O_RDWR | (flags & 4 ? O_EXCL : O_TRUNC), 0600) + creation + access;
+}
+#pragma sigopen traced(1)
+int traced(const char *path) { return open(path, O_CREAT | O_WRONLY, 0600); }
+int main(int argc, char **argv) {
+#pragma sig temp
+  H5Fcreate("out/constant", 2, 0, 0);
+#pragma sig temp
+  H5Fcreate("out/variable", argc + 1, 0, 0);
+#pragma sig temp
+  H5Fcreate("out/exclusive", 4, 0, 0);
+#pragma sig temp
+  traced("out/traced");
+  return argv == 0;
+}
+"""
+
+
+def test_libraries_and_functions_of_the_users_are_led_too(machine: Machine) -> None:
+    machine.compile(LIBRARY, "-O2", *machine.flags)
+    machine.start()
+    mounts = {name: machine.mount_of(name) for name in names_in(machine.out)}
+    assert mounts == {"constant": "fast", "variable": "fast", "exclusive": None, "traced": "fast"}
