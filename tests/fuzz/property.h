@@ -1,4 +1,4 @@
-// What every fuzzer, one source file each, needs: a property that must hold, and a crash with its name when it does not.
+// What every fuzzer needs: a property that must hold, and a crash with its name when it does not.
 #pragma once
 
 #include <fmt/format.h>
