@@ -65,8 +65,8 @@ using ReadInclude = std::function<std::optional<std::string>(const std::string& 
 
 struct SourceLanguage {
   bool is_cxx = false;
-  std::vector<std::string> include_folders;                      ///< as -I
-  std::vector<std::pair<std::string, std::string>> definitions;  ///< as -D: name, value
+  std::vector<std::string> include_folders = {};                      ///< as -I
+  std::vector<std::pair<std::string, std::string>> definitions = {};  ///< as -D: name, value
   /// That may be read and made for one source: more than the largest programs have, and a bound for macros that double
   /// and files that include themselves.
   std::size_t most_tokens = 2'000'000;
