@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/cost/reliability.h"
 #include "iosig/format/storage_file.h"
@@ -155,10 +156,8 @@ struct ProbeFlags {
 
 /// The description that is there now, or an empty one. Its free space is not asked for: it may name dead mounts.
 Result<Storage> current_storage(const std::string& file) {
-  const auto text = read_file(file);
-  if (text) return parse_storage(*text, file);
-  if (::access(file.c_str(), F_OK) != 0) return Storage{};
-  return pass_on(text.error());
+  if (::access(file.c_str(), F_OK) != 0) return check_folder(file).map([] { return Storage{}; });
+  return read_configuration(file).and_then([&](const std::string& text) { return parse_storage(text, file); });
 }
 
 /// With --mount, what was not probed stays as it is.

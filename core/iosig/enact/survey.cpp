@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 #include "iosig/enact/agreement.h"
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/maker.h"
@@ -30,6 +31,15 @@ Result<bool> leads_to_data(const Place& place, const JournalEntry& entry) {
   return system_failure("look at", place.path());
 }
 
+/// Where this user's own link at `place` leads. Somebody else's link to our data, or a second name for ours, was
+/// planted to have them brought there.
+std::optional<std::string> own_link_target(const Place& place) {
+  auto target = link_target(place);
+  struct stat status {};
+  if (!target || ::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return status.st_uid == ::geteuid() && status.st_nlink == 1 ? std::move(target) : std::nullopt;
+}
+
 Result<std::map<std::string, std::string>> links_in(Place place) {
   std::map<std::string, std::string> links;
   // A folder that may be passed through but not listed hides its other names.
@@ -38,7 +48,7 @@ Result<std::map<std::string, std::string>> links_in(Place place) {
   if (!names) return pass_on(names.error());
   for (std::string& name : *names) {
     place.name = std::move(name);
-    const auto target = link_target(place);
+    const auto target = own_link_target(place);
     if (!target) continue;
     if (place.name.ends_with(".aside"))  // any other name wins over one of ours
       links.emplace(*target, place.name);
@@ -71,7 +81,7 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
     const auto link = links.find(entry.destination);
     if (link == links.end()) return std::nullopt;
     place->name = link->second;
-    if (link_target(*place) == entry.destination) return *std::move(place);
+    if (own_link_target(*place) == entry.destination) return *std::move(place);
   }
   return std::nullopt;
 }
@@ -149,6 +159,8 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
         fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
   if (!found.has_data && entry.filesystem_id != 0 && filesystem_id(destination->folder) != entry.filesystem_id)
     return unreachable(fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point)));
+  if (!found.has_data)  // where strangers could have swapped the folder, nothing is believed gone
+    if (auto sound = check_folder(entry.mount_point); !sound) return unreachable(sound.error().message);
   found.destination = *std::move(destination);
   if (entry.kind == RedirectKind::folder) {
     found.state = !found.has_data                     ? RedirectState::gone
@@ -171,15 +183,16 @@ Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::stri
   const auto place = locate(AT_FDCWD, path);
   const std::string absolute = place ? place->path() : path;  // its folder may be gone, the entry is not
   const auto target = place ? link_target(*place) : std::nullopt;
+  const bool is_own = target && own_link_target(*place) == target;
   std::vector<JournalEntry> found;
   for (const JournalEntry& entry : journal.entries) {
-    const bool leads_there = target && *target == entry.destination;
+    const bool leads_there = is_own && *target == entry.destination;
     if (!leads_there && entry.path != absolute && entry.path != path) continue;
     found.push_back(entry);
     if (leads_there) found.back().path = absolute;
   }
   if (!found.empty() || !target) return found;
-  if (auto entry = entry_from_link(*place, *target)) {
+  if (auto entry = is_own ? entry_from_link(*place, *target) : std::nullopt) {
     found.push_back(*std::move(entry));
     return found;
   }

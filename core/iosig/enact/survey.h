@@ -42,7 +42,7 @@ struct Survey {
 
 /// What is redirected at `path`: its entries, or, for a link into this user's own folder that has none (made at
 /// compile time, or the journal was lost), an entry made up from the link. Empty: nothing is. The entry's path becomes
-/// the place where the link is found. A link to anywhere else is refused as `infeasible`.
+/// the place where the link is found. A link to anywhere else, or that another user made, is refused as `infeasible`.
 [[nodiscard]] Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::string path);
 
 }  // namespace iosig

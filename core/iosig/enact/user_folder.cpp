@@ -37,6 +37,7 @@ Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if
                 printable(folder.path), why);
   };
   if (!folder.fd && (errno == ELOOP || errno == ENOTDIR)) return refuse("is not a folder but a link or a file");
+  if (!folder.fd && errno == EACCES) return refuse("is closed to you");
   if (!folder.fd) return system_failure("open the folder", folder.path);
   struct stat status {};
   if (::fstat(folder.fd.get(), &status) != 0) return system_failure("inspect", folder.path);
