@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/storage/hardware.h"
 
@@ -112,6 +113,8 @@ Result<void> keep_only(const std::vector<std::string>& folders, Discovery& disco
       kept.push_back(*found);
       continue;
     }
+    if (const auto sound = check_folder(path); !sound)
+      return fail(ErrorKind::infeasible, "'{}' is no destination: {}", folder, sound.error().message);
     const auto skipped = std::ranges::find(discovery.skipped, path, &Skipped::path);
     return fail(ErrorKind::infeasible, "'{}' is no destination: {}; `iosig storage probe` without --mount shows all",
                 printable(folder),
