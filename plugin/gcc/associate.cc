@@ -90,12 +90,16 @@ void append(std::vector<Call>& calls, const std::vector<Call>& more) {
   calls.insert(calls.end(), more.begin(), more.end());
 }
 
+bool contains(tree* tree_at, tree wanted) {
+  const auto is_wanted = [](tree* at, int*, void* node) { return *at == node ? *at : NULL_TREE; };
+  return walk_tree_without_duplicates(tree_at, is_wanted, wanted) != NULL_TREE;
+}
+
 /// C++ gives an object that is constructed in place no location of its own; its call gets that of something around it
 /// in the end. So all that is around it gets `data->second`.
 tree locate(tree* at, int* walk_below, void* data) {
   const auto [call, place] = *static_cast<std::pair<tree, location_t>*>(data);
-  const auto is_call = [](tree* node, int*, void* wanted) { return *node == wanted ? *node : NULL_TREE; };
-  if (TYPE_P(*at) || DECL_P(*at) || walk_tree_without_duplicates(at, is_call, call) == NULL_TREE)
+  if (TYPE_P(*at) || DECL_P(*at) || !contains(at, call))
     *walk_below = 0;
   else if (CAN_HAVE_LOCATION_P(*at))
     SET_EXPR_LOCATION(*at, place);
@@ -309,7 +313,8 @@ void add_declared(Declared& declared, tree variable, tree* initialisation) {
       site.told = true;
       continue;
     }
-    if (declared.statement != nullptr) calls.front().statement = declared.statement;
+    if (declared.statement != nullptr && contains(declared.statement, calls.front().node))
+      calls.front().statement = declared.statement;
     choose(site, calls, get_pure_location(DECL_SOURCE_LOCATION(variable)));
   }
 }
