@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/enact/recover.h"
+#include "iosig/enact/reserve.h"
 #include "storage_source.h"
 
 namespace iosig::cli {
@@ -46,9 +47,10 @@ int run_recover(const Options& options, Console& console) {
   };
 
   std::vector<JournalEntry> entries;
+  std::vector<std::string> mount_points;
   if (all) {
     entries = journal->entries;
-    const auto mount_points = known_mount_points(*journal, console);
+    mount_points = known_mount_points(*journal, console);
     for (const Unreadable& entry : journal->unreadable) show(recover(entry, mount_points, options.dry_run));
   }
   for (const std::string& path : all ? std::vector<std::string>{} : options.paths) {
@@ -66,6 +68,8 @@ int run_recover(const Options& options, Console& console) {
   settle.open_files = open_redirected_files();
   settle.links = &links;
   for (const JournalEntry& entry : entries) show(recover(entry, settle));
+  for (const std::string& mount_point : options.dry_run ? std::vector<std::string>{} : mount_points)
+    if (const auto folder = open_user_folder(mount_point, IfMissing::refuse)) release_stale(*folder);
 
   if (console.json) {
     console.say_json("iosig.recover/1", {{"dry_run", options.dry_run}, {"recovered", recovered}, {"refused", refused}});

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "iosig/enact/exchange.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/settle.h"
 #include "iosig/enact/user_folder.h"
@@ -193,7 +194,10 @@ TEST_CASE("settle: a path that another file took is refused, and either answer t
   SUBCASE("the new file is kept") { fs::remove(entry.destination); }
   SUBCASE("the redirected data are kept") { fs::rename(entry.destination, path); }
   const std::string kept = test::read(path);
-  REQUIRE(settle(entry, {}));
+  CHECK_FALSE(settle(entry, {}));  // the process that redirected it lives, and may be about to make its link
+  SettleOptions options;
+  options.force = true;
+  REQUIRE(settle(entry, options));
   CHECK(test::read(path) == kept);
   CHECK(read_journal()->entries.empty());
 }
@@ -201,14 +205,48 @@ TEST_CASE("settle: a path that another file took is refused, and either answer t
 TEST_CASE("settle: a run killed between putting the data home and taking them from their place is completed") {
   World world;
   const JournalEntry entry = world.link("out");
-  const std::string path = world.work + "/out", draft = world.work + "/" + draft_name(entry);
+  const std::string path = world.work + "/out", draft = world.work + "/" + draft_name(entry),
+                    aside = world.work + "/" + aside_name(entry);
   test::write(path, "data");
-  fs::rename(path, draft);  // the link, as the exchange leaves it
+  fs::rename(path, aside);  // the link, as the exchange leaves it
   test::write(path, "data");
+  fs::create_hard_link(path, draft);
+  SUBCASE("its names are there still") {}
+  SUBCASE("its names are gone") {
+    fs::remove(aside);
+    fs::remove(draft);
+  }
   REQUIRE(settle(entry, {}));
   CHECK(test::read(path) == "data");
   CHECK_FALSE(fs::exists(fs::symlink_status(draft)));
+  CHECK_FALSE(fs::exists(fs::symlink_status(aside)));
   CHECK_FALSE(fs::exists(entry.destination));
+  CHECK(read_journal()->entries.empty());
+}
+
+TEST_CASE("settle: when the data went with the power, a copy that was complete is put in place, a part is kept") {
+  World world;
+  const JournalEntry entry = world.link("out");
+  const std::string path = world.work + "/out", draft = world.work + "/" + draft_name(entry);
+  test::write(draft, "data");  // nothing is behind the link
+  SettleOptions options;
+  SUBCASE("complete: it had both names") {
+    fs::create_hard_link(draft, world.work + "/" + aside_name(entry));
+    CHECK(settle(entry, options)->action == Settlement::Action::brought_home);
+    CHECK(test::read(path) == "data");
+    CHECK_FALSE(fs::is_symlink(path));
+  }
+  SUBCASE("a part, until it is given up") {
+    const auto refused = settle(entry, options);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find(draft) != std::string::npos);
+    CHECK(test::read(draft) == "data");
+    options.drop_orphans = options.force = true;
+    REQUIRE(settle(entry, options));
+    CHECK_FALSE(fs::exists(fs::symlink_status(path)));
+  }
+  CHECK_FALSE(fs::exists(draft));
+  CHECK_FALSE(fs::exists(fs::symlink_status(world.work + "/" + aside_name(entry))));
   CHECK(read_journal()->entries.empty());
 }
 

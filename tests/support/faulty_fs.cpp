@@ -47,6 +47,11 @@ int fd_of(const fuse_file_info* info) { return static_cast<int>(info->fh); }
 
 fuse_operations operations() {
   fuse_operations all{};
+  all.init = [](fuse_conn_info*, fuse_config* config) -> void* {
+    config->attr_timeout = config->entry_timeout = 0;  // a fault is felt at once
+    config->hard_remove = 1;
+    return nullptr;
+  };
   all.getattr = [](const char* path, struct stat* status, fuse_file_info*) {
     return answer(path[1] == '\0' ? "" : "look", [&] { return ::lstat(behind(path).c_str(), status); });
   };
@@ -125,9 +130,7 @@ int main(int count, char** arguments) {
   }
   source = arguments[1];
   faults = arguments[2];
-  // In the foreground, on one thread; names and attributes are asked for each time, so that a fault is felt at once.
-  const char* own[] = {arguments[0], "-f", "-s", "-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0",
-                       arguments[3]};
+  const char* own[] = {arguments[0], "-f", "-s", arguments[3]};  // in the foreground, on one thread
   const fuse_operations all = operations();
-  return fuse_main(6, const_cast<char**>(own), &all, nullptr);
+  return fuse_main(4, const_cast<char**>(own), &all, nullptr);
 }

@@ -67,6 +67,12 @@ tl::unexpected<Error> system_failure(std::string_view doing, std::string_view pa
   return system_failure(doing, path, errno);
 }
 
+tl::unexpected<Error> write_failure(std::string_view doing, std::string_view path, int error_number) {
+  auto failure = system_failure(doing, path, error_number);
+  if (error_number == ENOSPC || error_number == EDQUOT) failure.value().kind = ErrorKind::infeasible;
+  return failure;
+}
+
 Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes) {
   return read_at(AT_FDCWD, path, 0, path, limit_bytes);
 }

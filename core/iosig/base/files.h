@@ -35,6 +35,9 @@ class Fd {
 [[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path);
 [[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path, int error_number);
 
+/// As system_failure, but `infeasible` when there is no room or no quota.
+[[nodiscard]] tl::unexpected<Error> write_failure(std::string_view doing, std::string_view path, int error_number);
+
 /// The whole file. Refuses more than `limit_bytes`, folders and devices.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes = 64u << 20);
 /// The same for the file `name` in `folder`, which must be no link; messages call it `shown`.

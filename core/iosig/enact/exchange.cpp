@@ -21,23 +21,19 @@ class Swap {
       : place_(link), entry_(entry), draft_(draft_name(entry)), aside_(aside_name(entry)) {}
 
   Result<void> put_draft(const std::function<bool()>& may_stay) {
-    const bool exchanged = ::linkat(folder(), draft_.c_str(), folder(), aside_.c_str(), 0) == 0 && exchange();
-    const int failure = errno;
-    if (exchanged && taken_out_is(Stands::link) && may_stay())
-      return remove(aside_).and_then([&] { return remove(draft_); });
-    // A file system without hard links or exchange (some network ones) leaves a moment between look and rename.
-    if (!exchanged && lacks_a_way(failure) && link_target(place_) == entry_.destination) {
-      if (auto removed = remove(aside_); !removed) return removed;
-      if (::renameat(folder(), draft_.c_str(), folder(), place_.name.c_str()) == 0) return {};
-      return system_failure("put the data at", place_.path());
+    const bool linked = ::linkat(folder(), draft_.c_str(), folder(), aside_.c_str(), 0) == 0;
+    const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may number files by their names
+    if (linked && !unlike && exchange()) {
+      const bool was_link = taken_out_is(Stands::link);
+      if (was_link && may_stay()) return remove(aside_).and_then([&] { return remove(draft_); });
+      if (auto undone = undo(); !undone) return undone;
+      return was_link ? just_opened() : link_was_replaced();
     }
-    const bool was_link = exchanged && taken_out_is(Stands::link);
+    const int failure = unlike ? EOPNOTSUPP : errno;
+    if (lacks_a_way(failure) && link_target(place_) == entry_.destination) return put_plainly(may_stay);
     if (auto undone = undo(); !undone) return undone;
-    if (was_link)
-      return fail(ErrorKind::infeasible, "'{}': a program has just opened its data; settle it when that has ended",
-                  shown());
-    if (exchanged || failure == ENOENT || lacks_a_way(failure)) return link_was_replaced();
-    return system_failure("put the data at", place_.path(), failure);
+    if (failure == ENOENT || lacks_a_way(failure)) return link_was_replaced();
+    return write_failure("put the data at", place_.path(), failure);
   }
 
   Result<void> take_link() {
@@ -96,6 +92,17 @@ class Swap {
   int folder() const { return place_.folder.get(); }
   std::string shown() const { return printable(place_.path()); }
 
+  /// Without hard links or exchange (some network file systems, FUSE) a moment is left between look and rename.
+  Result<void> put_plainly(const std::function<bool()>& may_stay) {
+    if (auto removed = remove(aside_); !removed) return removed;
+    const bool alone = may_stay();
+    if (alone && ::renameat(folder(), draft_.c_str(), folder(), place_.name.c_str()) == 0) return {};
+    const int failure = errno;
+    if (auto undone = undo(); !undone) return undone;
+    if (!alone) return just_opened();
+    return write_failure("put the data at", place_.path(), failure);
+  }
+
   bool exists(const std::string& name) const {
     struct stat status {};
     return ::fstatat(folder(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -137,6 +144,11 @@ class Swap {
 
   std::string beside_path(const std::string& name) const {
     return fmt::format("{}/{}", place_.folder_path == "/" ? "" : place_.folder_path, name);
+  }
+
+  tl::unexpected<Error> just_opened() const {
+    return fail(ErrorKind::infeasible, "'{}': a program has just opened its data; settle it when that has ended",
+                shown());
   }
 
   tl::unexpected<Error> link_was_replaced() const {

@@ -217,18 +217,27 @@ class Settling {
     if (options_.dry_run) return done(Action::brought_home, one_device ? "renamed" : "copied");
     const Fd content = open_to_read(from);
     if (!content) return system_failure("read", entry_.destination);
+    Fd copy;
     // A second name for the same file, where that is possible (one device may be mounted twice).
     if (!one_device ||
         ::linkat(from.folder.get(), from.name.c_str(), draft->folder.get(), draft->name.c_str(), 0) != 0) {
       how = "copied and verified";
-      if (auto made = make_draft(*draft, content, data); !made) {
+      auto made = make_draft(*draft, content, data);
+      if (!made) {
         (void)remove_at(*draft);
         return fail(made.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
                     made.error().message, destination());
       }
+      copy = *std::move(made);
     }
     const auto is_ours_alone = [&] { return options_.force || !is_open_elsewhere(content); };
     if (auto put = put_in_place(to, entry_, is_ours_alone); !put) return pass_on(put.error());
+    const auto home = has_come_home(to, copy ? copy : content, content);
+    if (!home) return pass_on(home.error());
+    if (!*home)  // others who can write that folder may have been quicker
+      return fail(ErrorKind::infeasible,
+                  "{}: somebody put another file in the place of the copy; the data are still in '{}'", shown(),
+                  destination());
     return leave_destination(to, how);
   }
 
@@ -249,13 +258,24 @@ class Settling {
                 about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
   }
 
-  /// Copies into `draft` and compares.
-  Result<void> make_draft(const Place& draft, const Fd& data, const struct stat& before) const {
-    const Fd copy(::openat(draft.folder.get(), draft.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-    if (!copy) return system_failure("create a file in", draft.folder_path);
-    if (auto copied = copy_content(data.get(), copy.get(), options_.progress); !copied) return copied;
+  /// Whether `file` is what stands at `place`, or holds the same bytes: FUSE may number files by their names.
+  Result<bool> has_come_home(const Place& place, const Fd& file, const Fd& data) const {
+    struct stat there {
+    }, wanted{};
+    if (::fstatat(place.folder.get(), place.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        ::fstat(file.get(), &wanted) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
+      return true;
+    const Fd opened = open_to_read(place);
+    return opened ? same_content(opened.get(), data.get(), options_.progress) : Result<bool>(false);
+  }
+
+  /// Copies into `draft`, compares, and returns the copy.
+  Result<Fd> make_draft(const Place& draft, const Fd& data, const struct stat& before) const {
+    Fd copy(::openat(draft.folder.get(), draft.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    if (!copy) return write_failure("create a file in", draft.folder_path, errno);
+    if (auto copied = copy_content(data.get(), copy.get(), options_.progress); !copied) return pass_on(copied.error());
     copy_attributes(data.get(), copy.get());
-    if (::fsync(copy.get()) != 0) return system_failure("sync", draft.path());
+    if (::fsync(copy.get()) != 0) return write_failure("sync", draft.path(), errno);
     (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare what the device has, not our own pages
     const auto same = same_content(data.get(), copy.get(), options_.progress);
     if (!same) return pass_on(same.error());
@@ -264,7 +284,7 @@ class Settling {
     if (!*same || after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
         after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
       return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
-    return {};
+    return copy;
   }
 
   JournalEntry entry_;  ///< its path follows the link

@@ -1,0 +1,155 @@
+"""Storage that fails while data come home: full, over quota, broken, read-only, gone. Real mounts; FUSE errs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, Iosig
+from redirecting import World, needs_root, world_on_two_file_systems
+
+CONTENT = os.urandom(1 << 20)
+
+
+@pytest.fixture
+def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+    with world_on_two_file_systems(iosig, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def failing(folder: Path, world: World) -> Iterator[Path]:
+    """`folder` behind a file system that fails as the yielded file says."""
+    program = BUILD / "bin" / "faulty_fs"
+    if not program.exists() or not os.access("/dev/fuse", os.W_OK) or shutil.which("fusermount3") is None:
+        pytest.skip("needs FUSE: libfuse3-dev when building, fuse3, and a writable /dev/fuse")
+    source, faults = world.root / f"behind-{folder.name}", world.root / f"faults-{folder.name}"
+    source.mkdir()
+    faults.touch()
+    server = subprocess.Popen([program, source, faults, folder], stderr=subprocess.PIPE)
+    try:
+        while not folder.is_mount():
+            if server.poll() is not None:
+                pytest.skip(f"cannot mount FUSE here: {server.stderr.read().decode() if server.stderr else ''}")
+            time.sleep(0.01)
+        yield faults
+    finally:
+        subprocess.run(["fusermount3", "-uz", folder], check=False, capture_output=True)
+        server.wait()
+
+
+def is_settled(world: World) -> bool:
+    return not (world.journal() or list(world.work.rglob(".iosig*")) or list(world.user_folder.iterdir()))
+
+
+def words_of(error: str) -> str:
+    return {"EIO": "Input/output", "ENOSPC": "No space", "EDQUOT": "quota", "EROFS": "Read-only"}[error]
+
+
+def test_a_home_that_fails_keeps_the_data_where_they_are_until_it_works_again(world: World) -> None:
+    with failing(world.work, world) as faults:
+        for fault in ("create EROFS", "create EDQUOT", "write ENOSPC", "write EDQUOT", "write EIO", "fsync EDQUOT",
+                      "fsync EIO", "link EIO", "rename EIO"):  # fmt: skip
+            path, destination = world.prepared("out", CONTENT)
+            faults.write_text(fault)
+            error = fault.split()[1]
+            done = world.iosig("finalize", path, check=None)
+            assert done.returncode == (1 if error in ("ENOSPC", "EDQUOT") else 4), (fault, done.stderr)
+            assert words_of(error) in done.stderr, (fault, done.stderr)
+            assert destination.read_bytes() == CONTENT, fault
+            faults.write_text("")
+            assert path.is_symlink() and path.read_bytes() == CONTENT, fault
+            world.iosig("finalize", path)
+            assert not path.is_symlink() and path.read_bytes() == CONTENT and is_settled(world), fault
+            path.unlink()
+
+
+def test_a_copy_that_is_in_place_is_completed_when_the_mount_point_works_again(world: World) -> None:
+    with failing(world.fast, world) as faults:
+        path, destination = world.prepared("out", CONTENT)
+        faults.write_text("unlink EROFS")
+        said = world.iosig("finalize", path, check=4).stderr
+        assert "is complete" in said and str(destination) in said
+        assert not path.is_symlink() and path.read_bytes() == CONTENT
+        faults.write_text("")
+        assert "1 finished" in world.iosig("recover").stdout
+        assert path.read_bytes() == CONTENT and is_settled(world)
+
+
+def test_data_that_cannot_be_read_now_are_neither_lost_nor_taken_for_lost(world: World) -> None:
+    with failing(world.fast, world) as faults:
+        path, _ = world.prepared("out", CONTENT)
+        temporary, _ = world.prepared("scratch", CONTENT, "temp")
+        faults.write_text("look EIO")
+        assert "cannot be reached" in world.iosig("finalize", "--all", check=1).stderr
+        assert "0 finished, 0 undone, 2 left" in world.iosig("recover", "all").stdout
+        assert world.states() == {"out": "unreachable", "scratch": "unreachable"}
+        faults.write_text("read EIO")
+        assert words_of("EIO") in world.iosig("finalize", path, check=4).stderr
+        assert path.is_symlink() and temporary.is_symlink() and len(world.journal()) == 2
+        faults.write_text("")
+        assert path.read_bytes() == CONTENT
+        world.iosig("finalize", "--all")
+        assert path.read_bytes() == CONTENT and not os.path.lexists(temporary) and is_settled(world)
+
+
+def test_a_home_whose_links_cannot_be_read_now_loses_no_entry(world: World) -> None:
+    with failing(world.work, world) as faults:
+        path, _ = world.prepared("out", CONTENT)
+        temporary, _ = world.prepared("scratch", CONTENT, "temp")
+        faults.write_text("look EIO")
+        world.iosig("finalize", "--all", check=1)
+        world.iosig("recover", "all")
+        faults.write_text("")
+        assert path.read_bytes() == temporary.read_bytes() == CONTENT and len(world.journal()) == 2
+        world.iosig("finalize", "--all")
+        assert path.read_bytes() == CONTENT and not os.path.lexists(temporary) and is_settled(world)
+
+
+def test_a_program_whose_destination_fails_gets_its_own_error_and_loses_no_synced_byte(world: World) -> None:
+    with failing(world.fast, world) as faults:
+        path, _ = world.prepared("out", CONTENT)
+        for error in ("ENOSPC", "EDQUOT", "EIO"):
+            faults.write_text(f"write {error}")
+            done = world.run("dd", f"of={path}", "oflag=append", "conv=notrunc,nocreat", "status=none", input=b"more")
+            assert done.returncode == 1 and words_of(error) in done.stderr.decode()
+        faults.write_text("")
+        world.iosig("finalize", path)
+        assert path.read_bytes() == CONTENT and is_settled(world)
+
+
+@needs_root
+def test_a_mount_point_that_vanishes_or_turns_read_only_is_waited_for(world: World) -> None:
+    script = f"""
+        mount -t tmpfs none {world.fast} || exit 99
+        i={world.iosig.binary}
+        $i prepare out random && cat > out || exit 1
+        $i prepare waiting random
+        mount -o remount,ro {world.fast}
+        $i finalize out; echo read-only $?
+        cmp out "$(readlink out 2>/dev/null || echo {world.user_folder}/*.out)" || exit 2
+        mount -o remount,rw {world.fast}
+        exec 3< {world.user_folder}
+        umount -l {world.fast}
+        $i finalize --all; echo vanished $?
+        $i recover all
+        mount -t tmpfs none {world.fast}
+        $i finalize --all; echo another $?
+        $i status
+    """
+    done = world.run("unshare", "-m", "bash", "-c", script, input=CONTENT)
+    if done.returncode == 99 or b"unshare" in done.stderr:
+        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    told = done.stdout.decode() + done.stderr.decode()
+    assert done.returncode == 0, told
+    assert "read-only 4" in told and "vanished 1" in told and "another 1" in told, told
+    assert "0 finished, 0 undone, 2 left" in told, told
+    assert (world.work / "out").read_bytes() == CONTENT and (world.work / "waiting").is_symlink()
+    assert len(world.journal()) == 2
