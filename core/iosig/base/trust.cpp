@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdio>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "iosig/base/files.h"
@@ -76,7 +77,7 @@ class Walk {
       if (S_ISLNK(status.st_mode)) {
         if (auto followed = follow(next); !followed) return pass_on(followed.error());
       } else if (S_ISDIR(status.st_mode)) {
-        if (auto entered = enter(next); !entered) return pass_on(entered.error());
+        if (auto entered = enter(next, status); !entered) return pass_on(entered.error());
       } else {
         return ahead_.empty() ? Result<std::optional<struct stat>>(status) : system_failure("open", next, ENOTDIR);
       }
@@ -94,8 +95,14 @@ class Walk {
   }
 
   Result<void> enter(const std::string& folder) {
-    here_ = folder;
-    if (::lstat(here_.c_str(), &status_) != 0) return system_failure("inspect", here_);
+    struct stat status {};
+    if (::lstat(folder.c_str(), &status) != 0) return system_failure("inspect", folder);
+    return enter(folder, status);
+  }
+
+  Result<void> enter(std::string folder, const struct stat& status) {
+    here_ = std::move(folder);
+    status_ = status;
     const std::string weak = weakness(status_);
     const bool is_sticky = (status_.st_mode & S_ISVTX) != 0;
     const bool root_owns = !is_root() || status_.st_uid == 0;
