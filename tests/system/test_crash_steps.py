@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   iosig_open_hint(AT_FDCWD, argv[1], O_CREAT | O_WRONLY, argv[2]);
   int fd = open(argv[1], O_CREAT | O_WRONLY | O_APPEND, 0644);
   if (fd < 0) return 5;
-  for (ssize_t got; (got = read(0, piece, sizeof piece)) > 0;)
+  for (ssize_t got; (got = fread(piece, 1, sizeof piece, stdin)) > 0;)
     if (write(fd, piece, got) != got || fsync(fd) || dprintf(1, "%ld\n", synced += got) < 0) return 6;
   return 0;
 }
