@@ -72,10 +72,10 @@ class Matrix:
 
     def table(self) -> str:
         labels = list(dict.fromkeys(label for label, _, _ in self.cells))
-        lines = [f"{'flags':58}{'C run':12}{'C compile':12}{'C++ run':12}{'C++ compile':12}"]
+        lines = [f"{'flags':66}{'C run':12}{'C compile':12}{'C++ run':12}{'C++ compile':12}"]
         for label in labels:
             found = [self.cells[label, language, mode].result() for language, mode in CELLS]
-            lines.append(f"{label:58}" + "".join(f"{outcome.split(':')[0]:12}" for outcome in found))
+            lines.append(f"{label:66}" + "".join(f"{outcome.split(':')[0]:12}" for outcome in found))
             lines += [f"    {reason}" for reason in dict.fromkeys(found) if reason.startswith("skipped")]
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
