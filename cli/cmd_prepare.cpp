@@ -107,7 +107,9 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
 }
 
 Result<Rules> read_rules(const std::string& file) {
-  return read_configuration(file).and_then([&](const std::string& text) { return parse_rules(text, file); });
+  return read_configuration(file, Configuration::named).and_then([&](const std::string& text) {
+    return parse_rules(text, file);
+  });
 }
 
 /// The paths to prepare, each with its signature. Rules match absolute paths, with links in them resolved or as given.

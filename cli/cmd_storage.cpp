@@ -156,8 +156,10 @@ struct ProbeFlags {
 
 /// The description that is there now, or an empty one. Its free space is not asked for: it may name dead mounts.
 Result<Storage> current_storage(const std::string& file) {
-  if (::access(file.c_str(), F_OK) != 0) return check_folder(file).map([] { return Storage{}; });
-  return read_configuration(file).and_then([&](const std::string& text) { return parse_storage(text, file); });
+  const bool is_named = file != user_storage_file();
+  if (::access(file.c_str(), F_OK) != 0) return is_named ? Storage{} : check_folder(file).map([] { return Storage{}; });
+  return read_configuration(file, is_named ? Configuration::named : Configuration::found)
+      .and_then([&](const std::string& text) { return parse_storage(text, file); });
 }
 
 /// With --mount, what was not probed stays as it is.

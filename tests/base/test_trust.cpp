@@ -127,15 +127,28 @@ TEST_CASE("trust: a configuration is read only if no stranger could have written
   const World world;
   const std::string file = world.mine + "/storage.toml";
   test::write(file, "text");
-  CHECK(*read_configuration(file) == "text");
+  CHECK(*read_configuration(file, Configuration::found) == "text");
   REQUIRE(::chmod(file.c_str(), 0666) == 0);
-  const auto refused = read_configuration(file);
+  const auto refused = read_configuration(file, Configuration::found);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().kind == ErrorKind::bad_input);
   CHECK(refused.error().message.find("every user") != std::string::npos);
   REQUIRE(::chmod(file.c_str(), 0644) == 0);
   REQUIRE(::chmod(world.shared.c_str(), 0777) == 0);
-  CHECK(read_configuration(file).error().kind == ErrorKind::system);
+  CHECK(read_configuration(file, Configuration::found).error().kind == ErrorKind::system);
+}
+
+TEST_CASE("trust: root may name another user's file, but not one that everybody can write" * needs_root()) {
+  const World world;
+  const std::string folder = world.mine + "/checkout", file = folder + "/storage.toml";
+  std::filesystem::create_directory(folder);
+  test::write(file, "text");
+  own(folder, victim, victim, 0755);
+  own(file, victim, victim, 0664);
+  CHECK_FALSE(read_configuration(file, Configuration::found));
+  CHECK(read_configuration(file, Configuration::named));
+  own(file, victim, victim, 0666);
+  CHECK_FALSE(read_configuration(file, Configuration::named));
 }
 
 TEST_CASE("trust: a configuration that somebody planted in a folder for everybody is not read" * needs_root()) {
@@ -143,15 +156,18 @@ TEST_CASE("trust: a configuration that somebody planted in a folder for everybod
   const std::string file = world.shared + "/storage.toml";
   test::write(file, "text");
   own(world.shared, 0, 0, 01777);
-  const auto victim_reads = [&] { return as_victim([&] { return read_configuration(file).has_value(); }); };
+  const auto victim_reads = [&] {
+    return as_victim([&] { return read_configuration(file, Configuration::found).has_value(); });
+  };
   own(file, victim, victim, 0644);
   CHECK(victim_reads());
-  CHECK_FALSE(read_configuration(file));  // root trusts root alone
+  CHECK_FALSE(read_configuration(file, Configuration::found));  // root trusts root alone
   own(file, 0, 0, 0644);
   CHECK(victim_reads());
-  CHECK(read_configuration(file));
+  CHECK(read_configuration(file, Configuration::found));
   own(file, 0, 0, 0664);
-  CHECK_FALSE(read_configuration(file));
+  CHECK_FALSE(read_configuration(file, Configuration::found));
+  CHECK(read_configuration(file, Configuration::named));
   own(file, stranger, project, 0640);
   CHECK_FALSE(victim_reads());
 }
@@ -161,9 +177,11 @@ TEST_CASE("trust: a configuration that never ends is given up early, and what is
   const std::string huge = world.mine + "/huge", pipe = world.mine + "/pipe";
   test::write(huge, "");
   REQUIRE(::truncate(huge.c_str(), off_t{1} << 40) == 0);  // a terabyte of nothing
-  CHECK(read_configuration(huge).error().message.find("larger than") != std::string::npos);
+  CHECK(read_configuration(huge, Configuration::found).error().message.find("larger than") != std::string::npos);
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(read_configuration(pipe).error().message.find("not a regular file") != std::string::npos);
-  CHECK(read_configuration(world.mine).error().message.find("not a regular file") != std::string::npos);
-  CHECK(read_configuration("/dev/zero").error().message.find("not a regular file") != std::string::npos);
+  CHECK(read_configuration(pipe, Configuration::found).error().message.find("not a regular file") != std::string::npos);
+  CHECK(read_configuration(world.mine, Configuration::found).error().message.find("not a regular file") !=
+        std::string::npos);
+  CHECK(read_configuration("/dev/zero", Configuration::found).error().message.find("not a regular file") !=
+        std::string::npos);
 }

@@ -43,17 +43,18 @@ std::string owner_and_mode(const struct stat& status) {
 }
 
 /// What lets untrusted users write the file or folder; empty: nothing.
-std::string weakness(const struct stat& status) {
-  if (is_root() && status.st_uid != 0) return "belongs to another user, whom root does not trust";
+std::string weakness(const struct stat& status, bool only_root) {
+  if (only_root && status.st_uid != 0) return "belongs to another user, whom root does not trust";
   if ((status.st_mode & S_IWOTH) != 0) return "can be written by every user";
-  if (is_root() && (status.st_mode & S_IWGRP) != 0) return "can be written by its group, which root does not trust";
+  if (only_root && (status.st_mode & S_IWGRP) != 0) return "can be written by its group, which root does not trust";
   return {};
 }
 
 /// Goes from / down to a path, and looks at each folder and at what is taken from it.
 class Walk {
  public:
-  explicit Walk(std::string_view path) { go_to(path); }
+  /// `only_root`: nobody else is trusted.
+  Walk(std::string_view path, bool only_root) : only_root_(only_root) { go_to(path); }
 
   /// Fails with `system` at the first weak place. The status of what stands at the end, or nothing when it is missing.
   Result<std::optional<struct stat>> run() {
@@ -103,9 +104,9 @@ class Walk {
   Result<void> enter(std::string folder, const struct stat& status) {
     here_ = std::move(folder);
     status_ = status;
-    const std::string weak = weakness(status_);
+    const std::string weak = weakness(status_, only_root_);
     const bool is_sticky = (status_.st_mode & S_ISVTX) != 0;
-    const bool root_owns = !is_root() || status_.st_uid == 0;
+    const bool root_owns = !only_root_ || status_.st_uid == 0;
     if (weak.empty() || (is_sticky && root_owns)) return {};
     return fail(ErrorKind::system,
                 "the folder '{}' ({}) {}{}, so that somebody could put something else in the place "
@@ -116,8 +117,9 @@ class Walk {
 
   /// In a folder that untrusted users can write, the sticky bit leaves each entry to its owner.
   Result<void> check_entry(const std::string& path, const struct stat& status) const {
-    if (weakness(status_).empty() || status.st_uid == 0 || (!is_root() && status.st_uid == ::geteuid())) return {};
-    if (!is_root() && S_ISDIR(status.st_mode) && (status.st_mode & S_IWOTH) == 0 && is_own_group(status.st_gid))
+    if (weakness(status_, only_root_).empty() || status.st_uid == 0 || (!only_root_ && status.st_uid == ::geteuid()))
+      return {};
+    if (!only_root_ && S_ISDIR(status.st_mode) && (status.st_mode & S_IWOTH) == 0 && is_own_group(status.st_gid))
       return {};  // a project's folder
     return fail(ErrorKind::system,
                 "'{}' ({}) lies in a folder that others can write too, and is not yours: somebody "
@@ -134,30 +136,32 @@ class Walk {
     return length > 0 && target[0] == '/' ? enter("/") : Result<void>{};
   }
 
+  bool only_root_;
   std::string here_;  ///< free of links
   struct stat status_ {};
   std::vector<std::string> ahead_;  ///< names still to go, the next one last
   int links_ = 0;
 };
 
-Result<std::optional<struct stat>> walk_to(const std::string& path) {
-  if (path.starts_with('/')) return Walk(path).run();
+Result<std::optional<struct stat>> walk_to(const std::string& path, bool only_root) {
+  if (path.starts_with('/')) return Walk(path, only_root).run();
   char here[PATH_MAX];
   if (::getcwd(here, sizeof here) == nullptr) return system_failure("ask for", "the working folder");
-  return Walk(fmt::format("{}/{}", here, path)).run();
+  return Walk(fmt::format("{}/{}", here, path), only_root).run();
 }
 
 }  // namespace
 
 Result<void> check_folder(const std::string& folder) {
-  return walk_to(folder).map([](const auto&) {});
+  return walk_to(folder, is_root()).map([](const auto&) {});
 }
 
-Result<std::string> read_configuration(const std::string& path) {
-  const auto status = walk_to(path);
+Result<std::string> read_configuration(const std::string& path, Configuration how) {
+  const bool only_root = is_root() && how == Configuration::found;
+  const auto status = walk_to(path, only_root);
   if (!status) return fail(status.error().kind, "{} is not used: {}", printable(path), status.error().message);
   if (*status && S_ISREG((*status)->st_mode))
-    if (const std::string weak = weakness(**status); !weak.empty())
+    if (const std::string weak = weakness(**status, only_root); !weak.empty())
       return fail(ErrorKind::bad_input, "{} ({}) {}, so it is not used; mend that with chown or chmod go-w",
                   printable(path), owner_and_mode(**status), weak);
   return read_file(path, largest_configuration_bytes);

@@ -24,9 +24,13 @@ namespace iosig {
 /// on the way is the weak one and what to do. What does not exist yet is found sound as far as it goes.
 [[nodiscard]] Result<void> check_folder(const std::string& folder);
 
+/// How a file came to be read: it stands where IOSIG looks by itself, or the user named it. Root may name another
+/// user's file (a checkout of somebody else's); then it is as careful as other users are, and no more.
+enum class Configuration { found, named };
+
 /// The content of a file that tells IOSIG what to do. Fails as `bad_input` when a stranger could write it or it is
 /// larger than any configuration, as check_folder when one could swap it, and else as read_file.
-[[nodiscard]] Result<std::string> read_configuration(const std::string& path);
+[[nodiscard]] Result<std::string> read_configuration(const std::string& path, Configuration how);
 
 /// More than any storage description or rules file has, and read in a moment.
 inline constexpr std::uint64_t largest_configuration_bytes = 4u << 20;

@@ -31,7 +31,8 @@ std::optional<std::string> find_storage_file(const std::string& explicit_path) {
 }
 
 Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space) {
-  const auto text = read_configuration(path);
+  const bool is_found = path == system_storage_file || path == user_storage_file();
+  const auto text = read_configuration(path, is_found ? Configuration::found : Configuration::named);
   if (!text) return pass_on(text.error());
   auto storage = parse_storage(*text, path);
   if (storage && free_space == FreeSpace::ask) refresh_free_space(*storage);
