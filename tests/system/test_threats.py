@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +107,17 @@ class Stage:
             attacker.wait()
 
     def loot(self) -> list[Path]:
-        """Files outside the victim's closed folders that hold the victim's data."""
-        return [
-            path
-            for top in (self.shared, self.mount)
-            for path in top.rglob("*")
-            if path.is_file() and not path.is_symlink() and SECRET in path.read_bytes()
-            and not any(parent == self.own_folder and parent.stat().st_uid == VICTIM for parent in path.parents)
-        ]  # fmt: skip
+        """Files outside the victim's closed folders that hold the victim's data. An attacker may be at work meanwhile."""
+        found = []
+        for top in (self.shared, self.mount):
+            for folder, _, names in os.walk(top):
+                for path in (Path(folder) / name for name in names):
+                    with suppress(FileNotFoundError):
+                        if path.is_file() and not path.is_symlink() and SECRET in path.read_bytes():
+                            inside = path.is_relative_to(self.own_folder)
+                            if not inside or self.own_folder.stat().st_uid != VICTIM:
+                                found.append(path)
+        return found
 
 
 def give(path: Path, user: int, mode: int, group: int | None = None) -> None:
