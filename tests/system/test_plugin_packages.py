@@ -144,5 +144,8 @@ def test_iosig_cc_leaves_clang_alone_and_says_so(iosig, compiler: PluginCompiler
     if shutil.which("clang") is None:
         pytest.skip("clang is not installed")
     done = iosig("cc", "--", "clang", "-Wno-unknown-pragmas", "-o", "program", "program.c", cwd=compiler.folder)
-    assert done.stderr.strip() == "iosig: note: 'clang' is clang: it ignores pragmas; IOSIG_OPEN(...) of iosig.h works with it"
+    assert (
+        done.stderr.strip()
+        == "iosig: note: 'clang' is clang: it ignores pragmas; IOSIG_OPEN(...) of iosig.h works with it"
+    )
     compiler.run("./program")
