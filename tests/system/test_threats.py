@@ -107,7 +107,7 @@ class Stage:
             attacker.wait()
 
     def loot(self) -> list[Path]:
-        """Files outside the victim's closed folders that hold the victim's data. An attacker may be at work meanwhile."""
+        """Files outside the victim's closed folders that hold its data. An attacker may be at work meanwhile."""
         found = []
         for top in (self.shared, self.mount):
             for folder, _, names in os.walk(top):
