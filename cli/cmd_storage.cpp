@@ -106,7 +106,7 @@ ordered_json storage_json(const Storage& storage) {
 
 std::string about_free(const MountPoint& mount) {
   if (!mount.free_bytes) return "-";
-  const std::string free = about_bytes(static_cast<double>(*mount.free_bytes));
+  std::string free = about_bytes(static_cast<double>(*mount.free_bytes));
   if (mount.promised_bytes == 0) return free;
   return fmt::format("{}, {} promised", free, about_bytes(static_cast<double>(mount.promised_bytes)));
 }

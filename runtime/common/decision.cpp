@@ -124,8 +124,9 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   // The program's own open is about to meet the same obstacle and will report it.
   const auto place = locate(dirfd, path);
   if (!place) return {Outcome::stays, place.error().message};
-  const auto [signature, why_agreed] = agree(*declared, *place, storage);
-  const std::string assumed = why_agreed.empty() ? "" : fmt::format("; {}", why_agreed);
+  const Agreed agreed = agree(*declared, *place, storage);
+  const Signature& signature = agreed.signature;
+  const std::string assumed = agreed.why.empty() ? "" : fmt::format("; {}", agreed.why);
   const auto ask = [&](MountPoint& mount) { ask_room(mount, signature.total_bytes.value_or(1)); };
 
   // Each round but the last met somebody who was promised the room at the same moment.
@@ -198,7 +199,8 @@ Outcome report(const char* path, const Decision& decision) {
 template <class Step>
 Outcome visit(Step step) noexcept {
   Outcome outcome = Outcome::stays;
-  if (!as_guest([&] { outcome = step(); })) set_last_error("out of memory, or called from within a decision");
+  if (!as_guest([&] { outcome = step(); }))
+    set_last_error("out of memory, called from within a decision, or in a child that fork did not make");
   return outcome;
 }
 

@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
@@ -17,12 +19,13 @@ constexpr std::size_t stack_bytes = 256 << 10, guard_bytes = 64 << 10;
 
 /// While it lives, the thread takes no signals: a handler of the host could fork, jump away or open a file in the midst
 /// of a decision. Those that our own writes raise (a reader of stderr that went, a limit on the size of files) would
-/// end the host, and are dropped.
+/// end the host, and are dropped. SIGSYS passes: a host that answers for its seccomp filter answers for us too.
 class SignalsHeld {
  public:
   SignalsHeld() {
     sigset_t all;
     ::sigfillset(&all);
+    ::sigdelset(&all, SIGSYS);
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
     ::sigpending(&pending_);
   }
@@ -78,7 +81,7 @@ struct Visit {
 
 /// makecontext passes nothing but ints.
 void visit(unsigned high, unsigned low) {
-  auto* own = reinterpret_cast<Visit*>(static_cast<std::uintptr_t>(high) << 32 | low);
+  auto* own = std::bit_cast<Visit*>(static_cast<std::uintptr_t>(high) << 32 | low);
   try {
     own->step(own->argument);
     own->completed = true;
@@ -88,8 +91,16 @@ void visit(unsigned high, unsigned low) {
 
 pthread_key_t state_key;
 bool has_key = false;
+pid_t known_pid = 0;
+
+/// A child that was not made by fork (_Fork, clone) may have locks that nobody will release, and that of vfork has
+/// those of its parent: neither is visited.
+bool is_stray_child() { return ::getpid() != known_pid; }
 
 __attribute__((constructor(101))) void make_key() {
+  constexpr auto remember_pid = [] { known_pid = ::getpid(); };
+  remember_pid();
+  ::pthread_atfork(nullptr, nullptr, remember_pid);
   has_key = ::pthread_key_create(&state_key, [](void* state) {
               const SignalsHeld held;
               delete static_cast<ThreadState*>(state);
@@ -102,6 +113,7 @@ __attribute__((constructor(101))) void make_key() {
 ThreadState* thread_state() noexcept {
   if (!has_key) return nullptr;
   if (void* known = ::pthread_getspecific(state_key)) return static_cast<ThreadState*>(known);
+  if (is_stray_child()) return nullptr;
   const SignalsHeld held;
   auto* fresh = new (std::nothrow) ThreadState;
   if (fresh != nullptr && ::pthread_setspecific(state_key, fresh) == 0) return fresh;
@@ -112,7 +124,7 @@ ThreadState* thread_state() noexcept {
 bool as_guest(void (*step)(void*), void* argument) noexcept {
   const ErrnoKept kept;
   ThreadState* state = thread_state();
-  if (state == nullptr || state->inside) return false;
+  if (state == nullptr || state->inside || is_stray_child()) return false;
   state->inside = true;
   bool completed = false;
   {

@@ -59,7 +59,7 @@ Result<void> remove_tree(const Fd& parent, const std::string& name, const std::s
   const auto names = names_in(folder);
   if (!names) return pass_on(names.error());
   for (const std::string& inner : *names)
-    if (auto removed = remove_tree(folder, inner, shown + "/" + inner); !removed) return removed;
+    if (auto removed = remove_tree(folder, inner, fmt::format("{}/{}", shown, inner)); !removed) return removed;
   if (::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
   return system_failure("remove", shown);
 }

@@ -86,7 +86,7 @@ class Settling {
       if (auto undone = undo_killed_run(*recorded); !undone) return pass_on(undone.error());
     if (found_.cut_short) {
       if (!found_.has_data) {
-        const auto saved = save_copy_of_killed_run(entry_);
+        auto saved = save_copy_of_killed_run(entry_);
         if (saved ? *saved : !options_.drop_orphans) return saved;
       }
       if (auto undone = undo_killed_run(entry_); !undone) return pass_on(undone.error());

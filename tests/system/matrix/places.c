@@ -9,24 +9,36 @@
 #include <unistd.h>
 #define NEW (O_CREAT | O_WRONLY)
 #define RIGHTS 0600
-#define OPEN_IN_LOOP(path) do { fd = open(path, NEW, RIGHTS); } while (0)
+#define OPEN_IN_LOOP(path)        \
+  do {                            \
+    fd = open(path, NEW, RIGHTS); \
+  } while (0)
 #ifndef TEMP_FAILURE_RETRY /* glibc has it for GNU C only */
-#define TEMP_FAILURE_RETRY(call) (__extension__({ long result; do result = (call); while (result < 0 && errno == EINTR); result; }))
+#define TEMP_FAILURE_RETRY(call)          \
+  (__extension__({                        \
+    long result;                          \
+    do result = (call);                   \
+    while (result < 0 && errno == EINTR); \
+    result;                               \
+  }))
 #endif
 
-struct stream { FILE *file; int fd; };
+struct stream {
+  FILE* file;
+  int fd;
+};
 
-static void put(int fd, const char *name) {
+static void put(int fd, const char* name) {
   if (fd < 3 || write(fd, name, strlen(name)) < 0) fprintf(stderr, "cannot write %s\n", name);
   close(fd);
 }
 
-static int in_return(const char *name) {
+static int in_return(const char* name) {
 #pragma sig temp totalsize(1KB)
   return open(name, NEW, RIGHTS);
 }
 
-static __inline__ __attribute__((always_inline)) int in_inline(const char *name) {
+static __inline__ __attribute__((always_inline)) int in_inline(const char* name) {
 #pragma sig temp totalsize(2KB)
   int fd = open(name, NEW, RIGHTS);
   return fd;
@@ -62,9 +74,9 @@ static int with_array(int length) {
   return fd;
 }
 
-int main(int argc, char **argv) {
-  static const char *const names[] = {"ok-loop-6", "ok-again-6", "ok-third-6"};
-  const char *const *next = names;
+int main(int argc, char** argv) {
+  static const char* const names[] = {"ok-loop-6", "ok-again-6", "ok-third-6"};
+  const char* const* next = names;
   struct stream out;
   int i, fd, folder = open(".", O_DIRECTORY | O_RDONLY);
   (void)argv;
