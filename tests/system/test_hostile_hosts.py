@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import resource
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Iosig
+from conftest import BUILD, Iosig
 from redirecting import World, compile_c, world_on_two_file_systems
 
 HOST = r"""
@@ -19,13 +20,19 @@ HOST = r"""
 #include <fcntl.h>
 #include <iosig/iosig.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static const char *path;
@@ -48,9 +55,45 @@ static void open_one_more(int ignored) {
   iosig_open_hint(AT_FDCWD, name, O_CREAT | O_WRONLY, opened % 2 ? "random" : "random totalsize(1MB)");
 }
 
+static void *open_for_ever(void *ignored) {
+  for (;;) {
+    hint(0);
+    unlink(path);
+  }
+  return ignored;
+}
+static void refuse(int ignored, siginfo_t *info, void *context) {
+  (void)ignored, (void)info;
+  ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -1; /* EPERM */
+}
+
 int main(int argc, char **argv) {
   (void)argc;
   path = argv[2];
+  if (!strcmp(argv[1], "_Fork")) {
+    pthread_t thread;
+    pthread_create(&thread, 0, open_for_ever, 0);
+    for (int i = 0; i < 300; i++) {
+      int status;
+      pid_t child = _Fork();
+      if (child == 0) _exit(iosig_redirect("child", "random") == 0 ? 0 : 3);
+      waitpid(child, &status, 0);
+      if (status != 0) return 4;
+    }
+  }
+  if (!strcmp(argv[1], "seccomp")) {
+    struct sigaction answer = {.sa_sigaction = refuse, .sa_flags = SA_SIGINFO};
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_symlinkat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {4, filter};
+    sigaction(SIGSYS, &answer, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 3;
+    hint(0);
+  }
   if (!strcmp(argv[1], "plain")) hint(0);
   if (!strcmp(argv[1], "null")) printf("%d %s\n", iosig_redirect(path, NULL), iosig_last_error());
   if (!strcmp(argv[1], "thread")) {
@@ -184,3 +227,53 @@ def test_a_signal_handler_that_interrupts_malloc_opens_files_without_a_deadlock(
 
 def test_a_program_that_makes_up_thousands_of_signatures_is_served(world: World, host: Path) -> None:
     assert world.run(host, "many", "out").stdout == b"2400 links\nalive\n"
+
+
+def test_a_child_that_fork_did_not_make_waits_for_no_lock_of_its_parents_threads(world: World, host: Path) -> None:
+    assert world.run(host, "_Fork", "out").stdout == b"alive\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the host answers with a register of x86-64")
+def test_a_program_that_answers_for_its_seccomp_filter_answers_for_the_library_too(world: World, host: Path) -> None:
+    done = world.run(host, "seccomp", "out")
+    assert done.stdout == b"alive\n" and b"cannot make a link" in done.stderr
+    assert not world.journal()
+
+
+CLOSER = r"""
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *library;
+static void *open_and_close_the_library(void *path) {
+  void (*hint)(int, const char *, int, const char *);
+  *(void **)&hint = dlsym(library, "iosig_open_hint");
+  hint(AT_FDCWD, path, O_CREAT | O_WRONLY, "random");
+  dlclose(library);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  pthread_t thread;
+  (void)argc;
+  library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  pthread_create(&thread, 0, open_and_close_the_library, argv[2]);
+  pthread_join(thread, 0);
+  if (fork() == 0) _exit(0);
+  wait(0);
+  puts("alive");
+  return 0;
+}
+"""
+
+
+def test_a_program_may_close_the_library_before_its_threads_end(world: World, tmp_path: Path) -> None:
+    (tmp_path / "closer.c").write_text(CLOSER)
+    subprocess.run(["gcc", "-o", tmp_path / "closer", tmp_path / "closer.c", "-pthread"], check=True)
+    done = world.run(tmp_path / "closer", BUILD / "lib/libiosig.so.1", "out")
+    assert done.returncode == 0 and done.stdout == b"alive\n"
+    assert (world.work / "out").is_symlink()
