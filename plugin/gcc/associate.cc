@@ -106,6 +106,29 @@ tree locate(tree* at, int* walk_below, void* data) {
   return NULL_TREE;
 }
 
+/// The gimplifier gives a call that is an argument, as in `check(open(...))`, the location of the call around it. It
+/// does so to whatever is the argument, so that becomes a wrapper of the call, which keeps its own location.
+tree shield_argument(tree* at, int* walk_below, void* data) {
+  auto* shield = static_cast<std::pair<tree, tree>*>(data);  // the call and its wrapper
+  const tree node = *at;
+  if (TYPE_P(node)) *walk_below = 0;
+  if (TREE_CODE(node) == DECL_EXPR) {
+    const tree variable = DECL_EXPR_DECL(node);
+    if (VAR_P(variable) && DECL_INITIAL(variable) != NULL_TREE)
+      walk_tree_without_duplicates(&DECL_INITIAL(variable), shield_argument, data);
+  }
+  if (callee_of(node) == NULL_TREE) return NULL_TREE;
+  for (int i = 3; i < TREE_OPERAND_LENGTH(node); ++i) {  // behind length, callee and chain
+    if (TREE_OPERAND(node, i) != shield->first) continue;
+    if (shield->second == NULL_TREE) {
+      shield->second = build1(SAVE_EXPR, TREE_TYPE(shield->first), shield->first);
+      TREE_SIDE_EFFECTS(shield->second) = 1;
+    }
+    TREE_OPERAND(node, i) = shield->second;
+  }
+  return NULL_TREE;
+}
+
 /// Gives the site the first call; one without a location of its own gets one, each does if `place` is given. Returns
 /// the call's location.
 location_t choose(Site& site, const std::vector<Call>& calls, location_t place = UNKNOWN_LOCATION) {
@@ -117,6 +140,9 @@ location_t choose(Site& site, const std::vector<Call>& calls, location_t place =
   if (site.in_place) {
     std::pair<tree, location_t> located{call.node, place};
     walk_tree_without_duplicates(call.statement, locate, &located);
+  } else if (!VOID_TYPE_P(TREE_TYPE(call.node))) {
+    std::pair<tree, tree> shield{call.node, NULL_TREE};
+    walk_tree_without_duplicates(call.statement, shield_argument, &shield);
   }
   site.found = true;
   site_of_call.insert_or_assign(place, &site - sites.data());
@@ -201,6 +227,14 @@ std::vector<Call> opens_in_declaration(Statements at) {
   return calls;
 }
 
+/// C puts the start of `for (i = 0; ...)` before the loop, as a statement of its own. Of such a start: the loop.
+tree* loop_behind(Statements start) {
+  const location_t place = EXPR_LOCATION(*start);
+  for (start.advance(); !start.at_end() && is_invisible(*start);) start.advance();
+  const bool is_loop = !start.at_end() && is_called(*start, "for_stmt");
+  return is_loop && is_before(EXPR_LOCATION(*start), place) ? start.place() : nullptr;
+}
+
 /// A marker, and what follows it.
 struct Marked {
   int site;
@@ -212,8 +246,10 @@ void associate(Site& site, Statements next, std::vector<location_t>& taken) {
   while (!next.at_end() && is_invisible(*next)) next.advance();
   const bool pragma_follows = !next.at_end() && marked_site(*next) >= 0;
   std::vector<Call> calls;
-  if (!next.at_end() && !pragma_follows)
+  if (!next.at_end() && !pragma_follows) {
     calls = TREE_CODE(*next) == DECL_EXPR ? opens_in_declaration(next) : opens_in(next.place());
+    if (tree* const loop = calls.empty() ? loop_behind(next) : nullptr; loop != nullptr) calls = opens_in(loop);
+  }
   // what a pragma of its own speaks about, deeper in the statement, is no business of this one
   const auto is_taken = [&](const Call& call) {
     return call.place != UNKNOWN_LOCATION && std::find(taken.begin(), taken.end(), call.place) != taken.end();

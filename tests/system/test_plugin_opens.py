@@ -133,6 +133,8 @@ C_PLACES = r"""
 #include <stdio.h>
 #include <unistd.h>
 #define SIGNED _Pragma("sig temp totalsize(16MB)")
+#define CHECK(call) check(call, __LINE__)
+static int check(int result, int line) { return result < 0 ? line : result; }
 #define OPEN_TWICE(path) do { fd = open(path, O_RDONLY); } while (0)
 static int fd;
 static int in_return(void) {
@@ -194,6 +196,21 @@ label:
   int number = 0, second = open("right declarator", O_RDONLY);
 #pragma sig global
   int third = 0; int fourth = open("wrong", O_RDONLY);
+#pragma sig global
+  close(open("right argument", O_RDONLY));
+#pragma sig global
+  int checked = CHECK(check(open("right inner argument", O_RDONLY), 1));
+#pragma sig global
+  if (CHECK(open("right condition's argument", O_RDONLY)) > 1000) close(open("wrong", O_RDONLY));
+#pragma sig global
+  check(open("right first argument", O_RDONLY), open("wrong", O_RDONLY));
+#pragma sig global
+  FILE *stream = fdopen(open("right descriptor", O_RDONLY), "r");
+#pragma sig global
+  for (third = 0; third < 1; ++third) close(open("right for body", O_RDONLY));
+#pragma sig global
+  third = 0;
+  for (; third < 1; ++third) fd = open("wrong", O_RDONLY);
 #pragma sig local
   if (argc) {
 #pragma sig global
@@ -203,7 +220,7 @@ label:
 #pragma sig global
   if (0) fd = open("wrong", O_RDONLY);
   fd = open("wrong", O_RDONLY);
-  return in_return() + number + second + third + fourth > 1000;
+  return in_return() + number + second + third + fourth + checked + (stream == NULL) > 1000;
 }
 """
 HEADER = '#pragma sig global\n  fd = open("right header", O_RDONLY);\n'
@@ -269,7 +286,10 @@ Task coroutine(int times) {
   std::ifstream stream("right coroutine stream");
 }
 void take(const std::ifstream &, const char *) {}
+int check(int result) { return result; }
 template <class Path> void in_template(Path path) {
+#pragma sig global
+  check(open("right checked in a template", O_RDONLY));
 #pragma sig global
   std::ifstream file(path);
 }
@@ -309,6 +329,10 @@ int main() {
   std::ifstream first, second("right second declarator");
 #pragma sig global
   auto owned = std::make_unique<int>(open("right argument", O_RDONLY));
+#pragma sig global
+  check(check(open("right checked", O_RDONLY)));
+#pragma sig global
+  std::unique_ptr<FILE, int (*)(FILE *)> closed(fopen("right closed", "r"), [](FILE *) { return 0; });
 #pragma sig global
   take(std::ifstream("right temporary"), "wrong");
 #pragma sig global
@@ -359,6 +383,12 @@ def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
             "ternary",
             "retry",
             "declarator",
+            "argument",
+            "inner argument",
+            "condition's argument",
+            "first argument",
+            "descriptor",
+            "for body",
             "inner",
             "header",
         ]
@@ -373,7 +403,7 @@ def test_in_cxx_too_and_before_members_coroutines_and_constant_functions(
     assert {h.signature for h in hints} == {"global"}
     # in the order of the source, which is not that of the run; a place that runs twice stands twice
     expected = re.findall(r"\"(right [^\"]*)\"", CXX_PLACES)
-    twice = ["right constant template", "right member", "right member stream"]
+    twice = ["right checked in a template", "right constant template", "right member", "right member stream"]
     assert sorted(h.path for h in hints) == sorted(expected + twice)
 
 
