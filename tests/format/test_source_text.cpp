@@ -253,6 +253,11 @@ TEST_CASE("source: functions that a pragma declares as openers are openers, in t
   CHECK(findings(world) ==
         "7:13 '#pragma sig' is not followed by a declaration that opens a file\n"
         "9:20 arguments are counted from 1 to 99\n");
+  const std::string constructor = "#pragma sigopen io::Writer::Writer(2)\n#pragma sig temp\n";
+  for (const char* use : {"io::Writer w(path);", "Writer w{path};", "auto *w = new io::Writer(path);"})
+    CHECK_MESSAGE(findings({.source = constructor + use, .is_cxx = true}).empty(), use);
+  for (const char* use : {"io::Writer w;", "Reader r(path);", "io::Writer make(const char *path);"})
+    CHECK_MESSAGE(!findings({.source = constructor + use, .is_cxx = true}).empty(), use);
 }
 
 TEST_CASE("source: a pragma among declarations asks for a declaration, in a function for a statement") {

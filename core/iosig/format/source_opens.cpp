@@ -237,7 +237,10 @@ bool SourceOpens::is_declared_here(std::size_t name) const {
 }
 
 void SourceOpens::look_at_word(std::size_t at, FollowingOpens& found) const {
-  if (stream_types_.contains(tokens_[at].text)) return look_at_stream(at, found);
+  const std::string_view word = tokens_[at].text;
+  const bool has_own_constructor = std::ranges::any_of(
+      own_, [&](const Opener& opener) { return is_tail(std::string(word) + "::" + std::string(word), opener.name); });
+  if (has_own_constructor || stream_types_.contains(word)) return look_at_stream(at, found);
   if (!is(at + 1, "(") || partner_[at + 1] == tokens_.size()) return;
   std::size_t first = at;  // of `a::b::open`
   std::string name(tokens_[at].text);
