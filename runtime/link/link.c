@@ -3,9 +3,12 @@
  * It defines the functions of iosig.h and passes each call on to libiosig.so.1, if this machine has it; if not, the
  * program runs as if it had not been annotated. The library is looked for along the program's run path, once, before
  * the constructors of C++ objects, which may open files. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <stddef.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "iosig/iosig.h"
 
@@ -17,9 +20,32 @@ static struct {
   const char* (*last_error)(void);
 } library;
 
+/* Along the run path of what this archive is linked into. dlopen looks along its caller's, which in a program with a
+ * sanitizer is the sanitizer's library. */
+static void* open_along_run_path(void) {
+  Dl_info symbol;
+  struct link_map* self = NULL;
+  Dl_serinfo size;
+  if (dladdr1(&library, &symbol, (void**)&self, RTLD_DL_LINKMAP) == 0 || self == NULL) return NULL;
+  if (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return NULL;
+  Dl_serinfo* folders = malloc(size.dls_size);
+  if (folders == NULL) return NULL;
+  *folders = size;
+  void* handle = NULL;
+  if (dlinfo(self, RTLD_DI_SERINFO, folders) == 0)
+    for (unsigned i = 0; i < folders->dls_cnt && handle == NULL; ++i) {
+      char file[4096];
+      const int length = snprintf(file, sizeof file, "%s/libiosig.so.1", folders->dls_serpath[i].dls_name);
+      if (length < (int)sizeof file) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    }
+  free(folders);
+  return handle;
+}
+
 __attribute__((constructor(101))) static void load(void) {
   const int errno_before = errno;
   void* handle = dlopen("libiosig.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) handle = open_along_run_path();
   if (handle != NULL) {
     *(void**)&library.open_hint = dlsym(handle, "iosig_open_hint");
     *(void**)&library.fopen_hint = dlsym(handle, "iosig_fopen_hint");

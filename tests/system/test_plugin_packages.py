@@ -61,6 +61,12 @@ def test_iosig_cc_compiles_and_links_in_the_build_tree(iosig, compiler: PluginCo
     assert is_ready(compiler)
 
 
+@pytest.mark.parametrize("sanitizer", ["address", "thread", "undefined"])
+def test_a_program_with_a_sanitizer_finds_libiosig_along_its_run_path(iosig, compiler, sanitizer: str) -> None:
+    iosig("cc", "--", "gcc", f"-fsanitize={sanitizer}", "-o", "program", "program.c", cwd=compiler.folder)
+    assert is_ready(compiler)
+
+
 def test_iosig_cc_and_the_packages_work_from_an_installation(compiler: PluginCompiler, prefix: Path) -> None:
     iosig = prefix / "bin" / "iosig"
     compiler.run(iosig, "cc", "--", "gcc", "-o", "program", "program.c")
