@@ -225,11 +225,12 @@ void add_check(CLI::App& app, Action& action) {
   verb->add_option("--storage", options->storage, "warn about signatures that no mount point of this description suits")
       ->type_name("FILE");
   verb->add_flag("--strict", options->strict, "warnings count as findings");
-  verb->add_flag("--sarif", options->sarif, "print SARIF 2.1.0, for code scanning");
+  auto* const sarif = verb->add_flag("--sarif", options->sarif, "print SARIF 2.1.0, for code scanning");
   verb->footer(
       "Exit status: 0 no errors (with --strict: nothing at all), 1 findings, 3 or 4 a file cannot be read.\n"
       "Example: iosig check -I include --storage storage.toml src/*.c");
   when_chosen(verb, action, "iosig.check/1", [options](Console& console) { return run_check(*options, console); });
+  sarif->excludes("--json");
 }
 
 }  // namespace iosig::cli

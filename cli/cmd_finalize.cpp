@@ -111,7 +111,7 @@ void add_finalize(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("finalize", "After a run: bring redirected data home, drop temporary ones");
   const auto options = std::make_shared<Options>();
   verb->add_option("paths", options->paths, "paths that were redirected (or folders of --make-folder)")
-      ->type_name("PATH...");
+      ->type_name("PATH");
   verb->add_flag("--all", options->all, "everything in the journal");
   verb->add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");
   verb->add_flag("--drop-orphans", options->settle.drop_orphans,

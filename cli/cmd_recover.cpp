@@ -84,7 +84,7 @@ int run_recover(const Options& options, Console& console) {
 void add_recover(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("recover", "After a crash: finish or undo what was cut short");
   const auto options = std::make_shared<Options>();
-  verb->add_option("paths", options->paths, "paths that were redirected, or 'all' (default)")->type_name("PATH...");
+  verb->add_option("paths", options->paths, "paths that were redirected, or 'all' (default)")->type_name("PATH");
   verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb->footer(
       "Data that are redirected stay redirected: 'iosig finalize' brings them home. What lives is not touched, and a\n"

@@ -95,7 +95,7 @@ void add_verify_file(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   verb->add_option("paths", options->paths, "sealed files, or the links that lead to them")
       ->required()
-      ->type_name("PATH...");
+      ->type_name("PATH");
   verb->add_option("--manifest", options->manifest, "a copy of the manifest that was kept elsewhere")
       ->type_name("FILE");
   verb->footer(

@@ -90,6 +90,11 @@ def required_by_sarif(run: dict[str, Any]) -> None:
                 assert all(replacement["deletedRegion"] for replacement in change["replacements"])
 
 
+def test_one_document_is_printed_not_two(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(BAD)
+    assert "excludes" in iosig("check", "--sarif", "--json", "a.c", cwd=tmp_path, check=2).stderr
+
+
 def test_sarif_is_what_code_scanning_reads(iosig: Iosig, tmp_path: Path) -> None:
     (tmp_path / "a b.c").write_text(BAD + '/* ä */ _Pragma("sig global local") int a;\n' + UNUSED)
     document = json.loads(iosig("check", "--sarif", "a b.c", cwd=tmp_path, check=1).stdout)

@@ -199,7 +199,8 @@ void report_unknown(const ScannedParameter& scanned, const SignatureDefinitions*
   for (const Parameter& parameter : parameters) known.push_back(parameter.name);
   if (definitions != nullptr) {
     for (const auto& [name, signature] : *definitions) known.emplace_back(name);
-    for (const Preset& preset : presets()) known.push_back(preset.name);
+    for (const Preset& preset : presets())
+      if (!definitions->contains(preset.name)) known.push_back(preset.name);
   }
   std::string message = fmt::format("unknown parameter '{}'", scanned.name);
   const std::string_view near = nearest_name(scanned.name, known);
