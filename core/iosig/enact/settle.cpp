@@ -174,7 +174,12 @@ class Settling {
   /// The link goes on leading to the data.
   Result<Settlement> keep() const {
     const auto sealed = seal(*found_.destination, entry_, options_.dry_run, options_.progress);
-    if (!sealed) return pass_on(sealed.error());
+    if (!sealed) {
+      // Sealed data are not in the journal; an entry that only this run made for the link must not stay behind.
+      const bool is_from_link = entry_.pid == 0;
+      if (is_from_link && !options_.dry_run) (void)forget(entry_);
+      return pass_on(sealed.error());
+    }
     std::string how = fmt::format("the data stay in '{}'", destination());
     if (!sealed->closed_by.empty()) how += fmt::format(", {}", fmt::join(sealed->closed_by, ", "));
     return options_.dry_run ? done(Action::sealed, how) : finish(Action::sealed, how);

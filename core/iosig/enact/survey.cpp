@@ -114,6 +114,9 @@ std::optional<JournalEntry> entry_from_link(const Place& place, const std::strin
   entry.mount_point = target.substr(0, name - folder.size());
   if (entry.mount_point.empty()) entry.mount_point = "/";
   entry.host = host_name();
+  struct stat link {};
+  if (::fstatat(place.folder.get(), place.name.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0)
+    entry.created_unix_s = link.st_mtim.tv_sec;
   return entry;
 }
 
