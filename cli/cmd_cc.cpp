@@ -166,12 +166,13 @@ int run_compiler(const Options& options, Console& console) {
   append(flags->cflags);
   append(arguments);
   if (links(arguments)) append(flags->libs);
+  // An object from the cache would go on using a destination that was chosen for another day's storage.
+  const bool no_cache = options.resolve == "compile";
   if (options.dry_run) {
-    console.say(fmt::format("{}", fmt::join(words, " ")));
+    console.say(fmt::format("{}{}", no_cache ? "CCACHE_DISABLE=1 " : "", fmt::join(words, " ")));
     return yes;
   }
-  // An object from the cache would go on using a destination that was chosen for another day's storage.
-  if (options.resolve == "compile") ::setenv("CCACHE_DISABLE", "1", 1);
+  if (no_cache) ::setenv("CCACHE_DISABLE", "1", 1);
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);

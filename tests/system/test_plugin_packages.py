@@ -125,6 +125,7 @@ def test_iosig_cc_says_what_it_would_run_and_why_it_cannot(iosig, compiler: Plug
     where = {"cwd": compiler.folder}
     dry = iosig("cc", "--resolve", "compile", "--storage", "s.toml", "--dry-run", "--", "gcc", "-c", "a.c", **where)
     assert "-fplugin-arg-iosig-resolve=compile" in dry.stdout
+    assert dry.stdout.startswith("CCACHE_DISABLE=1 gcc ")
     assert f"-fplugin-arg-iosig-storage={compiler.folder}/s.toml" in dry.stdout
     assert "-liosig" not in dry.stdout, "nothing is linked with -c"
     assert iosig("cc", "--", "gcc", "--version", **where).stdout.startswith("gcc")
