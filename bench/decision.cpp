@@ -38,18 +38,19 @@ void hint_for_an_existing_file(benchmark::State& state) {
 }
 BENCHMARK(hint_for_an_existing_file);
 
-/// A home, a state folder and a description whose best mount point is /dev/shm; `redirected` leads there already. The
-/// process reads them once, so there is one for all benchmarks.
+/// A home, a state folder and a description whose best mount point is a folder in /dev/shm; `redirected` leads there
+/// already. The process reads them once, so there is one for all benchmarks.
 struct World {
-  std::string home = "/tmp/iosig-bench-XXXXXX", redirected;
-  bool works = ::mkdtemp(home.data()) != nullptr;
+  std::string home = "/tmp/iosig-bench-XXXXXX", fast = "/dev/shm/iosig-bench-XXXXXX", redirected;
+  bool works = ::mkdtemp(home.data()) != nullptr && ::mkdtemp(fast.data()) != nullptr;
 
   World() {
     const std::string description = home + "/storage.toml";
     redirected = home + "/redirected";
-    works = works && replace_file(description,
-                                  "schema = \"iosig.storage/1\"\n[[mount_point]]\npath = \"/dev/shm\"\ndevice = "
-                                  "\"ram\"\n[[device]]\nname = \"ram\"\nkind = \"ram\"\n");
+    works = works && replace_file(description, fmt::format("schema = \"iosig.storage/1\"\n[[mount_point]]\n"
+                                                           "path = \"{}\"\ndevice = \"ram\"\n"
+                                                           "[[device]]\nname = \"ram\"\nkind = \"ram\"\n",
+                                                           fast));
     ::setenv("IOSIG_STORAGE", description.c_str(), 1);
     ::setenv("IOSIG_STATE", home.c_str(), 1);
     works = works && iosig_redirect(redirected.c_str(), "random") == 1 && replace_through(redirected);
@@ -59,8 +60,8 @@ struct World {
   ~World() {
     if (redirected.empty()) return;
     std::error_code ignored;
-    std::filesystem::remove(std::filesystem::read_symlink(redirected, ignored), ignored);
     std::filesystem::remove_all(home, ignored);
+    std::filesystem::remove_all(fast, ignored);
   }
   static bool replace_through(const std::string& path) {
     return Fd(::open(path.c_str(), O_CREAT | O_WRONLY, 0600)).get() >= 0;

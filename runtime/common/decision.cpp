@@ -127,7 +127,13 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const Agreed agreed = agree(*declared, *place, storage);
   const Signature& signature = agreed.signature;
   const std::string assumed = agreed.why.empty() ? "" : fmt::format("; {}", agreed.why);
-  const auto ask = [&](MountPoint& mount) { ask_room(mount, signature.total_bytes.value_or(1)); };
+  // Who does not say how much may be in anybody's way with or without a look at what others were promised.
+  const auto ask = [&](MountPoint& mount) {
+    if (signature.total_bytes)
+      ask_room(mount, *signature.total_bytes);
+    else
+      mount.free_bytes = ask_free_space(mount);
+  };
 
   // Each round but the last met somebody who was promised the room at the same moment.
   for (std::size_t rounds_left = storage.mount_points.size();; --rounds_left) {
