@@ -76,11 +76,43 @@ def test_a_copy_that_is_in_place_is_finished(world: World) -> None:
     assert path.read_bytes() == b"data" and not destination.exists() and not world.journal()
 
 
+@pytest.mark.parametrize("verb", [["recover"], ["finalize", "--all"]])
+def test_what_a_program_wrote_to_a_copy_that_a_killed_run_had_put_in_place_is_kept(
+    world: World, verb: list[str]
+) -> None:
+    path, destination = world.prepared("out", b"data")
+    draft, aside = names(world, path)
+    draft.write_bytes(b"data")
+    os.utime(draft, (0, 0))
+    path.rename(aside)
+    os.link(draft, path)
+    with path.open("ab") as appending:
+        appending.write(b", and more")
+    world.iosig(*verb, check=None)
+    assert path.read_bytes() == b"data, and more" and destination.read_bytes() == b"data"
+    assert not draft.exists() and not os.path.lexists(aside)
+
+
+def test_a_copy_in_place_that_nobody_used_is_undone(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    draft, aside = names(world, path)
+    draft.write_bytes(b"data")
+    os.utime(draft, (0, 0))
+    path.rename(aside)
+    os.link(draft, path)
+    outcomes(world)
+    assert not draft.exists() and not os.path.lexists(aside)
+    if path.is_symlink():  # a file system that does not tell when a file was made keeps the copy
+        assert path.readlink() == destination
+    assert path.read_bytes() == b"data"
+
+
 def test_a_foreign_file_that_a_killed_run_had_taken_out_goes_back(world: World) -> None:
     path, destination = world.prepared("out", b"data")
     draft, aside = names(world, path)
     path.unlink()
     draft.write_bytes(b"data")
+    os.utime(draft, (0, 0))  # as finalize leaves it: its data are older
     os.link(draft, path)
     aside.write_bytes(b"foreign")
     outcomes(world)

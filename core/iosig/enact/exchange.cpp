@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "iosig/base/text.h"
+#include "iosig/enact/settle.h"
 
 namespace iosig {
 namespace {
@@ -21,6 +23,7 @@ class Swap {
       : place_(link), entry_(entry), draft_(draft_name(entry)), aside_(aside_name(entry)) {}
 
   Result<void> put_draft(const std::function<bool()>& may_stay) {
+    copy_is_held_ = true;
     const bool linked = ::linkat(folder(), draft_.c_str(), folder(), aside_.c_str(), 0) == 0;
     const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may number files by their names
     if (linked && !unlike && exchange()) {
@@ -57,7 +60,12 @@ class Swap {
       if (::renameat2(folder(), aside_.c_str(), folder(), place_.name.c_str(), RENAME_NOREPLACE) != 0)
         return stays_aside();
     } else if (*aside != Stands::nothing && *at_path == Stands::copy) {
-      if (!exchange() || !taken_out_is(Stands::copy)) return stays_aside();
+      // Who met the copy at the path may have written to it: then it is that program's file, and stays there.
+      if (*aside == Stands::other || !may_be_used(place_.name)) {
+        if (!exchange() || !taken_out_is(Stands::copy)) return stays_aside();
+        if (may_be_used(aside_) && (*aside == Stands::other || !exchange() || !taken_out_is(Stands::link)))
+          return remove(draft_).and_then([&]() -> Result<void> { return stays_aside(); });
+      }
       if (auto removed = remove(aside_); !removed) return removed;
     } else if (*aside == Stands::link) {
       if (auto removed = remove(aside_); !removed) return removed;
@@ -129,6 +137,19 @@ class Swap {
     return aside && *aside == wanted;
   }
 
+  /// Whether a program has opened the copy, or written to it. Ours has the time of the data, from before it was made; a
+  /// file with yet another name is the data themselves.
+  bool may_be_used(const std::string& name) const {
+    const Fd copy(::openat(folder(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct statx status {};
+    constexpr unsigned wanted = STATX_MTIME | STATX_BTIME | STATX_NLINK;
+    if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0) return true;
+    if (status.stx_nlink > 2) return false;
+    const auto time_of = [](const statx_timestamp& time) { return std::pair(time.tv_sec, time.tv_nsec); };
+    return (status.stx_mask & wanted) != wanted || time_of(status.stx_mtime) >= time_of(status.stx_btime) ||
+           (!copy_is_held_ && is_open_elsewhere(copy));
+  }
+
   bool exchange() const {
     return ::renameat2(folder(), aside_.c_str(), folder(), place_.name.c_str(), RENAME_EXCHANGE) == 0;
   }
@@ -164,6 +185,7 @@ class Swap {
   const Place& place_;
   const JournalEntry& entry_;
   const std::string draft_, aside_;
+  bool copy_is_held_ = false;  ///< by this run, so that it cannot be asked who else has it open
 };
 
 }  // namespace

@@ -44,8 +44,8 @@ Result<void> remove_at(const Place& place, int flags = 0);
 [[nodiscard]] bool was_cut_short(const JournalEntry& entry);
 
 /// Brings back what stood at `entry.path` before a run that was killed, and removes its names. Only what is provably
-/// ours is removed: a program's file that cannot go back, since its place is taken, is `infeasible` and stays. Only for
-/// data that are still there.
+/// ours is removed: a copy at the path that a program has opened or written since stays there, and a program's file
+/// that cannot go back, since its place is taken, is `infeasible` and stays. Only for data that are still there.
 [[nodiscard]] Result<void> undo_killed_run(const JournalEntry& entry);
 
 /// For data that are gone, with a machine that lost power: a copy that has both names was complete, and goes to the
