@@ -126,13 +126,13 @@ def world_on_two_file_systems(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
         shutil.rmtree(fast, ignore_errors=True)
 
 
-def compile_c(source: str, into: Path, name: str) -> Path:
+def compile_c(source: str, into: Path, name: str, *flags: str) -> Path:
     """Compiles a program that calls the hints."""
     (into / f"{name}.c").write_text(source)
     library = BUILD / "lib"
     subprocess.run(
         ["gcc", "-O1", "-Wall", "-o", into / name, into / f"{name}.c", f"-I{ROOT}/include", f"-L{library}",
-         "-liosig", f"-Wl,-rpath,{library}", "-pthread"],
+         "-liosig", f"-Wl,-rpath,{library}", "-pthread", *flags],
         check=True,
     )  # fmt: skip
     return into / name

@@ -225,6 +225,13 @@ def test_a_signal_handler_that_interrupts_malloc_opens_files_without_a_deadlock(
     assert sum(path.is_symlink() for path in world.work.iterdir()) >= 300
 
 
+@pytest.mark.parametrize("sanitizer", ["address", "thread", "undefined"])
+def test_a_sanitizer_of_the_program_finds_nothing_to_say(world: World, tmp_path: Path, sanitizer: str) -> None:
+    done = world.run(compile_c(HOST, tmp_path, "sanitized", f"-fsanitize={sanitizer}"), "plain", "out")
+    assert done.stdout == b"alive\n" and done.stderr == b""
+    assert (world.work / "out").is_symlink()
+
+
 def test_a_program_that_makes_up_thousands_of_signatures_is_served(world: World, host: Path) -> None:
     assert world.run(host, "many", "out").stdout == b"2400 links\nalive\n"
 
