@@ -121,6 +121,7 @@ def killed_after_exchange(world: World, signature: str) -> None:
     draft, aside = (world.work / f".iosig-{identity}.{kind}" for kind in ("draft", "aside"))
     path_of(world).rename(aside)
     draft.write_bytes(CONTENT)
+    os.utime(draft, (1, 1))  # of the data, from before the copy was made; one that programs wrote to has a later one
     os.link(draft, path_of(world))
 
 
