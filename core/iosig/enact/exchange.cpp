@@ -61,9 +61,13 @@ class Swap {
         return stays_aside();
     } else if (*aside != Stands::nothing && *at_path == Stands::copy) {
       // Who met the copy at the path may have written to it: then it is that program's file, and stays there.
-      if (*aside == Stands::other || !may_be_used(place_.name)) {
+      const auto used = may_be_used(place_.name);
+      if (!used) return pass_on(used.error());
+      if (*aside == Stands::other || !*used) {
         if (!exchange() || !taken_out_is(Stands::copy)) return stays_aside();
-        if (may_be_used(aside_) && (*aside == Stands::other || !exchange() || !taken_out_is(Stands::link)))
+        const auto used_now = may_be_used(aside_);
+        if (!used_now) return pass_on(used_now.error());
+        if (*used_now && (*aside == Stands::other || !exchange() || !taken_out_is(Stands::link)))
           return remove(draft_).and_then([&]() -> Result<void> { return stays_aside(); });
       }
       if (auto removed = remove(aside_); !removed) return removed;
@@ -139,11 +143,12 @@ class Swap {
 
   /// Whether a program has opened the copy, or written to it. Ours has the time of the data, from before it was made; a
   /// file with yet another name is the data themselves.
-  bool may_be_used(const std::string& name) const {
+  Result<bool> may_be_used(const std::string& name) const {
     const Fd copy(::openat(folder(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct statx status {};
     constexpr unsigned wanted = STATX_MTIME | STATX_BTIME | STATX_NLINK;
-    if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0) return true;
+    if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)
+      return system_failure("inspect", beside_path(name));
     if (status.stx_nlink > 2) return false;
     const auto time_of = [](const statx_timestamp& time) { return std::pair(time.tv_sec, time.tv_nsec); };
     return (status.stx_mask & wanted) != wanted || time_of(status.stx_mtime) >= time_of(status.stx_btime) ||
