@@ -43,7 +43,15 @@ tree change(gimple_stmt_iterator* at, bool* handled, walk_stmt_info* walk) {
   const auto opener = opener_of(gimple_call_fndecl(call));
   if (!opener || !done.calls.insert(call).second) return NULL_TREE;
   const Site& site = sites[match->second];
-  if (!done.sites.insert(match->second).second && site.in_place) return NULL_TREE;
+  if (const bool is_first = done.sites.insert(match->second).second; !is_first) {
+    if (site.in_place) return NULL_TREE;
+    if (LOCATION_COLUMN(place) == 0) {  // GCC counts no columns in very long lines
+      warning_at(place, OPT_Wpragmas,
+                 "the calls in this line cannot be told apart, it is too long; only the first open gets the signature "
+                 "of %<#pragma sig%>");
+      return NULL_TREE;
+    }
+  }
   const auto_diagnostic_group group;
   if (precede(at, call, *opener, site) && options.verbose) {
     inform(place, "%qs gets the signature %qs", opener->name.c_str(), site.text.c_str());

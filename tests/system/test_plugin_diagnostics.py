@@ -259,3 +259,12 @@ def test_what_cannot_have_a_signature_is_told_for_members_and_variables_too(comp
     assert sorted((place(f)[0], f["message"]) for f in found) == [
         (5, none), (7, none), (11, none), (13, none), (16, several), (19, aggregate), (28, several), (30, several),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_calls_that_cannot_be_told_apart_are_warned_about(compiler: PluginCompiler, language: str) -> None:
+    opens = " ".join(f'x += open("{name}", O_CREAT | O_WRONLY, 0600);' for name in "ab")
+    source = f"#include <fcntl.h>\nint f(void) {{ int x = 0;\n#pragma sig random\n{' ' * 5000}{opens} return x; }}\n"
+    found = compiler.diagnostics(source, "-fplugin-arg-iosig-verbose", language=language)
+    assert ["gets the signature" in d["message"] for d in found].count(True) == 2  # the note, and the warning
+    assert [d["kind"] for d in found if "cannot be told apart" in d["message"]] == ["warning"]
