@@ -151,7 +151,7 @@ class Swap {
       return system_failure("inspect", beside_path(name));
     if (status.stx_nlink > 2) return false;
     const auto time_of = [](const statx_timestamp& time) { return std::pair(time.tv_sec, time.tv_nsec); };
-    return (status.stx_mask & wanted) != wanted || time_of(status.stx_mtime) >= time_of(status.stx_btime) ||
+    return (status.stx_mask & wanted) != wanted || time_of(status.stx_mtime) > time_of(status.stx_btime) ||
            (!copy_is_held_ && is_open_elsewhere(copy));
   }
 

@@ -17,6 +17,12 @@ class Guard {
   Result<void> check() {
     if (constexpr std::string_view byte_order_mark = "\xef\xbb\xbf"; text_.starts_with(byte_order_mark))
       text_.remove_prefix(byte_order_mark.size());
+    if (const auto control = std::ranges::find_if(text_, is_forbidden); control != text_.end()) {
+      const auto before = static_cast<std::size_t>(control - text_.begin());
+      for (; at_ < before; ++at_)
+        if (text_[at_] == '\n') next_line();
+      return refuse("a control character, which TOML allows nowhere");
+    }
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '"' || c == '\'') {
@@ -40,6 +46,10 @@ class Guard {
   }
 
  private:
+  static bool is_forbidden(char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+  }
+
   /// "...", '...', """...""" or '''...'''; one that is not closed ends with its line.
   void skip_string(char quote) {
     const std::string delimiter(3, quote);
