@@ -237,5 +237,9 @@ TEST_CASE("storage.toml: letters beyond ASCII stand in quotes, and elsewhere the
   CHECK(refusal(head + mount + "free = \xef\xbb\xaf\n").starts_with("storage.toml:5:8: "));
   CHECK(parsed(head + mount + device + "transport = \"\xc3\xa9\" # \xc3\xa9\n").devices[0].transport == "\xc3\xa9");
   CHECK(refusal(head + "a = 0b\"\xef\xbb\xaf\"\n") == "storage.toml:2:7: a quote in the middle of a word");
+  CHECK(refusal(head + "a = \"\\x\xef\xb3\xbf\"\n") ==
+        "storage.toml:2:6: a backslash that begins no escape of TOML; a backslash itself is written \\\\");
+  CHECK(parsed(head + mount + device + "transport = \"\"\"\\u00e9\\\\ \\  \n  x\"\"\"\n").devices[0].transport ==
+        "\xc3\xa9\\ x");
   CHECK(refusal("[\x1d" + head).starts_with("storage.toml:1:2: "));  // an assertion of toml++ fails on it
 }

@@ -1,6 +1,7 @@
 #include "iosig/format/toml_text.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace iosig {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 constexpr std::size_t most_dots = 64;
 
 /// Looks through text for what toml++ cannot stand: `a.b.c = 1` of any depth would overflow its stack, and on some
-/// characters beyond ASCII outside quotes, where TOML has none, its behaviour is undefined.
+/// characters beyond ASCII outside quotes or in an escape, where TOML has none, its behaviour is undefined.
 class Guard {
  public:
   Guard(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -29,7 +30,7 @@ class Guard {
         // toml++ takes the word and the quote for one value; only a dotted key of quoted parts is legal and lost
         if (at_ > 0 && std::string_view(" \t\r\n=[,{").find(text_[at_ - 1]) == std::string_view::npos)
           return refuse("a quote in the middle of a word");
-        skip_string(c);
+        if (auto sound = skip_string(c); !sound) return sound;
         continue;
       }
       if (c == '#') at_ = std::min(text_.find('\n', at_), text_.size() - 1);
@@ -51,24 +52,42 @@ class Guard {
   }
 
   /// "...", '...', """...""" or '''...'''; one that is not closed ends with its line.
-  void skip_string(char quote) {
+  Result<void> skip_string(char quote) {
     const std::string delimiter(3, quote);
     const bool is_long = text_.substr(at_).starts_with(delimiter);
     at_ += is_long ? 3 : 1;
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
       if (c == '\n') {
-        if (!is_long) return;
+        if (!is_long) return {};
         next_line();
       } else if (c == '\\' && quote == '"') {
-        at_ += at_ + 1 < text_.size() && text_[at_ + 1] != '\n' ? 1 : 0;
+        const std::size_t length = escape_length(text_.substr(at_ + 1), is_long);
+        if (length == 0) return refuse("a backslash that begins no escape of TOML; a backslash itself is written \\\\");
+        at_ += length;
       } else if (c == quote && (!is_long || text_.substr(at_).starts_with(delimiter))) {
         at_ += is_long ? 3 : 1;
         for (int more = 0; is_long && more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;
-        return;
+        return {};
       }
     }
+    return {};
   }
+
+  /// Characters of the escape behind a backslash, without the end of a line; 0: it is none.
+  static std::size_t escape_length(std::string_view text, bool is_long) {
+    if (text.empty()) return 0;
+    if (std::string_view("btnfr\"\\").find(text.front()) != std::string_view::npos) return 1;
+    if (text.front() == 'u' || text.front() == 'U') {
+      const std::size_t digits = text.front() == 'u' ? 4 : 8;
+      const std::string_view number = text.substr(1, digits);
+      return number.size() == digits && std::ranges::all_of(number, is_hexadecimal_digit) ? 1 + digits : 0;
+    }
+    const std::size_t blanks = std::min(text.find_first_not_of(" \t\r"), text.size());
+    return is_long && text.substr(blanks).starts_with('\n') ? blanks : 0;
+  }
+  static bool is_hexadecimal_digit(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
+
   void next_line() {
     ++line_;
     line_begin_ = at_ + 1;
