@@ -16,6 +16,8 @@ BUILD = Path(os.environ.get("IOSIG_BUILD", ROOT / "build"))
 DATA = ROOT / "tests" / "data"
 STARTED_S = time.time()
 
+pytest_plugins = ["redirecting", "plugin_compiler"]  # their fixtures: world, hinted; compiler
+
 
 class Iosig:
     """The `iosig` command with a private HOME, so that no test sees the user's files or another test's."""

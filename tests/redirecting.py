@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +104,10 @@ class World:
     def journal(self) -> list[Path]:
         return sorted((self.state / "journal").glob("*.json")) if self.state.exists() else []
 
+    def is_settled(self) -> bool:
+        """Nothing is left on the mount point, in the journal, or hidden beside the data."""
+        return not (self.journal() or list(self.work.rglob(".iosig*")) or list(self.user_folder.iterdir()))
+
     def states(self) -> dict[str, str]:
         return {Path(r["path"]).name: r["state"] for r in self.iosig.json("status")["redirects"]}
 
@@ -114,9 +117,13 @@ class World:
         # fsencode: file names are bytes
         return subprocess.run([os.fsencode(str(c)) for c in command], capture_output=True, timeout=60, **options)
 
+    def run_with_own_mounts(self, script: str, *words: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        """Runs the Bash script, with `words` as its $1 and so on; what it mounts goes with it (`needs_mounts`)."""
+        return self.run("unshare", "--mount", "bash", "-c", script, "-", *words, **options)
 
-@contextmanager
-def world_on_two_file_systems(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
+
+@pytest.fixture
+def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
     fast = Path(tempfile.mkdtemp(prefix="iosig-test-", dir="/dev/shm"))
     try:
         if fast.stat().st_dev == tmp_path.stat().st_dev:
@@ -138,4 +145,38 @@ def compile_c(source: str, into: Path, name: str, *flags: str) -> Path:
     return into / name
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+@pytest.fixture(scope="session")
+def hinted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PROGRAM, compiled."""
+    return compile_c(PROGRAM, tmp_path_factory.mktemp("hinted"), "hinted")
+
+
+def race_for_one_path(world: World, hinted: Path, name: str, signature: str) -> None:
+    """Twelve processes open a new path at once and append a line each: one file must have them all."""
+    racers = [
+        subprocess.Popen(
+            [hinted, "open", name, str(os.O_CREAT | os.O_WRONLY | os.O_APPEND), signature],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=world.work, env=world.env,
+        )
+        for _ in range(12)
+    ]  # fmt: skip
+    for number, racer in enumerate(racers):
+        racer.communicate(b"line of %02d\n" % number)
+        assert racer.returncode == 0
+    assert sorted((world.work / name).read_bytes().splitlines()) == [b"line of %02d" % n for n in range(12)]
+
+
+def with_checksum(body: str) -> str:
+    """The text of a journal entry whose fields up to the checksum, its last one, are `body`."""
+    checksum = 0xCBF29CE484222325  # FNV-1a
+    for byte in body.encode():
+        checksum = (checksum ^ byte) * 0x100000001B3 % 2**64
+    return f'{body},"checksum":"{checksum:016x}"}}\n'
+
+
+def can_mount() -> bool:
+    mount = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"]
+    return os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
+
+
+needs_mounts = pytest.mark.skipif(not can_mount(), reason="needs root and mount namespaces, to mount file systems")

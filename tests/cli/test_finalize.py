@@ -10,25 +10,11 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import Iosig
-from redirecting import World, needs_root, world_on_two_file_systems
-
-
-@pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        yield made
-
-
-def is_settled(world: World) -> bool:
-    """Nothing is left on the mount point, in the journal, or hidden beside the data."""
-    hidden = [p for p in world.work.iterdir() if p.name.startswith(".iosig")]
-    return not (world.journal() or hidden or list(world.user_folder.iterdir()))
+from redirecting import World, needs_mounts
 
 
 def test_a_sorted_file_comes_home(world: World) -> None:
@@ -41,7 +27,7 @@ def test_a_sorted_file_comes_home(world: World) -> None:
     assert "brought home (copied and verified" in said
     assert not (world.work / "out").is_symlink()
     assert (world.work / "out").read_bytes() == b"".join(sorted(numbers.splitlines(True), key=int))
-    assert is_settled(world)
+    assert world.is_settled()
 
 
 def test_mode_times_attributes_and_holes_are_kept(world: World) -> None:
@@ -76,13 +62,13 @@ def test_temporary_data_are_dropped_unless_they_are_to_be_kept(world: World) -> 
     world.iosig("finalize", kept, "--keep-temp")
     world.iosig("finalize", path)
     assert not os.path.lexists(path) and kept.read_bytes() == b"data"
-    assert is_settled(world)
+    assert world.is_settled()
 
 
 def test_a_file_that_was_never_written_leaves_no_trace(world: World) -> None:
     world.iosig("prepare", world.work / "out", "random")
     assert "never written" in world.iosig("finalize", "--all").stdout
-    assert not os.path.lexists(world.work / "out") and is_settled(world)
+    assert not os.path.lexists(world.work / "out") and world.is_settled()
 
 
 def test_dry_run_says_it_and_changes_nothing(world: World) -> None:
@@ -103,7 +89,7 @@ def test_a_file_that_took_the_path_is_kept_and_so_are_the_data(world: World) -> 
     assert path.read_bytes() == b"new" and destination.read_bytes() == b"redirected"
     shutil.move(destination, path)
     world.iosig("finalize", path)
-    assert path.read_bytes() == b"redirected" and is_settled(world)
+    assert path.read_bytes() == b"redirected" and world.is_settled()
 
 
 def test_the_link_is_found_under_the_name_that_the_program_gave_it(world: World) -> None:
@@ -111,7 +97,7 @@ def test_the_link_is_found_under_the_name_that_the_program_gave_it(world: World)
     path.rename(world.work / "out")
     assert "out'" in world.iosig("finalize", "--all").stdout
     assert (world.work / "out").read_bytes() == b"data" and not (world.work / "out").is_symlink()
-    assert is_settled(world)
+    assert world.is_settled()
 
 
 def test_a_link_that_moved_to_another_folder_is_settled_by_its_new_path(world: World) -> None:
@@ -120,7 +106,7 @@ def test_a_link_that_moved_to_another_folder_is_settled_by_its_new_path(world: W
     moved = path.rename(world.work / "results/out")
     assert "settle the link under its new path" in world.iosig("finalize", "--all", check=1).stderr
     world.iosig("finalize", moved)
-    assert moved.read_bytes() == b"data" and not moved.is_symlink() and is_settled(world)
+    assert moved.read_bytes() == b"data" and not moved.is_symlink() and world.is_settled()
 
 
 def test_data_without_a_link_are_kept_until_they_are_given_up(world: World) -> None:
@@ -129,7 +115,7 @@ def test_data_without_a_link_are_kept_until_they_are_given_up(world: World) -> N
     assert str(destination) in world.iosig("finalize", "--all", check=1).stderr
     assert destination.read_bytes() == b"data"
     world.iosig("finalize", "--all", "--drop-orphans")
-    assert is_settled(world)
+    assert world.is_settled()
 
 
 def test_data_whose_folder_of_origin_is_gone_are_kept(world: World) -> None:
@@ -220,7 +206,7 @@ def test_a_job_folder_goes_once_it_is_empty_and_never_before(world: World) -> No
     assert (folder / "sortXYZ").read_bytes() == b"data"
     (folder / "sortXYZ").unlink()
     world.iosig("finalize", f"{folder}/")
-    assert not folder.exists() and is_settled(world)
+    assert not folder.exists() and world.is_settled()
 
 
 def test_a_killed_run_on_a_link_without_an_entry_leaves_no_draft_behind(world: World) -> None:
@@ -232,7 +218,7 @@ def test_a_killed_run_on_a_link_without_an_entry_leaves_no_draft_behind(world: W
     run.kill()
     run.wait()
     world.iosig("finalize", path)
-    assert not path.is_symlink() and is_settled(world)
+    assert not path.is_symlink() and world.is_settled()
 
 
 def test_two_at_once_do_not_meet(world: World) -> None:
@@ -279,7 +265,7 @@ def test_killed_at_any_moment_the_data_stay_reachable_and_a_second_run_completes
         completed += run.returncode == 0
         world.iosig("finalize", "--all")
         assert path.read_bytes() == content and not path.is_symlink()
-        assert is_settled(world)
+        assert world.is_settled()
         path.unlink()
         if completed == 2:
             return
@@ -294,24 +280,24 @@ def test_killed_between_any_two_steps_a_second_run_completes(world: World) -> No
     draft = world.work / f".iosig-{identity}.draft"
     draft.write_bytes(b"half")
     world.iosig("finalize", "--all")
-    assert path.read_bytes() == b"data" * 1000 and is_settled(world)
+    assert path.read_bytes() == b"data" * 1000 and world.is_settled()
 
     path.unlink()
     path, destination = world.prepared("out", b"data" * 1000)
     path.unlink()
     shutil.copy(destination, path)  # renamed, not yet removed
     world.iosig("finalize", "--all")
-    assert path.read_bytes() == b"data" * 1000 and not path.is_symlink() and is_settled(world)
+    assert path.read_bytes() == b"data" * 1000 and not path.is_symlink() and world.is_settled()
 
     path.unlink()
     path, destination = world.prepared("out", b"data" * 1000)
     path.unlink()
     shutil.move(destination, path)  # only the entry is left
     world.iosig("finalize", "--all")
-    assert path.read_bytes() == b"data" * 1000 and is_settled(world)
+    assert path.read_bytes() == b"data" * 1000 and world.is_settled()
 
 
-@needs_root
+@needs_mounts
 @pytest.mark.parametrize(
     ("size", "read_only", "status", "words"),
     [("1M", False, 1, "4 MB needed"), ("8M", True, 4, "Read-only")],
@@ -323,16 +309,14 @@ def test_where_the_data_cannot_go_home_nothing_is_changed(
     content = os.urandom(4 << 20)
     path, destination = world.prepared("out", content)
     script = f"""
-        mount -t tmpfs -o size={size} none {world.work} && ln -s {destination} {path} || exit 99
+        mount -t tmpfs -o size={size} none {world.work} && ln -s {destination} {path} || exit
         {f"mount -o remount,ro {world.work}" if read_only else ""}
         {world.iosig.binary} finalize {path}
         echo status $?
         readlink {path}
         cmp {path} {destination} && ls -A {world.work}
     """
-    done = world.run("unshare", "-m", "bash", "-c", script, cwd="/")
-    if done.returncode == 99 or b"unshare" in done.stderr:
-        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    done = world.run_with_own_mounts(script, cwd="/")
     assert words in done.stderr.decode()
     assert done.stdout.decode().splitlines() == [f"status {status}", str(destination), "out"]
     world.iosig("finalize", path)

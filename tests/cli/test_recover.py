@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import Iosig
-from redirecting import PROGRAM, World, compile_c, needs_root, world_on_two_file_systems
+from redirecting import World, compile_c, needs_mounts, with_checksum
 
 NEW = str(os.O_CREAT | os.O_WRONLY)
-
-
-@pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def hinted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_c(PROGRAM, tmp_path_factory.mktemp("hinted"), "hinted")
 
 
 def names(world: World, path: Path) -> tuple[Path, Path]:
@@ -76,16 +63,22 @@ def test_a_copy_that_is_in_place_is_finished(world: World) -> None:
     assert path.read_bytes() == b"data" and not destination.exists() and not world.journal()
 
 
+def put_in_place(world: World, path: Path) -> tuple[Path, Path]:
+    """The copy of `path`'s data stands in the link's place, as a run leaves it that is killed there: draft, aside."""
+    draft, aside = names(world, path)
+    draft.write_bytes(path.read_bytes())
+    os.utime(draft, (0, 0))  # as finalize leaves it: its data are older
+    path.rename(aside)
+    os.link(draft, path)
+    return draft, aside
+
+
 @pytest.mark.parametrize("verb", [["recover"], ["finalize", "--all"]])
 def test_what_a_program_wrote_to_a_copy_that_a_killed_run_had_put_in_place_is_kept(
     world: World, verb: list[str]
 ) -> None:
     path, destination = world.prepared("out", b"data")
-    draft, aside = names(world, path)
-    draft.write_bytes(b"data")
-    os.utime(draft, (0, 0))
-    path.rename(aside)
-    os.link(draft, path)
+    draft, aside = put_in_place(world, path)
     with path.open("ab") as appending:
         appending.write(b", and more")
     world.iosig(*verb, check=None)
@@ -95,11 +88,7 @@ def test_what_a_program_wrote_to_a_copy_that_a_killed_run_had_put_in_place_is_ke
 
 def test_a_copy_in_place_that_nobody_used_is_undone(world: World) -> None:
     path, destination = world.prepared("out", b"data")
-    draft, aside = names(world, path)
-    draft.write_bytes(b"data")
-    os.utime(draft, (0, 0))
-    path.rename(aside)
-    os.link(draft, path)
+    draft, aside = put_in_place(world, path)
     outcomes(world)
     assert not draft.exists() and not os.path.lexists(aside)
     if path.is_symlink():  # a file system that does not tell when a file was made keeps the copy
@@ -109,11 +98,8 @@ def test_a_copy_in_place_that_nobody_used_is_undone(world: World) -> None:
 
 def test_a_foreign_file_that_a_killed_run_had_taken_out_goes_back(world: World) -> None:
     path, destination = world.prepared("out", b"data")
-    draft, aside = names(world, path)
-    path.unlink()
-    draft.write_bytes(b"data")
-    os.utime(draft, (0, 0))  # as finalize leaves it: its data are older
-    os.link(draft, path)
+    draft, aside = put_in_place(world, path)
+    aside.unlink()
     aside.write_bytes(b"foreign")
     outcomes(world)
     assert path.read_bytes() == b"foreign" and destination.read_bytes() == b"data"
@@ -165,10 +151,7 @@ def test_a_clock_that_jumped_changes_no_verdict(world: World, hinted: Path, crea
     text = entry.read_text()
     before = text.split('"created_unix_s":')[1].split(",")[0]
     body = text.replace(f'"created_unix_s":{before}', f'"created_unix_s":{created}').split(',"checksum"')[0]
-    checksum = 0xCBF29CE484222325
-    for byte in body.encode():
-        checksum = (checksum ^ byte) * 0x100000001B3 % 2**64
-    entry.write_text(f'{body},"checksum":"{checksum:016x}"}}\n')
+    entry.write_text(with_checksum(body))
     assert "out" in world.iosig("status").stdout
     assert outcomes(world) == {"out": "undone"} and not world.journal()
 
@@ -209,10 +192,10 @@ def test_entries_of_other_versions_and_renamed_ones_are_left(world: World) -> No
     assert len(world.journal()) == 3
 
 
-@needs_root
+@needs_mounts
 def test_a_complete_copy_is_saved_when_its_data_went_with_the_power(world: World) -> None:
     script = f"""
-        mount -t tmpfs none {world.fast} || exit 99
+        mount -t tmpfs none {world.fast} || exit
         i={world.iosig.binary}
         $i prepare out random && printf data > out
         id=$(basename {world.state}/journal/*.json .json)
@@ -221,9 +204,7 @@ def test_a_complete_copy_is_saved_when_its_data_went_with_the_power(world: World
         $i recover all && $i finalize --all; echo $?
         $i finalize --drop-orphans out && cat out && ls -A
     """
-    done = world.run("unshare", "-m", "bash", "-c", script)
-    if done.returncode == 99 or b"unshare" in done.stderr:
-        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    done = world.run_with_own_mounts(script)
     lines = done.stdout.decode().splitlines()
     assert "left" in lines[-5] or "left" in done.stdout.decode()
     assert done.stdout.endswith(b"dataout\n"), done.stdout + done.stderr

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from conftest import Iosig
-from redirecting import World, world_on_two_file_systems
-
-
-@pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        yield made
+from redirecting import World
 
 
 def test_nothing_redirected_is_said(world: World) -> None:

@@ -15,14 +15,7 @@ from typing import Any
 
 import pytest
 
-is_root = os.geteuid() == 0
-
-
-def can_unshare() -> bool:
-    return is_root and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
-
-
-needs_mounts = pytest.mark.skipif(not can_unshare(), reason="needs root and mount namespaces (unshare -m)")
+from redirecting import needs_mounts
 
 
 @pytest.fixture
@@ -147,17 +140,18 @@ def test_help_ends_in_an_example(iosig: Any) -> None:
         assert "Example: iosig storage" in iosig("storage", verb, "--help").stdout.strip().splitlines()[-1]
 
 
+def run_with_own_mounts(iosig: Any, *command: object) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        ["unshare", "--mount", *map(str, command)], env=iosig.env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 def list_in_namespace(iosig: Any, folder: Path, script: str, command: str = "") -> list[str]:
     """Runs `script` in a mount namespace of its own, then `storage list` there: the paths of its mount points."""
     command = command or f"{iosig.binary} storage list --json"
-    done = subprocess.run(
-        ["unshare", "-m", "--propagation", "private", "sh", "-ec", f"cd {folder}\n{script}\n{command}"],
-        env=iosig.env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_with_own_mounts(iosig, "sh", "-ec", f"cd {folder}\n{script}\n{command}")
     return [mount["path"] for mount in json.loads(done.stdout)["mount_points"]]
 
 
@@ -231,14 +225,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 assert libc.mount(b"dead", {str(dead)!r}.encode(), b"fuse.sshfs", 0, options) == 0, os.strerror(ctypes.get_errno())
 sys.exit(subprocess.run([{str(iosig.binary)!r}, "storage", "probe", "--quick", "--dry-run", "--json"]).returncode)
 """
-    done = subprocess.run(
-        ["unshare", "-m", "--propagation", "private", sys.executable, "-c", die_then_probe],
-        env=iosig.env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_with_own_mounts(iosig, sys.executable, "-c", die_then_probe)
     skipped = {entry["path"]: entry["reason"] for entry in json.loads(done.stdout)["skipped"]}
     assert "did not answer" in skipped[str(dead)]
     assert f"skipped {dead}" in done.stderr

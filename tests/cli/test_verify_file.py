@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, Iosig
-from redirecting import World, world_on_two_file_systems
+from conftest import BUILD
+from redirecting import World
 
 
 @pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        text = made.storage.read_text()
-        made.storage.write_text(text.replace("persistent = false\n", "archive = true\ntamperproof = true\n", 1))
-        yield made
-        for file in made.user_folder.glob("*"):
-            subprocess.run(["chattr", "-i", file], stderr=subprocess.DEVNULL)
+def world(world: World) -> Iterator[World]:
+    text = world.storage.read_text()
+    world.storage.write_text(text.replace("persistent = false\n", "archive = true\ntamperproof = true\n", 1))
+    yield world
+    for file in world.user_folder.glob("*"):
+        subprocess.run(["chattr", "-i", file], stderr=subprocess.DEVNULL)
 
 
 def sealed(world: World, name: str, content: bytes, signature: str) -> tuple[Path, Path, Path]:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from conftest import BUILD, ROOT, Iosig
-from redirecting import PROGRAM, World, compile_c, needs_root, world_on_two_file_systems
+from conftest import BUILD, ROOT
+from redirecting import World, compile_c, needs_mounts, race_for_one_path
 
 NEW = os.O_CREAT | os.O_WRONLY
 
@@ -39,17 +39,6 @@ int main(void) {
   return 0;
 }
 """
-
-
-@pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def hinted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_c(PROGRAM, tmp_path_factory.mktemp("hinted"), "hinted")
 
 
 @pytest.fixture(scope="session")
@@ -207,19 +196,8 @@ def test_streams_that_race_for_room_never_get_more_than_there_is(world: World, s
 def test_processes_that_race_for_one_path_and_its_room_reach_one_file(world: World, hinted: Path) -> None:
     only_10_gb_free(world)
     for attempt in range(4):
-        name = f"log{attempt}"
-        racers = [
-            subprocess.Popen(
-                [hinted, "open", name, str(NEW | os.O_APPEND), "random totalsize(7GB)"],
-                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=world.work, env=world.env,
-            )
-            for _ in range(12)
-        ]  # fmt: skip
-        for number, racer in enumerate(racers):
-            racer.communicate(b"line of %02d\n" % number)
-            assert racer.returncode == 0
-        assert sorted((world.work / name).read_bytes().splitlines()) == [b"line of %02d" % n for n in range(12)]
-        assert (world.work / name).is_symlink() and promises(world) >= 1
+        race_for_one_path(world, hinted, f"log{attempt}", "random totalsize(7GB)")
+        assert (world.work / f"log{attempt}").is_symlink() and promises(world) >= 1
         assert len(world.journal()) == attempt + 1
 
 
@@ -357,7 +335,7 @@ def nodes(world: World) -> Iterator[tuple[Node, Node]]:
     second.close()
 
 
-@needs_root
+@needs_mounts
 def test_each_node_has_its_own_data_behind_the_link_of_a_local_stream(
     world: World, hinted: Path, nodes: tuple[Node, Node]
 ) -> None:
@@ -378,7 +356,7 @@ def test_each_node_has_its_own_data_behind_the_link_of_a_local_stream(
     assert [node.run(f"ls -A {world.user_folder}") for node in nodes] == ["", ""]
 
 
-@needs_root
+@needs_mounts
 def test_a_node_that_lacks_what_a_stream_of_all_nodes_leads_to_says_so(
     world: World, hinted: Path, nodes: tuple[Node, Node]
 ) -> None:
@@ -403,6 +381,7 @@ def test_a_folder_that_was_lost_with_power_is_made_again_for_a_link_that_waits(w
 # ---- much and odd ---------------------------------------------------------------------------------------------------
 
 
+@needs_mounts
 def test_ten_thousand_files_are_redirected_listed_and_settled(world: World, streams: Path) -> None:
     """With a totalsize each: nothing in a decision or in settling may grow with what is redirected already."""
     names = [f"f{i}" for i in range(10_000)]
@@ -417,9 +396,7 @@ def test_ten_thousand_files_are_redirected_listed_and_settled(world: World, stre
         {world.iosig.binary} finalize --all | wc -l
         ls | wc -l; ls {world.state}/journal | wc -l
     """
-    done = world.run("unshare", "--mount", "bash", "-c", script)
-    if b"unshare" in done.stderr or b"mount:" in done.stderr:
-        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    done = world.run_with_own_mounts(script)
     assert done.stdout.split() == b"10000 1 9900 empty 100 linked 10000 100 0".split(), done.stderr
     assert not list(world.user_folder.iterdir())
 

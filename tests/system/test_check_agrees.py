@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
-from plugin_compiler import PluginCompiler
 
 from conftest import Iosig
+from plugin_compiler import PluginCompiler
 
 # What follows "#include <fcntl.h>", ... in a file of its own; the languages that it is written in.
 BOTH = {
@@ -186,11 +185,6 @@ int main() {
 SOURCES = [(name, "c", text) for name, text in BOTH.items()] + [
     (name, "c++", text) for name, text in (BOTH | CXX).items()
 ]
-
-
-@pytest.fixture
-def compiler(iosig: Iosig, tmp_path: Path) -> PluginCompiler:
-    return PluginCompiler(iosig.binary.parent.parent, tmp_path)
 
 
 LINE = re.compile(r"^program\.\w+:(\d+):(\d+): (error|warning): (.*)$", re.MULTILINE)

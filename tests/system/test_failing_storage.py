@@ -12,16 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, Iosig
-from redirecting import World, needs_root, world_on_two_file_systems
+from conftest import BUILD
+from redirecting import World, needs_mounts
 
 CONTENT = os.urandom(1 << 20)
-
-
-@pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        yield made
 
 
 @contextmanager
@@ -45,10 +39,6 @@ def failing(folder: Path, world: World) -> Iterator[Path]:
         server.wait()
 
 
-def is_settled(world: World) -> bool:
-    return not (world.journal() or list(world.work.rglob(".iosig*")) or list(world.user_folder.iterdir()))
-
-
 def words_of(error: str) -> str:
     return {"EIO": "Input/output", "ENOSPC": "No space", "EDQUOT": "quota", "EROFS": "Read-only"}[error]
 
@@ -67,7 +57,7 @@ def test_a_home_that_fails_keeps_the_data_where_they_are_until_it_works_again(wo
             faults.write_text("")
             assert path.is_symlink() and path.read_bytes() == CONTENT, fault
             world.iosig("finalize", path)
-            assert not path.is_symlink() and path.read_bytes() == CONTENT and is_settled(world), fault
+            assert not path.is_symlink() and path.read_bytes() == CONTENT and world.is_settled(), fault
             path.unlink()
 
 
@@ -80,7 +70,7 @@ def test_a_copy_that_is_in_place_is_completed_when_the_mount_point_works_again(w
         assert not path.is_symlink() and path.read_bytes() == CONTENT
         faults.write_text("")
         assert "1 finished" in world.iosig("recover").stdout
-        assert path.read_bytes() == CONTENT and is_settled(world)
+        assert path.read_bytes() == CONTENT and world.is_settled()
 
 
 def test_data_that_cannot_be_read_now_are_neither_lost_nor_taken_for_lost(world: World) -> None:
@@ -97,7 +87,7 @@ def test_data_that_cannot_be_read_now_are_neither_lost_nor_taken_for_lost(world:
         faults.write_text("")
         assert path.read_bytes() == CONTENT
         world.iosig("finalize", "--all")
-        assert path.read_bytes() == CONTENT and not os.path.lexists(temporary) and is_settled(world)
+        assert path.read_bytes() == CONTENT and not os.path.lexists(temporary) and world.is_settled()
 
 
 def test_a_home_whose_links_cannot_be_read_now_loses_no_entry(world: World) -> None:
@@ -110,7 +100,7 @@ def test_a_home_whose_links_cannot_be_read_now_loses_no_entry(world: World) -> N
         faults.write_text("")
         assert path.read_bytes() == temporary.read_bytes() == CONTENT and len(world.journal()) == 2
         world.iosig("finalize", "--all")
-        assert path.read_bytes() == CONTENT and not os.path.lexists(temporary) and is_settled(world)
+        assert path.read_bytes() == CONTENT and not os.path.lexists(temporary) and world.is_settled()
 
 
 def test_a_program_whose_destination_fails_gets_its_own_error_and_loses_no_synced_byte(world: World) -> None:
@@ -122,13 +112,13 @@ def test_a_program_whose_destination_fails_gets_its_own_error_and_loses_no_synce
             assert done.returncode == 1 and words_of(error) in done.stderr.decode()
         faults.write_text("")
         world.iosig("finalize", path)
-        assert path.read_bytes() == CONTENT and is_settled(world)
+        assert path.read_bytes() == CONTENT and world.is_settled()
 
 
-@needs_root
+@needs_mounts
 def test_a_mount_point_that_vanishes_or_turns_read_only_is_waited_for(world: World) -> None:
     script = f"""
-        mount -t tmpfs none {world.fast} || exit 99
+        mount -t tmpfs none {world.fast} || exit
         i={world.iosig.binary}
         $i prepare out random && cat > out || exit 1
         $i prepare waiting random
@@ -144,9 +134,7 @@ def test_a_mount_point_that_vanishes_or_turns_read_only_is_waited_for(world: Wor
         $i finalize --all; echo another $?
         $i status
     """
-    done = world.run("unshare", "-m", "bash", "-c", script, input=CONTENT)
-    if done.returncode == 99 or b"unshare" in done.stderr:
-        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    done = world.run_with_own_mounts(script, input=CONTENT)
     told = done.stdout.decode() + done.stderr.decode()
     assert done.returncode == 0, told
     assert "read-only 4" in told and "vanished 1" in told and "another 1" in told, told

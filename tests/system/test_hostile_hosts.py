@@ -7,13 +7,12 @@ import platform
 import resource
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, Iosig
-from redirecting import World, compile_c, world_on_two_file_systems
+from conftest import BUILD
+from redirecting import World, compile_c
 
 HOST = r"""
 #define _GNU_SOURCE
@@ -139,12 +138,6 @@ int main(int argc, char **argv) {
   return 0;
 }
 """
-
-
-@pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from plugin_compiler import ORACLE
 
 from conftest import ROOT
-from redirecting import world_on_two_file_systems
+from plugin_compiler import ORACLE
+from redirecting import World
 
 CREATE = 0o101  # O_CREAT | O_WRONLY
 
@@ -112,12 +112,11 @@ def test_without_libiosig_a_signed_open_is_an_open(name: str, standard: str, tmp
 
 
 @pytest.mark.parametrize(("name", "standard"), [("clang", "c17"), ("clang++", "c++17"), ("gcc", "c17")])
-def test_with_libiosig_a_signed_open_is_redirected(iosig, name: str, standard: str, tmp_path: Path) -> None:
-    compiler = Compiler(name, standard, tmp_path)
-    with world_on_two_file_systems(iosig, tmp_path) as world:
-        compiler.build(*iosig("cc", "--libs", "--compiler", name).stdout.split())
-        compiler.run(**world.env)
-        redirected = {path.name for path in tmp_path.iterdir() if path.is_symlink()}
-        assert all((tmp_path / name).readlink().is_relative_to(world.fast) for name in redirected)
-        # What must persist stays: the fast mount point is volatile.
-        assert redirected == ({"open", "string", "chars"} if compiler.is_cxx else {"open"})
+def test_with_libiosig_a_signed_open_is_redirected(world: World, name: str, standard: str) -> None:
+    compiler = Compiler(name, standard, world.work)
+    compiler.build(*world.iosig("cc", "--libs", "--compiler", name).stdout.split())
+    compiler.run(**world.env)
+    redirected = {path.name for path in world.work.iterdir() if path.is_symlink()}
+    assert all((world.work / name).readlink().is_relative_to(world.fast) for name in redirected)
+    # What must persist stays: the fast mount point is volatile.
+    assert redirected == ({"open", "string", "chars"} if compiler.is_cxx else {"open"})

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from plugin_compiler import PluginCompiler
 
 STORAGE = """
@@ -47,8 +48,8 @@ seek_latency = "8ms"
 class Machine(PluginCompiler):
     """A machine with a fast volatile and a safe mount point; programs run in `out`."""
 
-    def __init__(self, build: Path, folder: Path) -> None:
-        super().__init__(build, folder)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.fast, self.safe, self.out = folder / "fast", folder / "safe", folder / "out"
         for made in (self.fast, self.safe, self.out):
             made.mkdir()
@@ -70,8 +71,8 @@ def names_in(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def machine(iosig, tmp_path: Path) -> Machine:
-    return Machine(iosig.binary.parent.parent, tmp_path)
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
 
 
 EVERY_WAY = r"""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+
 from plugin_compiler import PluginCompiler
-
-
-@pytest.fixture
-def compiler(iosig, tmp_path: Path) -> PluginCompiler:
-    return PluginCompiler(iosig.binary.parent.parent, tmp_path)
 
 
 def place(found: dict[str, Any]) -> tuple[int, int, int]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from plugin_compiler import PluginCompiler
 
 from conftest import BUILD, ROOT
-from redirecting import World, world_on_two_file_systems
+from plugin_compiler import PluginCompiler
+from redirecting import World
 
 # PROGRAM PATH [read]: writes 100,000 numbers to PATH unless told to read only, then reads and checks them.
 FRAME = r"""
@@ -158,10 +157,9 @@ MPI_ENVIRONMENT = {
 
 
 @pytest.fixture
-def world(iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        iosig.env |= MPI_ENVIRONMENT
-        yield made
+def world(world: World) -> World:
+    world.env |= MPI_ENVIRONMENT
+    return world
 
 
 def build(case: Case, iosig, world: World, language: str, *more: str) -> Path:
@@ -179,7 +177,7 @@ def build(case: Case, iosig, world: World, language: str, *more: str) -> Path:
         flags += asked.stdout.split()
     source = world.root / f"program.{'c' if language == 'c' else 'cc'}"
     source.write_text(FRAME % (case.head, case.body))
-    plugin = PluginCompiler(BUILD, world.root).plugin
+    plugin = PluginCompiler(world.root).plugin
     library = BUILD / "lib"
     command = [driver, f"-fplugin={plugin}", f"-I{ROOT}/include", source, *more, "-o", world.root / "program", *flags,
                f"-L{library}", f"-Wl,-rpath,{library}", "-Wl,--no-as-needed", "-liosig"]  # fmt: skip
@@ -284,7 +282,7 @@ int main(int argc, char **argv) {
 @pytest.mark.parametrize("options", ["-O0", "-O2"])
 def test_the_modes_of_libraries_are_translated_into_those_of_open(iosig, tmp_path: Path, options: str) -> None:
     creates, refuses = os.O_RDWR | os.O_CREAT, os.O_RDWR | os.O_CREAT | os.O_EXCL
-    hints = PluginCompiler(BUILD, tmp_path).hints(TRANSLATED, "-w", options)
+    hints = PluginCompiler(tmp_path).hints(TRANSLATED, "-w", options)
     assert {h.path: int(h.mode) for h in hints} == {
         "mpi create": creates,
         "mpi create variable": creates,

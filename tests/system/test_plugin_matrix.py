@@ -14,10 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from plugin_compiler import ORACLE, PluginCompiler
 from plugin_matrix import ROWS, SOURCES, STORAGE, Row, check_compile_mode, check_run_mode
 
 from conftest import BUILD
+from plugin_compiler import ORACLE, PluginCompiler
 
 CELLS = [(language, mode) for language in ("c", "c++") for mode in ("run", "compile")]
 ONE_OPEN = """
@@ -35,7 +35,7 @@ class Matrix:
 
     def __init__(self, folder: Path, pool: ThreadPoolExecutor, rows: list[Row]) -> None:
         self.folder = folder
-        PluginCompiler(BUILD, folder)  # skips without a plugin
+        PluginCompiler(folder)  # skips without a plugin
         (folder / "oracle.c").write_text(ORACLE)
         subprocess.run(["gcc", "-c", "oracle.c"], cwd=folder, check=True)
         self.cells: dict[tuple[str, str, str], Future[str]] = {}
@@ -53,7 +53,7 @@ class Matrix:
                 return NOT_MEANT  # tried below: it is refused
         folder = self.folder / f"{number}-{language}-{mode}"
         folder.mkdir()
-        compiler = PluginCompiler(BUILD, folder)
+        compiler = PluginCompiler(folder)
         compiler.env |= {"CCACHE_DIR": str(folder / "ccache")}
         try:
             check = check_run_mode if mode == "run" else check_compile_mode
@@ -94,11 +94,6 @@ def matrix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         reports = BUILD / "reports"
         reports.mkdir(exist_ok=True)
         (reports / "plugin-matrix.txt").write_text(made.table())
-
-
-@pytest.fixture
-def compiler(iosig, tmp_path: Path) -> PluginCompiler:
-    return PluginCompiler(BUILD, tmp_path)
 
 
 def need(tool: str) -> str:

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+from conftest import BUILD
 from plugin_compiler import PluginCompiler
 
 SOURCE = r"""
@@ -21,21 +23,20 @@ int main(void) {
 
 
 @pytest.fixture
-def compiler(iosig, tmp_path: Path) -> PluginCompiler:
+def compiler(tmp_path: Path) -> PluginCompiler:
     folder = tmp_path / "work"
     folder.mkdir()
-    found = PluginCompiler(iosig.binary.parent.parent, folder)
+    found = PluginCompiler(folder)
     (folder / "program.c").write_text(SOURCE)
     shutil.copy(folder / "program.c", folder / "program.cc")
     return found
 
 
 @pytest.fixture
-def prefix(iosig, tmp_path: Path) -> Path:
+def prefix(tmp_path: Path) -> Path:
     """The build under test, installed."""
     folder = tmp_path / "prefix"
-    build = iosig.binary.parent.parent
-    done = subprocess.run(["cmake", "--install", build, "--prefix", folder], capture_output=True, text=True)
+    done = subprocess.run(["cmake", "--install", BUILD, "--prefix", folder], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"the build cannot be installed (build all of it first): {done.stderr.strip()}")
     return folder

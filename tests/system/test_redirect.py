@@ -8,27 +8,15 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, Iosig
-from redirecting import PROGRAM, World, compile_c, needs_root, world_on_two_file_systems
+from conftest import BUILD
+from redirecting import World, compile_c, needs_mounts, race_for_one_path
 
 NEW = os.O_CREAT | os.O_WRONLY
 APP, IN, OUT, TRUNC, NOREPLACE = 1, 8, 16, 32, 64  # libstdc++'s openmode bits
-
-
-@pytest.fixture
-def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
-    with world_on_two_file_systems(iosig, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def hinted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_c(PROGRAM, tmp_path_factory.mktemp("hinted"), "hinted")
 
 
 def test_a_new_file_lands_on_the_best_mount_point_and_errno_is_untouched(world: World, hinted: Path) -> None:
@@ -217,18 +205,7 @@ def test_a_data_file_that_took_the_place_of_stderr_gets_no_message(world: World,
 
 def test_processes_that_race_for_a_path_reach_one_file(world: World, hinted: Path) -> None:
     for attempt in range(5):
-        name = f"log{attempt}"
-        racers = [
-            subprocess.Popen(
-                [hinted, "open", name, str(NEW | os.O_APPEND), "random"],
-                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=world.work, env=world.env,
-            )
-            for _ in range(12)
-        ]  # fmt: skip
-        for number, racer in enumerate(racers):
-            racer.communicate(b"line of %02d\n" % number)
-            assert racer.returncode == 0
-        assert sorted((world.work / name).read_bytes().splitlines()) == [b"line of %02d" % n for n in range(12)]
+        race_for_one_path(world, hinted, f"log{attempt}", "random")
         assert len(world.journal()) == attempt + 1
     assert len(list(world.user_folder.iterdir())) == 5
 
@@ -291,12 +268,10 @@ def test_any_name_goes_out_and_comes_home(world: World, hinted: Path, name: byte
     assert not world.journal() and not list(world.user_folder.iterdir())
 
 
-@needs_root
+@needs_mounts
 def test_a_destination_that_fills_up_gives_the_programs_own_error(world: World, hinted: Path) -> None:
     script = f'mount -t tmpfs -o size=1M none "{world.fast}" && cd "{world.work}" && head -c 4M /dev/zero | "$@"'
-    done = world.run("unshare", "-m", "bash", "-c", script, "-", hinted, "open", "out", NEW, "random")
-    if b"unshare" in done.stderr or b"mount:" in done.stderr:
-        pytest.skip(f"cannot mount here: {done.stderr.decode()}")
+    done = world.run_with_own_mounts(script, hinted, "open", "out", NEW, "random")
     assert done.returncode == 5
     assert done.stderr.decode() == f"write: {os.strerror(errno.ENOSPC)}\n"
 
@@ -315,7 +290,7 @@ def test_the_library_shows_its_c_interface_and_nothing_else() -> None:
     assert "libstdc++" not in needed and "libgcc_s" not in needed
 
 
-@needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as another user")
 def test_a_set_user_id_program_does_not_follow_its_users_environment(world: World, hinted: Path) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("needs setpriv")

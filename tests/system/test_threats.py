@@ -22,14 +22,13 @@ from typing import Any
 import pytest
 
 from conftest import BUILD, ROOT
-from redirecting import PROGRAM, compile_c
+from redirecting import with_checksum
 
 VICTIM, ATTACKER, PROJECT = 61001, 61002, 61003
 NEW = os.O_CREAT | os.O_WRONLY
 SECRET = b"the victim's data"
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
-pytestmark = needs_root
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
 
 
 class Stage:
@@ -123,11 +122,6 @@ class Stage:
 def give(path: Path, user: int, mode: int, group: int | None = None) -> None:
     os.chown(path, user, user if group is None else group)
     path.chmod(mode)
-
-
-@pytest.fixture(scope="session")
-def hinted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_c(PROGRAM, tmp_path_factory.mktemp("hinted"), "hinted")
 
 
 @pytest.fixture
@@ -371,21 +365,10 @@ def test_another_users_link_to_ones_data_does_not_bring_them_there(stage: Stage,
 # ---- the journal and the configuration ---------------------------------------------------------------------------
 
 
-def checksum(text: str) -> str:
-    value = 0xCBF29CE484222325
-    for byte in text.encode():
-        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
-    return f"{value:016x}"
-
-
 def forged(entry: str) -> str:
     """The victim's own entry, but for one word: the data are temporary, so settling deletes them."""
-    body = (
-        entry.rpartition(',"checksum"')[0]
-        .replace('"signature":"', '"signature":"temp ')
-        .replace("temp persist", "temp")
-    )
-    return f'{body},"checksum":"{checksum(body)}"}}\n'
+    body = entry.rpartition(',"checksum"')[0]
+    return with_checksum(body.replace('"signature":"', '"signature":"temp ').replace("temp persist", "temp"))
 
 
 @pytest.mark.parametrize("place", ["planted state folder", "open journal", "journal that can be swapped"])

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from conftest import BUILD
+
 ORACLE = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +47,9 @@ class Hint(NamedTuple):
 class PluginCompiler:
     """gcc and g++ with the plugin of the build under test; everything happens in `folder`."""
 
-    def __init__(self, build: Path, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         version = subprocess.run(["gcc", "-dumpversion"], capture_output=True, text=True, check=True).stdout
-        self.plugin = build / "lib" / "iosig" / f"gcc-{version.split('.')[0].strip()}" / "iosig.so"
+        self.plugin = BUILD / "lib" / "iosig" / f"gcc-{version.split('.')[0].strip()}" / "iosig.so"
         if not self.plugin.exists():
             pytest.skip(f"the GCC plugin is not built: {self.plugin} is missing")
         self.folder = folder
@@ -90,3 +92,8 @@ class PluginCompiler:
             source, "-c", "-fdiagnostics-format=json", *flags, language=language, check=False, output="program.o"
         )
         return [found for line in done.stderr.splitlines() if line.startswith("[") for found in json.loads(line)]
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> PluginCompiler:
+    return PluginCompiler(tmp_path)
