@@ -1,3 +1,4 @@
+// Files are replaced whole, and what cannot be read is told.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -5,20 +6,14 @@
 #include <cstdlib>
 
 #include "iosig/base/files.h"
+#include "support/folders.h"
 
 using namespace iosig;
 
-namespace {
-struct TemporaryFolder {
-  TemporaryFolder() { REQUIRE(::mkdtemp(path.data()) != nullptr); }
-  ~TemporaryFolder() { (void)std::system(("rm -rf " + path).c_str()); }
-  std::string path = "/tmp/iosig-test-XXXXXX";
-};
-}  // namespace
-
 TEST_CASE("files: a replaced file is whole, keeps its mode, and leaves nothing beside it") {
-  const TemporaryFolder folder;
-  const std::string path = folder.path + "/a/b/file";
+  const test::Folder folder;
+  REQUIRE_FALSE(folder.path().empty());
+  const std::string path = folder / "a/b/file";
   REQUIRE(replace_file(path, "one"));
   REQUIRE(::chmod(path.c_str(), 0600) == 0);
   REQUIRE(replace_file(path, "two"));
@@ -26,15 +21,16 @@ TEST_CASE("files: a replaced file is whole, keeps its mode, and leaves nothing b
   struct stat status {};
   REQUIRE(::stat(path.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
-  CHECK(std::system(("test \"$(ls -A " + folder.path + "/a/b)\" = file").c_str()) == 0);
+  CHECK(std::system(("test \"$(ls -A " + folder.path() + "/a/b)\" = file").c_str()) == 0);
 }
 
 TEST_CASE("files: what cannot be read says why and where") {
-  const TemporaryFolder folder;
-  CHECK(read_file(folder.path + "/none").error().message.find("No such file") != std::string::npos);
-  CHECK(read_file(folder.path).error().message.find("not a regular file") != std::string::npos);
+  const test::Folder folder;
+  REQUIRE_FALSE(folder.path().empty());
+  CHECK(read_file(folder / "none").error().message.find("No such file") != std::string::npos);
+  CHECK(read_file(folder.path()).error().message.find("not a regular file") != std::string::npos);
   CHECK_FALSE(read_file("/dev/zero"));
-  REQUIRE(replace_file(folder.path + "/big", std::string(100, 'x')));
-  CHECK_FALSE(read_file(folder.path + "/big", 99));
-  CHECK(read_file(folder.path + "/big", 100));
+  REQUIRE(replace_file(folder / "big", std::string(100, 'x')));
+  CHECK_FALSE(read_file(folder / "big", 99));
+  CHECK(read_file(folder / "big", 100));
 }

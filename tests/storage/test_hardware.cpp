@@ -1,11 +1,11 @@
 // What sysfs says about a device, on small trees that look like sysfs.
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "iosig/storage/hardware.h"
+#include "support/folders.h"
 
 using namespace iosig;
 namespace fs = std::filesystem;
@@ -15,11 +15,9 @@ namespace {
 /// A sysfs of its own, removed at the end.
 struct Sysfs {
   Sysfs() {
-    char name[] = "/tmp/iosig-sysfs-XXXXXX";
-    root = ::mkdtemp(name);
+    REQUIRE_FALSE(root.empty());
     fs::create_directories(root / "dev/block");
   }
-  ~Sysfs() { fs::remove_all(root); }
   void put(const fs::path& file, std::string_view text) const {
     fs::create_directories((root / file).parent_path());
     std::ofstream(root / file) << text << '\n';
@@ -34,7 +32,8 @@ struct Sysfs {
     mount.filesystem = "ext4";
     return inspect_hardware(mount, mounts, root.string());
   }
-  fs::path root;
+  test::Folder temporary;
+  fs::path root = temporary.path();
 };
 
 Mount unnumbered(std::string filesystem, std::string source, std::string path) {

@@ -1,6 +1,5 @@
 // Discovery and measurement on this machine itself: what must hold on any.
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -12,19 +11,12 @@
 #include "iosig/storage/discover.h"
 #include "iosig/storage/measure.h"
 #include "iosig/storage/probe.h"
+#include "support/folders.h"
 
 using namespace iosig;
 namespace fs = std::filesystem;
 
 namespace {
-struct Folder {
-  Folder() {
-    char name[] = "/var/tmp/iosig-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
 constexpr MeasureLimits shortest{.seconds = 0.3, .bytes = 8 * MiB};
 }  // namespace
 
@@ -45,10 +37,10 @@ TEST_CASE("discover: every mount point is a folder of its own file system in whi
 }
 
 TEST_CASE("discover: a preferred folder stands for its file system") {
-  const Folder folder;
-  const auto discovery = discover({folder.path.string()});
+  const test::Folder folder("/var/tmp");
+  const auto discovery = discover({folder.path()});
   REQUIRE(discovery);
-  CHECK(std::ranges::count(discovery->found, folder.path.string(), [](const Found& f) { return f.mount.path; }) == 1);
+  CHECK(std::ranges::count(discovery->found, folder.path(), [](const Found& f) { return f.mount.path; }) == 1);
 }
 
 TEST_CASE("inspection: the description can be written and read back") {
@@ -60,8 +52,8 @@ TEST_CASE("inspection: the description can be written and read back") {
 }
 
 TEST_CASE("measure: values are positive, spreads enclose them, and no file is left") {
-  const Folder folder;
-  const auto measured = measure(folder.path.string(), 4096, shortest, [](std::string_view) {});
+  const test::Folder folder("/var/tmp");
+  const auto measured = measure(folder.path(), 4096, shortest, [](std::string_view) {});
   REQUIRE_MESSAGE(measured, measured.error().message);
   for (const Spread& spread : {measured->write_bytes_per_s, measured->read_bytes_per_s, measured->operation_latency_s,
                                measured->read_operation_latency_s, measured->random_read_latency_s}) {
@@ -70,7 +62,7 @@ TEST_CASE("measure: values are positive, spreads enclose them, and no file is le
     CHECK(spread.median <= spread.high);
   }
   CHECK(measured->max_iops >= 1 / measured->operation_latency_s.median);
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("measure: a folder in which no file can be created is refused with its name") {
@@ -80,8 +72,8 @@ TEST_CASE("measure: a folder in which no file can be created is refused with its
 }
 
 TEST_CASE("probe: what a probe found is read back as measured or inspected, to the same numbers") {
-  const Folder folder;
-  const auto probe = probe_storage({.limits = shortest, .folders = {}, .only = {folder.path.string()}}, [](auto) {});
+  const test::Folder folder("/var/tmp");
+  const auto probe = probe_storage({.limits = shortest, .folders = {}, .only = {folder.path()}}, [](auto) {});
   REQUIRE_MESSAGE(probe, probe.error().message);
   REQUIRE(probe->storage.devices.size() == 1);
   const Device& found = probe->storage.devices.front();
