@@ -21,6 +21,7 @@ def in_a_dead_job(world: World, *command: object, **options: object) -> str:
 
 def job_folder(world: World) -> Path:
     folder = Path(in_a_dead_job(world, world.iosig.binary, "choose", "--make-folder", "temp"))
+    assert folder.parent == world.user_folder
     (folder / "sub").mkdir()
     (folder / "sub" / "data").write_bytes(b"x" * 1000)
     return folder
