@@ -22,7 +22,7 @@ struct World {
       const auto found = includes.find(path);
       return found == includes.end() ? std::nullopt : std::optional(found->second);
     };
-    return check_source("main", source, {is_cxx, include_folders, definitions, 500'000}, {}, read);
+    return check_source("main", source, {is_cxx, include_folders, definitions, 5'000'000}, {}, read);
   }
 };
 
@@ -363,4 +363,44 @@ TEST_CASE("source: macros that double and files that include themselves end with
   std::string nested = "#define F(x) x\n";
   for (int i = 0; i < 20'000; ++i) nested += "F(";
   CHECK(findings({nested}).size() < 200);
+}
+
+TEST_CASE("source: what would take quadratic time or room is left with a warning, a large program is not") {
+  const auto times = [](std::string_view text, int count) {
+    std::string all;
+    for (; count > 0; --count) all += text;
+    return all;
+  };
+  std::string definitions, openers;
+  for (int i = 0; i < 2000; ++i) definitions += fmt::format("#pragma sigdef name{} temp\n", i);
+  for (int i = 0; i < 2000; ++i) openers += fmt::format("#pragma sigopen f{}(1)\n", i);
+  const std::string pragma = "\n#pragma sig temp\n";
+  const std::pair<std::string_view, std::string> sources[] = {
+      {"pragmas in statements", "int main() {" + times(pragma + "{", 2000) + times("open(p, 0);", 5000)},
+      {"opens on one line", "int main() {" + pragma + "x = " + times("open(p, 0) + ", 5000)},
+      {"initialisers", "a = " + times("{}", 20'000)},
+      {"classes", times("class a ", 20'000)},
+      {"lambdas that never begin", times("= []< ", 20'000) + ";"},
+      {"templates", times("ofstream<", 20'000)},
+      {"names", times("ofstream::", 20'000)},
+      {"openers", openers + pragma + "{" + times("g(x);", 2000) + "}"},
+      {"unknown names among many", definitions + times("#pragma sig nome\n", 2000)},
+      {"a word too long for a pragma", pragma + "#pragma sig " + std::string(20'000, 'x')}};
+  for (const auto& [what, source] : sources) {
+    const CheckedSource checked = World{.source = source, .is_cxx = true}.check();
+    std::size_t told = 0;
+    bool is_left = false;
+    for (const SourceFinding& finding : checked.findings) {
+      is_left = is_left || finding.message.find("more than can be checked") != std::string::npos ||
+                finding.message.find("more words than can be checked") != std::string::npos;
+      told += finding.message.size() + finding.at.line_text.size();
+      for (const SourceNote& note : finding.notes) told += note.at.line_text.size();
+    }
+    CHECK_MESSAGE(is_left, what);
+    CHECK_MESSAGE(told < 20'000'000, what);
+  }
+  std::string large;
+  for (int i = 0; i < 2000; ++i)
+    large += fmt::format("int f{}(void) {{\n{}  int fd = open(p, 0); if (fd) {{ g(fd); }}\n}}\n", i, pragma);
+  CHECK(findings({large}).empty());
 }

@@ -1,7 +1,8 @@
 #include "iosig/format/source_opens.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 
 namespace iosig {
 namespace {
@@ -28,8 +29,13 @@ bool is_tail(std::string_view tail, std::string_view whole) {
 
 }  // namespace
 
-SourceOpens::SourceOpens(const SourceTokens& tokens, bool is_cxx, std::span<const Opener> own)
-    : tokens_(tokens.tokens), is_cxx_(is_cxx), own_(own) {
+SourceOpens::SourceOpens(const SourceTokens& tokens, bool is_cxx, std::span<const Opener> own, std::size_t most_work)
+    : tokens_(tokens.tokens), is_cxx_(is_cxx), own_(own), work_(most_work) {
+  for (const Opener& opener : own_) {
+    const std::size_t name = opener.name.rfind(':') + 1;  // npos + 1 == 0
+    const std::string_view last = std::string_view(opener.name).substr(name);
+    if (is_tail(fmt::format("{0}::{0}", last), opener.name)) own_constructors_.insert(last);
+  }
   match_brackets();
   if (is_cxx_) find_lambdas();
   find_scopes();
@@ -66,7 +72,7 @@ void SourceOpens::find_lambdas() {
         !(is_one_of(tokens_[at], {"(", "{", "<", "->"}) ||
           is_one_of(tokens_[at], {"mutable", "noexcept", "constexpr"})))
       continue;
-    while (at < tokens_.size() && !is_one_of(tokens_[at], {"{", "}", ";", ")"}))
+    while (spend(1) && at < tokens_.size() && !is_one_of(tokens_[at], {"{", "}", ";", ")"}))
       at = is(at, "(") ? partner_[at] + 1 : at + 1;
     if (is(at, "{")) lambda_bodies_.insert(at);
   }
@@ -108,11 +114,11 @@ void SourceOpens::find_scopes() {
 }
 
 /// What the brace opens, judged by the declaration or statement that it stands in, which begins at `head`.
-SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t head, Scope around,
-                                               bool in_parentheses) const {
+SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses) {
   if (lambda_bodies_.contains(brace)) return Scope::block;
   if (in_parentheses || around == Scope::initialiser)
     return around == Scope::declarations ? Scope::initialiser : around;
+  if (!spend(brace - head)) return Scope::block;
   std::size_t parameters = 0, initialiser = 0, type = 0;
   bool is_namespace = false, is_enum = false;
   for (std::size_t i = head; i < brace; ++i) {
@@ -150,10 +156,10 @@ SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t he
 
 // ---- streams of C++
 
-std::size_t SourceOpens::behind_type(std::size_t type) const {
+std::size_t SourceOpens::behind_type(std::size_t type) {
   std::size_t at = type + 1;
   if (!is(at, "<")) return at;
-  for (int depth = 0; at < tokens_.size(); ++at) {
+  for (int depth = 0; at < tokens_.size() && spend(1); ++at) {
     depth += is(at, "<") ? 1 : is(at, ">") ? -1 : is(at, ">>") ? -2 : 0;
     if (depth <= 0 || is(at, ";")) return at + 1;
   }
@@ -168,7 +174,7 @@ void SourceOpens::find_streams() {
     if (!is_word(i)) continue;
     if (is_one_of(tokens_[i], {"class", "struct"}) && is_word(i + 1)) {
       bool has_bases = false;
-      for (std::size_t at = i + 2; at < tokens_.size() && !is_one_of(tokens_[at], {"{", ";", "("}); ++at) {
+      for (std::size_t at = i + 2; spend(1) && at < tokens_.size() && !is_one_of(tokens_[at], {"{", ";", "("}); ++at) {
         has_bases = has_bases || is(at, ":");
         if (has_bases && stream_types_.contains(tokens_[at].text)) derived_types_.insert(tokens_[i + 1].text);
       }
@@ -176,7 +182,7 @@ void SourceOpens::find_streams() {
     if (!stream_types_.contains(tokens_[i].text) && !derived_types_.contains(tokens_[i].text)) continue;
     uses.push_back(i);
     std::size_t first = i;
-    while (first >= 2 && is(first - 1, "::") && is_word(first - 2)) first -= 2;
+    while (spend(1) && first >= 2 && is(first - 1, "::") && is_word(first - 2)) first -= 2;
     if (first >= 3 && is(first - 1, "=") && is(first - 3, "using")) stream_types_.insert(tokens_[first - 2].text);
     if (first >= 1 && is(first - 1, "typedef") && is_word(behind_type(i)))
       stream_types_.insert(tokens_[behind_type(i)].text);
@@ -188,8 +194,8 @@ void SourceOpens::find_streams() {
 
 /// `std::ofstream a, *b("x"), c{d};`, and what a template of the type is called: `unique_ptr<ofstream> e`.
 void SourceOpens::find_stream_variables(std::size_t type) {
-  for (std::size_t at = behind_type(type); at < tokens_.size(); ++at) {
-    while (at < tokens_.size() && is_one_of(tokens_[at], {"*", "&", "&&", ">", ">>", "const"})) ++at;
+  for (std::size_t at = behind_type(type); at < tokens_.size() && spend(1); ++at) {
+    while (spend(1) && at < tokens_.size() && is_one_of(tokens_[at], {"*", "&", "&&", ">", ">>", "const"})) ++at;
     if (!is_word(at)) return;
     stream_variables_.insert(tokens_[at].text);
     ++at;
@@ -199,7 +205,7 @@ void SourceOpens::find_stream_variables(std::size_t type) {
 }
 
 /// `bracket` holds a constructor's arguments, and they are such that it opens a file.
-bool SourceOpens::opens_a_file(std::size_t bracket) const {
+bool SourceOpens::opens_a_file(std::size_t bracket) {
   if (bracket >= tokens_.size() || !is_one_of(tokens_[bracket], {"(", "{"})) return false;
   std::size_t at = bracket + 1;
   if (at >= partner_[bracket] || partner_[bracket] == tokens_.size()) return false;
@@ -207,19 +213,19 @@ bool SourceOpens::opens_a_file(std::size_t bracket) const {
   if (is(at, "move") && is(at + 1, "(")) return false;
   // a parameter makes it a function's declaration: `std::ofstream make(const char *path);`
   if (is_one_of(tokens_[at], {"const", "auto", "void", "char", "int", "bool", "unsigned", "long"})) return false;
-  while (is_word(at) && is(at + 1, "::")) at += 2;
+  while (spend(1) && is_word(at) && is(at + 1, "::")) at += 2;
   if (!is_word(at)) return true;
   at = behind_type(at);
   const bool by_reference = at < tokens_.size() && is_one_of(tokens_[at], {"&", "&&", "*"});
   return !(is_word(at) || (by_reference && (is_word(at + 1) || is(at + 1, ")") || is(at + 1, ","))));
 }
 
-void SourceOpens::look_at_stream(std::size_t type, FollowingOpens& found) const {
+void SourceOpens::look_at_stream(std::size_t type, FollowingOpens& found) {
   std::size_t at = behind_type(type);
   if (type > 0 && is(type - 1, "~")) return;
   if (opens_a_file(at)) return found.calls.push_back(tokens_[type]);
-  while (is(at, "const")) ++at;
-  for (; is_word(at); at += is_word(at + 1) ? 1 : 0) {
+  while (spend(1) && is(at, "const")) ++at;
+  for (; spend(1) && is_word(at); at += is_word(at + 1) ? 1 : 0) {
     if (opens_a_file(at + 1)) found.calls.push_back(tokens_[at]);
     ++at;
     if (at < tokens_.size() && is_one_of(tokens_[at], {"(", "{"})) at = partner_[at] + 1;
@@ -230,27 +236,24 @@ void SourceOpens::look_at_stream(std::size_t type, FollowingOpens& found) const 
 // ---- calls
 
 /// `int open(const char *path)`, `FILE *fopen(...)`: no call.
-bool SourceOpens::is_declared_here(std::size_t name) const {
+bool SourceOpens::is_declared_here(std::size_t name) {
   std::size_t before = name;
-  while (before > 0 && is_one_of(tokens_[before - 1], {"*", "&"})) --before;
+  while (spend(1) && before > 0 && is_one_of(tokens_[before - 1], {"*", "&"})) --before;
   return before > 0 && is_word(before - 1) && !leads_expression(tokens_[before - 1]);
 }
 
-void SourceOpens::look_at_word(std::size_t at, FollowingOpens& found) const {
+void SourceOpens::look_at_word(std::size_t at, FollowingOpens& found) {
   const std::string_view word = tokens_[at].text;
-  const bool has_own_constructor = std::ranges::any_of(
-      own_, [&](const Opener& opener) { return is_tail(std::string(word) + "::" + std::string(word), opener.name); });
-  if (has_own_constructor || stream_types_.contains(word)) return look_at_stream(at, found);
+  if (own_constructors_.contains(word) || stream_types_.contains(word)) return look_at_stream(at, found);
   if (!is(at + 1, "(") || partner_[at + 1] == tokens_.size()) return;
   std::size_t first = at;  // of `a::b::open`
-  std::string name(tokens_[at].text);
-  while (first >= 2 && is(first - 1, "::") && is_word(first - 2)) {
-    name.insert(0, std::string(tokens_[first - 2].text) + "::");
-    first -= 2;
-  }
+  while (spend(1) && first >= 2 && is(first - 1, "::") && is_word(first - 2)) first -= 2;
+  std::string name;
+  for (std::size_t part = first; part <= at; ++part) name += tokens_[part].text;
   const bool is_global = first > 0 && is(first - 1, "::");
   const bool is_member = first > 0 && (is(first - 1, ".") || is(first - 1, "->"));
   if (!is_member && is_declared_here(is_global ? first - 1 : first)) return;
+  if (!spend(own_.size())) return;
   for (const Opener& opener : own_) {
     const bool fits = is_member ? is_tail(name, opener.name) && opener.name.find("::") != std::string::npos
                                 : is_tail(name, opener.name) || is_tail(opener.name, name);
@@ -276,11 +279,11 @@ std::size_t SourceOpens::after_condition(std::size_t keyword) const {
 }
 
 /// `skip_bodies`: of if, while, for and switch only what stands before the body.
-void SourceOpens::collect(std::size_t begin, std::size_t end, bool skip_bodies, FollowingOpens& found) const {
-  for (std::size_t i = begin; i < end; ++i) {
+void SourceOpens::collect(std::size_t begin, std::size_t end, bool skip_bodies, FollowingOpens& found) {
+  for (std::size_t i = begin; i < end && spend(1); ++i) {
     if (skip_bodies && controls(tokens_[i])) {
       const std::size_t body = after_condition(i);
-      for (std::size_t at = i + 1; at < body; ++at)
+      for (std::size_t at = i + 1; at < body && spend(1); ++at)
         if (is_word(at)) look_at_word(at, found);
       const bool has_else = is(i, "if");
       i = end_of_statement(body, 0);
@@ -294,8 +297,8 @@ void SourceOpens::collect(std::size_t begin, std::size_t end, bool skip_bodies, 
   }
 }
 
-std::size_t SourceOpens::end_of_simple_statement(std::size_t at) const {
-  for (; at < tokens_.size(); ++at) {
+std::size_t SourceOpens::end_of_simple_statement(std::size_t at) {
+  for (; at < tokens_.size() && spend(1); ++at) {
     if (is(at, ";")) return at + 1;
     if (is(at, "}")) return at;
     if (function_bodies_.contains(at) || namespace_bodies_.contains(at)) return at;
@@ -309,22 +312,22 @@ std::size_t SourceOpens::end_of_simple_statement(std::size_t at) const {
 }
 
 /// One past the statement that begins at `at`.
-std::size_t SourceOpens::end_of_statement(std::size_t at, int depth) const {
+std::size_t SourceOpens::end_of_statement(std::size_t at, int depth) {
   const std::size_t none = tokens_.size();
-  while (at + 1 < none) {  // labels, and pragmas that are not of this statement
+  while (at + 1 < none && spend(1)) {  // labels, and pragmas that are not of this statement
     if (tokens_[at].kind == SourceToken::Kind::pragma) {
       ++at;
     } else if (is(at, "default") || (is_word(at) && is(at + 1, ":"))) {
       at += 2;
     } else if (is(at, "case")) {
-      while (at < none && !is_one_of(tokens_[at], {":", ";", "{", "}"})) ++at;
+      while (at < none && spend(1) && !is_one_of(tokens_[at], {":", ";", "{", "}"})) ++at;
       if (!is(at, ":")) break;
       ++at;
     } else {
       break;
     }
   }
-  if (at >= none || depth > deepest_statement) return none;
+  if (at >= none || depth > deepest_statement || !spend(1)) return none;
   if (is(at, "{")) return std::min(partner_[at] + 1, none);
   if (controls(tokens_[at])) {
     const bool has_else = is(at, "if");
@@ -343,10 +346,10 @@ std::size_t SourceOpens::end_of_statement(std::size_t at, int depth) const {
   return end_of_simple_statement(at);
 }
 
-FollowingOpens SourceOpens::after(std::size_t pragma) const {
+FollowingOpens SourceOpens::after(std::size_t pragma) {
   FollowingOpens found;
   std::size_t begin = pragma + 1;
-  for (; begin < tokens_.size() && tokens_[begin].kind == SourceToken::Kind::pragma; ++begin) {
+  for (; begin < tokens_.size() && spend(1) && tokens_[begin].kind == SourceToken::Kind::pragma; ++begin) {
     found.pragma_follows = tokens_[begin].is("sig");
     if (found.pragma_follows) return found;
   }

@@ -25,12 +25,15 @@ struct FollowingOpens {
 /// One source's knowledge of its scopes, streams and openers.
 class SourceOpens {
  public:
-  /// `tokens` and `own` (the user's openers, besides known_openers()) must outlive this.
-  SourceOpens(const SourceTokens& tokens, bool is_cxx, std::span<const Opener> own);
+  /// `tokens` and `own` (the user's openers, besides known_openers()) must outlive this. `most_work`: to be done for
+  /// what would take more than linear time, as SourceWork counts.
+  SourceOpens(const SourceTokens& tokens, bool is_cxx, std::span<const Opener> own, std::size_t most_work);
 
   /// Whether the token stands among statements, not among declarations of a file, namespace or class.
   [[nodiscard]] bool is_in_function(std::size_t token) const { return scope_[token] == Scope::block; }
-  [[nodiscard]] FollowingOpens after(std::size_t pragma) const;
+  [[nodiscard]] FollowingOpens after(std::size_t pragma);
+  /// From then on nothing that is_in_function and after say is to be believed.
+  [[nodiscard]] bool is_cut() const { return work_.is_spent(); }
 
  private:
   enum class Scope : unsigned char { declarations, block, initialiser };
@@ -41,23 +44,24 @@ class SourceOpens {
   [[nodiscard]] bool is_word(std::size_t at) const {
     return at < tokens_.size() && tokens_[at].kind == SourceToken::Kind::word;
   }
+  bool spend(std::size_t steps) { return work_.spend(steps * SourceWork::token); }
 
   void match_brackets();
   void find_lambdas();
   void find_scopes();
-  [[nodiscard]] Scope scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses) const;
+  [[nodiscard]] Scope scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses);
   void find_streams();
   void find_stream_variables(std::size_t type);
 
-  [[nodiscard]] std::size_t end_of_statement(std::size_t at, int depth) const;
-  [[nodiscard]] std::size_t end_of_simple_statement(std::size_t at) const;
+  [[nodiscard]] std::size_t end_of_statement(std::size_t at, int depth);
+  [[nodiscard]] std::size_t end_of_simple_statement(std::size_t at);
   [[nodiscard]] std::size_t after_condition(std::size_t keyword) const;
-  void collect(std::size_t begin, std::size_t end, bool skip_bodies, FollowingOpens& found) const;
-  void look_at_word(std::size_t at, FollowingOpens& found) const;
-  void look_at_stream(std::size_t type, FollowingOpens& found) const;
-  [[nodiscard]] bool is_declared_here(std::size_t name) const;
-  [[nodiscard]] bool opens_a_file(std::size_t bracket) const;
-  [[nodiscard]] std::size_t behind_type(std::size_t type) const;
+  void collect(std::size_t begin, std::size_t end, bool skip_bodies, FollowingOpens& found);
+  void look_at_word(std::size_t at, FollowingOpens& found);
+  void look_at_stream(std::size_t type, FollowingOpens& found);
+  [[nodiscard]] bool is_declared_here(std::size_t name);
+  [[nodiscard]] bool opens_a_file(std::size_t bracket);
+  [[nodiscard]] std::size_t behind_type(std::size_t type);
 
   const std::vector<SourceToken>& tokens_;
   bool is_cxx_;
@@ -67,6 +71,8 @@ class SourceOpens {
   std::vector<Scope> scope_;  ///< in which each token stands
   std::set<std::size_t> lambda_bodies_, function_bodies_, class_bodies_, namespace_bodies_;  ///< their open braces
   std::set<std::string_view> stream_types_, derived_types_, stream_variables_;
+  std::set<std::string_view> own_constructors_;  ///< the types of `io::Writer::Writer`
+  SourceWork work_;
 };
 
 }  // namespace iosig

@@ -14,7 +14,9 @@ namespace {
 
 /// What one source may have; more comes of macros that double.
 constexpr std::size_t most_pragmas = 10'000;
-constexpr std::size_t most_words = 10'000;  ///< in one pragma
+constexpr std::size_t most_words = 1'000;           ///< in one pragma
+constexpr std::size_t most_pragma_bytes = 10'000;   ///< of one pragma, expanded
+constexpr std::size_t most_told_bytes = 8'000'000;  ///< of messages, and of the lines that they show
 
 using Severity = Diagnostic::Severity;
 using Text = PragmaText<SourceToken>;
@@ -36,12 +38,13 @@ bool cxx_can_read(std::string_view number) {
 
 class Checker {
  public:
-  Checker(SourceTokens tokens, bool is_cxx) : source_(std::move(tokens)), is_cxx_(is_cxx) {}
+  Checker(SourceTokens tokens, const SourceLanguage& language)
+      : source_(std::move(tokens)), is_cxx_(language.is_cxx), work_(language.most_work) {}
 
   CheckedSource run(std::span<const Opener> callees) {
     std::vector<Opener> own(callees.begin(), callees.end());
     for (const SourcePragma& pragma : source_.pragmas)
-      if (pragma.name.is("sigopen")) add_callee(pragma, own);
+      if (pragma.name.is("sigopen") && !is_too_much()) add_callee(pragma, own);
     struct Site {
       std::size_t token;
       SourceToken begin;
@@ -55,18 +58,20 @@ class Checker {
       if (const auto begin = check_sig(pragma)) sites.push_back({i, *begin});
     }
     // From the last to the first: what a pragma inside a statement speaks about is no business of one before it.
-    const SourceOpens opens(source_, is_cxx_, own);
+    SourceOpens opens(source_, is_cxx_, own, work_.left());
     std::set<std::pair<std::uint32_t, std::uint32_t>> taken;
-    for (auto site = sites.rbegin(); site != sites.rend(); ++site) {
+    for (auto site = sites.rbegin(); site != sites.rend() && !is_too_much(); ++site) {
       FollowingOpens following = opens.after(site->token);
+      if (opens.is_cut()) break;
       std::erase_if(following.calls, [&](const SourceToken& call) { return taken.contains(key(call)); });
       if (!following.calls.empty()) taken.insert(key(following.calls.front()));
       check_association(site->begin, following, opens.is_in_function(site->token));
     }
     std::set<std::string_view> missing_names;
     for (const MissingInclude& missing : source_.missing)
-      if (missing_names.insert(missing.name).second) result_.missing.push_back({position(missing.at), missing.name});
-    if (source_.is_cut || is_too_much())
+      if (!is_too_much() && missing_names.insert(missing.name).second)
+        result_.missing.push_back({position(missing.at), missing.name});
+    if (source_.is_cut || opens.is_cut() || is_too_much())
       result_.findings.push_back({Severity::warning,
                                   "source",
                                   position({}),
@@ -80,7 +85,8 @@ class Checker {
 
  private:
   [[nodiscard]] bool is_too_much() const {
-    return std::max(result_.findings.size(), result_.signatures.size()) > most_pragmas;
+    return std::max(result_.findings.size(), result_.signatures.size()) > most_pragmas ||
+           told_bytes_ > most_told_bytes || work_.is_spent();
   }
 
   // -- places
@@ -103,6 +109,7 @@ class Checker {
     const std::size_t begin = begins[line - 1];
     std::size_t end = line < begins.size() ? begins[line] - 1 : file.text.size();
     if (end > begin && file.text[end - 1] == '\r') --end;
+    told_bytes_ += end - begin;
     return {file.path, line, span.begin - begin + 1,
             std::clamp<std::size_t>(span.end, span.begin, std::max<std::size_t>(end, span.begin)) - begin + 1,
             file.text.substr(begin, end - begin)};
@@ -122,7 +129,9 @@ class Checker {
   std::optional<Text> text_of(const SourcePragma& pragma) {
     Text text(pragma.name);
     bool is_spoiled = false;
-    if (pragma.tokens.size() > most_words) {
+    std::size_t bytes = 0;
+    for (const SourceToken& token : pragma.tokens) bytes += token.text.size();
+    if (pragma.tokens.size() > most_words || bytes > most_pragma_bytes) {
       add(Severity::error, "source", pragma.name, "the pragma expands to more words than can be checked");
       return std::nullopt;
     }
@@ -139,6 +148,7 @@ class Checker {
   }
 
   SourceFinding& add(Severity severity, std::string_view rule, const SourceToken& at, std::string message) {
+    told_bytes_ += message.size();
     result_.findings.push_back({severity, rule, position(at.at), std::move(message), "", false, {}});
     SourceFinding& finding = result_.findings.back();
     if (at.from_macro()) {
@@ -151,6 +161,7 @@ class Checker {
 
   void report(const std::vector<Diagnostic>& diagnostics, std::string_view rule, const Text& text, bool is_operator) {
     for (const Diagnostic& found : diagnostics) {
+      if (is_too_much()) return;
       const SourceToken first = text.place(found.at.begin);
       SourceFinding& finding = add(found.severity, rule, first, found.message);
       finding.at = position(place(text, found.at));
@@ -192,6 +203,8 @@ class Checker {
           "expected a signature after '#pragma sig', e.g. '#pragma sig persist random'");
       return std::nullopt;
     }
+    if (!work_.spend(text->text().size() * (1 + definition_bytes_)))
+      return std::nullopt;  // an unknown word's neighbours
     const ParsedSignature parsed = parse_sig(text->text(), definitions_);
     report(parsed.diagnostics, "signature", *text, pragma.is_operator);
     if (!parsed.ok()) return std::nullopt;
@@ -209,7 +222,7 @@ class Checker {
         add(Severity::warning, "association", begin,
             fmt::format("the statement after '#pragma sig' opens {} files; only the first gets the signature",
                         following.calls.size()));
-    for (std::size_t i = 0; i < following.calls.size(); ++i)
+    for (std::size_t i = 0; i < following.calls.size() && !is_too_much(); ++i)
       finding.notes.push_back({position(following.calls[i].use), i == 0 ? "this one gets it" : "this one does not"});
   }
 
@@ -234,6 +247,7 @@ class Checker {
     const auto [known, is_new] = definitions_.try_emplace(parsed.name, parsed.signature);
     if (is_new) {
       definition_places_.emplace(parsed.name, begin.at);
+      definition_bytes_ += parsed.name.size();
     } else if (known->second != parsed.signature) {
       SourceFinding& finding = add(Severity::error, "definition", begin,
                                    fmt::format("signature '{}' is defined again, differently", parsed.name));
@@ -243,9 +257,10 @@ class Checker {
   }
 
   void sort_findings() {
+    std::map<std::string_view, std::size_t> order;
+    for (const SourceFile& file : source_.files) order.try_emplace(file.path, order.size());
     const auto key = [&](const SourceFinding& finding) {
-      const auto file = std::ranges::find(source_.files, finding.at.file, &SourceFile::path) - source_.files.begin();
-      return std::tuple(file, finding.at.line, finding.at.column);
+      return std::tuple(order.at(finding.at.file), finding.at.line, finding.at.column);
     };
     std::ranges::stable_sort(result_.findings, {}, key);
   }
@@ -256,13 +271,16 @@ class Checker {
   std::map<std::uint32_t, std::vector<std::size_t>> line_begins_;
   SignatureDefinitions definitions_;
   std::map<std::string, SourceSpan, std::less<>> definition_places_;
+  std::size_t definition_bytes_ = 0;  ///< of their names
+  std::size_t told_bytes_ = 0;
+  SourceWork work_;
 };
 
 }  // namespace
 
 CheckedSource check_source(const std::string& path, std::string text, const SourceLanguage& language,
                            std::span<const Opener> callees, const ReadInclude& read_include) {
-  return Checker(read_tokens(path, std::move(text), language, read_include), language.is_cxx).run(callees);
+  return Checker(read_tokens(path, std::move(text), language, read_include), language).run(callees);
 }
 
 }  // namespace iosig
