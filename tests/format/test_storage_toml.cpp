@@ -241,5 +241,6 @@ TEST_CASE("storage.toml: letters beyond ASCII stand in quotes, and elsewhere the
         "storage.toml:2:6: a backslash that begins no escape of TOML; a backslash itself is written \\\\");
   CHECK(parsed(head + mount + device + "transport = \"\"\"\\u00e9\\\\ \\  \n  x\"\"\"\n").devices[0].transport ==
         "\xc3\xa9\\ x");
+  CHECK(refusal(head + "a = \"\"\"\\ \n\n \xc3\xa9\"\"\"\n").starts_with("storage.toml:4:2: a letter beyond ASCII begins"));
   CHECK(refusal("[\x1d" + head).starts_with("storage.toml:1:2: "));  // an assertion of toml++ fails on it
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 namespace iosig {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr std::size_t most_dots = 64;
 
 /// Looks through text for what toml++ cannot stand: `a.b.c = 1` of any depth would overflow its stack, and on some
-/// characters beyond ASCII outside quotes or in an escape, where TOML has none, its behaviour is undefined.
+/// characters beyond ASCII outside quotes, in an escape or where joined lines go on, its behaviour is undefined.
 class Guard {
  public:
   Guard(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -56,15 +57,20 @@ class Guard {
     const std::string delimiter(3, quote);
     const bool is_long = text_.substr(at_).starts_with(delimiter);
     at_ += is_long ? 3 : 1;
+    bool is_joining = false;  // blanks and line ends behind a line's last backslash
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
+      if (is_joining && static_cast<unsigned char>(c) >= 0x80)
+        return refuse("a letter beyond ASCII begins what follows a joined line; write it as \\uXXXX");
+      is_joining = is_joining && std::isspace(static_cast<unsigned char>(c)) != 0;
       if (c == '\n') {
         if (!is_long) return {};
         next_line();
       } else if (c == '\\' && quote == '"') {
-        const std::size_t length = escape_length(text_.substr(at_ + 1), is_long);
-        if (length == 0) return refuse("a backslash that begins no escape of TOML; a backslash itself is written \\\\");
-        at_ += length;
+        const auto length = escape_length(text_.substr(at_ + 1), is_long);
+        if (!length) return refuse("a backslash that begins no escape of TOML; a backslash itself is written \\\\");
+        is_joining = std::isspace(static_cast<unsigned char>(text_[at_ + 1])) != 0;
+        at_ += *length;
       } else if (c == quote && (!is_long || text_.substr(at_).starts_with(delimiter))) {
         at_ += is_long ? 3 : 1;
         for (int more = 0; is_long && more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;
@@ -74,17 +80,19 @@ class Guard {
     return {};
   }
 
-  /// Characters of the escape behind a backslash, without the end of a line; 0: it is none.
-  static std::size_t escape_length(std::string_view text, bool is_long) {
-    if (text.empty()) return 0;
+  /// Characters of the escape behind a backslash; of one that joins lines those before the line's end. Or it is none.
+  static std::optional<std::size_t> escape_length(std::string_view text, bool is_long) {
+    if (text.empty()) return std::nullopt;
     if (std::string_view("btnfr\"\\").find(text.front()) != std::string_view::npos) return 1;
     if (text.front() == 'u' || text.front() == 'U') {
       const std::size_t digits = text.front() == 'u' ? 4 : 8;
       const std::string_view number = text.substr(1, digits);
-      return number.size() == digits && std::ranges::all_of(number, is_hexadecimal_digit) ? 1 + digits : 0;
+      if (number.size() == digits && std::ranges::all_of(number, is_hexadecimal_digit)) return 1 + digits;
+      return std::nullopt;
     }
-    const std::size_t blanks = std::min(text.find_first_not_of(" \t\r"), text.size());
-    return is_long && text.substr(blanks).starts_with('\n') ? blanks : 0;
+    const std::size_t line_end = text.find_first_not_of(" \t\r");
+    if (is_long && line_end != std::string_view::npos && text[line_end] == '\n') return line_end;
+    return std::nullopt;
   }
   static bool is_hexadecimal_digit(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
 
