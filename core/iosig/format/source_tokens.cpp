@@ -205,8 +205,9 @@ class Preprocessor {
       if (const auto found = look_for(path.substr(0, path.rfind('/') + 1) + name)) return found;  // npos + 1 == 0
     }
     for (const std::string& folder : language_.include_folders) {
-      const bool joins = folder.empty() || folder.ends_with('/');
-      if (const auto found = look_for(folder + (joins ? "" : "/") + name)) return found;
+      std::string path = folder;
+      if (!path.empty() && !path.ends_with('/')) path += '/';
+      if (const auto found = look_for(path += name)) return found;
     }
     return std::nullopt;
   }
