@@ -46,6 +46,7 @@ Result<Code> code_of(const Redundancy& redundancy) {
       if (redundancy.data == 0 || redundancy.parity == 0)
         return fail(ErrorKind::bad_input, "mds needs data and parity of at least 1 each, e.g. data = 4, parity = 2");
       return Code{redundancy.data, redundancy.parity, 1};
+    case RedundancyScheme::lrc: return fail(ErrorKind::bad_input, "lrc is no single code");
   }
   return fail(ErrorKind::bad_input, "unknown redundancy scheme");
 }

@@ -19,12 +19,13 @@ namespace iosig {
 enum class DeviceKind { ram, nvram, ssd, hdd, network, composite };
 
 /// How a composite protects data. raid1 is replication over its members, raid5 and raid6 are MDS codes with one and two
-/// parities, raid10 stripes over mirrored pairs, stripe (raid0) protects nothing.
-enum class RedundancyScheme { mds, replica, stripe, raid1, raid5, raid6, raid10 };
+/// parities, raid10 stripes over mirrored pairs, stripe (raid0) protects nothing. lrc is a local reconstruction code.
+enum class RedundancyScheme { mds, replica, stripe, raid1, raid5, raid6, raid10, lrc };
 
 struct Redundancy {
   RedundancyScheme scheme = RedundancyScheme::stripe;
-  std::uint32_t data = 0, parity = 0;  ///< 0: follows from the scheme and the number of members
+  std::uint32_t data = 0, parity = 0;  ///< 0: follows from the scheme and the number of members; lrc: global parities
+  std::uint32_t local_groups = 0;      ///< of lrc: groups of data with one local parity each
   std::vector<std::string> members;    ///< devices by name; may be empty when data and parity say how many there are
 
   bool operator==(const Redundancy&) const = default;
