@@ -207,7 +207,9 @@ class Reader {
   Result<Parts> count_parts(const Storage& storage, const Device& device, std::size_t level) {
     constexpr std::size_t most_devices = 10000, most_levels = 8;
     const auto refuse = [&](std::string_view why) {
-      return fail(ErrorKind::bad_input, "{}: the device '{}' {}", source_, printable(device.name), why);
+      auto mention = device_places_.find(device.name);
+      if (mention == device_places_.end()) mention = device_places_.find(device.redundancy->members.front());
+      return refuse_at(mention->second, fmt::format("the device '{}' {}", printable(device.name), why));
     };
     const auto [known, is_new] = parts_.try_emplace(&device);
     if (!is_new && known->second.devices == 0) return refuse("is a member of itself");
