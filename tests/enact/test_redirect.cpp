@@ -232,7 +232,10 @@ TEST_CASE("settle: when the data went with the power, a copy that was complete i
   SettleOptions options;
   SUBCASE("complete: it had both names") {
     fs::create_hard_link(draft, world.work + "/" + aside_name(entry));
-    CHECK(settle(entry, options)->action == Settlement::Action::brought_home);
+    const auto settled = settle(entry, options);
+    REQUIRE(settled);
+    CHECK(settled->action == Settlement::Action::brought_home);
+    CHECK(settled->data_bytes == 4);
     CHECK(test::read(path) == "data");
     CHECK_FALSE(fs::is_symlink(path));
   }

@@ -87,6 +87,8 @@ class Settling {
     if (found_.cut_short) {
       if (!found_.has_data) {
         auto saved = save_copy_of_killed_run(entry_);
+        if (struct stat copy{}; saved && *saved && ::lstat(entry_.path.c_str(), &copy) == 0)
+          found_.data_bytes = static_cast<std::uint64_t>(copy.st_size);
         if (saved ? *saved : !options_.drop_orphans) return saved;
       }
       if (auto undone = undo_killed_run(entry_); !undone) return pass_on(undone.error());
