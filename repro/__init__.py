@@ -1,1 +1,0 @@
-"""The papers' tables and figures, one file each; `iosig repro` runs them (python/iosig/repro)."""
