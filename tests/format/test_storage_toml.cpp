@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "iosig/base/files.h"
 #include "iosig/base/units.h"
 #include "iosig/format/rules_toml.h"
