@@ -278,13 +278,8 @@ int run_show(const std::string& path, const std::string& file, Console& console)
   if (!source) return console.fail(source.error());
   if (!source->file.empty()) console.note(fmt::format("storage description: {}", printable(source->file)));
   const Storage& storage = source->storage;
-  if (!path.empty() && storage.find_mount_point(path) == nullptr) {
-    std::vector<std::string_view> known;
-    for (const MountPoint& mount : storage.mount_points) known.push_back(mount.path);
-    return console.fail(
-        {ErrorKind::usage, fmt::format("'{}' is no mount point of the description{}; it has {}", printable(path),
-                                       did_you_mean(path, known), fmt::join(known, ", "))});
-  }
+  if (!path.empty())
+    if (const auto known = described_mount_point(storage, path); !known) return console.fail(known.error());
   ordered_json shown = ordered_json::array();
   Table table({"VALUE", "", "ORIGIN", "SPREAD OR REMARK"});
   for (const MountPoint& mount : storage.mount_points) {

@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   add_cc(app, action);
   add_check(app, action);
   add_choose(app, action);
+  add_reliability(app, action);
   add_prepare(app, action);
   add_finalize(app, action);
   add_status(app, action);

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "iosig/base/text.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/format/storage_file.h"
 #include "iosig/storage/discover.h"
@@ -22,6 +23,14 @@ Result<StorageSource> load_storage(const std::string& option, const Console& con
       "there is no storage description: this is a quick look with conservative defaults; "
       "'iosig storage probe' measures");
   return StorageSource{*std::move(storage), {}};
+}
+
+Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path) {
+  if (const MountPoint* mount = storage.find_mount_point(path)) return mount;
+  std::vector<std::string_view> known;
+  for (const MountPoint& mount : storage.mount_points) known.push_back(mount.path);
+  return fail(ErrorKind::usage, "'{}' is no mount point of the description{}; it has {}", printable(path),
+              did_you_mean(path, known), fmt::join(known, ", "));
 }
 
 std::vector<std::string> known_mount_points(const Journal& journal, const Console& console) {

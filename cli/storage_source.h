@@ -20,6 +20,9 @@ struct StorageSource {
 /// so.
 [[nodiscard]] Result<StorageSource> load_storage(const std::string& option, const Console& console);
 
+/// The mount point with this path. Fails as `usage`, naming those that there are.
+[[nodiscard]] Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path);
+
 /// The paths of the mount points where data of this user may be: the description's and the journal's. A description
 /// that cannot be read is a note.
 [[nodiscard]] std::vector<std::string> known_mount_points(const Journal& journal, const Console& console);

@@ -23,6 +23,17 @@ double uncorrectable_bit_error_rate(double bit_error_rate, std::uint32_t sector_
   return sum / (n - ecc_bits);
 }
 
+Result<double> uber_of(const Device& device) {
+  if (!device.bit_error_rate) return 0.0;
+  if (!(*device.bit_error_rate >= 0 && *device.bit_error_rate <= 1))
+    return fail(ErrorKind::bad_input, "the bit error rate of '{}' is {}; expected 0 to 1", device.name,
+                *device.bit_error_rate);
+  if (device.ecc_bits >= device.sector_bits)
+    return fail(ErrorKind::bad_input, "the sectors of '{}' have {} bits and a code that corrects {} of them",
+                device.name, device.sector_bits, device.ecc_bits);
+  return uncorrectable_bit_error_rate(*device.bit_error_rate, device.sector_bits, device.ecc_bits);
+}
+
 double mds_mttdl_s(std::uint32_t data, std::uint32_t parity, double mttf_s, double mttr_s, double uber,
                    double size_bytes) {
   const double lambda = 1 / mttf_s;

@@ -14,6 +14,10 @@ namespace iosig {
 [[nodiscard]] double uncorrectable_bit_error_rate(double bit_error_rate, std::uint32_t sector_bits,
                                                   std::uint32_t ecc_bits);
 
+/// Of a device's own bit errors; 0 where they are not known. Fails as `bad_input`, naming the device, for a BER outside
+/// 0..1 and a sector that has no more bits than its code corrects.
+[[nodiscard]] Result<double> uber_of(const Device& device);
+
 /// Eq. 2: mean time to data loss in seconds of `size_bytes` on an MDS code of `data` + `parity` devices (n = data,
 /// m = parity). `uber` counts per bit, so h = 8 size_bytes uber.
 [[nodiscard]] double mds_mttdl_s(std::uint32_t data, std::uint32_t parity, double mttf_s, double mttr_s, double uber,

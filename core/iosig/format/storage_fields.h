@@ -60,14 +60,15 @@ constexpr Names<DeviceKind, 6> kind_names{{{"ram", DeviceKind::ram},
                                            {"network", DeviceKind::network},
                                            {"composite", DeviceKind::composite}}};
 constexpr Names<Visibility, 2> visibility_names{{{"local", Visibility::local}, {"global", Visibility::global}}};
-constexpr Names<RedundancyScheme, 8> scheme_names{{{"mds", RedundancyScheme::mds},
+constexpr Names<RedundancyScheme, 9> scheme_names{{{"mds", RedundancyScheme::mds},
                                                    {"replica", RedundancyScheme::replica},
                                                    {"stripe", RedundancyScheme::stripe},
                                                    {"raid0", RedundancyScheme::stripe},
                                                    {"raid1", RedundancyScheme::raid1},
                                                    {"raid5", RedundancyScheme::raid5},
                                                    {"raid6", RedundancyScheme::raid6},
-                                                   {"raid10", RedundancyScheme::raid10}}};
+                                                   {"raid10", RedundancyScheme::raid10},
+                                                   {"lrc", RedundancyScheme::lrc}}};
 constexpr Names<Origin, 2> probed_names{{{"measured", Origin::measured}, {"inspected", Origin::inspected}}};
 
 template <class Enum, std::size_t N>

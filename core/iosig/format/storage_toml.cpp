@@ -165,10 +165,10 @@ class Reader {
     if (!known) return refuse(*scheme, "scheme: {}", known.error().message);
     redundancy.scheme = *known;
     for (const auto& [key, node] : table) {
-      if (key == "data" || key == "parity") {
+      if (key == "data" || key == "parity" || key == "local_groups") {
         const auto count = count_of(node, 100000);
         if (!count) return refuse(node, "{}: {}", key.str(), count.error().message);
-        (key == "data" ? redundancy.data : redundancy.parity) = *count;
+        (key == "data" ? redundancy.data : key == "parity" ? redundancy.parity : redundancy.local_groups) = *count;
       } else if (key == "members") {
         const auto* names = node.as_array();
         if (names == nullptr) return refuse(node, "members: expected a list of device names");
@@ -179,7 +179,7 @@ class Reader {
           device_places_.emplace(text->get(), name.source().begin);
         }
       } else if (key != "scheme") {
-        return unknown_key(key, {"scheme", "data", "parity", "members"});
+        return unknown_key(key, {"scheme", "data", "parity", "local_groups", "members"});
       }
     }
     if (const auto code = code_of(redundancy); !code) return refuse(table, "{}: {}", device.name, code.error().message);
@@ -267,6 +267,7 @@ void write_redundancy(const Redundancy& redundancy, std::string& text) {
   text += fmt::format("[device.redundancy]\nscheme = {}\n", quoted(name_of(redundancy.scheme, scheme_names)));
   if (redundancy.data != 0) text += fmt::format("data = {}\n", redundancy.data);
   if (redundancy.parity != 0) text += fmt::format("parity = {}\n", redundancy.parity);
+  if (redundancy.local_groups != 0) text += fmt::format("local_groups = {}\n", redundancy.local_groups);
   if (redundancy.members.empty()) return;
   std::vector<std::string> names;
   for (const std::string& member : redundancy.members) names.push_back(quoted(member));

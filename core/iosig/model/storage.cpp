@@ -18,11 +18,18 @@ const MountPoint* Storage::find_mount_point(std::string_view path) const {
 }
 
 Result<Code> code_of(const Redundancy& redundancy) {
-  const std::uint64_t said = std::uint64_t{redundancy.data} + redundancy.parity;
-  const std::uint64_t count = redundancy.members.empty() ? said : redundancy.members.size();
-  if (!redundancy.members.empty() && said != 0 && redundancy.data != 0 && redundancy.parity != 0 && said != count)
-    return fail(ErrorKind::bad_input, "data + parity is {} but there are {} members; expected as many members", said,
-                count);
+  const bool is_lrc = redundancy.scheme == RedundancyScheme::lrc;
+  if (!is_lrc && redundancy.local_groups != 0)
+    return fail(ErrorKind::bad_input, "local_groups is a key of scheme = \"lrc\" only");
+  const std::size_t members = redundancy.members.size();
+  const std::uint64_t said = std::uint64_t{redundancy.data} + redundancy.local_groups + redundancy.parity;
+  const std::uint64_t count = members == 0 ? said : members;
+  if (members != 0 && redundancy.parity >= members)
+    return fail(ErrorKind::bad_input, "parity is {} but there are {} members; expected fewer parities than members",
+                redundancy.parity, members);
+  if (members != 0 && redundancy.data != 0 && (redundancy.parity != 0 || is_lrc) && said != members)
+    return fail(ErrorKind::bad_input, "data + {}parity is {} but there are {} members; expected as many members",
+                is_lrc ? "local_groups + " : "", said, members);
   const auto devices = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
   const auto level = [&](std::string_view name, std::uint32_t least, std::uint32_t parity) -> Result<Code> {
     if (devices < least)
@@ -46,7 +53,15 @@ Result<Code> code_of(const Redundancy& redundancy) {
       if (redundancy.data == 0 || redundancy.parity == 0)
         return fail(ErrorKind::bad_input, "mds needs data and parity of at least 1 each, e.g. data = 4, parity = 2");
       return Code{redundancy.data, redundancy.parity, 1};
-    case RedundancyScheme::lrc: return fail(ErrorKind::bad_input, "lrc is no single code");
+    case RedundancyScheme::lrc:
+      if (redundancy.data == 0 || redundancy.local_groups == 0)
+        return fail(ErrorKind::bad_input,
+                    "lrc needs data and local_groups of at least 1 each, e.g. data = 12, "
+                    "local_groups = 2, parity = 2");
+      if (redundancy.data % redundancy.local_groups != 0)
+        return fail(ErrorKind::bad_input, "data is {} but there are {} local_groups; expected equal groups",
+                    redundancy.data, redundancy.local_groups);
+      return Code{redundancy.data, redundancy.parity, 1, redundancy.local_groups};
   }
   return fail(ErrorKind::bad_input, "unknown redundancy scheme");
 }

@@ -31,11 +31,14 @@ struct Redundancy {
   bool operator==(const Redundancy&) const = default;
 };
 
-/// What a redundancy amounts to: `groups` equal codes side by side, each of `data` + `parity` devices.
+/// What a redundancy amounts to: `groups` equal codes side by side, each of `data` + `parity` devices. Of a local
+/// reconstruction code there is one, `local_groups` > 0 of them share the data, and each has a local parity besides.
+/// Members stand in this order: code by code; of an lrc, each local group with its parity, then the global parities.
 struct Code {
-  std::uint32_t data = 1, parity = 0, groups = 1;
+  std::uint32_t data = 1, parity = 0, groups = 1, local_groups = 0;
 };
-/// Fails with `bad_input` for structures that cannot be: too few members, parity that does not fit the scheme, ...
+/// Fails with `bad_input` for structures that cannot be: too few members, parity that does not fit the scheme, data
+/// that the local groups do not divide, ...
 [[nodiscard]] Result<Code> code_of(const Redundancy& redundancy);
 
 /// Where a value came from; `probed_text` and the spread are there when the probe found one (even if a hand value won).
