@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 
 #include "commands.h"
+#include "external.h"
 #include "iosig/base/text.h"
 
 namespace {
@@ -28,6 +30,13 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
         for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     else
       for (const CLI::App* verb : verbs) known.push_back(verb->get_name());
+    const bool top = app->get_parent() == nullptr && !word.starts_with("-");
+    if (top && std::ranges::find(iosig::cli::python_verbs, word) != iosig::cli::python_verbs.end())
+      return fmt::format(
+          "iosig: '{}' comes with the Python package iosig, and there is no iosig-{} beside this command or "
+          "in $PATH; in a checkout: make python\n",
+          word, word);
+    if (top) known.insert(known.end(), iosig::cli::python_verbs.begin(), iosig::cli::python_verbs.end());
     const std::vector<std::string_view> names(known.begin(), known.end());
     message = fmt::format("'{}' is no {} of {}{}", iosig::printable(word), word.starts_with("-") ? "option" : "verb",
                           command, iosig::did_you_mean(word, names));
@@ -44,7 +53,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "iosig " IOSIG_VERSION);
   app.require_subcommand(1);
   app.failure_message(usage_message);
-  app.footer("Start with: iosig storage probe && iosig choose 'persist random size-per-IO(64KB)'\nManual: man iosig");
+  app.footer(
+      "Start with: iosig storage probe && iosig choose 'persist random size-per-IO(64KB)'\n"
+      "With the Python package: iosig repro, iosig plot\nManual: man iosig");
   Console console;
   Action action;
   add_storage(app, action);
@@ -60,6 +71,8 @@ int main(int argc, char** argv) {
   add_verify_file(app, action);
   add_completion(app, action);
   add_man(app, action);
+  const auto ours = app.get_subcommands([&](const CLI::App* verb) { return argc > 1 && verb->check_name(argv[1]); });
+  if (argc > 1 && ours.empty()) run_external_verb(argv[1], argv);
   try {
     app.parse(argc, argv);
     return action ? action(console) : static_cast<int>(wrong_usage);

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "iosig/cost/reliability.h"
 #include "iosig/cost/throughput.h"
 #include "iosig/decide/placement.h"
 #include "iosig/format/choice_json.h"
@@ -88,6 +89,18 @@ NB_MODULE(_core, module) {
       "read_storage", [](const std::string& path) { return value_or_raise(read_storage_file(path)); }, "path"_a);
   module.def("find_storage", [] { return find_storage_file(); });
   module.def("predict", predict_dict, "signature"_a, "storage"_a, "mount_point"_a, "model"_a = "mixed");
+  module.def(
+      "uncorrectable_bit_error_rate",
+      [](double ber, std::uint32_t sector_bits, std::uint32_t ecc_bits) {
+        if (!(ber >= 0 && ber <= 1) || ecc_bits >= sector_bits)
+          raise_python(PyExc_ValueError,
+                       fmt::format("expected ber from 0 to 1 and ecc_bits below sector_bits, got {}, {} "
+                                   "and {}",
+                                   ber, ecc_bits, sector_bits));
+        return uncorrectable_bit_error_rate(ber, sector_bits, ecc_bits);
+      },
+      "ber"_a, "sector_bits"_a, "ecc_bits"_a);
+  module.def("mds_mttdl_s", mds_mttdl_s, "data"_a, "parity"_a, "mttf_s"_a, "mttr_s"_a, "uber"_a, "size_bytes"_a);
   module.def(
       "choose",
       [](const std::string& text, const Storage& storage, const std::string& model) {

@@ -8,6 +8,26 @@ The functions here are the native core's. Bad texts and files raise ValueError w
 column, what was expected); what the system refuses raises OSError.
 """
 
-from iosig._core import MountPoint, Storage, choose, find_storage, parse_signature, predict, read_storage
+from iosig._core import (
+    MountPoint,
+    Storage,
+    choose,
+    find_storage,
+    mds_mttdl_s,
+    parse_signature,
+    predict,
+    read_storage,
+    uncorrectable_bit_error_rate,
+)
 
-__all__ = ["MountPoint", "Storage", "choose", "find_storage", "parse_signature", "predict", "read_storage"]
+__all__ = [
+    "MountPoint",
+    "Storage",
+    "choose",
+    "find_storage",
+    "mds_mttdl_s",
+    "parse_signature",
+    "predict",
+    "read_storage",
+    "uncorrectable_bit_error_rate",
+]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 import iosig
 from iosig import Storage
+
+if TYPE_CHECKING:
+    from iosig._core import Model
 
 MEASURED_COLUMNS = ["mount_point", "operation", "access", "chunk_bytes", "bytes_per_s"]
 
@@ -25,11 +29,15 @@ def chunk_sizes(smallest_bytes: int = 512, largest_bytes: int = 1 << 30) -> list
 
 
 def predicted_throughput(
-    storage: Storage, chunk_bytes: Sequence[int], access: str = "sequential", operation: str = "write"
+    storage: Storage,
+    chunk_bytes: Sequence[int],
+    access: str = "sequential",
+    operation: str = "write",
+    model: Model = "mixed",
 ) -> pd.DataFrame:
     """Predicted throughput of every mount point for every chunk size.
 
-    access: sequential or random. operation: write or read.
+    access: sequential or random. operation: write or read. model: as of `iosig choose --model`.
     Returns a row per pair with `mount_point`, `operation`, `access`, `chunk_bytes`, `bytes_per_s` (> 0) and `limit`,
     mount points in the order of the description. With each mount point's rows in order of `chunk_bytes`, throughput
     of whole blocks never falls.
@@ -40,7 +48,7 @@ def predicted_throughput(
     rows = []
     for mount in storage.mount_points:
         for size in chunk_bytes:
-            predicted = iosig.predict(f"{access} size-per-IO({size}){share}", storage, mount.path)
+            predicted = iosig.predict(f"{access} size-per-IO({size}){share}", storage, mount.path, model)
             rows.append((mount.path, operation, access, size, predicted["throughput_bytes_per_s"], predicted["limit"]))
     return pd.DataFrame(rows, columns=[*MEASURED_COLUMNS, "limit"])
 

@@ -17,7 +17,13 @@ import pytest
 
 from conftest import BUILD, ROOT, Iosig
 
-TRANSCRIPTS = ["README.md", "docs/cli/choose.md", "docs/formats/presets.md", "docs/formats/signature.md"]
+TRANSCRIPTS = [
+    "README.md",
+    "docs/cli/choose.md",
+    "docs/cli/repro.md",
+    "docs/formats/presets.md",
+    "docs/formats/signature.md",
+]
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -79,7 +85,7 @@ def iosig_calls(page: str) -> list[tuple[str, ...]]:
         for call in re.findall(r"(?<![\w./-])iosig ((?:[a-z-]|--).*)", text.replace("\\\n", " ")):
             call = re.split(r"[|;&)]|\s#|\s--\s", call)[0]
             words = call.replace('"', "").replace("'", "").split()
-            verb = words[:2] if words[0] == "storage" else words[:1]
+            verb = words[:2] if words[0] in ("storage", "reliability", "repro") else words[:1]
             calls.append((*verb, *(word for word in words if word.startswith("--"))))
     return calls
 

@@ -1,0 +1,41 @@
+#include "external.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace iosig::cli {
+namespace {
+
+bool names_a_verb(std::string_view word) {
+  return !word.empty() && word.front() != '-' &&
+         std::ranges::all_of(word, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+}  // namespace
+
+void run_external_verb(std::string_view verb, char** argv) {
+  if (!names_a_verb(verb)) return;
+  std::error_code none;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+  std::vector<std::string> folders{self.parent_path()};
+  const char* path = std::getenv("PATH");
+  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    folders.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  for (const std::string& folder : folders) {
+    if (!folder.starts_with("/")) continue;  // what runs must not depend on the folder that one stands in
+    const std::string program = folder + "/iosig-" + std::string(verb);
+    if (::access(program.c_str(), X_OK) != 0) continue;
+    ::setenv("IOSIG_COMMAND", self.c_str(), 1);
+    ::execv(program.c_str(), argv + 1);
+  }
+}
+
+}  // namespace iosig::cli

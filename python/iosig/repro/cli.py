@@ -1,0 +1,238 @@
+"""`iosig repro list` and `iosig repro run ID...`: runs artefacts, writes what came out, and says what holds.
+
+A result is a folder OUTPUT/ID with ID.png, ID.html, data.csv and result.json. It is made beside its place and renamed
+into it when it is complete; an interrupted run leaves nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from matplotlib.figure import Figure
+
+from iosig import figures
+from iosig.repro.artefact import CHECKOUT, SOURCE_TEXT, Artefact, Fact, Result, Setting, Source, Verdict
+from iosig.repro.machine import scratch_in
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="The papers' tables and figures, made again and held against what the papers say of them.",
+)
+
+INTERRUPTED = 130
+RESULT_NAMES = ("data.csv", "result.json")
+
+
+def artefacts() -> dict[str, Artefact]:
+    """Every artefact of the checkout's folder repro/, by ID."""
+    if not (CHECKOUT / "repro" / "__init__.py").exists():
+        raise OSError(f"{CHECKOUT}/repro: not found; iosig repro works in a checkout of IOSIG: run `make python` there")
+    sys.path.insert(0, str(CHECKOUT))
+    files = sorted((CHECKOUT / "repro").glob("[a-z]*_*.py"))
+    found = [known for file in files for known in importlib.import_module(f"repro.{file.stem}").ARTEFACTS]
+    return {known.id: known for known in sorted(found, key=lambda known: known.id)}
+
+
+class Progress:
+    """One line on stderr: drawn over on a terminal; elsewhere printed only when it changes before its first colon."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.word = ""
+
+    def __call__(self, text: str) -> None:
+        word = text.split(":")[0]
+        if sys.stderr.isatty():
+            print(f"\r\033[K{self.name}: {text}", end="", file=sys.stderr, flush=True)
+        elif word != self.word:
+            print(f"{self.name}: {word}", file=sys.stderr, flush=True)
+        self.word = word
+
+    def end(self) -> None:
+        if sys.stderr.isatty() and self.word:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def shown(value: float | str, unit: str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:.5g} {unit}".rstrip()
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def facts_text(facts: list[Fact]) -> str:
+    rows = [("VERDICT", "PUBLISHED", "HERE", "WHERE", "WHAT")]
+    for fact in facts:
+        judged = f" ({fact.judged})" if fact.judged else ""
+        numbers = (shown(fact.published, fact.unit), shown(fact.found, fact.unit))
+        rows.append((fact.verdict, *numbers, fact.where, fact.claim + judged))
+    return aligned(rows)
+
+
+def outcome(artefact: Artefact, result: Result) -> str:
+    counts = [
+        f"{result.count(verdict)} {word}"
+        for verdict, word in ((Verdict.HOLDS, "hold"), (Verdict.DIFFERS, "differ"), (Verdict.UNTESTED, "untested"))
+        if result.count(verdict)
+    ]
+    return f"{artefact.id}: of {len(result.facts)} published facts {', '.join(counts)}"
+
+
+def setup_text(setting: Setting, result: Result) -> str:
+    measured = setting.source != Source.VIRTUAL
+    return ("--quick: " if setting.quick and measured else "") + result.setup
+
+
+def document(artefact: Artefact, setting: Setting, result: Result) -> dict[str, Any]:
+    return {
+        "id": artefact.id,
+        "title": artefact.title,
+        "where": artefact.where,
+        "source": setting.source,
+        "quick": setting.quick,
+        "setup": setup_text(setting, result),
+        "verdict": result.verdict,
+        "facts": [asdict(fact) for fact in result.facts],
+    }
+
+
+def write_result(folder: Path, artefact: Artefact, setting: Setting, result: Result) -> None:
+    records = json.loads(result.data.to_json(orient="records", double_precision=15))
+    whole = {"schema": "iosig.repro/1", **document(artefact, setting, result), "data": records}
+    (folder / "result.json").write_text(json.dumps(whole, indent=2) + "\n")
+    result.data.to_csv(folder / "data.csv", index=False)
+    title = f"{artefact.id}: {artefact.title}\nsource: {SOURCE_TEXT[setting.source]}\n{setup_text(setting, result)}"
+    rows = (len(result.panels) + 2) // 3
+    figure = Figure(figsize=(9 if len(result.panels) == 1 else 15, 1 + 4.5 * rows), layout="constrained")
+    figures.plot_panels(figure, result.panels)
+    interactive = figures.explore_panels(result.panels)
+    interactive.update_layout(height=520 * rows, margin_t=140)
+    figures.write_figure(folder / artefact.id, figure, interactive, title)
+
+
+def names_of(artefact: Artefact) -> set[str]:
+    return {f"{artefact.id}.png", f"{artefact.id}.html", *RESULT_NAMES}
+
+
+def put(made: Path, place: Path, known: set[str]) -> None:
+    """Renames the folder `made` to `place`; an older result there goes, anything else is refused."""
+    if place.is_dir():
+        foreign = sorted({entry.name for entry in place.iterdir()} - known)
+        if foreign:
+            raise FileExistsError(f"{place} holds '{foreign[0]}', which is no result; move it away or give --output")
+        place.rename(made.with_name("before"))
+    made.rename(place)
+
+
+def run_one(artefact: Artefact, source: Source, quick: bool, output: Path) -> tuple[dict[str, Any], Result]:
+    """Runs one artefact and puts its result into `output`; what it says as JSON, too."""
+    progress = Progress(artefact.id)
+    with scratch_in(output) as scratch:
+        made, work = scratch / "made", scratch / "work"
+        made.mkdir()
+        work.mkdir()
+        setting = Setting(source, quick, work, progress)
+        result = artefact.run(setting)
+        write_result(made, artefact, setting, result)
+        progress.end()
+        put(made, output / artefact.id, names_of(artefact))
+    files = [str(output / artefact.id / name) for name in sorted(names_of(artefact))]
+    return document(artefact, setting, result) | {"files": files}, result
+
+
+def chosen(ids: list[str]) -> list[Artefact]:
+    known = artefacts()
+    for id_ in ids:
+        if id_ not in known and id_ != "all":
+            near = difflib.get_close_matches(id_, known, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else "; see iosig repro list"
+            raise typer.BadParameter(f"'{id_}' is no artefact{hint}", param_hint="ID")
+    return list(known.values()) if "all" in ids else [known[id_] for id_ in dict.fromkeys(ids)]
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@app.command("list", epilog="e.g. iosig repro list")
+def list_(
+    json_: Annotated[bool, typer.Option("--json", help="One JSON document, iosig.repro.list/1.")] = False,
+) -> None:
+    """Every table and figure that can be made again."""
+    known = list(artefacts().values())
+    if json_:
+        listed = [{"id": a.id, "title": a.title, "where": a.where, "sources": a.sources} for a in known]
+        print(json.dumps({"schema": "iosig.repro.list/1", "artefacts": listed}, indent=2))
+        return
+    rows = [("ID", "WHAT", "WHERE", "SOURCES")]
+    print(aligned(rows + [(a.id, a.title, a.where, ", ".join(a.sources)) for a in known]))
+
+
+@app.command(epilog="e.g. iosig repro run iosig-fig11b --quick")
+def run(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="As `iosig repro list` has them, or: all.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller sizes and fewer repetitions; the plot says so.")
+    ] = False,
+    output: Annotated[Path, typer.Option(help="A folder for each ID is made in this one.")] = Path("repro-results"),
+    source: Annotated[Source, typer.Option(help="What to experiment on.")] = Source.VIRTUAL,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON document, iosig.repro/1.")] = False,
+) -> None:
+    """Makes tables and figures again, and says of each published fact whether it holds.
+
+    Exit status: 0 all hold that could be tested, 1 some differ (or none could be tested), 2 wrong usage, 3 bad input, 4
+    the system refused.
+    """
+    wanted = chosen(ids)
+    for artefact in wanted:
+        if source not in artefact.sources:
+            raise typer.BadParameter(
+                f"{artefact.id} has no source '{source}', only {', '.join(artefact.sources)}", param_hint="--source"
+            )
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+    documents, all_hold = [], True
+    try:
+        for artefact in wanted:
+            told, result = run_one(artefact, source, quick, output)
+            documents.append(told)
+            all_hold &= result.verdict == Verdict.HOLDS
+            if not json_:
+                print(f"{artefact.id}: {artefact.title} ({artefact.where})")
+                print(f"source: {SOURCE_TEXT[source]}; {told['setup']}\n")
+                print(f"{facts_text(result.facts)}\n\n{outcome(artefact, result)}; written: {output / artefact.id}\n")
+    except KeyboardInterrupt:
+        print("\niosig repro: interrupted; nothing of the unfinished result is kept", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    if json_:
+        print(json.dumps({"schema": "iosig.repro/1", "runs": documents}, indent=2))
+    raise typer.Exit(0 if all_hold else 1)
+
+
+def main() -> None:
+    """Bad input and what the system refuses end in one line and the command line's statuses 3 and 4."""
+    try:
+        app(prog_name="iosig repro")
+    except ValueError as error:
+        print(f"iosig repro: {error}", file=sys.stderr)
+        sys.exit(3)
+    except OSError as error:
+        print(f"iosig repro: {error}", file=sys.stderr)
+        sys.exit(4)

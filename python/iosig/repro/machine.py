@@ -1,0 +1,227 @@
+"""Experiments on real storage: finding it, timed writes, and the paper's picture program on chosen mount points.
+
+What is written lies in files without a name or in folders that are removed; programs that are run have a journal of
+their own, which is settled at the end, also after ^C.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import iosig
+from iosig.repro.artefact import CHECKOUT, Setting, Source
+
+MIB = 1 << 20
+
+
+def iosig_command() -> str:
+    """The command that started us, else the checkout's, else the one in $PATH."""
+    built = CHECKOUT / "build" / "bin" / "iosig"
+    found = os.environ.get("IOSIG_COMMAND") or (str(built) if built.exists() else shutil.which("iosig"))
+    if found is None:
+        raise OSError("iosig: the command is neither built in this checkout nor in $PATH; run make build")
+    return found
+
+
+def call(*words: object, accept: tuple[int, ...] = (0,), environment: dict[str, str] | None = None) -> str:
+    """What a program prints. A status that is not accepted is an OSError with what the program said."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=environment)
+    if done.returncode not in accept:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise OSError(f"{' '.join(map(str, words))} ended with status {done.returncode}: {said[-1] if said else ''}")
+    return done.stdout
+
+
+def described(storage: Path) -> Any:
+    """`iosig storage list --json` of a description."""
+    return json.loads(call(iosig_command(), "storage", "list", "--storage", storage, "--json"))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """A second ^C does not cut short what is being cleaned up."""
+    before = {
+        number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def scratch_in(folder: Path) -> Iterator[Path]:
+    """A folder in `folder`, made with it, and gone at the end with what is in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".iosig-repro-", dir=folder))
+    try:
+        yield scratch
+    finally:
+        with undisturbed():
+            shutil.rmtree(scratch)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Storage to experiment on. `kinds`: of the device behind each mount point; raid1 stands for every composite.
+    `environment`: of programs, with this description and a journal of their own."""
+
+    description: Path
+    storage: iosig.Storage
+    kinds: dict[str, str]
+    environment: dict[str, str]
+
+    def by_speed(self) -> list[str]:
+        """Mount points from slow to fast, as predicted for synchronised writes of 1 MB."""
+
+        def rate(mount: str) -> float:
+            return iosig.predict("random size-per-IO(1MB)", self.storage, mount)["throughput_bytes_per_s"]
+
+        return sorted(self.kinds, key=rate)
+
+    def persistent(self) -> list[str]:
+        kept = {mount.path for mount in self.storage.mount_points if mount.persistent}
+        return [mount for mount in self.by_speed() if mount in kept]
+
+
+def lab_members() -> dict[str, str]:
+    """Path and kind of each member of the lab's hierarchy; its targets for hybrid-server work are not part of it."""
+    told = json.loads(call(CHECKOUT / "lab" / "lab", "status", "--json", accept=(0, 1)))
+    hierarchy = [member for member in told["members"] if not re.fullmatch(r"(hdd|ssd)\d+", member["name"])]
+    members = {member["path"]: member["kind"] for member in hierarchy if member["up"]}
+    if not members:
+        raise OSError("the lab is not up: start it with lab/lab up (as root), or use --source machine")
+    return members
+
+
+def machine_of(setting: Setting) -> Machine:
+    """This machine's storage as its description says, or the lab's; measured now if there is no description."""
+    description = setting.scratch / "storage.toml"
+    known: dict[str, str] = {}
+    if setting.source == Source.LAB:
+        known = lab_members()
+        for mount in known:
+            probe(setting, description, "--mount", mount)
+    elif found := iosig.find_storage():
+        description = Path(found)
+    else:
+        probe(setting, description)
+    told = described(description)
+    kind = {device["name"]: device["kind"].replace("composite", "raid1") for device in told["devices"]}
+    kinds = {mount["path"]: known.get(mount["path"], kind[mount["device"]]) for mount in told["mount_points"]}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("IOSIG_")}
+    environment |= {"IOSIG_STORAGE": str(description), "IOSIG_STATE": str(setting.scratch / "state"), "LC_ALL": "C"}
+    return Machine(description, iosig.read_storage(str(description)), kinds, environment)
+
+
+def probe(setting: Setting, description: Path, *words: str) -> None:
+    setting.progress(f"measuring the storage: {' '.join(words)}")
+    quick = ["--quick"] if setting.quick else []
+    call(iosig_command(), "storage", "probe", *quick, "--output", description, *words)
+
+
+def write_rate(folder: str, chunk_bytes: int, budget_s: float) -> float:
+    """Bytes per second of chunks that are written in turn, each followed by fdatasync, as `dd oflag=dsync` does.
+
+    At least three of them, or one that takes longer than `budget_s`; in a file without a name, of at most 256 MB or one
+    chunk, that is begun anew when it is full.
+    """
+    data = bytes(chunk_bytes)
+    places = max(1, 256 * MIB // chunk_bytes)
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        count, spent = 0, 0.0
+        while (count < 3 or spent < budget_s) and not (count > 0 and spent > 3 * budget_s):
+            at = count % places * chunk_bytes
+            begin_s = time.perf_counter()
+            if os.pwrite(file.fileno(), data, at) != chunk_bytes:
+                raise OSError(f"{folder}: a write of {chunk_bytes} bytes was cut short; is there room?")
+            os.fdatasync(file.fileno())
+            spent += time.perf_counter() - begin_s
+            count += 1
+    return count * chunk_bytes / spent
+
+
+def free_bytes(folder: str | Path) -> int:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize
+
+
+class Pictures:
+    """examples/pgm on real storage, synced chunk by chunk; times are the whole program's, as the paper's."""
+
+    def __init__(self, setting: Setting, machine: Machine, total_bytes: int, mounts: list[str]) -> None:
+        """A square picture of at most `total_bytes` that fits three times on each of `mounts`."""
+        self.machine = machine
+        self.progress = setting.progress
+        folders: list[str | Path] = [*mounts, setting.scratch]
+        side = int(min(total_bytes, *(free_bytes(folder) // 3 for folder in folders)) ** 0.5)
+        self.side = 1 << (side.bit_length() - 1)
+        self.picture = setting.scratch / "in.pgm"
+        self.program = setting.scratch / "pgm"
+        source = CHECKOUT / "examples" / "pgm" / "pgm.c"
+        compiler = shutil.which("gcc") or "cc"
+        call(compiler, "-std=c17", "-O2", "-Wno-unknown-pragmas", source, "-o", self.program)
+        self.progress("making a picture")
+        call(self.program, "generate", self.side, self.side, self.picture)
+
+    @property
+    def bytes(self) -> int:
+        return self.side * self.side
+
+    def run_s(self, task: str, chunk_bytes: int, output: Path) -> float:
+        self.progress(f"{task}: {output}, chunks of {chunk_bytes} bytes")
+        words = (self.program, task, self.picture, output, "--chunk", chunk_bytes, "--json")
+        return float(json.loads(call(*words, environment=self.machine.environment))["total_s"])
+
+    def run_prepared_s(self, task: str, chunk_bytes: int, output: Path, signature: str) -> tuple[float, str | None]:
+        """Seconds, and the mount point to which `iosig prepare` redirected `output`, None when it stayed."""
+        command, environment = iosig_command(), self.machine.environment
+        call(command, "prepare", output, signature, accept=(0, 1), environment=environment)
+        run_s = self.run_s(task, chunk_bytes, output)
+        if not output.is_symlink():
+            return run_s, None
+        target = str(output.readlink())
+        return run_s, max((m for m in self.machine.kinds if target.startswith(f"{m.rstrip('/')}/")), key=len)
+
+    def drop(self, output: Path) -> None:
+        """Removes an output and, if it was redirected, its data."""
+        linked = output.is_symlink()
+        output.unlink()
+        if linked:
+            self.settle()
+
+    def settle(self) -> None:
+        words = (iosig_command(), "finalize", "--all", "--drop-orphans")
+        call(*words, accept=(0, 1), environment=self.machine.environment)
+
+
+@contextmanager
+def home_on(mount: str, pictures: Pictures) -> Iterator[Path]:
+    """A folder for outputs on a mount point; at the end, whatever happened, nothing of them is left anywhere."""
+    with scratch_in(Path(mount)) as home:
+        try:
+            yield home
+        finally:
+            with undisturbed():
+                for output in home.iterdir():
+                    output.unlink()
+                pictures.settle()
+
+
+def check_same(output: Path, reference: Path) -> None:
+    if not filecmp.cmp(output, reference, shallow=False):
+        raise OSError(f"{output}: differs from what the same run wrote to {reference}; that is a bug of IOSIG")

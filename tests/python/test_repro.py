@@ -1,0 +1,280 @@
+"""`iosig repro`: what it holds against the papers is what hand arithmetic says, and it leaves only complete results."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import BUILD, Iosig
+
+IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every artefact on the virtual device, made once."""
+    folder = tmp_path_factory.mktemp("repro")
+    (folder / "home").mkdir()
+    done = Iosig(folder / "home")("repro", "run", "all", "--quick", "--output", folder / "out", "--json", check=1)
+    (folder / "out" / "told.json").write_text(done.stdout)
+    return folder / "out"
+
+
+def facts_of(results: Path, id_: str) -> dict[str, Any]:
+    document = json.loads((results / id_ / "result.json").read_text())
+    return {fact["claim"]: fact for fact in document["facts"]}
+
+
+def the_fact(results: Path, id_: str, words: str) -> Any:
+    (found,) = [fact for claim, fact in facts_of(results, id_).items() if words in claim]
+    return found
+
+
+def test_list_names_every_artefact_with_its_place_in_the_paper(iosig: Iosig) -> None:
+    listed = iosig.json("repro", "list")
+    assert listed["schema"] == "iosig.repro.list/1"
+    assert [artefact["id"] for artefact in listed["artefacts"]] == IDS
+    assert all(re.match(r"section \d", artefact["where"]) for artefact in listed["artefacts"])
+
+
+def test_one_document_tells_all_runs(results: Path) -> None:
+    told = json.loads((results / "told.json").read_text())
+    assert told["schema"] == "iosig.repro/1"
+    verdicts = {run["id"]: run["verdict"] for run in told["runs"]}
+    assert verdicts == {id_: "differs" if id_ == "iosig-fig11b" else "holds" for id_ in IDS}
+
+
+@pytest.mark.parametrize("id_", IDS)
+def test_a_result_is_a_picture_a_page_and_the_same_data_twice(results: Path, id_: str) -> None:
+    folder = results / id_
+    assert {path.name for path in folder.iterdir()} == {f"{id_}.png", f"{id_}.html", "data.csv", "result.json"}
+    assert (folder / f"{id_}.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / f"{id_}.html").read_text()
+    assert "<script src=" not in page
+    assert "source: a virtual device that obeys Table 2" in page
+    document = json.loads((folder / "result.json").read_text())
+    assert (document["schema"], document["id"], document["source"]) == ("iosig.repro/1", id_, "virtual")
+    with (folder / "data.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(document["data"]) > 0
+    assert list(rows[0]) == list(document["data"][0])
+
+
+@pytest.mark.parametrize(
+    ("name", "operation_s", "published_ms", "verdict"),
+    [
+        ("ps1", 0.0004 + 0.5 / 103, 14379, "differs"),  # 10761 ms
+        ("ps2", 0.00011 + 0.5 / 415, 2519, "holds"),  # 2693 ms
+        ("ps3", 0.0001 + 0.5 / (1.7 * 1024), 1448, "differs"),  # 793 ms
+        ("ps4", 0.000001 + 0.5 / (2.4 * 1024), 818, "differs"),  # 419 ms
+    ],
+)
+def test_fig11b_holds_equation_3_against_the_published_milliseconds(
+    results: Path, name: str, operation_s: float, published_ms: float, verdict: str
+) -> None:
+    fact = the_fact(results, "iosig-fig11b", f"512 KB chunks with {name}")
+    assert fact["found"] == pytest.approx(2048 * operation_s * 1000)
+    assert (fact["published"], fact["verdict"], fact["unit"]) == (published_ms, verdict, "ms")
+
+
+def test_fig11b_takes_more_than_five_minutes_on_the_hdd(results: Path) -> None:
+    fact = the_fact(results, "iosig-fig11b", "512 KB chunks on the HDD")
+    assert fact["found"] == pytest.approx(2048 * (0.17 + 0.5 / 125) / 60)
+    assert fact["verdict"] == "holds"
+
+
+def test_fig11b_says_that_the_paper_contradicts_its_own_shortest_run(results: Path) -> None:
+    assert the_fact(results, "iosig-fig11b", "every run takes at least")["verdict"] == "differs"
+
+
+@pytest.mark.parametrize("id_", ["iosig-fig11b", "iosig-fig11c"])
+def test_fig11_puts_each_parameter_set_where_the_paper_does(results: Path, id_: str) -> None:
+    places = {"ps1": "/paper/nfs", "ps2": "/paper/raid1", "ps3": "/paper/nvram", "ps4": "/paper/ramdisk"}
+    for name, place in places.items():
+        fact = next(fact for claim, fact in facts_of(results, id_).items() if claim.startswith(f"{name} ("))
+        assert (fact["published"], fact["found"], fact["verdict"]) == (place, place, "holds")
+
+
+def test_fig11a_chooses_the_faster_device_at_all_eight_sizes(results: Path) -> None:
+    assert the_fact(results, "iosig-fig11a", "the faster device is chosen")["found"] == "all 8"
+    rows = json.loads((results / "iosig-fig11a" / "result.json").read_text())["data"]
+    six = 6 * 1024
+    by_hand = {"/paper/hdd": six / 16 * (0.15 + 16 / 125), "/paper/nfs": six / 16 * (0.0004 + 16 / 103)}
+    for mount, run_s in by_hand.items():
+        (row,) = [row for row in rows if row["run"] == mount and row["chunk_bytes"] == 16 << 20]
+        assert row["run_s"] == pytest.approx(run_s)
+        assert row["chosen"] == "/paper/nfs"
+
+
+def test_fig6_crosses_at_88_mb_and_has_teeth_at_the_block_sizes(results: Path) -> None:
+    fact = the_fact(results, "iosig-fig6", "the HDD beats the NFS")
+    # (0.15 + x / 125) = (0.0004 + x / 103): x = 87.6 MB
+    assert fact["found"] == math.ceil((0.15 - 0.0004) / (1 / 103 - 1 / 125)) == 88
+    teeth = {claim: fact["found"] for claim, fact in facts_of(results, "iosig-fig6").items() if "peaks" in claim}
+    assert sorted(teeth.values()) == [4, 4, 4, 22]
+    assert the_fact(results, "iosig-fig6", "matches the experiments")["verdict"] == "untested"
+
+
+def test_fig12_is_equation_2_by_hand(results: Path) -> None:
+    ber = 1e-6
+    uber = sum(math.comb(512, n) * ber**n * (1 - ber) ** (512 - n) for n in range(3, 20)) / 510
+    assert the_fact(results, "iosig-fig12", "UBER")["found"] == pytest.approx(uber, rel=1e-9)
+    per_year, repair = 1 / 10, 365  # failures and repairs a year
+    loss = per_year * (per_year + 8 * 2**40 * uber * repair)
+    raid5, raid1 = (the_fact(results, "iosig-fig12", f"1 TB on {name}") for name in ("RAID 5", "RAID 1"))
+    assert (raid5["found"], raid5["verdict"]) == (pytest.approx(repair / (5 * 4 * loss) * 12), "holds")
+    assert (raid1["found"], raid1["verdict"]) == (pytest.approx(repair / (2 * 1 * loss)), "holds")
+
+
+def test_table2_is_the_printed_one_and_all_holds(iosig: Iosig, tmp_path: Path) -> None:
+    for _ in range(2):  # an older result is replaced
+        done = iosig("repro", "run", "iosig-table2", "--output", tmp_path / "out", check=0)
+        assert "of 13 published facts 13 hold" in done.stdout
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["iosig-table2"]
+
+
+def test_what_is_no_result_is_neither_replaced_nor_mixed_with_one(iosig: Iosig, tmp_path: Path) -> None:
+    mine = tmp_path / "iosig-table2" / "thesis.tex"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    done = iosig("repro", "run", "iosig-table2", "--output", tmp_path, check=4)
+    assert "'thesis.tex', which is no result" in done.stderr
+    assert [path.name for path in mine.parent.iterdir()] == ["thesis.tex"]
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["iosig-fig11"], "'iosig-fig11' is no artefact; did you mean 'iosig-fig11"),
+        (["h"], "see iosig repro list"),
+        (["iosig-fig12", "--source", "machine"], "iosig-fig12 has no source 'machine', only virtual"),
+        (["iosig-fig6", "--source", "moon"], "moon"),
+        ([], "ID"),
+    ],
+)
+def test_wrong_usage_names_the_word_and_writes_nothing(
+    iosig: Iosig, tmp_path: Path, words: list[str], message: str
+) -> None:
+    done = iosig("repro", "run", *words, "--output", tmp_path / "out", check=2)
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_that_cannot_be_written_is_the_systems_refusal(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = iosig("repro", "run", "iosig-table2", "--output", tmp_path / "file" / "out", check=4)
+    assert str(tmp_path / "file") in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+# --- real storage -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_mounts(iosig: Iosig, tmp_path: Path) -> Iterator[list[Path]]:
+    """A slow persistent mount point and a fast one in memory, as the description says."""
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as fast:
+        text = 'schema = "iosig.storage/1"\n'
+        for path, name, kind, rate in ((slow, "disk", "hdd", "100MB/s"), (fast, "memory", "ram", "2GB/s")):
+            text += f'[[mount_point]]\npath = "{path}"\ndevice = "{name}"\npersistent = {str(kind == "hdd").lower()}\n'
+            text += f'[[device]]\nname = "{name}"\nkind = "{kind}"\nwrite_bandwidth = "{rate}"\n'
+        (tmp_path / "storage.toml").write_text(text)
+        iosig.env["IOSIG_STORAGE"] = str(tmp_path / "storage.toml")
+        yield [slow, Path(fast)]
+
+
+def left_in(mount: Path) -> list[str]:
+    """Files anywhere below a mount point; the user's own empty folder may stay."""
+    return [str(path) for path in mount.rglob("*") if not path.is_dir()]
+
+
+def test_the_picture_program_runs_on_this_machine_and_leaves_nothing(
+    iosig: Iosig, two_mounts: list[Path], tmp_path: Path
+) -> None:
+    words = ("iosig-fig11b", "--quick", "--source", "machine", "--output", tmp_path / "out")
+    (run,) = iosig.json("repro", "run", *words, check=None)["runs"]
+    facts = {fact["claim"].split(" is put on")[0]: fact for fact in run["facts"] if "is put on" in fact["claim"]}
+    assert facts["ps4 (no constraint)"]["found"] == f"ram ({two_mounts[1]})"
+    assert facts["ps4 (no constraint)"]["verdict"] == "holds"
+    assert facts["ps1 (global)"]["verdict"] == "untested"
+    assert run["setup"].startswith("--quick: picture of 16MB")
+    rows = json.loads((tmp_path / "out" / "iosig-fig11b" / "result.json").read_text())["data"]
+    assert {(row["run"], row["mount_point"]) for row in rows} == {
+        ("none", str(two_mounts[0])),
+        ("ps3", str(two_mounts[0])),
+        ("ps4", str(two_mounts[1])),
+    }
+    assert all(row["run_s"] > 0 for row in rows)
+    assert left_in(two_mounts[0]) + left_in(two_mounts[1]) == []
+
+
+@pytest.mark.parametrize(("id_", "begun"), [("iosig-fig6", "a, /"), ("iosig-fig11b", "divide")])
+def test_an_interrupted_run_leaves_neither_scratch_data_nor_half_a_result(
+    iosig: Iosig, two_mounts: list[Path], tmp_path: Path, id_: str, begun: str
+) -> None:
+    quick = ["--quick"] if id_ == "iosig-fig11b" else []  # a picture of 1 GB takes long to make
+    words = ["repro", "run", id_, *quick, "--source", "machine", "--output", str(tmp_path / "out")]
+    command = [str(BUILD / "bin" / "iosig"), *words]
+    process = subprocess.Popen(command, env=iosig.env, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    assert any(line.startswith(f"{id_}: {begun}") for line in process.stderr)  # read up to there
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.wait(timeout=60) == 130
+    assert "nothing of the unfinished result is kept" in process.stderr.read()
+    assert list((tmp_path / "out").iterdir()) == []
+    assert left_in(two_mounts[0]) + left_in(two_mounts[1]) == []
+
+
+# --- verbs that other programs provide --------------------------------------------------------------------------------
+
+
+def script(folder: Path, name: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text('#!/bin/sh\necho "$IOSIG_COMMAND|$*"\nexit 7\n')
+    (folder / name).chmod(0o755)
+
+
+def test_a_verb_of_another_program_in_path_is_run_with_its_arguments(iosig: Iosig, tmp_path: Path) -> None:
+    script(tmp_path / "bin", "iosig-hello")
+    iosig.env["PATH"] = f"{tmp_path / 'bin'}:{iosig.env['PATH']}"
+    done = iosig("hello", "--json", "two words", check=7)
+    assert done.stdout == f"{(BUILD / 'bin' / 'iosig').resolve()}|--json two words\n"
+
+
+def test_our_own_verbs_and_relative_folders_of_path_are_never_taken_from_others(iosig: Iosig, tmp_path: Path) -> None:
+    for name in ("iosig-status", "iosig-hello"):
+        script(tmp_path / "bin", name)
+    iosig.env["PATH"] = f"{tmp_path / 'bin'}:{iosig.env['PATH']}"
+    iosig("status", check=0)
+    iosig.env["PATH"] = "bin:"
+    assert "is no verb" in iosig("hello", check=2, cwd=tmp_path).stderr
+
+
+def test_a_mistyped_verb_is_offered_the_python_packages_verbs(iosig: Iosig) -> None:
+    assert "did you mean 'repro'" in iosig("repo", check=2).stderr
+
+
+def test_without_the_python_package_its_verbs_say_how_to_get_it(iosig: Iosig, tmp_path: Path) -> None:
+    alone = tmp_path / "iosig"
+    try:
+        alone.hardlink_to(iosig.binary)
+    except OSError:
+        shutil.copy2(iosig.binary, alone)
+    done = subprocess.run([alone, "repro", "list"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "comes with the Python package iosig" in done.stderr
