@@ -215,6 +215,7 @@ int main(int count, char** arguments) {
   disk.start();
   const int ended = fuse_session_loop(session);
   disk.stop();
+  fuse_session_unmount(session);  // it is unmounted already: this sets its memory free
   fuse_session_destroy(session);
   fuse_opt_free_args(&fuse_arguments);
   return ended == 0 ? 0 : 4;
