@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 PYTHON := .venv/bin/python
 
-.PHONY: build python demo test fuzz lint bench install clean help
+.PHONY: build python lab demo test fuzz lint bench install clean help
 
 build: ## the command, its library, the GCC plugin: build/bin/iosig
 	@tools/setup build
@@ -26,12 +26,16 @@ python: ## the Python package and iosig-plot, in .venv
 	@$(MAKE) --no-print-directory build
 	@tools/install-python
 
+lab: ## what lab/lab makes its storage of; then, as root: lab/lab up
+	@tools/setup build lab
+	@$(MAKE) --no-print-directory build
+
 demo: ## the main job on this machine: annotated and unannotated programs on the best storage; results in demo/
 	@$(MAKE) --no-print-directory python
 	@$(PYTHON) examples/demo.py $(if $(FULL),--full)
 
 test: ## every test: C++, Python, and the core again under the sanitizers
-	@tools/setup build python test
+	@tools/setup build python lab test
 	@$(MAKE) --no-print-directory python TESTS=ON
 	@$(PYTHON) tools/run_tests $(CMAKE_FLAGS) -DIOSIG_TESTS=ON
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -146,23 +148,39 @@ def test_up_makes_unlike_storage_once_and_down_removes_all_of_it(lab: Lab, iosig
     lab("down")
 
 
-def test_up_killed_at_any_moment_is_completed_by_up_and_removed_by_down(lab: Lab) -> None:
-    for step in range(6):
-        killed = subprocess.Popen(
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_up_cut_short_at_any_moment_is_completed_by_up_and_removed_by_down(lab: Lab, number: signal.Signals) -> None:
+    for step in range(4):
+        process = subprocess.Popen(
             [*lab.command, "up", "--size", "128", "--only", "ssd1,net"], env=lab.env, stderr=subprocess.PIPE, text=True,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-        assert killed.stderr is not None
-        killed.stderr.readline()  # it has begun
-        time.sleep(0.04 * step)
-        killed.kill()
-        killed.wait()
-        if step % 2:
+        assert process.stderr is not None
+        process.stderr.readline()  # it has begun
+        time.sleep(0.06 * step)
+        if number == signal.SIGINT:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.kill()
+        said = process.stderr.read()
+        assert process.wait() in (0, -number, 130), said
+        assert process.returncode != 130 or "interrupted" in said
+        if step == 3:
             lab.up("ssd1,net")
             assert lab.status()["up"] is True
             (lab.folder / "ssd1" / "file").write_text("works")
         lab("down")
         assert lab.leaves_nothing() and not lab.folder.exists(), step
+
+
+def test_without_root_nothing_is_tried(lab: Lab) -> None:
+    if subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode != 0:
+        pytest.skip("needs user namespaces")
+    lab.command = ["unshare", "--user", *lab.command]
+    for verb in ("up", "status", "down"):
+        assert "as root" in lab(verb, check=4).stderr
+    assert not lab.folder.exists()
 
 
 def test_a_disk_whose_server_is_killed_is_told_and_made_anew(lab: Lab) -> None:
