@@ -15,7 +15,8 @@ import pandas as pd
 
 import iosig
 from iosig import tables
-from iosig.figures import MIB, Curve, Panel, bytes_label
+from iosig.figures import MIB, bytes_label
+from iosig.panels import Curve, Look, Panel
 from iosig.repro.artefact import (
     TABLE2,
     Artefact,
@@ -41,6 +42,7 @@ KINDS = {"ps1": "network", "ps2": "raid1", "ps3": "nvram", "ps4": "ram"}
 PUBLISHED_MS = {"ps1": 14379, "ps2": 2519, "ps3": 1448, "ps4": 818}  # Fig. 11b, chunks of 512 KB
 PUBLISHED_HDD_MS = 5 * 60 * 1000  # at least
 PUBLISHED_CHUNK = 512 * KIB
+CROSSING_BYTES = 100 * MIB  # about; Fig. 11a
 POSTERIZED_CHUNKS = tables.chunk_sizes(16 * MIB, 2 * GIB)
 JUMPING_CHUNKS = tables.chunk_sizes(32 * KIB, 32 * MIB)
 
@@ -56,12 +58,14 @@ def curve_name(run: str, rows: pd.DataFrame) -> str:
     return f"{run}: {' and '.join(mounts)}" if len(mounts) else run
 
 
-def panel_of(title: str, data: pd.DataFrame, measured: bool = False) -> Panel:
+def panel_of(title: str, data: pd.DataFrame, look: Look = Look.COMPUTED) -> Panel:
     curves = [
-        Curve(curve_name(str(name), rows), list(rows["chunk_bytes"]), list(rows["run_s"]), measured)
+        Curve(curve_name(str(name), rows), list(rows["chunk_bytes"]), list(rows["run_s"]), look)
         for name, rows in data.groupby("run", sort=False)
     ]
-    return Panel(title, "chunk size", "run time, s", curves)
+    large = data["chunk_bytes"].max() >= CROSSING_BYTES
+    marks = {"published: HDD = NFS": float(CROSSING_BYTES)} if title == "posterize" and large else {}
+    return Panel(title, "chunk size", "run time, s", curves, marks=marks)
 
 
 def run_posterize(setting: Setting) -> Result:
@@ -97,7 +101,7 @@ def run_posterize(setting: Setting) -> Result:
         same(
             where,
             "chunk sizes at which that is the NFS (below about 100 MB)",
-            ", ".join(bytes_label(size) for size in POSTERIZED_CHUNKS if size < 100 * MIB),
+            ", ".join(bytes_label(size) for size in POSTERIZED_CHUNKS if size < CROSSING_BYTES),
             ", ".join(bytes_label(size) for size in small),
         ),
     ]
@@ -163,7 +167,10 @@ def run_divide(setting: Setting) -> Result:
         claim = f"512 KB chunks with {name} ({PLACES[name]}) take"
         facts.append(about(where, claim, published, at_512[name] * 1000, "ms", note=note))
     facts += order_facts(data, where) + range_facts(data)
-    return Result(data, facts, [panel_of("divide", data)], "1 GB, writes as Eq. 3 predicts them")
+    panel = panel_of("divide", data)
+    crosses = [ms / 1000 for ms in (PUBLISHED_HDD_MS, *PUBLISHED_MS.values())]
+    panel.curves.append(Curve("published", [float(PUBLISHED_CHUNK)] * len(crosses), crosses, Look.PUBLISHED))
+    return Result(data, facts, [panel], "1 GB, writes as Eq. 3 predicts them")
 
 
 def run_shuffle(setting: Setting) -> Result:
@@ -218,7 +225,7 @@ def measured_posterize(setting: Setting) -> Result:
         )
         fact = same(where, claim, all_of(len(sizes), len(sizes)), all_of(right, len(sizes)))
     setup = f"picture of {bytes_label(pictures.bytes)}, each chunk synced"
-    return Result(data, [fact], [panel_of("posterize", data, measured=True)], setup)
+    return Result(data, [fact], [panel_of("posterize", data, Look.MEASURED)], setup)
 
 
 def measured_jumps(setting: Setting, task: str, where: str) -> Result:
@@ -245,7 +252,7 @@ def measured_jumps(setting: Setting, task: str, where: str) -> Result:
     data = pd.DataFrame(rows, columns=["run", "chunk_bytes", "run_s", "mount_point"])
     facts = [fact for name in PARAMETER_SETS for fact in redirection_facts(data, name, machine, own, where)]
     setup = f"picture of {bytes_label(pictures.bytes)}, each chunk synced; the program's own choice: {own}"
-    return Result(data, facts, [panel_of(task, data, measured=True)], setup)
+    return Result(data, facts, [panel_of(task, data, Look.MEASURED)], setup)
 
 
 def redirection_facts(data: pd.DataFrame, name: str, machine: Machine, own: str, where: str) -> list[Fact]:

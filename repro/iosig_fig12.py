@@ -14,7 +14,8 @@ from typing import Any
 import pandas as pd
 
 import iosig
-from iosig.figures import Curve, Panel, bytes_label
+from iosig.figures import bytes_label
+from iosig.panels import Curve, Look, Panel
 from iosig.repro.artefact import Artefact, Fact, Result, Setting, Source, about, judge, more_than, same, untested
 from iosig.repro.machine import call, iosig_command
 
@@ -24,6 +25,7 @@ MTTF_S, MTTR_S = 10 * YEAR_S, DAY_S
 BER, SECTOR_BITS, ECC_BITS = 1e-6, 512, 2
 CODES = {"raid5": (4, 1), "raid1": (1, 1)}  # data and parity devices
 GOOD_PERCENT = 10
+LOOKS = {"Eq. 2": Look.COMPUTED, "chain": Look.COMPUTED_TOO, "simulated": Look.MEASURED}
 SIZES = [GIB << shift for shift in range(0, 21, 2)]  # 1 GB to 1 PB
 
 
@@ -118,9 +120,10 @@ def run(setting: Setting) -> Result:
         match_fact(years),
     ]
     curves = [
-        Curve(f"{code}, {way}", list(points["size_bytes"]), list(points["mttdl_years"]), way == "simulated")
+        Curve(f"{code}, {way}", list(points["size_bytes"]), list(points["mttdl_years"]), LOOKS[str(way)])
         for (code, way), points in data.groupby(["code", "by"], sort=False)
     ]
+    curves.append(Curve("published", [TIB, TIB], [15 / 12, 12.0], Look.PUBLISHED))
     panel = Panel("MTTF 10 y, repair 1 d, BER 1e-6", "data size", "MTTDL, years", curves)
     return Result(data, facts, [panel], "section 7.4's numbers; RAID 5 of 5 devices, RAID 1 of 2")
 

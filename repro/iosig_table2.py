@@ -13,13 +13,15 @@ from typing import Any
 
 import pandas as pd
 
-from iosig.figures import MIB, Curve, Panel
+from iosig.figures import MIB
+from iosig.panels import Curve, Look, Panel
 from iosig.repro.artefact import TABLE2, Artefact, Fact, Result, Setting, Source, all_of, same, untested
 from iosig.repro.machine import described, machine_of
 
 GIB, TIB = 1 << 30, 1 << 40
 WHERE = "section 7, Table 2"
 DEVICES = ["ramdisk", "nvram", "raid1", "hdd", "nfs"]
+KINDS = ["ram", "nvram", "raid1", "hdd", "network"]
 # As printed, in the order of DEVICES. The HDD's IOPS are printed as '< 10'.
 PRINTED: dict[str, tuple[str, list[Any]]] = {
     "read_bandwidth": ("MB/s", [2.3 * 1024, 1.7 * 1024, 430, 130, 105]),
@@ -76,15 +78,21 @@ def column_facts(table: pd.DataFrame) -> list[Fact]:
 
 
 def panels_of(table: pd.DataFrame) -> list[Panel]:
-    names = list(table["device"])
+    """Each column over the devices; beside them what Table 2 prints for a device of that kind."""
+    names = list(table["mount_point"])
+    printed = dict(zip(KINDS, range(len(DEVICES)), strict=True))
+    alike = [(name, printed[kind]) for name, kind in zip(names, table["kind"], strict=True) if kind in printed]
     panels = []
     for title, unit, columns in (
         ("bandwidth", "MB/s", ["read_bandwidth", "write_bandwidth"]),
         ("latency of an operation", "ms", ["operation_latency"]),
         ("operations per second", "1/s", ["max_iops"]),
     ):
-        curves = [Curve(column, names, list(table[column]), measured=True) for column in columns]
-        panels.append(Panel(title, "device", unit, curves))
+        curves = [Curve(column, names, list(table[column]), Look.MEASURED) for column in columns]
+        for column in columns:
+            y = [PRINTED[column][1][at] for _, at in alike]
+            curves.append(Curve(f"Table 2: {column}", [name for name, _ in alike], y, Look.PUBLISHED))
+        panels.append(Panel(title, "mount point", unit, curves))
     return panels
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-import plotly.subplots
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -135,94 +132,6 @@ def explore_demo(runs: pd.DataFrame) -> go.Figure:
             hovertemplate="%{y:.1f} MB/s on %{customdata[0]}<br>%{customdata[1]}",
         )
     figure.update_yaxes(type="log", title="throughput, MB/s")
-    return figure
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Points with a name, joined by a line unless `measured`; x are sizes in bytes, or words."""
-
-    name: str
-    x: list[float] | list[str]
-    y: list[float]
-    measured: bool = False
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One set of axes. Curves with the same name up to the first comma share their colour."""
-
-    title: str
-    x_label: str
-    y_label: str
-    curves: list[Curve] = field(default_factory=list)
-    log_x: bool = True
-    log_y: bool = True
-    tick_bytes: int = 0  # labels x at multiples of this instead of at its points
-
-    def colours(self) -> dict[str, str]:
-        return colour_of(list(dict.fromkeys(curve.name.split(",")[0] for curve in self.curves)))
-
-    def sizes(self) -> list[float]:
-        """Where the x axis is labelled, at most nine; empty when x are words."""
-        every = sorted({x for curve in self.curves for x in curve.x if not isinstance(x, str)})
-        if every and self.tick_bytes:
-            every = [float(x) for x in range(self.tick_bytes, int(every[-1]) + 1, self.tick_bytes)]
-        return every[:: -(-len(every) // 9)] if every else []
-
-
-def plot_panels(figure: Figure, panels: list[Panel]) -> None:
-    """Every panel on axes of its own, at most three in a row."""
-    columns = min(3, len(panels))
-    for at, panel in enumerate(panels):
-        axes = figure.add_subplot(math.ceil(len(panels) / columns), columns, at + 1)
-        colours = panel.colours()
-        for curve in panel.curves:
-            style = "o" if curve.measured else "o-"
-            colour = colours[curve.name.split(",")[0]]
-            axes.plot(curve.x, curve.y, style, color=colour, label=curve.name, markersize=3, linewidth=1.2)
-        if sizes := panel.sizes():
-            if panel.log_x:
-                axes.set_xscale("log", base=2)
-            axes.set_xticks(sizes, [bytes_label(size) for size in sizes], rotation=45)
-        if panel.log_y:
-            axes.set_yscale("log")
-        axes.set_title(panel.title, fontsize="medium")
-        axes.set_xlabel(panel.x_label)
-        axes.set_ylabel(panel.y_label)
-        axes.grid(visible=True, which="major", alpha=0.3)
-        if len(panel.curves) > 1:
-            axes.legend(fontsize="small")
-
-
-def explore_panels(panels: list[Panel]) -> go.Figure:
-    """plot_panels as an interactive figure."""
-    columns = min(3, len(panels))
-    rows = math.ceil(len(panels) / columns)
-    figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=[panel.title for panel in panels])
-    for at, panel in enumerate(panels):
-        place = {"row": at // columns + 1, "col": at % columns + 1}
-        colours = panel.colours()
-        for curve in panel.curves:
-            names = [[x if isinstance(x, str) else bytes_label(x)] for x in curve.x]
-            figure.add_scatter(
-                x=curve.x,
-                y=curve.y,
-                name=curve.name,
-                mode="markers" if curve.measured else "lines+markers",
-                marker_color=colours[curve.name.split(",")[0]],
-                customdata=names,
-                hovertemplate="%{customdata[0]}: %{y:.4g} " + panel.y_label,
-                legendgroup=panel.title,
-                legendgrouptitle_text=panel.title,
-                **place,
-            )
-        figure.update_xaxes(title=panel.x_label, **place)
-        if sizes := panel.sizes():
-            labels = [bytes_label(size) for size in sizes]
-            scale = "log" if panel.log_x else "linear"
-            figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, **place)
-        figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
     return figure
 
 

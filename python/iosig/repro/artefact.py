@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from iosig.figures import Panel
+from iosig.panels import Panel
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 TABLE2 = CHECKOUT / "tests" / "data" / "paper-table2.toml"
@@ -29,7 +29,7 @@ MEASURED = (Source.MACHINE, Source.LAB)
 SOURCE_TEXT = {
     Source.VIRTUAL: "a virtual device that obeys Table 2 (computed)",
     Source.MACHINE: "this machine's devices (measured)",
-    Source.LAB: "the lab's devices (measured)",
+    Source.LAB: "the lab's devices (measured; lives and bit errors as section 7.4 assumes them)",
 }
 
 

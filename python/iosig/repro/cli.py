@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 from matplotlib.figure import Figure
 
-from iosig import figures
+from iosig import figures, panels
 from iosig.repro.artefact import CHECKOUT, SOURCE_TEXT, Artefact, Fact, Result, Setting, Source, Verdict
 from iosig.repro.machine import scratch_in
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     help="The papers' tables and figures, made again and held against what the papers say of them.",
 )
 
@@ -121,8 +122,8 @@ def write_result(folder: Path, artefact: Artefact, setting: Setting, result: Res
     title = f"{artefact.id}: {artefact.title}\nsource: {SOURCE_TEXT[setting.source]}\n{setup_text(setting, result)}"
     rows = (len(result.panels) + 2) // 3
     figure = Figure(figsize=(9 if len(result.panels) == 1 else 15, 1 + 4.5 * rows), layout="constrained")
-    figures.plot_panels(figure, result.panels)
-    interactive = figures.explore_panels(result.panels)
+    panels.plot_panels(figure, result.panels)
+    interactive = panels.explore_panels(result.panels)
     interactive.update_layout(height=520 * rows, margin_t=140)
     figures.write_figure(folder / artefact.id, figure, interactive, title)
 
@@ -131,19 +132,18 @@ def names_of(artefact: Artefact) -> set[str]:
     return {f"{artefact.id}.png", f"{artefact.id}.html", *RESULT_NAMES}
 
 
-def put(made: Path, place: Path, known: set[str]) -> None:
-    """Renames the folder `made` to `place`; an older result there goes, anything else is refused."""
-    if place.is_dir():
-        foreign = sorted({entry.name for entry in place.iterdir()} - known)
-        if foreign:
-            raise FileExistsError(f"{place} holds '{foreign[0]}', which is no result; move it away or give --output")
-        place.rename(made.with_name("before"))
-    made.rename(place)
+def check_place(place: Path, known: set[str]) -> None:
+    """An older result may be replaced; a folder with anything else in it is refused, before the experiment."""
+    foreign = sorted({entry.name for entry in place.iterdir()} - known) if place.is_dir() else []
+    if foreign:
+        raise FileExistsError(f"{place} holds '{foreign[0]}', which is no result; move it away or give --output")
 
 
 def run_one(artefact: Artefact, source: Source, quick: bool, output: Path) -> tuple[dict[str, Any], Result]:
     """Runs one artefact and puts its result into `output`; what it says as JSON, too."""
     progress = Progress(artefact.id)
+    place = output / artefact.id
+    check_place(place, names_of(artefact))
     with scratch_in(output) as scratch:
         made, work = scratch / "made", scratch / "work"
         made.mkdir()
@@ -152,8 +152,10 @@ def run_one(artefact: Artefact, source: Source, quick: bool, output: Path) -> tu
         result = artefact.run(setting)
         write_result(made, artefact, setting, result)
         progress.end()
-        put(made, output / artefact.id, names_of(artefact))
-    files = [str(output / artefact.id / name) for name in sorted(names_of(artefact))]
+        if place.is_dir():
+            place.rename(scratch / "before")
+        made.rename(place)
+    files = [str(place / name) for name in sorted(names_of(artefact))]
     return document(artefact, setting, result) | {"files": files}, result
 
 

@@ -1,0 +1,158 @@
+"""Panels: sets of axes beside each other with curves over sizes or words, once for print and once to explore."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import plotly.graph_objects as go
+import plotly.subplots
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from iosig.figures import bytes_label, colour_of
+
+
+class Look(StrEnum):
+    """What a curve's points are: computed ones are joined, measured or simulated ones dots, published ones crosses."""
+
+    COMPUTED = "computed"
+    COMPUTED_TOO = "computed too"  # by another formula: dashed
+    MEASURED = "measured"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points with a name; x are sizes in bytes, or words. `low`, `high`: bounds of y, drawn as bars, where known."""
+
+    name: str
+    x: Sequence[float] | Sequence[str]
+    y: Sequence[float]
+    look: Look = Look.COMPUTED
+    low: Sequence[float] = field(default_factory=list)
+    high: Sequence[float] = field(default_factory=list)
+
+    def bars(self) -> tuple[list[float], list[float]]:
+        """How far the bounds are below and above y."""
+        below = [y - low for y, low in zip(self.y, self.low, strict=True)]
+        above = [high - y for y, high in zip(self.y, self.high, strict=True)]
+        return below, above
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes. Curves with the same name up to the first comma share their colour; published ones are black.
+
+    marks: sizes that a paper names, each a vertical line, by what it says of them. tick_bytes: labels x at multiples of
+    this instead of at its points.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: list[Curve] = field(default_factory=list)
+    log_x: bool = True
+    log_y: bool = True
+    tick_bytes: int = 0
+    marks: dict[str, float] = field(default_factory=dict)
+
+    def colours(self) -> list[str]:
+        """Of each curve."""
+        names = [curve.name.split(",")[0] for curve in self.curves if curve.look != Look.PUBLISHED]
+        by_name = colour_of(list(dict.fromkeys(names)))
+        return ["black" if curve.look == Look.PUBLISHED else by_name[curve.name.split(",")[0]] for curve in self.curves]
+
+    def sizes(self) -> list[float]:
+        """Where the x axis is labelled, at most nine; empty when x are words."""
+        every = sorted({x for curve in self.curves for x in curve.x if not isinstance(x, str)})
+        if every and self.tick_bytes:
+            every = [float(x) for x in range(self.tick_bytes, int(every[-1]) + 1, self.tick_bytes)]
+        return every[:: -(-len(every) // 9)] if every else []
+
+
+def plot_panels(figure: Figure, panels: list[Panel]) -> None:
+    """Every panel on axes of its own, at most three in a row."""
+    columns = min(3, len(panels))
+    for at, panel in enumerate(panels):
+        plot_panel(figure.add_subplot(math.ceil(len(panels) / columns), columns, at + 1), panel)
+
+
+def plot_panel(axes: Axes, panel: Panel) -> None:
+    drawn = {Look.COMPUTED: "o-", Look.COMPUTED_TOO: "--", Look.MEASURED: "o", Look.PUBLISHED: "x"}
+    for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+        size = 7 if curve.look == Look.PUBLISHED else 3
+        if curve.look == Look.MEASURED and curve.low:
+            axes.errorbar(
+                curve.x, curve.y, curve.bars(), fmt="o", color=colour, label=curve.name, markersize=5, capsize=4
+            )
+        else:
+            axes.plot(
+                curve.x, curve.y, drawn[curve.look], color=colour, label=curve.name, markersize=size, linewidth=1.2
+            )
+    for said, x in panel.marks.items():
+        axes.axvline(x, color="black", linestyle=":", linewidth=1.2, label=said)
+    if panel.log_y:
+        axes.set_yscale("log")
+    if sizes := panel.sizes():
+        if panel.log_x:
+            axes.set_xscale("log", base=2)
+            axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticks(sizes, [bytes_label(size) for size in sizes], rotation=45)
+    else:
+        axes.tick_params(axis="x", labelrotation=20)
+    axes.set_title(panel.title, fontsize="medium")
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def explore_panels(panels: list[Panel]) -> go.Figure:
+    """plot_panels as an interactive figure."""
+    columns = min(3, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=[panel.title for panel in panels])
+    for at, panel in enumerate(panels):
+        place = {"row": at // columns + 1, "col": at % columns + 1}
+        for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+            explore_curve(figure, curve, colour, panel, place)
+        for said, x in panel.marks.items():
+            ends = [y for curve in panel.curves for y in curve.y]
+            line = {"name": said, "mode": "lines", "line": {"dash": "dot", "color": "black"}}
+            figure.add_scatter(x=[x, x], y=[min(ends), max(ends)], legendgroup=panel.title, **line, **place)
+        figure.update_xaxes(title=panel.x_label, **place)
+        if sizes := panel.sizes():
+            labels = [bytes_label(size) for size in sizes]
+            scale = "log" if panel.log_x else "linear"
+            figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, **place)
+        figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
+    return figure
+
+
+def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any]) -> None:
+    names = [[x if isinstance(x, str) else bytes_label(x)] for x in curve.x]
+    is_joined = curve.look in (Look.COMPUTED, Look.COMPUTED_TOO)
+    bars = {}
+    if curve.low:
+        below, above = curve.bars()
+        bars = {"error_y": {"array": above, "arrayminus": below}}
+    figure.add_scatter(
+        x=curve.x,
+        y=curve.y,
+        name=curve.name,
+        mode="lines+markers" if is_joined else "markers",
+        line_dash="dash" if curve.look == Look.COMPUTED_TOO else "solid",
+        marker_color=colour,
+        marker_symbol="x" if curve.look == Look.PUBLISHED else "circle",
+        customdata=names,
+        hovertemplate="%{customdata[0]}: %{y:.4g} " + panel.y_label,
+        legendgroup=panel.title,
+        legendgrouptitle_text=panel.title,
+        **bars,
+        **place,
+    )
