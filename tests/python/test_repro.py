@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import math
 import os
@@ -10,26 +12,55 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 
 from conftest import BUILD, Iosig
+from iosig.repro import cli
 
 IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
+DIFFERING = ["iosig-fig11b"]
+
+
+class Told(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+def repro(*words: object) -> Told:
+    """`iosig repro WORDS...` in this process: starting Python anew takes longer than most artefacts."""
+    out, err = io.StringIO(), io.StringIO()
+    environment = {"IOSIG_COMMAND": str(BUILD / "bin" / "iosig")}
+    signals = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with (
+        mock.patch.object(sys, "argv", ["iosig-repro", *map(str, words)]),
+        mock.patch.dict(os.environ, environment),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        cli.main()
+    for number, handler in signals.items():
+        signal.signal(number, handler)
+    assert isinstance(ended.value.code, int)
+    return Told(ended.value.code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every artefact on the virtual device, made once."""
     folder = tmp_path_factory.mktemp("repro")
-    (folder / "home").mkdir()
-    done = Iosig(folder / "home")("repro", "run", "all", "--quick", "--output", folder / "out", "--json", check=1)
-    (folder / "out" / "told.json").write_text(done.stdout)
-    return folder / "out"
+    told = repro("run", "all", "--quick", "--output", folder, "--json")
+    assert told.status == 1, told.err
+    (folder / "told.json").write_text(told.out)
+    return folder
 
 
 def facts_of(results: Path, id_: str) -> dict[str, Any]:
@@ -38,7 +69,7 @@ def facts_of(results: Path, id_: str) -> dict[str, Any]:
 
 
 def the_fact(results: Path, id_: str, words: str) -> Any:
-    (found,) = [fact for claim, fact in facts_of(results, id_).items() if words in claim]
+    (found,) = [fact for claim, fact in facts_of(results, id_).items() if re.search(words, claim)]
     return found
 
 
@@ -53,7 +84,7 @@ def test_one_document_tells_all_runs(results: Path) -> None:
     told = json.loads((results / "told.json").read_text())
     assert told["schema"] == "iosig.repro/1"
     verdicts = {run["id"]: run["verdict"] for run in told["runs"]}
-    assert verdicts == {id_: "differs" if id_ == "iosig-fig11b" else "holds" for id_ in IDS}
+    assert verdicts == {id_: "differs" if id_ in DIFFERING else "holds" for id_ in IDS}
 
 
 @pytest.mark.parametrize("id_", IDS)
@@ -138,19 +169,20 @@ def test_fig12_is_equation_2_by_hand(results: Path) -> None:
     assert (raid1["found"], raid1["verdict"]) == (pytest.approx(repair / (2 * 1 * loss)), "holds")
 
 
-def test_table2_is_the_printed_one_and_all_holds(iosig: Iosig, tmp_path: Path) -> None:
-    for _ in range(2):  # an older result is replaced
-        done = iosig("repro", "run", "iosig-table2", "--output", tmp_path / "out", check=0)
-        assert "of 13 published facts 13 hold" in done.stdout
-        assert [path.name for path in (tmp_path / "out").iterdir()] == ["iosig-table2"]
+def test_table2_is_the_printed_one_and_an_older_result_is_replaced(results: Path) -> None:
+    (results / "iosig-table2" / "data.csv").write_text("older")
+    told = repro("run", "iosig-table2", "--output", results)
+    assert told.status == 0 and "of 13 published facts 13 hold" in told.out
+    assert (results / "iosig-table2" / "data.csv").read_text() != "older"
+    assert {path.name for path in results.iterdir()} == {*IDS, "told.json"}
 
 
-def test_what_is_no_result_is_neither_replaced_nor_mixed_with_one(iosig: Iosig, tmp_path: Path) -> None:
+def test_what_is_no_result_is_neither_replaced_nor_mixed_with_one(tmp_path: Path) -> None:
     mine = tmp_path / "iosig-table2" / "thesis.tex"
     mine.parent.mkdir()
     mine.write_text("mine")
-    done = iosig("repro", "run", "iosig-table2", "--output", tmp_path, check=4)
-    assert "'thesis.tex', which is no result" in done.stderr
+    told = repro("run", "iosig-table2", "--output", tmp_path)
+    assert told.status == 4 and "'thesis.tex', which is no result" in told.err
     assert [path.name for path in mine.parent.iterdir()] == ["thesis.tex"]
     assert mine.read_text() == "mine"
 
@@ -165,19 +197,17 @@ def test_what_is_no_result_is_neither_replaced_nor_mixed_with_one(iosig: Iosig, 
         ([], "ID"),
     ],
 )
-def test_wrong_usage_names_the_word_and_writes_nothing(
-    iosig: Iosig, tmp_path: Path, words: list[str], message: str
-) -> None:
-    done = iosig("repro", "run", *words, "--output", tmp_path / "out", check=2)
-    assert message in done.stderr
+def test_wrong_usage_names_the_word_and_writes_nothing(tmp_path: Path, words: list[str], message: str) -> None:
+    told = repro("run", *words, "--output", tmp_path / "out")
+    assert told.status == 2 and message in told.err
     assert not (tmp_path / "out").exists()
 
 
-def test_an_output_that_cannot_be_written_is_the_systems_refusal(iosig: Iosig, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_the_systems_refusal(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = iosig("repro", "run", "iosig-table2", "--output", tmp_path / "file" / "out", check=4)
-    assert str(tmp_path / "file") in done.stderr
-    assert done.stderr.count("\n") == 1
+    told = repro("run", "iosig-table2", "--output", tmp_path / "file" / "out")
+    assert told.status == 4 and str(tmp_path / "file") in told.err
+    assert told.err.count("\n") == 1
 
 
 # --- real storage -----------------------------------------------------------------------------------------------------
@@ -223,16 +253,14 @@ def test_the_picture_program_runs_on_this_machine_and_leaves_nothing(
     assert left_in(two_mounts[0]) + left_in(two_mounts[1]) == []
 
 
-@pytest.mark.parametrize(("id_", "begun"), [("iosig-fig6", "a, /"), ("iosig-fig11b", "divide")])
 def test_an_interrupted_run_leaves_neither_scratch_data_nor_half_a_result(
-    iosig: Iosig, two_mounts: list[Path], tmp_path: Path, id_: str, begun: str
+    iosig: Iosig, two_mounts: list[Path], tmp_path: Path
 ) -> None:
-    quick = ["--quick"] if id_ == "iosig-fig11b" else []  # a picture of 1 GB takes long to make
-    words = ["repro", "run", id_, *quick, "--source", "machine", "--output", str(tmp_path / "out")]
+    words = ["repro", "run", "iosig-fig11b", "--quick", "--source", "machine", "--output", str(tmp_path / "out")]
     command = [str(BUILD / "bin" / "iosig"), *words]
     process = subprocess.Popen(command, env=iosig.env, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stderr is not None
-    assert any(line.startswith(f"{id_}: {begun}") for line in process.stderr)  # read up to there
+    assert any(line.startswith("iosig-fig11b: divide") for line in process.stderr)  # read up to there
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert process.wait(timeout=60) == 130
     assert "nothing of the unfinished result is kept" in process.stderr.read()

@@ -25,6 +25,7 @@ import iosig
 from iosig.repro.artefact import CHECKOUT, Setting, Source
 
 MIB = 1 << 20
+LIFE = 'mttf = "10y"\nber = 1e-6\nsector_bits = 512\necc_bits = 2\n'
 
 
 def iosig_command() -> str:
@@ -116,6 +117,7 @@ def machine_of(setting: Setting) -> Machine:
         known = lab_members()
         for mount in known:
             probe(setting, description, "--mount", mount)
+        assume_lives(description)
     elif found := iosig.find_storage():
         description = Path(found)
     else:
@@ -126,6 +128,18 @@ def machine_of(setting: Setting) -> Machine:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("IOSIG_")}
     environment |= {"IOSIG_STORAGE": str(description), "IOSIG_STATE": str(setting.scratch / "state"), "LC_ALL": "C"}
     return Machine(description, iosig.read_storage(str(description)), kinds, environment)
+
+
+def assume_lives(description: Path) -> None:
+    """Gives devices section 7.4's MTTF and bit errors, and composites its time of repair: nothing can measure them."""
+    kinds = {device["name"]: device["kind"] for device in described(description)["devices"]}
+
+    def with_life(name_line: re.Match[str]) -> str:
+        is_composite = kinds[name_line[1]] == "composite"
+        return name_line[0] + ('mttr = "1d"\n' if is_composite else LIFE)
+
+    text = description.read_text()
+    description.write_text(re.sub(r'^name = "(.*)"\n', with_life, text, flags=re.MULTILINE))
 
 
 def probe(setting: Setting, description: Path, *words: str) -> None:
