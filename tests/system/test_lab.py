@@ -228,6 +228,16 @@ def test_what_the_lab_did_not_make_is_left_alone(lab: Lab, tmp_path: Path) -> No
     assert not lab.folder.exists()
 
 
+def test_the_howto_chooses_on_it(lab: Lab, iosig: Iosig, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "howto" / "lab.md").read_text()
+    (commands,) = [block for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S) if "iosig choose" in block]
+    commands = commands.replace("/mnt/iosig-lab", str(lab.folder)).replace("lab/lab ", f"{lab.command[0]} ")
+    environment = lab.env | iosig.env | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "nvram" in done.stdout
+
+
 def test_a_member_in_use_stays_and_the_message_says_so(lab: Lab) -> None:
     lab.up("ram,ssd1")
     with (lab.folder / "ssd1" / "file").open("w"):
