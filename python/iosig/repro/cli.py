@@ -159,14 +159,19 @@ def run_one(artefact: Artefact, source: Source, quick: bool, output: Path) -> tu
     return document(artefact, setting, result) | {"files": files}, result
 
 
-def chosen(ids: list[str]) -> list[Artefact]:
+def chosen(ids: list[str], source: Source) -> list[Artefact]:
+    """The artefacts with these IDs; `all` means all that have the source."""
     known = artefacts()
     for id_ in ids:
         if id_ not in known and id_ != "all":
             near = difflib.get_close_matches(id_, known, 1)
             hint = f"; did you mean '{near[0]}'?" if near else "; see iosig repro list"
             raise typer.BadParameter(f"'{id_}' is no artefact{hint}", param_hint="ID")
-    return list(known.values()) if "all" in ids else [known[id_] for id_ in dict.fromkeys(ids)]
+        if id_ in known and source not in known[id_].sources:
+            only = ", ".join(known[id_].sources)
+            raise typer.BadParameter(f"{id_} has no source '{source}', only {only}", param_hint="--source")
+    every = [id_ for id_, artefact in known.items() if source in artefact.sources]
+    return [known[id_] for id_ in dict.fromkeys(every if "all" in ids else ids)]
 
 
 def interrupt(*_: object) -> None:
@@ -202,12 +207,7 @@ def run(
     Exit status: 0 all hold that could be tested, 1 some differ (or none could be tested), 2 wrong usage, 3 bad input, 4
     the system refused.
     """
-    wanted = chosen(ids)
-    for artefact in wanted:
-        if source not in artefact.sources:
-            raise typer.BadParameter(
-                f"{artefact.id} has no source '{source}', only {', '.join(artefact.sources)}", param_hint="--source"
-            )
+    wanted = chosen(ids, source)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
     documents, all_hold = [], True
