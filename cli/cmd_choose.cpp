@@ -68,8 +68,9 @@ int run_choose(const Options& options, Console& console) {
   if (!wanted) return console.fail(wanted.error());
   const auto source = load_storage(options.storage, console);
   if (!source) return console.fail(source.error());
-  const Choice choice =
+  Choice choice =
       choose_mount_point(*wanted, source->storage, options.model == "paper" ? CostModel::paper : CostModel::mixed);
+  explain_reliability(*wanted, source->storage, choice);
   std::string folder;
   if (options.make_folder && choice.chosen) {
     auto made = make_job_folder(*source->storage.find_mount_point(*choice.chosen), *wanted);

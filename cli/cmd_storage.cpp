@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <utility>
 
 #include "commands.h"
 #include "iosig/base/files.h"
@@ -243,28 +245,36 @@ int run_list(const std::string& file, Console& console) {
   return yes;
 }
 
+/// For which the reliability is shown.
+constexpr std::array<std::pair<std::uint64_t, const char*>, 3> shown_sizes{
+    {{GiB, "1 GB"}, {100 * GiB, "100 GB"}, {TiB, "1 TB"}}};
+
 /// What follows from the description rather than stands in it.
 void add_computed(const Storage& storage, const Device& device, Table& table) {
-  if (device.bit_error_rate)
-    table.add({"  UBER",
-               fmt::format("{:.3g}",
-                           uncorrectable_bit_error_rate(*device.bit_error_rate, device.sector_bits, device.ecc_bits)),
-               name_of(Origin::computed), "uncorrectable bit errors per bit"});
-  if (const auto mttdl = mttdl_s(storage, device, GiB))
-    table.add({"  MTTDL of 1 GB", about_seconds(*mttdl), name_of(Origin::computed), "mean time to data loss"});
-  else
-    table.add({"  MTTDL of 1 GB", "-", "", mttdl.error().message});
+  if (const auto uber = largest_uber(storage, device); uber && *uber > 0)
+    table.add({"  UBER", fmt::format("{:.3g}", *uber), name_of(Origin::computed), "uncorrectable bit errors per bit"});
+  for (const auto& [size_bytes, size_text] : shown_sizes) {
+    const auto mttdl = mttdl_s(storage, device, size_bytes);
+    table.add({fmt::format("  MTTDL of {}", size_text), mttdl ? about_seconds(*mttdl) : "-",
+               mttdl ? name_of(Origin::computed) : "", mttdl ? "mean time to data loss" : mttdl.error().message});
+    if (!mttdl) break;  // for every size
+  }
 }
 
 ordered_json shown_json(const Storage& storage, const MountPoint& mount, const Device& device) {
   ordered_json shown = mount_point_json(mount);
   shown["device"] = device_json(device);
-  ordered_json uber = nullptr;
-  if (device.bit_error_rate)
-    uber = uncorrectable_bit_error_rate(*device.bit_error_rate, device.sector_bits, device.ecc_bits);
-  const auto mttdl = mttdl_s(storage, device, GiB);
-  shown["computed"] = {{"uncorrectable_bit_error_rate", uber},
-                       {"mttdl_of_1GB_s", mttdl ? ordered_json(*mttdl) : ordered_json(nullptr)}};
+  const auto uber = largest_uber(storage, device);
+  ordered_json mttdl = ordered_json::array();
+  for (const auto& [size_bytes, size_text] : shown_sizes) {
+    const auto seconds = mttdl_s(storage, device, size_bytes);
+    mttdl.push_back(
+        {{"size_bytes", size_bytes}, {"mttdl_s", seconds ? ordered_json(*seconds) : ordered_json(nullptr)}});
+  }
+  shown["computed"] = {
+      {"uncorrectable_bit_error_rate", uber && *uber > 0 ? ordered_json(*uber) : ordered_json(nullptr)},
+      {"mttdl_of_1GB_s", mttdl[0]["mttdl_s"]},
+      {"mttdl", std::move(mttdl)}};
   ordered_json spreads = ordered_json::object();
   for (const auto& [key, provenance] : device.provenance)
     if (!provenance.probed_low_text.empty())

@@ -20,7 +20,6 @@ void add_cc(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_choose(CLI::App& app, Action& action);
 void add_reliability(CLI::App& app, Action& action);
-void add_simulate(CLI::App& group, Action& action);  ///< of `reliability`
 void add_prepare(CLI::App& app, Action& action);
 void add_finalize(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);

@@ -20,6 +20,7 @@ from conftest import BUILD, ROOT, Iosig
 TRANSCRIPTS = [
     "README.md",
     "docs/cli/choose.md",
+    "docs/cli/reliability.md",
     "docs/cli/repro.md",
     "docs/formats/presets.md",
     "docs/formats/signature.md",

@@ -2,24 +2,59 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+
+#include "iosig/cost/markov.h"
+#include "iosig/cost/structure.h"
 
 namespace iosig {
 
-double uncorrectable_bit_error_rate(double bit_error_rate, std::uint32_t sector_bits, std::uint32_t ecc_bits) {
-  if (bit_error_rate <= 0) return 0;
-  if (bit_error_rate >= 1) return 1.0 / (sector_bits - ecc_bits);
-  const double n = sector_bits;
-  const double odds = std::log(bit_error_rate) - std::log1p(-bit_error_rate);
-  // The terms rise to n = N BER and then fall faster than geometrically: stop once they no longer count.
-  double sum = 0;
-  for (std::uint32_t errors = ecc_bits + 1; errors <= sector_bits; ++errors) {
-    const double k = errors;
-    const double log_term =
-        std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * odds + n * std::log1p(-bit_error_rate);
-    const double term = std::exp(log_term);
-    sum += term;
-    if (k > n * bit_error_rate && term < sum * 1e-18) break;
+namespace {
+
+/// log(n!) - log(sqrt(2 pi n) (n / e)^n), n >= 1.
+double stirling_error(double n) {
+  if (n < 16) return std::lgamma(n + 1) - (n + 0.5) * std::log(n) + n - 0.5 * std::log(2 * std::numbers::pi);
+  const double square = n * n;
+  return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - (1.0 / 1680 - 1.0 / 1188 / square) / square) / square) / square) / n;
+}
+
+/// x log(x / mean) + mean - x, x > 0, without the cancellation for x close to the mean.
+double deviance(double x, double mean) {
+  if (std::abs(x - mean) > 0.1 * (x + mean)) return x * std::log(x / mean) + mean - x;
+  const double v = (x - mean) / (x + mean);
+  double sum = (x - mean) * v, term = 2 * x * v;
+  for (int odd = 3;; odd += 2) {
+    term *= v * v;
+    const double next = sum + term / odd;
+    if (next == sum) return sum;
+    sum = next;
   }
+}
+
+/// Chance of `k` errors among `n` bits. Source: C. Loader, "Fast and accurate computation of binomial probabilities"
+/// (2000): no sum or difference of logarithms of factorials, which would cost as many digits as they have.
+double binomial_pmf(double k, double n, double p) {
+  if (k == 0) return std::exp(n * std::log1p(-p));
+  if (k == n) return std::exp(n * std::log(p));
+  const double exponent =
+      stirling_error(n) - stirling_error(k) - stirling_error(n - k) - deviance(k, n * p) - deviance(n - k, n * (1 - p));
+  return std::exp(exponent) * std::sqrt(n / (2 * std::numbers::pi * k * (n - k)));
+}
+
+}  // namespace
+
+double uncorrectable_bit_error_rate(double bit_error_rate, std::uint32_t sector_bits, std::uint32_t ecc_bits) {
+  const double p = bit_error_rate, n = sector_bits, least = ecc_bits + 1.0;
+  if (p <= 0) return 0;
+  if (p >= 1) return 1 / (n - ecc_bits);
+  // From the largest term outwards, each from its neighbour, until they no longer count.
+  const double mode = std::clamp(std::floor((n + 1) * p), least, n);
+  const double largest = binomial_pmf(mode, n, p), odds = p / (1 - p);
+  double sum = largest;
+  double term = largest;
+  for (double k = mode; k < n && term > sum * 1e-18; ++k) sum += term *= (n - k) / (k + 1) * odds;
+  term = largest;
+  for (double k = mode; k > least && term > sum * 1e-18; --k) sum += term *= k / (n - k + 1) / odds;
   return sum / (n - ecc_bits);
 }
 
@@ -32,6 +67,19 @@ Result<double> uber_of(const Device& device) {
     return fail(ErrorKind::bad_input, "the sectors of '{}' have {} bits and a code that corrects {} of them",
                 device.name, device.sector_bits, device.ecc_bits);
   return uncorrectable_bit_error_rate(*device.bit_error_rate, device.sector_bits, device.ecc_bits);
+}
+
+Result<double> largest_uber(const Storage& storage, const Device& device) {
+  if (!device.redundancy || device.redundancy->members.empty()) return uber_of(device);
+  double largest = 0;
+  for (const std::string& name : device.redundancy->members) {
+    const Device* member = storage.find_device(name);
+    if (member == nullptr) continue;
+    const auto uber = largest_uber(storage, *member);
+    if (!uber) return uber;
+    largest = std::max(largest, *uber);
+  }
+  return largest;
 }
 
 double mds_mttdl_s(std::uint32_t data, std::uint32_t parity, double mttf_s, double mttr_s, double uber,
@@ -73,7 +121,7 @@ Result<Weakest> weakest_member(const Storage& storage, const Device& device, std
     if (member->mttf_s) {
       count_in(*member, *member->mttf_s);
     } else if (member->redundancy) {
-      const auto nested = mttdl_s(storage, *member, size_bytes);
+      const auto nested = eq2_mttdl_s(storage, *member, size_bytes);
       if (!nested) return pass_on(nested.error());
       weakest.mttf_s = std::min(weakest.mttf_s, *nested);
     } else {
@@ -85,18 +133,30 @@ Result<Weakest> weakest_member(const Storage& storage, const Device& device, std
 
 }  // namespace
 
-Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes) {
+Result<double> eq2_mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes) {
   if (!device.redundancy)
     return fail(ErrorKind::infeasible, "'{}' is one simple device, without redundancy", device.name);
   const auto code = code_of(*device.redundancy);
   if (!code) return pass_on(code.error());
   if (code->parity == 0) return fail(ErrorKind::infeasible, "'{}' is a stripe, without redundancy", device.name);
+  if (code->local_groups > 0)
+    return fail(ErrorKind::infeasible, "'{}' is a local reconstruction code, and Eq. 2 is for MDS codes", device.name);
   const auto weakest = weakest_member(storage, device, size_bytes);
   if (!weakest) return pass_on(weakest.error());
   // Groups side by side: each holds its share of the data, and the first one that loses some ends it.
   const double share_bytes = static_cast<double>(size_bytes) / code->groups;
   return mds_mttdl_s(code->data, code->parity, weakest->mttf_s, device.mttr_s, weakest->uber, share_bytes) /
          code->groups;
+}
+
+Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes) {
+  const auto chain = structure_of(storage, device, size_bytes).and_then(chain_mttdl_s);
+  if (!chain) return chain;
+  const bool is_nested = std::ranges::any_of(device.redundancy->members, [&](const std::string& name) {
+    const Device* member = storage.find_device(name);
+    return member != nullptr && !member->mttf_s && member->redundancy;
+  });
+  return is_nested ? *chain : std::min(*chain, eq2_mttdl_s(storage, device, size_bytes).value_or(*chain));
 }
 
 double loss_probability(double mttdl_s, double duration_s) { return -std::expm1(-duration_s / mttdl_s); }

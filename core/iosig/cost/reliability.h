@@ -1,4 +1,4 @@
-// How long data of a size lasts on a device: Eqs. 1 and 2 of the IOSIG paper.
+// How long data of a size lasts on a device: Eqs. 1 and 2 of the IOSIG paper, and the chain (cost/markov) beyond them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace iosig {
 
 /// Uncorrectable bit error rate: Eq. 1 with N = `sector_bits`, E = `ecc_bits`. Requires 0 <= ber <= 1, ecc_bits <
-/// sector_bits. Summed in logarithms, so that neither the binomials overflow nor small rates vanish.
+/// sector_bits. Right to 12 digits for any BER from 1e-20 and sectors to 1 Mbit.
 [[nodiscard]] double uncorrectable_bit_error_rate(double bit_error_rate, std::uint32_t sector_bits,
                                                   std::uint32_t ecc_bits);
 
@@ -18,15 +18,23 @@ namespace iosig {
 /// 0..1 and a sector that has no more bits than its code corrects.
 [[nodiscard]] Result<double> uber_of(const Device& device);
 
+/// The largest of the simple devices that `device` is made of, else its own. Fails as uber_of does.
+[[nodiscard]] Result<double> largest_uber(const Storage& storage, const Device& device);
+
 /// Eq. 2: mean time to data loss in seconds of `size_bytes` on an MDS code of `data` + `parity` devices (n = data,
 /// m = parity). `uber` counts per bit, so h = 8 size_bytes uber.
 [[nodiscard]] double mds_mttdl_s(std::uint32_t data, std::uint32_t parity, double mttf_s, double mttr_s, double uber,
                                  double size_bytes);
 
-/// Mean time to loss of `size_bytes` on `device` (by name in `storage`).
-/// Members that differ count as the worst of them (smallest MTTF, largest UBER): a lower bound. raid10 and stripes of
-/// codes share the size and multiply the rate. Fails as `infeasible`, saying why, for a device without redundancy ("not
-/// considered as reliable", section 4.1) and for one whose members' MTTF is not known.
+/// Eq. 2 for `size_bytes` on `device` (by name in `storage`). Members that differ count as the worst of them (smallest
+/// MTTF, largest UBER), a member that is a composite as a device whose MTTF is its MTTDL; raid10 and stripes of codes
+/// share the size and multiply the rate. Fails as `infeasible`, saying why, for a device without redundancy ("not
+/// considered as reliable", section 4.1), for one whose members' MTTF is not known, and for local reconstruction codes.
+[[nodiscard]] Result<double> eq2_mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes);
+
+/// Mean time to loss that a demand is held against: by the Markov chain of what `device` is made of (cost/markov), or by
+/// Eq. 2 where that is for such a structure and more pessimistic: it takes h for 1 - exp(-h), and the worst member for
+/// all. Fails as structure_of and chain_mttdl_s do.
 [[nodiscard]] Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes);
 
 /// Probability of loss within `duration_s`: 1 - exp(-duration / MTTDL).

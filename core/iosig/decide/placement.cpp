@@ -72,6 +72,12 @@ std::string limit_reason(const Prediction& prediction, const Workload& workload,
   return fmt::format("limited by bandwidth: {}", about_rate(bandwidth));
 }
 
+std::string mttdl_reason(double mttdl_s) { return fmt::format("MTTDL {}", about_seconds(mttdl_s)); }
+
+Result<double> mttdl_of(const Signature& wanted, const Storage& storage, const Device& device) {
+  return mttdl_s(storage, device, wanted.total_bytes.value_or(assumed_total_bytes));
+}
+
 Candidate assess(const Signature& wanted, const Workload& workload, const Storage& storage, const MountPoint& mount,
                  CostModel model) {
   Candidate candidate;
@@ -87,14 +93,14 @@ Candidate assess(const Signature& wanted, const Workload& workload, const Storag
   candidate.limit = prediction.limit;
   if (wanted.total_bytes)
     candidate.total_s = static_cast<double>(*wanted.total_bytes) / prediction.throughput_bytes_per_s;
-  const auto mttdl = mttdl_s(storage, *device, wanted.total_bytes.value_or(assumed_total_bytes));
   const bool asks_reliability = wanted.mttdl_s || wanted.availability;
+  const Result<double> mttdl = asks_reliability ? mttdl_of(wanted, storage, *device) : 0;
   if (asks_reliability && mttdl) candidate.mttdl_s = *mttdl;
   candidate.reasons = shortfalls(wanted, mount, mttdl);
   candidate.admissible = candidate.reasons.empty();
   if (!candidate.admissible) return candidate;
   candidate.reasons.push_back(limit_reason(prediction, workload, *device));
-  if (asks_reliability) candidate.reasons.push_back(fmt::format("MTTDL {}", about_seconds(*mttdl)));
+  if (asks_reliability) candidate.reasons.push_back(mttdl_reason(*mttdl));
   return candidate;
 }
 
@@ -139,6 +145,18 @@ Choice choose_mount_point(const Signature& wanted, const Storage& described, con
         mount.free_bytes = described.find_mount_point(mount.path)->free_bytes;
         ask_room(mount);
       }
+  }
+}
+
+void explain_reliability(const Signature& wanted, const Storage& storage, Choice& choice) {
+  for (Candidate& candidate : choice.candidates) {
+    const MountPoint* mount = storage.find_mount_point(candidate.mount_point);
+    const Device* device = mount == nullptr ? nullptr : storage.find_device(mount->device);
+    if (device == nullptr || candidate.mttdl_s) continue;
+    const auto mttdl = mttdl_of(wanted, storage, *device);
+    if (!mttdl) continue;
+    candidate.mttdl_s = *mttdl;
+    candidate.reasons.push_back(mttdl_reason(*mttdl));
   }
 }
 

@@ -30,4 +30,7 @@ using AskRoom = std::function<void(MountPoint&)>;
 /// has none, and so on. A mount point whose server does not answer holds up nobody unless it would win.
 [[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskRoom& ask_room);
 
+/// Fills in what an explanation shows and a decision does not wait for: how long the data would last on each candidate.
+void explain_reliability(const Signature& wanted, const Storage& storage, Choice& choice);
+
 }  // namespace iosig

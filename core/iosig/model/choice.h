@@ -17,7 +17,7 @@ struct Candidate {
   double throughput_bytes_per_s = 0;
   double operation_s = 0;  ///< predicted time of one operation of size-per-IO
   Limit limit = Limit::bandwidth;
-  std::optional<double> mttdl_s;  ///< of totalsize here; absent: not asked for, or not considered as reliable
+  std::optional<double> mttdl_s;  ///< of totalsize here; absent: not asked for (explain_reliability), or not reliable
   std::optional<double> total_s;  ///< predicted time for totalsize, if that is declared
 };
 

@@ -1,0 +1,514 @@
+#include "iosig/cost/simulate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace iosig {
+namespace {
+
+using Kind = Structure::Kind;
+using Index = std::uint32_t;
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr std::size_t most_devices = 100'000;
+constexpr std::uint32_t most_levels = 64;
+constexpr std::uint64_t events_per_batch = 4'000;
+constexpr std::uint64_t pilot_events = 100'000;
+constexpr std::size_t batches_per_round = 64, least_rounds = 2;
+constexpr std::uint64_t lives_per_batch = 16;
+constexpr std::uint64_t pilot_stream = std::uint64_t{1} << 63;  // random numbers that no batch uses
+constexpr double most_retrials = 1e5;
+constexpr double warm_up_lives = 10;  ///< after which a system with Weibull lives counts as old
+
+/// One device or code. Nodes stand in the order of a walk from the root, so that what is below a node follows it.
+struct Node {
+  Kind kind = Kind::device;
+  bool is_local_group = false;
+  bool has_only_devices = true;
+  Index parent = 0, end = 0;  ///< end: behind the last node below this one
+  std::uint32_t parity = 0;
+  double rate = 0;  ///< of rebuildings; of a device, 1 / the scale of its life
+  double unreadable = 0;
+  std::vector<Index> parts = {};
+};
+
+/// The structure as a list, and the law of its devices' lives.
+struct Model {
+  std::vector<Node> nodes;
+  std::vector<Index> codes;  ///< nodes that are no devices
+  double shape = 1;
+  double longest_life_s = 0;
+  std::size_t devices = 0;
+
+  Model(const Structure& structure, double weibull_shape) : shape(weibull_shape) { add(structure, 0, false); }
+
+  [[nodiscard]] bool is_exponential() const { return shape == 1; }
+
+  /// Of a device of this age: minus the logarithm of the share that lives on.
+  [[nodiscard]] double hazard(const Node& device, double age_s) const {
+    const double scaled = age_s * device.rate;
+    return is_exponential() ? scaled : std::pow(scaled, shape);
+  }
+  /// Age at which the hazard is `hazard`.
+  [[nodiscard]] double age_s(const Node& device, double hazard) const {
+    return (is_exponential() ? hazard : std::pow(hazard, 1 / shape)) / device.rate;
+  }
+
+ private:
+  Index add(const Structure& structure, Index parent, bool is_local_group) {
+    const auto index = static_cast<Index>(nodes.size());
+    nodes.push_back({.kind = structure.kind,
+                     .is_local_group = is_local_group,
+                     .parent = parent,
+                     .parity = structure.parity,
+                     .rate = structure.repairs_per_s,
+                     .unreadable = structure.unreadable});
+    if (structure.kind == Kind::device) {
+      // A Weibull life of scale s has the mean s Gamma(1 + 1 / shape).
+      nodes[index].rate = structure.failures_per_s * std::tgamma(1 + 1 / shape);
+      longest_life_s = std::max(longest_life_s, 1 / structure.failures_per_s);
+      ++devices;
+    } else {
+      codes.push_back(index);
+    }
+    for (const Structure& part : structure.parts) {
+      const bool is_group = structure.kind == Kind::local_codes && part.kind == Kind::code;
+      const Index added = add(part, index, is_group);
+      if (part.kind != Kind::device) nodes[index].has_only_devices = false;
+      nodes[index].parts.push_back(added);
+    }
+    nodes[index].end = static_cast<Index>(nodes.size());
+    return index;
+  }
+};
+
+/// What has failed at one time, and when the next thing happens to each node.
+struct State {
+  struct Part {
+    bool is_lost = false;
+    std::uint32_t losses = 0;    ///< parts to be rebuilt by this code
+    std::uint32_t excess = 0;    ///< losses that local groups cannot mend by themselves
+    std::uint32_t distance = 0;  ///< least number of further device failures to lose it; 0: is lost
+    double born_s = 0;           ///< of a device
+  };
+  double now_s = 0;
+  std::vector<double> clocks_s;  ///< of each node: end of its life or of a rebuilding
+  std::vector<Part> parts;
+};
+
+enum class Outcome { goes_on, lost };
+
+/// What one run of trials found.
+struct Tally {
+  double time_s = 0;
+  double weighted_losses = 0;
+  std::uint64_t losses = 0, events = 0;
+  std::vector<std::uint64_t> crossings;  ///< into each level from below, in all trials
+};
+
+/// Plays states on. `retrials[level]`: how often a state that reaches a level is played on from there.
+class Player {
+ public:
+  Player(const Model& model, std::vector<std::uint32_t> retrials, std::uint64_t seed, std::uint64_t stream)
+      : nodes_(model.nodes), model_(model), retrials_(std::move(retrials)) {
+    std::seed_seq sequence{seed & 0xffffffff, seed >> 32, stream & 0xffffffff, stream >> 32};
+    random_.seed(sequence);
+    tally_.crossings.assign(retrials_.size(), 0);
+    weights_.assign(retrials_.size(), 1);
+    scratch_.resize(retrials_.size());
+    for (std::size_t level = 1; level < retrials_.size(); ++level)
+      weights_[level] = weights_[level - 1] / retrials_[level];
+  }
+
+  State fresh() {
+    State state;
+    state.clocks_s.assign(nodes_.size(), never);
+    state.parts.resize(nodes_.size());
+    renew(state, 0);
+    return state;
+  }
+
+  /// From new to new or lost, again and again, for `events` events. A system that has to age does so first.
+  Tally cycles(std::uint64_t events) {
+    State state = fresh();
+    if (!model_.is_exponential()) {
+      const auto retrials = std::exchange(retrials_, std::vector<std::uint32_t>(retrials_.size(), 1));
+      while (state.now_s < warm_up_lives * model_.longest_life_s)
+        if (play_event(state) == Outcome::lost) renew(state, 0);
+      retrials_ = retrials;
+      tally_ = {.crossings = std::vector<std::uint64_t>(retrials_.size(), 0)};
+    }
+    const double start_s = state.now_s;
+    while (tally_.events < events) {
+      do {
+        if (advance(state) == Outcome::lost) renew(state, 0);
+      } while (!is_whole(state));
+    }
+    tally_.time_s = state.now_s - start_s;
+    return tally_;
+  }
+
+  /// From new to lost, `runs` times or until `most_events`; only whole runs count.
+  Tally lives(std::uint64_t runs, std::uint64_t most_events) {
+    Tally tally;
+    for (; tally.losses < runs; ++tally.losses) {
+      State state = fresh();
+      while (play_event(state) != Outcome::lost)
+        if (tally_.events > most_events) return tally;
+      tally.time_s += state.now_s;
+      tally.events = tally_.events;
+    }
+    tally.weighted_losses = static_cast<double>(tally.losses);
+    return tally;
+  }
+
+ private:
+  [[nodiscard]] double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+  [[nodiscard]] double exponential() { return -std::log1p(-uniform()); }
+
+  [[nodiscard]] bool is_whole(const State& state) const {
+    return std::ranges::all_of(model_.codes, [&](Index code) { return state.clocks_s[code] == never; });
+  }
+
+  [[nodiscard]] bool has_no_spare(const State& state, Index code) const {
+    const State::Part& part = state.parts[code];
+    return part.losses + part.excess >= nodes_[code].parity;
+  }
+
+  // ---- distance to a loss ------------------------------------------------------------------------------------------
+
+  /// From its parts' distances.
+  [[nodiscard]] std::uint32_t distance_of(const State& state, Index code) {
+    const Node& node = nodes_[code];
+    const State::Part& self = state.parts[code];
+    std::uint32_t needed = node.parity + 1 - std::min(node.parity, self.losses + self.excess);
+    if (node.has_only_devices) return needed;
+    const auto add_alive = [&](Index of) {
+      for (const Index part : nodes_[of].parts)
+        if (!state.parts[part].is_lost && !nodes_[part].is_local_group)
+          distances_.push_back(state.parts[part].distance);
+    };
+    distances_.clear();
+    add_alive(code);
+    if (node.kind == Kind::local_codes) {
+      // A group gives losses once its own parity is used up; those that have most of it used up come first.
+      std::vector<std::pair<std::uint32_t, Index>> closed;
+      for (const Index part : node.parts)
+        if (nodes_[part].is_local_group) {
+          const std::uint32_t spare = nodes_[part].parity - std::min(nodes_[part].parity, state.parts[part].losses);
+          if (spare == 0) add_alive(part);
+          if (spare > 0) closed.emplace_back(spare, part);
+        }
+      std::ranges::sort(closed);
+      for (const auto& [spare, group] : closed) {
+        if (distances_.size() >= needed) break;
+        add_alive(group);
+        needed += spare;
+      }
+    }
+    needed = std::min(needed, static_cast<std::uint32_t>(distances_.size()));
+    std::ranges::nth_element(distances_, distances_.begin() + (needed == 0 ? 0 : needed - 1));
+    std::uint32_t sum = 0;
+    for (std::uint32_t i = 0; i < needed; ++i) sum += distances_[i];
+    return sum;
+  }
+
+  void update_distances(State& state, Index node) {
+    for (;; node = nodes_[node].parent) {
+      if (nodes_[node].kind != Kind::device && !nodes_[node].is_local_group && !state.parts[node].is_lost)
+        state.parts[node].distance = distance_of(state, node);
+      if (node == 0) return;
+    }
+  }
+
+  // ---- events ------------------------------------------------------------------------------------------------------
+
+  /// `node` and everything below it as new.
+  void renew(State& state, Index node) {
+    for (Index i = nodes_[node].end; i-- > node;) {  // parts before what they are part of
+      State::Part& part = state.parts[i];
+      part = {.born_s = state.now_s};
+      if (nodes_[i].kind == Kind::device) {
+        part.distance = 1;
+        state.clocks_s[i] = state.now_s + model_.age_s(nodes_[i], exponential());
+      } else {
+        state.clocks_s[i] = never;
+        part.distance = nodes_[i].is_local_group ? 0 : distance_of(state, i);
+      }
+    }
+  }
+
+  void start_rebuilding(State& state, Index code) {
+    if (state.clocks_s[code] == never) state.clocks_s[code] = state.now_s + exponential() / nodes_[code].rate;
+  }
+
+  /// A part is lost, and with it perhaps what it is part of.
+  Outcome lose(State& state, Index part) {
+    for (;;) {
+      state.parts[part].is_lost = true;
+      state.parts[part].distance = 0;
+      std::fill(state.clocks_s.begin() + part, state.clocks_s.begin() + nodes_[part].end, never);
+      if (part == 0) return Outcome::lost;
+      Index code = nodes_[part].parent;
+      ++state.parts[code].losses;
+      start_rebuilding(state, code);
+      if (nodes_[code].is_local_group) {
+        const bool is_mended = state.parts[code].losses <= nodes_[code].parity;
+        code = nodes_[code].parent;
+        if (!is_mended) ++state.parts[code].excess;
+      }
+      if (state.parts[code].losses + state.parts[code].excess <= nodes_[code].parity) {
+        update_distances(state, code);
+        return Outcome::goes_on;
+      }
+      part = code;
+    }
+  }
+
+  /// Bits expected in `node` that it cannot mend by itself.
+  [[nodiscard]] double unreadable_of(const State& state, Index node) const {
+    if (state.parts[node].is_lost) return 0;
+    if (nodes_[node].kind == Kind::device) return nodes_[node].unreadable;
+    if (!has_no_spare(state, node)) return 0;
+    double sum = 0;
+    for (const Index part : nodes_[node].parts) sum += unreadable_of(state, part);
+    return sum;
+  }
+
+  /// Bits expected in what a rebuilding of `code` reads that nothing can mend.
+  [[nodiscard]] double fatal_bits(const State& state, Index code) const {
+    if (nodes_[code].is_local_group && state.parts[code].losses > nodes_[code].parity) code = nodes_[code].parent;
+    const double bits = unreadable_of(state, code);
+    while (code != 0) {
+      code = nodes_[code].parent;
+      if (!has_no_spare(state, code)) return 0;
+    }
+    return bits;
+  }
+
+  /// One of the lost parts, each as likely, is there again.
+  void rebuild(State& state, Index code) {
+    State::Part& self = state.parts[code];
+    auto chosen = static_cast<std::uint32_t>(uniform() * self.losses);
+    for (const Index part : nodes_[code].parts)
+      if (state.parts[part].is_lost && chosen-- == 0) {
+        renew(state, part);
+        break;
+      }
+    if (nodes_[code].is_local_group && self.losses > nodes_[code].parity) --state.parts[nodes_[code].parent].excess;
+    --self.losses;
+    state.clocks_s[code] = never;
+    if (self.losses > 0) start_rebuilding(state, code);
+    update_distances(state, code);
+  }
+
+  /// Devices whose next failure loses data, where one failure is enough.
+  void find_fatal(const State& state, Index node, std::vector<Index>& fatal) const {
+    if (nodes_[node].kind == Kind::device) return fatal.push_back(node);
+    for (const Index part : nodes_[node].parts) {
+      if (nodes_[part].is_local_group ? has_no_spare(state, part) : state.parts[part].distance == 1)
+        find_fatal(state, part, fatal);
+    }
+  }
+
+  /// Chance that one of the devices whose failure loses data fails before anything else happens.
+  double fatal_chance(const State& state) {
+    fatal_.clear();
+    find_fatal(state, 0, fatal_);
+    double until_s = never;
+    auto next_fatal = fatal_.begin();  // in the order of nodes
+    for (Index i = 0; i < state.clocks_s.size(); ++i) {
+      if (next_fatal != fatal_.end() && *next_fatal == i)
+        ++next_fatal;
+      else
+        until_s = std::min(until_s, state.clocks_s[i]);
+    }
+    if (until_s == never) return 1;
+    double hazard = 0;
+    for (const Index device : fatal_) {
+      const double born_s = state.parts[device].born_s;
+      hazard += model_.hazard(nodes_[device], until_s - born_s) - model_.hazard(nodes_[device], state.now_s - born_s);
+    }
+    return -std::expm1(-hazard);
+  }
+
+  /// The next event, whatever it leads to.
+  Outcome play_event(State& state) {
+    ++tally_.events;
+    const double weight = weights_[level_of(state)];
+    if (state.parts[0].distance == 1) tally_.weighted_losses += weight * fatal_chance(state);
+    const auto next = std::ranges::min_element(state.clocks_s);
+    const auto node = static_cast<Index>(next - state.clocks_s.begin());
+    state.now_s = *next;
+    if (nodes_[node].kind == Kind::device) return lose(state, node);
+    if (const double bits = fatal_bits(state, node); bits > 0) {
+      const double chance = -std::expm1(-bits);
+      tally_.weighted_losses += weight * chance;
+      if (uniform() < chance) return Outcome::lost;
+    }
+    rebuild(state, node);
+    return Outcome::goes_on;
+  }
+
+  // ---- splitting ---------------------------------------------------------------------------------------------------
+
+  /// Device failures that have brought a loss nearer.
+  [[nodiscard]] std::size_t level_of(const State& state) const {
+    const std::size_t levels = retrials_.size(), distance = state.parts[0].distance;
+    return levels - std::min(levels, distance);
+  }
+
+  /// The next event, and all retrials that start from where it leads.
+  Outcome advance(State& state) {
+    const std::size_t before = level_of(state);
+    if (play_event(state) == Outcome::lost) {
+      ++tally_.losses;
+      return Outcome::lost;
+    }
+    split(state, before);
+    return Outcome::goes_on;
+  }
+
+  void split(const State& state, std::size_t before) {
+    for (std::size_t level = before + 1; level <= level_of(state); ++level) {
+      ++tally_.crossings[level];
+      for (std::uint32_t trial = 1; trial < retrials_[level]; ++trial) {
+        State& again = scratch_[level];  // whatever it meets, it splits at higher levels only
+        again = state;
+        foresee_anew(again);
+        split(again, level);
+        while (advance(again) == Outcome::goes_on && level_of(again) >= level) {
+        }
+      }
+    }
+  }
+
+  /// Another future for the same present: of what has lost parts. That the rest shares its future with other retrials
+  /// makes them a little alike, which costs far less than to draw it again.
+  void foresee_anew(State& state) {
+    Index known = 0;
+    for (const Index code : model_.codes) {
+      if (code < known || state.clocks_s[code] == never) continue;
+      known = nodes_[code].end;
+      for (Index i = code; i < known; ++i) {
+        if (state.clocks_s[i] == never) continue;
+        const Node& node = nodes_[i];
+        if (node.kind != Kind::device || model_.is_exponential()) {
+          state.clocks_s[i] = state.now_s + exponential() / node.rate;
+        } else {
+          const double born_s = state.parts[i].born_s;
+          state.clocks_s[i] = born_s + model_.age_s(node, model_.hazard(node, state.now_s - born_s) + exponential());
+        }
+      }
+    }
+  }
+
+  const std::vector<Node>& nodes_;
+  const Model& model_;
+  std::vector<std::uint32_t> retrials_;
+  std::vector<double> weights_;
+  std::mt19937_64 random_;
+  Tally tally_;
+  std::vector<State> scratch_;            // by level
+  std::vector<std::uint32_t> distances_;  // scratch
+  std::vector<Index> fatal_;              // scratch
+};
+
+// ---- pilot, batches and their interval ------------------------------------------------------------------------------
+
+/// How often to play on from each level: as often as it takes to reach the next one about once.
+std::vector<std::uint32_t> pilot_retrials(const Model& model, std::uint32_t levels, std::uint64_t seed) {
+  std::vector<std::uint32_t> retrials(levels, 1);
+  for (std::uint32_t level = 2; level < levels; ++level) {
+    const Tally tally = Player(model, retrials, seed, pilot_stream + level).cycles(pilot_events);
+    const double from = static_cast<double>(tally.crossings[level - 1]) * retrials[level - 1];
+    const double reached = std::max(0.1, static_cast<double>(tally.crossings[level]));
+    retrials[level] = static_cast<std::uint32_t>(std::clamp(from / reached, 1.0, most_retrials));
+  }
+  return retrials;
+}
+
+/// Whether systems lose data before they are old, so that each has to be played from new to its loss.
+bool loses_young(const Model& model, std::uint32_t levels, std::uint64_t seed) {
+  Player player(model, std::vector<std::uint32_t>(levels, 1), seed, pilot_stream);
+  constexpr std::uint64_t runs = 64;
+  const Tally tally = player.lives(runs, 10 * pilot_events);
+  return tally.losses == runs && tally.time_s / runs < 2 * warm_up_lives * model.longest_life_s;
+}
+
+/// Ratio of the batches' times to their losses; its variance by the delta method.
+Simulation summary(const std::vector<Tally>& batches, double precision) {
+  double time_s = 0, weighted = 0, squares = 0;
+  Simulation result;
+  for (const Tally& batch : batches) {
+    time_s += batch.time_s;
+    weighted += batch.weighted_losses;
+    result.losses += batch.losses;
+    result.events += batch.events;
+  }
+  result.mttdl_s = time_s / weighted;
+  for (const Tally& batch : batches) {
+    const double residual = batch.time_s - result.mttdl_s * batch.weighted_losses;
+    squares += residual * residual;
+  }
+  const auto count = static_cast<double>(batches.size());
+  const double half_s = 1.96 * std::sqrt(squares * count / (count - 1)) / weighted;
+  result.ci95_low_s = std::max(0.0, result.mttdl_s - half_s);
+  result.ci95_high_s = result.mttdl_s + half_s;
+  result.is_precise = half_s <= precision * result.mttdl_s;
+  return result;
+}
+
+}  // namespace
+
+Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOptions& options) {
+  if (!(options.precision > 0 && options.precision < 1))
+    return fail(ErrorKind::usage, "the precision is {}; expected more than 0 and less than 1", options.precision);
+  if (!(options.weibull_shape >= 0.1 && options.weibull_shape <= 10))
+    return fail(ErrorKind::usage, "the Weibull shape is {}; expected 0.1 to 10", options.weibull_shape);
+  const Model model(structure, options.weibull_shape);
+  if (model.devices > most_devices)
+    return fail(ErrorKind::infeasible, "there are {} devices to simulate; at most {} can be", model.devices,
+                most_devices);
+  const std::uint32_t levels = Player(model, {1}, 0, 0).fresh().parts[0].distance;
+  if (levels > most_levels)
+    return fail(ErrorKind::infeasible, "only {} failures at once lose data, which is never; at most {} are simulated",
+                levels, most_levels);
+
+  const bool is_short = !model.is_exponential() && loses_young(model, levels, options.seed);
+  const std::vector<std::uint32_t> retrials =
+      is_short ? std::vector<std::uint32_t>(levels, 1) : pilot_retrials(model, levels, options.seed);
+  const auto play_batch = [&](std::uint64_t batch) {
+    Player player(model, retrials, options.seed, batch);
+    return is_short ? player.lives(lives_per_batch, UINT64_MAX) : player.cycles(events_per_batch);
+  };
+  const unsigned threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<Tally> batches;
+  for (;;) {
+    const std::size_t first = batches.size();
+    batches.resize(first + batches_per_round);
+    std::atomic<std::size_t> next = first;
+    {
+      std::vector<std::jthread> workers;
+      for (unsigned worker = 0; worker < std::min<std::size_t>(threads, batches_per_round); ++worker)
+        workers.emplace_back([&] {
+          for (std::size_t batch; (batch = next++) < batches.size();) batches[batch] = play_batch(batch);
+        });
+    }
+    const Simulation so_far = summary(batches, options.precision);
+    if (options.on_progress) options.on_progress(so_far);
+    const bool is_done = so_far.is_precise && batches.size() >= least_rounds * batches_per_round;
+    if (!is_done && so_far.events < options.most_events) continue;
+    if (!std::isfinite(so_far.mttdl_s))
+      return fail(ErrorKind::infeasible, "{} failures and rebuildings were simulated without a loss", so_far.events);
+    return so_far;
+  }
+}
+
+}  // namespace iosig
