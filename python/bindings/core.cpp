@@ -7,7 +7,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "iosig/cost/markov.h"
 #include "iosig/cost/reliability.h"
+#include "iosig/cost/simulate.h"
 #include "iosig/cost/throughput.h"
 #include "iosig/decide/placement.h"
 #include "iosig/format/choice_json.h"
@@ -67,6 +69,30 @@ nb::dict predict_dict(const std::string& text, const Storage& storage, const std
   return result;
 }
 
+const Device& device_of(const Storage& storage, const std::string& mount_point) {
+  return *storage.find_device(mount_of(storage, mount_point).device);
+}
+
+Structure structure_below(const Storage& storage, const std::string& mount_point, std::uint64_t size_bytes) {
+  return value_or_raise(structure_of(storage, device_of(storage, mount_point), size_bytes));
+}
+
+nb::dict simulation_dict(const Storage& storage, const std::string& mount_point, std::uint64_t size_bytes,
+                         std::uint64_t seed, double precision) {
+  const Structure structure = structure_below(storage, mount_point, size_bytes);
+  Result<Simulation> told = [&] {
+    const nb::gil_scoped_release others_may_run;
+    return simulate_mttdl(structure, {.seed = seed, .precision = precision});
+  }();
+  const Simulation simulation = value_or_raise(std::move(told));
+  nb::dict result;
+  result["mttdl_s"] = simulation.mttdl_s;
+  result["ci95_low_s"] = simulation.ci95_low_s;
+  result["ci95_high_s"] = simulation.ci95_high_s;
+  result["losses"] = simulation.losses;
+  return result;
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -100,11 +126,27 @@ NB_MODULE(_core, module) {
         return uncorrectable_bit_error_rate(ber, sector_bits, ecc_bits);
       },
       "ber"_a, "sector_bits"_a, "ecc_bits"_a);
-  module.def("mds_mttdl_s", mds_mttdl_s, "data"_a, "parity"_a, "mttf_s"_a, "mttr_s"_a, "uber"_a, "size_bytes"_a);
+  module.def(
+      "chain_mttdl_s",
+      [](const Storage& storage, const std::string& mount_point, std::uint64_t size_bytes) {
+        return value_or_raise(chain_mttdl_s(structure_below(storage, mount_point, size_bytes)));
+      },
+      "storage"_a, "mount_point"_a, "size_bytes"_a);
+  module.def(
+      "eq2_mttdl_s",
+      [](const Storage& storage, const std::string& mount_point, std::uint64_t size_bytes) {
+        return value_or_raise(eq2_mttdl_s(storage, device_of(storage, mount_point), size_bytes));
+      },
+      "storage"_a, "mount_point"_a, "size_bytes"_a);
+  module.def("simulate_mttdl", simulation_dict, "storage"_a, "mount_point"_a, "size_bytes"_a, "seed"_a = 1,
+             "precision"_a = SimulationOptions{}.precision);
   module.def(
       "choose",
       [](const std::string& text, const Storage& storage, const std::string& model) {
-        return as_python(choice_json(choose_mount_point(signature_of(text), storage, model_of(model))).dump());
+        const Signature wanted = signature_of(text);
+        Choice choice = choose_mount_point(wanted, storage, model_of(model));
+        explain_reliability(wanted, storage, choice);
+        return as_python(choice_json(choice).dump());
       },
       "signature"_a, "storage"_a, "model"_a = "mixed");
 }

@@ -11,23 +11,27 @@ column, what was expected); what the system refuses raises OSError.
 from iosig._core import (
     MountPoint,
     Storage,
+    chain_mttdl_s,
     choose,
+    eq2_mttdl_s,
     find_storage,
-    mds_mttdl_s,
     parse_signature,
     predict,
     read_storage,
+    simulate_mttdl,
     uncorrectable_bit_error_rate,
 )
 
 __all__ = [
     "MountPoint",
     "Storage",
+    "chain_mttdl_s",
     "choose",
+    "eq2_mttdl_s",
     "find_storage",
-    "mds_mttdl_s",
     "parse_signature",
     "predict",
     "read_storage",
+    "simulate_mttdl",
     "uncorrectable_bit_error_rate",
 ]
