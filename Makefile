@@ -48,7 +48,7 @@ lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers
 	@$(MAKE) --no-print-directory python
 	@tools/lint
 
-bench: ## predicted against measured throughput on this machine, the time of a decision and of a compilation
+bench: ## predicted against measured throughput on this machine, the time of a decision and of a compilation, MTTDLs
 	@tools/setup build python bench
 	@$(MAKE) --no-print-directory python
 	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
@@ -56,6 +56,7 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 	@$(PYTHON) bench/predict.py
 	@build/bin/bench_decision
 	@$(PYTHON) bench/compile.py
+	@$(PYTHON) bench/reliability.py
 
 install: build ## into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX) >/dev/null

@@ -32,11 +32,14 @@ struct Node {
   bool is_local_group = false;
   bool has_only_devices = true;
   Index parent = 0, end = 0;  ///< end: behind the last node below this one
+  Index striped = 0;          ///< the highest node above or at this one that only stripes are above
   std::uint32_t parity = 0;
   double rate = 0;  ///< of rebuildings; of a device, 1 / the scale of its life
   double unreadable = 0;
   std::vector<Index> parts = {};
 };
+
+bool is_stripe(const Node& node) { return node.kind == Kind::code && node.parity == 0; }
 
 /// The structure as a list, and the law of its devices' lives.
 struct Model {
@@ -63,9 +66,11 @@ struct Model {
  private:
   Index add(const Structure& structure, Index parent, bool is_local_group) {
     const auto index = static_cast<Index>(nodes.size());
+    const bool is_striped = nodes.empty() || (nodes[parent].striped == parent && is_stripe(nodes[parent]));
     nodes.push_back({.kind = structure.kind,
                      .is_local_group = is_local_group,
                      .parent = parent,
+                     .striped = is_striped ? index : nodes[parent].striped,
                      .parity = structure.parity,
                      .rate = structure.repairs_per_s,
                      .unreadable = structure.unreadable});
@@ -389,14 +394,14 @@ class Player {
     }
   }
 
-  /// Another future for the same present: of what has lost parts. That the rest shares its future with other retrials
-  /// makes them a little alike, which costs far less than to draw it again.
+  /// Another future for the same present. Codes side by side in a stripe that have lost nothing share theirs with the
+  /// other retrials: that makes those a little alike, which costs far less than to draw it again.
   void foresee_anew(State& state) {
     Index known = 0;
     for (const Index code : model_.codes) {
       if (code < known || state.clocks_s[code] == never) continue;
-      known = nodes_[code].end;
-      for (Index i = code; i < known; ++i) {
+      known = nodes_[nodes_[code].striped].end;
+      for (Index i = nodes_[code].striped; i < known; ++i) {
         if (state.clocks_s[i] == never) continue;
         const Node& node = nodes_[i];
         if (node.kind != Kind::device || model_.is_exponential()) {
