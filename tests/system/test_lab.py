@@ -228,6 +228,18 @@ def test_what_the_lab_did_not_make_is_left_alone(lab: Lab, tmp_path: Path) -> No
     assert not lab.folder.exists()
 
 
+def test_a_copy_of_its_mounts_in_another_namespace_keeps_no_server_alive(lab: Lab) -> None:
+    lab.up("ssd1")
+    subprocess.run(["umount", lab.folder / "ssd1"], check=True)  # as if `up` had come no further than the disk
+    other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.readline()  # it has its copy
+    lab("down")
+    assert lab.leaves_nothing()
+    other.kill()
+    other.wait()
+
+
 def test_the_howto_chooses_on_it(lab: Lab, iosig: Iosig, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "howto" / "lab.md").read_text()
     (commands,) = [block for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S) if "iosig choose" in block]
