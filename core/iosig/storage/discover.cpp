@@ -23,6 +23,7 @@
 #include "iosig/base/files.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
+#include "iosig/storage/composite.h"
 #include "iosig/storage/hardware.h"
 #include "iosig/storage/mountinfo.h"
 #include "iosig/storage/scratch.h"
@@ -181,8 +182,12 @@ std::uint64_t sane_block_bytes(std::uint64_t reported) {
 }
 
 Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount>& mounts) {
-  Hardware hardware = inspect_hardware(mount, mounts);
-  Found found{.mount = {}, .device = std::move(hardware.device), .kind_is_sure = hardware.kind_is_sure};
+  Composed composed = inspect_composition(mount, mounts);
+  Hardware& hardware = composed.whole;
+  Found found{.mount = {},
+              .device = std::move(hardware.device),
+              .members = std::move(composed.members),
+              .kind_is_sure = hardware.kind_is_sure};
   if (!found.device.capacity_bytes) {
     found.device.capacity_bytes = answer.capacity_bytes;
     set_origin(found.device.provenance, "capacity", Origin::inspected);
@@ -201,18 +206,27 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
   return found;
 }
 
-/// Two servers' exports or two tmpfs may have one name: the later ones get the path as well.
+/// Two servers' exports or two tmpfs may have one name, or a tmpfs that of a disk: the later ones, and those that are
+/// no disk, get the path as well.
 void make_names_unique(std::vector<Found>& found) {
+  const auto is_member = [&](const Device& device) {
+    return std::ranges::any_of(found, [&](const Found& each) {
+      return std::ranges::any_of(each.members, [&](const Device& member) {
+        return member.name == device.name && (member.path.empty() || member.path != device.path);
+      });
+    });
+  };
   for (auto it = found.begin(); it != found.end(); ++it) {
     const auto is_taken = [&](const std::string& name) {
       return std::any_of(found.begin(), it, [&](const Found& earlier) { return earlier.device.name == name; });
     };
-    if (is_taken(it->device.name)) {
+    if (is_taken(it->device.name) || is_member(it->device)) {
       it->device.name += it->mount.path;
       std::ranges::replace(it->device.name, '/', '-');
     }
     it->mount.device = it->device.name;
     set_origin(it->device.provenance, "name", Origin::inspected);
+    for (Device& member : it->members) set_origin(member.provenance, "name", Origin::inspected);
   }
 }
 
@@ -247,6 +261,9 @@ Storage storage_of(std::vector<Found> found) {
     storage.mount_points.push_back(std::move(each.mount));
     storage.devices.push_back(std::move(each.device));
   }
+  for (Found& each : found)
+    for (Device& member : each.members)
+      if (storage.find_device(member.name) == nullptr) storage.devices.push_back(std::move(member));
   return storage;
 }
 
