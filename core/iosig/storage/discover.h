@@ -36,7 +36,8 @@ inline constexpr std::uint64_t smallest_capacity_bytes = 64ull << 20;
 
 /// Each file system once (bind mounts are the same file system), where this user can create files: in the mount's root,
 /// or, where that is not possible or not decent ("/", "/home"), in the first folder on it of $HOME, $TMPDIR, /var/tmp,
-/// /tmp, MOUNT/$USER. One of `preferred`, if on it, comes before all of those. A mount that does not answer within a
+/// /tmp, MOUNT/$USER. One of `preferred`, if on it, comes before all of those, then one that the job or the session
+/// names ($SLURM_TMPDIR, $BBPATH, $DW_JOB_STRIPED, ...: docs/formats/storage.md). A mount that does not answer within a
 /// few seconds (a dead server) is skipped. Fails with `system` when the machine does not tell its mounts.
 [[nodiscard]] Result<Discovery> discover(const std::vector<std::string>& preferred = {});
 
