@@ -74,6 +74,15 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"origins", origins_json(mount.provenance, mount_point_keys())}};
 }
 
+ordered_json redundancy_json(const std::optional<Redundancy>& redundancy) {
+  if (!redundancy) return nullptr;
+  return {{"scheme", scheme_text(redundancy->scheme)},
+          {"data", redundancy->data},
+          {"parity", redundancy->parity},
+          {"local_groups", redundancy->local_groups},
+          {"members", redundancy->members}};
+}
+
 ordered_json device_json(const Device& device) {
   return {{"name", device.name},
           {"kind", unquoted(value_text(device, "kind"))},
@@ -92,6 +101,7 @@ ordered_json device_json(const Device& device) {
           {"sector_bits", device.sector_bits},
           {"ecc_bits", device.ecc_bits},
           {"mttr_s", device.mttr_s},
+          {"redundancy", redundancy_json(device.redundancy)},
           {"origins", origins_json(device.provenance, device_keys())}};
 }
 
@@ -243,6 +253,22 @@ int run_list(const std::string& file, Console& console) {
   return yes;
 }
 
+/// The devices that `device` is made of, and theirs, each once.
+std::vector<const Device*> members_of(const Storage& storage, const Device& device) {
+  std::vector<const Device*> found{&device};
+  for (std::size_t i = 0; i < found.size(); ++i)  // it grows meanwhile
+    if (found[i]->redundancy)
+      for (const std::string& name : found[i]->redundancy->members)
+        if (const Device* member = storage.find_device(name); std::ranges::count(found, member) == 0)
+          found.push_back(member);
+  found.erase(found.begin());
+  return found;
+}
+
+/// What counts of a member; the composite's speeds are measured as a whole.
+const std::vector<std::string_view> member_keys{"kind", "path",        "transport", "capacity", "mttf",
+                                                "ber",  "sector_bits", "ecc_bits",  "mttr",     "redundancy"};
+
 /// What follows from the description rather than stands in it.
 void add_computed(const Storage& storage, const Device& device, Table& table) {
   if (device.bit_error_rate)
@@ -265,6 +291,8 @@ ordered_json shown_json(const Storage& storage, const MountPoint& mount, const D
   const auto mttdl = mttdl_s(storage, device, GiB);
   shown["computed"] = {{"uncorrectable_bit_error_rate", uber},
                        {"mttdl_of_1GB_s", mttdl ? ordered_json(*mttdl) : ordered_json(nullptr)}};
+  shown["members"] = ordered_json::array();
+  for (const Device* member : members_of(storage, device)) shown["members"].push_back(device_json(*member));
   ordered_json spreads = ordered_json::object();
   for (const auto& [key, provenance] : device.provenance)
     if (!provenance.probed_low_text.empty())
@@ -291,6 +319,10 @@ int run_show(const std::string& path, const std::string& file, Console& console)
     table.add({"device", printable(device.name), "", ""});
     add_values(device, device_keys(), table);
     add_computed(storage, device, table);
+    for (const Device* member : members_of(storage, device)) {
+      table.add({"member", printable(member->name), "", ""});
+      add_values(*member, member_keys, table);
+    }
   }
   if (console.json)
     console.say_json("iosig.storage.values/1", {{"file", file_json(source->file)}, {"mount_points", std::move(shown)}});
