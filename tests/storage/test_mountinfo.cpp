@@ -133,3 +133,10 @@ TEST_CASE("mountinfo: a mount among the system's folders is a destination when a
   REQUIRE(wanted.size() == 2);
   CHECK(wanted[1].front().path == "/run/user/1000");
 }
+
+TEST_CASE("mountinfo: a FUSE type that stands before the source is the type") {
+  const auto mounts = parse_mountinfo("1 0 0:44 / /m rw - fuse mfs\\04310.9.9.1:9421 rw,user_id=0\n");  // MooseFS 3.0
+  REQUIRE(mounts.size() == 1);
+  CHECK(mounts[0].filesystem == "fuse.mfs");
+  CHECK(mounts[0].source == "10.9.9.1:9421");
+}

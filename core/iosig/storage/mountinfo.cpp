@@ -53,6 +53,12 @@ std::optional<Mount> parse_line(std::string_view line) {
   mount.path = unescaped(front[4]);
   mount.filesystem = unescaped(back[0]);
   mount.source = unescaped(back[1]);
+  // As libfuse has it where it cannot tell the kernel the type: fuse and mfs#server for fuse.mfs and server.
+  if (const std::size_t type_end = mount.source.find('#');
+      mount.filesystem == "fuse" && type_end != std::string::npos) {
+    mount.filesystem += "." + mount.source.substr(0, type_end);
+    mount.source.erase(0, type_end + 1);
+  }
   if (back.size() > 2) mount.options = back[2];
   mount.upper_folder = option_of(mount, "upperdir").value_or("");
   mount.read_only = has_option(front[5], "ro") || option_of(mount, "ro").has_value();
