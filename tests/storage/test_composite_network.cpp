@@ -176,27 +176,33 @@ TEST_CASE("composite: BeeGFS stripes over targets or over buddies") {
         fmt::format("stripe(replica({},{}),replica({},{}))", target(101), target(201), target(202), target(102)));
 }
 
-TEST_CASE("composite: GPFS has the fewer of its copies of data and metadata, MooseFS its goal, OrangeFS none") {
+TEST_CASE("composite: GPFS has the fewer of its copies of data and metadata, OrangeFS none") {
   RecordedMachine machine;
-  const Mount gpfs = mounted("gpfs", "/dev/gpfs0", "/gpfs"),
-              moosefs = mounted("fuse.mfs", "mfsmaster:9421", "/mnt/mfs");
+  const Mount gpfs = mounted("gpfs", "/dev/gpfs0", "/gpfs");
   CHECK(text_of(read_gpfs(gpfs, machine.machine())) == "-");
   machine.says("mmlsfs gpfs0 -r", recorded("mmlsfs-r.txt"));
   CHECK(text_of(read_gpfs(gpfs, machine.machine())) == "-");
   machine.says("mmlsfs gpfs0 -m", recorded("mmlsfs-m.txt"));
   CHECK(text_of(read_gpfs(gpfs, machine.machine())) == "replica1+1()");
-  for (const auto& [goal, wanted] : std::map<std::string, std::string>{{"/mnt/mfs: 3\n", "replica1+2()"},
-                                                                       {"/mnt/mfs: 1\n", "-"},
-                                                                       {"/mnt/mfs: 3", "-"},
-                                                                       {"/mnt/mfs: 99999\n", "-"},
-                                                                       {"/mnt/mfs: archive\n", "-"},
-                                                                       {"", "-"}}) {
-    machine.says("mfsgetgoal /mnt/mfs", goal);
-    CHECK(text_of(read_moosefs(moosefs, machine.machine())) == wanted);
-  }
   machine.says("pvfs2-statfs -m /mnt/pvfs", recorded("pvfs2-statfs.txt"));
   CHECK(text_of(read_orangefs(mounted("pvfs2", "tcp://node1:3334/orangefs", "/mnt/pvfs"), machine.machine())) ==
         "stripe(tcp://node2:3334,tcp://node3:3334)");
+}
+
+TEST_CASE(
+    "composite: MooseFS keeps as many copies as the folder's storage class has labels, the fewest once archived") {
+  RecordedMachine machine;
+  const auto with_class = [&](const std::string& answer, const std::string& more = "") {
+    machine.says("mfsgetsclass /mnt/mfs", answer);
+    machine.says("mfslistsclass -l /mnt/mfs", recorded("mfslistsclass.txt") + more);
+    return text_of(read_moosefs(mounted("fuse.mfs", "mfsmaster:9421", "/mnt/mfs"), machine.machine()));
+  };
+  CHECK(with_class("/mnt/mfs: 3\n") == "replica1+2()");
+  CHECK(with_class("/mnt/mfs: 'two'\n") == "replica1+1()");
+  CHECK(with_class("/mnt/mfs: 'old'\n", "old : 3 ; keep_labels: [A] , [A] , [A] ; archive_labels: [B] , [B]\n") ==
+        "replica1+1()");
+  for (const char* answer : {"/mnt/mfs: 1\n", "/mnt/mfs: 3", "/mnt/mfs: 33\n", "/mnt/mfs: 'none'\n", "/mnt/mfs:\n", ""})
+    CHECK(with_class(answer) == "-");
 }
 
 TEST_CASE("composite: without any tool, network file systems are their server, reached as the options say") {

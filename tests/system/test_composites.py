@@ -1,4 +1,4 @@
-"""What storage is made of, on the real thing: btrfs over loop devices and partitions, GlusterFS, jobs' folders."""
+"""What storage is made of, on the real thing: btrfs over loop devices, GlusterFS, MooseFS; and the folders of jobs."""
 
 from __future__ import annotations
 
@@ -198,16 +198,21 @@ def test_members_reliability_by_hand_gives_the_composites_mttdl_and_survives_a_p
     assert all(kinds[name] != "ram" for name in device["redundancy"]["members"])
 
 
-def cannot_run_gluster() -> str:
+def cannot_serve(*tools: str) -> str:
     if os.geteuid() == 0 and not os.access("/dev/fuse", os.W_OK):
         return "needs /dev/fuse"
-    return shortcoming(("glusterd", "gluster", "mount.glusterfs", "ip"))
+    return shortcoming((*tools, "ip"))
+
+
+# A network, process and mount namespace: the daemons touch nothing of the machine's and die with it.
+ALONE = ("--net", "--pid", "--fork", "--mount-proc", "--kill-child")
+GLUSTER = ("glusterd", "gluster", "mount.glusterfs")
+MOOSEFS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfsgetsclass")
 
 
 @needs_mounts
-@pytest.mark.skipif(bool(cannot_run_gluster()), reason=cannot_run_gluster())
+@pytest.mark.skipif(bool(cannot_serve(*GLUSTER)), reason=cannot_serve(*GLUSTER))
 def test_a_gluster_volume_is_described_with_its_replica_sets(machine: Machine) -> None:
-    # A network, process and mount namespace of its own: the daemons touch nothing of the machine's and die with it.
     output = machine(
         """
         ip link set lo up; ip address add 10.99.99.1/24 dev lo
@@ -220,7 +225,7 @@ def test_a_gluster_volume_is_described_with_its_replica_sets(machine: Machine) -
         volume start twins >/dev/null
         mount -t glusterfs 10.99.99.1:/twins mnt
         $iosig storage list --json""",
-        *("--net", "--pid", "--fork", "--mount-proc", "--kill-child"),
+        *ALONE,
     )
     (document,) = documents(output)
     devices = {device["name"]: device for device in document["devices"]}
@@ -232,6 +237,38 @@ def test_a_gluster_volume_is_described_with_its_replica_sets(machine: Machine) -
     bricks = [name for each in sets for name in each["members"]]
     assert bricks == [f"10.99.99.1:{machine.folder}/bricks/{i}" for i in range(1, 7)]
     assert all(devices[brick]["kind"] == "network" for brick in bricks)
+
+
+@needs_mounts
+@pytest.mark.skipif(bool(cannot_serve(*MOOSEFS)), reason=cannot_serve(*MOOSEFS))
+def test_moosefs_is_as_redundant_as_the_storage_class_of_its_root(machine: Machine) -> None:
+    output = machine(
+        """
+        ip link set lo up; ip address add 10.99.99.1/24 dev lo
+        mkdir -p disk; mount -t tmpfs disk disk; mkdir disk/{master,server,chunks}
+        printf 'MFSM NEW' >disk/master/metadata.mfs
+        echo '* / rw,alldirs,admin,maproot=0:0' >exports
+        echo "$PWD/disk/chunks" >disks
+        common="WORKING_USER = root\nWORKING_GROUP = root\nDATA_PATH = $PWD/disk"
+        printf "$common/master\nEXPORTS_FILENAME = $PWD/exports\nTOPOLOGY_FILENAME = /dev/null\n" >master.cfg
+        printf "$common/server\nHDD_CONF_FILENAME = $PWD/disks\nMASTER_HOST = 10.99.99.1\n" >server.cfg
+        mfsmaster -c master.cfg start >/dev/null 2>&1
+        mfschunkserver -c server.cfg start >/dev/null 2>&1
+        mfsmount mnt -H 10.99.99.1 >/dev/null 2>&1
+        chmod 755 mnt
+        mfsscadmin "$PWD/mnt" create A,A,B archived >/dev/null
+        mfssetsclass archived mnt >/dev/null
+        for try in {1..100}; do [ "$(stat -f -c %a mnt)" = 0 ] || break; sleep 0.05; done
+        $iosig storage list --json""",
+        *ALONE,
+    )
+    (document,) = documents(output)
+    mount = next(each for each in document["mount_points"] if each["path"] == f"{machine.folder}/mnt")
+    device = next(each for each in document["devices"] if each["name"] == mount["device"])
+    assert mount["filesystem"] == "fuse.mfs" and mount["visibility"] == "global"
+    assert device["path"] == "10.99.99.1:9421" and device["kind"] == "composite"
+    wanted = {"scheme": "replica", "data": 1, "parity": 2, "local_groups": 0, "members": []}
+    assert device["redundancy"] == wanted
 
 
 @needs_mounts

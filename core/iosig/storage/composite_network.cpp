@@ -302,11 +302,22 @@ std::optional<Part> read_gpfs(const Mount& mount, const Machine& machine) {
 }
 
 std::optional<Part> read_moosefs(const Mount& mount, const Machine& machine) {
-  const auto goal = ask(machine, {"mfsgetgoal", mount.path});
-  const auto copies = goal ? line_after(*goal, mount.path + ":") : std::nullopt;
-  const auto count = copies ? parse_count(*copies) : std::nullopt;
-  if (!count || *count < 2) return std::nullopt;
-  return named(unnamed_part(RedundancyScheme::replica, 1, *count - 1), "", mount.source);
+  const auto answer = ask(machine, {"mfsgetsclass", mount.path});  // "/mnt/mfs: 'archive'", "/mnt/mfs: 3"
+  const auto classes = ask(machine, {"mfslistsclass", "-l", mount.path});
+  std::string_view name = answer ? line_after(*answer, mount.path + ":").value_or("") : "";
+  if (name.size() > 2 && name.front() == '\'' && name.back() == '\'') name = name.substr(1, name.size() - 2);
+  const auto definition = classes && !name.empty() ? line_after(*classes, fmt::format("{} : ", name)) : std::nullopt;
+  if (!definition) return std::nullopt;
+  // "2 ; admin_only: NO ; ... ; keep_labels: [A] , [A] ; archive_labels: [B]": one copy for each label.
+  std::optional<std::uint32_t> copies;
+  for (const std::string_view field : split(*definition, ';'))
+    if (const std::string_view labels = trimmed(field);
+        labels.starts_with("keep_labels:") || labels.starts_with("archive_labels:")) {
+      const auto count = static_cast<std::uint32_t>(std::ranges::count(labels, '['));
+      copies = std::min(copies.value_or(count), count);
+    }
+  if (!copies || *copies < 2) return std::nullopt;
+  return named(unnamed_part(RedundancyScheme::replica, 1, *copies - 1), "", mount.source);
 }
 
 std::optional<Part> read_orangefs(const Mount& mount, const Machine& machine) {
