@@ -44,7 +44,7 @@ fuzz: ## every fuzzer, an hour each (SECONDS=3600); what they learn stays in bui
 	@tools/fuzz --seconds $(or $(SECONDS),3600)
 
 lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers
-	@tools/setup build python test lint
+	@tools/setup build python test lab lint
 	@$(MAKE) --no-print-directory python
 	@tools/lint
 

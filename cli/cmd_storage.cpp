@@ -76,6 +76,15 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"origins", origins_json(mount.provenance, mount_point_keys())}};
 }
 
+ordered_json redundancy_json(const std::optional<Redundancy>& redundancy) {
+  if (!redundancy) return nullptr;
+  return {{"scheme", scheme_text(redundancy->scheme)},
+          {"data", redundancy->data},
+          {"parity", redundancy->parity},
+          {"local_groups", redundancy->local_groups},
+          {"members", redundancy->members}};
+}
+
 ordered_json device_json(const Device& device) {
   return {{"name", device.name},
           {"kind", unquoted(value_text(device, "kind"))},
@@ -94,6 +103,7 @@ ordered_json device_json(const Device& device) {
           {"sector_bits", device.sector_bits},
           {"ecc_bits", device.ecc_bits},
           {"mttr_s", device.mttr_s},
+          {"redundancy", redundancy_json(device.redundancy)},
           {"origins", origins_json(device.provenance, device_keys())}};
 }
 
@@ -249,6 +259,22 @@ int run_list(const std::string& file, Console& console) {
 constexpr std::array<std::pair<std::uint64_t, const char*>, 3> shown_sizes{
     {{GiB, "1 GB"}, {100 * GiB, "100 GB"}, {TiB, "1 TB"}}};
 
+/// The devices that `device` is made of, and theirs, each once.
+std::vector<const Device*> members_of(const Storage& storage, const Device& device) {
+  std::vector<const Device*> found{&device};
+  for (std::size_t i = 0; i < found.size(); ++i)  // it grows meanwhile
+    if (found[i]->redundancy)
+      for (const std::string& name : found[i]->redundancy->members)
+        if (const Device* member = storage.find_device(name); std::ranges::count(found, member) == 0)
+          found.push_back(member);
+  found.erase(found.begin());
+  return found;
+}
+
+/// What counts of a member; the composite's speeds are measured as a whole.
+const std::vector<std::string_view> member_keys{"kind", "path",        "transport", "capacity", "mttf",
+                                                "ber",  "sector_bits", "ecc_bits",  "mttr",     "redundancy"};
+
 /// What follows from the description rather than stands in it.
 void add_computed(const Storage& storage, const Device& device, Table& table) {
   if (const auto uber = largest_uber(storage, device); uber && *uber > 0)
@@ -275,6 +301,8 @@ ordered_json shown_json(const Storage& storage, const MountPoint& mount, const D
       {"uncorrectable_bit_error_rate", uber && *uber > 0 ? ordered_json(*uber) : ordered_json(nullptr)},
       {"mttdl_of_1GB_s", mttdl[0]["mttdl_s"]},
       {"mttdl", std::move(mttdl)}};
+  shown["members"] = ordered_json::array();
+  for (const Device* member : members_of(storage, device)) shown["members"].push_back(device_json(*member));
   ordered_json spreads = ordered_json::object();
   for (const auto& [key, provenance] : device.provenance)
     if (!provenance.probed_low_text.empty())
@@ -301,6 +329,10 @@ int run_show(const std::string& path, const std::string& file, Console& console)
     table.add({"device", printable(device.name), "", ""});
     add_values(device, device_keys(), table);
     add_computed(storage, device, table);
+    for (const Device* member : members_of(storage, device)) {
+      table.add({"member", printable(member->name), "", ""});
+      add_values(*member, member_keys, table);
+    }
   }
   if (console.json)
     console.say_json("iosig.storage.values/1", {{"file", file_json(source->file)}, {"mount_points", std::move(shown)}});

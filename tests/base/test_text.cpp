@@ -33,3 +33,18 @@ TEST_CASE("printable: a byte that is no UTF-8 is escaped, and its neighbours are
   CHECK(printable("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
   CHECK(printable("\xf8\x88\x80\x80\x80") == "\\xf8\\x88\\x80\\x80\\x80");
 }
+
+TEST_CASE("split: there is one part more than separators; words have no blanks, and none is empty") {
+  using Parts = std::vector<std::string_view>;
+  CHECK(split("a,,b,", ',') == Parts{"a", "", "b", ""});
+  CHECK(split("", ',') == Parts{""});
+  CHECK(words_of(" a\tb  c\n") == Parts{"a", "b", "c"});
+  CHECK(words_of(" \n").empty());
+}
+
+TEST_CASE("parse_count: a number is digits alone that fit") {
+  CHECK(parse_count("0042") == 42u);
+  CHECK(parse_count("4294967295") == 4294967295u);
+  CHECK(parse_count<std::uint64_t>("4294967296") == 4294967296u);
+  for (const char* text : {"", " 1", "1 ", "-1", "+1", "0x1", "4294967296"}) CHECK_FALSE(parse_count(text).has_value());
+}

@@ -117,6 +117,56 @@ TEST_CASE("storage.toml: a probe drops what it no longer finds, but nothing that
   CHECK(other.devices.size() == 1);
 }
 
+TEST_CASE("storage.toml: what a probe found a device to be made of follows the next probe, unless edited by hand") {
+  Storage probed =
+      parsed(head + mount + device + "[device.redundancy]\nscheme = \"raid1\"\nmembers = [\"x\", \"y\"]\n" +
+             "[[device]]\nname = \"x\"\nkind = \"ssd\"\n[[device]]\nname = \"y\"\nkind = \"ssd\"\n");
+  for (Device& each : probed.devices)
+    for (auto& [key, value] : each.provenance) value.origin = Origin::inspected;
+  for (auto& [key, value] : probed.mount_points[0].provenance) value.origin = Origin::inspected;
+  const std::string text = storage_text(probed);
+  CHECK(text.find("redundancy = { value = { scheme = \"raid1\", members = [\"x\", \"y\"] }, by = \"inspected\" }\n") !=
+        std::string::npos);
+  const Storage read = parsed(text);
+  CHECK(storage_text(read) == text);
+  CHECK(read.devices[0].provenance.at("redundancy").origin == Origin::inspected);
+
+  Storage grown = probed;  // y was replaced by z
+  grown.devices[0].redundancy->members = {"x", "z"};
+  grown.devices[2].name = "z";
+  Storage merged = parsed(storage_text(merge_probe(read, grown)));
+  CHECK(merged.devices[0].redundancy->members == std::vector<std::string>{"x", "z"});
+  CHECK(merged.find_device("y") == nullptr);
+
+  const std::string members = "[device.redundancy]\nscheme = \"raid1\"\nmembers = [\"x\", \"y\"]";
+  std::string edited = text;
+  REQUIRE(edited.find(members) != std::string::npos);
+  edited.replace(edited.find(members), members.size(),
+                 "[device.redundancy]\nscheme = \"stripe\"\nmembers = [\"x\", \"y\"]");
+  merged = parsed(storage_text(merge_probe(parsed(edited), grown)));
+  CHECK(merged.devices[0].redundancy->scheme == RedundancyScheme::stripe);
+  CHECK(merged.find_device("y") != nullptr);  // still a member
+  const Provenance& kept = merged.devices[0].provenance.at("redundancy");
+  CHECK(kept.origin == Origin::config);
+  CHECK(kept.probed_text == "{ scheme = \"raid1\", members = [\"x\", \"z\"] }");
+
+  Storage simple = probed;  // the array is gone, and with it its members
+  simple.devices = {probed.devices[0]};
+  simple.devices[0].redundancy.reset();
+  simple.devices[0].provenance.erase("redundancy");
+  CHECK(merge_probe(read, simple).devices.size() == 1);
+  CHECK(refusal(head + mount + device + "[device.probed]\nredundancy = { value = 1, by = \"inspected\" }\n")
+            .find("9:14: redundancy: expected { value =") != std::string::npos);
+  CHECK(refusal(head + mount + device +
+                "[device.probed.redundancy]\nvalue = { scheme = \"stripe\", members = [\"x\"] }\n" +
+                "by = \"inspected\"\nhow = 1\n")
+            .find("unknown key 'how'") != std::string::npos);
+  CHECK(refusal(
+            head + mount + device +
+            "[device.probed]\nredundancy = { value = { scheme = \"raid1\", members = [\"x\"] }, by = \"inspected\" }\n")
+            .find("at least 2 members") != std::string::npos);
+}
+
 TEST_CASE("storage.toml: an unknown key is refused with its place and the nearest known one") {
   const std::string message = refusal(head + mount + device + "write_bandwith = \"1GB/s\"\n");
   CHECK(message.find("storage.toml:8:1: unknown key 'write_bandwith'; did you mean 'write_bandwidth'?") == 0);

@@ -111,3 +111,32 @@ TEST_CASE("mountinfo: the thousands of mounts of a container host are all told a
   for (int i = 2; i <= 3000; ++i) text += fmt::format("{0} 1 0:{0} / /m{0} rw - tmpfs none rw\n", i);
   CHECK(destinations(parse_mountinfo(text)).size() == 3000);
 }
+
+TEST_CASE("mountinfo: an option is known by its whole name, its value without escapes") {
+  const auto mounts = parse_mountinfo(
+      "1 0 0:9 / /a rw - nfs4 server:/x rw,vers=4.2,proto=rdma,soft,path=/a\\040b\n2 1 0:10 / /b rw - tmpfs t\n");
+  REQUIRE(mounts.size() == 2);
+  CHECK(option_of(mounts[0], "proto") == "rdma");
+  CHECK(option_of(mounts[0], "soft") == "");
+  CHECK(option_of(mounts[0], "path") == "/a b");
+  CHECK_FALSE(option_of(mounts[0], "ver").has_value());
+  CHECK_FALSE(option_of(mounts[1], "rw").has_value());
+}
+
+TEST_CASE("mountinfo: a mount among the system's folders is a destination when a wanted folder lies on it") {
+  const auto mounts = parse_mountinfo(
+      "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+      "32 27 0:29 / /run rw - tmpfs tmpfs rw\n"
+      "33 32 0:30 / /run/user/1000 rw - tmpfs tmpfs rw\n"
+      "34 32 0:31 / /run/user/1001 rw - tmpfs tmpfs rw\n");
+  const auto wanted = destinations(mounts, {"/run/user/1000", "/no/such/folder"});
+  REQUIRE(wanted.size() == 2);
+  CHECK(wanted[1].front().path == "/run/user/1000");
+}
+
+TEST_CASE("mountinfo: a FUSE type that stands before the source is the type") {
+  const auto mounts = parse_mountinfo("1 0 0:44 / /m rw - fuse mfs\\04310.9.9.1:9421 rw,user_id=0\n");  // MooseFS 3.0
+  REQUIRE(mounts.size() == 1);
+  CHECK(mounts[0].filesystem == "fuse.mfs");
+  CHECK(mounts[0].source == "10.9.9.1:9421");
+}

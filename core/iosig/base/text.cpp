@@ -65,6 +65,27 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find(at, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  std::vector<std::string_view> words;
+  for (std::size_t begin = text.find_first_not_of(blank); begin != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(blank, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(blank, end);
+  }
+  return words;
+}
+
 std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> known) {
   if (typed.size() > 64) return {};  // no typing error, and the distance is quadratic
   std::string_view best;

@@ -1,6 +1,8 @@
 // Small text helpers without domain knowledge.
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +14,20 @@ namespace iosig {
 
 /// `text` without white space at both ends; refers to `text`'s memory.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// The parts of `text` between each `at`, empty ones too; refer to `text`'s memory. One more than there are `at`s.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at);
+/// The parts of `text` between blanks, tabs and line ends, none of them empty; refer to `text`'s memory.
+[[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
+
+/// All of `text`, decimal digits only, as a number; nothing when it is none or too large.
+template <std::unsigned_integral Number = std::uint32_t>
+[[nodiscard]] std::optional<Number> parse_count(std::string_view text) {
+  Number count = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return count;
+}
 
 /// The entry of `known` that a typist most likely meant, or "" when none is near (at most a third of it, but at least
 /// one letter, may be wrong). Distance: Damerau-Levenshtein (optimal string alignment), blind to case. Ties go to the

@@ -72,6 +72,7 @@ std::string about(double value, std::span<const Unit> units, std::string_view su
   for (const Unit& unit : units)
     if (value >= unit.factor) best = &unit;
   const double shown = value / best->factor;
+  if (shown >= 1e7) return fmt::format("{:.3g} {}{}", shown, best->name, suffix);
   const int decimals = shown >= 99.95 || shown == std::floor(shown) ? 0 : shown >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f} {}{}", shown, decimals, best->name, suffix);
 }

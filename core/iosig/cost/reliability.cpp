@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "iosig/cost/markov.h"
@@ -89,9 +90,8 @@ double mds_mttdl_s(std::uint32_t data, std::uint32_t parity, double mttf_s, doub
   const double h = 8 * size_bytes * uber;
   const double d = double{static_cast<double>(data)} + parity;
   double mttdl = 1 / (lambda + h * mu);
-  for (std::uint32_t i = 0; i < parity; ++i) mttdl *= mu / lambda;
-  for (std::uint32_t i = 0; i <= parity; ++i) mttdl /= d - i;
-  return mttdl;
+  for (std::uint32_t i = 0; i < parity; ++i) mttdl *= mu / lambda / (d - i);
+  return std::min(mttdl / (d - parity), std::numeric_limits<double>::max());
 }
 
 namespace {

@@ -22,7 +22,7 @@ namespace iosig {
 [[nodiscard]] Result<double> largest_uber(const Storage& storage, const Device& device);
 
 /// Eq. 2: mean time to data loss in seconds of `size_bytes` on an MDS code of `data` + `parity` devices (n = data,
-/// m = parity). `uber` counts per bit, so h = 8 size_bytes uber.
+/// m = parity). `uber` counts per bit, so h = 8 size_bytes uber. At most the largest double.
 [[nodiscard]] double mds_mttdl_s(std::uint32_t data, std::uint32_t parity, double mttf_s, double mttr_s, double uber,
                                  double size_bytes);
 

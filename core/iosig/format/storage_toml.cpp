@@ -10,6 +10,26 @@ namespace {
 using namespace storage_fields;
 
 constexpr std::string_view schema = "iosig.storage/1";
+constexpr std::string_view redundancy_key = "redundancy";  // a table, so it is no field
+
+/// "key = value" of each key that has one.
+std::vector<std::string> redundancy_lines(const Redundancy& redundancy) {
+  std::vector<std::string> lines{fmt::format("scheme = {}", quoted(scheme_text(redundancy.scheme)))};
+  if (redundancy.data != 0) lines.push_back(fmt::format("data = {}", redundancy.data));
+  if (redundancy.parity != 0) lines.push_back(fmt::format("parity = {}", redundancy.parity));
+  if (redundancy.local_groups != 0) lines.push_back(fmt::format("local_groups = {}", redundancy.local_groups));
+  std::vector<std::string> names;
+  for (const std::string& member : redundancy.members) names.push_back(quoted(member));
+  if (!names.empty()) lines.push_back(fmt::format("members = [{}]", fmt::join(names, ", ")));
+  return lines;
+}
+
+/// As a TOML table on one line.
+std::string redundancy_text(const Redundancy& redundancy) {
+  std::string text;
+  for (const std::string& line : redundancy_lines(redundancy)) text += (text.empty() ? "{ " : ", ") + line;
+  return text + " }";
+}
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
@@ -84,6 +104,7 @@ class Reader {
     }
     if (probed == nullptr) return {};
     for (const auto& [key, node] : *probed) {
+      if (key == redundancy_key && std::is_same_v<Owner, Device>) continue;  // read_redundancy_record
       const auto* known = find_field(fields, key.str());
       if (known == nullptr) return unknown_key(key, keys_of(fields));
       if (auto recorded = read_record(*known, node, owner); !recorded) return recorded;
@@ -151,13 +172,20 @@ class Reader {
     if (device.provenance.contains("operation_latency") && !device.provenance.contains("max_iops"))
       device.max_iops.reset();
     if (const auto* redundancy = table["redundancy"].as_table()) {
-      if (auto read = read_redundancy(*redundancy, device); !read) return read;
+      auto read = read_redundancy(*redundancy, device.name);
+      if (!read) return pass_on(std::move(read.error()));
+      if (const auto* members = (*redundancy)["members"].as_array())
+        for (const toml::node& name : *members)
+          device_places_.emplace(name.value_or(std::string{}), name.source().begin);
+      device.redundancy = *std::move(read);
+      device.provenance.try_emplace(std::string(redundancy_key), Provenance{});
     }
+    if (auto read = read_redundancy_record(table, device); !read) return read;
     storage.devices.push_back(std::move(device));
     return {};
   }
 
-  Result<void> read_redundancy(const toml::table& table, Device& device) {
+  Result<Redundancy> read_redundancy(const toml::table& table, std::string_view device) {
     Redundancy redundancy;
     const toml::node* scheme = table.get("scheme");
     if (scheme == nullptr) return refuse(table, "redundancy without scheme; expected scheme = \"raid1\", mds, ...");
@@ -176,14 +204,35 @@ class Reader {
           const auto* text = name.as_string();
           if (text == nullptr) return refuse(name, "members: expected the name of a device");
           redundancy.members.push_back(text->get());
-          device_places_.emplace(text->get(), name.source().begin);
         }
       } else if (key != "scheme") {
-        return unknown_key(key, {"scheme", "data", "parity", "local_groups", "members"});
+        return pass_on(unknown_key(key, {"scheme", "data", "parity", "local_groups", "members"}).error());
       }
     }
-    if (const auto code = code_of(redundancy); !code) return refuse(table, "{}: {}", device.name, code.error().message);
-    device.redundancy = std::move(redundancy);
+    if (const auto code = code_of(redundancy); !code) return refuse(table, "{}: {}", device, code.error().message);
+    return redundancy;
+  }
+
+  /// As read_record, for the table.
+  Result<void> read_redundancy_record(const toml::table& table, Device& device) {
+    const toml::node* record = table["probed"].as_table() == nullptr ? nullptr : table["probed"][redundancy_key].node();
+    if (record == nullptr) return {};
+    const auto* entries = record->as_table();
+    const auto* value = entries == nullptr ? nullptr : (*entries)["value"].as_table();
+    const toml::node* by = value == nullptr ? nullptr : entries->get("by");
+    if (by == nullptr)
+      return refuse(*record, "{}: expected {{ value = {{ scheme = ... }}, by = \"inspected\" }}", redundancy_key);
+    for (const auto& [key, entry] : *entries)
+      if (key != "value" && key != "by") return unknown_key(key, {"value", "by"});
+    const auto origin = enum_of(*by, probed_names);
+    if (!origin) return refuse(*by, "by: {}", origin.error().message);
+    const auto probed = read_redundancy(*value, device.name);
+    if (!probed) return pass_on(probed.error());
+    const auto current = device.provenance.find(redundancy_key);
+    if (current == device.provenance.end()) return {};
+    current->second.probed_text = redundancy_text(*probed);
+    current->second.probed_origin = *origin;
+    if (*device.redundancy == *probed) current->second.origin = *origin;
     return {};
   }
 
@@ -236,6 +285,18 @@ class Reader {
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
+/// What `[*.probed]` says of a key whose value is now `value`; "" when no probe found one.
+std::string record_text(std::string_view key, const Provenance& known, const std::string& value) {
+  const bool from_probe = known.origin == Origin::measured || known.origin == Origin::inspected;
+  if (!from_probe && known.probed_text.empty()) return {};
+  std::string record =
+      fmt::format("{} = {{ value = {}, by = \"{}\"", key, known.probed_text.empty() ? value : known.probed_text,
+                  name_of(from_probe ? known.origin : known.probed_origin, probed_names));
+  if (!known.probed_low_text.empty())
+    record += fmt::format(", low = {}, high = {}", quoted(known.probed_low_text), quoted(known.probed_high_text));
+  return record + " }\n";
+}
+
 template <class Owner>
 void write_fields(const Owner& owner, const std::vector<Field<Owner>>& fields, std::string_view table,
                   std::string& text) {
@@ -250,28 +311,13 @@ void write_fields(const Owner& owner, const std::vector<Field<Owner>>& fields, s
     if (provenance != owner.provenance.end() && provenance->second.origin == Origin::assumed) continue;
     text += fmt::format("{} = {}\n", each.key, value);
     if (provenance == owner.provenance.end()) continue;
-    const Provenance& known = provenance->second;
-    const bool from_probe = known.origin == Origin::measured || known.origin == Origin::inspected;
-    if (!from_probe && known.probed_text.empty()) continue;
-    const Origin by = from_probe ? known.origin : known.probed_origin;
-    records += fmt::format("{} = {{ value = {}, by = \"{}\"", each.key,
-                           known.probed_text.empty() ? value : known.probed_text, name_of(by, probed_names));
-    if (!known.probed_low_text.empty())
-      records += fmt::format(", low = {}, high = {}", quoted(known.probed_low_text), quoted(known.probed_high_text));
-    records += " }\n";
+    records += record_text(each.key, provenance->second, value);
   }
+  if constexpr (std::is_same_v<Owner, Device>)
+    if (owner.redundancy)
+      if (const auto known = owner.provenance.find(redundancy_key); known != owner.provenance.end())
+        records += record_text(redundancy_key, known->second, redundancy_text(*owner.redundancy));
   if (!records.empty()) text += fmt::format("[{}.probed]\n{}", table, records);
-}
-
-void write_redundancy(const Redundancy& redundancy, std::string& text) {
-  text += fmt::format("[device.redundancy]\nscheme = {}\n", quoted(name_of(redundancy.scheme, scheme_names)));
-  if (redundancy.data != 0) text += fmt::format("data = {}\n", redundancy.data);
-  if (redundancy.parity != 0) text += fmt::format("parity = {}\n", redundancy.parity);
-  if (redundancy.local_groups != 0) text += fmt::format("local_groups = {}\n", redundancy.local_groups);
-  if (redundancy.members.empty()) return;
-  std::vector<std::string> names;
-  for (const std::string& member : redundancy.members) names.push_back(quoted(member));
-  text += fmt::format("members = [{}]\n", fmt::join(names, ", "));
 }
 
 // ---- merging -------------------------------------------------------------------------------------------------------
@@ -300,6 +346,24 @@ Owner with_hand_values(const Owner& current, Owner update, const std::vector<Fie
   return update;
 }
 
+/// The same for what it is made of.
+Device with_hand_redundancy(const Device& current, Device update) {
+  const auto kept = current.provenance.find(redundancy_key);
+  if (!current.redundancy || kept == current.provenance.end() || kept->second.origin != Origin::config) return update;
+  Provenance provenance;
+  if (update.redundancy) provenance.probed_text = redundancy_text(*update.redundancy);
+  provenance.probed_origin = Origin::inspected;
+  update.redundancy = current.redundancy;
+  update.provenance[std::string(redundancy_key)] = provenance;
+  return update;
+}
+
+/// The device `name` of `current` stays as it is, if nothing of that name is in `merged` yet.
+void keep_device(const Storage& current, const std::string& name, Storage& merged) {
+  const Device* device = current.find_device(name);
+  if (device != nullptr && merged.find_device(name) == nullptr) merged.devices.push_back(*device);
+}
+
 }  // namespace
 
 Result<Storage> parse_storage(std::string_view text, std::string_view source) {
@@ -317,12 +381,14 @@ std::string storage_text(const Storage& storage) {
   for (const MountPoint& mount : storage.mount_points) write_fields(mount, mount_point_fields(), "mount_point", text);
   for (const Device& device : storage.devices) {
     write_fields(device, device_fields(), "device", text);
-    if (device.redundancy) write_redundancy(*device.redundancy, text);
+    if (device.redundancy)
+      text += fmt::format("[device.redundancy]\n{}\n", fmt::join(redundancy_lines(*device.redundancy), "\n"));
   }
   return text;
 }
 
 std::string value_text(const Device& device, std::string_view key) {
+  if (key == redundancy_key) return device.redundancy ? redundancy_text(*device.redundancy) : std::string{};
   const auto* known = find_field(device_fields(), key);
   return known == nullptr ? std::string{} : known->show(device);
 }
@@ -331,13 +397,19 @@ std::string value_text(const MountPoint& mount, std::string_view key) {
   return known == nullptr ? std::string{} : known->show(mount);
 }
 const std::vector<std::string_view>& device_keys() {
-  static const std::vector<std::string_view> keys = keys_of(device_fields());
+  static const std::vector<std::string_view> keys = [] {
+    auto all = keys_of(device_fields());
+    all.push_back(redundancy_key);
+    return all;
+  }();
   return keys;
 }
 const std::vector<std::string_view>& mount_point_keys() {
   static const std::vector<std::string_view> keys = keys_of(mount_point_fields());
   return keys;
 }
+
+std::string scheme_text(RedundancyScheme scheme) { return name_of(scheme, scheme_names); }
 
 Storage merge_probe(const Storage& current, const Storage& update) {
   Storage merged;
@@ -349,18 +421,15 @@ Storage merge_probe(const Storage& current, const Storage& update) {
     if (merged.find_mount_point(mount.path) == nullptr && edited_by_hand(mount)) merged.mount_points.push_back(mount);
   for (const Device& device : update.devices) {
     const Device* old = current.find_device(device.name);
-    merged.devices.push_back(old == nullptr ? device : with_hand_values(*old, device, device_fields()));
-    if (old != nullptr && old->redundancy) merged.devices.back().redundancy = old->redundancy;
+    merged.devices.push_back(
+        old == nullptr ? device : with_hand_redundancy(*old, with_hand_values(*old, device, device_fields())));
   }
-  const auto is_needed = [&](const Device& device) {
-    if (edited_by_hand(device) || device.redundancy) return true;
-    return std::ranges::find(merged.mount_points, device.name, &MountPoint::device) != merged.mount_points.end() ||
-           std::ranges::any_of(current.devices, [&](const Device& other) {
-             return other.redundancy && std::ranges::count(other.redundancy->members, device.name) > 0;
-           });
-  };
   for (const Device& device : current.devices)
-    if (merged.find_device(device.name) == nullptr && is_needed(device)) merged.devices.push_back(device);
+    if (edited_by_hand(device)) keep_device(current, device.name, merged);
+  for (const MountPoint& mount : merged.mount_points) keep_device(current, mount.device, merged);
+  for (std::size_t i = 0; i < merged.devices.size(); ++i)  // it grows meanwhile
+    if (const auto redundancy = merged.devices[i].redundancy)
+      for (const std::string& member : redundancy->members) keep_device(current, member, merged);
   return merged;
 }
 

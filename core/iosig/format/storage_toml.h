@@ -22,12 +22,15 @@ namespace iosig {
 /// Values with Origin::assumed are not written.
 [[nodiscard]] std::string storage_text(const Storage& storage);
 
-/// The text of `key`'s value as it stands in the file ("1.7GB/s", "true"), and every key in file order: for tables.
-/// Returns "" when the value is not known.
+/// The text of `key`'s value as it stands in the file ("1.7GB/s", "true", a redundancy as a table on one line), and
+/// every key in file order: for tables. Returns "" when the value is not known.
 [[nodiscard]] std::string value_text(const Device& device, std::string_view key);
 [[nodiscard]] std::string value_text(const MountPoint& mount, std::string_view key);
 [[nodiscard]] const std::vector<std::string_view>& device_keys();
 [[nodiscard]] const std::vector<std::string_view>& mount_point_keys();
+
+/// The name of `scheme` in the file.
+[[nodiscard]] std::string scheme_text(RedundancyScheme scheme);
 
 /// What `update` (a fresh probe, all values measured or inspected) makes of `current` (the user's file):
 /// values by hand stay, mount points and devices by hand stay, probed ones that are gone disappear unless someone

@@ -91,9 +91,10 @@ Device assumed_device(DeviceKind kind) {
 bool is_volatile_filesystem(std::string_view filesystem) { return filesystem == "tmpfs" || filesystem == "ramfs"; }
 
 bool is_shared_filesystem(std::string_view filesystem) {
-  static constexpr std::array<std::string_view, 18> shared{
-      "nfs",       "nfs4",       "cifs",           "smb3",     "smbfs", "lustre", "beegfs", "gpfs", "ceph",
-      "fuse.ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.mfs", "pvfs2", "ocfs2",  "gfs2",   "afs",  "9p"};
+  static constexpr std::array<std::string_view, 20> shared{
+      "nfs",  "nfs4",  "cifs",      "smb3",       "smbfs",          "lustre",         "beegfs",   "gpfs",
+      "ceph", "dvs",   "fuse.ceph", "fuse.sshfs", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.mfs", "pvfs2",
+      "afs",  "ocfs2", "gfs2",      "9p"};
   return std::ranges::find(shared, filesystem) != shared.end();
 }
 

@@ -18,11 +18,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "iosig/base/files.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
+#include "iosig/storage/composite.h"
 #include "iosig/storage/hardware.h"
 #include "iosig/storage/mountinfo.h"
 #include "iosig/storage/scratch.h"
@@ -72,9 +74,40 @@ struct Answer {
   int failure = 0;  ///< errno of the first thing that failed
   bool is_folder = false, read_only = false;
   std::uint64_t capacity_bytes = 0, free_bytes = 0, block_bytes = 0;
-  char folder[PATH_MAX] = {};  ///< where a file could be created; empty: nowhere
-  char unsafe[512] = {};       ///< why strangers could swap what is put into a folder that was passed over
+  char folder[PATH_MAX] = {};            ///< where a file could be created; empty: nowhere
+  std::optional<Visibility> visibility;  ///< of that folder, if a convention tells
+  char unsafe[512] = {};                 ///< why strangers could swap what is put into a folder that was passed over
 };
+
+/// Folders that batch systems, burst buffers and sessions offer, by the variable that names them. What they say of
+/// who sees the files counts more than the file system's type, which may be one for both (DataWarp's dvs).
+struct Convention {
+  const char* variable;
+  std::optional<Visibility> visibility;
+};
+constexpr std::array<Convention, 5> conventions{{{"DW_JOB_PRIVATE", Visibility::local},   // of each node, for the job
+                                                 {"DW_JOB_STRIPED", Visibility::global},  // of all of the job's nodes
+                                                 {"BBPATH", std::nullopt},
+                                                 {"SLURM_TMPDIR", std::nullopt},
+                                                 {"XDG_RUNTIME_DIR", std::nullopt}}};
+
+/// The folders of `conventions` that are set.
+std::vector<std::string> offered_folders() {
+  std::vector<std::string> folders;
+  for (const Convention& convention : conventions)
+    if (const char* folder = ::secure_getenv(convention.variable); folder != nullptr && folder[0] == '/')
+      folders.emplace_back(folder);
+  return folders;
+}
+
+/// Who sees `folder`, if one of `conventions` says so.
+std::optional<Visibility> offered_visibility(std::string_view folder) {
+  for (const Convention& convention : conventions)
+    if (const char* offered = ::secure_getenv(convention.variable);
+        convention.visibility && offered != nullptr && offered == folder)
+      return convention.visibility;
+  return std::nullopt;
+}
 
 /// Folders on `mount` to try, in order. The roots of the system's own file systems come last or not at all: nobody
 /// wants IOSIG's folder in "/".
@@ -85,6 +118,8 @@ std::vector<std::string> folders_to_try(const Mount& mount, const std::vector<st
   if (const char* user = ::secure_getenv("USER")) personal.push_back(mount.path + "/" + user);
   static constexpr std::array<std::string_view, 7> system{"/", "/home", "/root", "/var", "/usr", "/opt", "/etc"};
   std::vector<std::string> folders = preferred;
+  const std::vector<std::string> offered = offered_folders();
+  folders.insert(folders.end(), offered.begin(), offered.end());
   const bool is_system = std::ranges::find(system, mount.path) != system.end();
   if (!is_system) folders.push_back(mount.path);
   folders.insert(folders.end(), personal.begin(), personal.end());
@@ -121,6 +156,7 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
       continue;
     }
     std::memcpy(answer.folder, real, std::strlen(real) + 1);
+    answer.visibility = offered_visibility(folder);
     break;
   }
   return answer;
@@ -181,8 +217,12 @@ std::uint64_t sane_block_bytes(std::uint64_t reported) {
 }
 
 Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount>& mounts) {
-  Hardware hardware = inspect_hardware(mount, mounts);
-  Found found{.mount = {}, .device = std::move(hardware.device), .kind_is_sure = hardware.kind_is_sure};
+  Composed composed = inspect_composition(mount, mounts);
+  Hardware& hardware = composed.whole;
+  Found found{.mount = {},
+              .device = std::move(hardware.device),
+              .members = std::move(composed.members),
+              .kind_is_sure = hardware.kind_is_sure};
   if (!found.device.capacity_bytes) {
     found.device.capacity_bytes = answer.capacity_bytes;
     set_origin(found.device.provenance, "capacity", Origin::inspected);
@@ -193,7 +233,8 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
   point.block_bytes = sane_block_bytes(answer.block_bytes);
   point.free_bytes = answer.free_bytes;
   point.max_file_bytes = max_file_bytes_of(mount.filesystem);
-  point.visibility = is_shared_filesystem(mount.filesystem) ? Visibility::global : Visibility::local;
+  point.visibility =
+      answer.visibility.value_or(is_shared_filesystem(mount.filesystem) ? Visibility::global : Visibility::local);
   point.persistent = !is_volatile_filesystem(mount.filesystem) && !hardware.is_volatile;
   // Neither `free` nor `max_file_size` belongs into the file: the one changes, the other follows from `filesystem`.
   for (const char* key : {"path", "device", "filesystem", "block_size", "visibility", "persistent"})
@@ -201,18 +242,27 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
   return found;
 }
 
-/// Two servers' exports or two tmpfs may have one name: the later ones get the path as well.
+/// Two servers' exports or two tmpfs may have one name, or a tmpfs that of a disk: the later ones, and those that are
+/// no disk, get the path as well.
 void make_names_unique(std::vector<Found>& found) {
+  const auto is_member = [&](const Device& device) {
+    return std::ranges::any_of(found, [&](const Found& each) {
+      return std::ranges::any_of(each.members, [&](const Device& member) {
+        return member.name == device.name && (member.path.empty() || member.path != device.path);
+      });
+    });
+  };
   for (auto it = found.begin(); it != found.end(); ++it) {
     const auto is_taken = [&](const std::string& name) {
       return std::any_of(found.begin(), it, [&](const Found& earlier) { return earlier.device.name == name; });
     };
-    if (is_taken(it->device.name)) {
+    if (is_taken(it->device.name) || is_member(it->device)) {
       it->device.name += it->mount.path;
       std::ranges::replace(it->device.name, '/', '-');
     }
     it->mount.device = it->device.name;
     set_origin(it->device.provenance, "name", Origin::inspected);
+    for (Device& member : it->members) set_origin(member.provenance, "name", Origin::inspected);
   }
 }
 
@@ -222,7 +272,7 @@ Result<Discovery> discover(const std::vector<std::string>& preferred) {
   const auto mounts = mounts_of_this_process();
   if (!mounts) return pass_on(mounts.error());
   Discovery discovery;
-  for (const std::vector<Mount>& places : destinations(*mounts)) {
+  for (const std::vector<Mount>& places : destinations(*mounts, offered_folders())) {
     std::string why;
     for (const Mount& place : places) {
       const Answer answer = examine_in_time(place, *mounts, preferred);
@@ -247,6 +297,9 @@ Storage storage_of(std::vector<Found> found) {
     storage.mount_points.push_back(std::move(each.mount));
     storage.devices.push_back(std::move(each.device));
   }
+  for (Found& each : found)
+    for (Device& member : each.members)
+      if (storage.find_device(member.name) == nullptr) storage.devices.push_back(std::move(member));
   return storage;
 }
 

@@ -1,6 +1,7 @@
 // Finds where this user can put files on this machine: mount points, file systems and devices, without measuring.
 //
-// From mountinfo, statvfs, sysfs, and one attempt to create a file without a name. Leaves nothing behind.
+// From mountinfo, statvfs, sysfs, the tools of composites, and one attempt to create a file without a name. Leaves
+// nothing behind.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ namespace iosig {
 struct Found {
   MountPoint mount;  ///< `path` is a folder in which this user can create files; free_bytes is statvfs's answer
   Device device;
-  bool kind_is_sure = true;  ///< false: ssd or hdd is a conservative guess that a measurement should decide
+  std::vector<Device> members;  ///< that a composite `device` names, and theirs
+  bool kind_is_sure = true;     ///< false: ssd or hdd is a conservative guess that a measurement should decide
 };
 
 /// A file system that was looked at and left out, with the reason for the user.
@@ -34,7 +36,8 @@ inline constexpr std::uint64_t smallest_capacity_bytes = 64ull << 20;
 
 /// Each file system once (bind mounts are the same file system), where this user can create files: in the mount's root,
 /// or, where that is not possible or not decent ("/", "/home"), in the first folder on it of $HOME, $TMPDIR, /var/tmp,
-/// /tmp, MOUNT/$USER. One of `preferred`, if on it, comes before all of those. A mount that does not answer within a
+/// /tmp, MOUNT/$USER. One of `preferred`, if on it, comes before all of those, then one that the job or the session
+/// names ($SLURM_TMPDIR, $BBPATH, $DW_JOB_STRIPED, ...: docs/formats/storage.md). A mount that does not answer within a
 /// few seconds (a dead server) is skipped. Fails with `system` when the machine does not tell its mounts.
 [[nodiscard]] Result<Discovery> discover(const std::vector<std::string>& preferred = {});
 
@@ -42,7 +45,7 @@ inline constexpr std::uint64_t smallest_capacity_bytes = 64ull << 20;
 /// Fails as discover() does.
 [[nodiscard]] Result<Storage> inspect_storage();
 
-/// What `found` amounts to.
+/// What `found` amounts to; a device that is a member of several composites is there once.
 [[nodiscard]] Storage storage_of(std::vector<Found> found);
 
 }  // namespace iosig

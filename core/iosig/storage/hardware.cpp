@@ -18,44 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::string> read_word(const fs::path& file) {
-  const auto text = read_file(file.string(), 4096);
-  if (!text) return std::nullopt;
-  return std::string(trimmed(*text));
-}
-
-std::optional<std::uint64_t> read_count(const fs::path& file) {
-  const auto word = read_word(file);
-  std::uint64_t count = 0;
-  if (!word || std::from_chars(word->data(), word->data() + word->size(), count).ec != std::errc{}) return std::nullopt;
-  return count;
-}
-
-/// Folder of the block device in sysfs, or nothing when the mount has none. btrfs and overlay have an anonymous
-/// number, but btrfs names one of its devices as its source.
-std::optional<fs::path> block_folder(const Mount& mount, const std::string& sysfs) {
-  unsigned major = mount.major, minor = mount.minor;
-  if (struct stat status{}; major == 0 && mount.source.starts_with("/dev/") &&
-                            ::stat(mount.source.c_str(), &status) == 0 && S_ISBLK(status.st_mode)) {
-    major = ::major(status.st_rdev);
-    minor = ::minor(status.st_rdev);
-  }
-  if (major == 0) return std::nullopt;
-  std::error_code failure;
-  fs::path folder = fs::canonical(fmt::format("{}/dev/block/{}:{}", sysfs, major, minor), failure);
-  if (failure) return std::nullopt;
-  return folder;
-}
-
-/// The mount that an overlay's files are really put on, when it can be seen from here. In a container it cannot: there
-/// the path of the upper folder leads nowhere.
-const Mount* carrier_of_overlay(const Mount& mount, const std::vector<Mount>& mounts) {
-  std::error_code failure;
-  if (!mount.upper_folder.starts_with('/') || !fs::is_directory(mount.upper_folder, failure)) return nullptr;
-  const Mount* carrier = mount_of(mounts, mount.upper_folder);
-  return carrier != nullptr && carrier->upper_folder.empty() ? carrier : nullptr;
-}
-
 std::string transport_of(const fs::path& folder, const std::string& disk) {
   // The bus is a folder on the way to the device; the nearest to the device counts, so the order is by nearness.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> buses{{{"/nvme", "nvme"},
@@ -98,17 +60,72 @@ std::string unnumbered_name(const Mount& mount) {
   return last.empty() ? mount.filesystem : last;
 }
 
-void set_kind(Hardware& hardware, DeviceKind kind) {
-  Device device = assumed_device(kind);
-  device.name = std::move(hardware.device.name);
-  hardware.device = std::move(device);
-  set_origin(hardware.device.provenance, "kind", Origin::inspected);
+/// How the server of an NFS or SMB share is reached, if the options tell: "tcp", "udp", "rdma".
+std::string network_transport(const Mount& mount) {
+  if (auto protocol = option_of(mount, "proto")) return *std::move(protocol);
+  return option_of(mount, "rdma") ? "rdma" : "";
 }
 
 template <class T>
 void inspected(Device& device, T Device::*member, T value, std::string_view key) {
   device.*member = std::move(value);
   set_origin(device.provenance, key, Origin::inspected);
+}
+
+}  // namespace
+
+void set_origin(Provenances& provenance, std::string_view key, Origin origin) {
+  Provenance& found = provenance[std::string(key)];
+  found.origin = found.probed_origin = origin;
+}
+
+std::optional<std::string> read_word(const fs::path& file) {
+  const auto text = read_file(file.string(), 4096);
+  if (!text) return std::nullopt;
+  return std::string(trimmed(*text));
+}
+
+std::optional<std::uint64_t> read_count(const fs::path& file) {
+  const auto word = read_word(file);
+  std::uint64_t count = 0;
+  if (!word || std::from_chars(word->data(), word->data() + word->size(), count).ec != std::errc{}) return std::nullopt;
+  return count;
+}
+
+/// btrfs and overlay have an anonymous number, but btrfs names one of its devices as its source.
+std::optional<fs::path> block_folder(const Mount& mount, const std::string& sysfs) {
+  unsigned major = mount.major, minor = mount.minor;
+  if (struct stat status{}; major == 0 && mount.source.starts_with("/dev/") &&
+                            ::stat(mount.source.c_str(), &status) == 0 && S_ISBLK(status.st_mode)) {
+    major = ::major(status.st_rdev);
+    minor = ::minor(status.st_rdev);
+  }
+  if (major == 0) return std::nullopt;
+  std::error_code failure;
+  fs::path folder = fs::canonical(fmt::format("{}/dev/block/{}:{}", sysfs, major, minor), failure);
+  if (failure) return std::nullopt;
+  return folder;
+}
+
+const Mount& carrier_of(const Mount& mount, const std::vector<Mount>& mounts) {
+  std::error_code failure;
+  // In a container the path of the upper folder leads nowhere.
+  if (!mount.upper_folder.starts_with('/') || !fs::is_directory(mount.upper_folder, failure)) return mount;
+  const Mount* carrier = mount_of(mounts, mount.upper_folder);
+  return carrier != nullptr && carrier->upper_folder.empty() ? *carrier : mount;
+}
+
+void set_kind(Device& device, DeviceKind kind) {
+  Device assumed = assumed_device(kind);
+  assumed.name = std::move(device.name);
+  assumed.path = std::move(device.path);
+  assumed.transport = std::move(device.transport);
+  assumed.capacity_bytes = device.capacity_bytes;
+  assumed.rotational = device.rotational;
+  assumed.redundancy = std::move(device.redundancy);
+  assumed.provenance = std::move(device.provenance);
+  device = std::move(assumed);
+  set_origin(device.provenance, "kind", Origin::inspected);
 }
 
 Hardware inspect_block_device(const fs::path& folder, const std::vector<Mount>& mounts) {
@@ -122,14 +139,14 @@ Hardware inspect_block_device(const fs::path& folder, const std::vector<Mount>& 
   const auto mapped = read_word(folder / "dm" / "name");
   hardware.device.name = mapped ? *mapped : folder.filename().string();
   if (transport == "pmem") {
-    set_kind(hardware, DeviceKind::nvram);
+    set_kind(hardware.device, DeviceKind::nvram);
   } else if (transport == "zram" || transport == "ram") {
-    set_kind(hardware, DeviceKind::ram);
+    set_kind(hardware.device, DeviceKind::ram);
     hardware.is_volatile = true;
   } else if (rotational == 0u) {
-    set_kind(hardware, DeviceKind::ssd);
+    set_kind(hardware.device, DeviceKind::ssd);
   } else {
-    set_kind(hardware, DeviceKind::hdd);
+    set_kind(hardware.device, DeviceKind::hdd);
     hardware.kind_is_sure = transport == "sata" || transport == "sas";
   }
   if (const auto backing = read_word(folder / "loop" / "backing_file")) {
@@ -146,29 +163,24 @@ Hardware inspect_block_device(const fs::path& folder, const std::vector<Mount>& 
   return hardware;
 }
 
-}  // namespace
-
-void set_origin(Provenances& provenance, std::string_view key, Origin origin) {
-  Provenance& found = provenance[std::string(key)];
-  found.origin = found.probed_origin = origin;
-}
-
 Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts, const std::string& sysfs) {
-  if (const Mount* carrier = carrier_of_overlay(mount, mounts)) {
-    Hardware below = inspect_hardware(*carrier, mounts, sysfs);
-    below.is_volatile |= is_volatile_filesystem(carrier->filesystem);
+  if (const Mount& carrier = carrier_of(mount, mounts); &carrier != &mount) {
+    Hardware below = inspect_hardware(carrier, mounts, sysfs);
+    below.is_volatile |= is_volatile_filesystem(carrier.filesystem);
     return below;
   }
   if (const auto folder = block_folder(mount, sysfs)) return inspect_block_device(*folder, mounts);
   Hardware hardware;
   hardware.device.name = unnumbered_name(mount);
   if (is_volatile_filesystem(mount.filesystem)) {
-    set_kind(hardware, DeviceKind::ram);
+    set_kind(hardware.device, DeviceKind::ram);
   } else if (is_shared_filesystem(mount.filesystem)) {
-    set_kind(hardware, DeviceKind::network);
+    set_kind(hardware.device, DeviceKind::network);
     inspected(hardware.device, &Device::path, mount.source, "path");
+    if (auto transport = network_transport(mount); !transport.empty())
+      inspected(hardware.device, &Device::transport, std::move(transport), "transport");
   } else {  // overlay, zfs, virtiofs, fuse.*: what carries it is not told
-    set_kind(hardware, DeviceKind::hdd);
+    set_kind(hardware.device, DeviceKind::hdd);
     hardware.kind_is_sure = false;
   }
   return hardware;

@@ -6,20 +6,11 @@
 #include <optional>
 #include <tuple>
 
+#include "iosig/base/text.h"
 #include "iosig/model/storage.h"
 
 namespace iosig {
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = text.find(at, begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == std::string_view::npos) return parts;
-    begin = end + 1;
-  }
-}
 
 /// The kernel writes blank, tab, line end and backslash as three octal digits.
 std::string unescaped(std::string_view text) {
@@ -47,8 +38,6 @@ bool has_option(std::string_view options, std::string_view wanted) {
   return std::ranges::count(split(options, ','), wanted) > 0;
 }
 
-constexpr std::string_view upper_option = "upperdir=";
-
 /// 36 35 98:0 /mnt1 /mnt2 rw,noatime shared:1 master:2 - ext3 /dev/root rw,errors=continue
 std::optional<Mount> parse_line(std::string_view line) {
   const std::size_t dash = line.find(" - ");
@@ -64,10 +53,15 @@ std::optional<Mount> parse_line(std::string_view line) {
   mount.path = unescaped(front[4]);
   mount.filesystem = unescaped(back[0]);
   mount.source = unescaped(back[1]);
-  if (back.size() > 2)
-    for (const std::string_view option : split(back[2], ','))
-      if (option.starts_with(upper_option)) mount.upper_folder = unescaped(option.substr(upper_option.size()));
-  mount.read_only = has_option(front[5], "ro") || (back.size() > 2 && has_option(back[2], "ro"));
+  // As libfuse has it where it cannot tell the kernel the type: fuse and mfs#server for fuse.mfs and server.
+  if (const std::size_t type_end = mount.source.find('#');
+      mount.filesystem == "fuse" && type_end != std::string::npos) {
+    mount.filesystem += "." + mount.source.substr(0, type_end);
+    mount.source.erase(0, type_end + 1);
+  }
+  if (back.size() > 2) mount.options = back[2];
+  mount.upper_folder = option_of(mount, "upperdir").value_or("");
+  mount.read_only = has_option(front[5], "ro") || option_of(mount, "ro").has_value();
   return mount;
 }
 
@@ -100,6 +94,13 @@ std::vector<Mount> parse_mountinfo(std::string_view text) {
   return mounts;
 }
 
+std::optional<std::string> option_of(const Mount& mount, std::string_view name) {
+  for (const std::string_view option : split(mount.options, ','))
+    if (option.starts_with(name) && (option.size() == name.size() || option[name.size()] == '='))
+      return unescaped(option.substr(std::min(option.size(), name.size() + 1)));
+  return std::nullopt;
+}
+
 bool is_below(std::string_view path, std::string_view folder) {
   if (folder == "/") return path.starts_with('/');
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -124,10 +125,13 @@ const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) {
   return current;
 }
 
-std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts) {
+std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, const std::vector<std::string>& wanted) {
+  std::vector<const Mount*> carriers;
+  for (const std::string& folder : wanted) carriers.push_back(mount_of(mounts, folder));
   std::vector<std::vector<Mount>> groups;
   for (const Mount& mount : mounts) {
-    if (mount.read_only || !stores_files(mount) || is_system_folder(mount.path)) continue;
+    if (mount.read_only || !stores_files(mount)) continue;
+    if (is_system_folder(mount.path) && std::ranges::find(carriers, &mount) == carriers.end()) continue;
     if (mount_of(mounts, mount.path) != &mount) continue;  // hidden below another mount
     const auto group =
         std::ranges::find_if(groups, [&](const auto& other) { return other.front().same_filesystem(mount); });

@@ -1,6 +1,7 @@
 // /proc/self/mountinfo as data, and the questions that can be answered from it alone. Pure: text in, data out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ struct Mount {
   bool read_only = false;         ///< the mount or its file system
   std::string filesystem;         ///< type: ext4, fuse.sshfs, ...
   std::string source;             ///< "/dev/vda1", "server:/export", "tmpfs"
+  std::string options;            ///< of the file system, as they stand in the line
   std::string upper_folder;       ///< where an overlay puts its files; may lie outside this container's view
 
   [[nodiscard]] bool same_filesystem(const Mount& other) const { return major == other.major && minor == other.minor; }
@@ -28,13 +30,17 @@ struct Mount {
 /// Walks as the kernel does: from the root, into what is mounted on each folder on the way, topmost last.
 [[nodiscard]] const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path);
 
+/// The value of the file system's option `name` ("tcp" of proto=tcp), "" for one without a value, nothing without it.
+[[nodiscard]] std::optional<std::string> option_of(const Mount& mount, std::string_view name);
+
 /// Whether `path` is `folder` or below it, by name.
 [[nodiscard]] bool is_below(std::string_view path, std::string_view folder);
 
 /// The mounts that make sense as destinations: real file systems, tmpfs and network file systems that are visible and
-/// not read-only, outside the system's own folders (/proc, /sys, /run, /boot, /dev but /dev/shm).
-/// One inner list for each file system, never empty: where it is mounted, best first (the whole before a bind mount,
-/// then the shortest path). Those lists are in order of their first path.
-[[nodiscard]] std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts);
+/// not read-only, outside the system's own folders (/proc, /sys, /run, /boot, /dev but /dev/shm), unless one of
+/// `wanted` lies on them. One inner list for each file system, never empty: where it is mounted, best first (the whole
+/// before a bind mount, then the shortest path). Those lists are in order of their first path.
+[[nodiscard]] std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts,
+                                                           const std::vector<std::string>& wanted = {});
 
 }  // namespace iosig

@@ -1,0 +1,231 @@
+#include "iosig/storage/composite.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "iosig/base/text.h"
+#include "iosig/storage/composite_readers.h"
+
+namespace iosig {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_levels = 8, most_devices = 10000;  // what a description can hold (format/storage_toml)
+constexpr std::size_t most_steps = 16;                        // from a mount to a disk, layers over one device included
+
+constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
+
+using MountReader = std::optional<Part> (*)(const Mount&, const Machine&);
+constexpr std::array<std::pair<std::string_view, MountReader>, 11> mount_readers{{{"btrfs", read_btrfs},
+                                                                                  {"zfs", read_zfs},
+                                                                                  {"fuse.glusterfs", read_glusterfs},
+                                                                                  {"ceph", read_cephfs},
+                                                                                  {"fuse.ceph", read_cephfs},
+                                                                                  {"fuse.ceph-fuse", read_cephfs},
+                                                                                  {"lustre", read_lustre},
+                                                                                  {"beegfs", read_beegfs},
+                                                                                  {"gpfs", read_gpfs},
+                                                                                  {"fuse.mfs", read_moosefs},
+                                                                                  {"pvfs2", read_orangefs}}};
+
+/// Anybody may mount a FUSE file system and call it what he likes; nobody else's tools are run on his word.
+bool is_of_stranger(const Mount& mount) {
+  const auto owner = option_of(mount, "user_id");
+  return owner && *owner != "0" && *owner != std::to_string(::getuid());
+}
+
+/// A device with all that is below it.
+struct Tree {
+  Device device;
+  std::vector<Device> below = {};
+  std::set<std::string> disks = {};  ///< the simple devices in it, by name
+  std::size_t levels = 1;            ///< of devices, itself included
+  bool is_volatile = false;
+};
+
+/// Puts the levels together.
+class Builder {
+ public:
+  Builder(const std::vector<Mount>& mounts, const Machine& machine) : mounts_(mounts), machine_(machine) {}
+
+  /// `name` is for a composite that has none of its own. Nothing: it cannot be told.
+  [[nodiscard]] std::optional<Tree> tree(const Part& part, const std::string& name) {
+    if (steps_ == most_steps) return std::nullopt;  // a circle too ends here
+    ++steps_;
+    std::optional<Tree> found;
+    switch (part.kind) {
+      case Part::Kind::block: found = block(part.name); break;
+      case Part::Kind::elsewhere: found = elsewhere(part); break;
+      case Part::Kind::composite: found = composite(part, part.name.empty() ? name : part.name); break;
+    }
+    --steps_;
+    return found;
+  }
+
+ private:
+  [[nodiscard]] std::optional<Tree> block(const std::string& kernel_name) {
+    std::error_code failure;
+    fs::path folder = fs::canonical(fs::path(machine_.sysfs) / "class" / "block" / kernel_name, failure);
+    if (failure) return std::nullopt;
+    if (fs::exists(folder / "partition", failure)) folder = folder.parent_path();
+    Hardware hardware = inspect_block_device(folder, mounts_);
+    const std::string name = hardware.device.name;
+    for (const auto read : block_readers) {
+      const std::optional<Part> part = read(folder, machine_);
+      std::optional<Tree> found = part ? tree(*part, name) : std::nullopt;
+      if (!found) continue;
+      if (found->device.name != name) return found;  // a layer over one device
+      hardware.device.redundancy = std::move(found->device.redundancy);
+      found->device = std::move(hardware.device);
+      mark_composite(found->device);
+      return found;
+    }
+    return Tree{.device = std::move(hardware.device), .disks = {name}, .is_volatile = hardware.is_volatile};
+  }
+
+  static Tree elsewhere(const Part& part) {
+    Tree tree;
+    tree.device.name = part.name;
+    tree.device.path = part.path;
+    tree.disks = {part.name};
+    set_kind(tree.device, DeviceKind::network);
+    if (!part.path.empty()) set_origin(tree.device.provenance, "path", Origin::inspected);
+    return tree;
+  }
+
+  [[nodiscard]] std::optional<Tree> composite(const Part& part, const std::string& name) {
+    Redundancy redundancy;
+    redundancy.scheme = part.scheme;
+    redundancy.data = part.data;
+    redundancy.parity = part.parity;
+    const bool is_stripe = part.scheme == RedundancyScheme::stripe;
+    Tree whole;
+    whole.device.name = name;
+    std::optional<Tree> only;
+    for (const Part& each : part.parts) {
+      auto member = tree(each, fmt::format("{}-{}", name, redundancy.members.size()));
+      if (!member) return std::nullopt;
+      if (is_stripe && std::ranges::count(redundancy.members, member->device.name) > 0) continue;
+      const auto is_shared = [&](const std::string& disk) { return whole.disks.contains(disk); };
+      if (!is_stripe && std::ranges::any_of(member->disks, is_shared)) return std::nullopt;
+      redundancy.members.push_back(member->device.name);
+      add(*member, whole);
+      only = std::move(member);
+    }
+    if (redundancy.members.size() == 1 && is_stripe) return only;
+    if (!code_of(redundancy) || whole.below.size() >= most_devices || whole.levels > most_levels) return std::nullopt;
+    if (part.parts.empty()) whole.disks = {name};
+    whole.device.path = part.path;
+    whole.device.redundancy = std::move(redundancy);
+    mark_composite(whole.device);
+    return whole;
+  }
+
+  static void add(const Tree& member, Tree& whole) {
+    const auto add_device = [&](const Device& device) {
+      if (std::ranges::find(whole.below, device.name, &Device::name) == whole.below.end())
+        whole.below.push_back(device);
+    };
+    add_device(member.device);
+    std::ranges::for_each(member.below, add_device);
+    whole.disks.insert(member.disks.begin(), member.disks.end());
+    whole.levels = std::max(whole.levels, member.levels + 1);
+    whole.is_volatile |= member.is_volatile;
+  }
+
+  static void mark_composite(Device& device) {
+    set_kind(device, DeviceKind::composite);
+    set_origin(device.provenance, "redundancy", Origin::inspected);
+    if (!device.path.empty()) set_origin(device.provenance, "path", Origin::inspected);
+  }
+
+  const std::vector<Mount>& mounts_;
+  const Machine& machine_;
+  std::size_t steps_ = 0;
+};
+
+/// What `mount` is on, as its file system or its block device says.
+std::optional<Part> part_of(const Mount& mount, const Machine& machine) {
+  if (is_of_stranger(mount)) return std::nullopt;
+  const auto reader = std::ranges::find(mount_readers, mount.filesystem, &decltype(mount_readers)::value_type::first);
+  if (reader != mount_readers.end()) return reader->second(mount, machine);
+  if (const auto folder = block_folder(mount, machine.sysfs)) return block_part(folder->filename().string());
+  return std::nullopt;
+}
+
+}  // namespace
+
+Part block_part(std::string name) { return {.kind = Part::Kind::block, .name = std::move(name)}; }
+
+Part part_elsewhere(std::string name) { return {.kind = Part::Kind::elsewhere, .name = std::move(name)}; }
+
+Part composite_part(RedundancyScheme scheme, std::vector<Part> parts) {
+  return {.kind = Part::Kind::composite, .scheme = scheme, .parts = std::move(parts)};
+}
+
+std::optional<Part> tolerant_part(std::uint32_t losses, std::vector<Part> parts) {
+  const auto count = static_cast<std::uint32_t>(parts.size());
+  if (count <= losses) return std::nullopt;
+  if (losses == 0) return composite_part(RedundancyScheme::stripe, std::move(parts));
+  const bool is_remote = std::ranges::count(parts, Part::Kind::elsewhere, &Part::kind) == std::ssize(parts);
+  if (count == losses + 1)
+    return composite_part(is_remote ? RedundancyScheme::replica : RedundancyScheme::raid1, std::move(parts));
+  Part code = composite_part(RedundancyScheme::mds, std::move(parts));
+  code.data = count - losses;
+  code.parity = losses;
+  return code;
+}
+
+std::optional<Part> striped_groups(std::uint32_t losses, std::size_t each, std::vector<Part> parts) {
+  if (each == 0 || parts.empty() || parts.size() % each != 0) return std::nullopt;
+  std::vector<Part> groups;
+  for (auto first = parts.begin(); first != parts.end(); first += static_cast<std::ptrdiff_t>(each)) {
+    auto group = tolerant_part(losses, std::vector<Part>(first, first + static_cast<std::ptrdiff_t>(each)));
+    if (!group) return std::nullopt;
+    groups.push_back(*std::move(group));
+  }
+  if (groups.size() == 1) return std::move(groups.front());
+  return composite_part(RedundancyScheme::stripe, std::move(groups));
+}
+
+std::optional<std::string> ask(const Machine& machine, const Command& command) {
+  auto output = machine.run(command);
+  if (!output || !output->ends_with('\n')) return std::nullopt;
+  return *std::move(output);
+}
+
+std::optional<Part> unnamed_part(RedundancyScheme scheme, std::uint32_t data, std::uint32_t parity) {
+  constexpr std::uint32_t most = 1000;  // nobody's code is that wide; what says so is broken
+  if (data == 0 || parity == 0 || data > most || parity > most) return std::nullopt;
+  Part code = composite_part(scheme, {});
+  code.data = data;
+  code.parity = parity;
+  return code;
+}
+
+Composed inspect_composition(const Mount& mount, const std::vector<Mount>& mounts, const Machine& machine) {
+  Composed composed{inspect_hardware(mount, mounts, machine.sysfs), {}};
+  const auto part = part_of(carrier_of(mount, mounts), machine);
+  if (!part) return composed;
+  Device& device = composed.whole.device;
+  auto found = Builder(mounts, machine).tree(*part, device.name);
+  if (!found || !found->device.redundancy) return composed;
+  if (part->kind == Part::Kind::composite && found->device.name == (part->name.empty() ? device.name : part->name)) {
+    device = std::move(found->device);  // over devices none of which is the whole's
+  } else {
+    device.redundancy = std::move(found->device.redundancy);
+    set_kind(device, DeviceKind::composite);
+    set_origin(device.provenance, "redundancy", Origin::inspected);
+  }
+  composed.whole.kind_is_sure = true;
+  composed.whole.is_volatile |= found->is_volatile;
+  composed.members = std::move(found->below);
+  return composed;
+}
+
+}  // namespace iosig

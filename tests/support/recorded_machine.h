@@ -1,0 +1,107 @@
+// Another machine, as discovery sees it: a sysfs of its own, removed at the end, and what its tools print.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "iosig/base/files.h"
+#include "iosig/storage/machine.h"
+#include "support/folders.h"
+
+namespace iosig::test {
+
+namespace fs = std::filesystem;
+
+/// tests/data/composites/README.md tells where it is from.
+inline std::string recorded(const std::string& name) {
+  const auto text = read_file(IOSIG_TEST_DATA "/composites/" + name);
+  REQUIRE_MESSAGE(text.has_value(), text.error().message);
+  return *text;
+}
+
+class RecordedMachine {
+ public:
+  RecordedMachine() {
+    for (const char* folder : {"dev/block", "class/block", "fs/btrfs"}) fs::create_directories(root_ / folder);
+  }
+  void put(const fs::path& file, std::string_view text) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text << '\n';
+  }
+  void link(const fs::path& name, const fs::path& to) const {
+    fs::create_directories((root_ / name).parent_path());
+    fs::create_directory_symlink(root_ / to, root_ / name);
+  }
+  /// A block device as big as 1000 sectors; returns its folder, relative to sysfs.
+  fs::path block(const std::string& name, const fs::path& below = "devices/virtual/block") {
+    const fs::path folder = below / name;
+    const std::string number = fmt::format("8:{}", count_++);
+    put(folder / "dev", number);
+    put(folder / "size", "1000");
+    link(fs::path("dev/block") / number, folder);
+    link(fs::path("class/block") / name, folder);
+    numbers_[name] = number;
+    return folder;
+  }
+  /// A flash disk with as many partitions: sda, sda1, sda2, ...
+  fs::path disk(const std::string& name, int partitions = 0) {
+    fs::path folder = block(name, "devices/pci0/ata1/host0/block");
+    put(folder / "queue/rotational", "0");
+    for (int i = 1; i <= partitions; ++i)
+      put(block(fmt::format("{}{}", name, i), folder) / "partition", fmt::format("{}", i));
+    return folder;
+  }
+  /// md over the block devices `members`.
+  fs::path md(const std::string& name, std::string_view level, const std::vector<std::string>& members) {
+    fs::path folder = block(name);
+    put(folder / "md/level", level);
+    put(folder / "md/raid_disks", fmt::format("{}", members.size()));
+    put(folder / "md/degraded", "0");
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const fs::path slot = folder / fmt::format("md/dev-{}", members[i]);
+      put(slot / "state", "in_sync");
+      link(slot / "block", fs::path("class/block") / members[i]);
+      link(folder / fmt::format("md/rd{}", i), slot);
+    }
+    return folder;
+  }
+  /// Device-mapper's `name` with that table, whose "{sda}" become numbers, and status.
+  fs::path mapped(const std::string& name, const std::string& mapped_name, std::string table,
+                  const std::string& status = "") {
+    fs::path folder = block(name);
+    put(folder / "dm/name", mapped_name);
+    for (const auto& [device, number] : numbers_)
+      for (std::size_t at; (at = table.find("{" + device + "}")) != std::string::npos;)
+        table.replace(at, device.size() + 2, number);
+    const std::string words = fmt::format("-j 8 -m {}", numbers_[name].substr(2));
+    says("dmsetup table " + words, table);
+    if (!status.empty()) says("dmsetup status " + words, status);
+    return folder;
+  }
+  void says(const std::string& command, const std::string& output) { outputs_[command] = output; }
+  [[nodiscard]] const std::string& number(const std::string& name) const { return numbers_.at(name); }
+  [[nodiscard]] const fs::path& sysfs() const { return root_; }
+
+  /// This machine; tools that have nothing recorded are not installed.
+  [[nodiscard]] Machine machine() const {
+    return {root_.string(), [this](const Command& command) -> Result<std::string> {
+              const auto output = outputs_.find(fmt::format("{}", fmt::join(command, " ")));
+              if (output == outputs_.end()) return fail(ErrorKind::system, "{} is not installed", command.front());
+              return output->second;
+            }};
+  }
+
+ private:
+  Folder temporary_;
+  fs::path root_ = temporary_.path();
+  int count_ = 0;
+  std::map<std::string, std::string> numbers_, outputs_;
+};
+
+}  // namespace iosig::test
