@@ -79,9 +79,9 @@ Operation mixed_read(const Blocks& blocks, bool random, bool sync, const Device&
   read.iops_s = slot_s;
   read.move(blocks.moved_bytes, bytes_per_s);
   if (!random && device.random_read_latency_s) {
-    const double first = std::min(1.0, blocks.chunk_bytes / blocks.block_bytes);
-    read.latency_s *= first;
-    read.iops_s *= first;
+    const double waits = std::min(1.0, blocks.chunk_bytes / blocks.block_bytes);
+    read.latency_s = waits * read.latency_s + (1 - waits) * device.buffered_read_latency_s.value_or(0);
+    read.iops_s *= waits;
     read.move(blocks.chunk_bytes, bytes_per_s);
   }
   return read;

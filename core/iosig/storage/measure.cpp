@@ -98,20 +98,19 @@ Result<void> sample(std::vector<Series>& series, double limit_s, const Transfer&
   return {};
 }
 
-/// Fills `series` with the mean of a chunk in each of three passes, a size after the other, in about `limit_s`. For
-/// what the kernel does for many chunks at once, such as reading ahead, of which a median would show nothing.
-/// `start_pass()` is called before each, `transfer(bytes)` as in sample().
-template <class StartPass, class Transfer>
-Result<void> average(std::vector<Series>& series, double limit_s, const StartPass& start_pass,
-                     const Transfer& transfer) {
-  constexpr int passes = 3;
+/// Fills `series` with the mean of a chunk in each of ten passes over all sizes, in about `limit_s`. For what the
+/// kernel does for many chunks at once, such as reading ahead, of which a median would show nothing. `start()` is
+/// called before each size of each pass, `transfer(bytes)` as in sample().
+template <class Start, class Transfer>
+Result<void> average(std::vector<Series>& series, double limit_s, const Start& start, const Transfer& transfer) {
+  constexpr int passes = 10;
+  const double share_s = limit_s / passes / static_cast<double>(series.size());
   for (int pass = 0; pass < passes; ++pass)
     for (Series& each : series) {
-      if (const auto started = start_pass(); !started) return pass_on(started.error());
+      if (const auto started = start(); !started) return pass_on(started.error());
       double spent = 0;
       std::uint64_t chunks = 0;
-      const Clock::time_point start = Clock::now();
-      for (; chunks == 0 || seconds_since(start) * passes * static_cast<double>(series.size()) < limit_s; ++chunks) {
+      for (; chunks == 0 || spent < share_s; ++chunks) {
         const auto took = transfer(each.bytes);
         if (!took) return pass_on(took.error());
         spent += *took;
@@ -331,8 +330,8 @@ Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes
   Measurement result;
 
   progress("buffered writes");
-  const std::vector<Series> block_and_large{{block, {}}, {std::max(2 * block, std::min(largest, MiB)), {}}};
-  auto copies = block_and_large;
+  const std::vector<Series> small_and_large{{block, {}}, {std::max(2 * block, std::min(largest, MiB)), {}}};
+  auto copies = small_and_large;
   auto done = average(
       copies, 0.1 * limits.seconds, [&] { return scratch.empty(); },
       [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); });
@@ -363,11 +362,9 @@ Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes
   if (done = scratch.store(); !done) return pass_on(done.error());
 
   progress("buffered reads");
-  scratch.forget();
-  auto ahead = block_and_large;
+  auto ahead = small_and_large;
   done = average(
-      ahead, 0.1 * limits.seconds,
-      []() -> Result<void> { return {}; },  // a new start would wait for what is read ahead
+      ahead, 0.1 * limits.seconds, []() -> Result<void> { return {}; },  // a restart would wait for what is read ahead
       [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
   if (!done) return pass_on(done.error());
   fit(ahead, result.buffered_read_latency_s, result.buffered_read_bytes_per_s);

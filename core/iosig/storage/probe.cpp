@@ -1,9 +1,13 @@
 #include "iosig/storage/probe.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
@@ -113,6 +117,23 @@ std::string real_path(const std::string& path) {
   return resolved;
 }
 
+/// What is at `path`, to be compared: another file system or nothing there is something else.
+using Place = std::pair<dev_t, ino_t>;
+std::optional<Place> place_at(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return Place{status.st_dev, status.st_ino};
+}
+
+/// measure(), and whether what was measured is still there: an open file outlives its folder and even its mount.
+Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimits& limits, const Progress& progress) {
+  const auto before = place_at(mount.path);
+  auto measured = measure(mount.path, mount.block_bytes, limits, progress);
+  if (measured && place_at(mount.path) != before)
+    return fail(ErrorKind::system, "'{}' was removed or unmounted while it was measured", printable(mount.path));
+  return measured;
+}
+
 /// Keeps those of `discovery` that the user named.
 Result<void> keep_only(const std::vector<std::string>& folders, Discovery& discovery) {
   std::vector<Found> kept;
@@ -150,7 +171,7 @@ Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progres
   std::vector<Found> measured;
   for (Found& found : discovery->found) {
     const std::string& path = found.mount.path;
-    const auto measurement = measure(path, found.mount.block_bytes, options.limits, [&](std::string_view what) {
+    const auto measurement = measure_in_place(found.mount, options.limits, [&](std::string_view what) {
       progress(fmt::format("{}: {}", printable(path), what));
     });
     if (!measurement) {
