@@ -43,7 +43,8 @@ inline constexpr std::uint64_t page_bytes = 4096;
 /// - random_read_latency, random_write_latency stand for l of random operations: an overwrite in place is no append,
 ///   whose new size is stored too, and a device that does not seek reads ahead all the same.
 /// - random_read_latency: reads in sequence share blocks, each of which is waited for once. Of reads that are smaller,
-///   the share w = ds/cs waits, and the others find their block in memory: w l + (1 - w) buffered_read_latency + ds / rbw.
+///   the share w = ds/cs waits, and the others find their block in memory:
+///   w l + (1 - w) buffered_read_latency + ds / rbw.
 /// - random_write_latency: an unaligned write reads nothing if it appends (its block is still in the page cache), and
 ///   at random each block that it covers in part, one after the other: p = min(2, 1 + ds/cs) of them on average. They
 ///   are near to each other and to the write, whose seek is in its latency: each costs n, a read of one block in
