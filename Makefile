@@ -52,8 +52,8 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 	@tools/setup build python bench
 	@$(MAKE) --no-print-directory python
 	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
-	@cmake --build build --target bench_throughput bench_decision
-	@$(PYTHON) bench/predict.py
+	@cmake --build build --target bench_grid bench_decision
+	@$(PYTHON) bench/grid.py --quick --fresh
 	@build/bin/bench_decision
 	@$(PYTHON) bench/compile.py
 	@$(PYTHON) bench/reliability.py

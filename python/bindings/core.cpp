@@ -55,11 +55,8 @@ nb::object as_python(const std::string& json_text) { return nb::module_::import_
 
 nb::dict predict_dict(const std::string& text, const Storage& storage, const std::string& mount_point,
                       const std::string& model) {
-  const Signature wanted = signature_of(text);
+  const Workload workload = workload_of(signature_of(text));
   const MountPoint& mount = mount_of(storage, mount_point);
-  const Workload workload{.bytes_per_io = wanted.bytes_per_io.value_or(assumed_bytes_per_io),
-                          .random = wanted.access == AccessOrder::random,
-                          .read_share = wanted.read_share.value_or(0)};
   const Prediction prediction =
       predict(workload, *storage.find_device(mount.device), mount.block_bytes, model_of(model));
   nb::dict result;

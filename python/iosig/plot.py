@@ -38,7 +38,7 @@ def demo(demo_json: Annotated[Path, typer.Argument(help="What `make demo` wrote.
 @app.command(epilog="e.g. iosig-plot model --access random --measured bench/results.csv")
 def model(
     storage: Annotated[Path | None, typer.Option(help="Storage description; default: the one that iosig uses.")] = None,
-    measured: Annotated[Path | None, typer.Option(help="CSV of bench/predict.py, drawn beside the curves.")] = None,
+    measured: Annotated[Path | None, typer.Option(help="CSV of bench/grid.py, drawn beside the curves.")] = None,
     access: Annotated[str, typer.Option(help="sequential or random")] = "sequential",
     operation: Annotated[str, typer.Option(help="write or read")] = "write",
     output: Output = Path(),

@@ -54,12 +54,16 @@ def predicted_throughput(
 
 
 def read_measured(path: Path) -> pd.DataFrame:
-    """A CSV of measurements (`bench/predict.py` writes one) with at least MEASURED_COLUMNS, in any order."""
+    """A CSV of measurements (`bench/grid.py` writes one) with at least MEASURED_COLUMNS, in any order.
+
+    Rows without `bytes_per_s` were left out; those that do not wait (`nosync`) are no part of the curves.
+    """
     table = pd.read_csv(path)
     missing = [column for column in MEASURED_COLUMNS if column not in table.columns]
     if missing:
         raise ValueError(f"{path}: columns {', '.join(missing)} are missing; expected {', '.join(MEASURED_COLUMNS)}")
-    return table
+    table = table.dropna(subset=["bytes_per_s"])
+    return table[table["sync"] != "nosync"] if "sync" in table.columns else table
 
 
 def read_demo(path: Path) -> pd.DataFrame:

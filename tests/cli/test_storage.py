@@ -90,21 +90,42 @@ def test_a_dry_run_writes_nothing(iosig: Any, scratch: Path) -> None:
     assert not user_file(iosig).exists()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("after_s", [0.15, 0.6])
-def test_an_interrupted_probe_leaves_no_debris_and_writes_nothing(
+def started_probe(iosig: Any, scratch: Path) -> subprocess.Popen[str]:
+    """A quick probe of about 2 s that measures now."""
+    command = [iosig.binary, "storage", "probe", "--quick", "--mount", scratch]
+    running = subprocess.Popen(command, env=iosig.env, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    assert "buffered writes" in running.stderr.readline()
+    return running
+
+
+@pytest.mark.parametrize(
+    ("how", "after_s"), [(signal.SIGINT, s) for s in (0, 0.3, 0.8, 1.3)] + [(signal.SIGKILL, s) for s in (0.1, 1)]
+)
+def test_an_interrupted_probe_leaves_no_debris_and_the_former_description(
     iosig: Any, scratch: Path, how: signal.Signals, after_s: float
 ) -> None:
-    running = subprocess.Popen(
-        [iosig.binary, "storage", "probe", "--mount", scratch], env=iosig.env, stderr=subprocess.PIPE, text=True
+    former = (
+        'schema = "iosig.storage/1"\n[[mount_point]]\npath = "/"\ndevice = "a"\n[[device]]\nname = "a"\nkind = "ssd"\n'
     )
-    assert running.stderr is not None
-    assert "synchronised writes" in running.stderr.readline()  # it measures now
+    user_file(iosig).parent.mkdir(parents=True)
+    user_file(iosig).write_text(former)
+    running = started_probe(iosig, scratch)
     time.sleep(after_s)
     running.send_signal(how)
     running.communicate(timeout=20)
     assert running.returncode == -how
     assert list(scratch.iterdir()) == []
+    assert user_file(iosig).read_text() == former
+    assert list(user_file(iosig).parent.iterdir()) == [user_file(iosig)]
+
+
+def test_a_folder_that_is_removed_while_it_is_measured_is_told(iosig: Any, scratch: Path) -> None:
+    running = started_probe(iosig, scratch)
+    scratch.rmdir()
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert f"'{scratch}' was removed or unmounted while it was measured" in said
     assert not user_file(iosig).exists()
 
 
@@ -209,6 +230,19 @@ def test_in_a_chroot_the_root_is_found_though_no_mount_covers_it(iosig: Any, tmp
     """
     command = "HOME=/nowhere chroot jail /iosig storage list --json"
     assert list_in_namespace(iosig, tmp_path, script, command) == ["/tmp"]
+
+
+@needs_mounts
+def test_a_file_system_that_is_unmounted_while_it_is_measured_is_told(iosig: Any, tmp_path: Path) -> None:
+    script = f"""
+    mkdir gone; mount -t tmpfs -o size=256M gone gone
+    (sleep 0.5; umount -l gone) & {iosig.binary} storage probe --quick --mount gone 2>said || echo exit $?
+    cat said; wait
+    """
+    done = run_with_own_mounts(iosig, "sh", "-ec", f"cd {tmp_path}\n{script}")
+    assert "exit 1" in done.stdout
+    assert f"'{tmp_path}/gone' was removed or unmounted while it was measured" in done.stdout
+    assert not user_file(iosig).exists()
 
 
 @needs_mounts

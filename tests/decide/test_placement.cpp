@@ -106,6 +106,20 @@ TEST_CASE("placement: read share decides between devices of unlike asymmetry") {
   CHECK(chosen("read-share(1)", storage) == "/slow");
 }
 
+TEST_CASE("placement: a page cache hides the slow storage behind it, but not from those who wait") {
+  Storage storage = two_mounts();
+  storage.devices[1].buffered_write_bytes_per_s = 1e12;
+  CHECK(chosen("nosync", storage) == "/slow");
+  CHECK(chosen("sync", storage) == "/fast");
+  CHECK(chosen("", storage) == "/fast");
+  const auto assumed = [&](const char* text) {
+    return choose_mount_point(*parse_signature(text), storage).assumptions.size();
+  };
+  CHECK(assumed("") == 3);
+  CHECK(assumed("nosync") == 2);
+  CHECK(reasons("nosync size-per-IO(1MB)", "/slow", storage) == "limited by bandwidth: 931 GB/s");
+}
+
 TEST_CASE("free space is asked of the mount points that may win, and of no other") {
   std::vector<std::string> asked;
   const auto chosen_asking = [&](const std::string& signature, std::uint64_t free_bytes) {

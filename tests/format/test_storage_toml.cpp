@@ -60,6 +60,26 @@ TEST_CASE("storage.toml: what is written is read back, origins and spreads too")
   CHECK(again.find_device("nvram")->provenance.at("read_bandwidth").origin == Origin::config);
 }
 
+TEST_CASE("storage.toml: the values of a page cache are read, written back, and absent where nobody gave them") {
+  const std::string given =
+      "random_write_latency = \"8ms\"\nrandom_read_latency = \"7ms\"\nrewrite_latency = \"6ms\"\n"
+      "buffered_write_latency = \"1us\"\n"
+      "buffered_write_bandwidth = \"2GB/s\"\nbuffered_read_latency = \"500ns\"\nbuffered_read_bandwidth = \"1GB/s\"\n";
+  const Storage storage = parsed(head + mount + device + given);
+  const Device& read = storage.devices.front();
+  CHECK(read.random_write_latency_s == doctest::Approx(8e-3));
+  CHECK(read.random_read_latency_s == doctest::Approx(7e-3));
+  CHECK(read.rewrite_latency_s == doctest::Approx(6e-3));
+  CHECK(read.buffered_write_latency_s == doctest::Approx(1e-6));
+  CHECK(read.buffered_write_bytes_per_s == 2.0 * GiB);
+  CHECK(read.buffered_read_latency_s == doctest::Approx(5e-7));
+  CHECK(read.buffered_read_bytes_per_s == 1.0 * GiB);
+  CHECK(storage_text(storage).find(given) != std::string::npos);
+  CHECK(storage_text(parsed(head + mount + device)).find("buffered") == std::string::npos);
+  CHECK(refusal(head + mount + device + "buffered_write_bandwidth = \"1us\"\n").find("buffered_write_bandwidth") !=
+        std::string::npos);
+}
+
 TEST_CASE("storage.toml: a value that is not given has a default and says so") {
   const Storage storage = parsed(head + mount + device);
   const Device& a = storage.devices[0];

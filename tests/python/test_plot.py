@@ -65,6 +65,14 @@ def test_model_writes_a_picture_and_a_page_that_needs_no_network(tmp_path: Path)
     assert "nfs, measured" in page
 
 
+def test_of_a_measured_grid_the_cells_that_wait_and_were_measured_are_shown(tmp_path: Path) -> None:
+    rows = [
+        ("/m", "write", "random", 512, rate, sync) for rate, sync in ((1e6, "sync"), (1e9, "nosync"), (None, "sync"))
+    ]
+    pd.DataFrame(rows, columns=[*tables.MEASURED_COLUMNS, "sync"]).to_csv(tmp_path / "grid.csv", index=False)
+    assert tables.read_measured(tmp_path / "grid.csv")["bytes_per_s"].tolist() == [1e6]
+
+
 def test_demo_draws_every_run(tmp_path: Path) -> None:
     run = {"task": "divide", "why": "fastest", "mount_point": "/fast", "predicted_bytes_per_s": None}
     runs = [run | {"parameters": name, "bytes_per_s": rate} for name, rate in (("default", 1e8), ("ps4", 2e9))]

@@ -56,8 +56,10 @@ TEST_CASE("measure: values are positive, spreads enclose them, and no file is le
   const test::Folder folder("/var/tmp");
   const auto measured = measure(folder.path(), 4096, shortest, [](std::string_view) {});
   REQUIRE_MESSAGE(measured, measured.error().message);
-  for (const Spread& spread : {measured->write_bytes_per_s, measured->read_bytes_per_s, measured->operation_latency_s,
-                               measured->read_operation_latency_s, measured->random_read_latency_s}) {
+  for (const Spread& spread :
+       {measured->write_bytes_per_s, measured->read_bytes_per_s, measured->operation_latency_s,
+        measured->read_operation_latency_s, measured->random_read_latency_s, measured->random_write_latency_s,
+        measured->buffered_write_bytes_per_s, measured->buffered_read_bytes_per_s}) {
     CHECK(spread.median > 0);
     CHECK(spread.low <= spread.median);
     CHECK(spread.median <= spread.high);
@@ -83,6 +85,8 @@ TEST_CASE("probe: what a probe found is read back as measured or inspected, to t
   const Device& read = back->devices.front();
   CHECK(read.write_bytes_per_s == found.write_bytes_per_s);
   CHECK(read.operation_latency_s == found.operation_latency_s);
+  CHECK(read.random_write_latency_s == found.random_write_latency_s);
+  CHECK(read.buffered_read_bytes_per_s == found.buffered_read_bytes_per_s);
   CHECK(read.provenance.at("write_bandwidth").origin == Origin::measured);
   CHECK(read.provenance.at("name").origin == Origin::inspected);
   CHECK(back->mount_points.front().provenance.at("path").origin == Origin::inspected);

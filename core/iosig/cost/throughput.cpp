@@ -10,13 +10,19 @@ namespace {
 /// One operation's time by its parts; Eq. 3 is the larger of their sum and the pace that max_iops allows.
 struct Operation {
   double latency_s = 0, seek_s = 0, transfer_s = 0, extra_read_s = 0, iops_s = 0;
+  double moved_bytes = 0;  ///< in transfer_s
 
   [[nodiscard]] double seconds() const { return std::max(latency_s + seek_s + transfer_s + extra_read_s, iops_s); }
+  void move(double bytes, double bytes_per_s) {
+    moved_bytes = bytes;
+    transfer_s = bytes / bytes_per_s;
+  }
   void add(const Operation& other, double share) {
     latency_s += share * other.latency_s;
     seek_s += share * other.seek_s;
     transfer_s += share * other.transfer_s;
     extra_read_s += share * other.extra_read_s;
+    moved_bytes += share * other.moved_bytes;
   }
   [[nodiscard]] Limit largest() const {
     const std::array<std::pair<double, Limit>, 4> terms{{{transfer_s, Limit::bandwidth},
@@ -27,6 +33,85 @@ struct Operation {
   }
 };
 
+/// A workload in blocks of a file system: ts and d of Eq. 3.
+struct Blocks {
+  double block_bytes, chunk_bytes, moved_bytes;
+  bool unaligned;
+
+  Blocks(std::uint64_t bytes_per_io, std::uint64_t block)
+      : block_bytes(static_cast<double>(block)),
+        chunk_bytes(static_cast<double>(bytes_per_io)),
+        moved_bytes(static_cast<double>((bytes_per_io + block - 1) / block) * block_bytes),
+        unaligned(bytes_per_io % block != 0) {}
+  /// Blocks that a write of this size covers in part, on average over its places.
+  [[nodiscard]] double partial() const { return unaligned ? std::min(2.0, 1 + chunk_bytes / block_bytes) : 0; }
+};
+
+/// A write by Eq. 3.
+Operation eq3(const Blocks& blocks, bool random, const Device& device, double slot_s) {
+  Operation write{.latency_s = device.operation_latency_s,
+                  .seek_s = random && seeks(device) ? device.seek_latency_s : 0,
+                  .extra_read_s = blocks.unaligned ? blocks.block_bytes / device.read_bytes_per_s : 0,
+                  .iops_s = (blocks.unaligned ? 2 : 1) * slot_s};
+  write.move(blocks.moved_bytes, device.write_bytes_per_s);
+  return write;
+}
+
+/// Latency of `whole` seconds, of which the device's seek is a part.
+Operation latency_with_seek(double whole, const Device& device) {
+  const double seek_s = seeks(device) ? std::min(device.seek_latency_s, whole) : 0;
+  return {.latency_s = whole - seek_s, .seek_s = seek_s};
+}
+
+Operation mixed_read(const Blocks& blocks, bool random, bool sync, const Device& device, double slot_s) {
+  const bool ahead = !sync && device.buffered_read_bytes_per_s;
+  const double bytes_per_s = ahead ? *device.buffered_read_bytes_per_s : device.read_bytes_per_s;
+  if (ahead && !random) {
+    Operation read{.latency_s = device.buffered_read_latency_s.value_or(0)};
+    read.move(blocks.chunk_bytes, bytes_per_s);
+    return read;
+  }
+  Operation read{.latency_s = device.read_operation_latency_s.value_or(device.operation_latency_s)};
+  if (random && device.random_read_latency_s)
+    read = latency_with_seek(*device.random_read_latency_s, device);
+  else if (random && seeks(device))
+    read.seek_s = device.seek_latency_s;
+  read.iops_s = slot_s;
+  read.move(blocks.moved_bytes, bytes_per_s);
+  if (!random && device.random_read_latency_s) {
+    const double waits = std::min(1.0, blocks.chunk_bytes / blocks.block_bytes);
+    read.latency_s = waits * read.latency_s + (1 - waits) * device.buffered_read_latency_s.value_or(0);
+    read.iops_s *= waits;
+    read.move(blocks.chunk_bytes, bytes_per_s);
+  }
+  return read;
+}
+
+Operation mixed_write(const Blocks& blocks, bool random, bool sync, const Device& device, double slot_s) {
+  const bool copies = !sync && device.buffered_write_bytes_per_s;
+  if (!copies && !device.random_write_latency_s) return eq3(blocks, random, device, slot_s);
+  Operation write;
+  if (copies) {
+    write.latency_s = device.buffered_write_latency_s.value_or(0);
+    write.move(blocks.chunk_bytes, *device.buffered_write_bytes_per_s);
+  } else {
+    write = random ? latency_with_seek(*device.random_write_latency_s, device)
+                   : Operation{.latency_s = device.operation_latency_s};
+    write.iops_s = slot_s;
+    write.move(blocks.moved_bytes, device.write_bytes_per_s);
+  }
+  if (random && blocks.unaligned) {
+    const auto block = static_cast<std::uint64_t>(blocks.block_bytes);
+    const auto block_read_s = [&](bool anywhere) {
+      return mixed_read(Blocks(block, block), anywhere, true, device, slot_s).seconds();
+    };
+    const double far_s = device.rewrite_latency_s.value_or(block_read_s(true));
+    const double near_s = std::min(far_s, block_read_s(false));
+    write.extra_read_s = copies ? far_s + (blocks.partial() - 1) * near_s : blocks.partial() * near_s;
+  }
+  return write;
+}
+
 }  // namespace
 
 bool seeks(const Device& device) {
@@ -36,34 +121,24 @@ bool seeks(const Device& device) {
 }
 
 Prediction predict(const Workload& workload, const Device& device, std::uint64_t block_bytes, CostModel model) {
-  const auto ds = static_cast<double>(workload.bytes_per_io);
-  const std::uint64_t cs = std::max(page_bytes, block_bytes);
-  const std::uint64_t blocks = (workload.bytes_per_io + cs - 1) / cs;
-  const double moved = static_cast<double>(blocks) * static_cast<double>(cs);  // ts
-  const bool rewrites = workload.bytes_per_io % cs != 0;                       // d
-  const double seek_s = workload.random && seeks(device) ? device.seek_latency_s : 0;
+  const Blocks blocks(workload.bytes_per_io, std::max(page_bytes, block_bytes));  // cs
   const double slot_s = device.max_iops ? 1 / *device.max_iops : 0;
-
-  const Operation write{.latency_s = device.operation_latency_s,
-                        .seek_s = seek_s,
-                        .transfer_s = moved / device.write_bytes_per_s,
-                        .extra_read_s = rewrites ? static_cast<double>(cs) / device.read_bytes_per_s : 0,
-                        .iops_s = (rewrites ? 2 : 1) * slot_s};
-  const Operation read{.latency_s = device.read_operation_latency_s.value_or(device.operation_latency_s),
-                       .seek_s = seek_s,
-                       .transfer_s = moved / device.read_bytes_per_s,
-                       .extra_read_s = 0,
-                       .iops_s = slot_s};
-
-  const double read_share = model == CostModel::paper ? 0 : workload.read_share;
+  const bool paper = model == CostModel::paper;
+  const double read_share = paper ? 0 : workload.read_share;
+  const Operation write = paper ? eq3(blocks, workload.random, device, slot_s)
+                                : mixed_write(blocks, workload.random, workload.sync, device, slot_s);
+  const Operation read = mixed_read(blocks, workload.random, workload.sync, device, slot_s);
   const double operation_s = (1 - read_share) * write.seconds() + read_share * read.seconds();
   Operation mean;
   mean.add(write, 1 - read_share);
   mean.add(read, read_share);
   const bool iops_bound = operation_s > mean.seconds();
-  return {.throughput_bytes_per_s = ds / operation_s,
+  return {.throughput_bytes_per_s = blocks.chunk_bytes / operation_s,
           .operation_s = operation_s,
-          .limit = iops_bound ? Limit::iops : mean.largest()};
+          .limit = iops_bound ? Limit::iops : mean.largest(),
+          .latency_s = mean.latency_s,
+          .seek_s = mean.seek_s,
+          .bandwidth_bytes_per_s = mean.moved_bytes / mean.transfer_s};
 }
 
 }  // namespace iosig

@@ -58,18 +58,17 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
   return reasons;
 }
 
-std::string limit_reason(const Prediction& prediction, const Workload& workload, const Device& device) {
+std::string limit_reason(const Prediction& prediction, const Device& device) {
   switch (prediction.limit) {
     case Limit::iops: return fmt::format("limited by IOPS: at most {:g} operations/s", device.max_iops.value_or(0));
     case Limit::latency:
-      return fmt::format("limited by operation latency: {} per operation", about_seconds(device.operation_latency_s));
+      return fmt::format("limited by operation latency: {} per operation", about_seconds(prediction.latency_s));
     case Limit::seek:
-      return fmt::format("limited by seek latency: {} per random operation", about_seconds(device.seek_latency_s));
+      return fmt::format("limited by seek latency: {} per random operation", about_seconds(prediction.seek_s));
     case Limit::read_modify_write: return "limited by read-modify-write: size-per-IO is no multiple of the block size";
     case Limit::bandwidth: break;
   }
-  const double bandwidth = workload.read_share > 0.5 ? device.read_bytes_per_s : device.write_bytes_per_s;
-  return fmt::format("limited by bandwidth: {}", about_rate(bandwidth));
+  return fmt::format("limited by bandwidth: {}", about_rate(prediction.bandwidth_bytes_per_s));
 }
 
 std::string mttdl_reason(double mttdl_s) { return fmt::format("MTTDL {}", about_seconds(mttdl_s)); }
@@ -99,22 +98,34 @@ Candidate assess(const Signature& wanted, const Workload& workload, const Storag
   candidate.reasons = shortfalls(wanted, mount, mttdl);
   candidate.admissible = candidate.reasons.empty();
   if (!candidate.admissible) return candidate;
-  candidate.reasons.push_back(limit_reason(prediction, workload, *device));
+  candidate.reasons.push_back(limit_reason(prediction, *device));
   if (asks_reliability) candidate.reasons.push_back(mttdl_reason(*mttdl));
   return candidate;
 }
 
+/// Whether the cost distinguishes sync from nosync.
+bool knows_page_cache(const Device& device) {
+  return device.buffered_write_bytes_per_s || device.buffered_read_bytes_per_s;
+}
+
 }  // namespace
+
+Workload workload_of(const Signature& wanted) {
+  return {.bytes_per_io = wanted.bytes_per_io.value_or(assumed_bytes_per_io),
+          .random = wanted.access == AccessOrder::random,
+          .read_share = wanted.read_share.value_or(0),
+          .sync = wanted.synchrony != Synchrony::nosync};
+}
 
 Choice choose_mount_point(const Signature& wanted, const Storage& storage, CostModel model) {
   Choice choice;
-  const Workload workload{.bytes_per_io = wanted.bytes_per_io.value_or(assumed_bytes_per_io),
-                          .random = wanted.access == AccessOrder::random,
-                          .read_share = wanted.read_share.value_or(0)};
+  const Workload workload = workload_of(wanted);
   if (!wanted.bytes_per_io)
     choice.assumptions.push_back(
         fmt::format("size-per-IO({}), because none is given", bytes_text(assumed_bytes_per_io)));
   if (!wanted.access) choice.assumptions.emplace_back("sequential, because neither random nor sequential is given");
+  if (!wanted.synchrony && std::ranges::any_of(storage.devices, knows_page_cache))
+    choice.assumptions.emplace_back("sync, because neither sync nor nosync is given");
   if ((wanted.mttdl_s || wanted.availability) && !wanted.total_bytes)
     choice.assumptions.push_back(
         fmt::format("totalsize({}) for the reliability, because none is given", bytes_text(assumed_total_bytes)));

@@ -16,6 +16,9 @@ inline constexpr std::uint64_t assumed_bytes_per_io = MiB;
 inline constexpr std::uint64_t assumed_total_bytes = GiB;  ///< only for reliability
 inline constexpr double assumed_duration_s = year_s;       ///< only for availability; longer than nearly any job
 
+/// What the cost is asked about; see `assumed_bytes_per_io` for what is not stated.
+[[nodiscard]] Workload workload_of(const Signature& wanted);
+
 /// Filters by the constraints, ranks by predicted throughput (IOSIG paper, section 5).
 ///
 /// Pure: touches no disk. Ties go to the earlier entry of the description, so equal inputs give equal choices.

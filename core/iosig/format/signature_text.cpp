@@ -56,7 +56,7 @@ Result<double> parse_positive_seconds(std::string_view text) {
 }
 std::string number_text(double number) { return fmt::format("{}", number); }
 
-enum Group { none, order, visibility, lifetime };
+enum Group { none, order, visibility, lifetime, synchrony };
 
 template <auto Member, auto Value>
 constexpr Parameter flag(std::string_view name, std::string_view meaning, int group = none) {
@@ -73,6 +73,9 @@ constexpr Parameter parameters[] = {
     flag<&S::visibility, Visibility::local>("local", "one node is enough", visibility),
     flag<&S::access, AccessOrder::random>("random", "accesses jump about", order),
     flag<&S::access, AccessOrder::sequential>("sequential", "accesses follow one another", order),
+    flag<&S::synchrony, Synchrony::sync>("sync", "each operation waits for the storage: fdatasync, O_SYNC, O_DIRECT",
+                                         synchrony),
+    flag<&S::synchrony, Synchrony::nosync>("nosync", "operations go through the page cache, nothing waits", synchrony),
     flag<&S::lifetime, Lifetime::persist>("persist", "the data must survive a loss of power", lifetime),
     flag<&S::lifetime, Lifetime::temp>("temp", "the data may go when the job ends", lifetime),
     flag<&S::archive, true>("archive", "written for archival, seldom read: archive mount points only"),

@@ -4,8 +4,8 @@
 //   param      := name [ '(' value ')' ]   value  := word | "quoted"
 //
 // e.g. `checkpoint global size-per-IO(16MB) totalsize("1EB")`. Parameters are separated by blanks or commas.
-// Parameters that exclude each other (global/local, random/sequential, persist/temp) conflict inside one pragma; across
-// a definition and its use the use wins. Source: IOSIG paper, section 3.
+// Parameters that exclude each other (global/local, random/sequential, sync/nosync, persist/temp) conflict inside one
+// pragma; across a definition and its use the use wins. Source: IOSIG paper, section 3.
 #pragma once
 
 #include <cstddef>

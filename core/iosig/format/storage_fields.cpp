@@ -128,6 +128,7 @@ Result<std::string> absolute_path(const toml::node& node) {
 const std::vector<Field<Device>>& device_fields() {
   using D = Device;
   constexpr double century_s = 100 * year_s;
+  const auto latency = ranged<seconds_of>(0, 3600, "0s to 1h");
   static const std::vector<Field<D>> fields{
       field("name", &D::name, name_text, quoted),
       field(
@@ -139,10 +140,16 @@ const std::vector<Field<Device>>& device_fields() {
       field("rotational", &D::rotational, truth_of, truth_text),
       field("read_bandwidth", &D::read_bytes_per_s, rate_of, quoted_rate),
       field("write_bandwidth", &D::write_bytes_per_s, rate_of, quoted_rate),
-      field("operation_latency", &D::operation_latency_s, ranged<seconds_of>(0, 3600, "0s to 1h"), quoted_seconds),
-      field("read_operation_latency", &D::read_operation_latency_s, ranged<seconds_of>(0, 3600, "0s to 1h"),
-            quoted_seconds),
-      field("seek_latency", &D::seek_latency_s, ranged<seconds_of>(0, 3600, "0s to 1h"), quoted_seconds),
+      field("operation_latency", &D::operation_latency_s, latency, quoted_seconds),
+      field("read_operation_latency", &D::read_operation_latency_s, latency, quoted_seconds),
+      field("seek_latency", &D::seek_latency_s, latency, quoted_seconds),
+      field("random_write_latency", &D::random_write_latency_s, latency, quoted_seconds),
+      field("random_read_latency", &D::random_read_latency_s, latency, quoted_seconds),
+      field("rewrite_latency", &D::rewrite_latency_s, latency, quoted_seconds),
+      field("buffered_write_latency", &D::buffered_write_latency_s, latency, quoted_seconds),
+      field("buffered_write_bandwidth", &D::buffered_write_bytes_per_s, rate_of, quoted_rate),
+      field("buffered_read_latency", &D::buffered_read_latency_s, latency, quoted_seconds),
+      field("buffered_read_bandwidth", &D::buffered_read_bytes_per_s, rate_of, quoted_rate),
       field("max_iops", &D::max_iops, ranged<number_of>(1e-6, 1e12, "a number above 0, up to 1e12"), toml_number),
       field("mttf", &D::mttf_s, ranged<seconds_of>(1, 1e6 * century_s, "at least 1s"), quoted_seconds),
       field("ber", &D::bit_error_rate, ranged<number_of>(0, 0.5, "0 to 0.5 bit errors per bit"), toml_number),

@@ -1,7 +1,8 @@
 // The signature: the non-functional properties of one stream, declared or inferred.
 //
 // Plain data. The text form (pragma, rules file, command line) is format/signature_text.
-// Source: IOSIG paper, section 3; `read_share` and `duration_s` are ours (the model and `availability` need them).
+// Source: IOSIG paper, section 3; `synchrony`, `read_share` and `duration_s` are ours (the model and
+// `availability` need them).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@ enum class Visibility { local, global };
 enum class AccessOrder { sequential, random };
 /// Whether the data must outlive a loss of power.
 enum class Lifetime { temp, persist };
+/// Whether an operation waits for the storage (fdatasync, O_SYNC, O_DIRECT) or for the page cache only.
+enum class Synchrony { sync, nosync };
 
 /// An absent member states nothing. Constraints filter mount points; descriptive members go into the cost.
 struct Signature {
@@ -30,6 +33,7 @@ struct Signature {
   std::optional<double> duration_s;
   // descriptive
   std::optional<AccessOrder> access;
+  std::optional<Synchrony> synchrony;  ///< absent: sync, as in the paper's experiments
   std::optional<std::uint64_t> bytes_per_io;
   std::optional<double> read_share;  ///< share of the operations that read, 0 to 1; absent: all write
 

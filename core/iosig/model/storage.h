@@ -65,7 +65,13 @@ struct Device {
   double operation_latency_s = 0;                  ///< of one synchronised write; of a read too unless given below
   std::optional<double> read_operation_latency_s;  ///< ours: a read that misses the cache is often far quicker
   double seek_latency_s = 0;                       ///< paid by random access, on devices that seek
-  std::optional<double> max_iops;                  ///< absent: unlimited
+  // Ours: what Eq. 3 lacks of devices behind a page cache. Absent: predicted from the values above.
+  std::optional<double> random_write_latency_s;  ///< of one synchronised overwrite anywhere in a file, seek included
+  std::optional<double> random_read_latency_s;   ///< of one read anywhere that misses the cache, seek included
+  std::optional<double> rewrite_latency_s;       ///< of reading a block that is overwritten in part, seek included
+  std::optional<double> buffered_write_latency_s, buffered_write_bytes_per_s;  ///< appending to the page cache
+  std::optional<double> buffered_read_latency_s, buffered_read_bytes_per_s;    ///< in sequence, the kernel reads ahead
+  std::optional<double> max_iops;                                              ///< absent: unlimited
   std::optional<double> mttf_s, bit_error_rate;
   std::uint32_t sector_bits = 0, ecc_bits = 0;
   double mttr_s = 0;

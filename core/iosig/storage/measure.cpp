@@ -98,6 +98,28 @@ Result<void> sample(std::vector<Series>& series, double limit_s, const Transfer&
   return {};
 }
 
+/// Fills `series` with the mean of a chunk in each of ten passes over all sizes, in about `limit_s`. For what the
+/// kernel does for many chunks at once, such as reading ahead, of which a median would show nothing. `start()` is
+/// called before each size of each pass, `transfer(bytes)` as in sample().
+template <class Start, class Transfer>
+Result<void> average(std::vector<Series>& series, double limit_s, const Start& start, const Transfer& transfer) {
+  constexpr int passes = 10;
+  const double share_s = limit_s / passes / static_cast<double>(series.size());
+  for (int pass = 0; pass < passes; ++pass)
+    for (Series& each : series) {
+      if (const auto started = start(); !started) return pass_on(started.error());
+      double spent = 0;
+      std::uint64_t chunks = 0;
+      for (; chunks == 0 || spent < share_s; ++chunks) {
+        const auto took = transfer(each.bytes);
+        if (!took) return pass_on(took.error());
+        spent += *took;
+      }
+      each.seconds.push_back(spent / static_cast<double>(chunks));
+    }
+  return {};
+}
+
 /// `value` with the relative spread of samples.
 Spread around(double value, double low_share, double high_share) {
   return {value, value * low_share, value * high_share};
@@ -132,10 +154,7 @@ class Scratch {
 
   /// Appends and waits until it is stored; starts again at the beginning when the space is used up.
   Result<double> append(std::uint64_t bytes) {
-    if (size_ + bytes > limit_bytes_) {
-      if (::ftruncate(fd_.get(), 0) != 0 || ::fsync(fd_.get()) != 0) return refused("truncate");
-      size_ = 0;
-    }
+    if (const auto room = make_room(bytes); !room) return pass_on(room.error());
     const Clock::time_point start = Clock::now();
     if (!put(bytes, size_) || ::fdatasync(fd_.get()) != 0) return refused("write");
     const double took = seconds_since(start);
@@ -151,6 +170,39 @@ class Scratch {
     return {};
   }
 
+  /// Overwrites one block anywhere and waits until it is stored.
+  Result<double> overwrite_anywhere(std::uint64_t) {
+    const Clock::time_point start = Clock::now();
+    if (!put(block_bytes_, random_block(random_) * block_bytes_) || ::fdatasync(fd_.get()) != 0)
+      return refused("overwrite");
+    return seconds_since(start);
+  }
+
+  /// Appends without waiting. The file is emptied when it is full: what the page cache held of it is never stored.
+  Result<double> append_to_cache(std::uint64_t bytes) {
+    if (const auto room = make_room(bytes); !room) return pass_on(room.error());
+    const Clock::time_point start = Clock::now();
+    if (!put(bytes, size_)) return refused("write");
+    const double took = seconds_since(start);
+    size_ += bytes;
+    return took;
+  }
+
+  /// Changes bytes within one block anywhere, without waiting, which the kernel may have to read before.
+  Result<double> rewrite_anywhere(std::uint64_t bytes) {
+    const std::uint64_t at = random_block(random_) * block_bytes_ + (block_bytes_ - bytes) / 2;
+    const Clock::time_point start = Clock::now();
+    if (!put(bytes, at)) return refused("overwrite");
+    return seconds_since(start);
+  }
+
+  /// Forgets what was written.
+  Result<void> empty() {
+    size_ = cursor_ = 0;
+    if (::ftruncate(fd_.get(), 0) != 0 || ::fsync(fd_.get()) != 0) return refused("truncate");
+    return {};
+  }
+
   /// From here on reads miss the page cache. Returns whether O_DIRECT sees to it; otherwise forget() does.
   bool bypass_cache() {
     direct_ = ::fcntl(fd_.get(), F_SETFL, O_DIRECT) == 0 && ::pread(fd_.get(), buffer_.data(), block_bytes_, 0) >= 0;
@@ -162,12 +214,21 @@ class Scratch {
     return direct_;
   }
 
+  /// Drops the file from the page cache, and starts again at its beginning.
+  void forget() {
+    cursor_ = 0;
+    if (!direct_) (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+
+  /// Leaves nothing that is not stored, and that the page cache would not drop.
+  Result<void> store() {
+    if (::fdatasync(fd_.get()) != 0) return refused("sync");
+    return {};
+  }
+
   /// Reads where the last one ended.
   Result<double> read_on(std::uint64_t bytes) {
-    if (cursor_ + bytes > size_) {
-      cursor_ = 0;
-      forget();
-    }
+    if (cursor_ + bytes > size_) forget();
     auto took = get(bytes, cursor_);
     cursor_ += bytes;
     return took;
@@ -197,6 +258,11 @@ class Scratch {
   }
 
  private:
+  /// Empties the file if so many more bytes do not fit.
+  Result<void> make_room(std::uint64_t bytes) {
+    if (size_ + bytes > limit_bytes_) return empty();
+    return {};
+  }
   [[nodiscard]] tl::unexpected<Error> refused(std::string_view doing) const {
     return system_failure(fmt::format("{} a scratch file in", doing), folder_);
   }
@@ -219,10 +285,6 @@ class Scratch {
       if (got > 0) done += static_cast<std::uint64_t>(got);
     }
     return seconds_since(start);
-  }
-
-  void forget() {
-    if (!direct_) (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
   }
 
   std::uint64_t random_block(std::minstd_rand& random) const {
@@ -267,31 +329,65 @@ Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes
   const std::uint64_t largest = Scratch::largest_chunk(*usable);
   Measurement result;
 
+  progress("buffered writes");
+  const std::vector<Series> small_and_large{{block, {}}, {std::max(2 * block, std::min(largest, MiB)), {}}};
+  auto copies = small_and_large;
+  auto done = average(
+      copies, 0.1 * limits.seconds, [&] { return scratch.empty(); },
+      [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); });
+  if (!done) return pass_on(done.error());
+  fit(copies, result.buffered_write_latency_s, result.buffered_write_bytes_per_s);
+  if (done = scratch.empty(); !done) return pass_on(done.error());
+
   progress("synchronised writes");
   auto writes = sizes_between(block, largest);
-  auto done = sample(writes, 0.4 * limits.seconds, [&](std::uint64_t bytes) { return scratch.append(bytes); });
+  done = sample(writes, 0.25 * limits.seconds, [&](std::uint64_t bytes) { return scratch.append(bytes); });
   if (!done) return pass_on(done.error());
   fit(writes, result.operation_latency_s, result.write_bytes_per_s);
 
-  progress("reads past the cache");
+  progress("random writes");
   if (done = scratch.fill(0.1 * limits.seconds); !done) return pass_on(done.error());
+  std::vector<Series> overwrites{{block, {}}};
+  done =
+      sample(overwrites, 0.1 * limits.seconds, [&](std::uint64_t bytes) { return scratch.overwrite_anywhere(bytes); });
+  if (!done) return pass_on(done.error());
+  result.random_write_latency_s = spread_of(overwrites.front().seconds);
+
+  progress("writes of parts of blocks");
+  scratch.forget();
+  std::vector<Series> rewrites{{block / 2, {}}};
+  done = sample(rewrites, 0.05 * limits.seconds, [&](std::uint64_t bytes) { return scratch.rewrite_anywhere(bytes); });
+  if (!done) return pass_on(done.error());
+  result.rewrite_latency_s = spread_of(rewrites.front().seconds);
+  if (done = scratch.store(); !done) return pass_on(done.error());
+
+  progress("buffered reads");
+  auto ahead = small_and_large;
+  done = average(
+      ahead, 0.1 * limits.seconds, []() -> Result<void> { return {}; },  // a restart would wait for what is read ahead
+      [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
+  if (!done) return pass_on(done.error());
+  fit(ahead, result.buffered_read_latency_s, result.buffered_read_bytes_per_s);
+
+  progress("reads past the cache");
   result.direct_reads = scratch.bypass_cache();
   auto reads = sizes_between(block, largest);
-  done = sample(reads, 0.2 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
+  done = sample(reads, 0.15 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
   if (!done) return pass_on(done.error());
   fit(reads, result.read_operation_latency_s, result.read_bytes_per_s);
 
   progress("random reads");
   std::vector<Series> random{{block, {}}};
-  done = sample(random, 0.1 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_anywhere(bytes); });
+  done = sample(random, 0.05 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_anywhere(bytes); });
   if (!done) return pass_on(done.error());
   result.random_read_latency_s = spread_of(random.front().seconds);
 
   progress("operations per second");
   constexpr unsigned threads = 4;
-  const double share_s = 0.1 * limits.seconds;
+  const double share_s = 0.05 * limits.seconds;
   result.max_iops = std::max({scratch.iops(false, threads, share_s), scratch.iops(true, threads, share_s),
-                              1 / result.operation_latency_s.median, 1 / result.read_operation_latency_s.median});
+                              1 / result.operation_latency_s.median, 1 / result.read_operation_latency_s.median,
+                              1 / result.random_write_latency_s.median, 1 / result.random_read_latency_s.median});
   return result;
 }
 

@@ -21,13 +21,18 @@ struct Spread {
   double median = 0, low = 0, high = 0;
 };
 
-/// What a program sees that writes and then waits for its data to be stored (fdatasync), as the paper's experiments do.
+/// What a program sees that writes and then waits for its data to be stored (fdatasync), as the paper's experiments do;
+/// `buffered`: of one that leaves that to the page cache.
 struct Measurement {
   Spread write_bytes_per_s, operation_latency_s;      ///< t = latency + bytes / bandwidth, appending, 4 KB to 16 MB
   Spread read_bytes_per_s, read_operation_latency_s;  ///< the same for reads that miss the page cache, in sequence
   Spread random_read_latency_s;                       ///< of one block anywhere in the scratch file
-  double max_iops = 0;                                ///< best of several threads' blocks and of one thread's latency
-  bool direct_reads = false;                          ///< by O_DIRECT; false: the cache was told to drop the file
+  Spread random_write_latency_s;                      ///< of one block that is overwritten there, and waited for
+  Spread rewrite_latency_s;                           ///< of bytes within such a block, not cached, not waited for
+  Spread buffered_write_bytes_per_s, buffered_write_latency_s;  ///< appending without waiting, means
+  Spread buffered_read_bytes_per_s, buffered_read_latency_s;    ///< in sequence, not cached, read ahead: means
+  double max_iops = 0;        ///< best of several threads' blocks and of one thread's latency
+  bool direct_reads = false;  ///< by O_DIRECT; false: the cache was told to drop the file
 };
 
 /// Told what is being measured, in a few words.

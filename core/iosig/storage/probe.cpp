@@ -1,9 +1,13 @@
 #include "iosig/storage/probe.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
@@ -42,7 +46,8 @@ void set_measured(Device& device, Member Device::*member, std::string_view key, 
   provenance.probed_low_text = text(round(spread.low));
   provenance.probed_high_text = text(round(spread.high));
 }
-void set_rate(Device& device, double Device::*member, std::string_view key, const Spread& spread) {
+template <class Member>
+void set_rate(Device& device, Member Device::*member, std::string_view key, const Spread& spread) {
   set_measured(device, member, key, spread, rounded_rate, rate_text);
 }
 template <class Member>
@@ -57,7 +62,7 @@ Spread less(const Spread& spread, double seconds) {
 }
 
 /// Puts what was measured into the description. Where random blocks take longer than sequential ones, the difference
-/// is the seek latency of a device that seeks, and belongs to every read of one that does not.
+/// is the seek latency of a device that seeks.
 void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found) {
   const double block_s = static_cast<double>(block_bytes) / measured.read_bytes_per_s.median;
   const Spread& sequential = measured.read_operation_latency_s;
@@ -70,13 +75,22 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
   set_rate(device, &Device::read_bytes_per_s, "read_bandwidth", measured.read_bytes_per_s);
   set_rate(device, &Device::write_bytes_per_s, "write_bandwidth", measured.write_bytes_per_s);
   set_seconds(device, &Device::operation_latency_s, "operation_latency", measured.operation_latency_s);
+  set_seconds(device, &Device::read_operation_latency_s, "read_operation_latency", sequential);
+  set_seconds(device, &Device::random_read_latency_s, "random_read_latency",
+              less(measured.random_read_latency_s, block_s));
+  set_seconds(
+      device, &Device::random_write_latency_s, "random_write_latency",
+      less(measured.random_write_latency_s, static_cast<double>(block_bytes) / measured.write_bytes_per_s.median));
+  set_seconds(device, &Device::rewrite_latency_s, "rewrite_latency",
+              less(measured.rewrite_latency_s, measured.buffered_write_latency_s.median));
+  set_rate(device, &Device::buffered_write_bytes_per_s, "buffered_write_bandwidth",
+           measured.buffered_write_bytes_per_s);
+  set_seconds(device, &Device::buffered_write_latency_s, "buffered_write_latency", measured.buffered_write_latency_s);
+  set_rate(device, &Device::buffered_read_bytes_per_s, "buffered_read_bandwidth", measured.buffered_read_bytes_per_s);
+  set_seconds(device, &Device::buffered_read_latency_s, "buffered_read_latency", measured.buffered_read_latency_s);
   if (device.kind == DeviceKind::hdd || device.kind == DeviceKind::network) {
-    set_seconds(device, &Device::read_operation_latency_s, "read_operation_latency", sequential);
     set_seconds(device, &Device::seek_latency_s, "seek_latency", seek);
   } else {
-    const Spread random = less(measured.random_read_latency_s, block_s);
-    set_seconds(device, &Device::read_operation_latency_s, "read_operation_latency",
-                random.median > sequential.median ? random : sequential);
     device.seek_latency_s = 0;
     set_origin(device.provenance, "seek_latency", Origin::inspected);
   }
@@ -101,6 +115,23 @@ std::string real_path(const std::string& path) {
   std::string resolved = real == nullptr ? path : real;
   std::free(real);
   return resolved;
+}
+
+/// What is at `path`, to be compared: another file system or nothing there is something else.
+using Place = std::pair<dev_t, ino_t>;
+std::optional<Place> place_at(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return Place{status.st_dev, status.st_ino};
+}
+
+/// measure(), and whether what was measured is still there: an open file outlives its folder and even its mount.
+Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimits& limits, const Progress& progress) {
+  const auto before = place_at(mount.path);
+  auto measured = measure(mount.path, mount.block_bytes, limits, progress);
+  if (measured && place_at(mount.path) != before)
+    return fail(ErrorKind::system, "'{}' was removed or unmounted while it was measured", printable(mount.path));
+  return measured;
 }
 
 /// Keeps those of `discovery` that the user named.
@@ -140,7 +171,7 @@ Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progres
   std::vector<Found> measured;
   for (Found& found : discovery->found) {
     const std::string& path = found.mount.path;
-    const auto measurement = measure(path, found.mount.block_bytes, options.limits, [&](std::string_view what) {
+    const auto measurement = measure_in_place(found.mount, options.limits, [&](std::string_view what) {
       progress(fmt::format("{}: {}", printable(path), what));
     });
     if (!measurement) {

@@ -25,8 +25,9 @@ struct Probe {
 
 /// discover(), then measure() on each file system in turn; `progress` is told "PATH: what".
 ///
-/// Measured values have three significant digits: more would be noise. A mount point that cannot be measured is
-/// skipped with the reason. Fails as discover() does, and with `infeasible` when one of `only` is no destination.
+/// Measured values have three significant digits: more would be noise. A mount point that cannot be measured, or is
+/// gone before it is, is skipped with the reason. Fails as discover() does, and with `infeasible` when one of `only` is
+/// no destination.
 [[nodiscard]] Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progress);
 
 }  // namespace iosig
