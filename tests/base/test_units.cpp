@@ -65,6 +65,8 @@ TEST_CASE("units: the exact text is the one that a person would write") {
   CHECK(bytes_text(0) == "0B");
   CHECK(seconds_text(20 * year_s) == "20y");
   CHECK(seconds_text(1e-4) == "0.1ms");
+  CHECK(seconds_text(43.2e-6) == "43.2us");
+  CHECK(seconds_text(1e-30) == "1e-30s");
   CHECK(seconds_text(0) == "0s");
   CHECK(seconds_text(125 * 1e-9) == "125ns");
   CHECK(seconds_text(489 * 1e-9) == "489ns");

@@ -77,12 +77,13 @@ std::string about(double value, std::span<const Unit> units, std::string_view su
   return fmt::format("{:.{}f} {}{}", shown, decimals, best->name, suffix);
 }
 
-/// The shortest "<number><unit>" that `parse` reads back to exactly `value`. 15 digits, too: the division may have left
-/// a wrong last one.
+/// The shortest "<number><unit>" without "e-" that `parse` reads back to exactly `value`. 15 digits, too: the division
+/// may have left a wrong last one.
 template <class Parse>
 std::string shortest(double value, std::span<const Unit> units, std::string_view fallback, Parse parse) {
   std::string best;
   const auto consider = [&](std::string text) {
+    if (text.find("e-") != std::string::npos) return;
     const auto back = parse(text);
     if (back && *back == value && (best.empty() || text.size() <= best.size())) best = std::move(text);
   };
