@@ -88,7 +88,8 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
   set_seconds(device, &Device::buffered_write_latency_s, "buffered_write_latency", measured.buffered_write_latency_s);
   set_rate(device, &Device::buffered_read_bytes_per_s, "buffered_read_bandwidth", measured.buffered_read_bytes_per_s);
   set_seconds(device, &Device::buffered_read_latency_s, "buffered_read_latency", measured.buffered_read_latency_s);
-  if (device.kind == DeviceKind::hdd || device.kind == DeviceKind::network) {
+  const bool has_disks = device.kind == DeviceKind::composite && seek.median > shortest_seek_s;
+  if (device.kind == DeviceKind::hdd || device.kind == DeviceKind::network || has_disks) {
     set_seconds(device, &Device::seek_latency_s, "seek_latency", seek);
   } else {
     device.seek_latency_s = 0;
