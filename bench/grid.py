@@ -5,7 +5,8 @@ and class of workload how far the predictions are off; and how often the mount p
 what it costs when it was not: the regret, 1 - its throughput / the best. Because memory is fastest nearly always, a
 choice is also made among the mount points that outlast a loss of power, and between any two. Both cost models are
 judged; no parameter comes from the grid. What noise alone costs is said beside: the choice by the measurements of every
-other round, judged by those of the rounds between. Writes storage.toml, results.csv and report.json to build/bench.
+other round, judged by those of the rounds between. Of several tmpfs the first counts, since which of two equals was
+faster is noise alone. Writes storage.toml, results.csv and report.json to build/bench.
 After ^C run it again: it goes on where it was.
 """
 
@@ -97,8 +98,10 @@ def choices(table: pd.DataFrame, mount_points: list[str]) -> pd.DataFrame:
 
 def judged(table: pd.DataFrame, storage: iosig.Storage) -> dict[str, pd.DataFrame]:
     """The choices among each set of mount points."""
-    paths = [mount.path for mount in storage.mount_points]
-    lasting = [mount.path for mount in storage.mount_points if mount.persistent]
+    tmpfs = [mount.path for mount in storage.mount_points if mount.filesystem == "tmpfs"]
+    unlike = [mount for mount in storage.mount_points if mount.path not in tmpfs[1:]]
+    paths = [mount.path for mount in unlike]
+    lasting = [mount.path for mount in unlike if mount.persistent]
     pairs = [choices(table, list(pair)) for pair in itertools.combinations(paths, 2)]
     found = {"all": choices(table, paths), "persistent": choices(table, lasting)}
     return found | {"any two": pd.concat(pairs, ignore_index=True)} if pairs else found

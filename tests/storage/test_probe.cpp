@@ -92,6 +92,18 @@ TEST_CASE("probe: what a probe found is read back as measured or inspected, to t
   CHECK(back->mount_points.front().provenance.at("path").origin == Origin::inspected);
 }
 
+TEST_CASE("probe: a copy into the page cache is as fast on every local file system") {
+  const auto probe = probe_storage({.limits = shortest, .folders = {}, .only = {}}, [](auto) {});
+  REQUIRE_MESSAGE(probe, probe.error().message);
+  std::set<double> rates;
+  for (const MountPoint& mount : probe->storage.mount_points) {
+    const Device& device = *probe->storage.find_device(mount.device);
+    if (device.kind != DeviceKind::network && !mount.filesystem.starts_with("fuse"))
+      rates.insert(*device.buffered_write_bytes_per_s);
+  }
+  CHECK(rates.size() <= 1);
+}
+
 TEST_CASE("probe: a folder that is no destination is refused with the reason") {
   const auto probe = probe_storage({.limits = shortest, .folders = {}, .only = {"/proc"}}, [](auto) {});
   REQUIRE_FALSE(probe);

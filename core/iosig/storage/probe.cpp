@@ -157,6 +157,29 @@ Result<void> keep_only(const std::vector<std::string>& folders, Discovery& disco
   return {};
 }
 
+struct Measured {
+  Found found;
+  Measurement measurement;
+};
+
+/// A copy into the page cache is the work of this machine's memory. How long it takes varies by more from one moment to
+/// the next (are the pages new to the machine?) than from one mount to the other, so all of them count as one
+/// measurement; their latencies, which are the file systems' own, do not. Network and FUSE file systems copy further.
+void pool_copies(std::vector<Measured>& measured) {
+  std::vector<Spread*> copies;
+  for (auto& [found, measurement] : measured)
+    if (found.device.kind != DeviceKind::network && !found.mount.filesystem.starts_with("fuse"))
+      copies.push_back(&measurement.buffered_write_bytes_per_s);
+  if (copies.empty()) return;
+  std::ranges::sort(copies, {}, &Spread::median);
+  Spread pooled = *copies[copies.size() / 2];
+  for (const Spread* each : copies) {
+    pooled.low = std::min(pooled.low, each->low);
+    pooled.high = std::max(pooled.high, each->high);
+  }
+  for (Spread* each : copies) *each = pooled;
+}
+
 }  // namespace
 
 Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progress) {
@@ -169,10 +192,10 @@ Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progres
 
   Probe probe;
   if (std::string busy = business(); !busy.empty()) probe.notes.push_back(std::move(busy));
-  std::vector<Found> measured;
+  std::vector<Measured> measured;
   for (Found& found : discovery->found) {
     const std::string& path = found.mount.path;
-    const auto measurement = measure_in_place(found.mount, options.limits, [&](std::string_view what) {
+    auto measurement = measure_in_place(found.mount, options.limits, [&](std::string_view what) {
       progress(fmt::format("{}: {}", printable(path), what));
     });
     if (!measurement) {
@@ -184,10 +207,15 @@ Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progres
           fmt::format("{}: {} refuses O_DIRECT; reads were measured after asking the kernel to drop "
                       "the file from its cache",
                       printable(path), found.mount.filesystem));
-    apply(*measurement, found.mount.block_bytes, found);
-    measured.push_back(std::move(found));
+    measured.push_back({std::move(found), *std::move(measurement)});
   }
-  probe.storage = storage_of(std::move(measured));
+  pool_copies(measured);
+  std::vector<Found> described;
+  for (Measured& each : measured) {
+    apply(each.measurement, each.found.mount.block_bytes, each.found);
+    described.push_back(std::move(each.found));
+  }
+  probe.storage = storage_of(std::move(described));
   probe.skipped = std::move(discovery->skipped);
   return probe;
 }
