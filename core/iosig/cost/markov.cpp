@@ -225,7 +225,7 @@ Result<double> chain_mttdl_s(const Structure& structure) {
   for (const Structure& part : structure.parts) {
     auto same = std::ranges::find_if(known, [&](const auto& entry) { return *entry.first == part; });
     if (same == known.end()) {
-      const auto part_s = chain_mttdl_s(part);
+      auto part_s = chain_mttdl_s(part);
       if (!part_s) return part_s;
       known.emplace_back(&part, 1 / *part_s);
       same = known.end() - 1;

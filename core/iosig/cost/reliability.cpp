@@ -76,7 +76,7 @@ Result<double> largest_uber(const Storage& storage, const Device& device) {
   for (const std::string& name : device.redundancy->members) {
     const Device* member = storage.find_device(name);
     if (member == nullptr) continue;
-    const auto uber = largest_uber(storage, *member);
+    auto uber = largest_uber(storage, *member);
     if (!uber) return uber;
     largest = std::max(largest, *uber);
   }
@@ -150,7 +150,7 @@ Result<double> eq2_mttdl_s(const Storage& storage, const Device& device, std::ui
 }
 
 Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes) {
-  const auto chain = structure_of(storage, device, size_bytes).and_then(chain_mttdl_s);
+  auto chain = structure_of(storage, device, size_bytes).and_then(chain_mttdl_s);
   if (!chain) return chain;
   const bool is_nested = std::ranges::any_of(device.redundancy->members, [&](const std::string& name) {
     const Device* member = storage.find_device(name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace iosig {
@@ -41,7 +42,7 @@ struct Blocks {
   Blocks(std::uint64_t bytes_per_io, std::uint64_t block)
       : block_bytes(static_cast<double>(block)),
         chunk_bytes(static_cast<double>(bytes_per_io)),
-        moved_bytes(static_cast<double>((bytes_per_io + block - 1) / block) * block_bytes),
+        moved_bytes(block_bytes * std::ceil(chunk_bytes / block_bytes)),
         unaligned(bytes_per_io % block != 0) {}
   /// Blocks that a write of this size covers in part, on average over its places.
   [[nodiscard]] double partial() const { return unaligned ? std::min(2.0, 1 + chunk_bytes / block_bytes) : 0; }
