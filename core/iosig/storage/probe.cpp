@@ -163,13 +163,19 @@ struct Measured {
 };
 
 /// A copy into the page cache is the work of this machine's memory. How long it takes varies by more from one moment to
-/// the next (are the pages new to the machine?) than from one mount to the other, so all of them count as one
-/// measurement; their latencies, which are the file systems' own, do not. Network and FUSE file systems copy further.
+/// the next (are the pages new to the machine?) than from one disk to the other, so those of all disks count as one
+/// measurement, and cannot be faster than the same copy into a tmpfs, which has nothing to write back. The latencies
+/// are the file systems' own. Network and FUSE file systems copy further.
 void pool_copies(std::vector<Measured>& measured) {
   std::vector<Spread*> copies;
-  for (auto& [found, measurement] : measured)
-    if (found.device.kind != DeviceKind::network && !found.mount.filesystem.starts_with("fuse"))
-      copies.push_back(&measurement.buffered_write_bytes_per_s);
+  double memory_bytes_per_s = 0;
+  for (auto& [found, measurement] : measured) {
+    Spread& copy = measurement.buffered_write_bytes_per_s;
+    if (found.device.kind == DeviceKind::ram)
+      memory_bytes_per_s = std::max(memory_bytes_per_s, copy.median);
+    else if (found.device.kind != DeviceKind::network && !found.mount.filesystem.starts_with("fuse"))
+      copies.push_back(&copy);
+  }
   if (copies.empty()) return;
   std::ranges::sort(copies, {}, &Spread::median);
   Spread pooled = *copies[copies.size() / 2];
@@ -177,6 +183,7 @@ void pool_copies(std::vector<Measured>& measured) {
     pooled.low = std::min(pooled.low, each->low);
     pooled.high = std::max(pooled.high, each->high);
   }
+  if (memory_bytes_per_s > 0) pooled.median = std::min(pooled.median, memory_bytes_per_s);
   for (Spread* each : copies) *each = pooled;
 }
 
