@@ -83,7 +83,7 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
   Rules rules;
   if (auto read = read_definitions(root, source, rules); !read) return pass_on(read.error());
   const toml::node* list = root.get("rule");
-  if (list == nullptr || !list->is_array())
+  if (list == nullptr || !list->is_array() || list->as_array()->empty())
     return fail(ErrorKind::bad_input, "{}:1:1: there is no [[rule]]; expected at least one", source);
   for (const toml::node& node : *list->as_array()) {
     auto rule = read_rule(node, source, rules.definitions);
