@@ -149,7 +149,7 @@ def run(*command: str | Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Predicted against measured throughput over a grid of workloads.")
-    parser.add_argument("--quick", action="store_true", help="one round, chunks up to 16 MB, a quick probe")
+    parser.add_argument("--quick", action="store_true", help="two rounds, chunks up to 16 MB, a quick probe")
     parser.add_argument("--mount", action="append", default=[], metavar="PATH", help="only this folder (repeatable)")
     parser.add_argument(
         "--folder", type=Path, default=BUILD / "bench", help="for results; what is there is gone on with"

@@ -99,7 +99,7 @@ void add_choose(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("choose", "Say where a stream should live, and why not elsewhere");
   const auto options = std::make_shared<Options>();
   verb->add_option("signature", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
-  verb->add_option("--storage", options->storage, "storage description to decide with")->type_name("FILE");
+  add_storage_option(*verb, options->storage);
   verb->add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
       ->check(CLI::IsMember({"mixed", "paper"}))
       ->type_name("NAME");

@@ -168,7 +168,7 @@ void add_prepare(CLI::App& app, Action& action) {
       ->type_name("PATH SIGNATURE...");
   verb->add_option("--rules", options->rules, "take the signatures from this file; all words are paths")
       ->type_name("FILE");
-  verb->add_option("--storage", options->storage, "storage description to decide with")->type_name("FILE");
+  add_storage_option(*verb, options->storage);
   verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb->footer(
       "Undo with 'iosig finalize PATH' before the run. Safe to repeat.\n"

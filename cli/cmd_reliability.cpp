@@ -162,8 +162,7 @@ void add_reliability(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* name, const char* what) {
     CLI::App* verb = reliability->add_subcommand(name, what);
-    verb->add_option("--storage", options->storage, "Storage description instead of $IOSIG_STORAGE or the user's file")
-        ->type_name("FILE");
+    add_storage_option(*verb, options->storage);
     verb->add_option("--mount-point", options->mount_point, "Where the data are")->type_name("PATH")->required();
     verb->add_option("--size", options->size, "How much data, e.g. 1TB")->type_name("SIZE")->required();
     return verb;

@@ -373,19 +373,15 @@ void add_storage(CLI::App& app, Action& action) {
   probe->add_flag("--dry-run", flags->dry_run, "Measure and show, but write nothing");
   when_chosen(probe, action, "iosig.storage/1", [flags](Console& console) { return run_probe(*flags, console); });
 
-  const auto add_file_option = [&](CLI::App* verb) {
-    verb->add_option("--storage", *file, "Storage description instead of $IOSIG_STORAGE or the user's file")
-        ->type_name("FILE");
-  };
   CLI::App* list = add("list", "One line for each mount point", "iosig storage list --storage storage.toml");
-  add_file_option(list);
+  add_storage_option(*list, *file);
   when_chosen(list, action, "iosig.storage/1", [file](Console& console) { return run_list(*file, console); });
 
   CLI::App* show = add("show", "Every value, where it came from, and how far the measurements spread",
                        "iosig storage show /dev/shm");
   const auto path = std::make_shared<std::string>();
   show->add_option("mount", *path, "Only this mount point")->type_name("PATH");
-  add_file_option(show);
+  add_storage_option(*show, *file);
   when_chosen(show, action, "iosig.storage.values/1",
               [path, file](Console& console) { return run_show(*path, *file, console); });
 }

@@ -25,6 +25,11 @@ Result<StorageSource> load_storage(const std::string& option, const Console& con
   return StorageSource{*std::move(storage), {}};
 }
 
+void add_storage_option(CLI::App& verb, std::string& file) {
+  verb.add_option("--storage", file, "Storage description instead of $IOSIG_STORAGE or the user's file")
+      ->type_name("FILE");
+}
+
 Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path) {
   if (const MountPoint* mount = storage.find_mount_point(path)) return mount;
   std::vector<std::string_view> known;

@@ -1,6 +1,7 @@
 // Which storage description a verb works with, and how the user hears of it.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct StorageSource {
 /// --storage, $IOSIG_STORAGE, the user's file, /etc/iosig/storage.toml; with none, a quick inspection, and a note says
 /// so.
 [[nodiscard]] Result<StorageSource> load_storage(const std::string& option, const Console& console);
+
+/// --storage, for load_storage. `file` must outlive the parsing.
+void add_storage_option(CLI::App& verb, std::string& file);
 
 /// The mount point with this path. Fails as `usage`, naming those that there are.
 [[nodiscard]] Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path);

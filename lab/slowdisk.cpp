@@ -8,8 +8,7 @@
 //
 // One thread takes requests in order of arrival and books them; another answers each when its time is over. So any
 // number can wait at once without a thread each. Written bytes are in place before a write is answered, so a flush has
-// nothing to do: it is not implemented, which Linux takes for success. Memory is used as the disk fills and given back
-// by a discard.
+// no handler, and Linux counts it as done. Memory is used as the disk fills and given back by a discard.
 #define FUSE_USE_VERSION 31
 #include <fcntl.h>
 #include <fuse_lowlevel.h>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -17,6 +18,15 @@ DATA = ROOT / "tests" / "data"
 STARTED_S = time.time()
 
 pytest_plugins = ["redirecting", "plugin_compiler"]  # their fixtures: world, hinted; compiler
+
+
+def bench(name: str) -> Any:
+    """The module bench/NAME.py."""
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", ROOT / "bench" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Iosig:

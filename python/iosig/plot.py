@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 from matplotlib.figure import Figure
 
 import iosig
-from iosig import figures, tables
+from iosig import command, figures, tables
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Figures of IOSIG's predictions and measurements.")
 
@@ -58,12 +57,4 @@ def model(
 
 
 def main() -> None:
-    """Bad input and what the system refuses end in one line and the command line's statuses 3 and 4."""
-    try:
-        app()
-    except ValueError as error:
-        print(f"iosig-plot: {error}", file=sys.stderr)
-        sys.exit(3)
-    except OSError as error:
-        print(f"iosig-plot: {error}", file=sys.stderr)
-        sys.exit(4)
+    command.run(app, "iosig-plot")

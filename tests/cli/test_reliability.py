@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from conftest import DATA, Iosig
+from conftest import DATA, Iosig, bench
 
 TABLE2 = DATA / "paper-table2.toml"
 YEAR_S = 365 * 86400
@@ -34,21 +34,6 @@ def mttdl(iosig: Iosig, file: Path, size: str = "1GB", **options: object) -> dic
     return answer
 
 
-def exact_uber(ber: float, sector_bits: int, ecc_bits: int) -> Decimal:
-    """Eq. 1 with 60 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        p = Decimal(ber)
-        k = ecc_bits + 1
-        term = math.comb(sector_bits, k) * p**k * (1 - p) ** (sector_bits - k)
-        total = Decimal(0)
-        while k <= sector_bits and (total == 0 or k < sector_bits * p or term > total * Decimal("1e-30")):
-            total += term
-            term *= Decimal(sector_bits - k) / (k + 1) * p / (1 - p)
-            k += 1
-        return total / (sector_bits - ecc_bits)
-
-
 @pytest.mark.parametrize("sector_bits", [512, 4096, 32768, 2**20])
 @pytest.mark.parametrize("ecc_bits", [0, 2, 40])
 def test_eq_1_loses_no_digits(iosig: Iosig, tmp_path: Path, sector_bits: int, ecc_bits: int) -> None:
@@ -56,7 +41,7 @@ def test_eq_1_loses_no_digits(iosig: Iosig, tmp_path: Path, sector_bits: int, ec
         file = description(
             tmp_path, 'scheme = "mds"\ndata = 1\nparity = 1', ber=ber, sector_bits=sector_bits, ecc_bits=ecc_bits
         )
-        exact = exact_uber(ber, sector_bits, ecc_bits)
+        exact = bench("reliability").exact_uber(ber, sector_bits, ecc_bits)
         if exact > Decimal("1e-300"):  # what a double can hold
             assert abs(Decimal(mttdl(iosig, file)["uber"]) / exact - 1) < Decimal("1e-12")
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import Any
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from conftest import ROOT
+import iosig
+from conftest import bench
 
-spec = importlib.util.spec_from_file_location("grid", ROOT / "bench" / "grid.py")
-assert spec is not None and spec.loader is not None
-grid: Any = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(grid)
+grid = bench("grid")
 
 
 def table(*cells: tuple[str, int, float, float]) -> pd.DataFrame:
@@ -47,3 +44,16 @@ def test_a_cell_that_only_one_mount_point_was_measured_with_is_no_choice() -> No
 def test_what_is_measured_is_the_median_of_its_rounds() -> None:
     rows = table(*[("/a", 512, 0.0, rate) for rate in (1.0, 9.0, 2.0)], ("/a", 4096, 0.0, float("nan")))
     assert grid.medians(rows)["bytes_per_s"].tolist() == [2.0]
+
+
+def test_of_equal_tmpfs_only_the_first_is_a_choice(tmp_path: Path) -> None:
+    text = 'schema = "iosig.storage/1"\n[[device]]\nname = "memory"\nkind = "ram"\n'
+    for mount, filesystem in (("/a", "tmpfs"), ("/b", "tmpfs"), ("/c", "ext4")):
+        text += f'[[mount_point]]\npath = "{mount}"\ndevice = "memory"\nfilesystem = "{filesystem}"\n'
+    (tmp_path / "storage.toml").write_text(text)
+    made = grid.judged(
+        table(("/a", 512, 9, 80), ("/b", 512, 8, 100), ("/c", 512, 7, 60)),
+        iosig.read_storage(str(tmp_path / "storage.toml")),
+    )
+    assert made["all"]["fastest"].tolist() == ["/a"]
+    assert len(made["any two"]) == 1

@@ -6,7 +6,6 @@
 #include <limits>
 #include <random>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace iosig {
@@ -143,10 +142,8 @@ class Player {
   Tally cycles(std::uint64_t events) {
     State state = fresh();
     if (!model_.is_exponential()) {
-      const auto retrials = std::exchange(retrials_, std::vector<std::uint32_t>(retrials_.size(), 1));
       while (state.now_s < warm_up_lives * model_.longest_life_s)
         if (play_event(state) == Outcome::lost) renew(state, 0);
-      retrials_ = retrials;
       tally_ = {.crossings = std::vector<std::uint64_t>(retrials_.size(), 0)};
     }
     const double start_s = state.now_s;

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 from matplotlib.figure import Figure
 
-from iosig import figures, panels
+from iosig import command, figures, panels
 from iosig.repro.artefact import CHECKOUT, SOURCE_TEXT, Artefact, Fact, Result, Setting, Source, Verdict
 from iosig.repro.machine import scratch_in
 
@@ -229,12 +229,4 @@ def run(
 
 
 def main() -> None:
-    """Bad input and what the system refuses end in one line and the command line's statuses 3 and 4."""
-    try:
-        app(prog_name="iosig repro")
-    except ValueError as error:
-        print(f"iosig repro: {error}", file=sys.stderr)
-        sys.exit(3)
-    except OSError as error:
-        print(f"iosig repro: {error}", file=sys.stderr)
-        sys.exit(4)
+    command.run(app, "iosig repro")
