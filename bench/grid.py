@@ -48,18 +48,25 @@ def medians(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_predictions(measured: pd.DataFrame, storage: iosig.Storage, model: Model) -> pd.DataFrame:
-    """Adds `predicted_bytes_per_s` and `error`, the distance from the measurement as a share of it."""
-    predicted = [
-        iosig.predict(signature(row), storage, row["mount_point"], model)["throughput_bytes_per_s"]
-        for row in measured.to_dict("records")
-    ]
-    table = measured.assign(predicted_bytes_per_s=predicted)
+    """Adds `predicted_bytes_per_s`, `stored_bytes_per_s`, the same for who waits, and `error`, the distance from the
+    measurement as a share of it."""
+
+    def predicted(row: Mapping[Hashable, Any]) -> float:
+        rate: float = iosig.predict(signature(row), storage, row["mount_point"], model)["throughput_bytes_per_s"]
+        return rate
+
+    rows = measured.to_dict("records")
+    table = measured.assign(
+        predicted_bytes_per_s=[predicted(row) for row in rows],
+        stored_bytes_per_s=[predicted({**row, "sync": "sync"}) for row in rows],
+    )
     return table.assign(error=(table["predicted_bytes_per_s"] / table["bytes_per_s"] - 1).abs())
 
 
 def with_other_rounds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Medians of the even rounds as `bytes_per_s`, of the odd ones as `predicted_bytes_per_s`."""
+    """Medians of the even rounds as `bytes_per_s`, of the odd ones as predicted."""
     even, odd = (medians(rows[rows["round"] % 2 == rest]) for rest in (0, 1))
+    odd["stored_bytes_per_s"] = odd["bytes_per_s"]
     return even.merge(odd.rename(columns={"bytes_per_s": "predicted_bytes_per_s"}), on=["mount_point", *WORKLOAD])
 
 
@@ -80,17 +87,14 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def choices(table: pd.DataFrame, mount_points: list[str]) -> pd.DataFrame:
-    """A row per workload that at least two of `mount_points` were measured with: the one predicted to be fastest (the
-    earlier one on a tie, like `iosig choose`), the fastest, and the `regret`."""
+    """A row per workload that at least two of `mount_points` were measured with: the one predicted to be fastest (on a
+    tie the one with the faster storage, then the earlier, like `iosig choose`), the fastest, and the `regret`."""
     among = table[table["mount_point"].isin(mount_points)]
-    measured = among.pivot_table(index=WORKLOAD, columns="mount_point", values="bytes_per_s").reindex(
-        columns=mount_points
-    )
-    predicted = among.pivot_table(index=WORKLOAD, columns="mount_point", values="predicted_bytes_per_s")
-    predicted = predicted.reindex(columns=mount_points)
-    several = measured.notna().sum(axis="columns") > 1
-    measured, predicted = measured[several], predicted[several]
-    chosen, fastest = predicted.idxmax(axis="columns"), measured.idxmax(axis="columns")
+    measured = among.pivot_table(index=WORKLOAD, columns="mount_point", values="bytes_per_s")
+    measured = measured[measured.notna().sum(axis="columns") > 1]
+    ranked = among.sort_values(["predicted_bytes_per_s", "stored_bytes_per_s"], ascending=False, kind="stable")
+    chosen = ranked.drop_duplicates(WORKLOAD).set_index(WORKLOAD)["mount_point"].reindex(measured.index)
+    fastest = measured.idxmax(axis="columns")
     places = np.arange(len(measured)), measured.columns.get_indexer(pd.Index(chosen))
     kept = measured.to_numpy()[places] / measured.max(axis="columns")
     return pd.DataFrame({"chosen": chosen, "fastest": fastest, "regret": 1 - kept}).reset_index()

@@ -102,6 +102,8 @@ ordered_json device_json(const Device& device) {
           {"rewrite_latency_s", optional_json(device.rewrite_latency_s)},
           {"buffered_write_latency_s", optional_json(device.buffered_write_latency_s)},
           {"buffered_write_bytes_per_s", optional_json(device.buffered_write_bytes_per_s)},
+          {"buffered_random_write_latency_s", optional_json(device.buffered_random_write_latency_s)},
+          {"buffered_small_write_latency_s", optional_json(device.buffered_small_write_latency_s)},
           {"buffered_read_latency_s", optional_json(device.buffered_read_latency_s)},
           {"buffered_read_bytes_per_s", optional_json(device.buffered_read_bytes_per_s)},
           {"max_iops", optional_json(device.max_iops)},

@@ -55,8 +55,8 @@ nb::object as_python(const std::string& json_text) { return nb::module_::import_
 
 nb::dict predict_dict(const std::string& text, const Storage& storage, const std::string& mount_point,
                       const std::string& model) {
-  const Workload workload = workload_of(signature_of(text));
   const MountPoint& mount = mount_of(storage, mount_point);
+  const Workload workload = workload_of(signature_of(text), mount);
   const Prediction prediction =
       predict(workload, *storage.find_device(mount.device), mount.block_bytes, model_of(model));
   nb::dict result;

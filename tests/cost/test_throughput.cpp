@@ -123,6 +123,15 @@ TEST_CASE("mixed model: who does not wait copies bytes, not blocks, and reads ah
         doctest::Approx(2e-6 + 10e-6));
   CHECK(predict({.bytes_per_io = 4096, .random = true, .read_share = 1, .sync = false}, device, 4096).operation_s ==
         doctest::Approx(11e-3 + 40.96e-6));
+  device.buffered_small_write_latency_s = 5e-7;  // of what is smaller than a block, of which one in 4 takes a new one
+  CHECK(predict({.bytes_per_io = 1024, .sync = false}, device, 4096).operation_s ==
+        doctest::Approx(1e-6 / 4 + 5e-7 * 3 / 4 + 1.024e-6));
+  CHECK(predict({.bytes_per_io = 4096, .sync = false}, device, 4096).operation_s == doctest::Approx(1e-6 + 4.096e-6));
+  device.buffered_small_write_latency_s.reset();
+  device.buffered_random_write_latency_s = 3e-6;  // of overwrites alone
+  CHECK(predict({.bytes_per_io = 4096, .random = true, .sync = false}, device, 4096).operation_s ==
+        doctest::Approx(3e-6 + 4.096e-6));
+  CHECK(predict({.bytes_per_io = 1000, .sync = false}, device, 4096).operation_s == doctest::Approx(1e-6 + 1e-6));
   const Prediction mixture = predict({.bytes_per_io = 1000, .read_share = 0.5, .sync = false}, device, 4096);
   CHECK(mixture.operation_s == doctest::Approx((2e-6 + 12e-6) / 2));
   CHECK(mixture.bandwidth_bytes_per_s == doctest::Approx(1000 / 5.5e-6));

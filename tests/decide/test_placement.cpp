@@ -75,6 +75,13 @@ TEST_CASE("placement: a tie goes to the earlier mount point") {
   CHECK(chosen("", storage) == "/slow");
 }
 
+TEST_CASE("placement: of equal page caches the one before the faster storage wins") {
+  Storage storage = two_mounts();
+  std::ranges::reverse(storage.mount_points);
+  for (Device& device : storage.devices) device.buffered_write_bytes_per_s = 1e9;
+  CHECK(chosen("nosync", storage) == "/fast");
+}
+
 TEST_CASE("placement: every mount point is explained, the best first") {
   const Choice choice = choose_mount_point(*parse_signature("persist"), two_mounts());
   REQUIRE(choice.candidates.size() == 2);
@@ -118,6 +125,20 @@ TEST_CASE("placement: a page cache hides the slow storage behind it, but not fro
   CHECK(assumed("") == 3);
   CHECK(assumed("nosync") == 2);
   CHECK(reasons("nosync size-per-IO(1MB)", "/slow", storage) == "limited by bandwidth: 931 GB/s");
+}
+
+TEST_CASE("placement: what does not fit twice into an ext4 is not left to the page cache") {
+  Storage storage = two_mounts();
+  storage.devices[1].buffered_write_bytes_per_s = 1e12;
+  storage.mount_points[1].filesystem = "ext4";
+  CHECK(chosen("nosync totalsize(500GB)", storage) == "/slow");
+  CHECK(reasons("nosync totalsize(600GB)", "/slow", storage).ends_with("half of what is free to the page cache"));
+  const auto speed = [&](const char* text) {
+    return choose_mount_point(*parse_signature(text), storage).candidates.front().throughput_bytes_per_s;
+  };
+  CHECK(speed("nosync totalsize(600GB)") == speed("sync totalsize(600GB)"));
+  storage.mount_points[1].filesystem = "btrfs";
+  CHECK(speed("nosync totalsize(600GB)") == speed("nosync totalsize(500GB)"));
 }
 
 TEST_CASE("free space is asked of the mount points that may win, and of no other") {

@@ -64,7 +64,8 @@ TEST_CASE("storage.toml: the values of a page cache are read, written back, and 
   const std::string given =
       "random_write_latency = \"8ms\"\nrandom_read_latency = \"7ms\"\nrewrite_latency = \"6ms\"\n"
       "buffered_write_latency = \"1us\"\n"
-      "buffered_write_bandwidth = \"2GB/s\"\nbuffered_read_latency = \"500ns\"\nbuffered_read_bandwidth = \"1GB/s\"\n";
+      "buffered_write_bandwidth = \"2GB/s\"\nbuffered_random_write_latency = \"2us\"\n"
+      "buffered_small_write_latency = \"700ns\"\nbuffered_read_latency = \"500ns\"\nbuffered_read_bandwidth = \"1GB/s\"\n";
   const Storage storage = parsed(head + mount + device + given);
   const Device& read = storage.devices.front();
   CHECK(read.random_write_latency_s == doctest::Approx(8e-3));
@@ -72,6 +73,8 @@ TEST_CASE("storage.toml: the values of a page cache are read, written back, and 
   CHECK(read.rewrite_latency_s == doctest::Approx(6e-3));
   CHECK(read.buffered_write_latency_s == doctest::Approx(1e-6));
   CHECK(read.buffered_write_bytes_per_s == 2.0 * GiB);
+  CHECK(read.buffered_random_write_latency_s == doctest::Approx(2e-6));
+  CHECK(read.buffered_small_write_latency_s == doctest::Approx(7e-7));
   CHECK(read.buffered_read_latency_s == doctest::Approx(5e-7));
   CHECK(read.buffered_read_bytes_per_s == 1.0 * GiB);
   CHECK(storage_text(storage).find(given) != std::string::npos);

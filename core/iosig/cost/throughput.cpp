@@ -44,6 +44,11 @@ struct Blocks {
         chunk_bytes(static_cast<double>(bytes_per_io)),
         moved_bytes(block_bytes * std::ceil(chunk_bytes / block_bytes)),
         unaligned(bytes_per_io % block != 0) {}
+  /// Mean of an operation's time in a sequence, where the first in each block takes another one than the others.
+  [[nodiscard]] double shared(double first_s, double other_s) const {
+    const double firsts = std::min(1.0, chunk_bytes / block_bytes);
+    return firsts * first_s + (1 - firsts) * other_s;
+  }
   /// Blocks that a write of this size covers in part, on average over its places.
   [[nodiscard]] double partial() const { return unaligned ? std::min(2.0, 1 + chunk_bytes / block_bytes) : 0; }
 };
@@ -80,9 +85,8 @@ Operation mixed_read(const Blocks& blocks, bool random, bool sync, const Device&
   read.iops_s = slot_s;
   read.move(blocks.moved_bytes, bytes_per_s);
   if (!random && device.random_read_latency_s) {
-    const double waits = std::min(1.0, blocks.chunk_bytes / blocks.block_bytes);
-    read.latency_s = waits * read.latency_s + (1 - waits) * device.buffered_read_latency_s.value_or(0);
-    read.iops_s *= waits;
+    read.latency_s = blocks.shared(read.latency_s, device.buffered_read_latency_s.value_or(0));
+    read.iops_s = blocks.shared(read.iops_s, 0);
     read.move(blocks.chunk_bytes, bytes_per_s);
   }
   return read;
@@ -93,7 +97,9 @@ Operation mixed_write(const Blocks& blocks, bool random, bool sync, const Device
   if (!copies && !device.random_write_latency_s) return eq3(blocks, random, device, slot_s);
   Operation write;
   if (copies) {
-    write.latency_s = device.buffered_write_latency_s.value_or(0);
+    const double new_block_s = device.buffered_write_latency_s.value_or(0);
+    write.latency_s = random ? device.buffered_random_write_latency_s.value_or(new_block_s)
+                             : blocks.shared(new_block_s, device.buffered_small_write_latency_s.value_or(new_block_s));
     write.move(blocks.chunk_bytes, *device.buffered_write_bytes_per_s);
   } else {
     write = random ? latency_with_seek(*device.random_write_latency_s, device)

@@ -50,9 +50,11 @@ inline constexpr std::uint64_t page_bytes = 4096;
 ///   are near to each other and to the write, whose seek is in its latency: each costs n, a read of one block in
 ///   sequence, or rewrite_latency if that is less. Nobody else has sought for a write that does not wait:
 ///   rewrite_latency (without it: a random read) + (p - 1) n.
-/// - buffered_write_bandwidth, if not `sync`: a write is a copy, buffered_write_latency + ds /
-/// buffered_write_bandwidth,
-///   however far the device is behind (up to vm.dirty_ratio of memory; beyond, count with sync). Reads as above.
+/// - buffered_write_bandwidth, if not `sync`: a write is a copy, l + ds / buffered_write_bandwidth, where l is
+///   buffered_random_write_latency of an overwrite (file systems that copy on write reserve room for it), and of an
+///   append w buffered_write_latency + (1 - w) buffered_small_write_latency: the share w = ds/cs, at most 1, takes a
+///   new block. However far the device is behind (up to vm.dirty_ratio of memory; beyond, count with sync). Reads as
+///   above.
 /// - buffered_read_bandwidth, if not `sync`: the kernel reads ahead, so a read in sequence costs
 ///   buffered_read_latency + ds / buffered_read_bandwidth, and a random one l + ceil(ds/cs) cs /
 ///   buffered_read_bandwidth.

@@ -16,12 +16,13 @@ inline constexpr std::uint64_t assumed_bytes_per_io = MiB;
 inline constexpr std::uint64_t assumed_total_bytes = GiB;  ///< only for reliability
 inline constexpr double assumed_duration_s = year_s;       ///< only for availability; longer than nearly any job
 
-/// What the cost is asked about; see `assumed_bytes_per_io` for what is not stated.
-[[nodiscard]] Workload workload_of(const Signature& wanted);
+/// What the cost of `wanted` on `mount` is asked about; see `assumed_bytes_per_io` for what is not stated.
+[[nodiscard]] Workload workload_of(const Signature& wanted, const MountPoint& mount);
 
 /// Filters by the constraints, ranks by predicted throughput (IOSIG paper, section 5).
 ///
-/// Pure: touches no disk. Ties go to the earlier entry of the description, so equal inputs give equal choices.
+/// Pure: touches no disk. Ties, as between copies into one page cache, go to the faster storage behind it, then to the
+/// earlier entry of the description, so equal inputs give equal choices.
 /// Nothing admissible is not an error: `chosen` is then empty and each candidate says why.
 [[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& storage,
                                         CostModel model = CostModel::mixed);

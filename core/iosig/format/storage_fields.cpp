@@ -148,6 +148,8 @@ const std::vector<Field<Device>>& device_fields() {
       field("rewrite_latency", &D::rewrite_latency_s, latency, quoted_seconds),
       field("buffered_write_latency", &D::buffered_write_latency_s, latency, quoted_seconds),
       field("buffered_write_bandwidth", &D::buffered_write_bytes_per_s, rate_of, quoted_rate),
+      field("buffered_random_write_latency", &D::buffered_random_write_latency_s, latency, quoted_seconds),
+      field("buffered_small_write_latency", &D::buffered_small_write_latency_s, latency, quoted_seconds),
       field("buffered_read_latency", &D::buffered_read_latency_s, latency, quoted_seconds),
       field("buffered_read_bandwidth", &D::buffered_read_bytes_per_s, rate_of, quoted_rate),
       field("max_iops", &D::max_iops, ranged<number_of>(1e-6, 1e12, "a number above 0, up to 1e12"), toml_number),

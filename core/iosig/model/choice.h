@@ -15,7 +15,8 @@ struct Candidate {
   bool admissible = false;
   std::vector<std::string> reasons;  ///< excluded: each constraint that fails, with the numbers; else: what limits it
   double throughput_bytes_per_s = 0;
-  double operation_s = 0;  ///< predicted time of one operation of size-per-IO
+  double stored_bytes_per_s = 0;  ///< the same for a stream that waits for the storage
+  double operation_s = 0;         ///< predicted time of one operation of size-per-IO
   Limit limit = Limit::bandwidth;
   std::optional<double> mttdl_s;  ///< of totalsize here; absent: not asked for (explain_reliability), or not reliable
   std::optional<double> total_s;  ///< predicted time for totalsize, if that is declared

@@ -70,8 +70,10 @@ struct Device {
   std::optional<double> random_read_latency_s;   ///< of one read anywhere that misses the cache, seek included
   std::optional<double> rewrite_latency_s;       ///< of reading a block that is overwritten in part, seek included
   std::optional<double> buffered_write_latency_s, buffered_write_bytes_per_s;  ///< appending to the page cache
-  std::optional<double> buffered_read_latency_s, buffered_read_bytes_per_s;    ///< in sequence, the kernel reads ahead
-  std::optional<double> max_iops;                                              ///< absent: unlimited
+  std::optional<double> buffered_random_write_latency_s;                       ///< of an overwrite anywhere there
+  std::optional<double> buffered_small_write_latency_s;  ///< of an append to a block that is there already
+  std::optional<double> buffered_read_latency_s, buffered_read_bytes_per_s;  ///< in sequence, the kernel reads ahead
+  std::optional<double> max_iops;                                            ///< absent: unlimited
   std::optional<double> mttf_s, bit_error_rate;
   std::uint32_t sector_bits = 0, ecc_bits = 0;
   double mttr_s = 0;

@@ -188,7 +188,7 @@ class Scratch {
     return took;
   }
 
-  /// Changes bytes within one block anywhere, without waiting, which the kernel may have to read before.
+  /// Changes bytes in the middle of one block anywhere, without waiting. The kernel may have to read the others before.
   Result<double> rewrite_anywhere(std::uint64_t bytes) {
     const std::uint64_t at = random_block(random_) * block_bytes_ + (block_bytes_ - bytes) / 2;
     const Clock::time_point start = Clock::now();
@@ -337,6 +337,18 @@ Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes
       [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); });
   if (!done) return pass_on(done.error());
   fit(copies, result.buffered_write_latency_s, result.buffered_write_bytes_per_s);
+  constexpr std::uint64_t parts = 8;
+  std::vector<Series> small{{block / parts, {}}};
+  done = average(
+      small, 0.02 * limits.seconds, [&] { return scratch.empty(); },
+      [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); });
+  if (!done) return pass_on(done.error());
+  const auto within = [&](double part_s, double block_s) {
+    return std::max(0.0, (part_s - block_s / parts) / (1 - 1.0 / parts));
+  };
+  const Spread part = spread_of(small.front().seconds), first = spread_of(copies.front().seconds);
+  result.buffered_small_write_latency_s = {within(part.median, first.median), within(part.low, first.median),
+                                           within(part.high, first.median)};
   if (done = scratch.empty(); !done) return pass_on(done.error());
 
   progress("synchronised writes");
@@ -353,13 +365,19 @@ Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes
   if (!done) return pass_on(done.error());
   result.random_write_latency_s = spread_of(overwrites.front().seconds);
 
+  const auto rewrite = [&](std::uint64_t bytes, Spread& latency_s) -> Result<void> {
+    scratch.forget();
+    std::vector<Series> rewrites{{bytes, {}}};
+    auto sampled =
+        sample(rewrites, 0.05 * limits.seconds, [&](std::uint64_t size) { return scratch.rewrite_anywhere(size); });
+    if (!sampled) return sampled;
+    latency_s = spread_of(rewrites.front().seconds);
+    return scratch.store();
+  };
+  progress("random buffered writes");
+  if (done = rewrite(block, result.buffered_random_write_latency_s); !done) return pass_on(done.error());
   progress("writes of parts of blocks");
-  scratch.forget();
-  std::vector<Series> rewrites{{block / 2, {}}};
-  done = sample(rewrites, 0.05 * limits.seconds, [&](std::uint64_t bytes) { return scratch.rewrite_anywhere(bytes); });
-  if (!done) return pass_on(done.error());
-  result.rewrite_latency_s = spread_of(rewrites.front().seconds);
-  if (done = scratch.store(); !done) return pass_on(done.error());
+  if (done = rewrite(block / 2, result.rewrite_latency_s); !done) return pass_on(done.error());
 
   progress("buffered reads");
   auto ahead = small_and_large;

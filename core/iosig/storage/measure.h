@@ -28,8 +28,10 @@ struct Measurement {
   Spread read_bytes_per_s, read_operation_latency_s;  ///< the same for reads that miss the page cache, in sequence
   Spread random_read_latency_s;                       ///< of one block anywhere in the scratch file
   Spread random_write_latency_s;                      ///< of one block that is overwritten there, and waited for
+  Spread buffered_random_write_latency_s;             ///< of one block that is overwritten there, not waited for
   Spread rewrite_latency_s;                           ///< of bytes within such a block, not cached, not waited for
   Spread buffered_write_bytes_per_s, buffered_write_latency_s;  ///< appending without waiting, means
+  Spread buffered_small_write_latency_s;                        ///< the same of bytes within a block that is there
   Spread buffered_read_bytes_per_s, buffered_read_latency_s;    ///< in sequence, not cached, read ahead: means
   double max_iops = 0;        ///< best of several threads' blocks and of one thread's latency
   bool direct_reads = false;  ///< by O_DIRECT; false: the cache was told to drop the file

@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
@@ -82,10 +85,15 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
       device, &Device::random_write_latency_s, "random_write_latency",
       less(measured.random_write_latency_s, static_cast<double>(block_bytes) / measured.write_bytes_per_s.median));
   set_seconds(device, &Device::rewrite_latency_s, "rewrite_latency",
-              less(measured.rewrite_latency_s, measured.buffered_write_latency_s.median));
+              less(measured.rewrite_latency_s, measured.buffered_random_write_latency_s.median));
+  set_seconds(device, &Device::buffered_random_write_latency_s, "buffered_random_write_latency",
+              less(measured.buffered_random_write_latency_s,
+                   static_cast<double>(block_bytes) / measured.buffered_write_bytes_per_s.median));
   set_rate(device, &Device::buffered_write_bytes_per_s, "buffered_write_bandwidth",
            measured.buffered_write_bytes_per_s);
   set_seconds(device, &Device::buffered_write_latency_s, "buffered_write_latency", measured.buffered_write_latency_s);
+  set_seconds(device, &Device::buffered_small_write_latency_s, "buffered_small_write_latency",
+              measured.buffered_small_write_latency_s);
   set_rate(device, &Device::buffered_read_bytes_per_s, "buffered_read_bandwidth", measured.buffered_read_bytes_per_s);
   set_seconds(device, &Device::buffered_read_latency_s, "buffered_read_latency", measured.buffered_read_latency_s);
   const bool has_disks = device.kind == DeviceKind::composite && seek.median > shortest_seek_s;
@@ -162,29 +170,50 @@ struct Measured {
   Measurement measurement;
 };
 
-/// A copy into the page cache is the work of this machine's memory. How long it takes varies by more from one moment to
-/// the next (are the pages new to the machine?) than from one disk to the other, so those of all disks count as one
-/// measurement, and cannot be faster than the same copy into a tmpfs, which has nothing to write back. The latencies
-/// are the file systems' own. Network and FUSE file systems copy further.
-void pool_copies(std::vector<Measured>& measured) {
-  std::vector<Spread*> copies;
+/// Whether this machine is a guest whose free memory goes back to the host (free page reporting, on where the order is
+/// one that the kernel's free lists have). What is written to new files then waits for the host again and again.
+bool returns_free_memory() {
+  constexpr int orders = 11;
+  const auto text = read_file("/sys/module/page_reporting/parameters/page_reporting_order");
+  int order = -1;
+  return text && std::from_chars(text->data(), text->data() + text->size(), order).ec == std::errc() && order >= 0 &&
+         order < orders;
+}
+
+/// The median of what `member` is in `alike`, with the widest spread, for each of them.
+void pool(const std::vector<Measurement*>& alike, Spread Measurement::*member) {
+  std::vector<Spread> each;
+  for (const Measurement* measurement : alike) each.push_back(measurement->*member);
+  std::ranges::sort(each, {}, &Spread::median);
+  const Spread pooled{each[each.size() / 2].median, std::ranges::min(each, {}, &Spread::low).low,
+                      std::ranges::max(each, {}, &Spread::high).high};
+  for (Measurement* measurement : alike) measurement->*member = pooled;
+}
+
+/// A copy into the page cache is the work of this machine's memory and of a kind of file system, so those of all disks
+/// with the same kind count as one measurement. With `capped` none is faster than one into a tmpfs, which takes pages
+/// one by one: large ones are those that the host has taken back, and the few that a probe fills know nothing of it.
+/// Network and FUSE file systems copy further.
+void pool_copies(std::vector<Measured>& measured, bool capped) {
+  std::map<std::string, std::vector<Measurement*>> copies;
   double memory_bytes_per_s = 0;
   for (auto& [found, measurement] : measured) {
-    Spread& copy = measurement.buffered_write_bytes_per_s;
     if (found.device.kind == DeviceKind::ram)
-      memory_bytes_per_s = std::max(memory_bytes_per_s, copy.median);
+      memory_bytes_per_s = std::max(memory_bytes_per_s, measurement.buffered_write_bytes_per_s.median);
     else if (found.device.kind != DeviceKind::network && !found.mount.filesystem.starts_with("fuse"))
-      copies.push_back(&copy);
+      copies[found.mount.filesystem].push_back(&measurement);
   }
-  if (copies.empty()) return;
-  std::ranges::sort(copies, {}, &Spread::median);
-  Spread pooled = *copies[copies.size() / 2];
-  for (const Spread* each : copies) {
-    pooled.low = std::min(pooled.low, each->low);
-    pooled.high = std::max(pooled.high, each->high);
+  for (auto& [filesystem, alike] : copies) {
+    for (const auto member :
+         {&Measurement::buffered_write_bytes_per_s, &Measurement::buffered_write_latency_s,
+          &Measurement::buffered_small_write_latency_s, &Measurement::buffered_random_write_latency_s})
+      pool(alike, member);
+    if (!capped || memory_bytes_per_s == 0) continue;
+    for (Measurement* measurement : alike) {
+      double& median = measurement->buffered_write_bytes_per_s.median;
+      median = std::min(median, memory_bytes_per_s);
+    }
   }
-  if (memory_bytes_per_s > 0) pooled.median = std::min(pooled.median, memory_bytes_per_s);
-  for (Spread* each : copies) *each = pooled;
 }
 
 }  // namespace
@@ -216,7 +245,12 @@ Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progres
                       printable(path), found.mount.filesystem));
     measured.push_back({std::move(found), *std::move(measurement)});
   }
-  pool_copies(measured);
+  const bool capped = returns_free_memory();
+  if (capped)
+    probe.notes.push_back(
+        "this machine returns free memory to its host (free page reporting): what goes to the page cache may take "
+        "several times as long as measured, by whether its pages are new");
+  pool_copies(measured, capped);
   std::vector<Found> described;
   for (Measured& each : measured) {
     apply(each.measurement, each.found.mount.block_bytes, each.found);
