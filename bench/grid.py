@@ -21,7 +21,6 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 import iosig
@@ -90,14 +89,17 @@ def choices(table: pd.DataFrame, mount_points: list[str]) -> pd.DataFrame:
     """A row per workload that at least two of `mount_points` were measured with: the one predicted to be fastest (on a
     tie the one with the faster storage, then the earlier, like `iosig choose`), the fastest, and the `regret`."""
     among = table[table["mount_point"].isin(mount_points)]
-    measured = among.pivot_table(index=WORKLOAD, columns="mount_point", values="bytes_per_s")
-    measured = measured[measured.notna().sum(axis="columns") > 1]
-    ranked = among.sort_values(["predicted_bytes_per_s", "stored_bytes_per_s"], ascending=False, kind="stable")
-    chosen = ranked.drop_duplicates(WORKLOAD).set_index(WORKLOAD)["mount_point"].reindex(measured.index)
-    fastest = measured.idxmax(axis="columns")
-    places = np.arange(len(measured)), measured.columns.get_indexer(pd.Index(chosen))
-    kept = measured.to_numpy()[places] / measured.max(axis="columns")
-    return pd.DataFrame({"chosen": chosen, "fastest": fastest, "regret": 1 - kept}).reset_index()
+    several = among[among.groupby(WORKLOAD)["mount_point"].transform("count") > 1]
+    places = several["mount_point"].map(mount_points.index)
+
+    def best(*keys: str) -> pd.DataFrame:
+        ranked = several.assign(earlier=-places).sort_values([*keys, "earlier"], ascending=False)
+        return ranked.drop_duplicates(WORKLOAD).set_index(WORKLOAD).sort_index()
+
+    chosen, fastest = best("predicted_bytes_per_s", "stored_bytes_per_s"), best("bytes_per_s")
+    regret = 1 - chosen["bytes_per_s"] / fastest["bytes_per_s"]
+    made = {"chosen": chosen["mount_point"], "fastest": fastest["mount_point"], "regret": regret}
+    return pd.DataFrame(made).reset_index()
 
 
 def judged(table: pd.DataFrame, storage: iosig.Storage) -> dict[str, pd.DataFrame]:

@@ -16,7 +16,8 @@ grid = bench("grid")
 def table(*cells: tuple[str, int, float, float]) -> pd.DataFrame:
     """Of (mount point, chunk, predicted, measured)."""
     rows = [(mount, "write", "random", "sync", "yes", *rest) for mount, *rest in cells]
-    return pd.DataFrame(rows, columns=["mount_point", *grid.WORKLOAD, "predicted_bytes_per_s", "bytes_per_s"])
+    made = pd.DataFrame(rows, columns=["mount_point", *grid.WORKLOAD, "predicted_bytes_per_s", "bytes_per_s"])
+    return made.assign(stored_bytes_per_s=made["predicted_bytes_per_s"])
 
 
 def test_the_regret_is_what_the_choice_lost_of_the_best() -> None:
@@ -33,6 +34,11 @@ def test_a_tie_goes_to_the_earlier_mount_point() -> None:
     cells = [("/b", 512, 9.0, 80.0), ("/a", 512, 9.0, 100.0)]
     assert grid.choices(table(*cells), ["/b", "/a"])["chosen"].tolist() == ["/b"]
     assert grid.choices(table(*cells), ["/a", "/b"])["chosen"].tolist() == ["/a"]
+
+
+def test_of_equal_page_caches_the_one_before_the_faster_storage_is_chosen() -> None:
+    cells = table(("/a", 512, 9, 80), ("/b", 512, 9, 100)).assign(stored_bytes_per_s=[1.0, 2.0])
+    assert grid.choices(cells, ["/a", "/b"])["chosen"].tolist() == ["/b"]
 
 
 def test_a_cell_that_only_one_mount_point_was_measured_with_is_no_choice() -> None:
