@@ -330,14 +330,14 @@ Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes
   Measurement result;
 
   progress("buffered writes");
-  const std::vector<Series> small_and_large{{block, {}}, {std::max(2 * block, std::min(largest, MiB)), {}}};
-  auto copies = small_and_large;
+  constexpr std::uint64_t parts = 8;  // of a block, for what is done within one
+  const std::uint64_t many_blocks = std::max(2 * block, std::min(largest, MiB));
+  std::vector<Series> copies{{block, {}}, {many_blocks, {}}};
   auto done = average(
       copies, 0.1 * limits.seconds, [&] { return scratch.empty(); },
       [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); });
   if (!done) return pass_on(done.error());
   fit(copies, result.buffered_write_latency_s, result.buffered_write_bytes_per_s);
-  constexpr std::uint64_t parts = 8;
   std::vector<Series> small{{block / parts, {}}};
   done = average(
       small, 0.02 * limits.seconds, [&] { return scratch.empty(); },
@@ -380,7 +380,7 @@ Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes
   if (done = rewrite(block / 2, result.rewrite_latency_s); !done) return pass_on(done.error());
 
   progress("buffered reads");
-  auto ahead = small_and_large;
+  std::vector<Series> ahead{{block / parts, {}}, {many_blocks, {}}};
   done = average(
       ahead, 0.1 * limits.seconds, []() -> Result<void> { return {}; },  // a restart would wait for what is read ahead
       [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
