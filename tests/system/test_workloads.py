@@ -52,7 +52,9 @@ SMALL: dict[str, tuple[str, int, int]] = {
 WITH_GAPS = {"lanl-3", "zipf"}
 
 
-def workloads(*args: object, check: int = 0, program: Path = PROGRAM, **options: Any) -> subprocess.CompletedProcess[str]:
+def workloads(
+    *args: object, check: int = 0, program: Path = PROGRAM, **options: Any
+) -> subprocess.CompletedProcess[str]:
     done = subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=60, **options)
     assert done.returncode == check, f"exit {done.returncode}, wanted {check}\n{done.stdout}\n{done.stderr}"
     return done
