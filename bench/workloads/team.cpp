@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 
 #include "iosig/base/text.h"
 
@@ -13,7 +14,17 @@ namespace {
 std::atomic<int> caught = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler writes it
 
-void notice(int signal) { caught = signal; }
+// mpirun and timeout send one ^C twice; a person who presses again means it.
+void notice(int signal) {
+  static std::atomic<std::time_t> first = 0;
+  if (caught == 0) {
+    first = std::time(nullptr);
+    caught = signal;
+  } else if (std::time(nullptr) > first + 1) {
+    (void)std::signal(signal, SIG_DFL);
+    (void)std::raise(signal);
+  }
+}
 
 }  // namespace
 
@@ -52,7 +63,6 @@ int interruption() {
   static const bool is_arranged = [] {
     struct sigaction action {};
     action.sa_handler = notice;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
     for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
     return true;
   }();

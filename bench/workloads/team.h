@@ -58,7 +58,8 @@ class Team {
 [[nodiscard]] Result<std::unique_ptr<Team>> make_team(std::uint32_t threads);
 extern const bool is_mpi_program;
 
-/// ^C or SIGTERM came; the first call arranges for that to be noticed, a second ^C then ends the program at once.
+/// The signal when ^C or SIGTERM came, else 0. The first call arranges for that to be noticed; one more, seconds later,
+/// then ends the program at once.
 [[nodiscard]] int interruption();
 
 }  // namespace iosig::workloads

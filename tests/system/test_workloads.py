@@ -308,6 +308,8 @@ def test_interrupted_runs_leave_nothing(tmp_path: Path) -> None:
         assert run.poll() is None
         time.sleep(0.01)
     run.send_signal(signal.SIGINT)
+    time.sleep(0.001)
+    run.send_signal(signal.SIGINT)  # as timeout and mpirun do
     _, said = run.communicate(timeout=30)
     assert run.returncode == 130 and "interrupted" in said
     assert not file.exists()
