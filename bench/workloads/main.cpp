@@ -1,0 +1,35 @@
+// workloads {list, print, run}: the accesses of well-known parallel programs, printed or performed
+// (docs/howto/workloads.md). workloads_mpi is the same `run` with MPI's processes as ranks.
+
+#include <csignal>
+#include <exception>
+
+#include "options.h"
+#include "team.h"
+
+int main(int argc, char** argv) {
+  using namespace iosig;
+  std::signal(SIGPIPE, SIG_DFL);  // `workloads print random | head` ends quietly
+  const std::string name = workloads::is_mpi_program ? "workloads_mpi" : "workloads";
+  CLI::App app("The accesses of well-known parallel programs.", name);
+  app.require_subcommand(1);
+  app.failure_message([&](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("workloads: {}; see {} --help\n", error.what(), name);
+  });
+  cli::Console console;
+  workloads::Action action;
+  if (!workloads::is_mpi_program) {
+    workloads::add_list(app, action);
+    workloads::add_print(app, action);
+  }
+  workloads::add_run(app, action);
+  try {
+    app.parse(argc, argv);
+    return action ? action(console) : static_cast<int>(cli::wrong_usage);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? static_cast<int>(cli::yes) : static_cast<int>(cli::wrong_usage);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "workloads: {}\n", error.what());
+    return cli::system_refused;
+  }
+}
