@@ -99,7 +99,10 @@ int run_mttdl(const Options& options, Console& console) {
     return mttdl ? yes : no;
   }
   std::string text = subject->heading();
-  if (uber) text += fmt::format("  UBER              {:.3g} uncorrectable bit errors per bit\n", *uber);
+  if (uber && *uber > 0)
+    text += fmt::format("  UBER              {:.3g} uncorrectable bit errors per bit\n", *uber);
+  else
+    text += "  UBER              0: no bit error rate (ber) is described\n";
   text += fmt::format("  MTTDL             {}\n", about_seconds(*mttdl));
   text += eq2 ? fmt::format("  by Eq. 2          {} ({})\n", about_seconds(*eq2), difference_text(*eq2, *mttdl))
               : fmt::format("  by Eq. 2          - ({})\n", eq2.error().message);

@@ -290,8 +290,10 @@ void add_computed(const Storage& storage, const Device& device, Table& table) {
     table.add({"  UBER", fmt::format("{:.3g}", *uber), name_of(Origin::computed), "uncorrectable bit errors per bit"});
   for (const auto& [size_bytes, size_text] : shown_sizes) {
     const auto mttdl = mttdl_s(storage, device, size_bytes);
+    const bool is_eq2 = mttdl && *mttdl == eq2_mttdl_s(storage, device, size_bytes).value_or(0);
+    const char* meaning = is_eq2 ? "mean time to data loss, by Eq. 2" : "mean time to data loss";
     table.add({fmt::format("  MTTDL of {}", size_text), mttdl ? about_seconds(*mttdl) : "-",
-               mttdl ? name_of(Origin::computed) : "", mttdl ? "mean time to data loss" : mttdl.error().message});
+               mttdl ? name_of(Origin::computed) : "", mttdl ? meaning : mttdl.error().message});
     if (!mttdl) break;  // for every size
   }
 }

@@ -81,10 +81,28 @@ TEST_CASE("reliability: one simple device, a stripe and members of unknown life 
   CHECK(mttdl_s(storage, storage.devices.back(), GiB).error().message.find("'disk0'") != std::string::npos);
 }
 
-TEST_CASE("reliability: the worst member counts") {
+TEST_CASE("reliability: of unlike members the chain knows each, Eq. 2 the worst") {
   Storage storage = raid(RedundancyScheme::raid1, 2);
   storage.devices[1].mttf_s = year_s;
-  CHECK(years(storage, GiB) == doctest::Approx(365.0 / 2));  // 365^2 / 2 days
+  CHECK(years(storage, GiB) == doctest::Approx(10 * 365.0 / 2).epsilon(0.005));  // 3650 days * 365 days / 2 days
+  CHECK(*eq2_mttdl_s(storage, storage.devices.back(), GiB) / year_s == doctest::Approx(365.0 / 2));
+}
+
+TEST_CASE("reliability: a composite whose members are not named is one wherever it stands") {
+  Storage storage;
+  for (const char* name : {"a", "b"}) {
+    Device raid5 = assumed_device(DeviceKind::composite);
+    raid5.name = name;
+    raid5.mttf_s = 10 * year_s;  // of each of its four
+    raid5.redundancy = Redundancy{.scheme = RedundancyScheme::raid5, .data = 3, .parity = 1, .members = {}};
+    storage.devices.push_back(raid5);
+  }
+  const double alone = years(storage, GiB);
+  Device mirror = assumed_device(DeviceKind::composite);
+  mirror.name = "mirror";
+  mirror.redundancy = Redundancy{.scheme = RedundancyScheme::raid1, .members = {"a", "b"}};
+  storage.devices.push_back(mirror);
+  CHECK(years(storage, GiB) == doctest::Approx(alone * alone * 365 / 2).epsilon(0.01));  // a day to mend either
 }
 
 TEST_CASE("availability: the exponential law") {

@@ -65,7 +65,8 @@ TEST_CASE("storage.toml: the values of a page cache are read, written back, and 
       "random_write_latency = \"8ms\"\nrandom_read_latency = \"7ms\"\nrewrite_latency = \"6ms\"\n"
       "buffered_write_latency = \"1us\"\n"
       "buffered_write_bandwidth = \"2GB/s\"\nbuffered_random_write_latency = \"2us\"\n"
-      "buffered_small_write_latency = \"700ns\"\nbuffered_read_latency = \"500ns\"\nbuffered_read_bandwidth = \"1GB/s\"\n";
+      "buffered_small_write_latency = \"700ns\"\nbuffered_read_latency = \"500ns\"\nbuffered_read_bandwidth = "
+      "\"1GB/s\"\n";
   const Storage storage = parsed(head + mount + device + given);
   const Device& read = storage.devices.front();
   CHECK(read.random_write_latency_s == doctest::Approx(8e-3));
@@ -281,10 +282,25 @@ TEST_CASE("storage.toml: text that would overflow a stack is refused, with its p
   CHECK(parsed(head + mount + device + quoted_dots).devices.size() == 1);
 }
 
+TEST_CASE("storage.toml: copies that share a device are refused, stripes over one may") {
+  const auto composite = [](const std::string& name, const std::string& scheme, const std::string& members) {
+    return "[[device]]\nname = \"" + name + "\"\nkind = \"composite\"\n[device.redundancy]\nscheme = \"" + scheme +
+           "\"\nmembers = [" + members + "]\n";
+  };
+  std::string disks;
+  for (const char* name : {"d1", "d2"}) disks += fmt::format("[[device]]\nname = \"{}\"\nkind = \"ssd\"\n", name);
+  const std::string twice = head + mount + composite("a", "raid1", "\"d1\", \"d1\"") + disks;
+  CHECK(refusal(twice).find("the device 'a' has 'd1' in two of its members") != std::string::npos);
+  const std::string stripes = composite("s1", "stripe", "\"d1\", \"d2\"") + composite("s2", "stripe", "\"d2\", \"d1\"");
+  CHECK(refusal(head + mount + composite("a", "raid1", "\"s1\", \"s2\"") + stripes + disks).find("in two of its") !=
+        std::string::npos);
+  CHECK(parsed(head + mount + composite("a", "stripe", "\"s1\", \"s2\"") + stripes + disks).devices.size() == 5);
+}
+
 TEST_CASE("storage.toml: composites of composites are bounded in depth and in number") {
   const auto composite = [](const std::string& name, const std::string& members) {
     return "[[device]]\nname = \"" + name +
-           "\"\nkind = \"composite\"\n[device.redundancy]\nscheme = \"raid1\"\nmembers = [" + members + "]\n";
+           "\"\nkind = \"composite\"\n[device.redundancy]\nscheme = \"stripe\"\nmembers = [" + members + "]\n";
   };
   std::string deep = head + mount + composite("a", "\"c1\", \"c1\"");  // 2^40 members when written out
   for (int i = 1; i < 40; ++i) {

@@ -118,17 +118,28 @@ Result<Weakest> weakest_member(const Storage& storage, const Device& device, std
     const Device* member = storage.find_device(name);
     if (member == nullptr)
       return fail(ErrorKind::infeasible, "the member '{}' of '{}' is not described", name, device.name);
-    if (member->mttf_s) {
-      count_in(*member, *member->mttf_s);
-    } else if (member->redundancy) {
+    if (member->redundancy) {
       const auto nested = eq2_mttdl_s(storage, *member, size_bytes);
       if (!nested) return pass_on(nested.error());
       weakest.mttf_s = std::min(weakest.mttf_s, *nested);
+    } else if (member->mttf_s) {
+      count_in(*member, *member->mttf_s);
     } else {
       return fail(ErrorKind::infeasible, "the mttf of '{}', a member of '{}', is not known", name, device.name);
     }
   }
   return weakest;
+}
+
+/// What Eq. 2 is for: members that are simple devices, one like the other.
+bool stands_on_equal_devices(const Storage& storage, const Device& device) {
+  const auto& names = device.redundancy->members;
+  const Device* first = names.empty() ? nullptr : storage.find_device(names.front());
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    const Device* member = storage.find_device(name);
+    return member != nullptr && first != nullptr && !member->redundancy && member->mttf_s == first->mttf_s &&
+           uber_of(*member).value_or(-1) == uber_of(*first).value_or(-1);
+  });
 }
 
 }  // namespace
@@ -152,11 +163,9 @@ Result<double> eq2_mttdl_s(const Storage& storage, const Device& device, std::ui
 Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes) {
   auto chain = structure_of(storage, device, size_bytes).and_then(chain_mttdl_s);
   if (!chain) return chain;
-  const bool is_nested = std::ranges::any_of(device.redundancy->members, [&](const std::string& name) {
-    const Device* member = storage.find_device(name);
-    return member != nullptr && !member->mttf_s && member->redundancy;
-  });
-  return is_nested ? *chain : std::min(*chain, eq2_mttdl_s(storage, device, size_bytes).value_or(*chain));
+  return stands_on_equal_devices(storage, device)
+             ? std::min(*chain, eq2_mttdl_s(storage, device, size_bytes).value_or(*chain))
+             : *chain;
 }
 
 double loss_probability(double mttdl_s, double duration_s) { return -std::expm1(-duration_s / mttdl_s); }

@@ -33,8 +33,8 @@ namespace iosig {
 [[nodiscard]] Result<double> eq2_mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes);
 
 /// Mean time to loss that a demand is held against: by the Markov chain of what `device` is made of (cost/markov), or
-/// by Eq. 2 where that is for such a structure and more pessimistic: it takes h for 1 - exp(-h), and the worst member
-/// for all. Fails as structure_of and chain_mttdl_s do.
+/// by Eq. 2 where that is for such a structure (one code over equal devices) and more pessimistic: it takes h for
+/// 1 - exp(-h). Fails as structure_of and chain_mttdl_s do.
 [[nodiscard]] Result<double> mttdl_s(const Storage& storage, const Device& device, std::uint64_t size_bytes);
 
 /// Probability of loss within `duration_s`: 1 - exp(-duration / MTTDL).

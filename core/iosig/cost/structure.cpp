@@ -83,7 +83,7 @@ class Builder {
     const Device* device = names.empty() ? &of : storage_.find_device(names[index]);
     if (device == nullptr)
       return fail(ErrorKind::bad_input, "there is no device '{}', a member of '{}'", names[index], of.name);
-    if (device != &of && device->redundancy && !device->mttf_s) return composite(*device, size_bytes, level + 1);
+    if (device != &of && device->redundancy) return composite(*device, size_bytes, level + 1);
     if (++devices_ > most_devices)
       return fail(ErrorKind::bad_input, "'{}' stands on more than {} devices", of.name, most_devices);
     return simple(*device, of, size_bytes);

@@ -1,6 +1,7 @@
 #include "iosig/format/storage_toml.h"
 
 #include <map>
+#include <set>
 
 #include "iosig/format/storage_fields.h"
 
@@ -252,6 +253,7 @@ class Reader {
   /// asks for the reliability walks through all of them.
   struct Parts {
     std::size_t devices = 0, levels = 0;  ///< 0: being counted, so that to come by again is to go in a circle
+    std::set<std::string_view> disks{};   ///< the simple devices, by name
   };
   Result<Parts> count_parts(const Storage& storage, const Device& device, std::size_t level) {
     constexpr std::size_t most_devices = 10000, most_levels = 8;
@@ -265,10 +267,17 @@ class Reader {
     if (!is_new) return known->second;
     if (level > most_levels) return refuse(fmt::format("is a member of members, more than {} deep", most_levels));
     Parts parts{1, 1};
+    if (!device.redundancy || device.redundancy->members.empty()) parts.disks.insert(device.name);
     if (device.redundancy)
       for (const std::string& name : device.redundancy->members) {
         auto below = count_parts(storage, *storage.find_device(name), level + 1);
         if (!below) return below;
+        for (const std::string_view disk : below->disks)
+          if (!parts.disks.insert(disk).second && device.redundancy->scheme != RedundancyScheme::stripe)
+            return refuse(
+                fmt::format("has '{}' in two of its members, which would fail together; copies must not "
+                            "share a device",
+                            printable(disk)));
         parts.devices += below->devices;
         parts.levels = std::max(parts.levels, below->levels + 1);
         if (parts.levels > most_levels)
