@@ -183,9 +183,11 @@ class Results {
       : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND, 0644)) {
     if (!fd_) give_up(system_failure("open", path).value().message);
     const std::string text = value_or_give_up(read_file(path));
+    if (!text.starts_with(header) && !header.starts_with(text))
+      give_up(fmt::format("'{}' is not a file of results: it does not begin with {}", path, header.substr(0, 24)));
     const std::size_t end = text.rfind('\n') + 1;
     if (::ftruncate(fd_.get(), static_cast<off_t>(end)) != 0) give_up(system_failure("truncate", path).value().message);
-    if (end == 0) write("mount_point,operation,access,sync,aligned,chunk_bytes,round,bytes_per_s,left_out\n");
+    if (end == 0) write(std::string(header));
     for (std::size_t begin = 0; begin < end;) {
       const std::size_t stop = text.find('\n', begin);
       const std::string line = text.substr(begin, stop - begin);
@@ -198,6 +200,8 @@ class Results {
   void leave_out(const std::string& key, const char* reason) { write(fmt::format("{},,{}\n", key, reason)); }
 
  private:
+  static constexpr std::string_view header =
+      "mount_point,operation,access,sync,aligned,chunk_bytes,round,bytes_per_s,left_out\n";
   void write(const std::string& line) {
     if (const auto written = write_all(fd_.get(), line, path_); !written) give_up(written.error().message);
   }

@@ -110,7 +110,9 @@ def judged(table: pd.DataFrame, storage: iosig.Storage) -> dict[str, pd.DataFram
     lasting = [mount.path for mount in unlike if mount.persistent]
     pairs = [choices(table, list(pair)) for pair in itertools.combinations(paths, 2)]
     found = {"all": choices(table, paths), "persistent": choices(table, lasting)}
-    return found | {"any two": pd.concat(pairs, ignore_index=True)} if pairs else found
+    if pairs:
+        found["any two"] = pd.concat(pairs, ignore_index=True)
+    return {name: made for name, made in found.items() if len(made)}
 
 
 def summary(made: pd.DataFrame) -> dict[str, float]:
@@ -172,6 +174,9 @@ def main() -> None:
     if not description.exists():
         mounts = [word for path in options.mount for word in ("--mount", path)]
         run(BUILD / "bin" / "iosig", "storage", "probe", *quick, *mounts, "--output", description)
+    described = {mount.path for mount in iosig.read_storage(str(description)).mount_points}
+    if other := [path for path in options.mount if path.rstrip("/") not in described]:
+        sys.exit(f"grid.py: {description} describes other mount points than {', '.join(other)}; --fresh probes them")
     run(BUILD / "bin" / "bench_grid", *quick, description, results)
 
     storage, rows = iosig.read_storage(str(description)), pd.read_csv(results)
@@ -200,12 +205,12 @@ def main() -> None:
             report["models"][model]["choices"][name]["worst"] = shown
             if shown and model == MODELS[0]:
                 lines += [f"\nlargest regrets, {name}: predicted (measured) MB/s", *shown]
-    floor = {name: summary(made) for name, made in judged(with_other_rounds(rows), storage).items() if len(made)}
+    floor = {name: summary(made) for name, made in judged(with_other_rounds(rows), storage).items()}
     report["noise"] = floor
     if floor:
         table_text = pd.DataFrame(floor).T.astype({"cells": int}).to_string(float_format="{:.1%}".format)
         lines += ["\nno model, the choice by every other round's measurements: what noise costs", table_text]
-    (options.folder / "report.json").write_text(json.dumps(report, indent=1))
+    (options.folder / "report.json").write_text(json.dumps(report, indent=1, allow_nan=False))
     print(json.dumps(report) if options.json else "\n".join(lines))
 
 

@@ -1,8 +1,11 @@
 // Files are replaced whole, and what cannot be read is told.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "iosig/base/files.h"
@@ -22,6 +25,27 @@ TEST_CASE("files: a replaced file is whole, keeps its mode, and leaves nothing b
   REQUIRE(::stat(path.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
   CHECK(std::system(("test \"$(ls -A " + folder.path() + "/a/b)\" = file").c_str()) == 0);
+}
+
+TEST_CASE(
+    "files: who is told to end while a file is replaced leaves the old one or the new one, and nothing beside it") {
+  const test::Folder folder;
+  REQUIRE_FALSE(folder.path().empty());
+  const std::string path = folder / "file";
+  REQUIRE(replace_file(path, "0"));
+  for (useconds_t delay_us = 0; delay_us < 4000; delay_us += 200) {
+    const pid_t child = ::fork();
+    if (child == 0)
+      while (replace_file(path, "1")) {
+      }
+    ::usleep(1000 + delay_us);
+    ::kill(child, SIGTERM);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    CHECK(read_file(path)->size() == 1);
+  }
+  CHECK(names_in(Fd(::open(folder.path().c_str(), O_RDONLY)))->size() == 1);
 }
 
 TEST_CASE("files: what cannot be read says why and where") {

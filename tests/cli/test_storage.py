@@ -247,19 +247,33 @@ def test_a_file_system_that_is_unmounted_while_it_is_measured_is_told(iosig: Any
 
 @needs_mounts
 @pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs /dev/fuse")
-def test_a_dead_server_delays_a_probe_by_seconds_and_is_named(iosig: Any, tmp_path: Path) -> None:
+def test_a_dead_server_delays_a_command_by_seconds_and_is_named(iosig: Any, tmp_path: Path) -> None:
     # A FUSE mount whose daemon never answers behaves like a network file system whose server is gone.
     dead = tmp_path / "dead"
     dead.mkdir()
+    described = tmp_path / "storage.toml"
+    described.write_text(
+        'schema = "iosig.storage/1"\n[[device]]\nname = "d"\nkind = "network"\n'
+        f'[[mount_point]]\npath = "{dead}"\ndevice = "d"\n[[mount_point]]\npath = "{tmp_path}"\ndevice = "d"\n'
+    )
     die_then_probe = f"""
 import ctypes, os, subprocess, sys
 fd = os.open("/dev/fuse", os.O_RDWR)
 options = f"fd={{fd}},rootmode=40000,user_id=0,group_id=0".encode()
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.mount(b"dead", {str(dead)!r}.encode(), b"fuse.sshfs", 0, options) == 0, os.strerror(ctypes.get_errno())
+def run(*words):
+    subprocess.run([{str(iosig.binary)!r}, *words], stderr=subprocess.STDOUT)
+    print("-" * 9, flush=True)
+run("choose", "random", "--storage", {str(described)!r})
+run("storage", "probe", "--quick", "--dry-run", "--mount", {str(dead)!r} + "/")
 sys.exit(subprocess.run([{str(iosig.binary)!r}, "storage", "probe", "--quick", "--dry-run", "--json"]).returncode)
 """
     done = run_with_own_mounts(iosig, sys.executable, "-c", die_then_probe)
-    skipped = {entry["path"]: entry["reason"] for entry in json.loads(done.stdout)["skipped"]}
+    chosen, named, everything = done.stdout.split("---------\n")
+    assert f"chosen: {tmp_path}" in chosen
+    assert "its file system does not answer" in chosen
+    assert "is no destination: did not answer" in named
+    skipped = {entry["path"]: entry["reason"] for entry in json.loads(everything)["skipped"]}
     assert "did not answer" in skipped[str(dead)]
     assert f"skipped {dead}" in done.stderr

@@ -202,6 +202,29 @@ def test_what_is_no_result_is_neither_replaced_nor_mixed_with_one(tmp_path: Path
     assert mine.read_text() == "mine"
 
 
+def test_a_folder_with_the_name_of_a_result_is_no_result(tmp_path: Path) -> None:
+    mine = tmp_path / "iosig-fig11a" / "data.csv" / "mine"
+    mine.mkdir(parents=True)
+    told = repro("run", "iosig-fig11a", "--output", tmp_path)
+    assert told.status == 4 and "'data.csv', which is no result" in told.err
+    assert mine.is_dir()
+
+
+def test_what_comes_into_the_folder_during_a_run_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "iosig-fig11a" / "notes.txt"
+    write_result = cli.write_result
+
+    def write_while_somebody_notes(*words: Any) -> None:
+        mine.parent.mkdir()
+        mine.write_text("mine")
+        write_result(*words)
+
+    monkeypatch.setattr(cli, "write_result", write_while_somebody_notes)
+    cli.run_one(cli.artefacts()["iosig-fig11a"], Source.VIRTUAL, True, tmp_path)
+    assert mine.read_text() == "mine"
+    assert (mine.parent / "result.json").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

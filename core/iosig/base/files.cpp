@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -125,11 +126,32 @@ Result<void> make_folders(const std::string& path) {
   }
 }
 
+namespace {
+
+/// While it lives, signals wait.
+class SignalsLater {
+ public:
+  SignalsLater() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsLater() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsLater(const SignalsLater&) = delete;
+  SignalsLater& operator=(const SignalsLater&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
 Result<void> replace_file(const std::string& path, std::string_view content) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   if (auto made = make_folders(folder); !made) return made;
   std::string draft = path + ".XXXXXX";
+  const SignalsLater until_renamed;  // ^C leaves no draft
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return system_failure("create a file beside", path);
   const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {

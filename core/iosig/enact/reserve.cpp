@@ -16,6 +16,7 @@
 #include <limits>
 #include <map>
 
+#include "iosig/base/in_time.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/journal_folder.h"
@@ -197,7 +198,18 @@ void ask_room(MountPoint& mount, std::uint64_t needed_bytes) {
 }
 
 void ask_room(Storage& storage) {
-  for (MountPoint& mount : storage.mount_points) ask_room(mount, std::numeric_limits<std::uint64_t>::max());
+  struct Room {
+    std::optional<std::uint64_t> free_bytes;
+    std::uint64_t promised_bytes = 0;
+  };
+  for (MountPoint& mount : storage.mount_points) {
+    const auto room = in_time([&] {
+      ask_room(mount, std::numeric_limits<std::uint64_t>::max());
+      return Room{mount.free_bytes, mount.promised_bytes};
+    });
+    mount.free_bytes = room ? room->free_bytes : std::nullopt;
+    mount.promised_bytes = room ? room->promised_bytes : 0;
+  }
 }
 
 Reservation::~Reservation() {

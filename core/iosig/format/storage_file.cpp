@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "iosig/base/files.h"
+#include "iosig/base/in_time.h"
 #include "iosig/base/trust.h"
 #include "iosig/format/storage_toml.h"
 
@@ -47,7 +48,8 @@ std::optional<std::uint64_t> ask_free_space(const MountPoint& mount) {
 }
 
 void refresh_free_space(Storage& storage) {
-  for (MountPoint& mount : storage.mount_points) mount.free_bytes = ask_free_space(mount);
+  for (MountPoint& mount : storage.mount_points)
+    mount.free_bytes = in_time([&] { return ask_free_space(mount); }).value_or(std::nullopt);
 }
 
 }  // namespace iosig

@@ -26,7 +26,8 @@ enum class FreeSpace { ask, leave };
 /// file system's server does not answer.
 [[nodiscard]] std::optional<std::uint64_t> ask_free_space(const MountPoint& mount);
 
-/// ask_free_space of every mount point. In other people's processes only those are asked that a choice needs.
+/// ask_free_space of every mount point, of those that answer in time (base/in_time). For programs of our own: in other
+/// people's processes only those are asked that a choice needs.
 void refresh_free_space(Storage& storage);
 
 }  // namespace iosig

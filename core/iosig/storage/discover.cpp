@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,13 +13,13 @@
 #include <bit>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "iosig/base/files.h"
+#include "iosig/base/in_time.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/storage/composite.h"
@@ -31,8 +29,6 @@
 
 namespace iosig {
 namespace {
-
-constexpr int answer_limit_ms = 3000;
 
 /// Type of the file system at "/" for a process that cannot see the mount of its root (chroot).
 std::string root_filesystem() {
@@ -165,36 +161,11 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
 /// examine() with a time limit; ETIMEDOUT when the mount does not answer.
 Answer examine_in_time(const Mount& mount, const std::vector<Mount>& mounts,
                        const std::vector<std::string>& preferred) {
-  Answer answer;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    answer.failure = errno;
-    return answer;
-  }
-  const Fd reader(ends[0]);
-  Fd writer(ends[1]);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    // A child that hangs must not keep the user's pipes open.
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
-    const Answer found = examine(mount, mounts, preferred);
-    (void)!::write(writer.get(), &found, sizeof found);
-    ::_exit(0);
-  }
-  writer = Fd();
-  answer.failure = child < 0 ? errno : ETIMEDOUT;
-  if (child < 0) return answer;
-  struct pollfd wait {
-    .fd = reader.get(), .events = POLLIN, .revents = 0
-  };
-  if (::poll(&wait, 1, answer_limit_ms) == 1) {
-    Answer received;
-    if (::read(reader.get(), &received, sizeof received) == sizeof received) answer = received;
-    ::waitpid(child, nullptr, 0);
-  } else {
-    ::kill(child, SIGKILL);  // takes effect when the file system lets go; nobody waits for that
-  }
-  return answer;
+  const auto answer = in_time([&] { return examine(mount, mounts, preferred); });
+  if (answer) return *answer;
+  Answer none;
+  none.failure = answer.error();
+  return none;
 }
 
 /// Why the mount is no destination, or "".

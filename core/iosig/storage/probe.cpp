@@ -147,6 +147,16 @@ Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimit
 Result<void> keep_only(const std::vector<std::string>& folders, Discovery& discovery) {
   std::vector<Found> kept;
   for (const std::string& folder : folders) {
+    const auto skipped_at = [&](const std::string& path) {
+      return std::ranges::find(discovery.skipped, path, &Skipped::path);
+    };
+    const auto refuse = [&](std::string_view reason) {
+      return fail(ErrorKind::infeasible, "'{}' is no destination: {}; `iosig storage probe` without --mount shows all",
+                  printable(folder), reason);
+    };
+    // Nobody touches what is known not to answer.
+    const std::string bare = folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
+    if (const auto skipped = skipped_at(bare); skipped != discovery.skipped.end()) return refuse(skipped->reason);
     const std::string path = real_path(folder);
     const auto found = std::ranges::find(discovery.found, path, [](const Found& each) { return each.mount.path; });
     if (found != discovery.found.end()) {
@@ -154,11 +164,10 @@ Result<void> keep_only(const std::vector<std::string>& folders, Discovery& disco
       continue;
     }
     if (const auto sound = check_folder(path); !sound)
-      return fail(ErrorKind::infeasible, "'{}' is no destination: {}", folder, sound.error().message);
-    const auto skipped = std::ranges::find(discovery.skipped, path, &Skipped::path);
-    return fail(ErrorKind::infeasible, "'{}' is no destination: {}; `iosig storage probe` without --mount shows all",
-                printable(folder),
-                skipped != discovery.skipped.end() ? skipped->reason : "no folder there in which you can create files");
+      return fail(ErrorKind::infeasible, "'{}' is no destination: {}", printable(folder), sound.error().message);
+    const auto skipped = skipped_at(path);
+    return refuse(skipped != discovery.skipped.end() ? skipped->reason
+                                                     : "no folder there in which you can create files");
   }
   discovery.found = std::move(kept);
   discovery.skipped.clear();

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from iosig import command, figures, panels
 from iosig.repro.artefact import CHECKOUT, SOURCE_TEXT, Artefact, Fact, Result, Setting, Source, Verdict
-from iosig.repro.machine import scratch_in
+from iosig.repro.machine import scratch_in, undisturbed
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -134,7 +134,11 @@ def names_of(artefact: Artefact) -> set[str]:
 
 def check_place(place: Path, known: set[str]) -> None:
     """An older result may be replaced; a folder with anything else in it is refused, before the experiment."""
-    foreign = sorted({entry.name for entry in place.iterdir()} - known) if place.is_dir() else []
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise NotADirectoryError(f"{place} is no folder; move it away or give --output")
+    foreign = sorted(entry.name for entry in place.iterdir() if entry.name not in known or not entry.is_file())
     if foreign:
         raise FileExistsError(f"{place} holds '{foreign[0]}', which is no result; move it away or give --output")
 
@@ -152,9 +156,10 @@ def run_one(artefact: Artefact, source: Source, quick: bool, output: Path) -> tu
         result = artefact.run(setting)
         write_result(made, artefact, setting, result)
         progress.end()
-        if place.is_dir():
-            place.rename(scratch / "before")
-        made.rename(place)
+        with undisturbed():
+            place.mkdir(exist_ok=True)
+            for file in made.iterdir():
+                file.replace(place / file.name)
     files = [str(place / name) for name in sorted(names_of(artefact))]
     return document(artefact, setting, result) | {"files": files}, result
 
