@@ -5,8 +5,8 @@
 // analyze/detect makes them, format/pattern_* writes and reads them.
 //
 // Source: docs/references.md#pattern sections 2.3 and 4.2. Its pattern unit is the nest of one column, one loop and
-// some leaves (model/pattern_unit), its pattern tree a deeper one. Ours: vectors, trip counts that depend on outer loops
-// (Ketterlin and Clauss 2008), exceptions, columns that follow others.
+// some leaves (model/pattern_unit), its pattern tree a deeper one. Ours: vectors, trip counts that depend on outer
+// loops (Ketterlin and Clauss 2008), exceptions, columns that follow others.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 namespace iosig {
 
 inline constexpr std::uint32_t most_columns = 8;
-inline constexpr std::uint32_t most_nest_depth = 32;     ///< loops around a leaf
-inline constexpr std::uint32_t most_affine_depth = 4;    ///< of those, loops whose trip count depends on others
+inline constexpr std::uint32_t most_nest_depth = 32;       ///< loops around a leaf
+inline constexpr std::uint32_t most_affine_depth = 4;      ///< of those, loops whose trip count depends on others
 inline constexpr std::uint64_t most_elements = INT64_MAX;  ///< in a pattern
 
 /// A loop or a leaf of a nest. Nodes lie in preorder: a loop's body begins at the next node and ends before `end`.
@@ -41,7 +41,7 @@ struct Term {
   bool is_nest = false;
   std::uint64_t first = 0;  ///< position of its first element in the sequence
   std::uint64_t count = 0;  ///< of its elements, never 0
-  std::uint64_t at = 0;     ///< of a nest: its root in Pattern::nodes; of literals: their first byte in Pattern::literals
+  std::uint64_t at = 0;  ///< of a nest: its root in Pattern::nodes; of literals: their first byte in Pattern::literals
 
   bool operator==(const Term&) const = default;
 };
@@ -50,7 +50,8 @@ struct Term {
 /// - 1 to most_columns columns; terms in order without gaps; nodes, numbers and bytes in the order of the terms, each
 ///   used once.
 /// - Every number that a leaf or a trip count takes lies in int64, as a true integer: nothing wraps. No trip count is
-///   ever negative, none is always 0, depths are at most the above, and a nest has at most 1000 iterations per element
+///   ever negative, none is always 0, depths are at most the above, trip
+///   counts depend on few enough loops to be summed up, and a nest has at most 1000 iterations per element
 ///   (so that whatever is walked is worth it).
 /// - Exceptions in order of position, at most one for each, and inside nests.
 struct Pattern {
@@ -58,7 +59,7 @@ struct Pattern {
   /// Of column c: -1, or the column s whose running sum it is but for what the terms say. Terms, literals and
   /// exceptions then hold value[n][c] - value[n-1][c] - value[n-1][s] (value[0][c] for n = 0) instead of value[n][c];
   /// modulo 2^64, the one place that wraps. So the physical offset of a log costs nothing, whatever the lengths are.
-  /// No s follows itself.
+  /// s itself follows none.
   std::array<std::int8_t, most_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
   std::vector<Term> terms;
   std::vector<Node> nodes;
@@ -76,13 +77,13 @@ struct Pattern {
 /// description, not by what it stands for.
 [[nodiscard]] Result<void> checked(const Pattern& pattern);
 
-/// Elements in iteration `index` of the loop at `node` when the loops around it are at `outer` (outermost first), and
-/// in its iterations before that; closed form, for constant and affine trip counts alike. The lookup builds on these.
+/// Elements in the iterations before `index` of the loop at `node` when the loops around it are at `outer`, outermost
+/// first. Closed form, for constant and affine trip counts alike.
 [[nodiscard]] std::uint64_t count_before(const Pattern& pattern, std::uint32_t node,
                                          std::span<const std::int64_t> outer, std::int64_t index);
 
-/// Random access. Made in time by terms and exceptions, 16 bytes for each of those where a column follows another one,
-/// else nothing; refers to the pattern.
+/// Random access. Where a column follows another one, it takes time and 64 bytes for each term and exception to make,
+/// else nothing. Refers to the pattern.
 class PatternIndex {
  public:
   explicit PatternIndex(const Pattern& pattern);
@@ -95,7 +96,7 @@ class PatternIndex {
   void stored_element(std::uint64_t position, std::span<std::int64_t> out) const;
 
  private:
-  /// Of a followed column's source and of the difference itself, over all before.
+  /// Of each column as stored, over all that is before.
   struct Sums {
     std::array<std::uint64_t, most_columns> of{};
   };

@@ -1,0 +1,124 @@
+// Finds the loop nests in a stream of vectors while it passes by: what comes in is described without loss.
+//
+// A nest that has turned three times runs from then on: each vector is compared with the one the nest says, whatever
+// the depth. The first that differs ends the nest, unless it turns out to be an exception: the following ones fit
+// again. Source: docs/references.md#nested-loops; the window is analyze/term_stack. Ours: the odometer over the whole
+// nest, affine trip counts, exceptions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "iosig/analyze/term_stack.h"
+#include "iosig/model/nest.h"
+#include "iosig/model/pattern.h"
+#include "iosig/model/pattern_builder.h"
+
+namespace iosig {
+
+struct DetectOptions {
+  std::uint32_t columns = 1;  ///< 1 to most_columns
+  /// As Pattern::follows: which columns to describe as running sums of others.
+  std::array<std::int8_t, most_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
+  std::uint32_t window = 32;      ///< the longest body of a loop, in terms (vectors, or nests within it)
+  bool allows_exceptions = true;  ///< at most an eighth of a nest
+};
+
+/// Memory: a few hundred terms, besides what has been described. push() allocates nothing while a nest runs; what has
+/// no structure grows the description by a block at a time.
+class Detector {
+ public:
+  explicit Detector(const DetectOptions& options);
+  // The odometer refers to the window.
+  Detector(const Detector&) = delete;
+  Detector& operator=(const Detector&) = delete;
+
+  /// The next vector, `columns` numbers, any values.
+  void push(std::span<const std::int64_t> vector) {
+    std::array<std::int64_t, most_columns> stored;
+    if (follows_any_) {
+      store(vector.data(), stored.data());
+      vector = {stored.data(), columns_};
+    }
+    if (run_ > 0 && !is_waiting_ && is_expected(vector.data())) {
+      for (std::uint32_t column = 0; column < columns_; ++column) expected_[column] += steps_[column];
+      --run_;
+      ++position_;
+      return;
+    }
+    push_slowly(vector.data());
+  }
+  [[nodiscard]] std::uint64_t count() const { return position_; }
+
+  /// The vectors that come next, as far as a running nest says and `out` has room: how many. 0 where none runs.
+  [[nodiscard]] std::size_t predict(std::span<std::int64_t> out) const;
+  /// In [0, 1]: (n + 1) / (n + 2 + 8 e) after n vectors that the running nest foretold and e exceptions to it
+  /// (Laplace's rule of succession, exceptions taken hard); half of that while a vector that did not fit awaits the
+  /// next ones; 0 where none runs.
+  [[nodiscard]] double confidence() const;
+
+  /// What was pushed. The detector is as new afterwards.
+  [[nodiscard]] Pattern finish();
+
+ private:
+  [[nodiscard]] bool is_expected(const std::int64_t* vector) const {
+    for (std::uint32_t column = 0; column < columns_; ++column)
+      if (static_cast<std::int64_t>(expected_[column]) != vector[column]) return false;
+    return true;
+  }
+  void store(const std::int64_t* vector, std::int64_t* stored);
+  void push_slowly(const std::int64_t* stored);
+  void replay();
+  void feed(const std::int64_t* stored);
+  void await(const std::int64_t* stored, bool fits);
+  void accept();
+  void reject();
+  void run_top();
+  void stop_and_reduce();
+  void expect();
+  void advance();
+  void skip_run();
+  void look_further(NestWalk& walk, std::int64_t& limit) const;
+  [[nodiscard]] bool may_be_exception() const;
+  [[nodiscard]] bool is_periodic(std::uint64_t position, const std::int64_t* vector) const;
+
+  std::uint32_t columns_;
+  bool follows_any_ = false, allows_exceptions_;
+  std::array<std::int8_t, most_columns> follows_;
+  std::array<std::int64_t, most_columns> previous_{};
+
+  // The odometer: where the running nest, the top of the window, is. expected_ comes next, and after it run_ more that
+  // are steps_ apart; of those run_begun_ when walk_ last moved.
+  bool is_running_ = false, is_at_end_ = false, is_waiting_ = false;
+  NestWalk walk_;
+  std::array<std::uint64_t, most_columns> expected_{}, steps_{};  ///< modulo 2^64, for sums that are never used
+  std::int64_t run_ = 0, run_begun_ = 0, limit_ = 0;
+  std::uint64_t iteration_ = 0;  ///< position at which the outermost loop's current turn began
+  std::uint64_t began_ = 0;      ///< position at which the nest began to run
+
+  // Vectors since one that did not fit, until it is known whether that was an exception; then those to push again, the
+  // next one last.
+  std::vector<std::int64_t> waiting_, replayed_;
+  std::uint32_t misfits_ = 0, fits_ = 0;  ///< bits of those that did not fit; how many fitted since
+  struct {
+    NestWalk walk;
+    std::array<std::uint64_t, most_columns> expected{}, steps{};
+    std::int64_t run = 0, run_begun = 0, limit = 0;
+    std::uint64_t iteration = 0, position = 0;
+    bool is_at_end = false;
+  } saved_;
+  std::uint64_t nest_exceptions_ = 0;       ///< of the running nest
+  std::uint64_t no_exceptions_before_ = 0;  ///< position
+
+  std::uint64_t position_ = 0;  ///< vectors that are described, in the window, or wait
+  TermStack stack_;
+  Exceptions exceptions_;
+  PatternBuilder builder_;
+};
+
+/// All of `vectors`, `options.columns` numbers each.
+[[nodiscard]] Pattern detect(std::span<const std::int64_t> vectors, const DetectOptions& options);
+
+}  // namespace iosig
