@@ -201,7 +201,7 @@ void add_pattern(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"nest", "paper"}))
       ->type_name("NAME");
   detect->add_option("--window", options->window, "Longest body of a loop; 32 for nest and 64 for paper unless given")
-      ->check(CLI::Range(1, 4096))
+      ->check(CLI::Range(1, 1024))
       ->type_name("N");
   detect->add_option("--output", options->output, "Also write the binary form, which takes the fewest bytes")
       ->type_name("FILE");
