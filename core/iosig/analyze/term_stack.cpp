@@ -36,7 +36,7 @@ TermStack::TermStack(std::uint32_t columns, std::uint32_t window)
       window_(std::max(window, 1u)),
       kept_(3 * std::size_t{window_} * long_windows),
       last_steps_(std::bit_ceil(2 * std::size_t{window_} * long_windows)) {
-  const std::size_t terms = 2 * kept_ + 8;
+  const std::size_t terms = std::size_t{6} * window_;  // more where long bodies are sought
   entries_.reserve(terms);
   shapes_.reserve(terms);
   prints_.reserve(terms);
@@ -145,6 +145,9 @@ bool TermStack::is_affine(const Entry& x, const Entry& y, const Entry& z) const 
 
 /// Makes the last 3 * `body` terms three iterations of a loop, if they are.
 bool TermStack::make_loop(std::size_t body) {
+  const std::uint64_t* prints = prints_.data() + prints_.size() - 3 * body;
+  for (std::size_t n = 0; n < body; ++n)
+    if (prints[n + 2 * body] - prints[n + body] != prints[n + body] - prints[n]) return false;
   const Entry* x = &entries_[entries_.size() - 3 * body];
   std::size_t nodes = 1;
   for (std::size_t n = 0; n < body; ++n) {
