@@ -1,0 +1,368 @@
+#include "iosig/analyze/term_stack.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t long_windows = 16;           ///< windows in the longest body
+constexpr std::size_t most_nodes = 4096;           ///< in a loop; longer bodies are left as they are
+constexpr std::uint64_t most_backwards = 1 << 16;  ///< elements of an iteration that is put before a loop
+
+/// The factor of number `n` of a term in its print: odd and without pattern, so that unlike numbers do not cancel out.
+std::uint64_t factor(std::uint64_t n) {
+  std::uint64_t mixed = (n + 1) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9;
+  return (mixed ^ (mixed >> 32)) | 1;
+}
+
+std::uint64_t shape_of(std::span<const Node> nodes) {
+  std::uint64_t shape = 0xcbf29ce484222325;
+  for (const Node& node : nodes) shape = (shape ^ (node.end * 2 + (node.is_loop ? 1 : 0))) * factor(0);
+  return shape;
+}
+
+/// Whether y - x == z - y, without overflow.
+bool is_even(std::int64_t x, std::int64_t y, std::int64_t z) {
+  std::int64_t first = 0, second = 0;
+  return !__builtin_sub_overflow(y, x, &first) && !__builtin_sub_overflow(z, y, &second) && first == second;
+}
+
+}  // namespace
+
+TermStack::TermStack(std::uint32_t columns, std::uint32_t window)
+    : columns_(columns),
+      window_(std::max(window, 1u)),
+      kept_(3 * std::size_t{window_} * long_windows),
+      last_steps_(std::bit_ceil(2 * std::size_t{window_} * long_windows)) {
+  const std::size_t terms = std::size_t{6} * window_;  // more where long bodies are sought
+  entries_.reserve(terms);
+  shapes_.reserve(terms);
+  prints_.reserve(terms);
+  nodes_.reserve(2 * terms);
+  numbers_.reserve(2 * terms * columns);
+}
+
+TermStack::Group TermStack::group_of(std::span<const Node> nodes, std::size_t node, std::size_t numbers) const {
+  const std::size_t end = node + 1 < nodes.size() ? nodes[node + 1].numbers : numbers;
+  const auto all = static_cast<std::uint32_t>(end - nodes[node].numbers);
+  return {all, nodes[node].is_loop ? all : all / columns_};
+}
+
+std::uint64_t TermStack::print_of(const Entry& entry) const {
+  std::uint64_t print = 0;
+  for (std::uint32_t n = 0; n < entry.numbers; ++n)
+    print += factor(n) * static_cast<std::uint64_t>(numbers_[entry.number + n]);
+  return print;
+}
+
+void TermStack::push_leaf(const std::int64_t* vector, std::uint64_t position) {
+  static const std::uint64_t leaf_shape = shape_of(std::array{Node{false, 1, 0}});
+  entries_.push_back({position, 1, static_cast<std::uint32_t>(nodes_.size()), 1,
+                      static_cast<std::uint32_t>(numbers_.size()), columns_});
+  nodes_.push_back({false, 1, 0});
+  numbers_.insert(numbers_.end(), vector, vector + columns_);
+  shapes_.push_back(leaf_shape);
+  prints_.push_back(print_of(entries_.back()));
+}
+
+/// The nest in scratch, on top.
+void TermStack::push_scratch(std::uint64_t first, std::uint64_t count) {
+  entries_.push_back({first, count, static_cast<std::uint32_t>(nodes_.size()),
+                      static_cast<std::uint32_t>(scratch_nodes_.size()), static_cast<std::uint32_t>(numbers_.size()),
+                      static_cast<std::uint32_t>(scratch_numbers_.size())});
+  nodes_.insert(nodes_.end(), scratch_nodes_.begin(), scratch_nodes_.end());
+  numbers_.insert(numbers_.end(), scratch_numbers_.begin(), scratch_numbers_.end());
+  shapes_.push_back(shape_of(scratch_nodes_));
+  prints_.push_back(print_of(entries_.back()));
+}
+
+/// The last `terms`.
+void TermStack::drop(std::size_t terms) {
+  const std::size_t left = entries_.size() - terms;
+  nodes_.resize(entries_[left].node);
+  numbers_.resize(entries_[left].number);
+  entries_.resize(left);
+  shapes_.resize(left);
+  prints_.resize(left);
+}
+
+void TermStack::set_top(std::int64_t trips, std::uint64_t count) {
+  Entry& entry = entries_.back();
+  std::int64_t& stored = numbers_[entry.number];
+  prints_.back() += factor(0) * (static_cast<std::uint64_t>(trips) - static_cast<std::uint64_t>(stored));
+  stored = trips;
+  entry.count = count;
+}
+
+bool TermStack::reduce() {
+  bool any = false;
+  while (reduce_once()) any = true;
+  return any;
+}
+
+bool TermStack::reduce_once() {
+  const std::size_t size = entries_.size();
+  const std::size_t longest = std::min<std::size_t>(window_, size / 3);
+  for (std::size_t body = 1; body <= longest; ++body)
+    if (may_be_loop(body) && make_loop(body)) return true;
+  const std::size_t body = distance_to_same_steps();
+  return body > longest && 3 * body <= size && may_be_loop(body) && make_loop(body);
+}
+
+/// Terms since the last two steps between prints came before, or 0. Bodies longer than the window are found by it.
+std::size_t TermStack::distance_to_same_steps() {
+  const std::size_t size = entries_.size();
+  if (size < 3) return 0;
+  const std::uint64_t* last = prints_.data() + size - 1;
+  std::uint64_t mixed = ((last[0] - last[-1]) ^ shapes_.back()) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ (mixed >> 32) ^ (last[-1] - last[-2])) * 0xbf58476d1ce4e5b9;
+  Steps& steps = last_steps_[(mixed >> 32) & (last_steps_.size() - 1)];
+  const std::uint64_t term = emitted_ + size;
+  const std::size_t distance = steps.mixed == mixed && steps.term < term ? term - steps.term : 0;
+  steps = {mixed, term};
+  return distance;
+}
+
+/// Whether three terms are the same nest with first numbers that grow evenly and otherwise equal ones.
+bool TermStack::is_affine(const Entry& x, const Entry& y, const Entry& z) const {
+  if (x.nodes != y.nodes || x.nodes != z.nodes || x.numbers != y.numbers || x.numbers != z.numbers) return false;
+  const std::span<const Node> nodes(nodes_.data() + x.node, x.nodes);
+  if (!std::equal(nodes.begin(), nodes.end(), nodes_.begin() + y.node) ||
+      !std::equal(nodes.begin(), nodes.end(), nodes_.begin() + z.node))
+    return false;
+  const std::int64_t* xs = numbers_.data() + x.number;
+  const std::int64_t* ys = numbers_.data() + y.number;
+  const std::int64_t* zs = numbers_.data() + z.number;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const Group group = group_of(nodes, node, x.numbers);
+    for (std::uint32_t n = 0; n < group.numbers; ++n, ++xs, ++ys, ++zs)
+      if (n % group.size == 0 ? !is_even(*xs, *ys, *zs) : *xs != *ys || *ys != *zs) return false;
+  }
+  return true;
+}
+
+/// Makes the last 3 * `body` terms three iterations of a loop, if they are.
+bool TermStack::make_loop(std::size_t body) {
+  const std::uint64_t* prints = prints_.data() + prints_.size() - 3 * body;
+  for (std::size_t n = 0; n < body; ++n)
+    if (prints[n + 2 * body] - prints[n + body] != prints[n + body] - prints[n]) return false;
+  const Entry* x = &entries_[entries_.size() - 3 * body];
+  std::size_t nodes = 1;
+  for (std::size_t n = 0; n < body; ++n) {
+    if (!is_affine(x[n], x[n + body], x[n + 2 * body])) return false;
+    nodes += x[n].nodes;
+  }
+  if (nodes > most_nodes) return false;
+  scratch_nodes_.assign(1, {true, static_cast<std::uint32_t>(nodes), 0});
+  scratch_numbers_.assign(1, 3);
+  for (std::size_t n = 0; n < body; ++n) {
+    const std::span<const Node> term(nodes_.data() + x[n].node, x[n].nodes);
+    const std::int64_t* xs = numbers_.data() + x[n].number;
+    const std::int64_t* ys = numbers_.data() + x[n + body].number;
+    const auto offset = static_cast<std::uint32_t>(scratch_nodes_.size());
+    for (std::size_t node = 0; node < term.size(); ++node) {
+      const Group group = group_of(term, node, x[n].numbers);
+      scratch_nodes_.push_back(
+          {term[node].is_loop, term[node].end + offset, static_cast<std::uint32_t>(scratch_numbers_.size())});
+      for (std::uint32_t m = 0; m < group.numbers; ++m, ++xs, ++ys) {
+        scratch_numbers_.push_back(*xs);
+        if (m % group.size == 0) scratch_numbers_.push_back(*ys - *xs);
+      }
+    }
+  }
+  if (!fault_of({scratch_nodes_.data(), scratch_numbers_.data(), columns_}, 0).empty()) return false;
+  const std::uint64_t first = x->first;
+  const std::uint64_t count = entries_.back().first + entries_.back().count - first;
+  drop(3 * body);
+  push_scratch(first, count);
+  if (nodes > body + 1) extend_backwards();
+  return true;
+}
+
+/// Puts iterations before the top's first if the terms below are just them. Loops of less than three turns are no loops
+/// yet when they come by, so triangles and rank maps would lack their corners.
+void TermStack::extend_backwards() {
+  while (entries_.size() > 1) {
+    const Entry top = entries_.back();
+    scratch_nodes_.assign(nodes_.begin() + top.node, nodes_.begin() + top.node + top.nodes);
+    scratch_numbers_.assign(numbers_.begin() + top.number, numbers_.begin() + top.number + top.numbers);
+    ++scratch_numbers_[0];
+    for (std::size_t node = 1; node < scratch_nodes_.size(); ++node) {
+      const Group group = group_of(scratch_nodes_, node, scratch_numbers_.size());
+      std::int64_t* numbers = scratch_numbers_.data() + scratch_nodes_[node].numbers;
+      for (std::uint32_t n = 0; n < group.numbers; n += group.size)
+        if (__builtin_sub_overflow(numbers[n], numbers[n + 1], &numbers[n])) return;
+    }
+    const NestView nest{scratch_nodes_.data(), scratch_numbers_.data(), columns_};
+    if (!fault_of(nest, 0).empty()) return;
+    const std::uint64_t more = count_before(nest, 0, {}, 1);
+    if (more == 0 || more > most_backwards) return;
+    std::size_t entry = entries_.size() - 1;
+    std::uint64_t below = 0;
+    while (entry > 0 && below < more) below += entries_[--entry].count;
+    if (below != more || !begins_with(nest, entry)) return;
+    const std::uint64_t first = entries_[entry].first;
+    drop(entries_.size() - entry);
+    push_scratch(first, top.count + more);
+  }
+}
+
+/// Whether the entries from `entry` to the one below the top are what the nest begins with.
+bool TermStack::begins_with(const NestView& nest, std::size_t entry) const {
+  std::array<std::int64_t, most_columns> expected{}, found{};
+  NestWalk walk, term;
+  walk.start(nest, 0, 0, nest.numbers[0]);
+  for (; entry + 1 < entries_.size(); ++entry) {
+    const NestView one = view(entries_[entry]);
+    const bool is_nest = one.nodes[0].is_loop;
+    if (is_nest)
+      term.start(one, 0, 0, one.numbers[0]);
+    else
+      std::copy_n(one.numbers, columns_, found.begin());
+    for (std::uint64_t n = 0; n < entries_[entry].count; ++n, walk.advance()) {
+      if (is_nest) term.values(found.data());
+      walk.values(expected.data());
+      if (!std::equal(found.begin(), found.begin() + columns_, expected.begin())) return false;
+      if (is_nest) term.advance();
+    }
+  }
+  return true;
+}
+
+void TermStack::push_partial(const NestWalk& walk) {
+  const Entry top = entries_.back();
+  partial_nodes_.assign(nodes_.begin() + top.node, nodes_.begin() + top.node + top.nodes);
+  partial_numbers_.assign(numbers_.begin() + top.number, numbers_.begin() + top.number + top.numbers);
+  Indices at{};
+  for (std::size_t d = 0; d < walk.depth(); ++d) {
+    at[d] = walk.index(d);
+    const bool is_last = d + 1 == walk.depth();
+    const std::uint32_t within = is_last ? walk.leaf() : walk.loop(d + 1);
+    for (std::uint32_t node = walk.loop(d) + 1; node != within; node = partial_nodes_[node].end) {
+      const std::int64_t* numbers = partial_numbers_.data() + partial_nodes_[node].numbers;
+      push_instance(node, at, d + 1, affine(numbers, at.data(), d + 1));
+    }
+    if (!is_last) push_instance(within, at, d + 1, walk.index(d + 1));
+  }
+}
+
+/// Node `node` of the partial nest, the `depth` loops around it being at `at`; a loop turns `trips` times.
+void TermStack::push_instance(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips) {
+  const Node root = partial_nodes_[node];
+  const std::uint64_t first = entries_.back().first + entries_.back().count;
+  if (!root.is_loop) {
+    std::array<std::int64_t, most_columns> vector{};
+    for (std::uint32_t column = 0; column < columns_; ++column)
+      vector[column] = affine(partial_numbers_.data() + root.numbers + column * (depth + 1), at.data(), depth);
+    push_leaf(vector.data(), first);
+    reduce();
+    return;
+  }
+  if (trips < 3) return unroll(node, at, depth, trips);
+  scratch_nodes_.clear();
+  scratch_numbers_.clear();
+  copy_instance(node, at, depth, depth);
+  if (scratch_nodes_.empty()) return;
+  scratch_numbers_[0] = trips;
+  const NestView nest{scratch_nodes_.data(), scratch_numbers_.data(), columns_};
+  if (!fault_of(nest, 0).empty()) {  // a loop in it never turns at `at`
+    unroll(node, at, depth, trips);
+    return;
+  }
+  push_scratch(first, count_of(nest, 0, {}));
+  reduce();
+}
+
+/// The loop `node` of the partial nest turn by turn.
+void TermStack::unroll(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips) {
+  for (std::int64_t turn = 0; turn < trips; ++turn) {
+    at[depth] = turn;
+    for (std::uint32_t child = node + 1; child < partial_nodes_[node].end; child = partial_nodes_[child].end) {
+      const std::int64_t* numbers = partial_numbers_.data() + partial_nodes_[child].numbers;
+      push_instance(child, at, depth + 1, affine(numbers, at.data(), depth + 1));
+    }
+  }
+}
+
+/// To scratch, as it is within the first `fixed` loops at `at`; without loops that never turn there.
+void TermStack::copy_instance(std::uint32_t node, const Indices& at, std::size_t depth, std::size_t fixed) {
+  const Node& source = partial_nodes_[node];
+  const Group group = group_of(partial_nodes_, node, partial_numbers_.size());
+  const std::int64_t* numbers = partial_numbers_.data() + source.numbers;
+  const std::size_t me = scratch_nodes_.size(), first = scratch_numbers_.size();
+  scratch_nodes_.push_back({source.is_loop, 0, static_cast<std::uint32_t>(first)});
+  for (std::uint32_t m = 0; m < group.numbers; m += group.size) {
+    scratch_numbers_.push_back(affine(numbers + m, at.data(), fixed));
+    scratch_numbers_.insert(scratch_numbers_.end(), numbers + m + fixed + 1, numbers + m + group.size);
+  }
+  const bool never_turns = source.is_loop && depth > fixed &&
+                           std::all_of(scratch_numbers_.begin() + static_cast<std::ptrdiff_t>(first),
+                                       scratch_numbers_.end(), [](std::int64_t n) { return n == 0; });
+  for (std::uint32_t child = node + 1; child < source.end && !never_turns; child = partial_nodes_[child].end)
+    copy_instance(child, at, depth + 1, fixed);
+  if (never_turns || (source.is_loop && scratch_nodes_.size() == me + 1)) {
+    scratch_nodes_.resize(me);
+    scratch_numbers_.resize(first);
+    return;
+  }
+  scratch_nodes_[me].end = static_cast<std::uint32_t>(scratch_nodes_.size());
+}
+
+void TermStack::emit(PatternBuilder& builder, Exceptions& exceptions, bool all) {
+  const bool is_heavy = nodes_.size() >= most_kept_nodes;
+  const std::size_t kept = all ? 0 : is_heavy ? std::size_t{3} * window_ : kept_;
+  if (entries_.size() <= kept) return;
+  const std::size_t gone = entries_.size() - kept;
+  emitted_ += gone;
+  for (std::size_t n = 0; n < gone; ++n) emit_entry(entries_[n], builder, exceptions);
+  if (all) {
+    drop(entries_.size());
+    return;
+  }
+  const std::uint32_t node = entries_[gone].node, number = entries_[gone].number;
+  nodes_.erase(nodes_.begin(), nodes_.begin() + node);
+  numbers_.erase(numbers_.begin(), numbers_.begin() + number);
+  const auto terms = static_cast<std::ptrdiff_t>(gone);
+  entries_.erase(entries_.begin(), entries_.begin() + terms);
+  shapes_.erase(shapes_.begin(), shapes_.begin() + terms);
+  prints_.erase(prints_.begin(), prints_.begin() + terms);
+  for (Entry& entry : entries_) {
+    entry.node -= node;
+    entry.number -= number;
+  }
+}
+
+void TermStack::emit_entry(const Entry& entry, PatternBuilder& builder, Exceptions& exceptions) const {
+  const std::uint64_t end = entry.first + entry.count;
+  const auto exception_at = [&](std::uint64_t position) -> const std::int64_t* {
+    const std::size_t n = exceptions.emitted;
+    if (n == exceptions.positions.size() || exceptions.positions[n] >= end) return nullptr;
+    if (exceptions.positions[n] != position) return nullptr;
+    ++exceptions.emitted;
+    return &exceptions.values[n * columns_];
+  };
+  const NestView nest = view(entry);
+  if (!nest.nodes[0].is_loop) {
+    const std::int64_t* exception = exception_at(entry.first);
+    builder.add_literal(exception ? exception : nest.numbers);
+    return;
+  }
+  if (builder.is_in_literals() && entry.count * columns_ < 4 * entry.numbers) {  // not worth ending the block
+    std::array<std::int64_t, most_columns> vector{};
+    NestWalk walk;
+    walk.start(nest, 0, 0, nest.numbers[0]);
+    for (std::uint64_t position = entry.first; position < end; ++position, walk.advance()) {
+      const std::int64_t* exception = exception_at(position);
+      walk.values(vector.data());
+      builder.add_literal(exception ? exception : vector.data());
+    }
+    return;
+  }
+  builder.add_nest({nest.nodes, entry.nodes}, {nest.numbers, entry.numbers}, entry.count);
+  for (std::size_t& n = exceptions.emitted; n < exceptions.positions.size() && exceptions.positions[n] < end; ++n)
+    builder.add_exception(exceptions.positions[n], &exceptions.values[n * columns_]);
+}
+
+}  // namespace iosig

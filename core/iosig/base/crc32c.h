@@ -1,0 +1,12 @@
+// CRC-32C (Castagnoli), for files of bytes: any change within 32 consecutive bits shows. Against malice it is no help.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace iosig {
+
+/// Of "123456789": 0xe3069283 (RFC 3720, appendix B.4, has more).
+[[nodiscard]] std::uint32_t crc32c(std::span<const std::uint8_t> bytes);
+
+}  // namespace iosig

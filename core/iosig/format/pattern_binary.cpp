@@ -1,0 +1,239 @@
+#include "iosig/format/pattern_binary.h"
+
+#include <algorithm>
+
+#include "iosig/base/crc32c.h"
+#include "iosig/model/literals.h"
+#include "iosig/model/nest.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::string_view magic = "IOP";
+constexpr std::uint8_t version = 1;
+constexpr std::uint8_t has_follows = 0x80;  // beside the number of columns
+constexpr std::size_t checksum_bytes = 4;
+
+// ---- writing ------------------------------------------------------------------------------------------------------
+
+class Writer {
+ public:
+  explicit Writer(const Pattern& pattern) : pattern_(pattern) {}
+
+  std::vector<std::uint8_t> bytes() {
+    bytes_.assign(magic.begin(), magic.end());
+    bytes_.push_back(version);
+    bytes_.push_back(static_cast<std::uint8_t>(pattern_.columns | (pattern_.follows_any() ? has_follows : 0)));
+    if (pattern_.follows_any())
+      for (std::uint32_t column = 0; column < pattern_.columns; ++column)
+        bytes_.push_back(static_cast<std::uint8_t>(pattern_.follows[column] + 1));
+    append_varint(pattern_.terms.size(), bytes_);
+    for (std::size_t n = 0; n < pattern_.terms.size(); ++n) add_term(n);
+    add_exceptions();
+    const std::uint32_t checksum = crc32c(bytes_);
+    for (std::size_t n = 0; n < checksum_bytes; ++n) bytes_.push_back(static_cast<std::uint8_t>(checksum >> (8 * n)));
+    return std::move(bytes_);
+  }
+
+ private:
+  void add_term(std::size_t n) {
+    const Term& term = pattern_.terms[n];
+    if (term.is_nest) return add_node(static_cast<std::uint32_t>(term.at), 0);
+    const auto next = std::find_if(pattern_.terms.begin() + static_cast<std::ptrdiff_t>(n) + 1, pattern_.terms.end(),
+                                   [](const Term& later) { return !later.is_nest; });
+    const std::uint64_t end = next == pattern_.terms.end() ? pattern_.literals.size() : next->at;
+    bytes_.push_back(0);
+    bytes_.insert(bytes_.end(), pattern_.literals.begin() + static_cast<std::ptrdiff_t>(term.at),
+                  pattern_.literals.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+
+  void add_node(std::uint32_t node, std::size_t depth) {
+    std::uint64_t body = 0;
+    const Node& it = pattern_.nodes[node];
+    for (std::uint32_t child = node + 1; child < it.end; child = pattern_.nodes[child].end) ++body;
+    append_varint(body, bytes_);
+    add_numbers(pattern_.numbers.data() + it.numbers, it.is_loop ? 1 : pattern_.columns, depth);
+    for (std::uint32_t child = node + 1; child < it.end; child = pattern_.nodes[child].end) add_node(child, depth + 1);
+  }
+
+  /// Which factors of the loops' indices are not 0, a bit for each, then the numbers without the others.
+  void add_numbers(const std::int64_t* numbers, std::uint32_t groups, std::size_t depth) {
+    const std::size_t mask = bytes_.size();
+    bytes_.resize(mask + (groups * depth + 7) / 8);
+    std::size_t bit = 0;
+    for (std::uint32_t group = 0; group < groups; ++group) {
+      append_varint(zigzag(*numbers++), bytes_);
+      for (std::size_t d = 0; d < depth; ++d, ++bit, ++numbers) {
+        if (*numbers == 0) continue;
+        bytes_[mask + bit / 8] = static_cast<std::uint8_t>(bytes_[mask + bit / 8] | 1u << bit % 8);
+        append_varint(zigzag(*numbers), bytes_);
+      }
+    }
+  }
+
+  void add_exceptions() {
+    append_varint(pattern_.exception_positions.size(), bytes_);
+    std::uint64_t before = 0;
+    for (const std::uint64_t position : pattern_.exception_positions) {
+      append_varint(position - before, bytes_);
+      before = position;
+    }
+    const std::span<const std::int64_t> values(pattern_.exception_values);
+    const std::size_t block = block_vectors * pattern_.columns;
+    for (std::size_t at = 0; at < values.size(); at += block)
+      append_block(values.subspan(at, std::min(block, values.size() - at)), pattern_.columns, bytes_);
+  }
+
+  const Pattern& pattern_;
+  std::vector<std::uint8_t> bytes_;
+};
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+class Reader {
+ public:
+  Reader(std::span<const std::uint8_t> bytes, std::string_view source) : bytes_(bytes), source_(source) {}
+
+  Result<Pattern> pattern() {
+    if (auto read = header(); !read) return pass_on(std::move(read.error()));
+    const auto terms = read_varint(bytes_, at_);
+    if (!terms) return refuse("the number of terms is cut");
+    for (std::uint64_t n = 0; n < *terms; ++n) {
+      if (at_ == bytes_.size()) return refuse(fmt::format("it ends after {} of {} terms", n, *terms));
+      if (auto read = term(); !read) return pass_on(std::move(read.error()));
+    }
+    if (auto read = exceptions(); !read) return pass_on(std::move(read.error()));
+    if (at_ != bytes_.size()) return refuse("there are bytes after its end");
+    if (auto sound = checked(pattern_); !sound) return refuse(sound.error().message);
+    return std::move(pattern_);
+  }
+
+ private:
+  [[nodiscard]] tl::unexpected<Error> refuse(std::string_view what) const {
+    return fail(ErrorKind::bad_input, "{}: byte {}: {}", source_, at_, what);
+  }
+
+  Result<void> header() {
+    const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+    if (!text.starts_with(magic)) return refuse("this is no pattern; expected it to begin with \"IOP\"");
+    at_ = magic.size();
+    if (at_ == bytes_.size()) return refuse("it is cut after the magic");
+    if (bytes_[at_] != version)
+      return refuse(fmt::format("version {} of the format; this program reads {}", bytes_[at_], version));
+    ++at_;
+    if (bytes_.size() < at_ + 2 + checksum_bytes) return refuse("it is cut; make it again");
+    const auto held = bytes_.last(checksum_bytes);
+    bytes_ = bytes_.first(bytes_.size() - checksum_bytes);
+    const std::uint32_t found =
+        held[0] | std::uint32_t{held[1]} << 8 | std::uint32_t{held[2]} << 16 | std::uint32_t{held[3]} << 24;
+    if (found != crc32c(bytes_)) return refuse("its checksum does not fit: it was cut or changed; make it again");
+    const std::uint8_t columns = bytes_[at_++];
+    pattern_.columns = columns & ~has_follows;
+    if (pattern_.columns < 1 || pattern_.columns > most_columns)
+      return refuse(fmt::format("{} columns; expected 1 to {}", pattern_.columns, most_columns));
+    if ((columns & has_follows) == 0) return {};
+    for (std::uint32_t column = 0; column < pattern_.columns; ++column) {
+      if (at_ == bytes_.size() || bytes_[at_] > most_columns) return refuse("a column that is followed is missing");
+      pattern_.follows[column] = static_cast<std::int8_t>(bytes_[at_++] - 1);
+    }
+    return {};
+  }
+
+  Result<void> term() {
+    const std::uint64_t first = pattern_.count();
+    if (bytes_[at_] == 0) {
+      ++at_;
+      const auto read = read_block(bytes_.subspan(at_), pattern_.columns, block_);
+      if (!read) return refuse("this is no block of literals");
+      const auto place = bytes_.subspan(at_, *read);
+      pattern_.terms.push_back({false, first, block_.size() / pattern_.columns, pattern_.literals.size()});
+      pattern_.literals.insert(pattern_.literals.end(), place.begin(), place.end());
+      at_ += *read;
+    } else {
+      const auto root = static_cast<std::uint32_t>(pattern_.nodes.size());
+      const std::size_t place = at_;
+      if (auto read = node(0); !read) return read;
+      if (const std::string fault = fault_of(view_of(pattern_), root); !fault.empty()) {
+        at_ = place;
+        return refuse("a nest with " + fault);
+      }
+      pattern_.terms.push_back({true, first, count_of(view_of(pattern_), root, {}), root});
+    }
+    if (pattern_.terms.back().count > most_elements - first) return refuse("more than 2^63 - 1 elements");
+    return {};
+  }
+
+  Result<void> node(std::size_t depth) {
+    if (depth > most_nest_depth) return refuse(fmt::format("more than {} loops in each other", most_nest_depth));
+    const auto body = read_varint(bytes_, at_);
+    if (!body) return refuse("a node is cut");
+    const std::size_t me = pattern_.nodes.size();
+    if (me >= UINT32_MAX || pattern_.numbers.size() > UINT32_MAX - 1000) return refuse("more than 2^32 numbers");
+    pattern_.nodes.push_back({*body > 0, 0, static_cast<std::uint32_t>(pattern_.numbers.size())});
+    if (auto read = numbers(*body > 0 ? 1 : pattern_.columns, depth); !read) return read;
+    for (std::uint64_t n = 0; n < *body; ++n)
+      if (auto read = node(depth + 1); !read) return read;
+    pattern_.nodes[me].end = static_cast<std::uint32_t>(pattern_.nodes.size());
+    return {};
+  }
+
+  Result<void> numbers(std::uint32_t groups, std::size_t depth) {
+    const std::size_t mask = at_, mask_bytes = (groups * depth + 7) / 8;
+    if (bytes_.size() - at_ < mask_bytes) return refuse("a node's numbers are cut");
+    at_ += mask_bytes;
+    std::size_t bit = 0;
+    for (std::uint32_t group = 0; group < groups; ++group)
+      for (std::size_t d = 0; d <= depth; ++d) {
+        if (d > 0 && (bytes_[mask + bit / 8] >> bit % 8 & 1) == 0) {
+          ++bit;
+          pattern_.numbers.push_back(0);
+          continue;
+        }
+        if (d > 0) ++bit;
+        const auto number = read_varint(bytes_, at_);
+        if (!number) return refuse("a number is cut, or longer than 64 bits");
+        pattern_.numbers.push_back(unzigzag(*number));
+      }
+    return {};
+  }
+
+  Result<void> exceptions() {
+    const auto count = read_varint(bytes_, at_);
+    if (!count) return refuse("the number of exceptions is cut");
+    if (*count > bytes_.size() - at_) return refuse(fmt::format("it ends before its {} exceptions", *count));
+    std::uint64_t position = 0;
+    for (std::uint64_t n = 0; n < *count; ++n) {
+      const auto step = read_varint(bytes_, at_);
+      if (!step || *step > most_elements - position) return refuse("an exception's position is cut or too large");
+      position += *step;
+      pattern_.exception_positions.push_back(position);
+    }
+    for (std::uint64_t left = *count; left > 0;) {
+      const auto read = read_block(bytes_.subspan(at_), pattern_.columns, block_);
+      if (!read || block_.size() / pattern_.columns != std::min<std::uint64_t>(left, block_vectors))
+        return refuse("the exceptions' vectors are no block of literals");
+      at_ += *read;
+      left -= block_.size() / pattern_.columns;
+      pattern_.exception_values.insert(pattern_.exception_values.end(), block_.begin(), block_.end());
+    }
+    return {};
+  }
+
+  std::span<const std::uint8_t> bytes_;
+  std::string_view source_;
+  std::size_t at_ = 0;
+  Pattern pattern_;
+  std::vector<std::int64_t> block_;
+};
+
+}  // namespace
+
+std::vector<std::uint8_t> pattern_bytes(const Pattern& pattern) { return Writer(pattern).bytes(); }
+
+Result<Pattern> pattern_from_bytes(std::span<const std::uint8_t> bytes, std::string_view source) {
+  return Reader(bytes, source).pattern();
+}
+
+bool is_pattern_binary(std::string_view bytes) { return bytes.starts_with(magic); }
+
+}  // namespace iosig
