@@ -7,7 +7,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t most_expanded = 1 << 20;  ///< elements of a nest that cannot be indexed
+constexpr std::uint64_t most_expanded = 1 << 20;  ///< elements of nests that cannot be indexed
+constexpr std::uint64_t most_steps = 1 << 20;     ///< to find the last byte
 
 std::int64_t sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -38,11 +39,12 @@ Result<PatternLookup> PatternLookup::of(const Pattern& pattern, const AccessColu
 Result<void> PatternLookup::make() {
   const Pattern& pattern = *pattern_;
   std::vector<Written> elements;
+  std::uint64_t expanded = 0;
   std::size_t exception = 0;
   for (std::uint32_t n = 0; n < pattern.terms.size(); ++n) {
     const Term& term = pattern.terms[n];
     std::string fault = term.is_nest ? leaves_.add(n, index_) : "literals";
-    if (term.is_nest && !fault.empty() && term.count > most_expanded)
+    if (term.is_nest && !fault.empty() && (expanded += std::min(term.count, most_expanded + 1)) > most_expanded)
       return fail(ErrorKind::infeasible, "term {} {}, and is too large to be expanded: {} elements", n + 1, fault,
                   term.count);
     if (!fault.empty()) {
@@ -60,10 +62,12 @@ Result<void> PatternLookup::make() {
     }
   }
   segments_ = Segments(std::move(elements));
+  leaves_.shrink();
   tree_ = LeafTree(leaves_);
   size_ = segments_.end();
+  auto budget = static_cast<std::int64_t>(most_steps + 64 * leaves_.leaves().size());
   for (const LeafIndex::Leaf& leaf : leaves_.leaves()) {
-    const auto end = leaves_.last_end(leaf, size_);
+    const auto end = leaves_.last_end(leaf, size_, budget);
     if (!end)
       return fail(ErrorKind::infeasible, "term {} has loops whose last byte is not found in reasonable time",
                   leaf.term + 1);
@@ -97,25 +101,26 @@ Result<Written> PatternLookup::written(std::uint64_t position, const std::int64_
 }
 
 Piece PatternLookup::piece_at(std::int64_t offset) const {
+  if (offset >= size_) return {offset, INT64_MAX - offset, 0, 0, true};
   ByteSearch search;
   search.offset = offset;
-  if (offset >= size_) return {offset, INT64_MAX - offset, 0, 0, true};
   segments_.search(search);
   const std::int64_t until = search.until;
   tree_.search(leaves_, search);
-  if (search.after > 0 && search.until < search.end) {  // by what is older, perhaps: ask only what is newer now
+  Holder& found = search.found;
+  if (search.after > 0 && search.until < found.end) {  // by what is older, perhaps: ask only what is newer now
     search.until = until;
     tree_.search(leaves_, search);
   }
   if (search.after == 0) return {offset, std::min(search.until, size_) - offset, 0, 0, true};
-  if (search.by_position) {
+  if (found.by_position) {
     std::array<std::int64_t, most_columns> vector{};
-    index_.element(search.after - 1, vector);
-    search.physical = static_cast<std::uint64_t>(vector[static_cast<std::size_t>(columns_.physical)]);
-    search.id = columns_.id < 0 ? 0 : static_cast<std::uint64_t>(vector[static_cast<std::size_t>(columns_.id)]);
+    index_.element(found.position, vector);
+    found.physical = static_cast<std::uint64_t>(vector[static_cast<std::size_t>(columns_.physical)]);
+    found.id = columns_.id < 0 ? 0 : static_cast<std::uint64_t>(vector[static_cast<std::size_t>(columns_.id)]);
   }
-  return {offset, std::min(search.until, search.end) - offset, static_cast<std::int64_t>(search.id),
-          static_cast<std::int64_t>(search.physical + static_cast<std::uint64_t>(offset - search.begin)), false};
+  return {offset, std::min(search.until, found.end) - offset, static_cast<std::int64_t>(found.id),
+          static_cast<std::int64_t>(found.physical + static_cast<std::uint64_t>(offset - found.begin)), false};
 }
 
 std::size_t PatternLookup::memory_bytes() const {

@@ -40,7 +40,7 @@ class PatternLookup {
   /// `pattern`: checked(). Later elements are newer; those of no bytes write nothing; what an exception replaces was
   /// never written. Fails: `bad_input` for a column that is not there, and for elements that begin below 0, are shorter
   /// than 0 bytes or end after byte 2^63 - 1; `infeasible` for nests that would have to be expanded and are too large
-  /// for that (offsets that follow sums of varying lengths; more than 2^20 elements of one leaf over one byte).
+  /// for that (offsets that follow sums of varying lengths; more than 2^16 elements of one leaf over one byte).
   static Result<PatternLookup> of(const Pattern& pattern, const AccessColumns& columns = {});
 
   /// The end of the last byte written; 0 when there is none.

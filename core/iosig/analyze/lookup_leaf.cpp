@@ -8,6 +8,8 @@ namespace {
 using Wide = __int128;
 
 Wide floor_of(Wide dividend, Wide divisor) {  // divisor > 0
+  if (dividend >= 0 && dividend <= INT64_MAX && divisor <= INT64_MAX)  // mostly, and many times as fast
+    return static_cast<std::uint64_t>(dividend) / static_cast<std::uint64_t>(divisor);
   const Wide quotient = dividend / divisor;
   return quotient - (dividend % divisor < 0 ? 1 : 0);
 }
@@ -40,17 +42,16 @@ class LeafSearch {
             leaf_.position);
   }
 
-  std::optional<std::int64_t> last_end(std::int64_t least) {
+  std::optional<std::int64_t> last_end(std::int64_t least, std::int64_t& budget) {
     end_ = least;
-    visits_ = 0;
+    budget_ = &budget;
     end_of(0, 0, leaf_.length);
-    if (visits_ > most_visits) return std::nullopt;
+    if (budget < 0) return std::nullopt;
     return static_cast<std::int64_t>(end_);
   }
 
  private:
   using Level = LeafIndex::Level;
-  static constexpr int most_visits = 1 << 16;
 
   /// `left`: from the element's least offset to the byte; `length` and `position` as far as the indices are known.
   void descend(std::size_t k, std::uint64_t left, std::uint64_t length, std::uint64_t position) {
@@ -202,22 +203,24 @@ class LeafSearch {
       into -= levels_[k].stride * at_[k];
       length += levels_[k].length * at_[k];
     }
-    search_->after = position + 1;
-    search_->begin = search_->offset - static_cast<std::int64_t>(into);
-    search_->end = search_->begin + static_cast<std::int64_t>(length);
-    search_->by_position = leaf_.by_position;
-    search_->physical = leaf_.physical;
-    search_->id = leaf_.id;
+    Holder holder;
+    holder.position = position;
+    holder.begin = search_->offset - static_cast<std::int64_t>(into);
+    holder.end = holder.begin + static_cast<std::int64_t>(length);
+    holder.by_position = leaf_.by_position;
+    holder.physical = leaf_.physical;
+    holder.id = leaf_.id;
     for (std::size_t k = 0; k < levels_.size(); ++k) {
-      search_->physical += levels_[k].physical * at_[k];
-      search_->id += levels_[k].id * at_[k];
+      holder.physical += levels_[k].physical * at_[k];
+      holder.id += levels_[k].id * at_[k];
     }
+    search_->meet(holder);
   }
 
   // ---- the last end: what ends last first, and away from what cannot end after it ----
 
   void end_of(std::size_t k, std::uint64_t offset, std::uint64_t length) {
-    if (++visits_ > most_visits) return;
+    if (--*budget_ < 0) return;
     Wide more = 0, longer = 0;
     for (std::size_t j = k; j < levels_.size(); ++j) {
       const Wide turns = Wide{levels_[j].trips} - 1;
@@ -238,7 +241,7 @@ class LeafSearch {
     const Interval turns = is_solved ? turning() : Interval{0, Wide{level.trips} - 1};
     const Wide slope = Wide{level.stride} + static_cast<std::int64_t>(level.length);
     const bool is_upward = slope < 0 || (slope == 0 && static_cast<std::int64_t>(level.length) < 0);
-    for (Wide n = 0; n <= turns.high - turns.low && visits_ <= most_visits; ++n) {
+    for (Wide n = 0; n <= turns.high - turns.low && *budget_ >= 0; ++n) {
       const auto index = static_cast<std::uint64_t>(is_upward ? turns.low + n : turns.high - n);
       if (end + slope * static_cast<Wide>(index) + more - std::max<Wide>(0, slope) * (Wide{level.trips} - 1) <= end_)
         return;
@@ -265,7 +268,7 @@ class LeafSearch {
   std::array<std::uint64_t, most_nest_depth> at_{};  ///< by level
   std::uint64_t left_ = 0, length_ = 0, position_ = 0;
   Wide end_ = 0;
-  int visits_ = 0;
+  std::int64_t* budget_ = nullptr;
 };
 
 bool LeafIndex::is_exception(const Leaf& leaf, std::uint64_t position) const {
@@ -278,34 +281,34 @@ void LeafIndex::search(const Leaf& leaf, ByteSearch& search) const {
   if (search.offset >= leaf.end) return;
   if (!leaf.is_plain) return LeafSearch(*this, leaf).find(search);
   std::uint64_t left = static_cast<std::uint64_t>(search.offset) - static_cast<std::uint64_t>(leaf.base);
-  std::uint64_t position = leaf.position, physical = leaf.physical, id = leaf.id, next = UINT64_MAX;
+  Holder holder{.position = leaf.position, .physical = leaf.physical, .id = leaf.id, .by_position = leaf.by_position};
+  std::uint64_t length = leaf.length;
   const Level* level = levels_.data() + leaf.first_level;
   for (const Level* last = level + leaf.levels; level != last; ++level) {
-    std::uint64_t index = left / level->stride;
+    const std::uint64_t index = left / level->stride;
     left -= index * level->stride;
+    if (index >= level->trips) return;  // behind the last turn, and the loops around it have limited the search
     if (index + 1 < level->trips) {
-      next = level->stride - left;
-    } else if (index >= level->trips) {  // behind the last turn
-      if (next != UINT64_MAX) search.limit(next);
-      return;
+      if (leaf.is_run && level + 1 == last) {
+        holder.next = level->stride - left;
+        length *= level->trips - index;
+      } else {
+        search.limit(level->stride - left);
+      }
     }
-    position += level->position * index;
-    physical += level->physical * index;
-    id += level->id * index;
+    holder.position += level->position * index;
+    holder.physical += level->physical * index;
+    holder.id += level->id * index;
   }
-  if (next != UINT64_MAX) search.limit(next);
-  if (left >= leaf.length || position < search.after) return;
-  if (leaf.exceptions != leaf.exceptions_end && is_exception(leaf, position)) return;
-  search.after = position + 1;
-  search.begin = search.offset - static_cast<std::int64_t>(left);
-  search.end = search.begin + static_cast<std::int64_t>(leaf.length);
-  search.physical = physical;
-  search.id = id;
-  search.by_position = leaf.by_position;
+  if (left >= leaf.length) return;
+  if (leaf.exceptions != leaf.exceptions_end && is_exception(leaf, holder.position)) return;
+  holder.begin = search.offset - static_cast<std::int64_t>(left);
+  holder.end = holder.begin + static_cast<std::int64_t>(length);
+  search.meet(holder);
 }
 
-std::optional<std::int64_t> LeafIndex::last_end(const Leaf& leaf, std::int64_t least) const {
-  return leaf.end <= least ? least : LeafSearch(*this, leaf).last_end(least);
+std::optional<std::int64_t> LeafIndex::last_end(const Leaf& leaf, std::int64_t least, std::int64_t& budget) const {
+  return leaf.end <= least ? least : LeafSearch(*this, leaf).last_end(least, budget);
 }
 
 }  // namespace iosig

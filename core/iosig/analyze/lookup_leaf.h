@@ -23,18 +23,34 @@ struct AccessColumns {
   int id = 3;  ///< -1: there are none, all are 0
 };
 
+/// An element that holds the byte asked for.
+struct Holder {
+  std::uint64_t position = 0;
+  std::int64_t begin = 0, end = 0;     ///< its logical offsets; `end` with newer ones that continue it
+  std::uint64_t next = 0;              ///< where there are such, how far after the byte the first begins; else 0
+  std::uint64_t physical = 0, id = 0;  ///< at begin
+  bool by_position = false;            ///< those are to be fetched
+};
+
 /// The search for the newest element that holds a byte, while it passes through what may.
 struct ByteSearch {
-  std::int64_t offset = 0;          ///< the byte
-  std::int64_t until = INT64_MAX;   ///< nothing that is newer than the element found begins in (offset, until)
-  std::uint64_t after = 0;          ///< position of the element found + 1; 0: none yet
-  std::int64_t begin = 0, end = 0;  ///< its logical offsets
-  std::uint64_t physical = 0, id = 0;  ///< at begin, where `by_position` does not say that they are to be fetched
-  bool by_position = false;
+  std::int64_t offset = 0;         ///< the byte
+  std::int64_t until = INT64_MAX;  ///< nothing that is newer than the element found begins in (offset, until)
+  std::uint64_t after = 0;         ///< position of the element found + 1; 0: none yet
+  Holder found;
 
   /// Something newer may begin `distance` > 0 bytes after `offset`.
   void limit(std::uint64_t distance) {
     if (distance < static_cast<std::uint64_t>(until - offset)) until = offset + static_cast<std::int64_t>(distance);
+  }
+  /// `holder` counts if it is newer than what was found.
+  void meet(const Holder& holder) {
+    if (holder.position + 1 == after) return;
+    const std::uint64_t beaten = holder.position < after ? holder.next : found.next;
+    if (beaten > 0) limit(beaten);
+    if (holder.position < after) return;
+    after = holder.position + 1;
+    found = holder;
   }
 };
 
@@ -56,7 +72,6 @@ class LeafIndex {
   struct Leaf {
     std::int64_t base = 0;            ///< the least logical offset
     std::int64_t begin = 0, end = 0;  ///< bounds of what it writes
-    std::uint64_t reach = 0;          ///< from base on
     std::uint64_t length = 0, physical = 0, id = 0;
     std::uint64_t position = 0;  ///< of the element with all indices 0
     std::uint64_t newest = 0;    ///< no element has a higher position
@@ -67,6 +82,7 @@ class LeafIndex {
     std::uint8_t free = 0;   ///< levels before this one are tried index by index; those after it do not move the element
     bool is_solved = false;  ///< level `free` does move it, and is solved for; else it is like those after it
     bool is_plain = false;     ///< a mixed radix, and all elements are there and as long as each other
+    bool is_run = false;       ///< and those of the last level continue each other in both files, each newer
     bool is_constant = false;  ///< no trip count of the nest depends on a loop
     bool by_position = false;  ///< physical offset and id are not affine: PatternIndex has them
   };
@@ -78,9 +94,15 @@ class LeafIndex {
 
   /// Lets `leaf` say what it knows. Takes a division for each loop unless elements overlap.
   void search(const Leaf& leaf, ByteSearch& search) const;
-  /// The end of the last byte that `leaf` writes if that is above `least`, else `least`. Nothing if that is not found
-  /// in reasonable time.
-  [[nodiscard]] std::optional<std::int64_t> last_end(const Leaf& leaf, std::int64_t least) const;
+  /// The end of the last byte that `leaf` writes if that is above `least`, else `least`. Nothing when `budget`,
+  /// which falls by the steps taken, is used up.
+  [[nodiscard]] std::optional<std::int64_t> last_end(const Leaf& leaf, std::int64_t least, std::int64_t& budget) const;
+
+  /// After the last add().
+  void shrink() {
+    leaves_.shrink_to_fit();
+    levels_.shrink_to_fit();
+  }
 
   [[nodiscard]] const std::vector<Leaf>& leaves() const { return leaves_; }
   [[nodiscard]] std::span<const Level> levels_of(const Leaf& leaf) const {

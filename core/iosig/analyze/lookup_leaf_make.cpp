@@ -8,7 +8,7 @@ namespace {
 
 using Wide = __int128;
 
-constexpr std::uint64_t most_candidates = 1 << 20;  ///< elements of a leaf that may have to be looked at for one byte
+constexpr std::uint64_t most_candidates = 1 << 16;  ///< elements of a leaf that may have to be looked at for one byte
 
 /// base + of[0] i0 + ..., the outermost loop first.
 struct Form {
@@ -34,9 +34,19 @@ class LeafMaker {
   }
 
   std::string make() {
-    const auto root = static_cast<std::uint32_t>(pattern_.terms[term_].at);
-    is_constant_ = is_constant(root, 0);
-    return visit(root);
+    root_ = static_cast<std::uint32_t>(pattern_.terms[term_].at);
+    is_constant_ = is_constant(root_, 0);
+    if (is_constant_) {
+      turn_count_.resize(pattern_.nodes[root_].end - root_);
+      (void)count(root_);
+      for (const int column : {into_.columns_.logical, into_.columns_.length, into_.columns_.physical, into_.columns_.id})
+        if (column >= 0 && pattern_.follows[static_cast<std::size_t>(column)] >= 0 && exceptions_ == exceptions_end_) {
+          auto& sums = turn_sums_[static_cast<std::size_t>(column)];
+          sums.resize(turn_count_.size());
+          if (!sum(root_, 0, column, sums)) sums.clear();
+        }
+    }
+    return visit(root_, pattern_.terms[term_].first);
   }
 
  private:
@@ -55,41 +65,49 @@ class LeafMaker {
     return true;
   }
 
-  std::string visit(std::uint32_t loop) {
+  /// Indexes the leaves in `loop`, whose first element is at `position` (if trip counts are constant).
+  std::string visit(std::uint32_t loop, std::uint64_t position) {
     path_.push_back(loop);
     for (std::uint32_t child = loop + 1; child < pattern_.nodes[loop].end; child = pattern_.nodes[child].end) {
-      std::string fault = pattern_.nodes[child].is_loop ? visit(child) : add(child);
+      std::string fault = pattern_.nodes[child].is_loop ? visit(child, position) : add(child, position);
       if (!fault.empty()) return fault;
+      if (is_constant_) position += count_of_node(child);
     }
     path_.pop_back();
     return "";
   }
 
-  /// Of the elements in `node`: the sum of columns a and b as stored, modulo 2^64, if each leaf has constant ones.
-  std::optional<std::uint64_t> sum_of(std::uint32_t node, std::size_t depth, int a, int b) const {
-    if (!pattern_.nodes[node].is_loop) {
-      std::uint64_t sum = 0;
-      for (const int column : {a, b}) {
-        const std::int64_t* form = numbers(node) + static_cast<std::size_t>(column) * (depth + 1);
-        for (std::size_t d = 0; d < depth; ++d)
-          if (form[d + 1] != 0) return std::nullopt;
-        sum += static_cast<std::uint64_t>(form[0]);
-      }
-      return sum;
-    }
-    const auto turn = turn_sum(node, depth, a, b);
-    if (!turn) return std::nullopt;
-    return *turn * static_cast<std::uint64_t>(numbers(node)[0]);
+  std::uint64_t count_of_node(std::uint32_t node) const {
+    return pattern_.nodes[node].is_loop ? turn_count_[node - root_] * static_cast<std::uint64_t>(numbers(node)[0]) : 1;
   }
 
-  std::optional<std::uint64_t> turn_sum(std::uint32_t loop, std::size_t depth, int a, int b) const {
-    std::uint64_t sum = 0;
-    for (std::uint32_t child = loop + 1; child < pattern_.nodes[loop].end; child = pattern_.nodes[child].end) {
-      const auto more = sum_of(child, depth + 1, a, b);
-      if (!more) return std::nullopt;
-      sum += *more;
+  /// Counts the elements of a turn of `loop` and of each loop in it.
+  std::uint64_t count(std::uint32_t loop) {
+    std::uint64_t elements = 0;
+    for (std::uint32_t child = loop + 1; child < pattern_.nodes[loop].end; child = pattern_.nodes[child].end)
+      elements += pattern_.nodes[child].is_loop ? count(child) : 1;
+    turn_count_[loop - root_] = elements;
+    return elements * static_cast<std::uint64_t>(numbers(loop)[0]);
+  }
+
+  /// Likewise what a turn adds to `column`, which follows another one; nothing unless each leaf adds a constant.
+  std::optional<std::uint64_t> sum(std::uint32_t node, std::size_t depth, int column, std::vector<std::uint64_t>& sums) {
+    std::uint64_t total = 0;
+    if (!pattern_.nodes[node].is_loop) {
+      for (const int added : {column, static_cast<int>(pattern_.follows[static_cast<std::size_t>(column)])}) {
+        const std::int64_t* form = numbers(node) + static_cast<std::size_t>(added) * (depth + 1);
+        if (std::any_of(form + 1, form + 1 + depth, [](std::int64_t slope) { return slope != 0; })) return std::nullopt;
+        total += static_cast<std::uint64_t>(form[0]);
+      }
+      return total;
     }
-    return sum;
+    for (std::uint32_t child = node + 1; child < pattern_.nodes[node].end; child = pattern_.nodes[child].end) {
+      const auto more = sum(child, depth + 1, column, sums);
+      if (!more) return std::nullopt;
+      total += *more;
+    }
+    sums[node - root_] = total;
+    return total * static_cast<std::uint64_t>(numbers(node)[0]);
   }
 
   /// Of `column` in the leaf; nothing where it is not affine.
@@ -104,10 +122,9 @@ class LeafMaker {
       std::copy_n(found + 1, depth, form.of.begin());
       return form;
     }
-    if (!is_constant_ || exceptions_ != exceptions_end_) return std::nullopt;
-    if (!turn_sum(path_[0], 0, column, source)) return std::nullopt;
-    for (std::size_t d = 0; d < depth; ++d)
-      form.of[d] = static_cast<std::int64_t>(*turn_sum(path_[d], d, column, source));
+    const auto& sums = turn_sums_[static_cast<std::size_t>(column)];
+    if (sums.empty()) return std::nullopt;
+    for (std::size_t d = 0; d < depth; ++d) form.of[d] = static_cast<std::int64_t>(sums[path_[d] - root_]);
     std::array<std::int64_t, most_columns> first{};
     index_.element(first_position, first);
     form.base = first[static_cast<std::size_t>(column)];
@@ -140,9 +157,8 @@ class LeafMaker {
     return extreme(Wide{form.base} + (plus ? plus->base : 0), of, path_.size(), greatest);
   }
 
-  std::string add(std::uint32_t node) {
+  std::string add(std::uint32_t node, std::uint64_t first) {
     const std::size_t depth = path_.size();
-    const Term& term = pattern_.terms[term_];
     std::array<Wide, most_nest_depth> trips{};
     for (std::size_t d = 0; d < depth; ++d) {
       const std::int64_t* found = numbers(path_[d]);
@@ -153,7 +169,6 @@ class LeafMaker {
       if (*most <= 0) return "";
       trips[d] = *most;
     }
-    const std::uint64_t first = is_constant_ ? first_position(node) : 0;
     const auto logical = form_of(into_.columns_.logical, node, first);
     const auto length = form_of(into_.columns_.length, node, first);
     auto physical = form_of(into_.columns_.physical, node, first);
@@ -198,7 +213,7 @@ class LeafMaker {
       level.length = static_cast<std::uint64_t>(length->of[d]);
       level.physical = static_cast<std::uint64_t>(physical->of[d]);
       level.id = static_cast<std::uint64_t>(id->of[d]);
-      if (is_constant_) level.position = count_before(pattern_, path_[d], {zeros_.data(), d}, 1);
+      if (is_constant_) level.position = turn_count_[path_[d] - root_];
       (length->of[d] < 0 ? shortest_box : longest_box) += turns * length->of[d];
       const bool is_idle = level.stride == 0 && level.length == 0 && !is_hung_on(d);
       const bool is_last_only = is_idle && is_constant_ && exceptions_ == exceptions_end_;
@@ -226,12 +241,12 @@ class LeafMaker {
       return "has loops that reach too far beyond what they write";
     leaf.base = static_cast<std::int64_t>(base);
     leaf.length = static_cast<std::uint64_t>(static_cast<std::int64_t>(shift));
-    return settle(leaf, levels, is_bound, *longest, term);
+    return settle(leaf, levels, is_bound, *longest);
   }
 
   /// Puts the levels in order and says how they are to be searched.
-  std::string settle(Leaf leaf, const std::vector<Level>& levels, const std::vector<bool>& is_bound, Wide longest,
-                     const Term& term) {
+  std::string settle(Leaf leaf, const std::vector<Level>& levels, const std::vector<bool>& is_bound, Wide longest) {
+    const Term& term = pattern_.terms[term_];
     std::vector<std::size_t> order;
     for (std::size_t n = 0; n < levels.size(); ++n) order.push_back(n);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -263,7 +278,10 @@ class LeafMaker {
       reach = std::min<Wide>(reach + Wide{level.stride} * (Wide{level.trips} - 1), UINT64_MAX);
       if (static_cast<std::int64_t>(level.position) > 0) newest += level.position * (level.trips - 1);
     }
-    leaf.reach = saturated(reach);
+    if (leaf.is_plain && leaf.levels > 0 && leaf.exceptions == leaf.exceptions_end && !leaf.by_position) {
+      const Level& last = first[leaf.levels - 1];
+      leaf.is_run = last.stride == leaf.length && last.physical == leaf.length && last.id == 0 && !last.is_mirrored;
+    }
     leaf.newest = is_constant_ ? leaf.position + newest : term.first + term.count - 1;
     into_.leaves_.push_back(leaf);
     return "";
@@ -278,17 +296,6 @@ class LeafMaker {
     return false;
   }
 
-  /// Of the leaf's first element.
-  [[nodiscard]] std::uint64_t first_position(std::uint32_t leaf) const {
-    std::uint64_t position = pattern_.terms[term_].first;
-    for (std::size_t d = 0; d < path_.size(); ++d) {
-      const std::uint32_t last = d + 1 < path_.size() ? path_[d + 1] : leaf;
-      for (std::uint32_t node = path_[d] + 1; node != last; node = pattern_.nodes[node].end)
-        position += count_of(view_of(pattern_), node, {zeros_.data(), d + 1});
-    }
-    return position;
-  }
-
   LeafIndex& into_;
   const Pattern& pattern_;
   std::uint32_t term_;
@@ -296,7 +303,9 @@ class LeafMaker {
   std::uint32_t exceptions_ = 0, exceptions_end_ = 0;
   bool is_constant_ = false;
   std::vector<std::uint32_t> path_;
-  std::array<std::int64_t, most_nest_depth> zeros_{};
+  std::uint32_t root_ = 0;
+  std::vector<std::uint64_t> turn_count_;  ///< by node, from root_ on, if trip counts are constant
+  std::array<std::vector<std::uint64_t>, most_columns> turn_sums_;  ///< likewise, by column
 };
 
 std::string LeafIndex::add(std::uint32_t term, const PatternIndex& index) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "iosig/analyze/sorted_search.h"
+
 namespace iosig {
 
 Segments::Segments(std::vector<Written> elements) {
@@ -43,18 +45,17 @@ Segments::Segments(std::vector<Written> elements) {
 }
 
 void Segments::search(ByteSearch& search) const {
-  const auto next = std::ranges::upper_bound(begins_, search.offset);
-  if (next != begins_.end()) search.limit(static_cast<std::uint64_t>(*next - search.offset));
-  if (next == begins_.begin()) return;
-  const auto n = static_cast<std::size_t>(next - begins_.begin()) - 1;
+  const std::size_t next = count_up_to(begins_.data(), begins_.size(), search.offset);
+  if (next < begins_.size()) search.limit(static_cast<std::uint64_t>(begins_[next] - search.offset));
+  if (next == 0) return;
+  const std::size_t n = next - 1;
   const std::int64_t end = begins_[n] + rest_[n].length;
   if (end <= search.offset) return;
-  search.after = rest_[n].position + 1;
-  search.begin = begins_[n];
-  search.end = end;
-  search.physical = static_cast<std::uint64_t>(rest_[n].physical);
-  search.id = static_cast<std::uint64_t>(rest_[n].id);
-  search.by_position = false;
+  search.meet({.position = rest_[n].position,
+               .begin = begins_[n],
+               .end = end,
+               .physical = static_cast<std::uint64_t>(rest_[n].physical),
+               .id = static_cast<std::uint64_t>(rest_[n].id)});
 }
 
 }  // namespace iosig

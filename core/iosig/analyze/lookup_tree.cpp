@@ -4,10 +4,13 @@
 #include <map>
 #include <queue>
 
+#include "iosig/analyze/sorted_search.h"
+
 namespace iosig {
 namespace {
 
 constexpr std::size_t least_group = 8;     ///< leaves; fewer are looked at one by one
+constexpr std::uint8_t most_moduli = 4;     ///< strides within each other by which leaves are kept apart
 constexpr std::size_t tolerated_depth = 3;  ///< of intervals over each other
 
 /// How many of the intervals, in order of begin, lie over each other at most.
@@ -49,7 +52,7 @@ std::uint32_t LeafTree::build(const LeafIndex& leaves, std::vector<Draft> drafts
     for (last = first + 1; last < drafts.size() && drafts[last].begin < end; ++last)
       end = std::max(end, drafts[last].end);
     const std::span<Draft> cluster = std::span(drafts).subspan(first, last - first);
-    if (cluster.size() >= least_group && depth_of(cluster) > tolerated_depth)
+    if (coordinate < most_moduli && cluster.size() >= least_group && depth_of(cluster) > tolerated_depth)
       group(leaves, cluster, coordinate, entries);
     else
       entries.insert(entries.end(), cluster.begin(), cluster.end());
@@ -140,6 +143,15 @@ std::uint32_t LeafTree::add_tree(std::vector<Draft> drafts, std::uint8_t coordin
     targets_.push_back({draft.target, draft.kind});
     below_.emplace_back();
   }
+  if (tree.is_apart && tree.count > 1) {
+    const std::int64_t* const begins = begins_.data() + tree.first;
+    tree.entries_per_byte =
+        static_cast<double>(tree.count - 1) / static_cast<double>(begins[tree.count - 1] - begins[0]);
+    for (std::uint32_t n = 0; n < tree.count && tree.entries_per_byte > 0; ++n) {
+      const std::size_t up_to = guessed(tree, begins[n] - begins[0]);
+      if (up_to > n + 2 || up_to + 1 < n) tree.entries_per_byte = 0;  // not at even distances
+    }
+  }
   if (!tree.is_apart) summarize(tree.first, tree.first + tree.count);
   trees_.push_back(tree);
   return static_cast<std::uint32_t>(trees_.size() - 1);
@@ -159,7 +171,7 @@ struct LeafTree::Query {
   const LeafTree& trees;
   const LeafIndex& leaves;
   ByteSearch& search;
-  std::array<std::int64_t, most_nest_depth + 1> coordinates;
+  std::array<std::int64_t, most_moduli + 1> coordinates;
 
   void visit(const Tree& tree) {
     if (tree.count == 0) return;
@@ -168,14 +180,24 @@ struct LeafTree::Query {
       search.limit(tree.modulus - static_cast<std::uint64_t>(at) +
                    static_cast<std::uint64_t>(trees.begins_[tree.first]));
     if (tree.is_apart) {
-      const auto first = trees.begins_.begin() + tree.first, last = first + tree.count;
-      const auto next = std::upper_bound(first, last, at);
-      if (next != last) search.limit(static_cast<std::uint64_t>(*next - at));
-      if (next != first) enter(static_cast<std::uint32_t>(next - trees.begins_.begin()) - 1, at);
+      const std::int64_t* const begins = trees.begins_.data() + tree.first;
+      const std::size_t up_to =
+          tree.entries_per_byte > 0 ? guess(tree, at) : count_up_to(begins, tree.count, at);
+      if (up_to < tree.count) search.limit(static_cast<std::uint64_t>(begins[up_to] - at));
+      if (up_to > 0) enter(tree.first + static_cast<std::uint32_t>(up_to) - 1, at);
       return;
     }
     stab(tree.first, tree.first + tree.count, at);
     begin_after(tree.first, tree.first + tree.count, at);
+  }
+
+  /// As count_up_to, among entries at even distances.
+  [[nodiscard]] std::size_t guess(const Tree& tree, std::int64_t at) const {
+    const std::int64_t* const begins = trees.begins_.data() + tree.first;
+    std::size_t up_to = at < begins[0] ? 0 : std::min<std::size_t>(tree.count, guessed(tree, at - begins[0]));
+    while (up_to < tree.count && begins[up_to] <= at) ++up_to;
+    while (up_to > 0 && begins[up_to - 1] > at) --up_to;
+    return up_to;
   }
 
   void enter(std::uint32_t entry, std::int64_t at) {

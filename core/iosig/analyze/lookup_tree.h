@@ -49,6 +49,7 @@ class LeafTree {
     std::uint64_t modulus = 0;      ///< its coordinate is that of the tree around it modulo this one; 0: the same
     std::uint8_t coordinate = 0;    ///< of how many moduli
     bool is_apart = false;          ///< no two entries overlap
+    double entries_per_byte = 0;    ///< of entries that are apart at even distances, else 0
   };
   struct Summary {  ///< of all entries below one in its interval tree
     std::int64_t end = 0;
@@ -60,6 +61,10 @@ class LeafTree {
   };
   struct Query;
 
+  /// About how many entries begin up to `distance` after the first.
+  [[nodiscard]] static std::size_t guessed(const Tree& tree, std::int64_t distance) {
+    return static_cast<std::size_t>(static_cast<double>(distance) * tree.entries_per_byte) + 1;
+  }
   std::uint32_t build(const LeafIndex& leaves, std::vector<Draft> drafts, std::uint8_t coordinate,
                       std::uint64_t modulus);
   std::uint32_t add_tree(std::vector<Draft> drafts, std::uint8_t coordinate, std::uint64_t modulus);
