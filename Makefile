@@ -52,9 +52,10 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 	@tools/setup build python bench
 	@$(MAKE) --no-print-directory python
 	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
-	@cmake --build build --target bench_grid bench_decision
+	@cmake --build build --target bench_grid bench_decision bench_pattern
 	@$(PYTHON) bench/grid.py --quick --fresh
 	@build/bin/bench_decision
+	@build/bin/bench_pattern
 	@$(PYTHON) bench/compile.py
 	@$(PYTHON) bench/reliability.py
 

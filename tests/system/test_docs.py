@@ -20,6 +20,7 @@ from conftest import BUILD, ROOT, Iosig
 TRANSCRIPTS = [
     "README.md",
     "docs/cli/choose.md",
+    "docs/cli/pattern.md",
     "docs/cli/reliability.md",
     "docs/cli/repro.md",
     "docs/formats/presets.md",
@@ -86,7 +87,7 @@ def iosig_calls(page: str) -> list[tuple[str, ...]]:
         for call in re.findall(r"(?<![\w./-])iosig ((?:[a-z-]|--).*)", text.replace("\\\n", " ")):
             call = re.split(r"[|;&)]|\s#|\s--\s", call)[0]
             words = call.replace('"', "").replace("'", "").split()
-            verb = words[:2] if words[0] in ("storage", "reliability", "repro") else words[:1]
+            verb = words[:2] if words[0] in ("storage", "reliability", "pattern", "repro") else words[:1]
             calls.append((*verb, *(word for word in words if word.startswith("--"))))
     return calls
 

@@ -22,7 +22,12 @@ Detector::Detector(const DetectOptions& options)
       follows_(options.follows),
       stack_(columns_, options.window),
       builder_(columns_, options.follows) {
-  for (std::uint32_t column = 0; column < columns_; ++column) follows_any_ |= follows_[column] >= 0;
+  for (std::uint32_t column = 0; column < columns_; ++column) {
+    if (follows_[column] < 0) continue;
+    follows_any_ = true;
+    sources_[column] = static_cast<std::uint8_t>(follows_[column]);
+    follows_mask_[column] = ~std::uint64_t{0};
+  }
   waiting_.reserve(std::size_t{most_waiting} * columns_);
   replayed_.reserve(std::size_t{2} * most_waiting * columns_);
 }
@@ -37,12 +42,10 @@ void Detector::store(const std::int64_t* vector, std::int64_t* stored) {
   std::copy_n(vector, columns_, previous_.begin());
 }
 
-void Detector::push_slowly(const std::int64_t* stored) {
-  if (is_running_ && !is_waiting_ && !is_at_end_ && is_expected(stored)) {
-    advance();
-    return;
-  }
-  feed(stored);
+void Detector::push_slowly(const std::int64_t* vector) {
+  std::array<std::int64_t, most_columns> stored;
+  store(vector, stored.data());
+  feed(stored.data());
   replay();
 }
 
@@ -76,8 +79,6 @@ void Detector::run_top() {
   const NestView nest = stack_.view(stack_.top());
   limit_ = nest.numbers[0];
   is_running_ = true;
-  is_at_end_ = true;
-  run_ = run_begun_ = 0;
   iteration_ = began_ = position_;
   nest_exceptions_ = 0;
   walk_.start(nest, 0, limit_, limit_);
@@ -96,51 +97,63 @@ void Detector::look_further(NestWalk& walk, std::int64_t& limit) const {
 
 /// Loads what walk_ stands at.
 void Detector::expect() {
-  run_ = run_begun_ = 0;
+  rest_ = 0;
+  round_size_ = 0;
+  moved_ = position_;
   if (walk_.at_end()) {
     look_further(walk_, limit_);
     iteration_ = position_;
   }
   is_at_end_ = walk_.at_end();
   if (is_at_end_) return;
-  std::array<std::int64_t, most_columns> vector{};
-  walk_.values(vector.data());
-  for (std::uint32_t column = 0; column < columns_; ++column) expected_[column] = wrapped(vector[column]);
-  run_begun_ = run_ = walk_.run();
-  if (run_ == 0) return;
-  walk_.steps(vector.data());
-  for (std::uint32_t column = 0; column < columns_; ++column) steps_[column] = wrapped(vector[column]);
+  round_size_ = walk_.round();
+  const std::uint32_t leaves = std::max(round_size_, 1u);
+  steps_ = std::size_t{leaves} * columns_;
+  if (round_.size() < 2 * steps_) round_.resize(2 * steps_);
+  expected_ = round_.data();
+  round_end_ = expected_ + steps_;
+  std::array<std::int64_t, most_columns> values, steps;
+  for (std::uint32_t n = 0; n < leaves; ++n) {
+    walk_.round_values(n, values.data(), steps.data());
+    for (std::uint32_t column = 0; column < columns_; ++column) {
+      expected_[n * columns_ + column] = wrapped(values[column]);
+      expected_[steps_ + n * columns_ + column] = wrapped(steps[column]);
+    }
+  }
+  if (round_size_ > 0) rest_ = static_cast<std::uint64_t>(walk_.turns_left()) * round_size_ - 1;
 }
 
 /// Past the vector that was expected.
 void Detector::advance() {
-  ++position_;
-  if (run_ > 0) {
-    for (std::uint32_t column = 0; column < columns_; ++column) expected_[column] += steps_[column];
-    --run_;
+  if (rest_ > 0) {
+    for (std::uint32_t column = 0; column < columns_; ++column) expected_[column] += expected_[steps_ + column];
+    expected_ += columns_;
+    if (expected_ == round_end_) expected_ = round_.data();
+    --rest_;
+    ++position_;
     return;
   }
-  skip_run();
+  catch_up(walk_);
+  ++position_;
   const std::int64_t turn = walk_.index(0);
   walk_.advance();
   if (!walk_.at_end() && walk_.index(0) != turn) iteration_ = position_;
   expect();
 }
 
-/// Moves walk_ to where expected_ is.
-void Detector::skip_run() {
-  const bool is_outermost = run_begun_ > 0 && walk_.depth() == 1;
-  walk_.skip(run_begun_ - run_);
-  if (is_outermost) iteration_ = position_;
-  run_begun_ = run_;
+/// Moves a copy of walk_, or itself, to where expected_ is.
+void Detector::catch_up(NestWalk& walk) const {
+  if (round_size_ > 0) walk.skip(position_ - moved_, round_size_);
 }
 
 /// Ends the running nest before what it expects: whole turns remain, what it has begun goes to terms of its own. What
 /// then is on top runs, if it is another nest.
 void Detector::stop_and_reduce() {
   is_running_ = false;
-  if (!is_at_end_) skip_run();
-  run_ = run_begun_ = 0;
+  const bool is_outermost = !is_at_end_ && round_size_ > 0 && walk_.depth() == 1;
+  if (is_outermost) iteration_ = position_ - (position_ - moved_) % round_size_;
+  if (!is_at_end_) catch_up(walk_);
+  rest_ = 0;
   const std::int64_t turns = is_at_end_ ? limit_ : walk_.index(0);
   const std::uint64_t begun = is_at_end_ ? 0 : position_ - iteration_;
   stack_.set_top(turns, position_ - begun - stack_.top().first);
@@ -159,7 +172,9 @@ bool Detector::may_be_exception() const {
 void Detector::await(const std::int64_t* stored, bool fits) {
   if (!is_waiting_) {
     is_waiting_ = true;
-    saved_ = {walk_, expected_, steps_, run_, run_begun_, limit_, iteration_, position_, is_at_end_};
+    saved_ = {walk_, limit_, iteration_, position_};
+    catch_up(saved_.walk);
+    if (round_size_ > 0 && walk_.depth() == 1) saved_.iteration = position_ - (position_ - moved_) % round_size_;
     misfits_ = fits_ = 0;
   }
   const std::size_t count = waiting_.size() / columns_;
@@ -206,14 +221,11 @@ void Detector::accept() {
 /// The nest ended where the first vector that waits came.
 void Detector::reject() {
   walk_ = saved_.walk;
-  expected_ = saved_.expected;
-  steps_ = saved_.steps;
-  run_ = saved_.run;
-  run_begun_ = saved_.run_begun;
   limit_ = saved_.limit;
   iteration_ = saved_.iteration;
   position_ = saved_.position;
-  is_at_end_ = saved_.is_at_end;
+  is_at_end_ = false;
+  round_size_ = 0;
   for (std::size_t n = waiting_.size(); n > 0; n -= columns_)
     replayed_.insert(replayed_.end(), waiting_.begin() + static_cast<std::ptrdiff_t>(n - columns_),
                      waiting_.begin() + static_cast<std::ptrdiff_t>(n));
@@ -228,7 +240,7 @@ std::size_t Detector::predict(std::span<std::int64_t> out) const {
   if (!is_running_) return 0;
   NestWalk walk = walk_;
   std::int64_t limit = limit_;
-  if (!walk.at_end()) walk.skip(run_begun_ - run_);
+  if (!walk.at_end()) catch_up(walk);
   std::array<std::int64_t, most_columns> previous = previous_;
   std::size_t count = 0;
   for (; (count + 1) * columns_ <= out.size(); ++count) {
@@ -266,7 +278,7 @@ Pattern Detector::finish() {
   exceptions_ = {};
   previous_ = {};
   position_ = no_exceptions_before_ = 0;
-  run_ = run_begun_ = 0;
+  rest_ = 0;
   return builder_.finish();
 }
 

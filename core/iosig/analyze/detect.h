@@ -6,6 +6,7 @@
 // nest, affine trip counts, exceptions.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -37,14 +38,14 @@ class Detector {
 
   /// The next vector, `columns` numbers, any values.
   void push(std::span<const std::int64_t> vector) {
-    std::array<std::int64_t, most_columns> stored;
-    if (follows_any_) {
-      store(vector.data(), stored.data());
-      vector = {stored.data(), columns_};
-    }
-    if (run_ > 0 && !is_waiting_ && is_expected(vector.data())) {
-      for (std::uint32_t column = 0; column < columns_; ++column) expected_[column] += steps_[column];
-      --run_;
+    if (rest_ > 0 && !is_waiting_ && (follows_any_ ? fits(vector.data()) : is_expected(vector.data()))) {
+      std::uint64_t* const expected = expected_;
+      const std::uint64_t* const steps = expected + steps_;
+      for (std::uint32_t column = 0; column < columns_; ++column) expected[column] += steps[column];
+      if (follows_any_) std::copy_n(vector.data(), columns_, previous_.begin());
+      expected_ += columns_;
+      if (expected_ == round_end_) expected_ = round_.data();
+      --rest_;
       ++position_;
       return;
     }
@@ -63,9 +64,20 @@ class Detector {
   [[nodiscard]] Pattern finish();
 
  private:
-  [[nodiscard]] bool is_expected(const std::int64_t* vector) const {
+  /// Whether a vector as it was pushed is the expected one.
+  [[nodiscard]] bool fits(const std::int64_t* vector) const {
+    for (std::uint32_t column = 0; column < columns_; ++column) {
+      const std::uint64_t followed =
+          static_cast<std::uint64_t>(previous_[column]) + static_cast<std::uint64_t>(previous_[sources_[column]]);
+      if (expected_[column] + (followed & follows_mask_[column]) != static_cast<std::uint64_t>(vector[column]))
+        return false;
+    }
+    return true;
+  }
+  /// The same of a vector as it is stored.
+  [[nodiscard]] bool is_expected(const std::int64_t* stored) const {
     for (std::uint32_t column = 0; column < columns_; ++column)
-      if (static_cast<std::int64_t>(expected_[column]) != vector[column]) return false;
+      if (static_cast<std::int64_t>(expected_[column]) != stored[column]) return false;
     return true;
   }
   void store(const std::int64_t* vector, std::int64_t* stored);
@@ -79,7 +91,7 @@ class Detector {
   void stop_and_reduce();
   void expect();
   void advance();
-  void skip_run();
+  void catch_up(NestWalk& walk) const;
   void look_further(NestWalk& walk, std::int64_t& limit) const;
   [[nodiscard]] bool may_be_exception() const;
   [[nodiscard]] bool is_periodic(std::uint64_t position, const std::int64_t* vector) const;
@@ -87,14 +99,23 @@ class Detector {
   std::uint32_t columns_;
   bool follows_any_ = false, allows_exceptions_;
   std::array<std::int8_t, most_columns> follows_;
-  std::array<std::int64_t, most_columns> previous_{};
+  std::array<std::uint8_t, most_columns> sources_{};
+  std::array<std::uint64_t, most_columns> follows_mask_{};  ///< all bits of columns that follow another one
+  std::array<std::int64_t, most_columns> previous_{};       ///< as it was pushed
 
-  // The odometer: where the running nest, the top of the window, is. expected_ comes next, and after it run_ more that
-  // are steps_ apart; of those run_begun_ when walk_ last moved.
+  // The odometer. walk_ is at the leaf that the running nest, the top of the window, expected when it last moved. If
+  // that began a round, the innermost loop's body of leaves alone, then round_ has their next vectors and, steps_
+  // behind, how these change from turn to turn; else just the one. expected_ comes next; rest_ follow it in these
+  // rounds.
   bool is_running_ = false, is_at_end_ = false, is_waiting_ = false;
   NestWalk walk_;
-  std::array<std::uint64_t, most_columns> expected_{}, steps_{};  ///< modulo 2^64, for sums that are never used
-  std::int64_t run_ = 0, run_begun_ = 0, limit_ = 0;
+  std::vector<std::uint64_t> round_;  ///< modulo 2^64, for sums that are never used
+  std::uint64_t* expected_ = nullptr;
+  std::uint64_t* round_end_ = nullptr;
+  std::size_t steps_ = 0;
+  std::uint64_t rest_ = 0, moved_ = 0;  ///< moved_: position when walk_ last moved
+  std::uint32_t round_size_ = 0;        ///< leaves; 0: no round
+  std::int64_t limit_ = 0;
   std::uint64_t iteration_ = 0;  ///< position at which the outermost loop's current turn began
   std::uint64_t began_ = 0;      ///< position at which the nest began to run
 
@@ -104,10 +125,8 @@ class Detector {
   std::uint32_t misfits_ = 0, fits_ = 0;  ///< bits of those that did not fit; how many fitted since
   struct {
     NestWalk walk;
-    std::array<std::uint64_t, most_columns> expected{}, steps{};
-    std::int64_t run = 0, run_begun = 0, limit = 0;
+    std::int64_t limit = 0;
     std::uint64_t iteration = 0, position = 0;
-    bool is_at_end = false;
   } saved_;
   std::uint64_t nest_exceptions_ = 0;       ///< of the running nest
   std::uint64_t no_exceptions_before_ = 0;  ///< position

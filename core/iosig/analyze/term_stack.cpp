@@ -6,7 +6,7 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t most_nodes = 1024;       ///< in a loop; longer bodies are left as they are
-constexpr std::uint64_t most_backwards = 256;  ///< elements of an iteration that is put before a loop
+constexpr std::uint64_t most_backwards = 1 << 16;  ///< elements of an iteration that is put before a loop
 
 /// The factor of number `n` of a term in its print: odd and without pattern, so that unlike numbers do not cancel out.
 std::uint64_t factor(std::uint64_t n) {

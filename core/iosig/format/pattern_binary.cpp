@@ -21,7 +21,7 @@ class Writer {
   explicit Writer(const Pattern& pattern) : pattern_(pattern) {}
 
   std::vector<std::uint8_t> bytes() {
-    bytes_.insert(bytes_.end(), magic.begin(), magic.end());
+    bytes_.assign(magic.begin(), magic.end());
     bytes_.push_back(version);
     bytes_.push_back(static_cast<std::uint8_t>(pattern_.columns | (pattern_.follows_any() ? has_follows : 0)));
     if (pattern_.follows_any())

@@ -34,12 +34,18 @@ struct Residuals {
   unsigned bits = 0;
 };
 
-Residuals residuals_of(const Vectors& vectors, std::size_t count, std::uint32_t column, unsigned predictor) {
+/// Gives up, with 65 bits, once it takes `enough` of them.
+Residuals residuals_of(const Vectors& vectors, std::size_t count, std::uint32_t column, unsigned predictor,
+                       unsigned enough) {
   std::int64_t least = INT64_MAX, most = INT64_MIN;
   for (std::size_t n = predictor == nothing ? 0 : 1; n < count; ++n) {
     const auto left = static_cast<std::int64_t>(vectors.at(n, column) - prediction(vectors, n, column, predictor));
+    if (left >= least && left <= most) continue;
     least = std::min(least, left);
     most = std::max(most, left);
+    if (static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least))) >=
+        enough)
+      return {0, 65};
   }
   if (least > most) return {};
   return {least,
@@ -106,10 +112,10 @@ void append_block(std::span<const std::int64_t> values, std::uint32_t columns, s
   append_varint(count, bytes);
   for (std::uint32_t column = 0; column < columns; ++column) {
     unsigned best = nothing;
-    Residuals left = residuals_of(vectors, count, column, nothing);
+    Residuals left = residuals_of(vectors, count, column, nothing, 65);
     for (unsigned predictor = before; predictor < sum + columns && left.bits > 0; ++predictor) {
       if (predictor == sum + column) continue;
-      const Residuals other = residuals_of(vectors, count, column, predictor);
+      const Residuals other = residuals_of(vectors, count, column, predictor, left.bits);
       if (other.bits >= left.bits) continue;
       best = predictor;
       left = other;

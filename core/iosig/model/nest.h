@@ -51,18 +51,30 @@ class NestWalk {
       out[column] = affine(numbers, index_.data(), depth_);
   }
 
-  /// The further turns of the innermost loop if the leaf is all of its body, else 0: that many vectors follow, each
-  /// `steps` after the one before. skip() passes over as many.
-  [[nodiscard]] std::int64_t run() const {
-    const std::uint32_t loop = loop_[depth_ - 1];
-    return leaf_ == loop + 1 && nest_.nodes[loop].end == leaf_ + 1 ? trips_[depth_ - 1] - index_[depth_ - 1] - 1 : 0;
+  /// Leaves of the innermost loop's body from its first on, if all of it is leaves and the walk is at the first, else
+  /// 0.
+  [[nodiscard]] std::uint32_t round() const {
+    const std::uint32_t loop = loop_[depth_ - 1], end = nest_.nodes[loop].end;
+    if (leaf_ != loop + 1) return 0;
+    for (std::uint32_t node = leaf_; node < end; ++node)
+      if (nest_.nodes[node].is_loop) return 0;
+    return end - leaf_;
   }
-  void steps(std::int64_t* out) const {
-    const std::int64_t* numbers = nest_.numbers + nest_.nodes[leaf_].numbers;
-    for (std::uint32_t column = 0; column < nest_.columns; ++column)
-      out[column] = numbers[(column + 1) * (depth_ + 1) - 1];
+  /// Turns that the innermost loop has left, this one included.
+  [[nodiscard]] std::int64_t turns_left() const { return trips_[depth_ - 1] - index_[depth_ - 1]; }
+  /// The vector of leaf `n` of a round, and how it changes from turn to turn.
+  void round_values(std::uint32_t n, std::int64_t* out, std::int64_t* steps) const {
+    const std::int64_t* numbers = nest_.numbers + nest_.nodes[leaf_ + n].numbers;
+    for (std::uint32_t column = 0; column < nest_.columns; ++column, numbers += depth_ + 1) {
+      out[column] = affine(numbers, index_.data(), depth_);
+      steps[column] = numbers[depth_];
+    }
   }
-  void skip(std::int64_t turns) { index_[depth_ - 1] += turns; }
+  /// From the first leaf of a round of `size` on by `vectors`, within the turns left.
+  void skip(std::uint64_t vectors, std::uint32_t size) {
+    index_[depth_ - 1] += static_cast<std::int64_t>(vectors / size);
+    leaf_ += static_cast<std::uint32_t>(vectors % size);
+  }
 
   [[nodiscard]] std::uint32_t leaf() const { return leaf_; }
   [[nodiscard]] std::uint32_t depth() const { return depth_; }  ///< loops around the leaf

@@ -1,0 +1,217 @@
+// `iosig pattern`: finds the structure in a sequence of vectors, and expands it again.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "commands.h"
+#include "iosig/analyze/detect.h"
+#include "iosig/analyze/detect_paper.h"
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/format/pattern_binary.h"
+#include "iosig/format/pattern_json.h"
+#include "iosig/format/pattern_text.h"
+#include "iosig/format/vectors_text.h"
+#include "iosig/model/pattern_cursor.h"
+
+namespace iosig::cli {
+namespace {
+
+constexpr std::uint64_t most_description_bytes = 4 * GiB;
+
+struct Options {
+  std::string file, columns, algorithm = "nest", output;
+  std::uint32_t window = 0;  ///< 0: the algorithm's own
+};
+
+std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+/// Gives each line of `file` ("-": standard input) to `take`, which fails to stop.
+template <class Take>
+Result<void> for_each_line(const std::string& file, Take take) {
+  Fd opened;
+  if (file != "-") {
+    opened = Fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!opened) return system_failure("cannot open", file);
+  }
+  std::string held(1 << 20, '\0');  // grows where a line is longer
+  std::size_t used = 0;
+  for (;;) {
+    if (used == held.size()) held.resize(2 * held.size());
+    const ssize_t got = ::read(file == "-" ? STDIN_FILENO : opened.get(), held.data() + used, held.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure("cannot read", shown_name(file));
+    const std::string_view text(held.data(), used + static_cast<std::size_t>(got));
+    std::size_t line = 0;
+    for (std::size_t end = text.find('\n', used); end != std::string_view::npos; end = text.find('\n', line)) {
+      if (auto taken = take(text.substr(line, end - line)); !taken) return taken;
+      line = end + 1;
+    }
+    if (got == 0) return line < text.size() ? take(text.substr(line)) : Result<void>{};
+    used = text.size() - line;
+    held.erase(0, line);
+    held.resize(std::max<std::size_t>(held.size() + line, 1 << 20));
+  }
+}
+
+Result<std::string> whole_input(const std::string& file) {
+  if (file != "-") return read_file(file, most_description_bytes);
+  std::string text, part(1 << 20, '\0');
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure("cannot read", shown_name(file));
+    if (got == 0) return text;
+    text.append(part, 0, static_cast<std::size_t>(got));
+    if (text.size() > most_description_bytes)
+      return fail(ErrorKind::bad_input, "standard input: more than {}", bytes_text(most_description_bytes));
+  }
+}
+
+/// A description in either form.
+Result<Pattern> described(const std::string& file) {
+  const auto text = whole_input(file);
+  if (!text) return pass_on(text.error());
+  if (is_pattern_binary(*text))
+    return pattern_from_bytes({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, shown_name(file));
+  return pattern_from_json(*text, shown_name(file));
+}
+
+// ---- detect -------------------------------------------------------------------------------------------------------
+
+/// The nest's description. Where there are lengths, a physical offset that is their running sum may be described as
+/// that; the shorter of both descriptions is taken.
+Result<Pattern> nest_pattern(const Options& options, VectorLines& lines, const std::vector<std::string>& names) {
+  DetectOptions plain{.columns = lines.columns()};
+  if (options.window > 0) plain.window = options.window;
+  DetectOptions following = plain;
+  const auto length = std::ranges::find(names, length_column), physical = std::ranges::find(names, physical_column);
+  const bool may_follow = length != names.end() && physical != names.end();
+  if (may_follow)
+    following.follows[static_cast<std::size_t>(physical - names.begin())] =
+        static_cast<std::int8_t>(length - names.begin());
+  Detector detector(plain), follower(following);
+  std::array<std::int64_t, most_columns> vector{};
+  const std::span<const std::int64_t> values(vector.data(), lines.columns());
+  auto read = for_each_line(options.file, [&](std::string_view line) -> Result<void> {
+    const auto found = lines.read(line, vector);
+    if (!found) return pass_on(found.error());
+    if (!*found) return {};
+    detector.push(values);
+    if (may_follow) follower.push(values);
+    return {};
+  });
+  if (!read) return pass_on(std::move(read.error()));
+  Pattern pattern = detector.finish();
+  if (!may_follow) return pattern;
+  Pattern other = follower.finish();
+  return pattern_bytes(other).size() < pattern_bytes(pattern).size() ? other : pattern;
+}
+
+Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
+  PaperOptions paper{.columns = lines.columns()};
+  if (options.window > 0) paper.window = options.window;
+  std::vector<std::int64_t> vectors;
+  std::array<std::int64_t, most_columns> vector{};
+  auto read = for_each_line(options.file, [&](std::string_view line) -> Result<void> {
+    const auto found = lines.read(line, vector);
+    if (!found) return pass_on(found.error());
+    if (*found) vectors.insert(vectors.end(), vector.begin(), vector.begin() + lines.columns());
+    return {};
+  });
+  if (!read) return pass_on(std::move(read.error()));
+  return detect_paper(vectors, paper);
+}
+
+int run_detect(const Options& options, Console& console) {
+  std::vector<std::string> names;
+  if (!options.columns.empty()) {
+    auto columns = parse_columns(options.columns);
+    if (!columns) return console.fail({ErrorKind::usage, "--columns: " + columns.error().message});
+    names = *std::move(columns);
+  }
+  VectorLines lines(names, shown_name(options.file));
+  const auto pattern =
+      options.algorithm == "paper" ? paper_pattern(options, lines) : nest_pattern(options, lines, names);
+  if (!pattern) return console.fail(pattern.error());
+  const std::vector<std::uint8_t> bytes = pattern_bytes(*pattern);
+  if (!options.output.empty()) {
+    const auto written = replace_file(options.output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!written) return console.fail(written.error());
+  }
+  if (console.json) {
+    console.say_json(pattern_schema, pattern_json(*pattern));
+    return yes;
+  }
+  const std::uint64_t count = pattern->count();
+  console.say(fmt::format("{} vector{} as {} term{}, {} exception{}: {} bytes", count, count == 1 ? "" : "s",
+                          pattern->terms.size(), pattern->terms.size() == 1 ? "" : "s",
+                          pattern->exception_positions.size(), pattern->exception_positions.size() == 1 ? "" : "s",
+                          bytes.size()));
+  if (count > 0) console.say(pattern_text(*pattern, names));
+  return yes;
+}
+
+// ---- expand -------------------------------------------------------------------------------------------------------
+
+int run_expand(const Options& options, Console& console) {
+  const auto pattern = described(options.file);
+  if (!pattern) return console.fail(pattern.error());
+  PatternCursor cursor(*pattern);
+  std::array<std::int64_t, most_columns> vector{};
+  std::string text;
+  const auto write = [&]() -> Result<void> {
+    auto written = write_all(STDOUT_FILENO, text, "standard output");
+    text.clear();
+    return written;
+  };
+  while (cursor.next(vector)) {
+    for (std::uint32_t column = 0; column < pattern->columns; ++column) {
+      if (column > 0) text += ' ';
+      const fmt::format_int digits(vector[column]);
+      text.append(digits.data(), digits.size());
+    }
+    text += '\n';
+    if (text.size() < (1 << 16)) continue;
+    if (auto written = write(); !written) return console.fail(written.error());
+  }
+  if (auto written = write(); !written) return console.fail(written.error());
+  return yes;
+}
+
+}  // namespace
+
+void add_pattern(CLI::App& app, Action& action) {
+  CLI::App* pattern = app.add_subcommand("pattern", "Find the structure in a sequence of accesses, without loss");
+  pattern->require_subcommand(1);
+  pattern->footer("Example: seq 0 4096 1000000 | iosig pattern detect -");
+  const auto options = std::make_shared<Options>();
+  CLI::App* detect = pattern->add_subcommand("detect", "Describe vectors, one a line, as loop nests");
+  detect->add_option("FILE", options->file, "White-space-separated integers; - for standard input")->required();
+  detect->add_option("--columns", options->columns, "Some of logical,length,physical,id; one column unless given")
+      ->type_name("NAMES");
+  detect
+      ->add_option("--algorithm", options->algorithm,
+                   "nest, or the paper's Algorithm 1, for comparison; nest unless given")
+      ->check(CLI::IsMember({"nest", "paper"}))
+      ->type_name("NAME");
+  detect->add_option("--window", options->window, "Longest body of a loop; 32 for nest and 64 for paper unless given")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+  detect->add_option("--output", options->output, "Also write the binary form, which takes the fewest bytes")
+      ->type_name("FILE");
+  detect->footer("Example: iosig pattern detect --columns logical,length trace.txt");
+  when_chosen(detect, action, pattern_schema, [options](Console& console) { return run_detect(*options, console); });
+
+  CLI::App* expand = pattern->add_subcommand("expand", "Print the vectors that a description stands for");
+  expand->add_option("FILE", options->file, "A description, JSON or binary; - for standard input")->required();
+  expand->footer("Example: iosig pattern detect --json trace.txt | iosig pattern expand - | cmp - trace.txt");
+  when_chosen(expand, action, "", [options](Console& console) { return run_expand(*options, console); });
+}
+
+}  // namespace iosig::cli
