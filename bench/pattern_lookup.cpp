@@ -29,8 +29,8 @@ void add_strided(PatternBuilder& builder, std::int64_t first, std::int64_t strid
 void add_tiled(PatternBuilder& builder, std::int64_t first, std::int64_t rows, std::int64_t row, std::int64_t columns,
                std::int64_t slope, std::int64_t stride, std::int64_t id) {
   const std::array<Node, 3> nodes = {Node{true, 3, 0}, Node{true, 3, 1}, Node{false, 3, 3}};
-  const std::array<std::int64_t, 15> numbers = {rows,  columns, slope, first, row, stride, block, 0,
-                                                0,     0,       block * columns,  block, id,  0,     0};
+  const std::array<std::int64_t, 15> numbers = {rows, columns, slope,           first, row, stride, block, 0,
+                                                0,    0,       block * columns, block, id,  0,      0};
   builder.add_nest(nodes, numbers, static_cast<std::uint64_t>(rows * columns + slope * rows * (rows - 1) / 2));
 }
 
@@ -43,9 +43,28 @@ Pattern one_nest() {
 Pattern one_nest_of_3_loops() {  // time steps, blocks, ranks: all of an N-1 strided file folded
   PatternBuilder builder(4, follows_none);
   const std::array<Node, 4> nodes = {Node{true, 4, 0}, Node{true, 4, 1}, Node{true, 4, 3}, Node{false, 4, 6}};
-  const std::array<std::int64_t, 22> numbers = {
-      100, 1024, 0,     512, 0, 0, 0, (block + 64) * 1024 * 512, (block + 64) * 512, block + 64, block, 0, 0,
-      0,   0,    block * 1024, block, 0, 0, 0, 0, 1};
+  const std::array<std::int64_t, 22> numbers = {100,
+                                                1024,
+                                                0,
+                                                512,
+                                                0,
+                                                0,
+                                                0,
+                                                (block + 64) * 1024 * 512,
+                                                (block + 64) * 512,
+                                                block + 64,
+                                                block,
+                                                0,
+                                                0,
+                                                0,
+                                                0,
+                                                block * 1024,
+                                                block,
+                                                0,
+                                                0,
+                                                0,
+                                                0,
+                                                1};
   builder.add_nest(nodes, numbers, 100 * 1024 * 512);
   return builder.finish();
 }
@@ -116,8 +135,7 @@ Pattern overwritten_10000_times() {  // the same blocks again and again
 
 Pattern unlike_strides_of_10000_ranks() {  // each from the beginning to the end, none like another
   PatternBuilder builder(4, follows_none);
-  for (std::int64_t r = 0; r < 10000; ++r)
-    add_strided(builder, r, (1 << 24) + 2 * r + 1, turns, 8, r);
+  for (std::int64_t r = 0; r < 10000; ++r) add_strided(builder, r, (1 << 24) + 2 * r + 1, turns, 8, r);
   return builder.finish();
 }
 
@@ -183,8 +201,9 @@ int main(int argc, char** argv) {
     const Pattern& it = pattern;
     benchmark::RegisterBenchmark(("find/" + name).c_str(), [&it](benchmark::State& state) { find_one(state, it); });
     benchmark::RegisterBenchmark(("iterate/" + name).c_str(), [&it](benchmark::State& state) { iterate(state, it); });
-    benchmark::RegisterBenchmark(("make/" + name).c_str(), [&it](benchmark::State& state) { make(state, it); })
-        ->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark(("make/" + name).c_str(), [&it](benchmark::State& state) {
+      make(state, it);
+    })->Unit(benchmark::kMicrosecond);
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

@@ -243,8 +243,8 @@ TEST_CASE("lookup: ranks that write in turn are one group, and phases, tiles and
           continue;
         }
         const std::array<Node, 3> nodes = {Node{true, 3, 0}, Node{true, 3, 1}, Node{false, 3, 3}};
-        const std::array<std::int64_t, 15> numbers = {rows, turns,         0,   first, row, ranks * block, length, 0, 0,
-                                                      100,  length * turns, length, r,  0,   0};
+        const std::array<std::int64_t, 15> numbers = {
+            rows, turns, 0, first, row, ranks * block, length, 0, 0, 100, length * turns, length, r, 0, 0};
         builder.add_nest(nodes, numbers, static_cast<std::uint64_t>(rows * turns));
       }
     const Pattern pattern = builder.finish();
@@ -282,10 +282,8 @@ TEST_CASE("lookup: the newest write wins over what lies under it, older ones sho
   const Pattern pattern = builder.finish();
   const auto lookup = PatternLookup::of(pattern);
   REQUIRE(lookup);
-  CHECK(pieces_of(*lookup, 0, 120) == Pieces{{0, 35, 1, 0, false},
-                                              {35, 30, 2, 500, false},
-                                              {65, 35, 1, 65, false},
-                                              {100, 20, 0, 0, true}});
+  CHECK(pieces_of(*lookup, 0, 120) ==
+        Pieces{{0, 35, 1, 0, false}, {35, 30, 2, 500, false}, {65, 35, 1, 65, false}, {100, 20, 0, 0, true}});
   CHECK(lookup->size() == 100);
 }
 
@@ -299,16 +297,14 @@ TEST_CASE("lookup: an exception is where it says, and what it replaces is a hole
   const auto lookup = PatternLookup::of(pattern);
   REQUIRE(lookup);
   CHECK(lookup->size() == 75);  // the element at 80 was never written
-  CHECK(pieces_of(*lookup, 20, 55) == Pieces{{20, 10, 1, 10, false},
-                                              {30, 30, 0, 0, true},
-                                              {60, 10, 1, 30, false},
-                                              {70, 5, 7, 900, false}});
+  CHECK(pieces_of(*lookup, 20, 55) ==
+        Pieces{{20, 10, 1, 10, false}, {30, 30, 0, 0, true}, {60, 10, 1, 30, false}, {70, 5, 7, 900, false}});
 }
 
 TEST_CASE("lookup: offsets up to 2^63 - 1 do not overflow") {
   constexpr std::int64_t most = INT64_MAX;
   PatternBuilder builder(4, follows_none);
-  add_strided(builder, 0, most - 1, 2, 1, 1);                 // bytes 0 and 2^63 - 2
+  add_strided(builder, 0, most - 1, 2, 1, 1);                    // bytes 0 and 2^63 - 2
   add_strided(builder, most - 10, -((most - 10) / 3), 4, 5, 2);  // downwards over all of it
   const Pattern pattern = builder.finish();
   REQUIRE(checked(pattern));
@@ -316,9 +312,9 @@ TEST_CASE("lookup: offsets up to 2^63 - 1 do not overflow") {
   REQUIRE(lookup);
   CHECK(lookup->size() == most);
   CHECK(pieces_of(*lookup, most - 12, most) == Pieces{{most - 12, 2, 0, 0, true},
-                                                       {most - 10, 5, 2, 0, false},
-                                                       {most - 5, 4, 0, 0, true},
-                                                       {most - 1, 1, 1, 1, false}});
+                                                      {most - 10, 5, 2, 0, false},
+                                                      {most - 5, 4, 0, 0, true},
+                                                      {most - 1, 1, 1, 1, false}});
   CHECK(pieces_of(*lookup, most, 5).empty());
   CHECK(pieces_of(*lookup, 0, most).size() == 9);  // 4 extents (3 divides 2^63 - 11), a byte, 4 holes
 }

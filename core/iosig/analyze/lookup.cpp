@@ -27,10 +27,11 @@ PatternLookup::PatternLookup(const Pattern& pattern, const AccessColumns& column
 Result<PatternLookup> PatternLookup::of(const Pattern& pattern, const AccessColumns& columns) {
   for (const int column : {columns.logical, columns.length, columns.physical, columns.id})
     if (column >= static_cast<int>(pattern.columns) || (column < 0 && column != columns.id) || column < -1)
-      return fail(ErrorKind::bad_input,
-                  "a pattern of {} columns cannot be looked up in; expected logical offset, length, physical offset and, "
-                  "unless there is none, id",
-                  pattern.columns);
+      return fail(
+          ErrorKind::bad_input,
+          "a pattern of {} columns cannot be looked up in; expected logical offset, length, physical offset and, "
+          "unless there is none, id",
+          pattern.columns);
   PatternLookup lookup(pattern, columns);
   if (auto made = lookup.make(); !made) return pass_on(std::move(made.error()));
   return lookup;
@@ -91,7 +92,8 @@ Result<void> PatternLookup::expand(std::uint32_t term, std::vector<Written>& ele
 
 Result<Written> PatternLookup::written(std::uint64_t position, const std::int64_t* vector) const {
   const std::int64_t begin = vector[columns_.logical], length = vector[columns_.length];
-  if (length < 0) return fail(ErrorKind::bad_input, "element {} has length {}; expected 0 or more", position + 1, length);
+  if (length < 0)
+    return fail(ErrorKind::bad_input, "element {} has length {}; expected 0 or more", position + 1, length);
   if (length > 0 && begin < 0)
     return fail(ErrorKind::bad_input, "element {} has logical offset {}; expected 0 or more", position + 1, begin);
   if (length > 0 && begin > INT64_MAX - length)

@@ -7,7 +7,7 @@ namespace {
 
 using Wide = __int128;
 
-Wide floor_of(Wide dividend, Wide divisor) {  // divisor > 0
+Wide floor_of(Wide dividend, Wide divisor) {                           // divisor > 0
   if (dividend >= 0 && dividend <= INT64_MAX && divisor <= INT64_MAX)  // mostly, and many times as fast
     return static_cast<std::uint64_t>(dividend) / static_cast<std::uint64_t>(divisor);
   const Wide quotient = dividend / divisor;
@@ -89,7 +89,8 @@ class LeafSearch {
     Interval holding = turns;
     const Wide stride = level.stride;
     if (level.stride > 0) holding.high = std::min<Wide>(holding.high, left / level.stride);
-    holding.keep_above(stride + static_cast<std::int64_t>(level.length), Wide{left} - static_cast<std::int64_t>(length));
+    holding.keep_above(stride + static_cast<std::int64_t>(level.length),
+                       Wide{left} - static_cast<std::int64_t>(length));
     const bool is_found = !holding.is_empty() && newest_of(holding);
     if (level.stride == 0) return;
     const bool is_all_there = leaf_.exceptions == leaf_.exceptions_end;

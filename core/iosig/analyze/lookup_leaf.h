@@ -79,8 +79,8 @@ class LeafIndex {
     std::uint32_t first_level = 0;
     std::uint32_t exceptions = 0, exceptions_end = 0;  ///< of the term
     std::uint8_t levels = 0;
-    std::uint8_t free = 0;   ///< levels before this one are tried index by index; those after it do not move the element
-    bool is_solved = false;  ///< level `free` does move it, and is solved for; else it is like those after it
+    std::uint8_t free = 0;  ///< levels before this one are tried index by index; those after it do not move the element
+    bool is_solved = false;    ///< level `free` does move it, and is solved for; else it is like those after it
     bool is_plain = false;     ///< a mixed radix, and all elements are there and as long as each other
     bool is_run = false;       ///< and those of the last level continue each other in both files, each newer
     bool is_constant = false;  ///< no trip count of the nest depends on a loop

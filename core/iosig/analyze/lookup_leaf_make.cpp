@@ -39,7 +39,8 @@ class LeafMaker {
     if (is_constant_) {
       turn_count_.resize(pattern_.nodes[root_].end - root_);
       (void)count(root_);
-      for (const int column : {into_.columns_.logical, into_.columns_.length, into_.columns_.physical, into_.columns_.id})
+      for (const int column :
+           {into_.columns_.logical, into_.columns_.length, into_.columns_.physical, into_.columns_.id})
         if (column >= 0 && pattern_.follows[static_cast<std::size_t>(column)] >= 0 && exceptions_ == exceptions_end_) {
           auto& sums = turn_sums_[static_cast<std::size_t>(column)];
           sums.resize(turn_count_.size());
@@ -91,7 +92,8 @@ class LeafMaker {
   }
 
   /// Likewise what a turn adds to `column`, which follows another one; nothing unless each leaf adds a constant.
-  std::optional<std::uint64_t> sum(std::uint32_t node, std::size_t depth, int column, std::vector<std::uint64_t>& sums) {
+  std::optional<std::uint64_t> sum(std::uint32_t node, std::size_t depth, int column,
+                                   std::vector<std::uint64_t>& sums) {
     std::uint64_t total = 0;
     if (!pattern_.nodes[node].is_loop) {
       for (const int added : {column, static_cast<int>(pattern_.follows[static_cast<std::size_t>(column)])}) {

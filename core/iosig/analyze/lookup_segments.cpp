@@ -27,8 +27,9 @@ Segments::Segments(std::vector<Written> elements) {
         rest_.back().length += end - at;
       } else {
         begins_.push_back(at);
-        rest_.push_back({end - at, static_cast<std::int64_t>(static_cast<std::uint64_t>(newest.physical) +
-                                                             static_cast<std::uint64_t>(at - newest.begin)),
+        rest_.push_back({end - at,
+                         static_cast<std::int64_t>(static_cast<std::uint64_t>(newest.physical) +
+                                                   static_cast<std::uint64_t>(at - newest.begin)),
                          newest.id, newest.position});
         last = open.top();
       }

@@ -9,7 +9,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t least_group = 8;     ///< leaves; fewer are looked at one by one
+constexpr std::size_t least_group = 8;      ///< leaves; fewer are looked at one by one
 constexpr std::uint8_t most_moduli = 4;     ///< strides within each other by which leaves are kept apart
 constexpr std::size_t tolerated_depth = 3;  ///< of intervals over each other
 
@@ -181,8 +181,7 @@ struct LeafTree::Query {
                    static_cast<std::uint64_t>(trees.begins_[tree.first]));
     if (tree.is_apart) {
       const std::int64_t* const begins = trees.begins_.data() + tree.first;
-      const std::size_t up_to =
-          tree.entries_per_byte > 0 ? guess(tree, at) : count_up_to(begins, tree.count, at);
+      const std::size_t up_to = tree.entries_per_byte > 0 ? guess(tree, at) : count_up_to(begins, tree.count, at);
       if (up_to < tree.count) search.limit(static_cast<std::uint64_t>(begins[up_to] - at));
       if (up_to > 0) enter(tree.first + static_cast<std::uint32_t>(up_to) - 1, at);
       return;
@@ -206,8 +205,7 @@ struct LeafTree::Query {
     if (target.kind == Kind::leaf) return leaves.search(leaves.leaves()[target.index], search);
     const Tree& tree = trees.trees_[target.index];
     if (target.kind == Kind::group)
-      coordinates[tree.coordinate] =
-          static_cast<std::int64_t>(static_cast<std::uint64_t>(at) % tree.modulus);
+      coordinates[tree.coordinate] = static_cast<std::int64_t>(static_cast<std::uint64_t>(at) % tree.modulus);
     visit(tree);
   }
 

@@ -1,10 +1,10 @@
 // Which of many leaves may hold a byte: interval trees in flat arrays, and residues where leaves interleave.
 //
-// Ranks that write in turn, rank r at (r + i n) s for all i, overlap all over the file as intervals, so every one of them
-// would come into question for a byte. By offset modulo n s they are apart. So leaves with one outermost stride that
-// overlap as intervals become a group, searched by residue, and so on inwards with the next stride: offset modulo the
-// row, then modulo the block. Leaves with one residue (the same rank in several phases) share an entry, which has an
-// interval tree over their real extents again.
+// Ranks that write in turn, rank r at (r + i n) s for all i, overlap all over the file as intervals, so every one of
+// them would come into question for a byte. By offset modulo n s they are apart. So leaves with one outermost stride
+// that overlap as intervals become a group, searched by residue, and so on inwards with the next stride: offset modulo
+// the row, then modulo the block. Leaves with one residue (the same rank in several phases) share an entry, which has
+// an interval tree over their real extents again.
 //
 // A byte costs a binary search for each tree on the way, plus what really overlaps there. What remains linear: leaves
 // that interleave without a common stride, or with one by which they are not apart.
@@ -35,8 +35,8 @@ class LeafTree {
 
   /// An entry while trees are made: leaves of one shape and the same place in the coordinate at hand.
   struct Draft {
-    std::int64_t begin = 0, end = 0;   ///< where they may hold something, in that coordinate
-    std::int64_t origin = 0;           ///< their base in it
+    std::int64_t begin = 0, end = 0;  ///< where they may hold something, in that coordinate
+    std::int64_t origin = 0;          ///< their base in it
     std::uint64_t newest = 0;
     const LeafIndex::Leaf* shape = nullptr;  ///< one of them
     std::uint32_t target = 0;
@@ -46,10 +46,10 @@ class LeafTree {
   /// A range of the entries. Those are in order of begin; an interval tree has its root in the middle.
   struct Tree {
     std::uint32_t first = 0, count = 0;
-    std::uint64_t modulus = 0;      ///< its coordinate is that of the tree around it modulo this one; 0: the same
-    std::uint8_t coordinate = 0;    ///< of how many moduli
-    bool is_apart = false;          ///< no two entries overlap
-    double entries_per_byte = 0;    ///< of entries that are apart at even distances, else 0
+    std::uint64_t modulus = 0;    ///< its coordinate is that of the tree around it modulo this one; 0: the same
+    std::uint8_t coordinate = 0;  ///< of how many moduli
+    bool is_apart = false;        ///< no two entries overlap
+    double entries_per_byte = 0;  ///< of entries that are apart at even distances, else 0
   };
   struct Summary {  ///< of all entries below one in its interval tree
     std::int64_t end = 0;
