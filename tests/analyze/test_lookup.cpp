@@ -273,6 +273,35 @@ TEST_CASE("lookup: 10000 ranks that interleave are found by residue, at both end
         Pieces{{lookup->size() - 1, 1, ranks - 1, trips * block - 1, false}, {lookup->size(), 2, 0, 0, true}});
 }
 
+TEST_CASE("lookup: the paper's worked examples of Algorithms 2 and 3") {
+  // read(off=29, len=1) in [0,(3,4,7)^3]: row (29 - 0) / 14 = 2, remainder 1, so the element at 28, with one byte of
+  // shift. `off > last: out of range`, as printed, would lose all but the first byte of the last element. The figure
+  // with the paper's lengths is lost; here all are 2, and physical is their sum: 12 before the 7th.
+  auto follows = follows_none;
+  follows[2] = 1;
+  PatternBuilder local(3, follows);
+  const std::array<Node, 4> nodes = {Node{true, 4, 0}, Node{false, 2, 1}, Node{false, 3, 7}, Node{false, 4, 13}};
+  const std::array<std::int64_t, 19> numbers = {3, 0, 14, 2, 0, 0, 0, 3, 14, 2, 0, 0, 0, 7, 14, 2, 0, 0, 0};
+  local.add_nest(nodes, numbers, 9);
+  const Pattern of_process = local.finish();
+  const auto one = PatternLookup::of(of_process, {.id = -1});
+  REQUIRE(one);
+  CHECK(pieces_of(*one, 29, 1) == Pieces{{29, 1, 0, 13, false}});
+  CHECK(pieces_of(*one, 36, 1) == Pieces{{36, 1, 0, 17, false}});  // the last byte of the last element
+  // Figure 10: groups of three processes write 10 bytes each in turn, 4 times; (4,7,6), (2,8,9), (4,7,6). Byte 1250 is
+  // the first of process 7's second time: 10 * 4 * 1 + 10 * 0 = 40 in its file.
+  PatternBuilder global(4, follows_none);
+  const std::array<std::array<std::int64_t, 3>, 3> groups = {{{4, 7, 6}, {2, 8, 9}, {4, 7, 6}}};
+  for (std::int64_t g = 0; g < 3; ++g)
+    for (std::int64_t column = 0; column < 3; ++column)
+      add_strided(global, 1000 + 120 * g + 10 * column, 30, 4, 10,
+                  groups[static_cast<std::size_t>(g)][static_cast<std::size_t>(column)], g == 2 ? 40 : 0);
+  const Pattern of_all = global.finish();
+  const auto all = PatternLookup::of(of_all);
+  REQUIRE(all);
+  CHECK(pieces_of(*all, 1250, 10) == Pieces{{1250, 10, 7, 40, false}});
+}
+
 TEST_CASE("lookup: the newest write wins over what lies under it, older ones show beside it") {
   PatternBuilder builder(4, follows_none);
   add_strided(builder, 0, 10, 10, 10, 1);  // [0, 100) by 1

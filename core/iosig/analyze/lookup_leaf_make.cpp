@@ -205,6 +205,8 @@ class LeafMaker {
       if (is_constant_ && trips[d] == 1) continue;
       if (logical->of[d] == INT64_MIN || length->of[d] == INT64_MIN) return "has strides of 2^63";
       const Wide turns = trips[d] - 1;
+      if (reaches_far(logical->of[d], turns) || reaches_far(length->of[d], turns) || trips_reach_far(d, turns))
+        return "has loops that reach too far beyond what they write";
       Level level;
       level.is_mirrored = logical->of[d] < 0;
       const auto stride = static_cast<std::uint64_t>(logical->of[d]);
@@ -244,6 +246,15 @@ class LeafMaker {
     leaf.base = static_cast<std::int64_t>(base);
     leaf.length = static_cast<std::uint64_t>(static_cast<std::int64_t>(shift));
     return settle(leaf, levels, is_bound, *longest);
+  }
+
+  static bool reaches_far(std::int64_t slope, Wide turns) {
+    return turns * slope > UINT64_MAX || turns * slope < -Wide{UINT64_MAX};
+  }
+  [[nodiscard]] bool trips_reach_far(std::size_t d, Wide turns) const {
+    for (std::size_t e = d + 1; e < path_.size(); ++e)
+      if (reaches_far(numbers(path_[e])[d + 1], turns)) return true;
+    return false;
   }
 
   /// Puts the levels in order and says how they are to be searched.
