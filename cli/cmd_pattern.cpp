@@ -31,46 +31,51 @@ std::string shown_name(const std::string& file) { return file == "-" ? "standard
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-/// Gives each line of `file` ("-": standard input) to `take`, which fails to stop.
+/// Gives the bytes of `file` ("-": standard input; pipes too) to `take`, part after part, and an empty part at the end.
 template <class Take>
-Result<void> for_each_line(const std::string& file, Take take) {
+Result<void> for_each_part(const std::string& file, Take take) {
   Fd opened;
   if (file != "-") {
     opened = Fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!opened) return system_failure("cannot open", file);
+    if (!opened) return system_failure("open", file);
   }
-  std::string held(1 << 20, '\0');  // grows where a line is longer
-  std::size_t used = 0;
+  std::string part(1 << 20, '\0');
   for (;;) {
-    if (used == held.size()) held.resize(2 * held.size());
-    const ssize_t got = ::read(file == "-" ? STDIN_FILENO : opened.get(), held.data() + used, held.size() - used);
+    const ssize_t got = ::read(file == "-" ? STDIN_FILENO : opened.get(), part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure("cannot read", shown_name(file));
-    const std::string_view text(held.data(), used + static_cast<std::size_t>(got));
-    std::size_t line = 0;
-    for (std::size_t end = text.find('\n', used); end != std::string_view::npos; end = text.find('\n', line)) {
-      if (auto taken = take(text.substr(line, end - line)); !taken) return taken;
-      line = end + 1;
-    }
-    if (got == 0) return line < text.size() ? take(text.substr(line)) : Result<void>{};
-    used = text.size() - line;
-    held.erase(0, line);
-    held.resize(std::max<std::size_t>(held.size() + line, 1 << 20));
+    if (got < 0) return system_failure("read", file == "-" ? "standard input" : file);
+    if (auto taken = take(std::string_view(part).substr(0, static_cast<std::size_t>(got))); !taken || got == 0)
+      return taken;
   }
 }
 
+/// Gives each line of `file` to `take`, which fails to stop.
+template <class Take>
+Result<void> for_each_line(const std::string& file, Take take) {
+  std::string begun;  // of a line
+  return for_each_part(file, [&](std::string_view part) -> Result<void> {
+    if (part.empty()) return begun.empty() ? Result<void>{} : take(std::string_view(begun));
+    for (std::size_t end = part.find('\n'); end != std::string_view::npos; end = part.find('\n')) {
+      const std::string_view rest = part.substr(0, end);
+      auto taken = begun.empty() ? take(rest) : take(std::string_view(begun.append(rest)));
+      if (!taken) return taken;
+      begun.clear();
+      part.remove_prefix(end + 1);
+    }
+    begun.append(part);
+    return {};
+  });
+}
+
 Result<std::string> whole_input(const std::string& file) {
-  if (file != "-") return read_file(file, most_description_bytes);
-  std::string text, part(1 << 20, '\0');
-  for (;;) {
-    const ssize_t got = ::read(STDIN_FILENO, part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure("cannot read", shown_name(file));
-    if (got == 0) return text;
-    text.append(part, 0, static_cast<std::size_t>(got));
-    if (text.size() > most_description_bytes)
-      return fail(ErrorKind::bad_input, "standard input: more than {}", bytes_text(most_description_bytes));
-  }
+  std::string text;
+  auto read = for_each_part(file, [&](std::string_view part) -> Result<void> {
+    text.append(part);
+    if (text.size() <= most_description_bytes) return {};
+    return fail(ErrorKind::bad_input, "{}: more than {}", shown_name(file), bytes_text(most_description_bytes));
+  });
+  if (!read) return pass_on(std::move(read.error()));
+  return text;
 }
 
 /// A description in either form.
@@ -201,7 +206,7 @@ void add_pattern(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"nest", "paper"}))
       ->type_name("NAME");
   detect->add_option("--window", options->window, "Longest body of a loop; 32 for nest and 64 for paper unless given")
-      ->check(CLI::Range(1, 4096))
+      ->check(CLI::Range(1, 1024))
       ->type_name("N");
   detect->add_option("--output", options->output, "Also write the binary form, which takes the fewest bytes")
       ->type_name("FILE");

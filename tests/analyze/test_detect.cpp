@@ -151,3 +151,51 @@ TEST_CASE("detect: predicts through the ends of rows, and says how sure it is") 
   CHECK(std::equal(next.begin(), next.end(), rows.begin() + 105));
   CHECK(detector.confidence() > 0.95);
 }
+
+TEST_CASE("detect: a body that is longer than the window is found by its steps") {
+  Random random(11);
+  std::vector<std::int64_t> body, vectors;
+  for (int n = 0; n < 300; ++n) body.push_back(random.below(1'000'000));
+  for (std::int64_t turn = 0; turn < 10; ++turn)
+    for (const std::int64_t value : body) vectors.push_back(value + 1'000'000 * turn);
+  const Pattern pattern = lossless(vectors);
+  CHECK(pattern.terms.size() == 1);
+  CHECK(pattern.nodes.size() == 301);
+}
+
+TEST_CASE("detect: predicts columns that follow others, past exceptions and up to the ends of 64 bits") {
+  Random random(12);
+  for (int n = 0; n < 300; ++n) {
+    const GeneratedNest nest = generated_nest(random);
+    if (nest.columns < 2 || nest.count < 10) continue;
+    std::vector<std::int64_t> vectors = nest.vectors;
+    const std::uint32_t columns = nest.columns;
+    for (std::size_t v = columns; v < vectors.size(); v += columns)
+      vectors[v + 1] = vectors[v + 1 - columns] + vectors[v - columns];
+    DetectOptions options{.columns = columns};
+    options.follows[1] = 0;
+    Detector detector(options);
+    std::vector<std::int64_t> next(5 * columns);
+    for (std::size_t v = 0; v < vectors.size(); v += columns) {
+      // What is foretold with one vector before it is foretold with the vector itself pushed, one further.
+      const std::size_t foretold = detector.predict(next);
+      const double confidence = detector.confidence();
+      REQUIRE((confidence >= 0 && confidence <= 1));
+      detector.push(std::span(vectors).subspan(v, columns));
+      if (foretold < 2 ||
+          !std::equal(next.begin(), next.begin() + columns, vectors.begin() + static_cast<std::ptrdiff_t>(v)))
+        continue;
+      std::vector<std::int64_t> after(4 * columns);
+      const std::size_t again = detector.predict(after);
+      REQUIRE(again >= foretold - 1);
+      REQUIRE(std::equal(after.begin(), after.begin() + static_cast<std::ptrdiff_t>((foretold - 1) * columns),
+                         next.begin() + columns));
+    }
+  }
+  Detector detector({.columns = 1});
+  std::int64_t value = INT64_MAX - 12;
+  for (; value < INT64_MAX - 2; ++value) detector.push(std::span(&value, 1));
+  std::array<std::int64_t, 8> next{};
+  CHECK(detector.predict(next) == 3);
+  CHECK(next[2] == INT64_MAX);
+}

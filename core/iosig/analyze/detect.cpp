@@ -19,27 +19,19 @@ std::uint64_t wrapped(std::int64_t value) { return static_cast<std::uint64_t>(va
 Detector::Detector(const DetectOptions& options)
     : columns_(std::clamp(options.columns, 1u, most_columns)),
       allows_exceptions_(options.allows_exceptions),
-      follows_(options.follows),
       stack_(columns_, options.window),
       builder_(columns_, options.follows) {
-  for (std::uint32_t column = 0; column < columns_; ++column) {
-    if (follows_[column] < 0) continue;
-    follows_any_ = true;
-    sources_[column] = static_cast<std::uint8_t>(follows_[column]);
-    follows_mask_[column] = ~std::uint64_t{0};
-  }
+  for (std::uint32_t column = 0; column < columns_; ++column)
+    if (options.follows[column] >= 0)
+      follower_[followers_++] = {static_cast<std::uint8_t>(column), static_cast<std::uint8_t>(options.follows[column])};
   waiting_.reserve(std::size_t{most_waiting} * columns_);
   replayed_.reserve(std::size_t{2} * most_waiting * columns_);
 }
 
 void Detector::store(const std::int64_t* vector, std::int64_t* stored) {
-  for (std::uint32_t column = 0; column < columns_; ++column) {
-    const int source = follows_[column];
-    stored[column] = source < 0 ? vector[column]
-                                : static_cast<std::int64_t>(wrapped(vector[column]) - wrapped(previous_[column]) -
-                                                            wrapped(previous_[static_cast<std::size_t>(source)]));
-  }
-  std::copy_n(vector, columns_, previous_.begin());
+  for (std::uint32_t column = 0; column < columns_; ++column)
+    stored[column] = static_cast<std::int64_t>(wrapped(vector[column]) - sums_[column]);
+  follow(vector);
 }
 
 void Detector::push_slowly(const std::int64_t* vector) {
@@ -241,20 +233,19 @@ std::size_t Detector::predict(std::span<std::int64_t> out) const {
   NestWalk walk = walk_;
   std::int64_t limit = limit_;
   if (!walk.at_end()) catch_up(walk);
-  std::array<std::int64_t, most_columns> previous = previous_;
+  std::array<std::uint64_t, most_columns> sums = sums_;
   std::size_t count = 0;
   for (; (count + 1) * columns_ <= out.size(); ++count) {
     if (walk.at_end()) look_further(walk, limit);
     if (walk.at_end()) break;
-    const std::span<std::int64_t> vector = out.subspan(count * columns_, columns_);
-    walk.values(vector.data());
+    std::int64_t* const vector = out.data() + count * columns_;
+    walk.values(vector);
     walk.advance();
-    if (!follows_any_) continue;
-    for (std::uint32_t column = 0; column < columns_; ++column)
-      if (const int source = follows_[column]; source >= 0)
-        vector[column] = static_cast<std::int64_t>(wrapped(vector[column]) + wrapped(previous[column]) +
-                                                   wrapped(previous[static_cast<std::size_t>(source)]));
-    std::ranges::copy(vector, previous.begin());
+    for (std::uint32_t n = 0; n < followers_; ++n) {
+      const auto [column, source] = follower_[n];
+      vector[column] = static_cast<std::int64_t>(wrapped(vector[column]) + sums[column]);
+      sums[column] = wrapped(vector[column]) + wrapped(vector[source]);
+    }
   }
   return count;
 }
@@ -276,7 +267,7 @@ Pattern Detector::finish() {
   allows_exceptions_ = allowed;
   stack_.emit(builder_, exceptions_, true);
   exceptions_ = {};
-  previous_ = {};
+  sums_ = {};
   position_ = no_exceptions_before_ = 0;
   rest_ = 0;
   return builder_.finish();

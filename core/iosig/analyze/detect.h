@@ -6,7 +6,6 @@
 // nest, affine trip counts, exceptions.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -27,7 +26,7 @@ struct DetectOptions {
   bool allows_exceptions = true;  ///< at most an eighth of a nest
 };
 
-/// Memory: a few hundred terms, besides what has been described. push() allocates nothing while a nest runs; what has
+/// Memory: a few thousand terms, besides what has been described. push() allocates nothing while a nest runs; what has
 /// no structure grows the description by a block at a time.
 class Detector {
  public:
@@ -38,11 +37,11 @@ class Detector {
 
   /// The next vector, `columns` numbers, any values.
   void push(std::span<const std::int64_t> vector) {
-    if (rest_ > 0 && !is_waiting_ && (follows_any_ ? fits(vector.data()) : is_expected(vector.data()))) {
+    if (rest_ > 0 && !is_waiting_ && fits(vector.data())) {
       std::uint64_t* const expected = expected_;
       const std::uint64_t* const steps = expected + steps_;
       for (std::uint32_t column = 0; column < columns_; ++column) expected[column] += steps[column];
-      if (follows_any_) std::copy_n(vector.data(), columns_, previous_.begin());
+      follow(vector.data());
       expected_ += columns_;
       if (expected_ == round_end_) expected_ = round_.data();
       --rest_;
@@ -66,13 +65,15 @@ class Detector {
  private:
   /// Whether a vector as it was pushed is the expected one.
   [[nodiscard]] bool fits(const std::int64_t* vector) const {
-    for (std::uint32_t column = 0; column < columns_; ++column) {
-      const std::uint64_t followed =
-          static_cast<std::uint64_t>(previous_[column]) + static_cast<std::uint64_t>(previous_[sources_[column]]);
-      if (expected_[column] + (followed & follows_mask_[column]) != static_cast<std::uint64_t>(vector[column]))
-        return false;
-    }
+    for (std::uint32_t column = 0; column < columns_; ++column)
+      if (expected_[column] + sums_[column] != static_cast<std::uint64_t>(vector[column])) return false;
     return true;
+  }
+  /// Takes a vector into the running sums.
+  void follow(const std::int64_t* vector) {
+    for (std::uint32_t n = 0; n < followers_; ++n)
+      sums_[follower_[n].column] = static_cast<std::uint64_t>(vector[follower_[n].column]) +
+                                   static_cast<std::uint64_t>(vector[follower_[n].source]);
   }
   /// The same of a vector as it is stored.
   [[nodiscard]] bool is_expected(const std::int64_t* stored) const {
@@ -97,11 +98,14 @@ class Detector {
   [[nodiscard]] bool is_periodic(std::uint64_t position, const std::int64_t* vector) const;
 
   std::uint32_t columns_;
-  bool follows_any_ = false, allows_exceptions_;
-  std::array<std::int8_t, most_columns> follows_;
-  std::array<std::uint8_t, most_columns> sources_{};
-  std::array<std::uint64_t, most_columns> follows_mask_{};  ///< all bits of columns that follow another one
-  std::array<std::int64_t, most_columns> previous_{};       ///< as it was pushed
+  bool allows_exceptions_;
+  struct Follower {
+    std::uint8_t column = 0, source = 0;
+  };
+  std::array<Follower, most_columns> follower_{};
+  std::uint32_t followers_ = 0;
+  std::array<std::uint64_t, most_columns>
+      sums_{};  ///< what the next vector is above as it is stored; 0 but of followers
 
   // The odometer. walk_ is at the leaf that the running nest, the top of the window, expected when it last moved. If
   // that began a round, the innermost loop's body of leaves alone, then round_ has their next vectors and, steps_

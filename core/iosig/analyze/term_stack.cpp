@@ -1,11 +1,13 @@
 #include "iosig/analyze/term_stack.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace iosig {
 namespace {
 
-constexpr std::size_t most_nodes = 1024;       ///< in a loop; longer bodies are left as they are
+constexpr std::size_t long_windows = 16;           ///< windows in the longest body
+constexpr std::size_t most_nodes = 4096;           ///< in a loop; longer bodies are left as they are
 constexpr std::uint64_t most_backwards = 1 << 16;  ///< elements of an iteration that is put before a loop
 
 /// The factor of number `n` of a term in its print: odd and without pattern, so that unlike numbers do not cancel out.
@@ -29,13 +31,17 @@ bool is_even(std::int64_t x, std::int64_t y, std::int64_t z) {
 
 }  // namespace
 
-TermStack::TermStack(std::uint32_t columns, std::uint32_t window) : columns_(columns), window_(std::max(window, 1u)) {
-  const std::size_t terms = std::size_t{6} * window_ + 8;
+TermStack::TermStack(std::uint32_t columns, std::uint32_t window)
+    : columns_(columns),
+      window_(std::max(window, 1u)),
+      kept_(3 * std::size_t{window_} * long_windows),
+      last_steps_(std::bit_ceil(2 * std::size_t{window_} * long_windows)) {
+  const std::size_t terms = std::size_t{6} * window_;  // more where long bodies are sought
   entries_.reserve(terms);
   shapes_.reserve(terms);
   prints_.reserve(terms);
-  nodes_.reserve(4 * terms);
-  numbers_.reserve(4 * terms * columns);
+  nodes_.reserve(2 * terms);
+  numbers_.reserve(2 * terms * columns);
 }
 
 TermStack::Group TermStack::group_of(std::span<const Node> nodes, std::size_t node, std::size_t numbers) const {
@@ -99,15 +105,24 @@ bool TermStack::reduce() {
 bool TermStack::reduce_once() {
   const std::size_t size = entries_.size();
   const std::size_t longest = std::min<std::size_t>(window_, size / 3);
-  const std::uint64_t* prints = prints_.data() + size - 1;
-  const std::uint64_t* shapes = shapes_.data() + size - 1;
-  for (std::size_t body = 1; body <= longest; ++body) {
-    const std::uint64_t* y = prints - body;
-    if (*prints - *y != *y - *(y - body)) continue;
-    if (*shapes != *(shapes - body) || *shapes != *(shapes - 2 * body)) continue;
-    if (make_loop(body)) return true;
-  }
-  return false;
+  for (std::size_t body = 1; body <= longest; ++body)
+    if (may_be_loop(body) && make_loop(body)) return true;
+  const std::size_t body = distance_to_same_steps();
+  return body > longest && 3 * body <= size && may_be_loop(body) && make_loop(body);
+}
+
+/// Terms since the last two steps between prints came before, or 0. Bodies longer than the window are found by it.
+std::size_t TermStack::distance_to_same_steps() {
+  const std::size_t size = entries_.size();
+  if (size < 3) return 0;
+  const std::uint64_t* last = prints_.data() + size - 1;
+  std::uint64_t mixed = ((last[0] - last[-1]) ^ shapes_.back()) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ (mixed >> 32) ^ (last[-1] - last[-2])) * 0xbf58476d1ce4e5b9;
+  Steps& steps = last_steps_[(mixed >> 32) & (last_steps_.size() - 1)];
+  const std::uint64_t term = emitted_ + size;
+  const std::size_t distance = steps.mixed == mixed && steps.term < term ? term - steps.term : 0;
+  steps = {mixed, term};
+  return distance;
 }
 
 /// Whether three terms are the same nest with first numbers that grow evenly and otherwise equal ones.
@@ -130,6 +145,9 @@ bool TermStack::is_affine(const Entry& x, const Entry& y, const Entry& z) const 
 
 /// Makes the last 3 * `body` terms three iterations of a loop, if they are.
 bool TermStack::make_loop(std::size_t body) {
+  const std::uint64_t* prints = prints_.data() + prints_.size() - 3 * body;
+  for (std::size_t n = 0; n < body; ++n)
+    if (prints[n + 2 * body] - prints[n + body] != prints[n + body] - prints[n]) return false;
   const Entry* x = &entries_[entries_.size() - 3 * body];
   std::size_t nodes = 1;
   for (std::size_t n = 0; n < body; ++n) {
@@ -293,9 +311,11 @@ void TermStack::copy_instance(std::uint32_t node, const Indices& at, std::size_t
 }
 
 void TermStack::emit(PatternBuilder& builder, Exceptions& exceptions, bool all) {
-  const std::size_t kept = all ? 0 : std::size_t{3} * window_;
+  const bool is_heavy = nodes_.size() >= most_kept_nodes;
+  const std::size_t kept = all ? 0 : is_heavy ? std::size_t{3} * window_ : kept_;
   if (entries_.size() <= kept) return;
   const std::size_t gone = entries_.size() - kept;
+  emitted_ += gone;
   for (std::size_t n = 0; n < gone; ++n) emit_entry(entries_[n], builder, exceptions);
   if (all) {
     drop(entries_.size());

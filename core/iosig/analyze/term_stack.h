@@ -31,7 +31,8 @@ class TermStack {
     std::uint32_t node = 0, nodes = 0, number = 0, numbers = 0;
   };
 
-  /// `window`: the longest body of a loop, in terms.
+  /// `window`: the longest body of a loop, in terms, that is sought in any case. Up to 16 times as long bodies are
+  /// found where the steps from term to term repeat.
   TermStack(std::uint32_t columns, std::uint32_t window);
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
@@ -52,10 +53,18 @@ class TermStack {
   bool reduce();
   /// Moves the oldest terms to `builder` (all but what may still become a loop, or simply all).
   void emit(PatternBuilder& builder, Exceptions& exceptions, bool all);
-  [[nodiscard]] bool is_full() const { return entries_.size() >= std::size_t{6} * window_ + 2; }
+  [[nodiscard]] bool is_full() const { return entries_.size() >= 2 * kept_ || nodes_.size() >= most_kept_nodes; }
 
  private:
+  static constexpr std::size_t most_kept_nodes = 1 << 16;
   bool reduce_once();
+  [[nodiscard]] bool may_be_loop(std::size_t body) const {
+    const std::uint64_t* prints = prints_.data() + prints_.size() - 1;
+    const std::uint64_t* shapes = shapes_.data() + shapes_.size() - 1;
+    const std::uint64_t y = *(prints - body);
+    return *prints - y == y - *(prints - 2 * body) && *shapes == *(shapes - body) && *shapes == *(shapes - 2 * body);
+  }
+  std::size_t distance_to_same_steps();
   [[nodiscard]] bool is_affine(const Entry& x, const Entry& y, const Entry& z) const;
   bool make_loop(std::size_t body);
   void extend_backwards();
@@ -75,7 +84,14 @@ class TermStack {
   void emit_entry(const Entry& entry, PatternBuilder& builder, Exceptions& exceptions) const;
 
   std::uint32_t columns_, window_;
+  std::size_t kept_;           ///< terms that may still become a loop
+  std::uint64_t emitted_ = 0;  ///< terms
   std::vector<Entry> entries_;
+  /// By the last two steps between prints: these, mixed, and the number of the term that they led to.
+  struct Steps {
+    std::uint64_t mixed = 0, term = 0;
+  };
+  std::vector<Steps> last_steps_;
   // Of each entry: what its nodes are, and its numbers, both hashed; the latter so that sums and differences survive.
   std::vector<std::uint64_t> shapes_, prints_;
   std::vector<Node> nodes_;

@@ -20,12 +20,17 @@ struct Vectors {
   }
 };
 
-/// What predicts vector `n` > 0 in `column`, from those before it.
+/// Values that stand before the residuals: what a prediction needs.
+std::size_t seeds_of(unsigned predictor, std::size_t count) {
+  return std::min<std::size_t>(count, predictor == nothing ? 0 : predictor == step ? 2 : 1);
+}
+
+/// What predicts vector `n` in `column`, from those before it.
 std::uint64_t prediction(const Vectors& vectors, std::size_t n, std::uint32_t column, unsigned predictor) {
   if (predictor == nothing) return 0;
   const std::uint64_t last = vectors.at(n - 1, column);
   if (predictor == before) return last;
-  if (predictor == step) return n == 1 ? last : 2 * last - vectors.at(n - 2, column);
+  if (predictor == step) return 2 * last - vectors.at(n - 2, column);
   return last + vectors.at(n - 1, predictor - sum);
 }
 
@@ -38,7 +43,7 @@ struct Residuals {
 Residuals residuals_of(const Vectors& vectors, std::size_t count, std::uint32_t column, unsigned predictor,
                        unsigned enough) {
   std::int64_t least = INT64_MAX, most = INT64_MIN;
-  for (std::size_t n = predictor == nothing ? 0 : 1; n < count; ++n) {
+  for (std::size_t n = seeds_of(predictor, count); n < count; ++n) {
     const auto left = static_cast<std::int64_t>(vectors.at(n, column) - prediction(vectors, n, column, predictor));
     if (left >= least && left <= most) continue;
     least = std::min(least, left);
@@ -122,10 +127,11 @@ void append_block(std::span<const std::int64_t> values, std::uint32_t columns, s
     }
     bytes.push_back(static_cast<std::uint8_t>(best));
     bytes.push_back(static_cast<std::uint8_t>(left.bits));
-    if (best != nothing) append_varint(zigzag(values[column]), bytes);
+    const std::size_t seeds = seeds_of(best, count);
+    for (std::size_t n = 0; n < seeds; ++n) append_varint(zigzag(values[n * columns + column]), bytes);
     append_varint(zigzag(left.least), bytes);
     BitWriter writer(bytes);
-    for (std::size_t n = best == nothing ? 0 : 1; n < count; ++n)
+    for (std::size_t n = seeds; n < count; ++n)
       writer.put(vectors.at(n, column) - prediction(vectors, n, column, best) - static_cast<std::uint64_t>(left.least),
                  left.bits);
     writer.end();
@@ -136,7 +142,9 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
                                       std::vector<std::int64_t>& out) {
   struct Column {
     unsigned predictor = 0, bits = 0;
-    std::uint64_t first = 0, least = 0;
+    std::size_t seeds = 0;
+    std::array<std::uint64_t, 2> seed{};
+    std::uint64_t least = 0;
     BitReader residuals{nullptr};
   };
   std::array<Column, most_columns> read;
@@ -149,15 +157,16 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
     column.predictor = bytes[at++];
     column.bits = bytes[at++];
     if (column.predictor >= sum + columns || column.predictor == sum + c || column.bits > 64) return std::nullopt;
-    if (column.predictor != nothing) {
-      const auto first = read_varint(bytes, at);
-      if (!first) return std::nullopt;
-      column.first = static_cast<std::uint64_t>(unzigzag(*first));
+    column.seeds = seeds_of(column.predictor, *count);
+    for (std::size_t n = 0; n < column.seeds; ++n) {
+      const auto seed = read_varint(bytes, at);
+      if (!seed) return std::nullopt;
+      column.seed[n] = static_cast<std::uint64_t>(unzigzag(*seed));
     }
     const auto least = read_varint(bytes, at);
     if (!least) return std::nullopt;
     column.least = static_cast<std::uint64_t>(unzigzag(*least));
-    const std::size_t packed = ((*count - (column.predictor == nothing ? 0 : 1)) * column.bits + 7) / 8;
+    const std::size_t packed = ((*count - column.seeds) * column.bits + 7) / 8;
     if (bytes.size() - at < packed) return std::nullopt;
     column.residuals = BitReader(bytes.data() + at);
     at += packed;
@@ -168,11 +177,10 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
   for (std::size_t n = 0; n < *count; ++n)
     for (std::uint32_t c = 0; c < columns; ++c) {
       Column& column = read[c];
-      const bool is_first = n == 0 && column.predictor != nothing;
       out[n * columns + c] =
-          static_cast<std::int64_t>(is_first ? column.first
-                                             : (n == 0 ? 0 : prediction(vectors, n, c, column.predictor)) +
-                                                   column.least + column.residuals.take(column.bits));
+          static_cast<std::int64_t>(n < column.seeds ? column.seed[n]
+                                                     : prediction(vectors, n, c, column.predictor) + column.least +
+                                                           column.residuals.take(column.bits));
     }
   return at;
 }

@@ -16,8 +16,9 @@ inline constexpr std::size_t block_vectors = 256;
 
 /// A block, by columns in order: how many vectors (LEB128), then for each column one byte for what predicts a value
 /// (0 nothing, 1 the value before, 2 that and the step before it, 3 + s the value before and column s there), one for
-/// the bits of a residual, the first value unless nothing predicts (zigzag LEB128), the least residual (zigzag LEB128),
-/// and the residuals above it, lowest bits first. Arithmetic is modulo 2^64.
+/// the bits of a residual, the values that a prediction needs (none, the first, the first two, the first; zigzag
+/// LEB128), the least residual (zigzag LEB128), and the residuals above it, lowest bits first. Arithmetic is modulo
+/// 2^64.
 ///
 /// Appends 1 to block_vectors vectors of `columns` to `bytes`. Equal vectors give equal bytes.
 void append_block(std::span<const std::int64_t> vectors, std::uint32_t columns, std::vector<std::uint8_t>& bytes);

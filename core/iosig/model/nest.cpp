@@ -51,10 +51,45 @@ void NestWalk::settle(std::uint32_t node) {
   }
 }
 
+namespace {
+
+/// What `node` stands for if no trip count in it hangs on a loop, else 0.
+std::uint64_t constant_count(const NestView& nest, std::uint32_t node, std::size_t depth) {
+  const Node& it = nest.nodes[node];
+  if (!it.is_loop) return 1;
+  const std::int64_t* numbers = nest.numbers + it.numbers;
+  for (std::size_t d = 0; d < depth; ++d)
+    if (numbers[d + 1] != 0) return 0;
+  std::uint64_t body = 0;
+  for (std::uint32_t child = node + 1; child < it.end; child = nest.nodes[child].end) {
+    const std::uint64_t count = constant_count(nest, child, depth + 1);
+    if (count == 0) return 0;
+    body += count;
+  }
+  return body * static_cast<std::uint64_t>(numbers[0]);
+}
+
+}  // namespace
+
+/// As seek(), where all trip counts are constant: one division for each loop.
+void NestWalk::seek_constant(std::uint64_t left) {
+  for (std::uint32_t node = root_; nest_.nodes[node].is_loop;) {
+    const std::int64_t trips = nest_.numbers[nest_.nodes[node].numbers];
+    const std::uint64_t body = constant_count(nest_, node, depth_) / static_cast<std::uint64_t>(trips);
+    enter(node, static_cast<std::int64_t>(left / body), trips);
+    left %= body;
+    ++node;
+    for (std::uint64_t count = 0; left >= (count = constant_count(nest_, node, depth_)); node = nest_.nodes[node].end)
+      left -= count;
+    leaf_ = node;
+  }
+}
+
 void NestWalk::seek(const NestView& nest, std::uint32_t root, std::uint64_t offset) {
   nest_ = nest;
   root_ = root;
   depth_ = 0;
+  if (constant_count(nest, root, 0) > 0) return seek_constant(offset);
   nest_count::Indices at{};
   auto left = static_cast<__int128>(offset);
   for (std::uint32_t node = root; nest.nodes[node].is_loop;) {

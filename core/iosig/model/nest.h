@@ -84,6 +84,7 @@ class NestWalk {
 
  private:
   void settle(std::uint32_t node);
+  void seek_constant(std::uint64_t left);
   void enter(std::uint32_t node, std::int64_t index, std::int64_t trips) {
     loop_[depth_] = node;
     index_[depth_] = index;

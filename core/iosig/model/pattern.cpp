@@ -102,10 +102,10 @@ Result<void> checked(const Pattern& pattern) {
   if (pattern.columns < 1 || pattern.columns > most_columns)
     return fail(ErrorKind::bad_input, "{} columns; expected 1 to {}", pattern.columns, most_columns);
   for (std::uint32_t column = 0; column < most_columns; ++column) {
-    const int source = pattern.follows[column];
+    const std::int8_t source = pattern.follows[column];
     if (source == -1) continue;
     if (column >= pattern.columns || source < 0 || source >= static_cast<int>(pattern.columns) ||
-        pattern.follows[static_cast<std::size_t>(source)] != -1)
+        pattern.follows[static_cast<std::uint8_t>(source)] != -1)
       return fail(ErrorKind::bad_input, "column {} cannot follow column {}; expected a column that follows none",
                   column + 1, source + 1);
   }
@@ -199,9 +199,9 @@ void PatternIndex::element(std::uint64_t position, std::span<std::int64_t> out) 
   // value[n] = sum of differences up to n + sum of the source before n
   const Sums sums = sums_before(position);
   for (std::uint32_t column = 0; column < pattern_->columns; ++column)
-    if (const int source = pattern_->follows[column]; source >= 0)
+    if (const std::int8_t source = pattern_->follows[column]; source >= 0)
       out[column] = static_cast<std::int64_t>(static_cast<std::uint64_t>(out[column]) + sums.of[column] +
-                                              sums.of[static_cast<std::size_t>(source)]);
+                                              sums.of[static_cast<std::uint8_t>(source)]);
 }
 
 }  // namespace iosig

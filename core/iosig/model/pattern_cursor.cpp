@@ -10,10 +10,10 @@ namespace {
 /// `stored` plus the running sums that the columns of `pattern` follow; `previous`: the vector before it.
 void add_followed(const Pattern& pattern, std::span<const std::int64_t> previous, std::int64_t* stored) {
   for (std::uint32_t column = 0; column < pattern.columns; ++column)
-    if (const int source = pattern.follows[column]; source >= 0)
+    if (const std::int8_t source = pattern.follows[column]; source >= 0)
       stored[column] = static_cast<std::int64_t>(
           static_cast<std::uint64_t>(stored[column]) + static_cast<std::uint64_t>(previous[column]) +
-          static_cast<std::uint64_t>(previous[static_cast<std::size_t>(source)]));
+          static_cast<std::uint64_t>(previous[static_cast<std::uint8_t>(source)]));
 }
 
 }  // namespace
