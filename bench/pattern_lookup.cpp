@@ -36,7 +36,7 @@ void add_tiled(PatternBuilder& builder, std::int64_t first, std::int64_t rows, s
 
 Pattern one_nest() {
   PatternBuilder builder(4, follows_none);
-  add_strided(builder, 0, 512 * block, turns, block, 0);
+  add_strided(builder, 0, 2 * block, turns, block, 0);
   return builder.finish();
 }
 
@@ -77,9 +77,9 @@ Pattern one_triangular_nest() {
 
 Pattern one_nest_with_exceptions() {  // one in a hundred
   PatternBuilder builder(4, follows_none);
-  add_strided(builder, 0, 512 * block, turns, block, 0);
+  add_strided(builder, 0, 2 * block, turns, block, 0);
   for (std::uint64_t n = 0; n < turns; n += 100) {
-    const std::array<std::int64_t, 4> vector = {static_cast<std::int64_t>(n) * 512 * block, block / 2, 0, 0};
+    const std::array<std::int64_t, 4> vector = {static_cast<std::int64_t>(n) * 2 * block, block / 2, 0, 0};
     builder.add_exception(n, vector.data());
   }
   return builder.finish();
@@ -94,7 +94,7 @@ Pattern one_nest_over_itself() {  // elements of two strides
 Pattern one_log_of_varying_lengths() {  // physical offsets by the sums of PatternIndex
   PatternBuilder builder(4, physical_follows);
   const std::array<Node, 2> nodes = {Node{true, 2, 0}, Node{false, 2, 1}};
-  const std::array<std::int64_t, 9> numbers = {turns, 0, 1 << 20, 64, 1, 0, 0, 0, 0};
+  const std::array<std::int64_t, 9> numbers = {turns, 0, 1 << 18, 64, 1, 0, 0, 0, 0};
   builder.add_nest(nodes, numbers, turns);
   return builder.finish();
 }
@@ -136,6 +136,13 @@ Pattern overwritten_10000_times() {  // the same blocks again and again
 Pattern unlike_strides_of_10000_ranks() {  // each from the beginning to the end, none like another
   PatternBuilder builder(4, follows_none);
   for (std::int64_t r = 0; r < 10000; ++r) add_strided(builder, r, (1 << 24) + 2 * r + 1, turns, 8, r);
+  return builder.finish();
+}
+
+Pattern strided_by_100_ranks_of_100_kinds() {  // each kind with a stride of its own, all over each other
+  PatternBuilder builder(4, follows_none);
+  for (std::int64_t kind = 0; kind < 100; ++kind)
+    for (std::int64_t r = 0; r < 100; ++r) add_strided(builder, r * block, 100 * block + 8 * kind, turns, block, r);
   return builder.finish();
 }
 
@@ -194,6 +201,7 @@ int main(int argc, char** argv) {
       {"strided_by_100_ranks_in_100_phases", strided_by_100_ranks_in_100_phases()},
       {"tiled_by_10000_ranks", tiled_by_10000_ranks()},
       {"overwritten_10000_times", overwritten_10000_times()},
+      {"strided_by_100_ranks_of_100_kinds", strided_by_100_ranks_of_100_kinds()},
       {"unlike_strides_of_10000_ranks", unlike_strides_of_10000_ranks()},
       {"million_literals", million_literals()},
   };

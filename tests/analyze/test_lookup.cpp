@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <map>
 
+#include "iosig/analyze/detect.h"
 #include "iosig/analyze/lookup.h"
 #include "iosig/model/pattern_builder.h"
 #include "iosig/model/pattern_cursor.h"
@@ -252,6 +252,29 @@ TEST_CASE("lookup: ranks that write in turn are one group, and phases, tiles and
     CAPTURE(n);
     check_against_bytes(pattern, random);
     if (!is_uneven) CHECK((*PatternLookup::of(pattern)).groups() > 0);
+  }
+}
+
+TEST_CASE(
+    "lookup: what a detector makes of accesses, exceptions and sums of lengths among it, is looked up as they were") {
+  Random random(6);
+  for (int n = 0; n < 150; ++n) {
+    std::vector<std::int64_t> vectors;
+    std::int64_t physical = 0;
+    for (std::int64_t phases = 1 + random.below(3); phases > 0; --phases) {
+      const GeneratedNest nest = AccessNests(random, true).make(random.chance(30));
+      for (std::size_t at = 0; at < nest.vectors.size(); at += 4) {
+        std::int64_t logical = nest.vectors[at];
+        const std::int64_t length = std::max<std::int64_t>(nest.vectors[at + 1], 0);
+        if (logical < 0 || random.chance(2)) logical = random.below(500);
+        vectors.insert(vectors.end(), {logical, length, physical, 0});
+        physical += length;
+      }
+    }
+    DetectOptions options{.columns = 4};
+    if (random.chance(70)) options.follows[2] = 1;
+    CAPTURE(n);
+    check_against_bytes(detect(vectors, options), random);
   }
 }
 

@@ -117,8 +117,7 @@ class LeafMaker {
     Form form;
     if (column < 0) return form;
     const std::size_t depth = path_.size();
-    const int source = pattern_.follows[static_cast<std::size_t>(column)];
-    if (source < 0) {
+    if (pattern_.follows[static_cast<std::size_t>(column)] < 0) {
       const std::int64_t* found = numbers(leaf) + static_cast<std::size_t>(column) * (depth + 1);
       form.base = found[0];
       std::copy_n(found + 1, depth, form.of.begin());
