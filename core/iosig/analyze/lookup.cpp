@@ -110,7 +110,8 @@ Piece PatternLookup::piece_at(std::int64_t offset) const {
   const std::int64_t until = search.until;
   tree_.search(leaves_, search);
   Holder& found = search.found;
-  if (search.after > 0 && search.until < found.end) {  // by what is older, perhaps: ask only what is newer now
+  const bool are_many = leaves_.leaves().size() > 1;
+  if (are_many && search.after > 0 && search.until < found.end) {  // by what is older, perhaps: ask who is newer only
     search.until = until;
     tree_.search(leaves_, search);
   }

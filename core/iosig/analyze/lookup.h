@@ -33,8 +33,8 @@ class PieceCursor;
 
 /// Made in m log m for m leaves of nests, literals and exceptions. Refers to the pattern, which must stay where it is.
 ///
-/// Memory: about 120 bytes for each leaf of a nest, 90 for each loop around it and 45 for its place among the others;
-/// 40 for each literal and exception, or 80 where they overlap.
+/// Memory: 96 bytes for each leaf of a nest, 72 for each loop around it and 48 or a little more for its place among the
+/// others; 40 for each literal and exception, up to twice that where they overlap.
 class PatternLookup {
  public:
   /// `pattern`: checked(). Later elements are newer; those of no bytes write nothing; what an exception replaces was

@@ -34,7 +34,9 @@ struct Interval {
 class LeafSearch {
  public:
   LeafSearch(const LeafIndex& index, const LeafIndex::Leaf& leaf)
-      : index_(index), leaf_(leaf), levels_(index.levels_of(leaf)) {}
+      : index_(index), leaf_(leaf), levels_(index.levels_of(leaf)) {
+    std::fill_n(at_.begin(), levels_.size(), 0);
+  }
 
   void find(ByteSearch& search) {
     search_ = &search;
@@ -266,7 +268,7 @@ class LeafSearch {
   const LeafIndex::Leaf& leaf_;
   std::span<const Level> levels_;
   ByteSearch* search_ = nullptr;
-  std::array<std::uint64_t, most_nest_depth> at_{};  ///< by level
+  std::array<std::uint64_t, most_nest_depth> at_;  ///< by level
   std::uint64_t left_ = 0, length_ = 0, position_ = 0;
   Wide end_ = 0;
   std::int64_t* budget_ = nullptr;

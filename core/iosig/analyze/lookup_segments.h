@@ -15,7 +15,7 @@ struct Written {
   std::uint64_t position = 0;
 };
 
-/// 44 bytes for each segment, at most two for each element. Nothing is known of elements of no bytes.
+/// 40 bytes for each segment, at most two for each element. Nothing is known of elements of no bytes.
 class Segments {
  public:
   Segments() = default;
