@@ -19,7 +19,8 @@ def lines(vectors: list[tuple[int, ...]]) -> str:
 
 def accesses(offsets: list[tuple[int, int]]) -> list[tuple[int, ...]]:
     """(logical, length) with the physical offset of a log, and an id."""
-    vectors, physical = [], 0
+    vectors: list[tuple[int, ...]] = []
+    physical = 0
     for logical, length in offsets:
         vectors.append((logical, length, physical, 3))
         physical += length

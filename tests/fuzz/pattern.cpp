@@ -1,5 +1,5 @@
-// Fuzzes patterns. The first byte says what the rest is: the binary form, with and without the checksum that it ought to
-// have; the JSON form; lines of text; or numbers for the detectors, which must come back.
+// Fuzzes patterns. The first byte says what the rest is: the binary form, with and without the checksum that it ought
+// to have; the JSON form; lines of text; or numbers for the detectors, which must come back.
 #include "iosig/analyze/detect.h"
 #include "iosig/analyze/detect_paper.h"
 #include "iosig/base/crc32c.h"
@@ -70,7 +70,8 @@ void try_lines(std::string_view text) {
   std::array<std::int64_t, 3> vector{};
   for (const std::string_view line : split(text, '\n')) {
     const auto found = lines.read(line, vector);
-    if (!found) hold(fuzz::names_a_line(found.error().message, "file"), "a refusal names a line", found.error().message);
+    if (!found)
+      hold(fuzz::names_a_line(found.error().message, "file"), "a refusal names a line", found.error().message);
   }
 }
 
