@@ -224,7 +224,7 @@ def measured_posterize(setting: Setting) -> Result:
             for _, rows in data.groupby("chunk_bytes")
         )
         fact = same(where, claim, all_of(len(sizes), len(sizes)), all_of(right, len(sizes)))
-    setup = f"picture of {bytes_label(pictures.bytes)}, each chunk synced"
+    setup = machine.noted(f"picture of {bytes_label(pictures.bytes)}, each chunk synced")
     return Result(data, [fact], [panel_of("posterize", data, Look.MEASURED)], setup)
 
 
@@ -251,7 +251,9 @@ def measured_jumps(setting: Setting, task: str, where: str) -> Result:
             reference.unlink()
     data = pd.DataFrame(rows, columns=["run", "chunk_bytes", "run_s", "mount_point"])
     facts = [fact for name in PARAMETER_SETS for fact in redirection_facts(data, name, machine, own, where)]
-    setup = f"picture of {bytes_label(pictures.bytes)}, each chunk synced; the program's own choice: {own}"
+    setup = machine.noted(
+        f"picture of {bytes_label(pictures.bytes)}, each chunk synced; the program's own choice: {own}"
+    )
     return Result(data, facts, [panel_of(task, data, Look.MEASURED)], setup)
 
 

@@ -138,7 +138,8 @@ def run(setting: Setting) -> Result:
     machine = machine_of(setting)
     table = columns_of(described(machine.description), machine.kinds)
     facts = [filled_fact(table), *order_facts(table)]
-    return Result(table, facts, panels_of(table), "synchronised writes and cold reads, by iosig storage probe")
+    setup = machine.noted("synchronised writes and cold reads, by iosig storage probe")
+    return Result(table, facts, panels_of(table), setup)
 
 
 ARTEFACTS = [Artefact("iosig-table2", "what the storage can do", "section 7, Table 2", tuple(Source), run)]

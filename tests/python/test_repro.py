@@ -22,8 +22,8 @@ from unittest import mock
 import pytest
 
 from conftest import BUILD, Iosig
-from iosig.repro import cli
-from iosig.repro.artefact import Source
+from iosig.repro import cli, machine
+from iosig.repro.artefact import Setting, Source
 
 IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
 DIFFERING = ["iosig-fig11b", "iosig-fig12"]
@@ -285,6 +285,22 @@ def test_an_interrupted_run_leaves_neither_scratch_data_nor_half_a_result(
     assert "nothing of the unfinished result is kept" in process.stderr.read()
     assert list((tmp_path / "out").iterdir()) == []
     assert left_in(two_mounts[0]) + left_in(two_mounts[1]) == []
+
+
+def test_what_the_probe_notes_of_a_measurement_is_told(tmp_path: Path) -> None:
+    command, description = tmp_path / "iosig", tmp_path / "storage.toml"
+    command.write_text(f"""#!/bin/sh
+echo 'iosig: note: the machine was busy (load 9.0 on 2 processors)' >&2
+echo 'iosig: note: wrote {description}; remove it to undo' >&2
+""")
+    command.chmod(0o755)
+    lines: list[str] = []
+    with mock.patch.dict(os.environ, {"IOSIG_COMMAND": str(command)}):
+        notes = machine.probe(Setting(Source.LAB, True, tmp_path, lines.append), description, "--mount", "/a")
+    assert notes == ["the machine was busy (load 9.0 on 2 processors)"]
+    assert lines == ["measuring the storage: --mount /a", *notes]
+    found = machine.Machine(description, mock.Mock(), {}, {}, notes)
+    assert found.noted("1 GB") == f"1 GB; {notes[0]}"
 
 
 # --- verbs that other programs provide --------------------------------------------------------------------------------

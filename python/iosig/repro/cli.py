@@ -11,6 +11,7 @@ import importlib
 import json
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -119,9 +120,11 @@ def write_result(folder: Path, artefact: Artefact, setting: Setting, result: Res
     whole = {"schema": "iosig.repro/1", **document(artefact, setting, result), "data": records}
     (folder / "result.json").write_text(json.dumps(whole, indent=2) + "\n")
     result.data.to_csv(folder / "data.csv", index=False)
-    title = f"{artefact.id}: {artefact.title}\nsource: {SOURCE_TEXT[setting.source]}\n{setup_text(setting, result)}"
     rows = (len(result.panels) + 2) // 3
-    figure = Figure(figsize=(9 if len(result.panels) == 1 else 15, 1 + 4.5 * rows), layout="constrained")
+    width = 9 if len(result.panels) == 1 else 15
+    setup = textwrap.fill(setup_text(setting, result), 11 * width)
+    title = f"{artefact.id}: {artefact.title}\nsource: {SOURCE_TEXT[setting.source]}\n{setup}"
+    figure = Figure(figsize=(width, 1 + 4.5 * rows), layout="constrained")
     panels.plot_panels(figure, result.panels)
     interactive = panels.explore_panels(result.panels)
     interactive.update_layout(height=520 * rows, margin_t=140)
