@@ -22,6 +22,7 @@ from unittest import mock
 import pytest
 
 from conftest import BUILD, Iosig
+from iosig.panels import Look, Panel
 from iosig.repro import cli, machine
 from iosig.repro.artefact import Setting, Source
 
@@ -182,6 +183,28 @@ def test_fig12_is_equation_2_by_hand_and_the_simulation_knows_its_limit(results:
 def test_table2_is_the_printed_one(results: Path) -> None:
     assert {fact["verdict"] for fact in facts_of(results, "iosig-table2").values()} == {"holds"}
     assert len(facts_of(results, "iosig-table2")) == 13
+
+
+def drawn(id_: str, folder: Path) -> list[Panel]:
+    with mock.patch.dict(os.environ, {"IOSIG_COMMAND": str(BUILD / "bin" / "iosig")}):
+        return cli.artefacts()[id_].run(Setting(Source.VIRTUAL, True, folder, print)).panels
+
+
+def test_fig11b_draws_what_is_published_of_a_parameter_set_in_its_colour(tmp_path: Path) -> None:
+    (panel,) = drawn("iosig-fig11b", tmp_path)
+    colours = dict(zip([curve.name for curve in panel.curves], panel.colours(), strict=True))
+    for name, place in (("ps1", "nfs"), ("ps2", "raid1"), ("ps3", "nvram"), ("ps4", "ramdisk")):
+        assert colours[f"{name}, published"] == colours[f"{name}, on /paper/{place}"]
+    assert len(set(colours.values())) == 5 and "black" not in colours.values()
+    (least,) = [curve for curve in panel.curves if curve.look == Look.PUBLISHED_LEAST]
+    assert (least.name, list(least.y)) == ("none, published: more", [300])
+
+
+def test_table2_has_a_cross_for_every_dot(tmp_path: Path) -> None:
+    for panel in drawn("iosig-table2", tmp_path):
+        dots = {curve.name: list(curve.x) for curve in panel.curves if curve.look == Look.MEASURED}
+        crosses = {curve.name: list(curve.x) for curve in panel.curves if curve.look == Look.PUBLISHED}
+        assert crosses == {f"{name}, Table 2": ["ramdisk", "nvram", "raid1", "hdd", "nfs"] for name in dots}
 
 
 def test_an_older_result_is_replaced(results: Path) -> None:
