@@ -149,7 +149,8 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
     """plot_panels as an interactive figure."""
     columns = min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=[panel.title for panel in panels])
+    titles = [panel.title for panel in panels]
+    figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.18 / rows)
     for at, panel in enumerate(panels):
         place = {"row": at // columns + 1, "col": at % columns + 1}
         for curve, colour in zip(panel.curves, panel.colours(), strict=True):

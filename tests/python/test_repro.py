@@ -96,8 +96,11 @@ def test_a_result_is_a_picture_a_page_and_the_same_data_twice(results: Path, id_
     assert (folder / f"{id_}.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / f"{id_}.html").read_text()
     assert "<script src=" not in page
-    assert "source: a virtual device that obeys Table 2" in page
+    source = "virtual arrays with section 7.4's" if id_ == "iosig-fig12" else "a virtual device that obeys Table 2"
+    assert f"<p>source: {source}" in page
     document = json.loads((folder / "result.json").read_text())
+    assert f"<title>{id_}: {document['title']}</title>" in page
+    assert re.findall(r"<tr><td>(\w+)</td>", page) == [f["verdict"] for f in document["facts"]]
     assert (document["schema"], document["id"], document["source"]) == ("iosig.repro/1", id_, "virtual")
     with (folder / "data.csv").open() as file:
         rows = list(csv.DictReader(file))
