@@ -274,8 +274,7 @@ def two_mounts(iosig: Iosig, tmp_path: Path) -> Iterator[list[Path]]:
 
 
 def left_in(mount: Path) -> list[str]:
-    """Files anywhere below a mount point; the user's own empty folder may stay."""
-    return [str(path) for path in mount.rglob("*") if not path.is_dir()]
+    return [str(path) for path in mount.rglob("*")]
 
 
 def test_the_picture_program_runs_on_this_machine_and_leaves_nothing(

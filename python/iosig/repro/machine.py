@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,6 +201,8 @@ class Pictures:
         """A square picture of at most `total_bytes` that fits three times on each of `mounts`."""
         self.machine = machine
         self.progress = setting.progress
+        user_folders = [Path(mount) / f".iosig-{os.geteuid()}" for mount in machine.kinds]
+        self.new_user_folders = [folder for folder in user_folders if not folder.exists()]
         folders: list[str | Path] = [*mounts, setting.scratch]
         side = int(min(total_bytes, *(free_bytes(folder) // 3 for folder in folders)) ** 0.5)
         self.side = 1 << (side.bit_length() - 1)
@@ -242,6 +244,12 @@ class Pictures:
         words = (iosig_command(), "finalize", "--all", "--drop-orphans")
         call(*words, accept=(0, 1), environment=self.machine.environment)
 
+    def remove_user_folders(self) -> None:
+        """The user's folders of redirected data that were made meanwhile, where nothing is in them."""
+        for folder in self.new_user_folders:
+            with suppress(OSError):  # never made, or in use
+                folder.rmdir()
+
 
 @contextmanager
 def home_on(mount: str, pictures: Pictures) -> Iterator[Path]:
@@ -254,6 +262,7 @@ def home_on(mount: str, pictures: Pictures) -> Iterator[Path]:
                 for output in home.iterdir():
                     output.unlink()
                 pictures.settle()
+                pictures.remove_user_folders()
 
 
 def check_same(output: Path, reference: Path) -> None:
