@@ -132,7 +132,7 @@ def write_result(folder: Path, artefact: Artefact, setting: Setting, result: Res
     result.data.to_csv(folder / "data.csv", index=False)
     rows = (len(result.panels) + 2) // 3
     width = 9 if len(result.panels) == 1 else 15
-    setup = textwrap.fill(setup_text(setting, result), 11 * width)
+    setup = textwrap.fill(setup_text(setting, result), 10 * width)
     title = f"{artefact.id}: {artefact.title}\nsource: {artefact.source_text(setting.source)}\n{setup}"
     figure = Figure(figsize=(width, 1 + 4.5 * rows), layout="constrained")
     panels.plot_panels(figure, result.panels)
