@@ -257,6 +257,7 @@ def measured_jumps(setting: Setting, task: str, where: str) -> Result:
             reference.unlink()
     data = pd.DataFrame(rows, columns=["run", "chunk_bytes", "run_s", "mount_point"])
     facts = [fact for name in PARAMETER_SETS for fact in redirection_facts(data, name, machine, own, where)]
+    facts.append(measured_order_fact(data, machine, where))
     setup = machine.noted(
         f"picture of {bytes_label(pictures.bytes)}, each chunk synced; the program's own choice: {own}"
     )
@@ -288,6 +289,19 @@ def redirection_facts(data: pd.DataFrame, name: str, machine: Machine, own: str,
         place,
         Fact(where, claim, factor, gain, "", judge(gain > 1), "faster holds; the factor is of the paper's devices"),
     ]
+
+
+def measured_order_fact(data: pd.DataFrame, machine: Machine, where: str) -> Fact:
+    """The paper's order, of those sets that are on the kind of device that it put them on."""
+    kinds = {OWN: "hdd", **KINDS}
+    at_512 = data[data["chunk_bytes"] == PUBLISHED_CHUNK].sort_values("run_s", ascending=False)
+    pairs = zip(at_512["run"], at_512["mount_point"], strict=True)
+    ranked = [run for run, mount in pairs if machine.kinds[mount] == kinds[run]]
+    published = " ".join(run for run in PLACES if run in ranked)
+    claim = "from slow to fast at 512 KB, of those on the kind of device that the paper put them on"
+    if len(ranked) < 2:
+        return untested(where, claim, " ".join(PLACES), "", "fewer than two are")
+    return same(where, claim, published, " ".join(ranked))
 
 
 def by_source(virtual: Run, on_devices: Run) -> Run:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import pandas as pd
 import pytest
 
 from conftest import BUILD, Iosig
@@ -326,6 +327,25 @@ echo 'iosig: note: wrote {description}; remove it to undo' >&2
     assert lines == ["measuring the storage: --mount /a", *notes]
     found = machine.Machine(description, mock.Mock(), {}, {}, notes)
     assert found.noted("1 GB") == f"1 GB; {notes[0]}"
+
+
+def test_the_order_of_fig11_is_judged_among_the_kinds_that_are_here() -> None:
+    cli.artefacts()
+    from repro import iosig_fig11
+
+    kinds = {"/disk": "hdd", "/net": "network", "/ssd": "ssd", "/shm": "ram"}
+    known = machine.Machine(Path(), mock.Mock(), kinds, {}, [])
+
+    def verdict(**run_s: float) -> tuple[str, object, object]:
+        places = {"none": "/disk", "ps1": "/net", "ps3": "/ssd", "ps4": "/shm"}
+        rows = [(run, 512 << 10, s, places[run]) for run, s in run_s.items()]
+        data = pd.DataFrame(rows, columns=["run", "chunk_bytes", "run_s", "mount_point"])
+        fact = iosig_fig11.measured_order_fact(data, known, "")
+        return fact.verdict, fact.published, fact.found
+
+    assert verdict(none=9, ps1=5, ps3=1, ps4=2) == ("holds", "none ps1 ps4", "none ps1 ps4")  # /ssd is no NVRAM
+    assert verdict(none=4, ps1=5, ps4=2) == ("differs", "none ps1 ps4", "ps1 none ps4")
+    assert verdict(none=4, ps3=1)[0] == "untested"
 
 
 # --- verbs that other programs provide --------------------------------------------------------------------------------
