@@ -53,9 +53,9 @@ def seconds(signature: str, storage: iosig.Storage, mount_point: str, total_byte
 
 
 def curve_name(run: str, rows: pd.DataFrame) -> str:
-    """The run with the mount points that it used, where they are told."""
+    """The run, after a comma the mount points that it used, where they are told."""
     mounts: list[str] = list(rows["mount_point"].unique()) if "mount_point" in rows else []
-    return f"{run}: {' and '.join(mounts)}" if len(mounts) else run
+    return f"{run}, on {' and '.join(mounts)}" if len(mounts) else run
 
 
 def panel_of(title: str, data: pd.DataFrame, look: Look = Look.COMPUTED) -> Panel:
@@ -156,6 +156,13 @@ def range_facts(data: pd.DataFrame) -> list[Fact]:
     ]
 
 
+def published_curves() -> list[Curve]:
+    """A point for each parameter set; the program's own choice took more than its one."""
+    at = [float(PUBLISHED_CHUNK)]
+    least = Curve(f"{OWN}, published: more", at, [PUBLISHED_HDD_MS / 1000], Look.PUBLISHED_LEAST)
+    return [least, *(Curve(f"{run}, published", at, [ms / 1000], Look.PUBLISHED) for run, ms in PUBLISHED_MS.items())]
+
+
 def run_divide(setting: Setting) -> Result:
     data = jumping_times()
     at_512 = data[data["chunk_bytes"] == PUBLISHED_CHUNK].set_index("run")["run_s"]
@@ -168,8 +175,7 @@ def run_divide(setting: Setting) -> Result:
         facts.append(about(where, claim, published, at_512[name] * 1000, "ms", note=note))
     facts += order_facts(data, where) + range_facts(data)
     panel = panel_of("divide", data)
-    crosses = [ms / 1000 for ms in (PUBLISHED_HDD_MS, *PUBLISHED_MS.values())]
-    panel.curves.append(Curve("published", [float(PUBLISHED_CHUNK)] * len(crosses), crosses, Look.PUBLISHED))
+    panel.curves.extend(published_curves())
     return Result(data, facts, [panel], "1 GB, writes as Eq. 3 predicts them")
 
 
@@ -224,7 +230,7 @@ def measured_posterize(setting: Setting) -> Result:
             for _, rows in data.groupby("chunk_bytes")
         )
         fact = same(where, claim, all_of(len(sizes), len(sizes)), all_of(right, len(sizes)))
-    setup = f"picture of {bytes_label(pictures.bytes)}, each chunk synced"
+    setup = machine.noted(f"picture of {bytes_label(pictures.bytes)}, each chunk synced")
     return Result(data, [fact], [panel_of("posterize", data, Look.MEASURED)], setup)
 
 
@@ -251,7 +257,10 @@ def measured_jumps(setting: Setting, task: str, where: str) -> Result:
             reference.unlink()
     data = pd.DataFrame(rows, columns=["run", "chunk_bytes", "run_s", "mount_point"])
     facts = [fact for name in PARAMETER_SETS for fact in redirection_facts(data, name, machine, own, where)]
-    setup = f"picture of {bytes_label(pictures.bytes)}, each chunk synced; the program's own choice: {own}"
+    facts.append(measured_order_fact(data, machine, where))
+    setup = machine.noted(
+        f"picture of {bytes_label(pictures.bytes)}, each chunk synced; the program's own choice: {own}"
+    )
     return Result(data, facts, [panel_of(task, data, Look.MEASURED)], setup)
 
 
@@ -280,6 +289,19 @@ def redirection_facts(data: pd.DataFrame, name: str, machine: Machine, own: str,
         place,
         Fact(where, claim, factor, gain, "", judge(gain > 1), "faster holds; the factor is of the paper's devices"),
     ]
+
+
+def measured_order_fact(data: pd.DataFrame, machine: Machine, where: str) -> Fact:
+    """The paper's order, of those sets that are on the kind of device that it put them on."""
+    kinds = {OWN: "hdd", **KINDS}
+    at_512 = data[data["chunk_bytes"] == PUBLISHED_CHUNK].sort_values("run_s", ascending=False)
+    pairs = zip(at_512["run"], at_512["mount_point"], strict=True)
+    ranked = [run for run, mount in pairs if machine.kinds[mount] == kinds[run]]
+    published = " ".join(run for run in PLACES if run in ranked)
+    claim = "from slow to fast at 512 KB, of those on the kind of device that the paper put them on"
+    if len(ranked) < 2:
+        return untested(where, claim, " ".join(PLACES), "", "fewer than two are")
+    return same(where, claim, published, " ".join(ranked))
 
 
 def by_source(virtual: Run, on_devices: Run) -> Run:

@@ -222,7 +222,8 @@ def run_measured(setting: Setting) -> Result:
     why = "a number of the paper's two devices"
     facts.append(untested(where, "from this chunk size on the HDD beats the NFS", CROSSING_BYTES / MIB, "MB", why))
     largest = bytes_label(points["chunk_bytes"].max())
-    return Result(data, facts, panels_of(data), f"sequential writes, each with fdatasync, up to {largest}")
+    setup = machine.noted(f"sequential writes, each with fdatasync, up to {largest}")
+    return Result(data, facts, panels_of(data), setup)
 
 
 def run(setting: Setting) -> Result:

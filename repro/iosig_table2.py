@@ -9,6 +9,7 @@ artefact rests on them. Bandwidths are powers of 1024 here, so that 1 GB at 1 GB
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pandas as pd
@@ -78,8 +79,14 @@ def column_facts(table: pd.DataFrame) -> list[Fact]:
 
 
 def panels_of(table: pd.DataFrame) -> list[Panel]:
-    """Each column over the devices; beside them what Table 2 prints for a device of that kind."""
-    names = list(table["mount_point"])
+    """Each column over the devices; beside them what Table 2 prints for a device of that kind.
+
+    Mount points in one folder are named without it, which the axis tells.
+    """
+    names, label = list(table["mount_point"]), "mount point"
+    folder = os.path.commonpath(names)
+    if folder not in ("/", *names):
+        names, label = [os.path.relpath(name, folder) for name in names], f"mount point in {folder}"
     printed = dict(zip(KINDS, range(len(DEVICES)), strict=True))
     alike = [(name, printed[kind]) for name, kind in zip(names, table["kind"], strict=True) if kind in printed]
     panels = []
@@ -91,8 +98,8 @@ def panels_of(table: pd.DataFrame) -> list[Panel]:
         curves = [Curve(column, names, list(table[column]), Look.MEASURED) for column in columns]
         for column in columns:
             y = [PRINTED[column][1][at] for _, at in alike]
-            curves.append(Curve(f"Table 2: {column}", [name for name, _ in alike], y, Look.PUBLISHED))
-        panels.append(Panel(title, "mount point", unit, curves))
+            curves.append(Curve(f"{column}, Table 2", [name for name, _ in alike], y, Look.PUBLISHED))
+        panels.append(Panel(title, label, unit, curves))
     return panels
 
 
@@ -133,12 +140,14 @@ def order_facts(table: pd.DataFrame) -> list[Fact]:
 
 def run(setting: Setting) -> Result:
     if setting.source == Source.VIRTUAL:
-        table = columns_of(described(TABLE2), {})
-        return Result(table, column_facts(table) + order_facts(table), panels_of(table), "as described")
+        table = columns_of(described(TABLE2), {"/paper/raid1": "raid1"})
+        setup = "Table 2 as a storage description, told by iosig storage list"
+        return Result(table, column_facts(table) + order_facts(table), panels_of(table), setup)
     machine = machine_of(setting)
     table = columns_of(described(machine.description), machine.kinds)
     facts = [filled_fact(table), *order_facts(table)]
-    return Result(table, facts, panels_of(table), "synchronised writes and cold reads, by iosig storage probe")
+    setup = machine.noted("synchronised writes and cold reads, by iosig storage probe")
+    return Result(table, facts, panels_of(table), setup)
 
 
 ARTEFACTS = [Artefact("iosig-table2", "what the storage can do", "section 7, Table 2", tuple(Source), run)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import numpy as np
@@ -135,15 +136,46 @@ def explore_demo(runs: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def write_figure(stem: Path, drawn: Figure, interactive: go.Figure, title: str) -> list[Path]:
-    """Writes `stem`.png and a self-contained `stem`.html; returns both paths."""
+def page(interactive: go.Figure, title: str, rows: int, below: str) -> str:
+    """A self-contained page: the title's first line as heading, the others as text, the figure, `below` (HTML).
+
+    The figure takes most of the window for each of its rows of axes.
+    """
+    heading, *lines = [html.escape(line, quote=False) for line in title.split("\n")]
+    text = "".join(f"<p>{line}</p>\n" for line in lines)
+    height = f"max({75 * rows}vh, {420 * rows}px)"
+    interactive.update_layout(template="plotly_white", margin={"t": 40, "b": 40})
+    figure = interactive.to_html(full_html=False, include_plotlyjs=True, default_height=height)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{heading}</title>
+<style>
+body {{ font-family: "Open Sans", sans-serif; color: #2a3f5f; margin: 1em 2em; }}
+h1 {{ font-size: 1.3em; }}
+p {{ margin: 0.2em 0; }}
+td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0; border-bottom: 1px solid #ddd; }}
+</style>
+</head>
+<body>
+<h1>{heading}</h1>
+{text}{figure}
+{below}</body>
+</html>
+"""
+
+
+def write_figure(
+    stem: Path, drawn: Figure, interactive: go.Figure, title: str, rows: int = 1, below: str = ""
+) -> list[Path]:
+    """Writes `stem`.png and a self-contained `stem`.html (`page`); returns both paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    png, html = stem.with_suffix(".png"), stem.with_suffix(".html")
+    picture, explored = stem.with_suffix(".png"), stem.with_suffix(".html")
     if len(drawn.axes) == 1:
         drawn.axes[0].set_title(title)
     else:
         drawn.suptitle(title)
-    drawn.savefig(png, dpi=150)
-    interactive.update_layout(title=title.replace("\n", "<br>"), template="plotly_white")
-    interactive.write_html(html, include_plotlyjs=True)
-    return [png, html]
+    drawn.savefig(picture, dpi=150)
+    explored.write_text(page(interactive, title, rows, below))
+    return [picture, explored]

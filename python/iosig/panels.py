@@ -12,18 +12,24 @@ import plotly.graph_objects as go
 import plotly.subplots
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from iosig.figures import bytes_label, colour_of
 
 
 class Look(StrEnum):
-    """What a curve's points are: computed ones are joined, measured or simulated ones dots, published ones crosses."""
+    """What a curve's points are: computed ones are joined, measured or simulated ones dots, published ones crosses, or
+    triangles where they are lower bounds."""
 
     COMPUTED = "computed"
     COMPUTED_TOO = "computed too"  # by another formula: dashed
     MEASURED = "measured"
     PUBLISHED = "published"
+    PUBLISHED_LEAST = "published, at least"
+
+    @property
+    def is_published(self) -> bool:
+        return self in (Look.PUBLISHED, Look.PUBLISHED_LEAST)
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes. Curves with the same name up to the first comma share their colour; published ones are black.
+    """One set of axes. Curves with the same name up to the first comma share their colour; published ones that are of
+    none of the others are black.
 
     marks: sizes that a paper names, each a vertical line, by what it says of them. tick_bytes: labels x at multiples of
     this instead of at its points.
@@ -63,9 +70,10 @@ class Panel:
 
     def colours(self) -> list[str]:
         """Of each curve."""
-        names = [curve.name.split(",")[0] for curve in self.curves if curve.look != Look.PUBLISHED]
-        by_name = colour_of(list(dict.fromkeys(names)))
-        return ["black" if curve.look == Look.PUBLISHED else by_name[curve.name.split(",")[0]] for curve in self.curves]
+        names = [curve.name.split(",")[0] for curve in self.curves]
+        ours = [name for name, curve in zip(names, self.curves, strict=True) if not curve.look.is_published]
+        by_name = colour_of(list(dict.fromkeys(ours)))
+        return [by_name.get(name, "black") for name in names]
 
     def sizes(self) -> list[float]:
         """Where the x axis is labelled, at most nine; empty when x are words."""
@@ -82,29 +90,54 @@ def plot_panels(figure: Figure, panels: list[Panel]) -> None:
         plot_panel(figure.add_subplot(math.ceil(len(panels) / columns), columns, at + 1), panel)
 
 
+DRAWN = {
+    Look.COMPUTED: "o-",
+    Look.COMPUTED_TOO: "--",
+    Look.MEASURED: "o",
+    Look.PUBLISHED: "x",
+    Look.PUBLISHED_LEAST: "^",
+}
+
+
+def number_label(value: float, _position: int | None = None) -> str:
+    """Without powers of ten."""
+    return f"{value:.12f}".rstrip("0").rstrip(".")
+
+
 def plot_panel(axes: Axes, panel: Panel) -> None:
-    drawn = {Look.COMPUTED: "o-", Look.COMPUTED_TOO: "--", Look.MEASURED: "o", Look.PUBLISHED: "x"}
     for curve, colour in zip(panel.curves, panel.colours(), strict=True):
-        size = 7 if curve.look == Look.PUBLISHED else 3
+        size = 8 if curve.look.is_published else 3
         if curve.look == Look.MEASURED and curve.low:
             axes.errorbar(
                 curve.x, curve.y, curve.bars(), fmt="o", color=colour, label=curve.name, markersize=5, capsize=4
             )
         else:
             axes.plot(
-                curve.x, curve.y, drawn[curve.look], color=colour, label=curve.name, markersize=size, linewidth=1.2
+                curve.x,
+                curve.y,
+                DRAWN[curve.look],
+                color=colour,
+                label=curve.name,
+                markersize=size,
+                markerfacecolor="none" if curve.look.is_published else colour,
+                linewidth=1.2,
             )
     for said, x in panel.marks.items():
         axes.axvline(x, color="black", linestyle=":", linewidth=1.2, label=said)
     if panel.log_y:
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 1000 * low else (1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(number_label))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     if sizes := panel.sizes():
         if panel.log_x:
             axes.set_xscale("log", base=2)
             axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(sizes, [bytes_label(size) for size in sizes], rotation=45)
     else:
-        axes.tick_params(axis="x", labelrotation=20)
+        for label in axes.get_xticklabels():
+            label.set(rotation=20, horizontalalignment="right", rotation_mode="anchor")
     axes.set_title(panel.title, fontsize="medium")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -116,7 +149,8 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
     """plot_panels as an interactive figure."""
     columns = min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=[panel.title for panel in panels])
+    titles = [panel.title for panel in panels]
+    figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.18 / rows)
     for at, panel in enumerate(panels):
         place = {"row": at // columns + 1, "col": at % columns + 1}
         for curve, colour in zip(panel.curves, panel.colours(), strict=True):
@@ -129,9 +163,21 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
         if sizes := panel.sizes():
             labels = [bytes_label(size) for size in sizes]
             scale = "log" if panel.log_x else "linear"
-            figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, **place)
+            figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, tickangle=-45, **place)
+        else:
+            figure.update_xaxes(tickangle=-30, **place)
         figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
+        if panel.log_y:
+            figure.update_yaxes(tickformat=".12~g", **place)
     return figure
+
+
+def explored_marker(look: Look, colour: str) -> dict[str, Any]:
+    """Published points are open and large, so that a dot at the same place is seen."""
+    if not look.is_published:
+        return {"symbol": "circle", "color": colour}
+    symbol = "x-thin-open" if look == Look.PUBLISHED else "triangle-up-open"
+    return {"symbol": symbol, "color": colour, "size": 12, "line": {"width": 2}}
 
 
 def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any]) -> None:
@@ -147,8 +193,8 @@ def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, pl
         name=curve.name,
         mode="lines+markers" if is_joined else "markers",
         line_dash="dash" if curve.look == Look.COMPUTED_TOO else "solid",
-        marker_color=colour,
-        marker_symbol="x" if curve.look == Look.PUBLISHED else "circle",
+        line_color=colour,
+        marker=explored_marker(curve.look, colour),
         customdata=names,
         hovertemplate="%{customdata[0]}: %{y:.4g} " + panel.y_label,
         legendgroup=panel.title,

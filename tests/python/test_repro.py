@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import pandas as pd
 import pytest
 
 from conftest import BUILD, Iosig
-from iosig.repro import cli
-from iosig.repro.artefact import Source
+from iosig.panels import Look, Panel
+from iosig.repro import cli, machine
+from iosig.repro.artefact import Setting, Source
 
 IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
 DIFFERING = ["iosig-fig11b", "iosig-fig12"]
@@ -95,8 +97,11 @@ def test_a_result_is_a_picture_a_page_and_the_same_data_twice(results: Path, id_
     assert (folder / f"{id_}.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / f"{id_}.html").read_text()
     assert "<script src=" not in page
-    assert "source: a virtual device that obeys Table 2" in page
+    source = "virtual arrays with section 7.4's" if id_ == "iosig-fig12" else "a virtual device that obeys Table 2"
+    assert f"<p>source: {source}" in page
     document = json.loads((folder / "result.json").read_text())
+    assert f"<title>{id_}: {document['title']}</title>" in page
+    assert re.findall(r"<tr><td>(\w+)</td>", page) == [f["verdict"] for f in document["facts"]]
     assert (document["schema"], document["id"], document["source"]) == ("iosig.repro/1", id_, "virtual")
     with (folder / "data.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -182,6 +187,28 @@ def test_fig12_is_equation_2_by_hand_and_the_simulation_knows_its_limit(results:
 def test_table2_is_the_printed_one(results: Path) -> None:
     assert {fact["verdict"] for fact in facts_of(results, "iosig-table2").values()} == {"holds"}
     assert len(facts_of(results, "iosig-table2")) == 13
+
+
+def drawn(id_: str, folder: Path) -> list[Panel]:
+    with mock.patch.dict(os.environ, {"IOSIG_COMMAND": str(BUILD / "bin" / "iosig")}):
+        return cli.artefacts()[id_].run(Setting(Source.VIRTUAL, True, folder, print)).panels
+
+
+def test_fig11b_draws_what_is_published_of_a_parameter_set_in_its_colour(tmp_path: Path) -> None:
+    (panel,) = drawn("iosig-fig11b", tmp_path)
+    colours = dict(zip([curve.name for curve in panel.curves], panel.colours(), strict=True))
+    for name, place in (("ps1", "nfs"), ("ps2", "raid1"), ("ps3", "nvram"), ("ps4", "ramdisk")):
+        assert colours[f"{name}, published"] == colours[f"{name}, on /paper/{place}"]
+    assert len(set(colours.values())) == 5 and "black" not in colours.values()
+    (least,) = [curve for curve in panel.curves if curve.look == Look.PUBLISHED_LEAST]
+    assert (least.name, list(least.y)) == ("none, published: more", [300])
+
+
+def test_table2_has_a_cross_for_every_dot(tmp_path: Path) -> None:
+    for panel in drawn("iosig-table2", tmp_path):
+        dots = {curve.name: list(curve.x) for curve in panel.curves if curve.look == Look.MEASURED}
+        crosses = {curve.name: list(curve.x) for curve in panel.curves if curve.look == Look.PUBLISHED}
+        assert crosses == {f"{name}, Table 2": ["ramdisk", "nvram", "raid1", "hdd", "nfs"] for name in dots}
 
 
 def test_an_older_result_is_replaced(results: Path) -> None:
@@ -271,8 +298,7 @@ def two_mounts(iosig: Iosig, tmp_path: Path) -> Iterator[list[Path]]:
 
 
 def left_in(mount: Path) -> list[str]:
-    """Files anywhere below a mount point; the user's own empty folder may stay."""
-    return [str(path) for path in mount.rglob("*") if not path.is_dir()]
+    return [str(path) for path in mount.rglob("*")]
 
 
 def test_the_picture_program_runs_on_this_machine_and_leaves_nothing(
@@ -308,6 +334,41 @@ def test_an_interrupted_run_leaves_neither_scratch_data_nor_half_a_result(
     assert "nothing of the unfinished result is kept" in process.stderr.read()
     assert list((tmp_path / "out").iterdir()) == []
     assert left_in(two_mounts[0]) + left_in(two_mounts[1]) == []
+
+
+def test_what_the_probe_notes_of_a_measurement_is_told(tmp_path: Path) -> None:
+    command, description = tmp_path / "iosig", tmp_path / "storage.toml"
+    command.write_text(f"""#!/bin/sh
+echo 'iosig: note: the machine was busy (load 9.0 on 2 processors)' >&2
+echo 'iosig: note: wrote {description}; remove it to undo' >&2
+""")
+    command.chmod(0o755)
+    lines: list[str] = []
+    with mock.patch.dict(os.environ, {"IOSIG_COMMAND": str(command)}):
+        notes = machine.probe(Setting(Source.LAB, True, tmp_path, lines.append), description, "--mount", "/a")
+    assert notes == ["the machine was busy (load 9.0 on 2 processors)"]
+    assert lines == ["measuring the storage: --mount /a", *notes]
+    found = machine.Machine(description, mock.Mock(), {}, {}, notes)
+    assert found.noted("1 GB") == f"1 GB; {notes[0]}"
+
+
+def test_the_order_of_fig11_is_judged_among_the_kinds_that_are_here() -> None:
+    cli.artefacts()
+    from repro import iosig_fig11
+
+    kinds = {"/disk": "hdd", "/net": "network", "/ssd": "ssd", "/shm": "ram"}
+    known = machine.Machine(Path(), mock.Mock(), kinds, {}, [])
+
+    def verdict(**run_s: float) -> tuple[str, object, object]:
+        places = {"none": "/disk", "ps1": "/net", "ps3": "/ssd", "ps4": "/shm"}
+        rows = [(run, 512 << 10, s, places[run]) for run, s in run_s.items()]
+        data = pd.DataFrame(rows, columns=["run", "chunk_bytes", "run_s", "mount_point"])
+        fact = iosig_fig11.measured_order_fact(data, known, "")
+        return fact.verdict, fact.published, fact.found
+
+    assert verdict(none=9, ps1=5, ps3=1, ps4=2) == ("holds", "none ps1 ps4", "none ps1 ps4")  # /ssd is no NVRAM
+    assert verdict(none=4, ps1=5, ps4=2) == ("differs", "none ps1 ps4", "ps1 none ps4")
+    assert verdict(none=4, ps3=1)[0] == "untested"
 
 
 # --- verbs that other programs provide --------------------------------------------------------------------------------

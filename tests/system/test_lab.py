@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -64,6 +65,10 @@ class Lab:
         assert done.returncode == check, f"exit {done.returncode}, wanted {check}\n{done.stdout}\n{done.stderr}"
         return done
 
+    @property
+    def lock(self) -> Path:
+        return Path("/run/iosig-lab") / str(self.folder)[1:].replace("/", "%")
+
     def up(self, only: str) -> subprocess.CompletedProcess[str]:
         return self("up", "--size", "128", "--only", only)
 
@@ -96,7 +101,7 @@ class Lab:
                 words = file.read_bytes().split(b"\0")
             except OSError:
                 continue
-            if words[0].endswith((b"slowdisk", b"sshfs")) and any(
+            if words[0].endswith((b"slowdisk", b"sshfs", b"slownet")) and any(
                 word.startswith(bytes(self.folder)) for word in words
             ):
                 found.append(int(file.parts[2]))
@@ -226,6 +231,41 @@ def test_what_the_lab_did_not_make_is_left_alone(lab: Lab, tmp_path: Path) -> No
     (lab.folder / "mine").unlink()
     lab("down")
     assert not lab.folder.exists()
+
+
+def test_only_commands_on_the_same_folder_wait_and_the_message_names_what_they_wait_for(lab: Lab) -> None:
+    lab.env["IOSIG_LAB_WAIT"] = "1"
+    parent = os.open(lab.folder.parent, os.O_RDONLY)
+    fcntl.flock(parent, fcntl.LOCK_EX)  # as anybody who may read it can
+    lab.up("ram")
+    os.close(parent)
+    holding = ["bash", "-c", 'exec 9>>"$0" && flock 9 && echo && exec sleep 60', lab.lock]
+    with subprocess.Popen(holding, stdout=subprocess.PIPE) as other:  # as the lab does
+        try:
+            assert other.stdout is not None
+            other.stdout.readline()
+            said = lab("down", check=4).stderr
+            assert f"at work on {lab.folder} " in said and f"process {other.pid} (sleep 60)" in said
+            assert lab.status()["up"] is True
+            assert f"being changed by process {other.pid}" in lab("status").stderr
+            sibling = Lab(lab.folder.parent / "sibling")
+            sibling.up("ram")
+            sibling("down")
+            assert sibling.leaves_nothing()
+        finally:
+            other.kill()
+    lab("down")
+    assert not lab.lock.exists()
+
+
+def test_a_server_that_does_not_answer_keeps_nobody_waiting(lab: Lab) -> None:
+    lab.up("net")
+    processes = lab.processes()
+    assert len(processes) == 2
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    lab("down")
+    assert lab.leaves_nothing() and not lab.folder.exists()
 
 
 def test_a_copy_of_its_mounts_in_another_namespace_keeps_no_server_alive(lab: Lab) -> None:

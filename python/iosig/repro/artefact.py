@@ -121,10 +121,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Artefact:
-    """A table or figure: `where` in the paper, `sources` that it can be run on, `run`."""
+    """A table or figure: `where` in the paper, `sources` that it can be run on, `run`. `virtual`: what its virtual
+    source is, when that is not a device of Table 2."""
 
     id: str
     title: str
     where: str
     sources: tuple[Source, ...]
     run: Callable[[Setting], Result]
+    virtual: str = ""
+
+    def source_text(self, source: Source) -> str:
+        return self.virtual if source == Source.VIRTUAL and self.virtual else SOURCE_TEXT[source]

@@ -7,10 +7,12 @@ into it when it is complete; an interrupted run leaves nothing.
 from __future__ import annotations
 
 import difflib
+import html
 import importlib
 import json
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +22,7 @@ import typer
 from matplotlib.figure import Figure
 
 from iosig import command, figures, panels
-from iosig.repro.artefact import CHECKOUT, SOURCE_TEXT, Artefact, Fact, Result, Setting, Source, Verdict
+from iosig.repro.artefact import CHECKOUT, Artefact, Fact, Result, Setting, Source, Verdict
 from iosig.repro.machine import scratch_in, undisturbed
 
 app = typer.Typer(
@@ -78,13 +80,22 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     )
 
 
-def facts_text(facts: list[Fact]) -> str:
-    rows = [("VERDICT", "PUBLISHED", "HERE", "WHERE", "WHAT")]
+def facts_rows(facts: list[Fact]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("VERDICT", "PUBLISHED", "HERE", "WHERE", "WHAT")]
     for fact in facts:
         judged = f" ({fact.judged})" if fact.judged else ""
         numbers = (shown(fact.published, fact.unit), shown(fact.found, fact.unit))
         rows.append((fact.verdict, *numbers, fact.where, fact.claim + judged))
-    return aligned(rows)
+    return rows
+
+
+def facts_html(artefact: Artefact, result: Result) -> str:
+    header, *rows = facts_rows(result.facts)
+    text = f"<p>{html.escape(outcome(artefact, result), quote=False)}</p>\n<table>\n"
+    text += f"<tr>{''.join(f'<th>{cell.capitalize()}</th>' for cell in header)}</tr>\n"
+    for row in rows:
+        text += f"<tr>{''.join(f'<td>{html.escape(cell, quote=False)}</td>' for cell in row)}</tr>\n"
+    return text + "</table>\n"
 
 
 def outcome(artefact: Artefact, result: Result) -> str:
@@ -119,13 +130,14 @@ def write_result(folder: Path, artefact: Artefact, setting: Setting, result: Res
     whole = {"schema": "iosig.repro/1", **document(artefact, setting, result), "data": records}
     (folder / "result.json").write_text(json.dumps(whole, indent=2) + "\n")
     result.data.to_csv(folder / "data.csv", index=False)
-    title = f"{artefact.id}: {artefact.title}\nsource: {SOURCE_TEXT[setting.source]}\n{setup_text(setting, result)}"
     rows = (len(result.panels) + 2) // 3
-    figure = Figure(figsize=(9 if len(result.panels) == 1 else 15, 1 + 4.5 * rows), layout="constrained")
+    width = 9 if len(result.panels) == 1 else 15
+    setup = textwrap.fill(setup_text(setting, result), 10 * width)
+    title = f"{artefact.id}: {artefact.title}\nsource: {artefact.source_text(setting.source)}\n{setup}"
+    figure = Figure(figsize=(width, 1 + 4.5 * rows), layout="constrained")
     panels.plot_panels(figure, result.panels)
     interactive = panels.explore_panels(result.panels)
-    interactive.update_layout(height=520 * rows, margin_t=140)
-    figures.write_figure(folder / artefact.id, figure, interactive, title)
+    figures.write_figure(folder / artefact.id, figure, interactive, title, rows, facts_html(artefact, result))
 
 
 def names_of(artefact: Artefact) -> set[str]:
@@ -223,8 +235,9 @@ def run(
             all_hold &= result.verdict == Verdict.HOLDS
             if not json_:
                 print(f"{artefact.id}: {artefact.title} ({artefact.where})")
-                print(f"source: {SOURCE_TEXT[source]}; {told['setup']}\n")
-                print(f"{facts_text(result.facts)}\n\n{outcome(artefact, result)}; written: {output / artefact.id}\n")
+                print(f"source: {artefact.source_text(source)}; {told['setup']}\n")
+                print(aligned(facts_rows(result.facts)))
+                print(f"\n{outcome(artefact, result)}; written: {output / artefact.id}\n")
     except KeyboardInterrupt:
         print("\niosig repro: interrupted; nothing of the unfinished result is kept", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

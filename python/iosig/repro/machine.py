@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,20 @@ def iosig_command() -> str:
     return found
 
 
-def call(*words: object, accept: tuple[int, ...] = (0,), environment: dict[str, str] | None = None) -> str:
-    """What a program prints. A status that is not accepted is an OSError with what the program said."""
+def ended(
+    *words: object, accept: tuple[int, ...] = (0,), environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A program that has run. A status that is not accepted is an OSError with what the program said."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=environment)
     if done.returncode not in accept:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise OSError(f"{' '.join(map(str, words))} ended with status {done.returncode}: {said[-1] if said else ''}")
-    return done.stdout
+    return done
+
+
+def call(*words: object, accept: tuple[int, ...] = (0,), environment: dict[str, str] | None = None) -> str:
+    """What a program prints, as `ended` runs it."""
+    return ended(*words, accept=accept, environment=environment).stdout
 
 
 def described(storage: Path) -> Any:
@@ -79,12 +86,18 @@ def scratch_in(folder: Path) -> Iterator[Path]:
 @dataclass(frozen=True)
 class Machine:
     """Storage to experiment on. `kinds`: of the device behind each mount point; raid1 stands for every composite.
-    `environment`: of programs, with this description and a journal of their own."""
+    `environment`: of programs, with this description and a journal of their own. `notes`: the probe's, of what the
+    measured values may suffer from."""
 
     description: Path
     storage: iosig.Storage
     kinds: dict[str, str]
     environment: dict[str, str]
+    notes: list[str]
+
+    def noted(self, setup: str) -> str:
+        """A setup with the notes."""
+        return "; ".join([setup, *self.notes])
 
     def by_speed(self) -> list[str]:
         """Mount points from slow to fast, as predicted for synchronised writes of 1 MB."""
@@ -113,21 +126,21 @@ def machine_of(setting: Setting) -> Machine:
     """This machine's storage as its description says, or the lab's; measured now if there is no description."""
     description = setting.scratch / "storage.toml"
     known: dict[str, str] = {}
+    notes: list[str] = []
     if setting.source == Source.LAB:
         known = lab_members()
-        for mount in known:
-            probe(setting, description, "--mount", mount)
+        notes = probe(setting, description, *(word for mount in known for word in ("--mount", mount)))
         assume_lives(description)
     elif found := iosig.find_storage():
         description = Path(found)
     else:
-        probe(setting, description)
+        notes = probe(setting, description)
     told = described(description)
     kind = {device["name"]: device["kind"].replace("composite", "raid1") for device in told["devices"]}
     kinds = {mount["path"]: known.get(mount["path"], kind[mount["device"]]) for mount in told["mount_points"]}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("IOSIG_")}
     environment |= {"IOSIG_STORAGE": str(description), "IOSIG_STATE": str(setting.scratch / "state"), "LC_ALL": "C"}
-    return Machine(description, iosig.read_storage(str(description)), kinds, environment)
+    return Machine(description, iosig.read_storage(str(description)), kinds, environment, notes)
 
 
 def assume_lives(description: Path) -> None:
@@ -142,10 +155,17 @@ def assume_lives(description: Path) -> None:
     description.write_text(re.sub(r'^name = "(.*)"\n', with_life, text, flags=re.MULTILINE))
 
 
-def probe(setting: Setting, description: Path, *words: str) -> None:
+def probe(setting: Setting, description: Path, *words: str) -> list[str]:
+    """Writes the description. Returns what the probe notes of the measurement, such as that the machine was busy."""
     setting.progress(f"measuring the storage: {' '.join(words)}")
     quick = ["--quick"] if setting.quick else []
-    call(iosig_command(), "storage", "probe", *quick, "--output", description, *words)
+    said = ended(iosig_command(), "storage", "probe", *quick, "--output", description, *words).stderr
+    mark = "iosig: note: "
+    notes = [line.removeprefix(mark) for line in said.splitlines() if line.startswith(mark)]
+    notes = [note for note in notes if str(description) not in note]  # of the file, which is removed
+    for note in notes:
+        setting.progress(note)
+    return notes
 
 
 def write_rate(folder: str, chunk_bytes: int, budget_s: float) -> float:
@@ -181,6 +201,8 @@ class Pictures:
         """A square picture of at most `total_bytes` that fits three times on each of `mounts`."""
         self.machine = machine
         self.progress = setting.progress
+        user_folders = [Path(mount) / f".iosig-{os.geteuid()}" for mount in machine.kinds]
+        self.new_user_folders = [folder for folder in user_folders if not folder.exists()]
         folders: list[str | Path] = [*mounts, setting.scratch]
         side = int(min(total_bytes, *(free_bytes(folder) // 3 for folder in folders)) ** 0.5)
         self.side = 1 << (side.bit_length() - 1)
@@ -222,6 +244,12 @@ class Pictures:
         words = (iosig_command(), "finalize", "--all", "--drop-orphans")
         call(*words, accept=(0, 1), environment=self.machine.environment)
 
+    def remove_user_folders(self) -> None:
+        """The user's folders of redirected data that were made meanwhile, where nothing is in them."""
+        for folder in self.new_user_folders:
+            with suppress(OSError):  # never made, or in use
+                folder.rmdir()
+
 
 @contextmanager
 def home_on(mount: str, pictures: Pictures) -> Iterator[Path]:
@@ -234,6 +262,7 @@ def home_on(mount: str, pictures: Pictures) -> Iterator[Path]:
                 for output in home.iterdir():
                     output.unlink()
                 pictures.settle()
+                pictures.remove_user_folders()
 
 
 def check_same(output: Path, reference: Path) -> None:
