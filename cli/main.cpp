@@ -49,6 +49,7 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
 int main(int argc, char** argv) {
   using namespace iosig::cli;
   std::signal(SIGPIPE, SIG_DFL);  // `iosig storage list | head` ends quietly
+  std::signal(SIGCHLD, SIG_DFL);  // who starts this may have ignored it; then the status of tools would be lost
   CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best.", "iosig");
   app.set_version_flag("--version", "iosig " IOSIG_VERSION);
   app.require_subcommand(1);

@@ -68,6 +68,18 @@ TEST_CASE("composite: a Gluster volume is its replica or disperse sets, striped;
         "10.9.9.1:/bricks/e5,10.9.9.1:/bricks/e6)");
 }
 
+TEST_CASE("composite: a Gluster volume of thousands of bricks, in any order of their lines, is read") {
+  constexpr int count = 10'000;
+  std::string info = fmt::format("Volume Name: big\nType: Distribute\nNumber of Bricks: {}\n", count);
+  for (int i = count; i > 0; --i) info += fmt::format("Brick{0}: 10.9.9.1:/bricks/{0}\n", i);
+  RecordedMachine machine;
+  const auto whole = gluster(machine, "big", info);
+  REQUIRE(whole.has_value());
+  REQUIRE(whole->parts.size() == count);
+  CHECK(whole->parts.front().path == "10.9.9.1:/bricks/1");
+  CHECK(whole->parts.back().path == "10.9.9.1:/bricks/10000");
+}
+
 TEST_CASE("composite: what is nested comes as devices of their own, to be completed by hand") {
   RecordedMachine machine;
   machine.says(gluster_command("10.9.9.1", "dr"), recorded("gluster-volume-info-dr.txt"));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
@@ -46,4 +47,11 @@ TEST_CASE("machine: a tool that hangs or prints without end is killed, and what 
   const std::string command = "/proc/" + child + "/cmdline";  // empty once it has ended
   for (int i = 0; i < 1000 && !test::read(command).empty(); ++i) std::this_thread::sleep_for(1ms);
   CHECK(test::read(command).empty());
+}
+
+TEST_CASE("machine: a tool whose status nobody can tell, for SIGCHLD is ignored, has failed") {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  CHECK_FALSE(run_tool({"false"}).has_value());
+  std::signal(SIGCHLD, before);
+  CHECK(run_tool({"true"}).has_value());
 }

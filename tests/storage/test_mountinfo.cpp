@@ -140,3 +140,16 @@ TEST_CASE("mountinfo: a FUSE type that stands before the source is the type") {
   CHECK(mounts[0].filesystem == "fuse.mfs");
   CHECK(mounts[0].source == "10.9.9.1:9421");
 }
+
+TEST_CASE("mountinfo: of thousands of mounts on one folder the topmost counts, the others are hidden") {
+  constexpr int count = 3000;
+  std::string text = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";
+  for (int i = 2; i <= count; ++i) text += fmt::format("{} {} 0:{} / /a/stack rw - tmpfs tmpfs rw\n", i, i - 1, i);
+  const auto mounts = parse_mountinfo(text);
+  CHECK(mount_of(mounts, "/a/stack/file")->id == count);
+  CHECK(mount_of(mounts, "/a/stacked")->id == 1);
+  const auto groups = destinations(mounts);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[1].size() == 1);
+  CHECK(groups[1].front().id == count);
+}

@@ -89,11 +89,17 @@ std::optional<Shape> shape_of(std::string_view text) {
 
 /// "server1:/data/brick (arbiter)" by number; nothing unless they are 1 to `count`.
 std::optional<std::vector<std::string_view>> bricks_of(std::string_view info, std::size_t count) {
+  std::map<std::string_view, std::string_view> values;  // "Brick1" and what is behind its colon
+  for (const std::string_view line : split(info, '\n')) {
+    const std::string_view body = trimmed(line);
+    if (const std::size_t colon = body.find(':'); body.starts_with("Brick") && colon != std::string_view::npos)
+      values.emplace(body.substr(0, colon), trimmed(body.substr(colon + 1)));
+  }
   std::vector<std::string_view> bricks;
   for (std::size_t i = 1; i <= count; ++i) {
-    const auto brick = line_after(info, fmt::format("Brick{}:", i));
-    if (!brick || brick->find(":/") == std::string_view::npos) return std::nullopt;
-    bricks.push_back(*brick);
+    const auto brick = values.find(fmt::format("Brick{}", i));
+    if (brick == values.end() || brick->second.find(":/") == std::string_view::npos) return std::nullopt;
+    bricks.push_back(brick->second);
   }
   return bricks;
 }

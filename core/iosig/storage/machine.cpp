@@ -48,11 +48,18 @@ std::string find_tool(const std::string& name) {
   ::_exit(127);
 }
 
-/// Waits for the end of `child` until `deadline`. False: it still runs.
+constexpr int unknown_status = -1;  // no status of a tool that has ended by itself
+
+/// Waits for the end of `child` until `deadline`. False: it still runs. Where somebody else collects children's
+/// statuses (SIGCHLD is ignored), its own stays unknown.
 bool has_ended(pid_t child, Clock::time_point deadline, int& status) {
   for (;;) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child || (ended < 0 && errno != EINTR)) return true;
+    if (ended == child) return true;
+    if (ended < 0 && errno != EINTR) {
+      status = unknown_status;
+      return true;
+    }
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(milliseconds(2));
   }

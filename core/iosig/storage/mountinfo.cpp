@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
+#include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "iosig/base/text.h"
 #include "iosig/model/storage.h"
@@ -85,6 +88,50 @@ bool is_system_folder(std::string_view path) {
   return std::ranges::any_of(folders, [&](std::string_view folder) { return is_below(path, folder); });
 }
 
+/// Which mount is on which, to follow a path through thousands of them, many perhaps on one folder.
+class MountTree {
+ public:
+  /// Refers to `mounts`. Of several that claim one place the earlier line counts.
+  explicit MountTree(const std::vector<Mount>& mounts) : most_steps_(mounts.size()) {
+    std::set<int> ids;
+    for (const Mount& mount : mounts) ids.insert(mount.id);
+    for (const Mount& mount : mounts) {
+      const bool is_entry = mount.parent == mount.id || !ids.contains(mount.parent);
+      ByPath& place = is_entry ? entries_ : children_[mount.parent];
+      place.emplace(mount.path, &mount);
+    }
+  }
+
+  /// See mount_of.
+  [[nodiscard]] const Mount* top(std::string_view path) const {
+    const Mount* current = first_on_the_way(entries_, path);
+    // Every step goes one mount deeper, so there are at most as many as mounts; the bound guards against a torn text.
+    for (std::size_t step = 1; current != nullptr && step <= most_steps_; ++step) {
+      const auto children = children_.find(current->id);
+      const Mount* next = children == children_.end() ? nullptr : first_on_the_way(children->second, path);
+      if (next == nullptr) break;
+      current = next;
+    }
+    return current;
+  }
+
+ private:
+  using ByPath = std::map<std::string_view, const Mount*>;
+
+  /// The one of `mounts` that a walk from the root to `path` meets first.
+  static const Mount* first_on_the_way(const ByPath& mounts, std::string_view path) {
+    for (std::size_t end = 1; end <= path.size();) {  // "/", "/a", "/a/b"
+      if (const auto found = mounts.find(path.substr(0, end)); found != mounts.end()) return found->second;
+      end = end < path.size() ? std::min(path.find('/', end + 1), path.size()) : path.size() + 1;
+    }
+    return nullptr;
+  }
+
+  std::size_t most_steps_;
+  ByPath entries_;
+  std::unordered_map<int, ByPath> children_;
+};
+
 }  // namespace
 
 std::vector<Mount> parse_mountinfo(std::string_view text) {
@@ -106,33 +153,20 @@ bool is_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) {
-  const auto is_known = [&](int id) { return std::ranges::find(mounts, id, &Mount::id) != mounts.end(); };
-  const auto is_entry = [&](const Mount& mount) { return mount.parent == mount.id || !is_known(mount.parent); };
-  const Mount* current = nullptr;
-  // Every step goes one mount deeper, so there are at most as many as mounts; the bound guards against a torn text.
-  for (std::size_t step = 0; step <= mounts.size(); ++step) {
-    const Mount* next = nullptr;
-    for (const Mount& mount : mounts) {
-      if (!is_below(path, mount.path)) continue;  // first, for a container host has thousands of mounts
-      const bool is_child = current == nullptr ? is_entry(mount) : mount.parent == current->id && &mount != current;
-      if (!is_child) continue;
-      if (next == nullptr || mount.path.size() < next->path.size()) next = &mount;
-    }
-    if (next == nullptr) break;
-    current = next;
-  }
-  return current;
-}
+const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) { return MountTree(mounts).top(path); }
 
 std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, const std::vector<std::string>& wanted) {
+  const MountTree tree(mounts);
+  std::map<std::string_view, const Mount*> tops;  // of the folders that something is mounted on
+  for (const Mount& mount : mounts)
+    if (const auto [top, is_new] = tops.emplace(mount.path, nullptr); is_new) top->second = tree.top(mount.path);
   std::vector<const Mount*> carriers;
-  for (const std::string& folder : wanted) carriers.push_back(mount_of(mounts, folder));
+  for (const std::string& folder : wanted) carriers.push_back(tree.top(folder));
   std::vector<std::vector<Mount>> groups;
   for (const Mount& mount : mounts) {
     if (mount.read_only || !stores_files(mount)) continue;
     if (is_system_folder(mount.path) && std::ranges::find(carriers, &mount) == carriers.end()) continue;
-    if (mount_of(mounts, mount.path) != &mount) continue;  // hidden below another mount
+    if (tops.at(mount.path) != &mount) continue;  // hidden below another mount
     const auto group =
         std::ranges::find_if(groups, [&](const auto& other) { return other.front().same_filesystem(mount); });
     if (group == groups.end())
