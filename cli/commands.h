@@ -29,5 +29,7 @@ void add_gc(CLI::App& app, Action& action);
 void add_verify_file(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_man(CLI::App& app, Action& action);
+void add_plot(CLI::App& app);
+void add_repro(CLI::App& app);
 
 }  // namespace iosig::cli

@@ -1,5 +1,6 @@
 #include "external.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,13 @@ bool names_a_verb(std::string_view word) {
 }
 
 }  // namespace
+
+std::string python_package_missing(std::string_view verb) {
+  return fmt::format(
+      "iosig: '{}' comes with the Python package iosig, and there is no iosig-{} beside this command or "
+      "in $PATH; in a checkout: make python\n",
+      verb, verb);
+}
 
 void run_external_verb(std::string_view verb, char** argv) {
   if (!names_a_verb(verb)) return;

@@ -2,13 +2,16 @@
 // `plot` this way.
 #pragma once
 
-#include <array>
+#include <string>
 #include <string_view>
 
 namespace iosig::cli {
 
-/// What the Python package provides: offered to who mistypes a verb, and explained where the package is not installed.
-inline constexpr std::array<std::string_view, 2> python_verbs{"plot", "repro"};
+/// The heading in the help over what the Python package provides.
+inline constexpr const char* python_group = "Verbs of the Python package";
+
+/// What to tell who wants such a verb where there is none.
+std::string python_package_missing(std::string_view verb);
 
 /// Becomes `iosig-VERB` with the arguments after the verb (`argv[1]`), if there is such a program beside this one or in
 /// a folder of $PATH (absolute ones only); it learns by $IOSIG_COMMAND which `iosig` started it. Returns only if there

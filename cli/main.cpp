@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <exception>
 
@@ -30,13 +29,6 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
         for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     else
       for (const CLI::App* verb : verbs) known.push_back(verb->get_name());
-    const bool top = app->get_parent() == nullptr && !word.starts_with("-");
-    if (top && std::ranges::find(iosig::cli::python_verbs, word) != iosig::cli::python_verbs.end())
-      return fmt::format(
-          "iosig: '{}' comes with the Python package iosig, and there is no iosig-{} beside this command or "
-          "in $PATH; in a checkout: make python\n",
-          word, word);
-    if (top) known.insert(known.end(), iosig::cli::python_verbs.begin(), iosig::cli::python_verbs.end());
     const std::vector<std::string_view> names(known.begin(), known.end());
     message = fmt::format("'{}' is no {} of {}{}", iosig::printable(word), word.starts_with("-") ? "option" : "verb",
                           command, iosig::did_you_mean(word, names));
@@ -56,7 +48,7 @@ int main(int argc, char** argv) {
   app.failure_message(usage_message);
   app.footer(
       "Start with: iosig storage probe && iosig choose 'persist random size-per-IO(64KB)'\n"
-      "With the Python package: iosig repro, iosig plot\nManual: man iosig");
+      "Manual: man iosig");
   Console console;
   Action action;
   add_storage(app, action);
@@ -73,8 +65,15 @@ int main(int argc, char** argv) {
   add_verify_file(app, action);
   add_completion(app, action);
   add_man(app, action);
+  add_plot(app);
+  add_repro(app);
   const auto ours = app.get_subcommands([&](const CLI::App* verb) { return argc > 1 && verb->check_name(argv[1]); });
-  if (argc > 1 && ours.empty()) run_external_verb(argv[1], argv);
+  const bool is_python = !ours.empty() && ours.front()->get_group() == python_group;
+  if (argc > 1 && (ours.empty() || is_python)) run_external_verb(argv[1], argv);
+  if (is_python) {
+    fmt::print(stderr, "{}", python_package_missing(argv[1]));
+    return wrong_usage;
+  }
   try {
     app.parse(argc, argv);
     return action ? action(console) : static_cast<int>(wrong_usage);

@@ -21,8 +21,11 @@ from unittest import mock
 
 import pandas as pd
 import pytest
+import typer.core
+import typer.main
 
 from conftest import BUILD, Iosig
+from iosig import plot
 from iosig.panels import Look, Panel
 from iosig.repro import cli, machine
 from iosig.repro.artefact import Setting, Source
@@ -394,6 +397,26 @@ def test_our_own_verbs_and_relative_folders_of_path_are_never_taken_from_others(
     iosig("status", check=0)
     iosig.env["PATH"] = "bin:"
     assert "is no verb" in iosig("hello", check=2, cwd=tmp_path).stderr
+
+
+def test_the_command_knows_the_words_of_the_python_packages_verbs(iosig: Iosig, tmp_path: Path) -> None:
+    script = tmp_path / "completion"
+    iosig("completion", "bash", "--output", script)
+    for verb, app in (("repro", cli.app), ("plot", plot.app)):
+        group = typer.main.get_command(app)
+        assert isinstance(group, typer.core.TyperGroup)
+        for name, command in group.commands.items():
+            asked = (
+                f'source {script}; COMP_WORDS=(iosig {verb} {name} ""); COMP_CWORD=3; _iosig; echo ${{COMPREPLY[*]}}'
+            )
+            told = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+            options = {word for parameter in command.params for word in parameter.opts if word.startswith("--")}
+            assert {word for word in told if word.startswith("--")} - {"--help"} == options, (verb, name)
+            ids = ["all", *IDS] if name == "run" else []
+            assert [word for word in told if not word.startswith("-")] == ids
+    iosig("man", tmp_path / "man1")
+    assert "iosig repro run" in (tmp_path / "man1" / "iosig-repro.1").read_text().replace("\\-", "-")
+    assert "iosig repro run" not in iosig("--help").stdout and "repro  " in iosig("--help").stdout
 
 
 def test_a_mistyped_verb_is_offered_the_python_packages_verbs(iosig: Iosig) -> None:
