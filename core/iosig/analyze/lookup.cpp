@@ -25,12 +25,12 @@ PatternLookup::PatternLookup(const Pattern& pattern, const AccessColumns& column
     : pattern_(&pattern), columns_(columns), index_(pattern), leaves_(pattern, columns) {}
 
 Result<PatternLookup> PatternLookup::of(const Pattern& pattern, const AccessColumns& columns) {
-  for (const int column : {columns.logical, columns.length, columns.physical, columns.id})
-    if (column >= static_cast<int>(pattern.columns) || (column < 0 && column != columns.id) || column < -1)
+  const int last = static_cast<int>(pattern.columns) - 1;
+  for (const int column : {columns.logical, columns.length, columns.physical, std::max(columns.id, 0)})
+    if (column < 0 || column > last || columns.id < -1)
       return fail(
           ErrorKind::bad_input,
-          "a pattern of {} columns cannot be looked up in; expected logical offset, length, physical offset and, "
-          "unless there is none, id",
+          "a lookup in a pattern of {} column(s); expected 3 (logical offset, length, physical offset) or 4 (and id)",
           pattern.columns);
   PatternLookup lookup(pattern, columns);
   if (auto made = lookup.make(); !made) return pass_on(std::move(made.error()));
