@@ -113,6 +113,7 @@ int run_mttdl(const Options& options, Console& console) {
 // ---- simulate -------------------------------------------------------------------------------------------------------
 
 std::string interval_text(const Simulation& simulation) {
+  if (!std::isfinite(simulation.mttdl_s)) return "no loss yet";
   const double half = (simulation.ci95_high_s - simulation.ci95_low_s) / 2 / simulation.mttdl_s;
   return fmt::format("{} +- {:.2g} %", about_seconds(simulation.mttdl_s), 100 * half);
 }
