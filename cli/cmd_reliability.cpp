@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <concepts>
+#include <limits>
 #include <memory>
 
 #include "commands.h"
@@ -21,7 +23,7 @@ using nlohmann::ordered_json;
 
 struct Options {
   std::string storage, mount_point, size;
-  std::string duration;  // mttdl
+  std::string duration = seconds_text(assumed_duration_s);  // mttdl
   SimulationOptions simulation;
 };
 
@@ -73,12 +75,8 @@ std::string difference_text(double value, double reference) {
 }
 
 int run_mttdl(const Options& options, Console& console) {
-  double duration_s = assumed_duration_s;
-  if (!options.duration.empty()) {
-    const auto duration = parse_seconds(options.duration);
-    if (!duration) return console.fail({ErrorKind::usage, "--duration: " + duration.error().message});
-    duration_s = *duration;
-  }
+  const auto duration_s = parse_seconds(options.duration);
+  if (!duration_s) return console.fail({ErrorKind::usage, "--duration: " + duration_s.error().message});
   const auto subject = subject_of(options, console);
   if (!subject) return console.fail(subject.error());
   const Device& device = *subject->device;
@@ -92,8 +90,8 @@ int run_mttdl(const Options& options, Console& console) {
     document["uber"] = json_or_null(uber);
     document["mttdl_s"] = json_or_null(mttdl);
     document["mttdl_eq2_s"] = mttdl ? json_or_null(eq2) : ordered_json(nullptr);
-    document["duration_s"] = duration_s;
-    document["loss_probability"] = mttdl ? ordered_json(loss_probability(*mttdl, duration_s)) : ordered_json(nullptr);
+    document["duration_s"] = *duration_s;
+    document["loss_probability"] = mttdl ? ordered_json(loss_probability(*mttdl, *duration_s)) : ordered_json(nullptr);
     if (!mttdl) document["reason"] = mttdl.error().message;
     console.say_json("iosig.mttdl/1", document);
     return mttdl ? yes : no;
@@ -106,8 +104,8 @@ int run_mttdl(const Options& options, Console& console) {
   text += fmt::format("  MTTDL             {}\n", about_seconds(*mttdl));
   text += eq2 ? fmt::format("  by Eq. 2          {} ({})\n", about_seconds(*eq2), difference_text(*eq2, *mttdl))
               : fmt::format("  by Eq. 2          - ({})\n", eq2.error().message);
-  text += fmt::format("  loss within {:<5} probability {:.3g}", about_seconds(duration_s),
-                      loss_probability(*mttdl, duration_s));
+  text += fmt::format("  loss within {:<5} probability {:.3g}", about_seconds(*duration_s),
+                      loss_probability(*mttdl, *duration_s));
   console.say(text);
   return yes;
 }
@@ -115,6 +113,7 @@ int run_mttdl(const Options& options, Console& console) {
 // ---- simulate -------------------------------------------------------------------------------------------------------
 
 std::string interval_text(const Simulation& simulation) {
+  if (!std::isfinite(simulation.mttdl_s)) return "no loss yet";
   const double half = (simulation.ci95_high_s - simulation.ci95_low_s) / 2 / simulation.mttdl_s;
   return fmt::format("{} +- {:.2g} %", about_seconds(simulation.mttdl_s), 100 * half);
 }
@@ -156,6 +155,13 @@ int run_simulate(const Options& options, Console& console) {
   return yes;
 }
 
+/// A check of an option that is a whole number: CLI11 takes -1 for the largest one.
+template <std::unsigned_integral Number>
+std::string check_count(const std::string& text) {
+  if (parse_count<Number>(text)) return {};
+  return fmt::format("'{}' is no whole number from 0 to {}", text, std::numeric_limits<Number>::max());
+}
+
 }  // namespace
 
 void add_reliability(CLI::App& app, Action& action) {
@@ -182,11 +188,13 @@ void add_reliability(CLI::App& app, Action& action) {
   SimulationOptions& simulation = options->simulation;
   simulate->add_option("--precision", simulation.precision, "Half of the 95 % interval, as a share; 0.05 unless given")
       ->type_name("SHARE");
-  simulate->add_option("--seed", simulation.seed, "The same seed gives the same result; 1 unless given");
+  simulate->add_option("--seed", simulation.seed, "The same seed gives the same result; 1 unless given")
+      ->check(check_count<std::uint64_t>);
   simulate
       ->add_option("--weibull-shape", simulation.weibull_shape, "Lives of devices: 1 exponential, above 1 wearing out")
       ->type_name("SHAPE");
-  simulate->add_option("--threads", simulation.threads, "As many as there are processors unless given");
+  simulate->add_option("--threads", simulation.threads, "As many as there are processors unless given")
+      ->check(check_count<unsigned>);
   simulate->footer("Example: iosig reliability simulate --mount-point /mnt/raid --size 1TB --seed 7");
   when_chosen(simulate, action, "iosig.simulation/1",
               [options](Console& console) { return run_simulate(*options, console); });

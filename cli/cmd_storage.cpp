@@ -1,10 +1,15 @@
 // `iosig storage`: what this machine's storage is. probe finds, measures and writes it down; list and show read it.
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "commands.h"
@@ -183,7 +188,7 @@ Result<Storage> current_storage(const std::string& file) {
       .and_then([&](const std::string& text) { return parse_storage(text, file); });
 }
 
-/// With --mount, what was not probed stays as it is.
+/// What was not probed stays as it is.
 void keep_others(const Storage& current, Storage& storage) {
   for (const MountPoint& mount : current.mount_points)
     if (storage.find_mount_point(mount.path) == nullptr) storage.mount_points.push_back(mount);
@@ -207,6 +212,46 @@ Result<void> write_with_backup(const std::string& file, const std::string& text,
   return {};
 }
 
+/// Keeps other probes from replacing `file` until the result goes: its folder, locked. Where that cannot be, nothing.
+Result<Fd> lock_folder_of(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
+  if (const auto made = make_folders(folder); !made) return pass_on(made.error());
+  Fd locked(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!locked) return locked;  // it may be written to, not read
+  constexpr std::chrono::milliseconds between_tries{10};
+  constexpr int most_tries = 1000;
+  int tries = 0;
+  // A file system that cannot lock (some network ones) is no reason to lose what was measured.
+  while (::flock(locked.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < most_tries)
+    std::this_thread::sleep_for(between_tries);
+  if (tries == most_tries)
+    return fail(ErrorKind::system, "'{}' stays locked by another program, so {} was not written; probe again",
+                printable(folder), printable(file));
+  return locked;
+}
+
+/// `before` is the description when the probe began; what other probes have written to it since stays.
+Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file, const Storage& before,
+                                const Storage& found, Console& console) {
+  const auto lock = flags.dry_run ? Fd() : lock_folder_of(file);
+  if (!lock) return pass_on(lock.error());
+  const auto current = current_storage(file);
+  if (!current) return pass_on(current.error());
+  Storage storage = merge_probe(*current, found);
+  Storage others = *current;
+  if (flags.mounts.empty()) {  // of what was there it has looked for everything
+    std::erase_if(others.mount_points,
+                  [&](const MountPoint& mount) { return before.find_mount_point(mount.path) != nullptr; });
+    if (others.mount_points.empty()) others.devices.clear();
+  }
+  keep_others(others, storage);
+  if (!flags.dry_run)
+    if (const auto written = write_with_backup(file, storage_text(storage), console); !written)
+      return pass_on(written.error());
+  return storage;
+}
+
 int run_probe(const ProbeFlags& flags, Console& console) {
   const std::string file = flags.output.empty() ? user_storage_file() : flags.output;
   if (file.empty())
@@ -227,12 +272,9 @@ int run_probe(const ProbeFlags& flags, Console& console) {
   if (probe->storage.mount_points.empty())
     return console.fail({ErrorKind::infeasible, "no file system was found on which you can create files"});
 
-  Storage storage = merge_probe(*current, probe->storage);
-  if (!flags.mounts.empty()) keep_others(*current, storage);
-  if (!flags.dry_run)
-    if (const auto written = write_with_backup(file, storage_text(storage), console); !written)
-      return console.fail(written.error());
-
+  auto merged = merge_and_write(flags, file, *current, probe->storage, console);
+  if (!merged) return console.fail(merged.error());
+  Storage& storage = *merged;
   refresh_free_space(storage);
   if (console.json) {
     ordered_json document = storage_json(storage);

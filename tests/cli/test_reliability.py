@@ -101,12 +101,27 @@ def test_what_is_not_reliable_is_a_sound_no(iosig: Iosig) -> None:
         (("--size", "-1GB"), "negative"),
         (("--mount-point", "/paper/raid"), "did you mean '/paper/raid1'"),
         (("--duration", "soon"), "--duration"),
+        (("--duration", ""), "--duration"),
     ],
 )
 def test_wrong_usage_is_explained(iosig: Iosig, changed: tuple[str, str], message: str) -> None:
     options = {"--storage": str(TABLE2), "--mount-point": "/paper/raid1", "--size": "1GB", **dict([changed])}
     words = [word for option in options.items() for word in option]
     assert message in iosig("reliability", "mttdl", *words, check=2).stderr
+
+
+@pytest.mark.parametrize("option", ["--seed", "--threads"])
+@pytest.mark.parametrize("value", ["-1", str(2**64), "1.5", ""])
+def test_a_seed_is_a_whole_number_that_fits(iosig: Iosig, option: str, value: str) -> None:
+    place = ("--storage", TABLE2, "--mount-point", "/paper/raid1", "--size", "1TB")
+    done = iosig("reliability", "simulate", *place, option, value, check=2)
+    assert option in done.stderr
+    assert "from 0 to" in done.stderr
+
+
+def test_the_largest_seed_is_taken(iosig: Iosig) -> None:
+    place = ("--storage", TABLE2, "--mount-point", "/paper/raid1", "--size", "1TB")
+    assert iosig.json("reliability", "simulate", *place, "--seed", 2**64 - 1)["seed"] == 2**64 - 1
 
 
 def test_the_largest_size_is_computed(iosig: Iosig) -> None:

@@ -120,6 +120,19 @@ def test_an_interrupted_probe_leaves_no_debris_and_the_former_description(
     assert list(user_file(iosig).parent.iterdir()) == [user_file(iosig)]
 
 
+def test_what_another_probe_writes_while_this_one_measures_is_kept(iosig: Any, scratch: Path) -> None:
+    running = started_probe(iosig, scratch)
+    user_file(iosig).parent.mkdir(parents=True)
+    user_file(iosig).write_text(
+        'schema = "iosig.storage/1"\n[[mount_point]]\npath = "/far"\ndevice = "a"\n'
+        '[[device]]\nname = "a"\nkind = "ssd"\n'
+    )
+    running.communicate(timeout=20)
+    assert running.returncode == 0
+    listed = iosig.json("storage", "list", "--storage", user_file(iosig))
+    assert {mount["path"] for mount in listed["mount_points"]} == {"/far", str(scratch)}
+
+
 def test_a_folder_that_is_removed_while_it_is_measured_is_told(iosig: Any, scratch: Path) -> None:
     running = started_probe(iosig, scratch)
     scratch.rmdir()

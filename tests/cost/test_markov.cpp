@@ -102,4 +102,20 @@ TEST_CASE("chain: what has too many states is refused, not computed for hours") 
   std::vector<Structure> parts;
   for (int part = 0; part < 30; ++part) parts.push_back(device((part + 1) * year_s));
   CHECK(chain_mttdl_s(code(parts, 10)).error().kind == ErrorKind::infeasible);
+  // Chains of 1025 states each: a few are solved, not any number. Of the few, the stripe is lost at the sum of the
+  // rates.
+  const auto replicas_of = [](int first) {
+    std::vector<Structure> devices;
+    for (int i = 0; i < 10; ++i) devices.push_back(device((first + i) * day_s));
+    return code(std::move(devices), 9);
+  };
+  const double each_s = *chain_mttdl_s(replicas_of(1)), other_s = *chain_mttdl_s(replicas_of(2));
+  CHECK(*chain_mttdl_s(code({replicas_of(1), replicas_of(1), replicas_of(2)}, 0)) ==
+        doctest::Approx(1 / (2 / each_s + 1 / other_s)));
+  std::vector<Structure> many;
+  for (int i = 1; i <= 40; ++i) many.push_back(replicas_of(i));
+  CHECK(chain_mttdl_s(code(many, 0)).error().kind == ErrorKind::infeasible);
+  std::vector<Structure> devices;  // a chain of few states with too many steps between them
+  for (int i = 1; i < 1000; ++i) devices.push_back(device(i * year_s));
+  CHECK(chain_mttdl_s(code(devices, 1)).error().kind == ErrorKind::infeasible);
 }

@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "iosig/cost/markov.h"
 #include "iosig/cost/simulate.h"
@@ -66,6 +69,35 @@ TEST_CASE("simulation: Weibull lives: the mean stays the MTTF, and wearing out t
   const Structure mirror = code(2, device(), 1);
   const auto old = simulate_mttdl(mirror, {.weibull_shape = 2});
   CHECK(old->mttdl_s == doctest::Approx(*chain_mttdl_s(mirror)).epsilon(0.1));
+}
+
+TEST_CASE("simulation: what never loses, or is never whole, ends by a count of events, with the same words") {
+  const auto message = [](const Structure& structure, unsigned threads) {
+    const auto found = simulate_mttdl(structure, {.threads = threads, .most_events = 20'000});
+    REQUIRE(!found);
+    CHECK(found.error().kind == ErrorKind::infeasible);
+    return found.error().message;
+  };
+  const Structure rare = code(10, device(1e8 * year_s), 9, 1e-3);
+  CHECK(message(rare, 1).find("too rare") != std::string::npos);
+  CHECK(message(rare, 1) == message(rare, 3));
+  // 400 times six replicas: 66 devices are being rebuilt at any time, so that none is is one chance in e^66.
+  const Structure busy = code(400, code(6, device(year_s), 5, 10 * day_s), 0);
+  CHECK(message(busy, 2).find("whole") != std::string::npos);
+}
+
+TEST_CASE("simulation: progress is told from the pilot on, as nothing known while there was no loss") {
+  std::vector<Simulation> told;
+  const auto found =
+      simulate_mttdl(code(6, device(), 3),
+                     {.precision = 0.5, .on_progress = [&](const Simulation& so_far) { told.push_back(so_far); }});
+  REQUIRE(told.size() > 3);
+  CHECK(told.front().events == 0);
+  CHECK(std::isinf(told.front().mttdl_s));
+  CHECK(std::isinf(told[2].mttdl_s));  // of the pilot for the third of four failures
+  CHECK(told[2].events >= 200'000);
+  CHECK(told.back().mttdl_s == found->mttdl_s);
+  CHECK(std::ranges::is_sorted(told, {}, &Simulation::events));
 }
 
 TEST_CASE("simulation: what cannot be simulated is said") {

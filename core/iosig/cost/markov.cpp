@@ -31,7 +31,25 @@ struct Chain {
   std::size_t lost = 0;
 };
 
-Result<Chain> chain_of(const Structure& structure, std::uint32_t spare);
+/// What one question may cost, in sums that are taken: some tenths of a second.
+class Budget {
+ public:
+  /// False: it is used up.
+  bool take(double sums) {
+    left_ -= sums;
+    return left_ >= 0;
+  }
+
+ private:
+  double left_ = 4e8;
+};
+
+tl::unexpected<Error> too_many_states() {
+  return fail(ErrorKind::infeasible,
+              "the Markov chain has more than {} states, or too many steps: too many parts differ", most_chain_states);
+}
+
+Result<Chain> chain_of(const Structure& structure, std::uint32_t spare, Budget& budget);
 
 /// Parts that are equal and therefore counted.
 struct PartClass {
@@ -49,7 +67,8 @@ using Counts = std::vector<std::uint32_t>;
 class Composer {
  public:
   /// `spare`: losses beyond its own parity that the code around a local group makes up for; else 0.
-  Composer(const Structure& structure, std::uint32_t spare) : structure_(structure), spare_(spare) {}
+  Composer(const Structure& structure, std::uint32_t spare, Budget& budget)
+      : structure_(structure), spare_(spare), budget_(budget) {}
 
   Result<Chain> compose() {
     if (auto classified = classify(); !classified) return pass_on(std::move(classified.error()));
@@ -62,10 +81,10 @@ class Composer {
     chain_.states = {state_of(whole), State{spare_ + 1, 0}};
     for (std::size_t from = 0; from < counts_.size(); ++from) {
       if (from == chain_.lost) continue;
+      const std::size_t before = chain_.steps.size();
       add_steps(from);
-      if (chain_.states.size() > most_chain_states)
-        return fail(ErrorKind::infeasible, "the Markov chain has more than {} states: too many parts differ",
-                    most_chain_states);
+      const double sums = static_cast<double>(chain_.steps.size() - before) * static_cast<double>(width_);
+      if (chain_.states.size() > most_chain_states || !budget_.take(sums)) return too_many_states();
     }
     return std::move(chain_);
   }
@@ -79,14 +98,12 @@ class Composer {
         continue;
       }
       const bool is_group = structure_.kind == Kind::local_codes && part.kind == Kind::code;
-      auto chain = chain_of(part, is_group ? structure_.parity : 0);
+      auto chain = chain_of(part, is_group ? structure_.parity : 0, budget_);
       if (!chain) return pass_on(std::move(chain.error()));
       const std::size_t states = chain->states.size();
       classes_.push_back({&part, 1, *std::move(chain), is_group, width_});
       width_ += states;
-      if (width_ > most_chain_states)
-        return fail(ErrorKind::infeasible, "the Markov chain has more than {} states: too many parts differ",
-                    most_chain_states);
+      if (width_ > most_chain_states) return too_many_states();
     }
     return {};
   }
@@ -167,6 +184,7 @@ class Composer {
 
   const Structure& structure_;
   std::uint32_t spare_;
+  Budget& budget_;
   std::vector<PartClass> classes_;
   std::size_t width_ = 0;
   Chain chain_;
@@ -174,8 +192,8 @@ class Composer {
   std::map<Counts, std::size_t> numbers_;
 };
 
-Result<Chain> chain_of(const Structure& structure, std::uint32_t spare) {
-  if (structure.kind != Kind::device) return Composer(structure, spare).compose();
+Result<Chain> chain_of(const Structure& structure, std::uint32_t spare, Budget& budget) {
+  if (structure.kind != Kind::device) return Composer(structure, spare, budget).compose();
   return Chain{.states = {{0, structure.unreadable}, {1, 0}},
                .steps = {{.from = 0, .to = 1, .rate = structure.failures_per_s}},
                .lost = 1};
@@ -214,24 +232,47 @@ double absorption_s(const Chain& chain) {
   return std::min(held_s[0] / rate(0, chain.lost), std::numeric_limits<double>::max());
 }
 
+/// Chains side by side, the loss of any of which loses data: how often each, and whether all can be solved.
+struct Stripe {
+  std::vector<std::pair<Chain, double>> chains;
+  Budget budget;
+
+  Result<void> add(const Structure& structure, double times) {
+    auto chain = chain_of(structure, 0, budget);
+    if (!chain) return add_parts(structure, times, chain.error());
+    const auto states = static_cast<double>(chain->states.size());
+    if (!budget.take(states * states * states / 25)) return too_many_states();  // most of its rates are 0
+    chains.emplace_back(*std::move(chain), times);
+    return {};
+  }
+
+  /// `error`: why `structure` as a whole has no chain.
+  Result<void> add_parts(const Structure& structure, double times, const Error& error) {
+    if (structure.kind != Kind::code || structure.parity > 0) return pass_on(error);
+    std::vector<std::pair<const Structure*, double>> known;  // equal parts are computed once
+    for (const Structure& part : structure.parts) {
+      const auto same = std::ranges::find_if(known, [&](const auto& entry) { return *entry.first == part; });
+      if (same == known.end())
+        known.emplace_back(&part, times);
+      else
+        same->second += times;
+    }
+    for (const auto& [part, part_times] : known)
+      if (auto added = add(*part, part_times); !added) return added;
+    return {};
+  }
+};
+
 }  // namespace
 
 Result<double> chain_mttdl_s(const Structure& structure) {
-  const auto chain = chain_of(structure, 0);
+  Budget budget;
+  const auto chain = chain_of(structure, 0, budget);
   if (chain) return absorption_s(*chain);
-  if (structure.kind != Kind::code || structure.parity > 0) return pass_on(chain.error());
+  Stripe stripe;
+  if (const auto added = stripe.add_parts(structure, 1, chain.error()); !added) return pass_on(added.error());
   double losses_per_s = 0;
-  std::vector<std::pair<const Structure*, double>> known;  // equal parts are computed once
-  for (const Structure& part : structure.parts) {
-    auto same = std::ranges::find_if(known, [&](const auto& entry) { return *entry.first == part; });
-    if (same == known.end()) {
-      auto part_s = chain_mttdl_s(part);
-      if (!part_s) return part_s;
-      known.emplace_back(&part, 1 / *part_s);
-      same = known.end() - 1;
-    }
-    losses_per_s += same->second;
-  }
+  for (const auto& [part, times] : stripe.chains) losses_per_s += times / absorption_s(part);
   return std::min(1 / losses_per_s, std::numeric_limits<double>::max());
 }
 

@@ -23,6 +23,10 @@ constexpr std::size_t batches_per_round = 64, least_rounds = 2;
 constexpr std::uint64_t lives_per_batch = 16;
 constexpr std::uint64_t pilot_stream = std::uint64_t{1} << 63;  // random numbers that no batch uses
 constexpr double most_retrials = 1e5;
+// Bounds of structures with few nodes; with more of them an event takes longer, for it looks at every node's clock.
+constexpr double run_events = 2e7;  ///< of one pilot run or batch
+constexpr double lossless_events = 1e8;
+constexpr double few_nodes = 50;
 constexpr double warm_up_lives = 10;  ///< after which a system with Weibull lives counts as old
 
 /// One device or code. Nodes stand in the order of a walk from the root, so that what is below a node follows it.
@@ -47,8 +51,14 @@ struct Model {
   double shape = 1;
   double longest_life_s = 0;
   std::size_t devices = 0;
+  std::uint64_t most_run_events = 0, most_events_without_loss = 0;
 
-  Model(const Structure& structure, double weibull_shape) : shape(weibull_shape) { add(structure, 0, false); }
+  Model(const Structure& structure, const SimulationOptions& options) : shape(options.weibull_shape) {
+    add(structure, 0, false);
+    const double share = 1 / (1 + static_cast<double>(nodes.size()) / few_nodes);
+    most_run_events = std::min(options.most_events, static_cast<std::uint64_t>(share * run_events));
+    most_events_without_loss = std::min(options.most_events, static_cast<std::uint64_t>(share * lossless_events));
+  }
 
   [[nodiscard]] bool is_exponential() const { return shape == 1; }
 
@@ -113,14 +123,15 @@ struct Tally {
   double time_s = 0;
   double weighted_losses = 0;
   std::uint64_t losses = 0, events = 0;
+  bool is_cut = false;                   ///< came to its bound before its end
   std::vector<std::uint64_t> crossings;  ///< into each level from below, in all trials
 };
 
-/// Plays states on. `retrials[level]`: how often a state that reaches a level is played on from there.
+/// Plays states on, in one run. `retrials[level]`: how often a state that reaches a level is played on from there.
 class Player {
  public:
   Player(const Model& model, std::vector<std::uint32_t> retrials, std::uint64_t seed, std::uint64_t stream)
-      : nodes_(model.nodes), model_(model), retrials_(std::move(retrials)) {
+      : nodes_(model.nodes), model_(model), retrials_(std::move(retrials)), most_events_(model.most_run_events) {
     std::seed_seq sequence{seed & 0xffffffff, seed >> 32, stream & 0xffffffff, stream >> 32};
     random_.seed(sequence);
     tally_.crossings.assign(retrials_.size(), 0);
@@ -142,35 +153,42 @@ class Player {
   Tally cycles(std::uint64_t events) {
     State state = fresh();
     if (!model_.is_exponential()) {
-      while (state.now_s < warm_up_lives * model_.longest_life_s)
+      while (state.now_s < warm_up_lives * model_.longest_life_s && !is_at_bound())
         if (play_event(state) == Outcome::lost) renew(state, 0);
-      tally_ = {.crossings = std::vector<std::uint64_t>(retrials_.size(), 0)};
+      tally_ = {.events = tally_.events, .crossings = std::vector<std::uint64_t>(retrials_.size(), 0)};
+      events += tally_.events;
     }
     const double start_s = state.now_s;
-    while (tally_.events < events) {
+    while (tally_.events < events && !is_at_bound()) {
       do {
         if (advance(state) == Outcome::lost) renew(state, 0);
-      } while (!is_whole(state));
+      } while (!is_whole(state) && !is_at_bound());
     }
     tally_.time_s = state.now_s - start_s;
+    tally_.is_cut = is_at_bound();
     return tally_;
   }
 
-  /// From new to lost, `runs` times or until `most_events`; only whole runs count.
+  /// From new to lost, `runs` times or until `most_events`; but for the events only whole runs count.
   Tally lives(std::uint64_t runs, std::uint64_t most_events) {
+    most_events_ = std::min(most_events_, most_events);
     Tally tally;
-    for (; tally.losses < runs; ++tally.losses) {
+    while (tally.losses < runs) {
       State state = fresh();
-      while (play_event(state) != Outcome::lost)
-        if (tally_.events > most_events) return tally;
+      Outcome outcome = Outcome::goes_on;
+      while (outcome == Outcome::goes_on && !is_at_bound()) outcome = play_event(state);
+      tally.is_cut = outcome == Outcome::goes_on;
+      if (tally.is_cut) break;
+      ++tally.losses;
       tally.time_s += state.now_s;
-      tally.events = tally_.events;
     }
+    tally.events = tally_.events;
     tally.weighted_losses = static_cast<double>(tally.losses);
     return tally;
   }
 
  private:
+  [[nodiscard]] bool is_at_bound() const { return tally_.events >= most_events_; }
   [[nodiscard]] double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
   [[nodiscard]] double exponential() { return -std::log1p(-uniform()); }
 
@@ -380,12 +398,12 @@ class Player {
   void split(const State& state, std::size_t before) {
     for (std::size_t level = before + 1; level <= level_of(state); ++level) {
       ++tally_.crossings[level];
-      for (std::uint32_t trial = 1; trial < retrials_[level]; ++trial) {
+      for (std::uint32_t trial = 1; trial < retrials_[level] && !is_at_bound(); ++trial) {
         State& again = scratch_[level];  // whatever it meets, it splits at higher levels only
         again = state;
         foresee_anew(again);
         split(again, level);
-        while (advance(again) == Outcome::goes_on && level_of(again) >= level) {
+        while (!is_at_bound() && advance(again) == Outcome::goes_on && level_of(again) >= level) {
         }
       }
     }
@@ -414,6 +432,7 @@ class Player {
   const std::vector<Node>& nodes_;
   const Model& model_;
   std::vector<std::uint32_t> retrials_;
+  std::uint64_t most_events_;
   std::vector<double> weights_;
   std::mt19937_64 random_;
   Tally tally_;
@@ -424,36 +443,49 @@ class Player {
 
 // ---- pilot, batches and their interval ------------------------------------------------------------------------------
 
-/// How often to play on from each level: as often as it takes to reach the next one about once.
-std::vector<std::uint32_t> pilot_retrials(const Model& model, std::uint32_t levels, std::uint64_t seed) {
-  std::vector<std::uint32_t> retrials(levels, 1);
-  for (std::uint32_t level = 2; level < levels; ++level) {
-    const Tally tally = Player(model, retrials, seed, pilot_stream + level).cycles(pilot_events);
-    const double from = static_cast<double>(tally.crossings[level - 1]) * retrials[level - 1];
-    const double reached = std::max(0.1, static_cast<double>(tally.crossings[level]));
-    retrials[level] = static_cast<std::uint32_t>(std::clamp(from / reached, 1.0, most_retrials));
-  }
-  return retrials;
-}
+/// What is found out first, and the events that it took.
+struct Pilot {
+  std::vector<std::uint32_t> retrials;  ///< of each level: as often as it takes to reach the next one about once
+  bool is_young = false;                ///< systems lose data before they are old: each is played from new to its loss
+  std::uint64_t events = 0;
 
-/// Whether systems lose data before they are old, so that each has to be played from new to its loss.
-bool loses_young(const Model& model, std::uint32_t levels, std::uint64_t seed) {
-  Player player(model, std::vector<std::uint32_t>(levels, 1), seed, pilot_stream);
-  constexpr std::uint64_t runs = 64;
-  const Tally tally = player.lives(runs, 10 * pilot_events);
-  return tally.losses == runs && tally.time_s / runs < 2 * warm_up_lives * model.longest_life_s;
-}
+  Pilot(const Model& model, std::uint32_t levels, const SimulationOptions& options) : retrials(levels, 1) {
+    is_young = !model.is_exponential() && loses_young(model, options.seed);
+    for (std::uint32_t level = 2; level < levels && !is_young; ++level) {
+      report(options);
+      const Tally tally = Player(model, retrials, options.seed, pilot_stream + level).cycles(pilot_events);
+      events += tally.events;
+      const double from = static_cast<double>(tally.crossings[level - 1]) * retrials[level - 1];
+      const double reached = std::max(0.1, static_cast<double>(tally.crossings[level]));
+      retrials[level] = static_cast<std::uint32_t>(std::clamp(from / reached, 1.0, most_retrials));
+    }
+    report(options);
+  }
+
+ private:
+  bool loses_young(const Model& model, std::uint64_t seed) {
+    constexpr std::uint64_t runs = 64;
+    const Tally tally = Player(model, retrials, seed, pilot_stream).lives(runs, 10 * pilot_events);
+    events += tally.events;
+    return tally.losses == runs && tally.time_s / runs < 2 * warm_up_lives * model.longest_life_s;
+  }
+
+  void report(const SimulationOptions& options) const {
+    if (options.on_progress) options.on_progress({.mttdl_s = never, .ci95_high_s = never, .events = events});
+  }
+};
 
 /// Ratio of the batches' times to their losses; its variance by the delta method.
-Simulation summary(const std::vector<Tally>& batches, double precision) {
+Simulation summary(const Pilot& pilot, const std::vector<Tally>& batches, double precision) {
   double time_s = 0, weighted = 0, squares = 0;
-  Simulation result;
+  Simulation result{.mttdl_s = never, .ci95_high_s = never, .events = pilot.events};
   for (const Tally& batch : batches) {
     time_s += batch.time_s;
     weighted += batch.weighted_losses;
     result.losses += batch.losses;
     result.events += batch.events;
   }
+  if (weighted == 0) return result;
   result.mttdl_s = time_s / weighted;
   for (const Tally& batch : batches) {
     const double residual = batch.time_s - result.mttdl_s * batch.weighted_losses;
@@ -474,7 +506,7 @@ Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOp
     return fail(ErrorKind::usage, "the precision is {}; expected more than 0 and less than 1", options.precision);
   if (!(options.weibull_shape >= 0.1 && options.weibull_shape <= 10))
     return fail(ErrorKind::usage, "the Weibull shape is {}; expected 0.1 to 10", options.weibull_shape);
-  const Model model(structure, options.weibull_shape);
+  const Model model(structure, options);
   if (model.devices > most_devices)
     return fail(ErrorKind::infeasible, "there are {} devices to simulate; at most {} can be", model.devices,
                 most_devices);
@@ -483,12 +515,10 @@ Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOp
     return fail(ErrorKind::infeasible, "only {} failures at once lose data, which is never; at most {} are simulated",
                 levels, most_levels);
 
-  const bool is_short = !model.is_exponential() && loses_young(model, levels, options.seed);
-  const std::vector<std::uint32_t> retrials =
-      is_short ? std::vector<std::uint32_t>(levels, 1) : pilot_retrials(model, levels, options.seed);
+  const Pilot pilot(model, levels, options);
   const auto play_batch = [&](std::uint64_t batch) {
-    Player player(model, retrials, options.seed, batch);
-    return is_short ? player.lives(lives_per_batch, UINT64_MAX) : player.cycles(events_per_batch);
+    Player player(model, pilot.retrials, options.seed, batch);
+    return pilot.is_young ? player.lives(lives_per_batch, UINT64_MAX) : player.cycles(events_per_batch);
   };
   const unsigned threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   std::vector<Tally> batches;
@@ -496,20 +526,33 @@ Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOp
     const std::size_t first = batches.size();
     batches.resize(first + batches_per_round);
     std::atomic<std::size_t> next = first;
+    std::atomic<bool> is_cut = false;
     {
       std::vector<std::jthread> workers;
       for (unsigned worker = 0; worker < std::min<std::size_t>(threads, batches_per_round); ++worker)
         workers.emplace_back([&] {
-          for (std::size_t batch; (batch = next++) < batches.size();) batches[batch] = play_batch(batch);
+          for (std::size_t batch; !is_cut && (batch = next++) < batches.size();) {
+            batches[batch] = play_batch(batch);
+            if (batches[batch].is_cut) is_cut = true;
+          }
         });
     }
-    const Simulation so_far = summary(batches, options.precision);
+    if (is_cut)
+      return fail(ErrorKind::infeasible,
+                  "too much fails at once to be simulated: {} failures and rebuildings did not lead back to a system "
+                  "that is whole; 'iosig reliability mttdl' may compute it",
+                  model.most_run_events);
+    const Simulation so_far = summary(pilot, batches, options.precision);
     if (options.on_progress) options.on_progress(so_far);
+    const bool is_lossless = !std::isfinite(so_far.mttdl_s);
+    if (is_lossless && so_far.events >= model.most_events_without_loss)
+      return fail(
+          ErrorKind::infeasible,
+          "losses are too rare to be simulated: {} failures and rebuildings had none; 'iosig reliability mttdl' may "
+          "compute it",
+          so_far.events);
     const bool is_done = so_far.is_precise && batches.size() >= least_rounds * batches_per_round;
-    if (!is_done && so_far.events < options.most_events) continue;
-    if (!std::isfinite(so_far.mttdl_s))
-      return fail(ErrorKind::infeasible, "{} failures and rebuildings were simulated without a loss", so_far.events);
-    return so_far;
+    if (is_done || (!is_lossless && so_far.events >= options.most_events)) return so_far;
   }
 }
 

@@ -11,11 +11,11 @@
 namespace iosig {
 
 struct Simulation {
-  double mttdl_s = 0;
+  double mttdl_s = 0;                      ///< infinite while no loss was met, and ci95_high_s with it
   double ci95_low_s = 0, ci95_high_s = 0;  ///< 95 % confidence interval of mttdl_s
   std::uint64_t losses = 0;                ///< that were played; those in retrials stand for less than one each
-  std::uint64_t events = 0;                ///< failures and rebuildings that were played
-  bool is_precise = false;                 ///< the interval is as narrow as was asked for
+  std::uint64_t events = 0;  ///< failures and rebuildings that were played, in the pilot and in retrials too
+  bool is_precise = false;   ///< the interval is as narrow as was asked for
 };
 
 struct SimulationOptions {
@@ -24,7 +24,7 @@ struct SimulationOptions {
   double weibull_shape = 1;                    ///< of the devices' lives, whose mean stays the MTTF; 1: exponential
   unsigned threads = 0;                        ///< 0: as many as there are processors; the result is the same for any
   std::uint64_t most_events = 20'000'000'000;  ///< to give up at
-  /// Called now and then from the calling thread with what is known so far.
+  /// Called now and then from the calling thread with what is known so far: in the pilot no more than the events.
   std::function<void(const Simulation&)> on_progress = {};
 };
 
@@ -39,7 +39,8 @@ struct SimulationOptions {
 /// every run starts new and ends with a loss.
 ///
 /// Deterministic for a seed. Fails as `infeasible` for more than 100,000 devices, for more than 64 failures to a loss,
-/// and where no loss was met; as `usage` for a precision or shape that cannot be.
+/// where no loss is met within a minute or so (a bound on events, fewer for more devices), and where the structure does
+/// not get back to new within that; as `usage` for a precision or shape that cannot be.
 [[nodiscard]] Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOptions& options);
 
 }  // namespace iosig

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
 
 #include "iosig/cost/reliability.h"
 
@@ -24,7 +26,9 @@ bool is_protected(const Structure& structure) {
 
 class Builder {
  public:
-  explicit Builder(const Storage& storage) : storage_(storage) {}
+  explicit Builder(const Storage& storage) {
+    for (const Device& device : storage.devices) devices_by_name_.emplace(device.name, &device);
+  }
 
   Result<Structure> composite(const Device& device, double size_bytes, std::size_t level = 1) {
     if (level > most_levels)
@@ -80,9 +84,10 @@ class Builder {
  private:
   Result<Structure> member(const Device& of, std::size_t index, double size_bytes, std::size_t level) {
     const auto& names = of.redundancy->members;
-    const Device* device = names.empty() ? &of : storage_.find_device(names[index]);
-    if (device == nullptr)
+    const auto named = names.empty() ? devices_by_name_.end() : devices_by_name_.find(names[index]);
+    if (!names.empty() && named == devices_by_name_.end())
       return fail(ErrorKind::bad_input, "there is no device '{}', a member of '{}'", names[index], of.name);
+    const Device* device = names.empty() ? &of : named->second;
     if (device != &of && device->redundancy) return composite(*device, size_bytes, level + 1);
     if (++devices_ > most_devices)
       return fail(ErrorKind::bad_input, "'{}' stands on more than {} devices", of.name, most_devices);
@@ -102,7 +107,7 @@ class Builder {
     return Structure{.failures_per_s = 1 / *device.mttf_s, .unreadable = 8 * size_bytes * *uber};
   }
 
-  const Storage& storage_;
+  std::unordered_map<std::string_view, const Device*> devices_by_name_;
   std::size_t devices_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "iosig/format/storage_fields.h"
 
@@ -164,7 +165,7 @@ class Reader {
     Device device = assumed_device(*known_kind);
     if (auto read = read_fields(table, device_fields(), device); !read) return read;
     if (device.name.empty()) return refuse(table, "a device without name; expected name = \"...\"");
-    if (storage.find_device(device.name) != nullptr)
+    if (!device_numbers_.emplace(device.name, storage.devices.size()).second)
       return refuse(table, "the device '{}' is described twice", printable(device.name));
     if (device.ecc_bits >= device.sector_bits)
       return refuse(table, "{}: ecc_bits is {} but a sector has only {} bits", device.name, device.ecc_bits,
@@ -241,7 +242,7 @@ class Reader {
     std::vector<std::string_view> names;
     for (const Device& device : storage.devices) names.push_back(device.name);
     for (const auto& [name, place] : device_places_)
-      if (storage.find_device(name) == nullptr)
+      if (!device_numbers_.contains(name))
         return refuse_at(
             place, fmt::format("there is no [[device]] named '{}'{}", printable(name), did_you_mean(name, names)));
     for (const Device& device : storage.devices)
@@ -270,7 +271,7 @@ class Reader {
     if (!device.redundancy || device.redundancy->members.empty()) parts.disks.insert(device.name);
     if (device.redundancy)
       for (const std::string& name : device.redundancy->members) {
-        auto below = count_parts(storage, *storage.find_device(name), level + 1);
+        auto below = count_parts(storage, storage.devices[device_numbers_.find(name)->second], level + 1);
         if (!below) return below;
         for (const std::string_view disk : below->disks)
           if (!parts.disks.insert(disk).second && device.redundancy->scheme != RedundancyScheme::stripe)
@@ -289,6 +290,7 @@ class Reader {
 
   std::string_view source_;
   std::map<const Device*, Parts> parts_;
+  std::unordered_map<std::string, std::size_t> device_numbers_;      ///< in Storage::devices
   std::multimap<std::string, toml::source_position> device_places_;  ///< every mention of a device
 };
 
