@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <limits>
 #include <memory>
 
 #include "commands.h"
@@ -16,6 +17,7 @@
 #include "iosig/format/pattern_text.h"
 #include "iosig/format/vectors_text.h"
 #include "iosig/model/pattern_cursor.h"
+#include "pattern_lookup.h"
 
 namespace iosig::cli {
 namespace {
@@ -25,6 +27,7 @@ constexpr std::uint64_t most_description_bytes = 4 * GiB;
 struct Options {
   std::string file, columns, algorithm = "nest", output;
   std::uint32_t window = 0;  ///< 0: the algorithm's own
+  std::int64_t offset = 0, length = 0;
 };
 
 std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
@@ -164,6 +167,18 @@ int run_detect(const Options& options, Console& console) {
 
 // ---- expand -------------------------------------------------------------------------------------------------------
 
+int run_lookup(const Options& options, Console& console) {
+  std::vector<std::string> columns;
+  if (!options.columns.empty()) {
+    auto named = parse_columns(options.columns);
+    if (!named) return console.fail(named.error());
+    columns = *std::move(named);
+  }
+  const auto pattern = described(options.file);
+  if (!pattern) return console.fail(pattern.error());
+  return show_pieces(*pattern, columns, shown_name(options.file), options.offset, options.length, console);
+}
+
 int run_expand(const Options& options, Console& console) {
   const auto pattern = described(options.file);
   if (!pattern) return console.fail(pattern.error());
@@ -217,6 +232,19 @@ void add_pattern(CLI::App& app, Action& action) {
   expand->add_option("FILE", options->file, "A description, JSON or binary; - for standard input")->required();
   expand->footer("Example: iosig pattern detect --json trace.txt | iosig pattern expand - | cmp - trace.txt");
   when_chosen(expand, action, "", [options](Console& console) { return run_expand(*options, console); });
+
+  CLI::App* lookup = pattern->add_subcommand("lookup", "Say where the bytes of a logical file were written");
+  const auto bytes = CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
+  lookup->add_option("FILE", options->file, "A description, JSON or binary; - for standard input")->required();
+  lookup->add_option("OFFSET", options->offset, "First byte of the logical file")->required()->check(bytes);
+  lookup->add_option("LENGTH", options->length, "How many bytes")->required()->check(bytes);
+  lookup
+      ->add_option("--columns", options->columns,
+                   "What the description has; logical,length,physical,id, or the first three, unless given")
+      ->type_name("NAMES");
+  lookup->footer("Example: iosig pattern lookup trace.pattern 40000 6000");
+  when_chosen(lookup, action, pattern_lookup_schema,
+              [options](Console& console) { return run_lookup(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -1,0 +1,73 @@
+"""`iosig pattern lookup`: every byte is where its newest writer put it; what cannot be looked up is refused."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from conftest import Iosig
+
+COLUMNS = ("--columns", "logical,length,physical,id")
+
+
+def described(iosig: Iosig, folder: Path, vectors: list[tuple[int, ...]], *options: str) -> Path:
+    file = folder / "trace.pattern"
+    text = "".join(" ".join(map(str, vector)) + "\n" for vector in vectors)
+    iosig("pattern", "detect", *(options or COLUMNS), "--output", file, "-", input=text)
+    return file
+
+
+def test_lookup_agrees_with_a_file_of_bytes(iosig: Iosig, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    vectors, physical = [], [0, 0, 0, 0]
+    for n in range(800):
+        rank = n % 4
+        logical, length = (64 * n, 64) if rng.random() < 0.95 else (rng.randrange(60000), rng.randrange(200))
+        vectors.append((logical, length, physical[rank], rank))
+        physical[rank] += length
+    size = max(logical + length for logical, length, _, _ in vectors)
+    expected: list[tuple[int, int] | None] = [None] * size
+    for logical, length, at, rank in vectors:
+        for n in range(length):
+            expected[logical + n] = (rank, at + n)
+    found: list[tuple[int, int] | None] = []
+    for line in iosig("pattern", "lookup", described(iosig, tmp_path, vectors), 0, size).stdout.splitlines():
+        logical, length, *place = line.split()
+        assert int(logical) == len(found)
+        if place == ["hole"]:
+            found += [None] * int(length)
+        else:
+            found += [(int(place[0]), int(place[1]) + n) for n in range(int(length))]
+    assert found == expected
+
+
+def test_json_has_the_pieces_and_the_size(iosig: Iosig, tmp_path: Path) -> None:
+    file = described(iosig, tmp_path, [(100 * n, 50, 50 * n, 7) for n in range(10)])
+    answer = iosig.json("pattern", "lookup", file, 920, 100)
+    assert answer == {
+        "schema": "iosig.pattern_lookup/1",
+        "offset": 920,
+        "length": 100,
+        "size": 950,
+        "pieces": [
+            {"logical": 920, "length": 30, "id": 7, "physical": 470},
+            {"logical": 950, "length": 70, "hole": True},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "status", "said"),
+    [
+        ("logical,length", (), 3, "expected 3 (logical offset, length, physical offset)"),
+        ("logical,length,physical", ("--columns", "logical,length"), 2, "2 names for 3 columns"),
+        ("logical,length,physical", ("--columns", "logical,length,id"), 2, "a lookup needs logical, length and physical"),
+    ],
+)
+def test_columns_that_do_not_do_are_refused(
+    iosig: Iosig, tmp_path: Path, columns: str, options: tuple[str, ...], status: int, said: str
+) -> None:
+    file = described(iosig, tmp_path, [(8, 4, 0)[: columns.count(",") + 1]], "--columns", columns)
+    assert said in iosig("pattern", "lookup", file, 0, 1, *options, check=status).stderr
