@@ -63,7 +63,12 @@ def test_json_has_the_pieces_and_the_size(iosig: Iosig, tmp_path: Path) -> None:
     [
         ("logical,length", (), 3, "expected 3 (logical offset, length, physical offset)"),
         ("logical,length,physical", ("--columns", "logical,length"), 2, "2 names for 3 columns"),
-        ("logical,length,physical", ("--columns", "logical,length,id"), 2, "a lookup needs logical, length and physical"),
+        (
+            "logical,length,physical",
+            ("--columns", "logical,length,id"),
+            2,
+            "a lookup needs logical, length and physical",
+        ),
     ],
 )
 def test_columns_that_do_not_do_are_refused(
