@@ -217,6 +217,13 @@ def test_what_the_lab_did_not_make_is_left_alone(lab: Lab, tmp_path: Path) -> No
     assert "is a link" in lab("up", check=4).stderr
     lab.folder.unlink()
 
+    staging = Path(f"{lab.folder}.staging")
+    staging.mkdir()
+    (staging / "owner").write_text("me")
+    assert "did not make it" in lab("down", check=4).stderr
+    assert (staging / "owner").read_text() == "me"
+    shutil.rmtree(staging)
+
     lab.up("ram,ssd1")
     (lab.folder / "mine").write_text("keep")
     subprocess.run(["umount", lab.folder / "ssd1"], check=True)
