@@ -175,7 +175,7 @@ def main() -> None:
         mounts = [word for path in options.mount for word in ("--mount", path)]
         run(BUILD / "bin" / "iosig", "storage", "probe", *quick, *mounts, "--output", description)
     described = {mount.path for mount in iosig.read_storage(str(description)).mount_points}
-    if other := [path for path in options.mount if path.rstrip("/") not in described]:
+    if other := [path for path in options.mount if str(Path(path).resolve()) not in described]:
         sys.exit(f"grid.py: {description} describes other mount points than {', '.join(other)}; --fresh probes them")
     run(BUILD / "bin" / "bench_grid", *quick, description, results)
 

@@ -1,4 +1,4 @@
-// `iosig pattern`: finds the structure in a sequence of vectors, and expands it again.
+// `iosig pattern`: finds the structure in a sequence of vectors, expands it again, and looks things up in it.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -31,6 +31,14 @@ struct Options {
 };
 
 std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
+
+/// What --columns says; none where it is not given.
+Result<std::vector<std::string>> column_names(const Options& options) {
+  if (options.columns.empty()) return std::vector<std::string>{};
+  auto names = parse_columns(options.columns);
+  if (!names) return fail(ErrorKind::usage, "--columns: {}", names.error().message);
+  return names;
+}
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
@@ -137,15 +145,11 @@ Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
 }
 
 int run_detect(const Options& options, Console& console) {
-  std::vector<std::string> names;
-  if (!options.columns.empty()) {
-    auto columns = parse_columns(options.columns);
-    if (!columns) return console.fail({ErrorKind::usage, "--columns: " + columns.error().message});
-    names = *std::move(columns);
-  }
-  VectorLines lines(names, shown_name(options.file));
+  const auto names = column_names(options);
+  if (!names) return console.fail(names.error());
+  VectorLines lines(*names, shown_name(options.file));
   const auto pattern =
-      options.algorithm == "paper" ? paper_pattern(options, lines) : nest_pattern(options, lines, names);
+      options.algorithm == "paper" ? paper_pattern(options, lines) : nest_pattern(options, lines, *names);
   if (!pattern) return console.fail(pattern.error());
   const std::vector<std::uint8_t> bytes = pattern_bytes(*pattern);
   if (!options.output.empty()) {
@@ -161,23 +165,11 @@ int run_detect(const Options& options, Console& console) {
                           pattern->terms.size(), pattern->terms.size() == 1 ? "" : "s",
                           pattern->exception_positions.size(), pattern->exception_positions.size() == 1 ? "" : "s",
                           bytes.size()));
-  if (count > 0) console.say(pattern_text(*pattern, names));
+  if (count > 0) console.say(pattern_text(*pattern, *names));
   return yes;
 }
 
 // ---- expand -------------------------------------------------------------------------------------------------------
-
-int run_lookup(const Options& options, Console& console) {
-  std::vector<std::string> columns;
-  if (!options.columns.empty()) {
-    auto named = parse_columns(options.columns);
-    if (!named) return console.fail(named.error());
-    columns = *std::move(named);
-  }
-  const auto pattern = described(options.file);
-  if (!pattern) return console.fail(pattern.error());
-  return show_pieces(*pattern, columns, shown_name(options.file), options.offset, options.length, console);
-}
 
 int run_expand(const Options& options, Console& console) {
   const auto pattern = described(options.file);
@@ -202,6 +194,16 @@ int run_expand(const Options& options, Console& console) {
   }
   if (auto written = write(); !written) return console.fail(written.error());
   return yes;
+}
+
+// ---- lookup -------------------------------------------------------------------------------------------------------
+
+int run_lookup(const Options& options, Console& console) {
+  const auto names = column_names(options);
+  if (!names) return console.fail(names.error());
+  const auto pattern = described(options.file);
+  if (!pattern) return console.fail(pattern.error());
+  return show_pieces(*pattern, *names, shown_name(options.file), options.offset, options.length, console);
 }
 
 }  // namespace

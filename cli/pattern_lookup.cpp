@@ -42,8 +42,6 @@ int show_pieces(const Pattern& pattern, const std::vector<std::string>& columns,
   if (!places) return console.fail(places.error());
   const auto lookup = PatternLookup::of(pattern, *places);
   if (!lookup) return console.fail({lookup.error().kind, fmt::format("{}: {}", source, lookup.error().message)});
-  if (offset < 0) return console.fail({ErrorKind::usage, fmt::format("OFFSET {}; expected 0 or more", offset)});
-  if (length < 0) length = std::max<std::int64_t>(lookup->size() - offset, 0);
   PieceCursor cursor(*lookup, offset, length);
   Piece piece;
   if (console.json) {

@@ -31,9 +31,7 @@ void add_storage_option(CLI::App& verb, std::string& file) {
 }
 
 Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path) {
-  const std::size_t end = path.find_last_not_of('/');  // shells complete folders with a slash
-  const std::string bare = end == std::string::npos ? path.substr(0, 1) : path.substr(0, end + 1);
-  if (const MountPoint* mount = storage.find_mount_point(bare)) return mount;
+  if (const MountPoint* mount = storage.find_mount_point(without_trailing_slashes(path))) return mount;
   std::vector<std::string_view> known;
   for (const MountPoint& mount : storage.mount_points) known.push_back(mount.path);
   return fail(ErrorKind::usage, "'{}' is no mount point of the description{}; it has {}", printable(path),

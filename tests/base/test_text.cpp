@@ -48,3 +48,10 @@ TEST_CASE("parse_count: a number is digits alone that fit") {
   CHECK(parse_count<std::uint64_t>("4294967296") == 4294967296u);
   for (const char* text : {"", " 1", "1 ", "-1", "+1", "0x1", "4294967296"}) CHECK_FALSE(parse_count(text).has_value());
 }
+
+TEST_CASE("text: the slashes behind a folder's name go, the root stays") {
+  CHECK(without_trailing_slashes("/a/b//") == "/a/b");
+  CHECK(without_trailing_slashes("/a") == "/a");
+  CHECK(without_trailing_slashes("///") == "/");
+  CHECK(without_trailing_slashes("").empty());
+}

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include "iosig/base/units.h"
@@ -91,18 +90,6 @@ TEST_CASE("probe: what a probe found is read back as measured or inspected, to t
   CHECK(read.provenance.at("write_bandwidth").origin == Origin::measured);
   CHECK(read.provenance.at("name").origin == Origin::inspected);
   CHECK(back->mount_points.front().provenance.at("path").origin == Origin::inspected);
-}
-
-TEST_CASE("probe: a copy into the page cache takes as long on every disk with the same kind of file system") {
-  const auto probe = probe_storage({.limits = shortest, .folders = {}, .only = {}}, [](auto) {});
-  REQUIRE_MESSAGE(probe, probe.error().message);
-  std::map<std::string, std::set<std::pair<double, double>>> copies;
-  for (const MountPoint& mount : probe->storage.mount_points) {
-    const Device& device = *probe->storage.find_device(mount.device);
-    if (device.kind != DeviceKind::network && device.kind != DeviceKind::ram)
-      copies[mount.filesystem].insert({*device.buffered_write_bytes_per_s, *device.buffered_write_latency_s});
-  }
-  for (const auto& [filesystem, found] : copies) CHECK_MESSAGE(found.size() == 1, filesystem);
 }
 
 TEST_CASE("probe: a folder that is no destination is refused with the reason") {

@@ -297,6 +297,17 @@ def test_the_howto_chooses_on_it(lab: Lab, iosig: Iosig, tmp_path: Path) -> None
     assert "nvram" in done.stdout
 
 
+def test_a_copy_into_the_page_cache_takes_as_long_on_every_disk_with_the_same_kind_of_file_system(
+    lab: Lab, iosig: Iosig
+) -> None:
+    lab.up("hdd1,ssd1")
+    mounts = [word for name in ("hdd1", "ssd1") for word in ("--mount", str(lab.folder / name))]
+    hdd, ssd = iosig.json("storage", "probe", "--quick", "--dry-run", *mounts)["devices"]
+    for value in ("buffered_write_bytes_per_s", "buffered_write_latency_s", "buffered_small_write_latency_s"):
+        assert hdd[value] == ssd[value] > 0
+    assert hdd["random_write_latency_s"] > 5 * ssd["random_write_latency_s"]
+
+
 def test_a_member_in_use_stays_and_the_message_says_so(lab: Lab) -> None:
     lab.up("ram,ssd1")
     with (lab.folder / "ssd1" / "file").open("w"):

@@ -6,9 +6,9 @@
 // - "can be merged with the last elements in ps": these stand for just those k differences; either the last unit's
 //   differences are those (it repeats once more), or the last units together are (they become one, repeated twice).
 // - r is never initialised: it is 1.
-// - n numbers have n - 1 differences, so with r |d| numbers to a unit (model/pattern_unit) the last number is lost: it
-// is
-//   put behind, or is one more repetition of a unit of one difference.
+// - n numbers have n - 1 differences, so with r |d| numbers to a unit (model/pattern_unit) the last number is lost;
+// here
+//   it is put behind, or is one more repetition of a unit of one difference.
 // Vectors: the paper describes logical offsets, then lengths and physical offsets in the groups that these fall into.
 // Here differences are vectors, equal when all columns are, which describes the same with one list of units.
 #pragma once

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "iosig/base/signals.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -125,26 +125,6 @@ Result<void> make_folders(const std::string& path) {
     if (end == std::string::npos) return {};
   }
 }
-
-namespace {
-
-/// While it lives, signals wait.
-class SignalsLater {
- public:
-  SignalsLater() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsLater() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsLater(const SignalsLater&) = delete;
-  SignalsLater& operator=(const SignalsLater&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
 
 Result<void> replace_file(const std::string& path, std::string_view content) {
   const std::size_t slash = path.rfind('/');

@@ -15,6 +15,9 @@ namespace iosig {
 /// `text` without white space at both ends; refers to `text`'s memory.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
+/// A path without the slashes that shells put behind folders; "/" stays.
+[[nodiscard]] std::string_view without_trailing_slashes(std::string_view path);
+
 /// The parts of `text` between each `at`, empty ones too; refer to `text`'s memory. One more than there are `at`s.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at);
 /// The parts of `text` between blanks, tabs and line ends, none of them empty; refer to `text`'s memory.

@@ -182,7 +182,7 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
 }
 
 Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  path = std::string(without_trailing_slashes(path));
   const auto place = locate(AT_FDCWD, path);
   const std::string absolute = place ? place->path() : path;  // its folder may be gone, the entry is not
   const auto target = place ? link_target(*place) : std::nullopt;

@@ -155,7 +155,7 @@ Result<void> keep_only(const std::vector<std::string>& folders, Discovery& disco
                   printable(folder), reason);
     };
     // Nobody touches what is known not to answer.
-    const std::string bare = folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
+    const std::string bare(without_trailing_slashes(folder));
     if (const auto skipped = skipped_at(bare); skipped != discovery.skipped.end()) return refuse(skipped->reason);
     const std::string path = real_path(folder);
     const auto found = std::ranges::find(discovery.found, path, [](const Found& each) { return each.mount.path; });

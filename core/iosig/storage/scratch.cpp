@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
+
+#include "iosig/base/signals.h"
 
 namespace iosig {
 
@@ -14,15 +15,11 @@ Result<Fd> open_scratch_file(const std::string& folder) {
   if (unnamed) return unnamed;
   if (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT || errno == ENOTDIR || errno == ENOSPC)
     return system_failure("create a file in", folder);
-  // No signal may come between the two calls, or ^C could leave the file.
-  sigset_t all, before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsLater until_unlinked;  // ^C leaves no file
   std::string path = folder + "/.iosig-scratch-XXXXXX";
   Fd named(::mkostemp(path.data(), O_CLOEXEC));
   const int failure = errno;
   if (named) ::unlink(path.c_str());
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!named) return system_failure("create a file in", folder, failure);
   return named;
 }
