@@ -305,7 +305,8 @@ def test_a_copy_into_the_page_cache_takes_as_long_on_every_disk_with_the_same_ki
     hdd, ssd = iosig.json("storage", "probe", "--quick", "--dry-run", *mounts)["devices"]
     for value in ("buffered_write_bytes_per_s", "buffered_write_latency_s", "buffered_small_write_latency_s"):
         assert hdd[value] == ssd[value] > 0
-    assert hdd["random_write_latency_s"] > 5 * ssd["random_write_latency_s"]
+    # A flush seeks on the hard disk; random accesses to files this small may stay on one track.
+    assert hdd["operation_latency_s"] > 5 * ssd["operation_latency_s"]
 
 
 def test_a_member_in_use_stays_and_the_message_says_so(lab: Lab) -> None:
