@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "iosig/analyze/lookup_leaf.h"
+#include "iosig/analyze/nest_forms.h"
 
 namespace iosig {
 namespace {
@@ -10,12 +11,6 @@ using Wide = __int128;
 
 constexpr std::uint64_t most_candidates = 1 << 16;  ///< elements of a leaf that may have to be looked at for one byte
 
-/// base + of[0] i0 + ..., the outermost loop first.
-struct Form {
-  std::int64_t base = 0;
-  std::array<std::int64_t, most_nest_depth> of{};
-};
-
 std::uint64_t saturated(Wide value) { return value > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(value); }
 
 }  // namespace
@@ -23,7 +18,11 @@ std::uint64_t saturated(Wide value) { return value > UINT64_MAX ? UINT64_MAX : s
 class LeafMaker {
  public:
   LeafMaker(LeafIndex& into, std::uint32_t term, const PatternIndex& index)
-      : into_(into), pattern_(*into.pattern_), term_(term), index_(index) {
+      : into_(into),
+        pattern_(*into.pattern_),
+        term_(term),
+        forms_(index, term,
+               std::array{into.columns_.logical, into.columns_.length, into.columns_.physical, into.columns_.id}) {
     const Term& it = pattern_.terms[term];
     const auto exception = [&](std::uint64_t position) {
       return static_cast<std::uint32_t>(std::ranges::lower_bound(pattern_.exception_positions, position) -
@@ -33,22 +32,7 @@ class LeafMaker {
     exceptions_end_ = exception(it.first + it.count);
   }
 
-  std::string make() {
-    root_ = static_cast<std::uint32_t>(pattern_.terms[term_].at);
-    is_constant_ = is_constant(root_, 0);
-    if (is_constant_) {
-      turn_count_.resize(pattern_.nodes[root_].end - root_);
-      (void)count(root_);
-      for (const int column :
-           {into_.columns_.logical, into_.columns_.length, into_.columns_.physical, into_.columns_.id})
-        if (column >= 0 && pattern_.follows[static_cast<std::size_t>(column)] >= 0 && exceptions_ == exceptions_end_) {
-          auto& sums = turn_sums_[static_cast<std::size_t>(column)];
-          sums.resize(turn_count_.size());
-          if (!sum(root_, 0, column, sums)) sums.clear();
-        }
-    }
-    return visit(root_, pattern_.terms[term_].first);
-  }
+  std::string make() { return visit(forms_.root(), pattern_.terms[term_].first); }
 
  private:
   using Leaf = LeafIndex::Leaf;
@@ -58,78 +42,16 @@ class LeafMaker {
     return pattern_.numbers.data() + pattern_.nodes[node].numbers;
   }
 
-  bool is_constant(std::uint32_t loop, std::size_t depth) const {
-    for (std::size_t d = 0; d < depth; ++d)
-      if (numbers(loop)[d + 1] != 0) return false;
-    for (std::uint32_t child = loop + 1; child < pattern_.nodes[loop].end; child = pattern_.nodes[child].end)
-      if (pattern_.nodes[child].is_loop && !is_constant(child, depth + 1)) return false;
-    return true;
-  }
-
   /// Indexes the leaves in `loop`, whose first element is at `position` (if trip counts are constant).
   std::string visit(std::uint32_t loop, std::uint64_t position) {
     path_.push_back(loop);
     for (std::uint32_t child = loop + 1; child < pattern_.nodes[loop].end; child = pattern_.nodes[child].end) {
       std::string fault = pattern_.nodes[child].is_loop ? visit(child, position) : add(child, position);
       if (!fault.empty()) return fault;
-      if (is_constant_) position += count_of_node(child);
+      if (forms_.is_constant()) position += forms_.count(child);
     }
     path_.pop_back();
     return "";
-  }
-
-  std::uint64_t count_of_node(std::uint32_t node) const {
-    return pattern_.nodes[node].is_loop ? turn_count_[node - root_] * static_cast<std::uint64_t>(numbers(node)[0]) : 1;
-  }
-
-  /// Counts the elements of a turn of `loop` and of each loop in it.
-  std::uint64_t count(std::uint32_t loop) {
-    std::uint64_t elements = 0;
-    for (std::uint32_t child = loop + 1; child < pattern_.nodes[loop].end; child = pattern_.nodes[child].end)
-      elements += pattern_.nodes[child].is_loop ? count(child) : 1;
-    turn_count_[loop - root_] = elements;
-    return elements * static_cast<std::uint64_t>(numbers(loop)[0]);
-  }
-
-  /// Likewise what a turn adds to `column`, which follows another one; nothing unless each leaf adds a constant.
-  std::optional<std::uint64_t> sum(std::uint32_t node, std::size_t depth, int column,
-                                   std::vector<std::uint64_t>& sums) {
-    std::uint64_t total = 0;
-    if (!pattern_.nodes[node].is_loop) {
-      for (const int added : {column, static_cast<int>(pattern_.follows[static_cast<std::size_t>(column)])}) {
-        const std::int64_t* form = numbers(node) + static_cast<std::size_t>(added) * (depth + 1);
-        if (std::any_of(form + 1, form + 1 + depth, [](std::int64_t slope) { return slope != 0; })) return std::nullopt;
-        total += static_cast<std::uint64_t>(form[0]);
-      }
-      return total;
-    }
-    for (std::uint32_t child = node + 1; child < pattern_.nodes[node].end; child = pattern_.nodes[child].end) {
-      const auto more = sum(child, depth + 1, column, sums);
-      if (!more) return std::nullopt;
-      total += *more;
-    }
-    sums[node - root_] = total;
-    return total * static_cast<std::uint64_t>(numbers(node)[0]);
-  }
-
-  /// Of `column` in the leaf; nothing where it is not affine.
-  std::optional<Form> form_of(int column, std::uint32_t leaf, std::uint64_t first_position) const {
-    Form form;
-    if (column < 0) return form;
-    const std::size_t depth = path_.size();
-    if (pattern_.follows[static_cast<std::size_t>(column)] < 0) {
-      const std::int64_t* found = numbers(leaf) + static_cast<std::size_t>(column) * (depth + 1);
-      form.base = found[0];
-      std::copy_n(found + 1, depth, form.of.begin());
-      return form;
-    }
-    const auto& sums = turn_sums_[static_cast<std::size_t>(column)];
-    if (sums.empty()) return std::nullopt;
-    for (std::size_t d = 0; d < depth; ++d) form.of[d] = static_cast<std::int64_t>(sums[path_[d] - root_]);
-    std::array<std::int64_t, most_columns> first{};
-    index_.element(first_position, first);
-    form.base = first[static_cast<std::size_t>(column)];
-    return form;
   }
 
   /// The least or the greatest value of base + of[0] i0 + .. over `depth` loops: at one end of the innermost loop's
@@ -152,7 +74,7 @@ class LeafMaker {
     return base;
   }
 
-  std::optional<Wide> extreme(const Form& form, bool greatest, const Form* plus = nullptr) const {
+  std::optional<Wide> extreme(const AffineForm& form, bool greatest, const AffineForm* plus = nullptr) const {
     std::array<Wide, most_nest_depth> of{};
     for (std::size_t d = 0; d < path_.size(); ++d) of[d] = Wide{form.of[d]} + (plus ? plus->of[d] : 0);
     return extreme(Wide{form.base} + (plus ? plus->base : 0), of, path_.size(), greatest);
@@ -170,10 +92,10 @@ class LeafMaker {
       if (*most <= 0) return "";
       trips[d] = *most;
     }
-    const auto logical = form_of(into_.columns_.logical, node, first);
-    const auto length = form_of(into_.columns_.length, node, first);
-    auto physical = form_of(into_.columns_.physical, node, first);
-    auto id = form_of(into_.columns_.id, node, first);
+    const auto logical = forms_.form(into_.columns_.logical, node, path_, first);
+    const auto length = forms_.form(into_.columns_.length, node, path_, first);
+    auto physical = forms_.form(into_.columns_.physical, node, path_, first);
+    auto id = forms_.form(into_.columns_.id, node, path_, first);
     if (!logical || !length) return "has offsets or lengths that follow sums of varying lengths";
     const auto least = extreme(*logical, false), end = extreme(*logical, true, &*length);
     const auto shortest = extreme(*length, false), longest = extreme(*length, true);
@@ -188,9 +110,9 @@ class LeafMaker {
     leaf.node = node;
     leaf.exceptions = exceptions_;
     leaf.exceptions_end = exceptions_end_;
-    leaf.is_constant = is_constant_;
+    leaf.is_constant = forms_.is_constant();
     leaf.by_position = !physical || !id;
-    if (leaf.by_position) physical = id = Form{};
+    if (leaf.by_position) physical = id = AffineForm{};
     leaf.begin = static_cast<std::int64_t>(*least);
     leaf.end = static_cast<std::int64_t>(*end);
     leaf.position = first;
@@ -201,7 +123,7 @@ class LeafMaker {
     std::vector<bool> is_bound;  // the level moves the element, or a trip count hangs on it
     Wide base = logical->base, shift = length->base, shortest_box = length->base, longest_box = length->base;
     for (std::size_t d = 0; d < depth; ++d) {
-      if (is_constant_ && trips[d] == 1) continue;
+      if (forms_.is_constant() && trips[d] == 1) continue;
       if (logical->of[d] == INT64_MIN || length->of[d] == INT64_MIN) return "has strides of 2^63";
       const Wide turns = trips[d] - 1;
       if (reaches_far(logical->of[d], turns) || reaches_far(length->of[d], turns) || trips_reach_far(d, turns))
@@ -216,10 +138,10 @@ class LeafMaker {
       level.length = static_cast<std::uint64_t>(length->of[d]);
       level.physical = static_cast<std::uint64_t>(physical->of[d]);
       level.id = static_cast<std::uint64_t>(id->of[d]);
-      if (is_constant_) level.position = turn_count_[path_[d] - root_];
+      if (forms_.is_constant()) level.position = forms_.turn_count(path_[d]);
       (length->of[d] < 0 ? shortest_box : longest_box) += turns * length->of[d];
       const bool is_idle = level.stride == 0 && level.length == 0 && !is_hung_on(d);
-      const bool is_last_only = is_idle && is_constant_ && exceptions_ == exceptions_end_;
+      const bool is_last_only = is_idle && forms_.is_constant() && exceptions_ == exceptions_end_;
       if (level.is_mirrored) {
         base += turns * logical->of[d];
         shift += turns * length->of[d];
@@ -274,7 +196,7 @@ class LeafMaker {
     Level* const first = into_.levels_.data() + leaf.first_level;
     Wide reach = longest;
     std::uint64_t newest = 0;
-    leaf.is_plain = is_constant_ && bound == leaf.levels;
+    leaf.is_plain = forms_.is_constant() && bound == leaf.levels;
     Wide candidates = 1;
     for (std::size_t k = leaf.levels; k-- > 0;) {
       Level& level = first[k];
@@ -294,7 +216,7 @@ class LeafMaker {
       const Level& last = first[leaf.levels - 1];
       leaf.is_run = last.stride == leaf.length && last.physical == leaf.length && last.id == 0 && !last.is_mirrored;
     }
-    leaf.newest = is_constant_ ? leaf.position + newest : term.first + term.count - 1;
+    leaf.newest = forms_.is_constant() ? leaf.position + newest : term.first + term.count - 1;
     into_.leaves_.push_back(leaf);
     return "";
   }
@@ -311,13 +233,9 @@ class LeafMaker {
   LeafIndex& into_;
   const Pattern& pattern_;
   std::uint32_t term_;
-  const PatternIndex& index_;
+  NestForms forms_;
   std::uint32_t exceptions_ = 0, exceptions_end_ = 0;
-  bool is_constant_ = false;
   std::vector<std::uint32_t> path_;
-  std::uint32_t root_ = 0;
-  std::vector<std::uint64_t> turn_count_;  ///< by node, from root_ on, if trip counts are constant
-  std::array<std::vector<std::uint64_t>, most_columns> turn_sums_;  ///< likewise, by column
 };
 
 std::string LeafIndex::add(std::uint32_t term, const PatternIndex& index) {
