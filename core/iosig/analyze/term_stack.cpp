@@ -67,6 +67,13 @@ void TermStack::push_leaf(const std::int64_t* vector, std::uint64_t position) {
   prints_.push_back(print_of(entries_.back()));
 }
 
+void TermStack::push_nest(std::span<const Node> nodes, std::span<const std::int64_t> numbers, std::uint64_t first,
+                          std::uint64_t count) {
+  scratch_nodes_.assign(nodes.begin(), nodes.end());
+  scratch_numbers_.assign(numbers.begin(), numbers.end());
+  push_scratch(first, count);
+}
+
 /// The nest in scratch, on top.
 void TermStack::push_scratch(std::uint64_t first, std::uint64_t count) {
   entries_.push_back({first, count, static_cast<std::uint32_t>(nodes_.size()),
@@ -207,6 +214,48 @@ void TermStack::extend_backwards() {
     drop(entries_.size() - entry);
     push_scratch(first, top.count + more);
   }
+}
+
+bool TermStack::extend_forwards() {
+  const std::size_t size = entries_.size();
+  for (std::size_t body = 1; body <= window_ && body < size; ++body) {
+    const std::size_t loop = size - 1 - body;
+    if (!nodes_[entries_[loop].node].is_loop || !is_next_turn(loop)) continue;
+    const std::int64_t trips = numbers_[entries_[loop].number];
+    if (trips == INT64_MAX || !fault_of(view(entries_[loop]), 0, trips + 1).empty()) return false;
+    const std::uint64_t count = entries_.back().first + entries_.back().count - entries_[loop].first;
+    drop(body);
+    set_top(trips + 1, count);
+    return true;
+  }
+  return false;
+}
+
+/// Whether the terms above `loop` are what it would turn to next, one for each node of its body.
+bool TermStack::is_next_turn(std::size_t loop) {
+  const Entry& below = entries_[loop];
+  const std::span<const Node> nodes(nodes_.data() + below.node, below.nodes);
+  std::size_t entry = loop;
+  for (std::uint32_t child = 1; child < nodes.size(); child = nodes[child].end)
+    if (++entry == entries_.size() || entries_[entry].nodes != nodes[child].end - child) return false;
+  if (entry + 1 != entries_.size()) return false;
+  partial_nodes_.assign(nodes.begin(), nodes.end());
+  partial_numbers_.assign(numbers_.begin() + below.number, numbers_.begin() + below.number + below.numbers);
+  Indices at{};
+  at[0] = partial_numbers_[0];
+  entry = loop;
+  for (std::uint32_t child = 1; child < partial_nodes_.size(); child = partial_nodes_[child].end) {
+    const Entry& term = entries_[++entry];
+    scratch_nodes_.clear();
+    scratch_numbers_.clear();
+    copy_instance(child, at, 1, 1);
+    if (!std::equal(scratch_nodes_.begin(), scratch_nodes_.end(), nodes_.begin() + term.node,
+                    nodes_.begin() + term.node + term.nodes) ||
+        !std::equal(scratch_numbers_.begin(), scratch_numbers_.end(), numbers_.begin() + term.number,
+                    numbers_.begin() + term.number + term.numbers))
+      return false;
+  }
+  return true;
 }
 
 /// Whether the entries from `entry` to the one below the top are what the nest begins with.

@@ -44,6 +44,9 @@ class TermStack {
   }
 
   void push_leaf(const std::int64_t* vector, std::uint64_t position);
+  /// A nest that begins at node 0 and number 0, after the top; it stands for `count` vectors.
+  void push_nest(std::span<const Node> nodes, std::span<const std::int64_t> numbers, std::uint64_t first,
+                 std::uint64_t count);
   /// Pushes what `walk`, over the top, has begun of its current iteration of the outermost loop: loops that turn at
   /// most twice as their vectors, nothing for what it has not come to.
   void push_partial(const NestWalk& walk);
@@ -51,6 +54,9 @@ class TermStack {
   void set_top(std::int64_t trips, std::uint64_t count);
   /// Makes loops of the last terms until there are no more; whether there was one.
   bool reduce();
+  /// Makes the last terms the next turn of the loop below them, if they are; whether they were. For those who push
+  /// whole nests: a running one is followed vector by vector (analyze/detect).
+  bool extend_forwards();
   /// Moves the oldest terms to `builder` (all but what may still become a loop, or simply all).
   void emit(PatternBuilder& builder, Exceptions& exceptions, bool all);
   [[nodiscard]] bool is_full() const { return entries_.size() >= 2 * kept_ || nodes_.size() >= most_kept_nodes; }
@@ -68,6 +74,7 @@ class TermStack {
   [[nodiscard]] bool is_affine(const Entry& x, const Entry& y, const Entry& z) const;
   bool make_loop(std::size_t body);
   void extend_backwards();
+  [[nodiscard]] bool is_next_turn(std::size_t loop);
   [[nodiscard]] bool begins_with(const NestView& nest, std::size_t entry) const;
   using Indices = std::array<std::int64_t, most_nest_depth>;
   void push_instance(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips);

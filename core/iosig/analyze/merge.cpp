@@ -1,0 +1,275 @@
+#include "iosig/analyze/merge.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <set>
+
+#include "iosig/analyze/detect.h"
+#include "iosig/analyze/merge_order.h"
+#include "iosig/analyze/merge_stretch.h"
+#include "iosig/analyze/nest_folder.h"
+#include "iosig/analyze/split.h"
+#include "iosig/base/parallel.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::uint64_t most_compared = 1 << 24;  ///< pairs of footprints
+constexpr std::int64_t most_turns = 1024;         ///< of loops that are taken apart
+constexpr int most_rounds = 2;                    ///< of taking apart
+
+class Merger {
+ public:
+  Merger(std::span<const LocalPattern> locals, const MergeOptions& options)
+      : input_(locals.begin(), locals.end()), threads_(options.threads) {
+    std::ranges::stable_sort(input_, {}, &LocalPattern::id);
+  }
+
+  Result<MergedPattern> merge() {
+    std::vector<std::size_t> all(input_.size());
+    std::iota(all.begin(), all.end(), 0U);
+    locals_.resize(input_.size());
+    split_.resize(input_.size());
+    for (int round = 0; !all.empty(); ++round) {
+      if (auto done = prepare(all); !done) return pass_on(std::move(done.error()));
+      all = round < most_rounds ? take_apart() : std::vector<std::size_t>{};
+    }
+    groups_ = groups_of(constraints_);
+    if (auto done = interleave(); !done) return pass_on(std::move(done.error()));
+    return folded();
+  }
+
+ private:
+  struct Ref {
+    std::uint32_t local = 0, stretch = 0;
+  };
+
+  [[nodiscard]] const LocalStretches& local(const Ref& ref) const { return *locals_[ref.local]; }
+  [[nodiscard]] const Stretch& stretch(const Ref& ref) const { return local(ref).stretches()[ref.stretch]; }
+
+  /// Makes stretches of the locals `which`, and says how all of them are to be ordered.
+  Result<void> prepare(const std::vector<std::size_t>& which) {
+    std::vector<std::optional<Error>> errors(which.size());
+    for_each_in_parallel(which.size(), threads_, [&](std::size_t n) {
+      auto made = LocalStretches::of(input_[which[n]]);
+      if (made)
+        locals_[which[n]] = std::move(*made);
+      else
+        errors[n] = std::move(made.error());
+    });
+    for (auto& error : errors)
+      if (error) return pass_on(std::move(*error));
+    refs_.clear();
+    level_.clear();
+    constraints_ = {};
+    for (std::uint32_t n = 0; n < locals_.size(); ++n)
+      for (std::uint32_t m = 0; m < locals_[n]->stretches().size(); ++m) {
+        const Ref ref{n, m};
+        const bool goes_on = !refs_.empty() && local(refs_.back()).id() == local(ref).id();
+        if (goes_on && stretch(ref).low < stretch(refs_.back()).low)
+          return fail(ErrorKind::bad_input, "the parts of process {} are not in order of time", local(ref).id());
+        level_.push_back(goes_on ? level_.back() + 1 : 0);
+        refs_.push_back(ref);
+        constraints_.processes.push_back(local(ref).id());
+      }
+    constrain();
+    return {};
+  }
+
+  /// Finds which stretches of unlike processes have to come one before the other.
+  void constrain() {
+    const auto says_when = [&](const Ref& ref) {
+      return stretch(ref).low != std::numeric_limits<std::int64_t>::min() ||
+             stretch(ref).high != std::numeric_limits<std::int64_t>::max();
+    };
+    if (std::ranges::none_of(refs_, says_when)) return;
+    std::vector<Footprint> footprints;
+    std::uint32_t first = 0;
+    for (const auto& local : locals_) {
+      for (Footprint footprint : local->footprints()) {
+        footprint.owner += first;
+        footprints.push_back(footprint);
+      }
+      first += static_cast<std::uint32_t>(local->stretches().size());
+    }
+    const bool is_complete = for_each_overlap(footprints, most_compared, [&](std::size_t a, std::size_t b) {
+      std::uint32_t one = footprints[a].owner, other = footprints[b].owner;
+      if (stretch(refs_[other]).low < stretch(refs_[one]).low) std::swap(one, other);
+      if (stretch(refs_[one]).high < stretch(refs_[other]).low)
+        constraints_.before.emplace_back(one, other);
+      else if (local(refs_[one]).has_sequence() && local(refs_[other]).has_sequence())
+        constraints_.mixed.emplace_back(one, other);
+    });
+    if (is_complete) return;
+    // Too many are in doubt: all that is written goes in order access by access.
+    constraints_.before.clear();
+    constraints_.mixed.clear();
+    for (const Footprint& footprint : footprints) constraints_.mixed.emplace_back(footprints[0].owner, footprint.owner);
+  }
+
+  /// Nests that go on over several phases are mixed with each other where their turns are not: takes those turns apart.
+  /// Which locals are others now.
+  std::vector<std::size_t> take_apart() {
+    std::vector<std::set<std::uint32_t>> terms(input_.size());
+    for (const auto& [one, other] : constraints_.mixed)
+      for (const Ref& ref : {refs_[one], refs_[other]})
+        if (const std::uint32_t term = stretch(ref).term; can_take_apart(*input_[ref.local].pattern, term, most_turns))
+          terms[ref.local].insert(term);
+    std::vector<std::size_t> changed;
+    for (std::size_t n = 0; n < terms.size(); ++n) {
+      if (terms[n].empty()) continue;
+      changed.push_back(n);
+      split_[n] = std::make_unique<Pattern>(
+          turns_apart(*input_[n].pattern, std::vector<std::uint32_t>(terms[n].begin(), terms[n].end())));
+      input_[n].pattern = split_[n].get();
+    }
+    return changed;
+  }
+
+  /// Puts the accesses of each group of several stretches in order.
+  Result<void> interleave() {
+    interleaved_.resize(groups_.members.size());
+    std::vector<std::uint32_t> many;
+    for (std::uint32_t group = 0; group < groups_.members.size(); ++group)
+      if (groups_.members[group].size() > 1) many.push_back(group);
+    std::vector<std::optional<Error>> errors(many.size());
+    for_each_in_parallel(many.size(), threads_, [&](std::size_t n) {
+      auto made = interleaved(groups_.members[many[n]]);
+      if (made)
+        interleaved_[many[n]] = std::move(*made);
+      else
+        errors[n] = std::move(made.error());
+    });
+    for (auto& error : errors)
+      if (error) return pass_on(std::move(*error));
+    return {};
+  }
+
+  /// Members of one process are in order, and go through one cursor each, one after the other.
+  Result<Pattern> interleaved(const std::vector<std::uint32_t>& members) const {
+    struct Source {
+      std::size_t member, end;  ///< within `members`
+      std::uint64_t left;
+      LocalStretches::Cursor cursor;
+      std::array<std::int64_t, merged_columns> access{};
+      std::int64_t key = 0;
+    };
+    std::vector<Source> sources;
+    for (std::size_t n = 0; n < members.size(); ++n) {
+      const Ref& ref = refs_[members[n]];
+      if (n > 0 && local(refs_[members[n - 1]]).id() == local(ref).id())
+        sources.back().end = n + 1;
+      else
+        sources.push_back({n, n + 1, stretch(ref).count, {local(ref), stretch(ref).first}});
+    }
+    const auto load = [&](Source& source) {
+      source.key = stretch(refs_[members[source.member]]).low;
+      source.cursor.next(source.access, source.key);
+    };
+    for (Source& source : sources) load(source);
+    const auto is_later = [&](std::uint32_t a, std::uint32_t b) {
+      return sources[a].key != sources[b].key ? sources[a].key > sources[b].key : a > b;
+    };
+    std::vector<std::uint32_t> heap(sources.size());
+    std::iota(heap.begin(), heap.end(), 0U);
+    std::ranges::make_heap(heap, is_later);
+    Detector detector({.columns = merged_columns});
+    while (!heap.empty()) {
+      Source& source = sources[heap.front()];
+      detector.push(source.access);
+      const std::int64_t key = source.key;
+      if (--source.left == 0 && ++source.member < source.end) {
+        const Ref& ref = refs_[members[source.member]];
+        source.cursor = {local(ref), stretch(ref).first};
+        source.left = stretch(ref).count;
+      }
+      if (source.left > 0) {
+        load(source);
+        if (source.key < key)
+          return fail(ErrorKind::bad_input, "the sequence numbers of process {} fall from {} to {}",
+                      source.access[merged_columns - 1], key, source.key);
+      }
+      std::ranges::pop_heap(heap, is_later);
+      if (source.left == 0)
+        heap.pop_back();
+      else
+        std::ranges::push_heap(heap, is_later);
+    }
+    return detector.finish();
+  }
+
+  /// Process after process, or the n-th stretches of all before the next ones of any: whichever folds better.
+  MergedPattern folded() const {
+    std::array<Pattern, 2> found;
+    for_each_in_parallel(found.size(), threads_, [&](std::size_t way) {
+      std::vector<std::uint64_t> priorities(groups_.members.size());
+      for (std::size_t group = 0; group < priorities.size(); ++group) {
+        const std::uint32_t first = groups_.members[group][0];
+        priorities[group] = way == 0 ? first : level_[first] << 32 | first;
+      }
+      NestFolder folder(merged_columns);
+      for (const std::uint32_t group : ordered(groups_, priorities)) push(group, folder);
+      found[way] = folder.finish();
+    });
+    const auto size = [](const Pattern& pattern) {
+      return 2 * pattern.numbers.size() + pattern.nodes.size() + pattern.literals.size();
+    };
+    MergedPattern merged{std::move(found[size(found[1]) < size(found[0]) ? 1 : 0])};
+    for (const Pattern& pattern : interleaved_) merged.interleaved += pattern.count();
+    return merged;
+  }
+
+  void push(std::uint32_t group, NestFolder& folder) const {
+    if (groups_.members[group].size() > 1) return folder.push_pattern(interleaved_[group]);
+    const Ref& ref = refs_[groups_.members[group][0]];
+    const LocalStretches& from = local(ref);
+    const Stretch& it = stretch(ref);
+    std::array<std::int64_t, merged_columns> access{};
+    std::int64_t sequence = 0;
+    if (it.nodes > 0) {
+      folder.push_nest(from.nodes(it), from.numbers(it), it.count);
+      for (std::uint32_t n = it.exception; n < it.exception + it.exceptions; ++n) {
+        const std::uint64_t position = from.pattern().exception_positions[n];
+        from.access(position, access);
+        folder.push_exception(position - it.first, access.data());
+      }
+      return;
+    }
+    LocalStretches::Cursor cursor(from, it.first);
+    if (it.is_literals) {
+      std::vector<std::int64_t> accesses;
+      for (std::uint64_t n = 0; n < it.count; ++n) {
+        cursor.next(access, sequence);
+        accesses.insert(accesses.end(), access.begin(), access.end());
+      }
+      return folder.push_vectors(accesses);
+    }
+    Detector detector({.columns = merged_columns});
+    for (std::uint64_t n = 0; n < it.count; ++n) {
+      cursor.next(access, sequence);
+      detector.push(access);
+    }
+    folder.push_pattern(detector.finish());
+  }
+
+  std::vector<LocalPattern> input_;              ///< process after process
+  std::vector<std::unique_ptr<Pattern>> split_;  ///< of input_, what was taken apart
+  unsigned threads_;
+  std::vector<std::optional<LocalStretches>> locals_;
+  std::vector<Ref> refs_;             ///< all stretches, process after process
+  std::vector<std::uint64_t> level_;  ///< of each, how many of its process come before
+  OrderConstraints constraints_;
+  OrderGroups groups_;
+  std::vector<Pattern> interleaved_;  ///< by group; of those with several members
+};
+
+}  // namespace
+
+Result<MergedPattern> merge_patterns(std::span<const LocalPattern> locals, const MergeOptions& options) {
+  return Merger(locals, options).merge();
+}
+
+}  // namespace iosig

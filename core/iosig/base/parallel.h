@@ -1,0 +1,26 @@
+// Independent pieces of work on all processors.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+namespace iosig {
+
+/// Calls work(n) for each n < count, on up to `threads` threads (0: as many as there are processors), in any order.
+/// `work` must not throw.
+template <class Work>
+void for_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  std::atomic<std::size_t> next = 0;
+  const auto work_on = [&] {
+    for (std::size_t n; (n = next++) < count;) work(n);
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t n = 1; n < std::min<std::size_t>(threads, count); ++n) others.emplace_back(work_on);
+  work_on();
+}
+
+}  // namespace iosig
