@@ -52,11 +52,12 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 	@tools/setup build python bench
 	@$(MAKE) --no-print-directory python
 	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
-	@cmake --build build --target bench_grid bench_decision bench_pattern bench_pattern_lookup
+	@cmake --build build --target bench_grid bench_decision bench_pattern bench_pattern_lookup bench_pattern_merge
 	@$(PYTHON) bench/grid.py --quick --fresh
 	@build/bin/bench_decision
 	@build/bin/bench_pattern
 	@build/bin/bench_pattern_lookup
+	@build/bin/bench_pattern_merge
 	@$(PYTHON) bench/compile.py
 	@$(PYTHON) bench/reliability.py
 

@@ -1,6 +1,8 @@
-// `iosig pattern`: finds the structure in a sequence of vectors, expands it again, and looks things up in it.
+// `iosig pattern`: finds the structure in sequences of vectors, merges those of many processes, expands them again, and
+// looks things up in them.
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <limits>
@@ -9,6 +11,7 @@
 #include "commands.h"
 #include "iosig/analyze/detect.h"
 #include "iosig/analyze/detect_paper.h"
+#include "iosig/analyze/merge.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
@@ -28,6 +31,8 @@ struct Options {
   std::string file, columns, algorithm = "nest", output;
   std::uint32_t window = 0;  ///< 0: the algorithm's own
   std::int64_t offset = 0, length = 0;
+  std::vector<std::string> files;  ///< of merge
+  std::vector<std::int64_t> ids;
 };
 
 std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
@@ -98,6 +103,28 @@ Result<Pattern> described(const std::string& file) {
   return pattern_from_json(*text, shown_name(file));
 }
 
+// ---- showing --------------------------------------------------------------------------------------------------------
+
+/// Prints a description, and writes it where --output says.
+int show(const Pattern& pattern, const std::vector<std::string>& names, const Options& options, Console& console) {
+  const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
+  if (!options.output.empty()) {
+    const auto written = replace_file(options.output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!written) return console.fail(written.error());
+  }
+  if (console.json) {
+    console.say_json(pattern_schema, pattern_json(pattern));
+    return yes;
+  }
+  const std::uint64_t count = pattern.count();
+  console.say(fmt::format("{} vector{} as {} term{}, {} exception{}: {} bytes", count, count == 1 ? "" : "s",
+                          pattern.terms.size(), pattern.terms.size() == 1 ? "" : "s",
+                          pattern.exception_positions.size(), pattern.exception_positions.size() == 1 ? "" : "s",
+                          bytes.size()));
+  if (count > 0) console.say(pattern_text(pattern, names));
+  return yes;
+}
+
 // ---- detect -------------------------------------------------------------------------------------------------------
 
 /// The nest's description. Where there are lengths, a physical offset that is their running sum may be described as
@@ -151,22 +178,7 @@ int run_detect(const Options& options, Console& console) {
   const auto pattern =
       options.algorithm == "paper" ? paper_pattern(options, lines) : nest_pattern(options, lines, *names);
   if (!pattern) return console.fail(pattern.error());
-  const std::vector<std::uint8_t> bytes = pattern_bytes(*pattern);
-  if (!options.output.empty()) {
-    const auto written = replace_file(options.output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (!written) return console.fail(written.error());
-  }
-  if (console.json) {
-    console.say_json(pattern_schema, pattern_json(*pattern));
-    return yes;
-  }
-  const std::uint64_t count = pattern->count();
-  console.say(fmt::format("{} vector{} as {} term{}, {} exception{}: {} bytes", count, count == 1 ? "" : "s",
-                          pattern->terms.size(), pattern->terms.size() == 1 ? "" : "s",
-                          pattern->exception_positions.size(), pattern->exception_positions.size() == 1 ? "" : "s",
-                          bytes.size()));
-  if (count > 0) console.say(pattern_text(*pattern, *names));
-  return yes;
+  return show(*pattern, *names, options, console);
 }
 
 // ---- expand -------------------------------------------------------------------------------------------------------
@@ -196,6 +208,47 @@ int run_expand(const Options& options, Console& console) {
   return yes;
 }
 
+// ---- merge --------------------------------------------------------------------------------------------------------
+
+int run_merge(const Options& options, Console& console) {
+  const auto names = column_names(options);
+  if (!names) return console.fail(names.error());
+  const std::string_view ordered = "logical,length,physical,sequence";
+  const bool has_sequence = !options.columns.empty() && fmt::format("{}", fmt::join(*names, ",")) == ordered;
+  if (!options.columns.empty() && !has_sequence)
+    return console.fail({ErrorKind::usage, fmt::format("--columns: merging needs {}", ordered)});
+  if (!options.ids.empty() && options.ids.size() != options.files.size())
+    return console.fail(
+        {ErrorKind::usage, fmt::format("--ids: {} ids for {} descriptions", options.ids.size(), options.files.size())});
+  std::vector<Pattern> patterns;
+  for (const std::string& file : options.files) {
+    auto pattern = described(file);
+    if (!pattern) return console.fail(pattern.error());
+    const std::uint32_t expected = has_sequence ? 4 : 3;
+    if (pattern->columns != expected)
+      return console.fail({ErrorKind::bad_input,
+                           fmt::format("{}: {} column(s); expected {}", shown_name(file), pattern->columns,
+                                       has_sequence ? "4, as --columns says"
+                                                    : "3 (logical, length, physical), or --columns and a sequence")});
+    patterns.push_back(std::move(*pattern));
+  }
+  std::vector<std::string> sources;
+  for (const std::string& file : options.files) sources.push_back(shown_name(file));
+  std::vector<LocalPattern> locals;
+  for (std::size_t n = 0; n < patterns.size(); ++n)
+    locals.push_back({.pattern = &patterns[n],
+                      .id = options.ids.empty() ? static_cast<std::int64_t>(n) : options.ids[n],
+                      .source = sources[n]});
+  const auto merged = merge_patterns(locals);
+  if (!merged) return console.fail(merged.error());
+  if (merged->interleaved > 0)
+    console.note(
+        fmt::format("{} of {} accesses overlap others at the same time, or are among such ones: they were put "
+                    "in order one by one",
+                    merged->interleaved, merged->pattern.count()));
+  return show(merged->pattern, {"logical", "length", "physical", "id"}, options, console);
+}
+
 // ---- lookup -------------------------------------------------------------------------------------------------------
 
 int run_lookup(const Options& options, Console& console) {
@@ -215,7 +268,9 @@ void add_pattern(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* detect = pattern->add_subcommand("detect", "Describe vectors, one a line, as loop nests");
   detect->add_option("FILE", options->file, "White-space-separated integers; - for standard input")->required();
-  detect->add_option("--columns", options->columns, "Some of logical,length,physical,id; one column unless given")
+  detect
+      ->add_option("--columns", options->columns,
+                   "Some of logical,length,physical,id,sequence; one column unless given")
       ->type_name("NAMES");
   detect
       ->add_option("--algorithm", options->algorithm,
@@ -234,6 +289,19 @@ void add_pattern(CLI::App& app, Action& action) {
   expand->add_option("FILE", options->file, "A description, JSON or binary; - for standard input")->required();
   expand->footer("Example: iosig pattern detect --json trace.txt | iosig pattern expand - | cmp - trace.txt");
   when_chosen(expand, action, "", [options](Console& console) { return run_expand(*options, console); });
+
+  CLI::App* merge = pattern->add_subcommand("merge", "Fold the descriptions of many processes into one");
+  merge->add_option("FILE", options->files, "A description for each process, JSON or binary")->required();
+  merge->add_option("--ids", options->ids, "Of the processes, in order of the files; 0,1,2,... unless given")
+      ->delimiter(',')
+      ->type_name("N,...");
+  merge
+      ->add_option("--columns", options->columns,
+                   "logical,length,physical,sequence where a fourth column says what came before what")
+      ->type_name("NAMES");
+  merge->add_option("--output", options->output, "Also write the binary form")->type_name("FILE");
+  merge->footer("Example: iosig pattern merge rank*.pattern");
+  when_chosen(merge, action, pattern_schema, [options](Console& console) { return run_merge(*options, console); });
 
   CLI::App* lookup = pattern->add_subcommand("lookup", "Say where the bytes of a logical file were written");
   const auto bytes = CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());

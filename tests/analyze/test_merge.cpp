@@ -242,10 +242,10 @@ TEST_CASE("merge: bad input is refused with the process and the place") {
     CHECK(result.error().kind == ErrorKind::bad_input);
     return result.error().message;
   };
-  CHECK(message(negative) == "access 1 of process 3 has logical offset -5; expected 0 or more");
-  CHECK(message(far) == "access 1 of process 3 ends after byte 2^63 - 1");
-  CHECK(message(falls) == "the sequence numbers of process 3 fall at access 1 or after it");
-  CHECK(message(one).starts_with("a pattern of 1 column(s); expected 3"));
+  CHECK(message(negative) == "process 3: access 1 has logical offset -5; expected 0 or more");
+  CHECK(message(far) == "process 3: access 1 ends after byte 2^63 - 1");
+  CHECK(message(falls) == "process 3: the sequence numbers fall at access 1 or after it");
+  CHECK(message(one).starts_with("process 3: a pattern of 1 column(s); expected 3"));
   CHECK(merge_patterns({})->pattern.count() == 0);
 }
 

@@ -70,7 +70,7 @@ class Merger {
         const Ref ref{n, m};
         const bool goes_on = !refs_.empty() && local(refs_.back()).id() == local(ref).id();
         if (goes_on && stretch(ref).low < stretch(refs_.back()).low)
-          return fail(ErrorKind::bad_input, "the parts of process {} are not in order of time", local(ref).id());
+          return fail(ErrorKind::bad_input, "{}: the parts are not in order of time", local(ref).name());
         level_.push_back(goes_on ? level_.back() + 1 : 0);
         refs_.push_back(ref);
         constraints_.processes.push_back(local(ref).id());
@@ -189,8 +189,8 @@ class Merger {
       if (source.left > 0) {
         load(source);
         if (source.key < key)
-          return fail(ErrorKind::bad_input, "the sequence numbers of process {} fall from {} to {}",
-                      source.access[merged_columns - 1], key, source.key);
+          return fail(ErrorKind::bad_input, "{}: the sequence numbers fall from {} to {}",
+                      local(refs_[members[source.member]]).name(), key, source.key);
       }
       std::ranges::pop_heap(heap, is_later);
       if (source.left == 0)

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 
 #include "iosig/base/result.h"
 #include "iosig/model/pattern.h"
@@ -25,6 +26,7 @@ struct LocalPattern {
   /// ends before the other begins, nobody knows which came first; they must not overlap, or it must not matter.
   std::int64_t opened = std::numeric_limits<std::int64_t>::min();
   std::int64_t closed = std::numeric_limits<std::int64_t>::max();
+  std::string_view source = {};  ///< for messages, instead of "process ID"
 };
 
 struct MergeOptions {

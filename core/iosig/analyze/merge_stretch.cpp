@@ -77,11 +77,12 @@ LocalStretches::LocalStretches(const LocalPattern& local)
 
 Result<LocalStretches> LocalStretches::of(const LocalPattern& local) {
   const Pattern& pattern = *local.pattern;
-  if (pattern.columns != sequence_column && pattern.columns != sequence_column + 1)
-    return fail(ErrorKind::bad_input,
-                "a pattern of {} column(s); expected 3 (logical offset, length, physical offset) or 4 (and sequence)",
-                pattern.columns);
   LocalStretches stretches(local);
+  if (pattern.columns != sequence_column && pattern.columns != sequence_column + 1)
+    return fail(
+        ErrorKind::bad_input,
+        "{}: a pattern of {} column(s); expected 3 (logical offset, length, physical offset) or 4 (and sequence)",
+        stretches.name(), pattern.columns);
   LeafIndex leaves(pattern, local_columns);
   std::uint32_t exception = 0;
   for (std::uint32_t term = 0; term < pattern.terms.size(); ++term) {
@@ -116,8 +117,8 @@ Result<void> LocalStretches::add_nest(std::uint32_t term, std::uint32_t& excepti
     for (std::size_t leaf = known; leaf < leaves.leaves().size(); ++leaf)
       add_footprint(Footprint::of(leaves, leaves.leaves()[leaf]));
   } else if (it.count > most_expanded) {
-    return fail(ErrorKind::infeasible, "term {} {}, and is too large to be expanded: {} accesses", term + 1, fault,
-                it.count);
+    return fail(ErrorKind::infeasible, "{}: term {} {}, and is too large to be expanded: {} accesses", name(), term + 1,
+                fault, it.count);
   } else {
     const auto footprint = touched(it.first, it.count);
     if (!footprint) return pass_on(footprint.error());
@@ -168,7 +169,7 @@ Result<void> LocalStretches::set_times(Stretch& stretch) const {
   index_->element(stretch.first + stretch.count - 1, vector);
   stretch.high = vector[sequence_column];
   if (stretch.low <= stretch.high && (stretches_.empty() || stretches_.back().high <= stretch.low)) return {};
-  return fail(ErrorKind::bad_input, "the sequence numbers of process {} fall at access {} or after it", local_.id,
+  return fail(ErrorKind::bad_input, "{}: the sequence numbers fall at access {} or after it", name(),
               stretch.first + 1);
 }
 
@@ -183,13 +184,12 @@ void LocalStretches::access(std::uint64_t position, std::span<std::int64_t, merg
 Result<Footprint> LocalStretches::touched(std::uint64_t position, std::span<const std::int64_t> vector) const {
   const std::int64_t begin = vector[0], length = vector[1];
   if (length < 0)
-    return fail(ErrorKind::bad_input, "access {} of process {} has length {}; expected 0 or more", position + 1,
-                local_.id, length);
+    return fail(ErrorKind::bad_input, "{}: access {} has length {}; expected 0 or more", name(), position + 1, length);
   if (length > 0 && begin < 0)
-    return fail(ErrorKind::bad_input, "access {} of process {} has logical offset {}; expected 0 or more", position + 1,
-                local_.id, begin);
+    return fail(ErrorKind::bad_input, "{}: access {} has logical offset {}; expected 0 or more", name(), position + 1,
+                begin);
   if (length > 0 && begin > INT64_MAX - length)
-    return fail(ErrorKind::bad_input, "access {} of process {} ends after byte 2^63 - 1", position + 1, local_.id);
+    return fail(ErrorKind::bad_input, "{}: access {} ends after byte 2^63 - 1", name(), position + 1);
   return length > 0 ? Footprint::of(begin, begin + length) : Footprint{};
 }
 

@@ -32,6 +32,9 @@ class LocalStretches {
   static Result<LocalStretches> of(const LocalPattern& local);
 
   [[nodiscard]] std::int64_t id() const { return local_.id; }
+  [[nodiscard]] std::string name() const {
+    return local_.source.empty() ? fmt::format("process {}", local_.id) : std::string(local_.source);
+  }
   [[nodiscard]] bool has_sequence() const { return local_.pattern->columns > sequence_column; }
   [[nodiscard]] const Pattern& pattern() const { return *local_.pattern; }
   [[nodiscard]] const std::vector<Stretch>& stretches() const { return stretches_; }

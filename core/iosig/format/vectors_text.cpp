@@ -11,7 +11,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::array known_columns = {logical_column, length_column, physical_column, id_column};
+constexpr std::array known_columns = {logical_column, length_column, physical_column, id_column, sequence_name};
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 

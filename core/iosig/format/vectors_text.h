@@ -13,7 +13,7 @@ namespace iosig {
 
 /// The columns that an access has. Offsets and lengths are bytes, never negative, and end at most at 2^63 - 1.
 inline constexpr std::string_view logical_column = "logical", length_column = "length", physical_column = "physical",
-                                  id_column = "id";
+                                  id_column = "id", sequence_name = "sequence";
 
 /// "logical,length" -> names. Fails as `usage` for names that are none of these or come twice.
 [[nodiscard]] Result<std::vector<std::string>> parse_columns(std::string_view text);

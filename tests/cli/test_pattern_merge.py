@@ -1,0 +1,84 @@
+"""`iosig pattern merge`: many processes as one description, overlapping accesses in their order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Iosig
+
+LOCAL = "logical,length,physical"
+
+
+def describe(iosig: Iosig, file: Path, accesses: list[tuple[int, ...]], columns: str = LOCAL) -> Path:
+    text = "".join(" ".join(map(str, access)) + "\n" for access in accesses)
+    iosig("pattern", "detect", "--columns", columns, "--output", file, "-", input=text)
+    return file
+
+
+def expanded(iosig: Iosig, text: str) -> list[tuple[int, ...]]:
+    lines = iosig("pattern", "expand", "-", input=text).stdout.splitlines()
+    return [tuple(int(word) for word in line.split()) for line in lines]
+
+
+def test_ranks_that_write_in_turns_are_one_term(iosig: Iosig, tmp_path: Path) -> None:
+    ranks = {
+        rank: [(1000 * (7 * n + rank), 1000, 1000 * n) for n in range(50)] for rank in (10, 20, 30, 40)
+    }  # fmt: skip
+    files = [describe(iosig, tmp_path / str(rank), accesses) for rank, accesses in ranks.items()]
+    answer = iosig("pattern", "merge", "--ids", "10,20,30,40", "--json", *files).stdout
+    whole = expanded(iosig, answer)
+    assert {rank: [row[:3] for row in whole if row[3] == rank] for rank in ranks} == ranks
+    assert '"terms":1' in answer.replace(" ", "")
+    merged = tmp_path / "merged"
+    assert "200 vectors as 1 term" in iosig("pattern", "merge", *files, "--output", merged).stdout
+    assert iosig("pattern", "lookup", merged, 1000 * (7 * 3 + 20) + 1, 10).stdout.split() == [
+        "41001",
+        "10",
+        "1",
+        "3001",
+    ]
+
+
+def test_the_newest_of_overlapping_writes_wins(iosig: Iosig, tmp_path: Path) -> None:
+    columns = LOCAL + ",sequence"
+    # Process 0 writes all before and part of it after process 1; then both write the same bytes in turns.
+    zero = [(0, 100, 0, 1), (50, 20, 100, 3)] + [(200, 8, 120 + 8 * n, 10 + 2 * n) for n in range(20)]
+    one = [(40, 40, 0, 2)] + [(204, 8, 40 + 8 * n, 11 + 2 * n) for n in range(20)]
+    files = [describe(iosig, tmp_path / "0", zero, columns), describe(iosig, tmp_path / "1", one, columns)]
+    merged = tmp_path / "merged"
+    done = iosig("pattern", "merge", "--columns", columns, *files, "--output", merged)
+    assert "one by one" in done.stderr
+    pieces = [line.split() for line in iosig("pattern", "lookup", merged, 0, 220).stdout.splitlines()]
+    assert [" ".join(piece) for piece in pieces] == [
+        "0 40 0 0", "40 10 1 0", "50 20 0 100", "70 10 1 30", "80 20 0 80", "100 100 hole",
+        "200 4 0 272", "204 8 1 192", "212 8 hole",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ([], 2, "FILE is required"),
+        (["good", "--ids", "1,2"], 2, "--ids: 2 ids for 1 descriptions"),
+        (["good", "--ids", "x"], 2, "--ids"),
+        (["good", "--columns", "logical,length"], 2, "merging needs logical,length,physical,sequence"),
+        (["good", "--columns", "logical,length,physical,sequence"], 3, "good: 3 column(s); expected 4"),
+        (["two"], 3, "two: 2 column(s); expected 3"),
+        (["four"], 3, "four: 4 column(s); expected 3"),
+        (["falls", "--columns", "logical,length,physical,sequence"], 3, "falls: the sequence numbers fall"),
+        (["cut"], 3, "cut: byte"),
+        (["nothing"], 4, "nothing"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    iosig: Iosig, tmp_path: Path, words: list[str], status: int, message: str
+) -> None:
+    describe(iosig, tmp_path / "good", [(0, 5, 0)])
+    describe(iosig, tmp_path / "two", [(0, 5)], "logical,length")
+    describe(iosig, tmp_path / "four", [(0, 5, 0, 1)], LOCAL + ",id")
+    describe(iosig, tmp_path / "falls", [(0, 5, 0, 7), (9, 5, 5, 6)], LOCAL + ",sequence")
+    (tmp_path / "cut").write_bytes((tmp_path / "good").read_bytes()[:-3])
+    done = iosig("pattern", "merge", *words, check=status, cwd=tmp_path)
+    assert message in done.stderr
