@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "iosig/analyze/detect.h"
+#include "iosig/analyze/access_detector.h"
 #include "iosig/analyze/detect_paper.h"
 #include "iosig/analyze/merge.h"
 #include "iosig/base/files.h"
@@ -127,33 +127,20 @@ int show(const Pattern& pattern, const std::vector<std::string>& names, const Op
 
 // ---- detect -------------------------------------------------------------------------------------------------------
 
-/// The nest's description. Where there are lengths, a physical offset that is their running sum may be described as
-/// that; the shorter of both descriptions is taken.
 Result<Pattern> nest_pattern(const Options& options, VectorLines& lines, const std::vector<std::string>& names) {
-  DetectOptions plain{.columns = lines.columns()};
-  if (options.window > 0) plain.window = options.window;
-  DetectOptions following = plain;
-  const auto length = std::ranges::find(names, length_column), physical = std::ranges::find(names, physical_column);
-  const bool may_follow = length != names.end() && physical != names.end();
-  if (may_follow)
-    following.follows[static_cast<std::size_t>(physical - names.begin())] =
-        static_cast<std::int8_t>(length - names.begin());
-  Detector detector(plain), follower(following);
+  DetectOptions nest{.columns = lines.columns()};
+  if (options.window > 0) nest.window = options.window;
+  AccessDetector detector(nest, access_columns(names));
   std::array<std::int64_t, most_columns> vector{};
   const std::span<const std::int64_t> values(vector.data(), lines.columns());
   auto read = for_each_line(options.file, [&](std::string_view line) -> Result<void> {
     const auto found = lines.read(line, vector);
     if (!found) return pass_on(found.error());
-    if (!*found) return {};
-    detector.push(values);
-    if (may_follow) follower.push(values);
+    if (*found) detector.push(values);
     return {};
   });
   if (!read) return pass_on(std::move(read.error()));
-  Pattern pattern = detector.finish();
-  if (!may_follow) return pattern;
-  Pattern other = follower.finish();
-  return pattern_bytes(other).size() < pattern_bytes(pattern).size() ? other : pattern;
+  return detector.finish([](const Pattern& pattern) { return pattern_bytes(pattern).size(); });
 }
 
 Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {

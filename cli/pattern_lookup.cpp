@@ -2,28 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "iosig/analyze/lookup.h"
 #include "iosig/base/files.h"
-#include "iosig/format/vectors_text.h"
 
 namespace iosig::cli {
 namespace {
-
-Result<AccessColumns> access_columns(const Pattern& pattern, const std::vector<std::string>& names) {
-  if (names.empty()) return AccessColumns{.id = pattern.columns > 3 ? 3 : -1};
-  if (names.size() != pattern.columns)
-    return fail(ErrorKind::usage, "--columns: {} names for {} columns", names.size(), pattern.columns);
-  const auto place = [&](std::string_view name) {
-    const auto found = std::ranges::find(names, name);
-    return found == names.end() ? -1 : static_cast<int>(found - names.begin());
-  };
-  const AccessColumns columns{place(logical_column), place(length_column), place(physical_column), place(id_column)};
-  if (columns.logical < 0 || columns.length < 0 || columns.physical < 0)
-    return fail(ErrorKind::usage, "--columns: a lookup needs logical, length and physical");
-  return columns;
-}
 
 nlohmann::ordered_json piece_json(const Piece& piece) {
   nlohmann::ordered_json json = {{"logical", piece.logical}, {"length", piece.length}};
@@ -38,8 +21,8 @@ nlohmann::ordered_json piece_json(const Piece& piece) {
 
 int show_pieces(const Pattern& pattern, const std::vector<std::string>& columns, const std::string& source,
                 std::int64_t offset, std::int64_t length, Console& console) {
-  const auto places = access_columns(pattern, columns);
-  if (!places) return console.fail(places.error());
+  const auto places = lookup_columns(columns, pattern.columns);
+  if (!places) return console.fail({places.error().kind, fmt::format("--columns: {}", places.error().message)});
   const auto lookup = PatternLookup::of(pattern, *places);
   if (!lookup) return console.fail({lookup.error().kind, fmt::format("{}: {}", source, lookup.error().message)});
   PieceCursor cursor(*lookup, offset, length);

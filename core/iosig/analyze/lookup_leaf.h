@@ -12,16 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "iosig/model/access_columns.h"
 #include "iosig/model/nest.h"
 #include "iosig/model/pattern.h"
 
 namespace iosig {
-
-/// The columns of a pattern that the lookup reads.
-struct AccessColumns {
-  int logical = 0, length = 1, physical = 2;
-  int id = 3;  ///< -1: there are none, all are 0
-};
 
 /// An element that holds the byte asked for.
 struct Holder {

@@ -15,11 +15,6 @@ constexpr std::array known_columns = {logical_column, length_column, physical_co
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
-int index_of(const std::vector<std::string>& names, std::string_view name) {
-  const auto found = std::ranges::find(names, name);
-  return found == names.end() ? -1 : static_cast<int>(found - names.begin());
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> parse_columns(std::string_view text) {
@@ -29,19 +24,34 @@ Result<std::vector<std::string>> parse_columns(std::string_view text) {
     if (std::ranges::find(known_columns, name) == known_columns.end())
       return fail(ErrorKind::usage, "'{}' is no column; expected some of {}{}", printable(name),
                   fmt::join(known_columns, ", "), did_you_mean(name, known_columns));
-    if (index_of(names, name) >= 0) return fail(ErrorKind::usage, "column '{}' comes twice", name);
+    if (std::ranges::find(names, name) != names.end()) return fail(ErrorKind::usage, "column '{}' comes twice", name);
     names.emplace_back(name);
   }
   return names;
 }
 
+AccessCheck::AccessCheck(std::vector<std::string> names) : names_(std::move(names)), columns_(access_columns(names_)) {}
+
+std::string AccessCheck::fault(std::span<const std::int64_t> vector) const {
+  for (const int column : {columns_.logical, columns_.length, columns_.physical})
+    if (column >= 0 && vector[static_cast<std::size_t>(column)] < 0)
+      return fmt::format("{} {} is negative; expected 0 to 2^63 - 1", names_[static_cast<std::size_t>(column)],
+                         vector[static_cast<std::size_t>(column)]);
+  for (const int column : {columns_.logical, columns_.physical}) {
+    if (column < 0 || columns_.length < 0) continue;
+    const std::int64_t offset = vector[static_cast<std::size_t>(column)],
+                       length = vector[static_cast<std::size_t>(columns_.length)];
+    if (offset > INT64_MAX - length)
+      return fmt::format("{} {} and length {} end past 2^63 - 1", names_[static_cast<std::size_t>(column)], offset,
+                         length);
+  }
+  return {};
+}
+
 VectorLines::VectorLines(std::vector<std::string> columns, std::string source)
-    : names_(std::move(columns)),
+    : check_(std::move(columns)),
       source_(std::move(source)),
-      columns_(names_.empty() ? 1 : static_cast<std::uint32_t>(names_.size())),
-      logical_(index_of(names_, logical_column)),
-      length_(index_of(names_, length_column)),
-      physical_(index_of(names_, physical_column)) {}
+      columns_(check_.names().empty() ? 1 : static_cast<std::uint32_t>(check_.names().size())) {}
 
 Result<bool> VectorLines::read(std::string_view line, std::span<std::int64_t> out) {
   ++line_;
@@ -70,28 +80,12 @@ Result<bool> VectorLines::read(std::string_view line, std::span<std::int64_t> ou
     at = after;
   }
   if (found == 0) return false;
+  const std::vector<std::string>& names = check_.names();
   if (found != columns_)
-    return refuse(
-        fmt::format("{} integer{}; expected {}{}", found, found == 1 ? "" : "s", columns_,
-                    names_.empty() ? ", or name the columns" : fmt::format(" ({})", fmt::join(names_, ", "))));
-  if (auto sound = check(out.first(columns_)); !sound) return pass_on(std::move(sound.error()));
+    return refuse(fmt::format("{} integer{}; expected {}{}", found, found == 1 ? "" : "s", columns_,
+                              names.empty() ? ", or name the columns" : fmt::format(" ({})", fmt::join(names, ", "))));
+  if (const std::string fault = check_.fault(out.first(columns_)); !fault.empty()) return refuse(fault);
   return true;
-}
-
-Result<void> VectorLines::check(std::span<const std::int64_t> vector) const {
-  for (const int column : {logical_, length_, physical_})
-    if (column >= 0 && vector[static_cast<std::size_t>(column)] < 0)
-      return fail(ErrorKind::bad_input, "{}:{}: {} {} is negative; expected 0 to 2^63 - 1", source_, line_,
-                  names_[static_cast<std::size_t>(column)], vector[static_cast<std::size_t>(column)]);
-  for (const int column : {logical_, physical_}) {
-    if (column < 0 || length_ < 0) continue;
-    const std::int64_t offset = vector[static_cast<std::size_t>(column)],
-                       length = vector[static_cast<std::size_t>(length_)];
-    if (offset > INT64_MAX - length)
-      return fail(ErrorKind::bad_input, "{}:{}: {} {} and length {} end past 2^63 - 1", source_, line_,
-                  names_[static_cast<std::size_t>(column)], offset, length);
-  }
-  return {};
 }
 
 }  // namespace iosig

@@ -8,15 +8,27 @@
 #include <vector>
 
 #include "iosig/base/result.h"
+#include "iosig/model/access_columns.h"
 
 namespace iosig {
 
-/// The columns that an access has. Offsets and lengths are bytes, never negative, and end at most at 2^63 - 1.
-inline constexpr std::string_view logical_column = "logical", length_column = "length", physical_column = "physical",
-                                  id_column = "id", sequence_name = "sequence";
-
 /// "logical,length" -> names. Fails as `usage` for names that are none of these or come twice.
 [[nodiscard]] Result<std::vector<std::string>> parse_columns(std::string_view text);
+
+/// What vectors with these columns may hold.
+class AccessCheck {
+ public:
+  /// `names`: from parse_columns; none: any integers.
+  explicit AccessCheck(std::vector<std::string> names);
+
+  /// What is wrong with `vector`, which has a value for each name, or "".
+  [[nodiscard]] std::string fault(std::span<const std::int64_t> vector) const;
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  AccessColumns columns_;
+};
 
 /// Reads line after line, and knows which it is. Lines of white space alone are skipped.
 class VectorLines {
@@ -31,12 +43,9 @@ class VectorLines {
   [[nodiscard]] std::uint32_t columns() const { return columns_; }
 
  private:
-  [[nodiscard]] Result<void> check(std::span<const std::int64_t> vector) const;
-
-  std::vector<std::string> names_;
+  AccessCheck check_;
   std::string source_;
   std::uint32_t columns_;
-  int logical_ = -1, length_ = -1, physical_ = -1;  ///< which column; -1: none
   std::uint64_t line_ = 0;
 };
 

@@ -1,0 +1,30 @@
+// The columns that vectors have which are accesses: their names, and where they stand.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+/// Offsets and lengths are bytes, never negative, and end at most at 2^63 - 1.
+inline constexpr std::string_view logical_column = "logical", length_column = "length", physical_column = "physical",
+                                  id_column = "id", sequence_name = "sequence";
+
+/// Which column is which; -1: there is none.
+struct AccessColumns {
+  int logical = 0, length = 1, physical = 2;
+  int id = 3;
+};
+
+/// Where each stands among `names`.
+[[nodiscard]] AccessColumns access_columns(std::span<const std::string> names);
+
+/// For a lookup in vectors of `columns` columns. No names: logical, length, physical and, if there is a fourth, id.
+/// Fails as `usage` for as many names as there are no columns, and where one of the first three is missing.
+[[nodiscard]] Result<AccessColumns> lookup_columns(std::span<const std::string> names, std::uint32_t columns);
+
+}  // namespace iosig
