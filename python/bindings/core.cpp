@@ -1,6 +1,5 @@
 // iosig._core: the native core for Python. What the core decides is called here, never derived again.
-//
-// A failure of the core becomes a ValueError (bad text, bad file) or an OSError (the system refused) with its message.
+// pattern.cpp has the patterns.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -15,6 +14,8 @@
 #include "iosig/format/choice_json.h"
 #include "iosig/format/signature_text.h"
 #include "iosig/format/storage_file.h"
+#include "pattern.h"
+#include "raise.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -22,21 +23,7 @@ using namespace nb::literals;
 namespace {
 
 using namespace iosig;
-
-/// `message` may quote half a character of the input: what is no UTF-8 is shown as such instead of failing itself.
-[[noreturn]] void raise_python(PyObject* type, const std::string& message) {
-  const auto text =
-      nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
-  PyErr_SetObject(type, text.ptr());
-  throw nb::python_error();
-}
-
-template <class T>
-T value_or_raise(Result<T> result) {
-  if (result) return *std::move(result);
-  const Error& error = result.error();
-  raise_python(error.kind == ErrorKind::system ? PyExc_OSError : PyExc_ValueError, error.message);
-}
+using python::raise_python, python::value_or_raise;
 
 Signature signature_of(const std::string& text) { return value_or_raise(parse_signature(text)); }
 
@@ -146,4 +133,5 @@ NB_MODULE(_core, module) {
         return as_python(choice_json(choice).dump());
       },
       "signature"_a, "storage"_a, "model"_a = "mixed");
+  python::bind_patterns(module);
 }

@@ -5,7 +5,7 @@
 '/mnt/nvram'
 
 The functions here are the native core's. Bad texts and files raise ValueError with the core's message (file, line,
-column, what was expected); what the system refuses raises OSError.
+column, what was expected); what the system refuses raises OSError. Patterns of accesses are in `iosig.patterns`.
 """
 
 from iosig._core import (
