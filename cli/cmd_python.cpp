@@ -41,7 +41,8 @@ void add_repro(CLI::App& app) {
       ->type_name("TEXT")
       ->required()
       ->check(CLI::IsMember(
-          {"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"}));
+          {"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2",
+           "pattern-fig1", "pattern-fig16", "pattern-fig20"}));
   add_flag(run, "--quick", "smaller sizes and fewer repetitions; the plot says so");
   run->add_option("--output", "a folder for each id is made in this one; repro-results unless given")->type_name("DIR");
   run->add_option("--source", "what to experiment on: virtual (default), machine or lab")->type_name("SOURCE");

@@ -1,4 +1,4 @@
-"""Panels: sets of axes beside each other with curves over sizes or words, once for print and once to explore."""
+"""Panels: sets of axes beside each other with curves over sizes, counts or words, for print and to explore."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ import plotly.graph_objects as go
 import plotly.subplots
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from iosig.figures import bytes_label, colour_of
+from iosig.figures import COLOURS, bytes_label, colour_of
 
 
 class Look(StrEnum):
-    """What a curve's points are: computed ones are joined, measured or simulated ones dots, published ones crosses, or
-    triangles where they are lower bounds."""
+    """What a curve's points are: computed ones are joined or, over words, bars; measured or simulated ones dots,
+    published ones crosses, or triangles where they are lower bounds; accesses bars from `y` to `high`."""
 
     COMPUTED = "computed"
     COMPUTED_TOO = "computed too"  # by another formula: dashed
+    BARS = "bars"
+    ACCESSES = "accesses"
     MEASURED = "measured"
     PUBLISHED = "published"
     PUBLISHED_LEAST = "published, at least"
@@ -34,7 +36,7 @@ class Look(StrEnum):
 
 @dataclass(frozen=True)
 class Curve:
-    """Points with a name; x are sizes in bytes, or words. `low`, `high`: bounds of y, drawn as bars, where known."""
+    """Points with a name; x are sizes in bytes, counts, or words. `low`, `high`: bounds of y, as bars, where known."""
 
     name: str
     x: Sequence[float] | Sequence[str]
@@ -45,7 +47,7 @@ class Curve:
 
     def bars(self) -> tuple[list[float], list[float]]:
         """How far the bounds are below and above y."""
-        below = [y - low for y, low in zip(self.y, self.low, strict=True)]
+        below = [y - low for y, low in zip(self.y, self.low or self.y, strict=True)]
         above = [high - y for y, high in zip(self.y, self.high, strict=True)]
         return below, above
 
@@ -56,7 +58,8 @@ class Panel:
     none of the others are black.
 
     marks: sizes that a paper names, each a vertical line, by what it says of them. tick_bytes: labels x at multiples of
-    this instead of at its points.
+    this instead of at its points. counts_x: x are counts. More curves of accesses than there are colours are named only
+    where they are hovered over.
     """
 
     title: str
@@ -67,6 +70,7 @@ class Panel:
     log_y: bool = True
     tick_bytes: int = 0
     marks: dict[str, float] = field(default_factory=dict)
+    counts_x: bool = False
 
     def colours(self) -> list[str]:
         """Of each curve."""
@@ -76,16 +80,30 @@ class Panel:
         return [by_name.get(name, "black") for name in names]
 
     def sizes(self) -> list[float]:
-        """Where the x axis is labelled, at most nine; empty when x are words."""
+        """Where the x axis is labelled, at most nine; empty when x are words or counts."""
+        if self.counts_x:
+            return []
         every = sorted({x for curve in self.curves for x in curve.x if not isinstance(x, str)})
         if every and self.tick_bytes:
             every = [float(x) for x in range(self.tick_bytes, int(every[-1]) + 1, self.tick_bytes)]
         return every[:: -(-len(every) // 9)] if every else []
 
+    def words(self) -> list[str]:
+        """In order; empty when x are numbers."""
+        return list(dict.fromkeys(x for curve in self.curves for x in curve.x if isinstance(x, str)))
+
+    def has_legend(self) -> bool:
+        return len(self.curves) <= len(COLOURS) or any(curve.look != Look.ACCESSES for curve in self.curves)
+
+
+def columns_for(panels: list[Panel]) -> int:
+    """At most three; four panels are a square."""
+    return 2 if len(panels) == 4 else min(3, len(panels))
+
 
 def plot_panels(figure: Figure, panels: list[Panel]) -> None:
-    """Every panel on axes of its own, at most three in a row."""
-    columns = min(3, len(panels))
+    """Every panel on axes of its own."""
+    columns = columns_for(panels)
     for at, panel in enumerate(panels):
         plot_panel(figure.add_subplot(math.ceil(len(panels) / columns), columns, at + 1), panel)
 
@@ -104,10 +122,38 @@ def number_label(value: float, _position: int | None = None) -> str:
     return f"{value:.12f}".rstrip("0").rstrip(".")
 
 
+def plot_bars(axes: Axes, panel: Panel) -> None:
+    """The bars of a word beside each other; room for those of the other words."""
+    bars = [pair for pair in zip(panel.curves, panel.colours(), strict=True) if pair[0].look == Look.BARS]
+    places = {word: place for place, word in enumerate(panel.words())}
+    axes.plot(list(places), [math.nan] * len(places))  # the words, in order
+    width = 0.8 / max(1, len(bars))
+    for at, (curve, colour) in enumerate(bars):
+        x = [places[word] + (at - (len(bars) - 1) / 2) * width for word in curve.x if isinstance(word, str)]
+        axes.bar(x, curve.y, width, color=colour, label=curve.name)
+
+
+def speck_size(curve: Curve) -> float:
+    """So that neighbours are told apart, and a single access is seen."""
+    return min(4.0, max(0.8, 500 / max(1, len(curve.x))))
+
+
+def plot_accesses(axes: Axes, curve: Curve, colour: str) -> None:
+    size = speck_size(curve)
+    axes.plot(curve.x, curve.y, "s", color=colour, label=curve.name, markersize=size, markeredgewidth=0)
+    axes.vlines(curve.x, curve.y, curve.high, colors=colour, linewidth=size)
+
+
 def plot_panel(axes: Axes, panel: Panel) -> None:
+    if any(curve.look == Look.BARS for curve in panel.curves):
+        plot_bars(axes, panel)
     for curve, colour in zip(panel.curves, panel.colours(), strict=True):
         size = 8 if curve.look.is_published else 3
-        if curve.look == Look.MEASURED and curve.low:
+        if curve.look == Look.BARS:
+            continue
+        if curve.look == Look.ACCESSES:
+            plot_accesses(axes, curve, colour)
+        elif curve.look == Look.MEASURED and curve.low:
             axes.errorbar(
                 curve.x, curve.y, curve.bars(), fmt="o", color=colour, label=curve.name, markersize=5, capsize=4
             )
@@ -135,6 +181,8 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
             axes.set_xscale("log", base=2)
             axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(sizes, [bytes_label(size) for size in sizes], rotation=45)
+    elif panel.counts_x:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
         for label in axes.get_xticklabels():
             label.set(rotation=20, horizontalalignment="right", rotation_mode="anchor")
@@ -142,12 +190,13 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     axes.grid(visible=True, which="major", alpha=0.3)
-    axes.legend(fontsize="small")
+    if panel.has_legend():
+        axes.legend(fontsize="small")
 
 
 def explore_panels(panels: list[Panel]) -> go.Figure:
     """plot_panels as an interactive figure."""
-    columns = min(3, len(panels))
+    columns = columns_for(panels)
     rows = math.ceil(len(panels) / columns)
     titles = [panel.title for panel in panels]
     figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.18 / rows)
@@ -164,6 +213,8 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
             labels = [bytes_label(size) for size in sizes]
             scale = "log" if panel.log_x else "linear"
             figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, tickangle=-45, **place)
+        elif panel.counts_x:
+            figure.update_xaxes(tickformat=".0f", rangemode="tozero", **place)
         else:
             figure.update_xaxes(tickangle=-30, **place)
         figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
@@ -181,7 +232,21 @@ def explored_marker(look: Look, colour: str) -> dict[str, Any]:
 
 
 def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any]) -> None:
-    names = [[x if isinstance(x, str) else bytes_label(x)] for x in curve.x]
+    legend = {"legendgroup": panel.title, "legendgrouptitle_text": panel.title, "showlegend": panel.has_legend()}
+    if curve.look == Look.BARS:
+        hover = "%{x}: %{y:.4g} " + panel.y_label
+        figure.add_bar(
+            x=curve.x, y=curve.y, name=curve.name, marker_color=colour, hovertemplate=hover, **legend, **place
+        )
+        return
+    if curve.look == Look.ACCESSES:
+        size = speck_size(curve)
+        ends = {"array": curve.bars()[1], "arrayminus": [0.0] * len(curve.y), "width": 0, "thickness": size}
+        marker = {"size": 1 + size, "color": colour, "symbol": "square"}
+        look = {"mode": "markers", "marker": marker, "error_y": ends}
+        figure.add_scattergl(x=curve.x, y=curve.y, name=curve.name, **look, **legend, **place)
+        return
+    names = [[x if isinstance(x, str) else number_label(x) if panel.counts_x else bytes_label(x)] for x in curve.x]
     is_joined = curve.look in (Look.COMPUTED, Look.COMPUTED_TOO)
     bars = {}
     if curve.low:
@@ -197,8 +262,7 @@ def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, pl
         marker=explored_marker(curve.look, colour),
         customdata=names,
         hovertemplate="%{customdata[0]}: %{y:.4g} " + panel.y_label,
-        legendgroup=panel.title,
-        legendgrouptitle_text=panel.title,
+        **legend,
         **bars,
         **place,
     )

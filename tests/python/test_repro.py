@@ -30,7 +30,9 @@ from iosig.panels import Look, Panel
 from iosig.repro import cli, machine
 from iosig.repro.artefact import Setting, Source
 
-IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
+IOSIG_IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
+PATTERN_IDS = ["pattern-fig1", "pattern-fig16", "pattern-fig20"]
+IDS = IOSIG_IDS + PATTERN_IDS
 DIFFERING = ["iosig-fig11b", "iosig-fig12"]
 
 
@@ -101,6 +103,7 @@ def test_a_result_is_a_picture_a_page_and_the_same_data_twice(results: Path, id_
     page = (folder / f"{id_}.html").read_text()
     assert "<script src=" not in page
     source = "virtual arrays with section 7.4's" if id_ == "iosig-fig12" else "a virtual device that obeys Table 2"
+    source = "the accesses of bench/workloads" if id_ in PATTERN_IDS else source
     assert f"<p>source: {source}" in page
     document = json.loads((folder / "result.json").read_text())
     assert f"<title>{id_}: {document['title']}</title>" in page
@@ -214,6 +217,39 @@ def test_table2_has_a_cross_for_every_dot(tmp_path: Path) -> None:
         assert crosses == {f"{name}, Table 2": ["ramdisk", "nvram", "raid1", "hdd", "nfs"] for name in dots}
 
 
+def test_fig1_counts_56_bytes_for_an_access_and_holds_what_milc_and_pagoda_gained(results: Path) -> None:
+    rows = json.loads((results / "pattern-fig1" / "result.json").read_text())["data"]
+    for row in rows:
+        assert row["rate"] == pytest.approx(56 * row["entries"] / row["bytes"])
+        # 16 x 16 x 16 x 32 sites on 2 x 2 x 1 x 4 ranks: rows of 8 sites in x; two buffers of 4096; and a header
+        assert row["entries"] == {"MILC A": 16384, "MILC B": 32, "MILC C": 48}.get(row["name"], row["entries"])
+    for name, published in (("MILC A", 37.0), ("MILC B", 3.0), ("MILC C", 3.6), ("Pagoda", 2.9)):
+        together = the_fact(results, "pattern-fig1", f"{name}: rate of the index, all ranks")
+        alone = the_fact(results, "pattern-fig1", f"{name}: the same, each rank by Algorithm 1")
+        assert (together["published"], together["verdict"]) == (published, "holds")
+        assert (alone["published"], alone["verdict"]) == (published, "untested")
+        assert together["found"] > alone["found"] > published
+
+
+@pytest.mark.parametrize("name", ["NERSC", "LANL 1", "LANL 3", "BTIO"])
+def test_fig1_folds_what_the_paper_folds_to_one_pattern(results: Path, name: str) -> None:
+    fact = the_fact(results, "pattern-fig1", f"^{name}: patterns")
+    assert (fact["published"], fact["found"], fact["verdict"]) == (1, 1, "holds")
+
+
+def test_fig16_and_fig20_draw_every_access_from_its_first_to_its_last_byte(tmp_path: Path) -> None:
+    a, _, b, c = drawn("pattern-fig16", tmp_path)
+    assert [sum(len(curve.x) for curve in panel.curves) for panel in (a, b, c)] == [16384, 32, 48]
+    assert [len(panel.curves) for panel in (a, b, c)] == [16, 16, 16]
+    lattice_mb = 16 * 16 * 16 * 32 * 288 / 2**20
+    for panel in (a, b):  # every byte once
+        lengths = [end - begin for curve in panel.curves for begin, end in zip(curve.y, curve.high, strict=True)]
+        assert sum(lengths) == pytest.approx(lattice_mb)
+    assert all(curve.y[0] == 0 for curve in c.curves)
+    pagoda, _ = drawn("pattern-fig20", tmp_path)
+    assert len(pagoda.curves) == 1 and not pagoda.sizes()
+
+
 def test_an_older_result_is_replaced(results: Path) -> None:
     (results / "iosig-fig11a" / "data.csv").write_text("older")
     told = repro("run", "iosig-fig11a", "--output", results)
@@ -272,7 +308,9 @@ def test_wrong_usage_names_the_word_and_writes_nothing(tmp_path: Path, words: li
 
 
 def test_all_means_all_that_have_the_source() -> None:
-    assert [artefact.id for artefact in cli.chosen(["all"], Source.LAB)] == [id_ for id_ in IDS if id_ != "iosig-fig12"]
+    assert [artefact.id for artefact in cli.chosen(["all"], Source.LAB)] == [
+        id_ for id_ in IOSIG_IDS if id_ != "iosig-fig12"
+    ]
 
 
 def test_an_output_that_cannot_be_written_is_the_systems_refusal(tmp_path: Path) -> None:

@@ -37,6 +37,14 @@ def iosig_command() -> str:
     return found
 
 
+def workloads_command() -> str:
+    """The checkout's program bench/workloads, which tools/install-python builds."""
+    built = CHECKOUT / "build" / "bin" / "workloads"
+    if not built.exists():
+        raise OSError(f"{built}: not built; run make python")
+    return str(built)
+
+
 def ended(
     *words: object, accept: tuple[int, ...] = (0,), environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,35 @@
+"""What the papers' programs do to their files, as bench/workloads has them: stand-ins for their traces."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from iosig.panels import Curve, Look, Panel
+from iosig.repro.machine import call, workloads_command
+
+ACCESS_COLUMNS = "logical,length,physical,id"
+STAND_INS = "the accesses of bench/workloads, made after the paper's words, for its traces (computed)"
+BY_CONSTRUCTION = "the stand-in was made after this sentence"
+MIB = 1 << 20
+
+
+def accesses(workload: str, *words: object) -> npt.NDArray[np.int64]:
+    """A row for each access of `workloads print`, with ACCESS_COLUMNS; one rank after the other unless told."""
+    text = call(workloads_command(), "print", workload, *words)
+    numbers: npt.NDArray[np.int64] = np.fromstring(text, np.int64, sep=" ")
+    return numbers.reshape(-1, 4)
+
+
+def of_rank(rows: npt.NDArray[np.int64], rank: int) -> npt.NDArray[np.int64]:
+    return np.compress(rows[:, 3] == rank, rows, axis=0)
+
+
+def offsets_panel(title: str, rows: npt.NDArray[np.int64], first: int = 0) -> Panel:
+    """The bytes of each rank's accesses, in their order from the `first` on, each rank in a colour."""
+    curves = []
+    for rank in np.unique(rows[:, 3]):
+        begins, lengths = of_rank(rows, rank)[:, :2].T / MIB
+        x, ends = list(range(first, first + len(begins))), (begins + lengths).tolist()
+        curves.append(Curve(f"rank {rank}", x, begins.tolist(), Look.ACCESSES, high=ends))
+    return Panel(title, "access of the rank", "offset, MB", curves, log_x=False, log_y=False, counts_x=True)
