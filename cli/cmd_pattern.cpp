@@ -21,6 +21,7 @@
 #include "iosig/format/vectors_text.h"
 #include "iosig/model/pattern_cursor.h"
 #include "pattern_lookup.h"
+#include "pattern_plot.h"
 
 namespace iosig::cli {
 namespace {
@@ -33,6 +34,7 @@ struct Options {
   std::int64_t offset = 0, length = 0;
   std::vector<std::string> files;  ///< of merge
   std::vector<std::int64_t> ids;
+  PlotOptions plot;
 };
 
 std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
@@ -105,7 +107,7 @@ Result<Pattern> described(const std::string& file) {
 
 // ---- showing --------------------------------------------------------------------------------------------------------
 
-/// Prints a description, and writes it where --output says.
+/// Prints a description, writes it where --output says.
 int show(const Pattern& pattern, const std::vector<std::string>& names, const Options& options, Console& console) {
   const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
   if (!options.output.empty()) {
@@ -114,7 +116,7 @@ int show(const Pattern& pattern, const std::vector<std::string>& names, const Op
   }
   if (console.json) {
     console.say_json(pattern_schema, pattern_json(pattern));
-    return yes;
+    return options.plot.is_wanted ? draw_plot(options.plot, pattern, names, console) : static_cast<int>(yes);
   }
   const std::uint64_t count = pattern.count();
   console.say(fmt::format("{} vector{} as {} term{}, {} exception{}: {} bytes", count, count == 1 ? "" : "s",
@@ -122,7 +124,7 @@ int show(const Pattern& pattern, const std::vector<std::string>& names, const Op
                           pattern.exception_positions.size(), pattern.exception_positions.size() == 1 ? "" : "s",
                           bytes.size()));
   if (count > 0) console.say(pattern_text(pattern, names));
-  return yes;
+  return options.plot.is_wanted ? draw_plot(options.plot, pattern, names, console) : static_cast<int>(yes);
 }
 
 // ---- detect -------------------------------------------------------------------------------------------------------
@@ -158,7 +160,9 @@ Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
   return detect_paper(vectors, paper);
 }
 
-int run_detect(const Options& options, Console& console) {
+int run_detect(Options& options, Console& console) {
+  if (const auto sound = check_plot(options.plot, options.file, console.json); !sound)
+    return console.fail(sound.error());
   const auto names = column_names(options);
   if (!names) return console.fail(names.error());
   VectorLines lines(*names, shown_name(options.file));
@@ -170,9 +174,12 @@ int run_detect(const Options& options, Console& console) {
 
 // ---- expand -------------------------------------------------------------------------------------------------------
 
-int run_expand(const Options& options, Console& console) {
+int run_expand(Options& options, Console& console) {
+  if (const auto sound = check_plot(options.plot, options.file, console.json); !sound)
+    return console.fail(sound.error());
   const auto pattern = described(options.file);
   if (!pattern) return console.fail(pattern.error());
+  if (options.plot.is_wanted) return draw_plot(options.plot, *pattern, {}, console);
   PatternCursor cursor(*pattern);
   std::array<std::int64_t, most_columns> vector{};
   std::string text;
@@ -254,7 +261,7 @@ void add_pattern(CLI::App& app, Action& action) {
   pattern->footer("Example: seq 0 4096 1000000 | iosig pattern detect -");
   const auto options = std::make_shared<Options>();
   CLI::App* detect = pattern->add_subcommand("detect", "Describe vectors, one a line, as loop nests");
-  detect->add_option("FILE", options->file, "White-space-separated integers; - for standard input")->required();
+  detect->add_option("FILE", options->file, "White-space-separated integers; - for standard input");
   detect
       ->add_option("--columns", options->columns,
                    "Some of logical,length,physical,id,sequence; one column unless given")
@@ -269,11 +276,13 @@ void add_pattern(CLI::App& app, Action& action) {
       ->type_name("N");
   detect->add_option("--output", options->output, "Also write the binary form, which takes the fewest bytes")
       ->type_name("FILE");
+  add_plot_option(*detect, options->plot);
   detect->footer("Example: iosig pattern detect --columns logical,length trace.txt");
   when_chosen(detect, action, pattern_schema, [options](Console& console) { return run_detect(*options, console); });
 
   CLI::App* expand = pattern->add_subcommand("expand", "Print the vectors that a description stands for");
-  expand->add_option("FILE", options->file, "A description, JSON or binary; - for standard input")->required();
+  expand->add_option("FILE", options->file, "A description, JSON or binary; - for standard input");
+  add_plot_option(*expand, options->plot);
   expand->footer("Example: iosig pattern detect --json trace.txt | iosig pattern expand - | cmp - trace.txt");
   when_chosen(expand, action, "", [options](Console& console) { return run_expand(*options, console); });
 

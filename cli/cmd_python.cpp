@@ -26,6 +26,12 @@ void add_plot(CLI::App& app) {
   model->add_option("--measured", "CSV of bench/grid.py, drawn beside the curves")->type_name("FILE");
   model->add_option("--access", "sequential (default) or random")->type_name("ACCESS");
   model->add_option("--operation", "write (default) or read")->type_name("OPERATION");
+  auto* pattern =
+      plot->add_subcommand("pattern", "Logical offset over position: the accesses that a pattern stands for");
+  pattern->add_option("description", "what iosig pattern detect wrote, JSON or binary; - for standard input")
+      ->required();
+  pattern->add_option("--columns", "names, as of iosig pattern detect --columns")->type_name("NAMES");
+  pattern->add_option("--output", "folder for the PNG and the HTML, or one of them, by its name")->type_name("DIR");
   for (CLI::App* verb : {demo, model})
     verb->add_option("--output", "folder for the PNG and the HTML")->type_name("DIR");
 }
@@ -40,9 +46,8 @@ void add_repro(CLI::App& app) {
   run->add_option("id", "as `iosig repro list` has them, or all")
       ->type_name("TEXT")
       ->required()
-      ->check(CLI::IsMember(
-          {"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2",
-           "pattern-fig1", "pattern-fig16", "pattern-fig20"}));
+      ->check(CLI::IsMember({"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6",
+                             "iosig-table2", "pattern-fig1", "pattern-fig16", "pattern-fig20"}));
   add_flag(run, "--quick", "smaller sizes and fewer repetitions; the plot says so");
   run->add_option("--output", "a folder for each id is made in this one; repro-results unless given")->type_name("DIR");
   run->add_option("--source", "what to experiment on: virtual (default), machine or lab")->type_name("SOURCE");

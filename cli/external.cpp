@@ -17,20 +17,23 @@ bool names_a_verb(std::string_view word) {
          std::ranges::all_of(word, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
 }
 
+std::filesystem::path own_program() {
+  std::error_code none;
+  return std::filesystem::read_symlink("/proc/self/exe", none);
+}
+
 }  // namespace
 
 std::string python_package_missing(std::string_view verb) {
   return fmt::format(
-      "iosig: '{}' comes with the Python package iosig, and there is no iosig-{} beside this command or "
-      "in $PATH; in a checkout: make python\n",
+      "'{}' comes with the Python package iosig, and there is no iosig-{} beside this command or "
+      "in $PATH; in a checkout: make python",
       verb, verb);
 }
 
-void run_external_verb(std::string_view verb, char** argv) {
-  if (!names_a_verb(verb)) return;
-  std::error_code none;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-  std::vector<std::string> folders{self.parent_path()};
+std::string external_verb(std::string_view verb) {
+  if (!names_a_verb(verb)) return {};
+  std::vector<std::string> folders{own_program().parent_path()};
   const char* path = std::getenv("PATH");
   for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
     const std::size_t end = std::min(rest.find(':'), rest.size());
@@ -39,11 +42,17 @@ void run_external_verb(std::string_view verb, char** argv) {
   }
   for (const std::string& folder : folders) {
     if (!folder.starts_with("/")) continue;  // what runs must not depend on the folder that one stands in
-    const std::string program = folder + "/iosig-" + std::string(verb);
-    if (::access(program.c_str(), X_OK) != 0) continue;
-    ::setenv("IOSIG_COMMAND", self.c_str(), 1);
-    ::execv(program.c_str(), argv + 1);
+    std::string program = folder + "/iosig-" + std::string(verb);
+    if (::access(program.c_str(), X_OK) == 0) return program;
   }
+  return {};
+}
+
+void run_external_verb(std::string_view verb, char** argv) {
+  const std::string program = external_verb(verb);
+  if (program.empty()) return;
+  ::setenv("IOSIG_COMMAND", own_program().c_str(), 1);
+  ::execv(program.c_str(), argv + 1);
 }
 
 }  // namespace iosig::cli

@@ -13,9 +13,12 @@ inline constexpr const char* python_group = "Verbs of the Python package";
 /// What to tell who wants such a verb where there is none.
 std::string python_package_missing(std::string_view verb);
 
-/// Becomes `iosig-VERB` with the arguments after the verb (`argv[1]`), if there is such a program beside this one or in
-/// a folder of $PATH (absolute ones only); it learns by $IOSIG_COMMAND which `iosig` started it. Returns only if there
-/// is none, or `verb` is no name of a verb (lower-case letters, digits and hyphens).
+/// The program `iosig-VERB` beside this one or in a folder of $PATH (absolute ones only); "" if there is none, or
+/// `verb` is no name of a verb (lower-case letters, digits and hyphens).
+std::string external_verb(std::string_view verb);
+
+/// Becomes that program with the arguments after the verb (`argv[1]`); it learns by $IOSIG_COMMAND which `iosig`
+/// started it. Returns only if there is none.
 void run_external_verb(std::string_view verb, char** argv);
 
 }  // namespace iosig::cli

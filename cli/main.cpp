@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   const bool is_python = !ours.empty() && ours.front()->get_group() == python_group;
   if (argc > 1 && (ours.empty() || is_python)) run_external_verb(argv[1], argv);
   if (is_python) {
-    fmt::print(stderr, "{}", python_package_missing(argv[1]));
+    fmt::print(stderr, "iosig: {}\n", python_package_missing(argv[1]));
     return wrong_usage;
   }
   try {

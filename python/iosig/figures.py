@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -166,16 +168,39 @@ td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0; bor
 """
 
 
-def write_figure(
-    stem: Path, drawn: Figure, interactive: go.Figure, title: str, rows: int = 1, below: str = ""
-) -> list[Path]:
-    """Writes `stem`.png and a self-contained `stem`.html (`page`); returns both paths."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    picture, explored = stem.with_suffix(".png"), stem.with_suffix(".html")
+def write_picture(path: Path, drawn: Figure, title: str) -> None:
+    """A PNG, whole or not at all."""
     if len(drawn.axes) == 1:
         drawn.axes[0].set_title(title)
     else:
         drawn.suptitle(title)
-    drawn.savefig(picture, dpi=150)
-    explored.write_text(page(interactive, title, rows, below))
+    with replaced(path) as draft:
+        drawn.savefig(draft, dpi=150, format="png")
+
+
+def write_page(path: Path, interactive: go.Figure, title: str, rows: int = 1, below: str = "") -> None:
+    """A self-contained HTML (`page`), whole or not at all."""
+    with replaced(path) as draft:
+        draft.write_text(page(interactive, title, rows, below))
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A draft beside `path` that becomes it, unless what writes it fails."""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_figure(
+    stem: Path, drawn: Figure, interactive: go.Figure, title: str, rows: int = 1, below: str = ""
+) -> list[Path]:
+    """Writes `stem`.png and a self-contained `stem`.html; returns both paths."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    picture, explored = stem.with_suffix(".png"), stem.with_suffix(".html")
+    write_picture(picture, drawn, title)
+    write_page(explored, interactive, title, rows, below)
     return [picture, explored]

@@ -58,8 +58,7 @@ class Panel:
     none of the others are black.
 
     marks: sizes that a paper names, each a vertical line, by what it says of them. tick_bytes: labels x at multiples of
-    this instead of at its points. counts_x: x are counts. More curves of accesses than there are colours are named only
-    where they are hovered over.
+    this instead of at its points. counts_x: x are counts.
     """
 
     title: str
@@ -92,8 +91,11 @@ class Panel:
         """In order; empty when x are numbers."""
         return list(dict.fromkeys(x for curve in self.curves for x in curve.x if isinstance(x, str)))
 
+    def shows_accesses(self) -> bool:
+        return all(curve.look == Look.ACCESSES for curve in self.curves)
+
     def has_legend(self) -> bool:
-        return len(self.curves) <= len(COLOURS) or any(curve.look != Look.ACCESSES for curve in self.curves)
+        return not self.shows_accesses() or 1 < len(self.curves) <= len(COLOURS)
 
 
 def columns_for(panels: list[Panel]) -> int:
@@ -140,7 +142,8 @@ def speck_size(curve: Curve) -> float:
 
 def plot_accesses(axes: Axes, curve: Curve, colour: str) -> None:
     size = speck_size(curve)
-    axes.plot(curve.x, curve.y, "s", color=colour, label=curve.name, markersize=size, markeredgewidth=0)
+    axes.plot(curve.x, curve.y, "s", color=colour, markersize=size, markeredgewidth=0)
+    axes.plot([], [], "s", color=colour, label=curve.name)
     axes.vlines(curve.x, curve.y, curve.high, colors=colour, linewidth=size)
 
 
@@ -190,7 +193,9 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     axes.grid(visible=True, which="major", alpha=0.3)
-    if panel.has_legend():
+    if panel.has_legend() and panel.shows_accesses():  # there is no room among them
+        axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    elif panel.has_legend():
         axes.legend(fontsize="small")
 
 
@@ -220,6 +225,7 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
         figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
         if panel.log_y:
             figure.update_yaxes(tickformat=".12~g", **place)
+    figure.update_layout(legend_itemsizing="constant")  # specks are seen there, too
     return figure
 
 

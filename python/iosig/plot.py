@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,9 @@ import typer
 from matplotlib.figure import Figure
 
 import iosig
-from iosig import command, figures, tables
+from iosig import command, figures, panels, tables
+from iosig.access_panel import access_panel, sampled_accesses
+from iosig.patterns import Pattern
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Figures of IOSIG's predictions and measurements.")
 
@@ -54,6 +57,46 @@ def model(
     figures.plot_model(figure.subplots(), predicted, points)
     title = f"{access} {operation}s"
     show(figures.write_figure(output / "model", figure, figures.explore_model(predicted, points), title))
+
+
+def read_description(file: str) -> Pattern:
+    """A pattern in either form; - is standard input."""
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    try:
+        return Pattern.from_bytes(data) if data.startswith(b"IOP") else Pattern.from_json(data.decode())
+    except ValueError as error:
+        shown = "standard input" if file == "-" else file
+        raise ValueError(f"{shown}: {error}") from None
+
+
+@app.command(epilog="e.g. iosig-plot pattern trace.pattern --output trace.png")
+def pattern(
+    description: Annotated[str, typer.Argument(help="What `iosig pattern detect` wrote, JSON or binary; - for stdin.")],
+    columns: Annotated[str, typer.Option(help="Names, as of iosig pattern detect --columns.")] = "",
+    output: Annotated[
+        Path, typer.Option(help="Folder for the PNG and the HTML, or one of them, by its name.")
+    ] = Path(),
+) -> None:
+    """Logical offset over position: the accesses that a pattern stands for, coloured by id."""
+    told = read_description(description)
+    if told.count == 0:
+        raise ValueError("the pattern stands for no accesses")
+    table = sampled_accesses(told, columns)
+    panel = access_panel("", table, "position", "id", is_bytes=bool(columns) or told.columns > 2)
+    title = f"{told.count} accesses as {told.terms} term{'s' if told.terms > 1 else ''}"
+    if len(table) < told.count:
+        title += f"; {len(table)} are drawn, at random places"
+    figure = new_figure()
+    panels.plot_panel(figure.subplots(), panel)
+    interactive = panels.explore_panels([panel])
+    if output.suffix == ".png":
+        figures.write_picture(output, figure, title)
+        show([output])
+    elif output.suffix == ".html":
+        figures.write_page(output, interactive, title)
+        show([output])
+    else:
+        show(figures.write_figure(output / "pattern", figure, interactive, title))
 
 
 def main() -> None:

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import iosig
 from conftest import DATA
-from iosig import figures, tables
+from iosig import figures, patterns, tables
+from iosig.access_panel import access_panel, sampled_accesses
+from iosig.panels import Look
 
 PAPER = DATA / "paper-table2.toml"
 IOSIG_PLOT = Path(sys.executable).with_name("iosig-plot")
@@ -81,6 +84,70 @@ def test_demo_draws_every_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert is_png(tmp_path / "out" / "demo.png")
     assert '"name":"ps4"' in (tmp_path / "out" / "demo.html").read_text()
+
+
+def strided(ranks: int, writes: int, size: int) -> patterns.Pattern:
+    n = np.arange(ranks * writes)
+    vectors = np.stack([size * n, np.full(len(n), size), size * (n // ranks), n % ranks], axis=1)
+    return patterns.detect(vectors, "logical,length,physical,id")
+
+
+@pytest.mark.parametrize("suffix", ["png", "html"])
+def test_a_pattern_becomes_the_picture_that_is_named(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "trace.pattern").write_bytes(strided(4, 30, 512).to_bytes())
+    (tmp_path / "trace.json").write_text(strided(4, 30, 512).to_json())
+    picture = tmp_path / f"trace.{suffix}"
+    for description in ("trace.pattern", "trace.json"):
+        done = plot("pattern", tmp_path / description, "--output", picture)
+        assert (done.returncode, done.stdout.split()) == (0, [str(picture)]), done.stderr
+        if suffix == "png":
+            assert is_png(picture)
+        else:
+            page = picture.read_text()
+            assert "<script src=" not in page and "<title>120 accesses as 1 term</title>" in page
+        picture.unlink()
+    assert {path.name for path in tmp_path.iterdir()} == {"trace.pattern", "trace.json"}
+    assert plot("pattern", tmp_path / "trace.json", "--output", tmp_path / "out").returncode == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"pattern.png", "pattern.html"}
+
+
+def test_a_picture_has_every_access_with_its_bytes_and_its_id() -> None:
+    table = sampled_accesses(strided(10, 20, 1024))
+    panel = access_panel("", table, "position", "id")
+    assert panel.y_label == "offset, KB"
+    assert [curve.name for curve in panel.curves] == ["id 0, 8", "id 1, 9", *(f"id {id_}" for id_ in range(2, 8))]
+    drawn = {x: (y, end) for c in panel.curves for x, y, end in zip(c.x, c.y, c.high, strict=True)}
+    assert drawn == {n: (n, n + 1) for n in range(200)}  # KB
+    assert all(curve.look == Look.ACCESSES for curve in panel.curves)
+
+
+def test_of_many_accesses_a_part_is_drawn_that_shows_every_rank_and_every_place() -> None:
+    table = sampled_accesses(strided(16, 65536, 64), most=1024)
+    assert len(table) == 1024 and table["position"].is_monotonic_increasing
+    assert (table["position"] // 1024 == np.arange(1024)).all()  # one of each stretch
+    assert table["id"].value_counts().min() > 64 / 2  # of 64 that are to be expected
+    assert (table["begin"] == 64 * table["position"]).all() and (table["end"] == table["begin"] + 64).all()
+
+
+def test_columns_without_names_are_those_of_a_lookup_and_extremes_do_not_overflow() -> None:
+    most = 2**63 - 1
+    table = sampled_accesses(patterns.detect([[most, 5, 0], [0, most, 0], [-(2**63), 1, 0]]))
+    assert table[["begin", "end"]].values.tolist() == [[most, most], [0, most], [-(2**63), -(2**63) + 1]]
+    assert sampled_accesses(patterns.detect([[7, 3]])).to_dict("list") == {
+        "position": [0],
+        "begin": [7],
+        "end": [8],
+        "id": [0],
+    }
+    with pytest.raises(ValueError, match="1 names for 2 columns"):
+        sampled_accesses(patterns.detect([[7, 3]]), "logical")
+
+
+def test_a_damaged_description_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "cut").write_bytes(strided(4, 30, 512).to_bytes()[:-1])
+    done = plot("pattern", tmp_path / "cut", "--output", tmp_path / "x.png")
+    assert done.returncode == 3 and f"{tmp_path / 'cut'}: description: byte " in done.stderr
+    assert not (tmp_path / "x.png").exists()
 
 
 def test_bad_input_ends_in_one_line_and_status_3(tmp_path: Path) -> None:

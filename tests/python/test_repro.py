@@ -240,12 +240,12 @@ def test_fig1_folds_what_the_paper_folds_to_one_pattern(results: Path, name: str
 def test_fig16_and_fig20_draw_every_access_from_its_first_to_its_last_byte(tmp_path: Path) -> None:
     a, _, b, c = drawn("pattern-fig16", tmp_path)
     assert [sum(len(curve.x) for curve in panel.curves) for panel in (a, b, c)] == [16384, 32, 48]
-    assert [len(panel.curves) for panel in (a, b, c)] == [16, 16, 16]
+    assert [len(panel.curves) for panel in (a, b, c)] == [8, 8, 8]  # two of the 16 ranks share a colour
     lattice_mb = 16 * 16 * 16 * 32 * 288 / 2**20
     for panel in (a, b):  # every byte once
         lengths = [end - begin for curve in panel.curves for begin, end in zip(curve.y, curve.high, strict=True)]
         assert sum(lengths) == pytest.approx(lattice_mb)
-    assert all(curve.y[0] == 0 for curve in c.curves)
+    assert all(list(curve.y).count(0) == 2 for curve in c.curves)
     pagoda, _ = drawn("pattern-fig20", tmp_path)
     assert len(pagoda.curves) == 1 and not pagoda.sizes()
 

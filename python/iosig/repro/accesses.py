@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from iosig.panels import Curve, Look, Panel
+from iosig.access_panel import access_panel
+from iosig.panels import Panel
 from iosig.repro.machine import call, workloads_command
 
 ACCESS_COLUMNS = "logical,length,physical,id"
 STAND_INS = "the accesses of bench/workloads, made after the paper's words, for its traces (computed)"
 BY_CONSTRUCTION = "the stand-in was made after this sentence"
-MIB = 1 << 20
 
 
 def accesses(workload: str, *words: object) -> npt.NDArray[np.int64]:
@@ -27,9 +28,7 @@ def of_rank(rows: npt.NDArray[np.int64], rank: int) -> npt.NDArray[np.int64]:
 
 def offsets_panel(title: str, rows: npt.NDArray[np.int64], first: int = 0) -> Panel:
     """The bytes of each rank's accesses, in their order from the `first` on, each rank in a colour."""
-    curves = []
-    for rank in np.unique(rows[:, 3]):
-        begins, lengths = of_rank(rows, rank)[:, :2].T / MIB
-        x, ends = list(range(first, first + len(begins))), (begins + lengths).tolist()
-        curves.append(Curve(f"rank {rank}", x, begins.tolist(), Look.ACCESSES, high=ends))
-    return Panel(title, "access of the rank", "offset, MB", curves, log_x=False, log_y=False, counts_x=True)
+    begin, length, _, rank = rows.T
+    table = pd.DataFrame({"begin": begin, "end": begin + length, "id": rank})
+    table["position"] = first + table.groupby("id").cumcount()
+    return access_panel(title, table, "access of the rank", "rank")

@@ -1,0 +1,210 @@
+#include "pattern_picture.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/model/access_columns.h"
+#include "iosig/model/pattern_cursor.h"
+
+namespace iosig::cli {
+namespace {
+
+using Wide = unsigned __int128;
+
+constexpr std::array colours = {34, 33, 32, 31, 35, 36};  // ANSI
+constexpr std::size_t narrowest = 40, widest = 200;
+
+/// Where a value is on a scale, as the order of signed numbers.
+std::uint64_t ordered(std::int64_t value) { return static_cast<std::uint64_t>(value) ^ (1ULL << 63); }
+
+struct Mark {
+  std::uint64_t position = 0;
+  std::uint64_t first = 0, last = 0;  ///< ordered()
+  std::int64_t id = 0;
+};
+
+AccessColumns drawn_columns(const Pattern& pattern, std::span<const std::string> names) {
+  AccessColumns columns{0, -1, -1, -1};
+  if (!names.empty())
+    columns = access_columns(names);
+  else if (pattern.columns > 2)
+    columns = {0, 1, 2, pattern.columns > 3 ? 3 : -1};
+  columns.logical = std::max(columns.logical, 0);
+  return columns;
+}
+
+Mark mark_of(std::uint64_t position, std::span<const std::int64_t> vector, const AccessColumns& columns) {
+  const std::int64_t begin = vector[static_cast<std::size_t>(columns.logical)];
+  std::int64_t last = begin;
+  if (columns.length >= 0) {
+    const std::int64_t length = vector[static_cast<std::size_t>(columns.length)];
+    if (length > 0 && begin <= INT64_MAX - (length - 1)) last = begin + (length - 1);
+  }
+  return {position, ordered(begin), ordered(last), columns.id < 0 ? 0 : vector[static_cast<std::size_t>(columns.id)]};
+}
+
+/// Every access, or most_drawn of them.
+std::vector<Mark> marks_of(const Pattern& pattern, const AccessColumns& columns) {
+  std::array<std::int64_t, most_columns> vector{};
+  std::vector<Mark> marks;
+  const std::uint64_t count = pattern.count();
+  if (count <= most_drawn) {
+    marks.reserve(count);
+    PatternCursor cursor(pattern);
+    for (std::uint64_t n = 0; cursor.next(vector); ++n) marks.push_back(mark_of(n, vector, columns));
+    return marks;
+  }
+  const PatternIndex index(pattern);
+  std::mt19937_64 random(1);
+  const auto stretch = [&](std::uint64_t n) { return static_cast<std::uint64_t>(Wide{count} * n / most_drawn); };
+  for (std::uint64_t n = 0; n < most_drawn; ++n) {
+    const std::uint64_t position = stretch(n) + random() % (stretch(n + 1) - stretch(n));
+    index.element(position, vector);
+    marks.push_back(mark_of(position, vector, columns));
+  }
+  return marks;
+}
+
+/// Dots, `wide` x `high` of them in each character.
+class Field {
+ public:
+  Field(std::size_t columns, std::size_t rows, const PictureStyle& style)
+      : columns_(columns),
+        rows_(rows),
+        wide_(style.has_braille ? 2 : 1),
+        high_(style.has_braille ? 4 : 2),
+        has_colours_(style.has_colours),
+        dots_(columns * rows),
+        colour_(columns * rows) {}
+
+  void draw(const std::vector<Mark>& marks, std::uint64_t count, std::uint64_t low, std::uint64_t high) {
+    const auto up = [&](std::uint64_t value) {
+      return static_cast<std::size_t>(Wide{value - low} * (rows_ * high_) / (Wide{high - low} + 1));
+    };
+    for (const Mark& mark : marks) {
+      const auto x = static_cast<std::size_t>(Wide{mark.position} * (columns_ * wide_) / count);
+      const auto colour = static_cast<std::uint8_t>(static_cast<std::uint64_t>(mark.id) % colours.size());
+      for (std::size_t y = up(mark.first); y <= up(mark.last); ++y) set(x, y, colour);
+    }
+  }
+
+  /// From the top.
+  [[nodiscard]] std::string row(std::size_t row) const {
+    std::string text;
+    std::size_t end = columns_;  // without blanks behind
+    while (end > 0 && dots_[row * columns_ + end - 1] == 0) --end;
+    int before = -1;
+    for (std::size_t cell = row * columns_; cell < row * columns_ + end; ++cell) {
+      const int colour = dots_[cell] == 0 ? before : colours[colour_[cell]];
+      if (has_colours_ && colour != before) text += fmt::format("\x1b[{}m", colour);
+      before = colour;
+      text += character(dots_[cell]);
+    }
+    if (has_colours_ && before >= 0) text += "\x1b[0m";
+    return text;
+  }
+
+ private:
+  void set(std::size_t x, std::size_t y, std::uint8_t colour) {
+    const std::size_t cell = (rows_ - 1 - y / high_) * columns_ + x / wide_;
+    dots_[cell] |= static_cast<std::uint8_t>(1u << ((high_ - 1 - y % high_) * wide_ + x % wide_));
+    colour_[cell] = colour;
+  }
+
+  /// `dots`: bits row by row from the top, from left to right.
+  [[nodiscard]] std::string character(std::uint8_t dots) const {
+    if (high_ == 2) return std::string(1, " '.:"[dots]);
+    if (dots == 0) return " ";
+    constexpr std::array<unsigned, 8> braille = {0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80};
+    unsigned bits = 0;
+    for (std::size_t dot = 0; dot < braille.size(); ++dot)
+      if ((dots >> dot & 1) != 0) bits |= braille[dot];
+    return {'\xe2', static_cast<char>(0xa0 | bits >> 6), static_cast<char>(0x80 | (bits & 0x3f))};  // U+2800 + bits
+  }
+
+  std::size_t columns_, rows_, wide_, high_;
+  bool has_colours_;
+  std::vector<std::uint8_t> dots_, colour_;
+};
+
+bool says_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    std::string text(value);
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text.find("utf-8") != std::string::npos || text.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+PictureStyle picture_style() {
+  PictureStyle style{.has_braille = says_utf8()};
+  winsize size{};
+  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  if (is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    style.columns = size.ws_col;
+    style.rows = std::clamp<std::size_t>(size.ws_row, 12, 32) - 8;
+  }
+  if (const char* columns = std::getenv("COLUMNS"))
+    if (const auto told = parse_count<std::uint32_t>(columns); told && *told > 0) style.columns = *told;
+  style.columns = std::clamp(style.columns, narrowest, widest);
+  const char *none = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
+  style.has_colours =
+      is_terminal && (none == nullptr || *none == '\0') && terminal != nullptr && std::string_view(terminal) != "dumb";
+  return style;
+}
+
+std::string pattern_picture(const Pattern& pattern, std::span<const std::string> names, const PictureStyle& style) {
+  const std::uint64_t count = pattern.count();
+  if (count == 0) return "no accesses";
+  const AccessColumns columns = drawn_columns(pattern, names);
+  const std::vector<Mark> marks = marks_of(pattern, columns);
+  const std::uint64_t low = std::ranges::min(marks, {}, &Mark::first).first,
+                      high = std::ranges::max(marks, {}, &Mark::last).last;
+  const bool is_bytes = columns.length >= 0 || !names.empty();
+  const auto value_text = [&](std::uint64_t value) {
+    const auto number = static_cast<std::int64_t>(value ^ (1ULL << 63));
+    return is_bytes && number >= 0 ? about_bytes(static_cast<double>(number)) : fmt::format("{}", number);
+  };
+  std::array labels = {value_text(high), value_text(low + (high - low) / 2), value_text(low)};
+  if (high - low < 2) labels[1].clear();
+  if (high == low) labels[0].clear();
+  const std::size_t margin = std::ranges::max(labels, {}, &std::string::size).size() + 2;
+  const std::size_t width = std::max(style.columns, margin + 20) - margin, rows = std::max<std::size_t>(style.rows, 4);
+  Field field(width, rows, style);
+  field.draw(marks, count, low, high);
+  const std::array<std::string_view, 3> lines = style.has_braille ? std::array<std::string_view, 3>{"┤", "│", "└"}
+                                                                  : std::array<std::string_view, 3>{"+", "|", "+"};
+  std::string text;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const int at = row == 0 ? 0 : row == rows / 2 ? 1 : row == rows - 1 ? 2 : -1;
+    text += fmt::format("{:>{}} {}{}\n", at < 0 ? "" : labels[static_cast<std::size_t>(at)], margin - 2,
+                        lines[at < 0 || labels[static_cast<std::size_t>(at)].empty() ? 1 : 0], field.row(row));
+  }
+  text += fmt::format("{:>{}}", "", margin - 1);
+  text += lines[2];
+  for (std::size_t n = 0; n < width; ++n) text += style.has_braille ? "─" : "-";
+  text += fmt::format("\n{:>{}}0{:>{}}", "", margin, count - 1, width - 1);
+  const std::string_view value = !names.empty() ? std::string_view(names[static_cast<std::size_t>(columns.logical)])
+                                 : columns.length >= 0 ? logical_column
+                                                       : "value";
+  text += fmt::format("\n{:>{}}{} over position", "", margin, value);
+  if (columns.id >= 0 && style.has_colours) text += fmt::format("; colour: id modulo {}", colours.size());
+  if (marks.size() < count) text += fmt::format("; {} of {}, at random places", marks.size(), count);
+  return text;
+}
+
+}  // namespace iosig::cli
