@@ -2,8 +2,9 @@
 
 The rate is (uncompressed size) / (compressed size). An entry of the uncompressed index has 56 bytes (section 3.1).
 Compressed here are two descriptions, each in IOSIG's binary form: of every rank by itself, by the paper's Algorithm 1,
-and of all ranks together, by IOSIG's nests. For these the ranks come one after the other, or an access of each in turn,
-whatever is shorter: an index may have its entries in any order in which no rank's own changes and none overlap.
+and of all ranks together, by IOSIG's nests. These are the ranks' own descriptions merged, or are found in an access of
+each rank in turn, whatever is shorter: an index may have its entries in any order in which no rank's own changes and
+none overlap.
 
 The paper's rates are those of its data structures, whose sizes it does not print, for runs whose ranks and sizes it
 does not print: that a description here is as large cannot be tested, only that it is not larger.
@@ -22,6 +23,7 @@ from iosig.repro.artefact import Artefact, Fact, Result, Setting, Source, Verdic
 
 ENTRY_BYTES = 56
 ALGORITHM1, NESTS = "Algorithm 1, each rank", "nests, all ranks"
+ALONE, MERGED, IN_TURN = "each rank", "each rank, merged", "an access of each rank in turn"
 # Ours is n1-strided for FS-TEST and for LANL App 2 through its own library, as it strides its writes.
 WORKLOADS = {
     "n1-strided": "FS-TEST",
@@ -51,23 +53,27 @@ def described_alone(rows: npt.NDArray[np.int64]) -> list[patterns.Pattern]:
     return [patterns.detect(of_rank(rows, rank)[:, :3], columns, algorithm="paper") for rank in ranks]
 
 
-def described_together(workload: str, rows: npt.NDArray[np.int64]) -> patterns.Pattern:
-    in_turn = accesses(workload, "--order", "round")
-    both = [patterns.detect(ordered, ACCESS_COLUMNS) for ordered in (rows, in_turn)]
-    return min(both, key=lambda pattern: pattern.bytes)
+def described_together(workload: str, rows: npt.NDArray[np.int64], *words: object) -> tuple[str, patterns.Pattern]:
+    """How, and the description. words: as those that gave `rows`."""
+    columns = ACCESS_COLUMNS.removesuffix(",id")
+    ranks = [int(rank) for rank in np.unique(rows[:, 3])]
+    merged = patterns.merge((patterns.detect(of_rank(rows, rank)[:, :3], columns) for rank in ranks), ranks).pattern
+    in_turn = patterns.detect(accesses(workload, "--order", "round", *words), ACCESS_COLUMNS)
+    return min((MERGED, merged), (IN_TURN, in_turn), key=lambda way: way[1].bytes)
 
 
 def rates(setting: Setting) -> pd.DataFrame:
-    """For each workload and way (`by`): `entries`, `terms`, `bytes` of the descriptions, and their `rate`."""
+    """For each workload and way (`by`, `how`): `entries`, `terms`, `bytes` of the descriptions, and their `rate`."""
     table = []
     for workload, name in WORKLOADS.items():
         setting.progress(f"describing: {name}")
         rows = accesses(workload)
         ranks = len(np.unique(rows[:, 3]))
-        for by, described in ((ALGORITHM1, described_alone(rows)), (NESTS, [described_together(workload, rows)])):
+        how, together = described_together(workload, rows)
+        for by, way, described in ((ALGORITHM1, ALONE, described_alone(rows)), (NESTS, how, [together])):
             terms, size = sum(p.terms for p in described), sum(p.bytes for p in described)
-            table.append((name, workload, ranks, by, len(rows), terms, size, ENTRY_BYTES * len(rows) / size))
-    columns = ["name", "workload", "ranks", "by", "entries", "terms", "bytes", "rate"]
+            table.append((name, workload, ranks, by, way, len(rows), terms, size, ENTRY_BYTES * len(rows) / size))
+    columns = ["name", "workload", "ranks", "by", "how", "entries", "terms", "bytes", "rate"]
     return pd.DataFrame(table, columns=columns)
 
 
@@ -88,12 +94,13 @@ def order_fact(rate: pd.Series[float], by: str) -> Fact:
     return same("section 3.2.1", f"MILC's configurations by their rate ({by})", ", ".join(milc), ", ".join(found))
 
 
-def folding_facts(terms: pd.Series[int]) -> list[Fact]:
+def folding_facts(known: pd.DataFrame) -> list[Fact]:
     """Section 3.3: all ranks of these are one global pattern."""
-    return [
-        same(WHERE, f"{name}: patterns that all ranks together fold to", 1.0, float(terms[name, NESTS]), "")
-        for name in FOLDED
-    ]
+    facts = []
+    for name in FOLDED:
+        terms, how = float(known["terms"][name, NESTS]), str(known["how"][name, NESTS])
+        facts.append(same(WHERE, f"{name}: patterns that all ranks together fold to", 1.0, terms, "", how))
+    return facts
 
 
 def library_fact(setting: Setting, rate: pd.Series[float]) -> Fact:
@@ -101,8 +108,9 @@ def library_fact(setting: Setting, rate: pd.Series[float]) -> Fact:
     setting.progress("describing: LANL 2, library")
     rows = accesses("lanl-2")
     ranks = len(np.unique(rows[:, 3]))
-    strided = accesses("n1-strided", "--ranks", ranks, "--count", len(rows) // ranks)
-    found = ENTRY_BYTES * len(strided) / described_together("n1-strided", strided).bytes
+    words = ("--ranks", ranks, "--count", len(rows) // ranks)
+    strided = accesses("n1-strided", *words)
+    found = ENTRY_BYTES * len(strided) / described_together("n1-strided", strided, *words)[1].bytes
     claim = "LANL 2: with its own library, which strides the same number of writes, the rate is"
     text = f"{found:.0f} against {rate['LANL 2', NESTS]:.0f}"
     return Fact(WHERE, claim, "higher", text, "", judge(found > rate["LANL 2", NESTS]), "")
@@ -118,7 +126,7 @@ def facts_of(setting: Setting, data: pd.DataFrame) -> list[Fact]:
         *rate_facts(rate),
         order_fact(rate, ALGORITHM1),
         order_fact(rate, NESTS),
-        *folding_facts(known["terms"]),
+        *folding_facts(known),
         Fact("section 2.2", "orders of magnitude of LANL 3's rate, by nests", "several", f"{orders:.1f}", "",
              judge(orders > 2), "above 2 holds"),
         library_fact(setting, rate),

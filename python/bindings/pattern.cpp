@@ -14,6 +14,7 @@
 #include "iosig/analyze/access_detector.h"
 #include "iosig/analyze/detect_paper.h"
 #include "iosig/analyze/lookup.h"
+#include "iosig/analyze/merge.h"
 #include "iosig/base/text.h"
 #include "iosig/format/pattern_binary.h"
 #include "iosig/format/pattern_json.h"
@@ -195,6 +196,23 @@ Made detected(const Vectors& vectors, const std::string& columns, const std::str
   const nb::gil_scoped_release others_may_run;
   if (is_paper) return made(detect_paper({vectors.data(), vectors.size()}, paper));
   return made(detector.finish([](const Pattern& pattern) { return pattern_bytes(pattern).size(); }));
+}
+
+/// The merged pattern, and how many accesses had to be put in order one by one.
+nb::tuple merged(const std::vector<const IndexedPattern*>& locals, const std::vector<std::int64_t>& ids) {
+  if (!ids.empty() && ids.size() != locals.size())
+    raise_python(PyExc_ValueError, fmt::format("ids: {} ids for {} patterns", ids.size(), locals.size()));
+  if (std::ranges::find(locals, nullptr) != locals.end())
+    raise_python(PyExc_TypeError, "patterns: got None among them");
+  std::vector<LocalPattern> parts;
+  for (std::size_t n = 0; n < locals.size(); ++n)
+    parts.push_back({.pattern = &locals[n]->pattern, .id = ids.empty() ? static_cast<std::int64_t>(n) : ids[n]});
+  Result<MergedPattern> whole = [&] {
+    const nb::gil_scoped_release others_may_run;
+    return merge_patterns(parts);
+  }();
+  MergedPattern told = value_or_raise(std::move(whole));
+  return nb::make_tuple(made(std::move(told.pattern)), told.interleaved);
 }
 
 nb::object predicted_by(const IndexedPattern& of, std::int64_t count) {
@@ -400,6 +418,7 @@ void bind_patterns(nb::module_& module) {
       .def_prop_ro("size", &PatternLookup::size)
       .def_prop_ro("memory_bytes", &PatternLookup::memory_bytes)
       .def("find", pieces_of, "offset"_a, "length"_a);
+  module.def("merge", merged, "patterns"_a, "ids"_a);
   module.def("detect", detected, "vectors"_a, "columns"_a = "", "algorithm"_a = "nest", "window"_a = nb::none());
 }
 

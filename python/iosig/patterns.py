@@ -18,7 +18,8 @@ run; arrays that are being read must not be changed meanwhile.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ from iosig._core import Lookup, Pattern
 if TYPE_CHECKING:
     from iosig._core import Algorithm
 
-__all__ = ["Detector", "Lookup", "Pattern", "detect"]
+__all__ = ["Detector", "Lookup", "Merged", "Pattern", "detect", "merge"]
 
 LARGEST = np.iinfo(np.int64).max
 
@@ -71,6 +72,22 @@ def detect(
     `detect(x).expand()` is x.
     """
     return _core.detect(as_vectors(vectors), columns, algorithm, window)
+
+
+class Merged(NamedTuple):
+    """interleaved: accesses that overlap at the same time, or are among such ones, and were put in order one by one."""
+
+    pattern: Pattern
+    interleaved: int
+
+
+def merge(patterns: Iterable[Pattern], ids: Iterable[int] | None = None) -> Merged:
+    """The patterns of many processes as one, of logical, length, physical and id.
+
+    patterns: one for each process, of logical, length and physical; with a fourth column the number that says what came
+    before what, on one scale for all. ids: who the processes are; 0, 1, 2, ... unless given. As `iosig pattern merge`.
+    """
+    return Merged(*_core.merge(list(patterns), [] if ids is None else list(ids)))
 
 
 class Detector(_core.Detector):

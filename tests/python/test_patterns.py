@@ -167,6 +167,19 @@ def test_the_command_and_the_module_find_the_same(command: Iosig) -> None:
     assert Pattern.from_json(told) == detect(vectors, ALL)
 
 
+def test_the_patterns_of_many_processes_fold_into_one() -> None:
+    vectors = n1_strided(64, 200, 4096)
+    ranks = [63 - rank for rank in range(64)]
+    alone = [detect(vectors[vectors[:, 3] == rank][:, :3], "logical,length,physical") for rank in ranks]
+    whole, interleaved = iosig.patterns.merge(alone, ranks)
+    assert (whole.terms, whole.count, interleaved) == (1, len(vectors), 0)
+    assert sorted(whole) == sorted(map(tuple, vectors.tolist()))
+    # two that write the same byte at known times: the later one wins
+    first, later = detect([[0, 8, 0, 5]]), detect([[4, 8, 0, 6]])
+    pieces = Lookup(iosig.patterns.merge([later, first], [1, 2]).pattern).find(0, 12)
+    assert pieces[["logical", "id"]].tolist() == [(0, 2), (4, 1)]
+
+
 # --- lookup -----------------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +251,9 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: Detector(2, follows=[1, 0]), ValueError, "column 0 cannot follow 1"),
     (lambda: Detector(2).push([1, 2, 3]), ValueError, "expected rows of 2 columns, got an array of shape (3,)"),
     (lambda: Detector(2).push([[1, 2, 3]]), ValueError, "expected 2 columns, got an array of shape (1, 3)"),
+    (lambda: iosig.patterns.merge([detect([1, 2])]), ValueError, "process 0: a pattern of 1 column"),
+    (lambda: iosig.patterns.merge([detect([[1, 2, 3]])], [1, 2]), ValueError, "ids: 2 ids for 1 patterns"),
+    (lambda: iosig.patterns.merge([None]), TypeError, "None"),  # type: ignore[list-item]
     (lambda: Lookup(detect([1, 2])), ValueError, "a lookup in a pattern of 1 column"),
     (lambda: Lookup(detect([[1, 2]]), "logical,length"), ValueError, "a lookup needs logical, length and physical"),
     (lambda: Lookup(detect([[1, 2, 3]])).find(-1, 2), ValueError, "got -1 and 2"),
