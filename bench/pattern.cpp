@@ -61,6 +61,11 @@ std::vector<Workload> workloads() {
           for (std::int64_t x = 0; x < 8; ++x)
             w.add(a * 1'000'000'000'000 + z * 99'999'999 + y * 204'800 + x * 1024, 512);
   };
+  const auto few = [&](const char* name, std::uint64_t values) {
+    return workload(name, [&](Workload& w) {
+      for (std::int64_t i = 0; i < accesses; ++i) w.add(65536 * below(values), 4096);
+    });
+  };
   return {
       workload("strided",
                [&](Workload& w) {
@@ -101,6 +106,17 @@ std::vector<Workload> workloads() {
                  for (std::int64_t y = 0; y < accesses / 16; ++y)
                    for (std::int64_t x = 0; x < 16; ++x)
                      w.add(below(100) == 0 ? below(1ull << 40) : 524288 * y + 4096 * x, 1024);
+               }),
+      few("2 offsets", 2),
+      few("8 offsets", 8),
+      few("64 offsets", 64),
+      workload("4 lengths",
+               [&](Workload& w) {
+                 for (std::int64_t i = 0, at = 0; i < accesses; ++i) {
+                   const std::int64_t length = 512 << below(4);
+                   w.add(at, length);
+                   at += length;
+                 }
                }),
       workload("random",
                [&](Workload& w) {

@@ -152,6 +152,21 @@ TEST_CASE("detect: predicts through the ends of rows, and says how sure it is") 
   CHECK(detector.confidence() > 0.95);
 }
 
+TEST_CASE("detect: a body of any length up to the window's is a loop once it came three times") {
+  Random random(13);
+  for (const std::uint32_t window : {1u, 5u, 32u, 64u, 80u})
+    for (std::uint32_t length = 1; length <= window; ++length) {
+      std::vector<std::int64_t> vectors;
+      for (std::uint32_t n = 0; n < length; ++n) vectors.push_back(random.below(1'000'000'000));
+      const std::vector<std::int64_t> body = vectors;
+      for (std::int64_t turn = 1; turn < 3; ++turn)
+        for (const std::int64_t value : body) vectors.push_back(value + 77 * turn);
+      const Pattern pattern = lossless(vectors, {.columns = 1, .window = window});
+      CHECK(pattern.terms.size() == 1);
+      CHECK(pattern.nodes.size() == length + 1);
+    }
+}
+
 TEST_CASE("detect: a body that is longer than the window is found by its steps") {
   Random random(11);
   std::vector<std::int64_t> body, vectors;

@@ -148,6 +148,7 @@ void Detector::stop_and_reduce() {
   rest_ = 0;
   const std::int64_t turns = is_at_end_ ? limit_ : walk_.index(0);
   const std::uint64_t begun = is_at_end_ ? 0 : position_ - iteration_;
+  if (begun == 0 && turns == stack_.view(stack_.top()).numbers[0]) return;  // as it began to run
   stack_.set_top(turns, position_ - begun - stack_.top().first);
   if (begun > 0) stack_.push_partial(walk_);
   if ((stack_.reduce() || begun > 0) && stack_.top_is_nest()) run_top();

@@ -10,21 +10,33 @@ constexpr std::size_t long_windows = 16;           ///< windows in the longest b
 constexpr std::size_t most_nodes = 4096;           ///< in a loop; longer bodies are left as they are
 constexpr std::uint64_t most_backwards = 1 << 16;  ///< elements of an iteration that is put before a loop
 
+constexpr std::size_t most_even = 64;  ///< bodies of which even_ knows
+
 /// The factor of number `n` of a term in its print: odd and without pattern, so that unlike numbers do not cancel out.
-std::uint64_t factor(std::uint64_t n) {
+constexpr std::uint64_t factor(std::uint64_t n) {
   std::uint64_t mixed = (n + 1) * 0x9e3779b97f4a7c15;
   mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9;
   return (mixed ^ (mixed >> 32)) | 1;
 }
+constexpr auto leaf_factors = [] {
+  std::array<std::uint64_t, most_columns> factors{};
+  for (std::size_t n = 0; n < factors.size(); ++n) factors[n] = factor(n);
+  return factors;
+}();
 
-std::uint64_t shape_of(std::span<const Node> nodes) {
+/// Bits for bodies of 1 to `body` terms.
+constexpr std::uint64_t bodies_to(std::size_t body) {
+  return body >= most_even ? ~std::uint64_t{0} : (std::uint64_t{1} << body) - 1;
+}
+
+constexpr std::uint64_t shape_of(std::span<const Node> nodes) {
   std::uint64_t shape = 0xcbf29ce484222325;
   for (const Node& node : nodes) shape = (shape ^ (node.end * 2 + (node.is_loop ? 1 : 0))) * factor(0);
   return shape;
 }
 
 /// Whether y - x == z - y, without overflow.
-bool is_even(std::int64_t x, std::int64_t y, std::int64_t z) {
+bool is_straight(std::int64_t x, std::int64_t y, std::int64_t z) {
   std::int64_t first = 0, second = 0;
   return !__builtin_sub_overflow(y, x, &first) && !__builtin_sub_overflow(z, y, &second) && first == second;
 }
@@ -35,11 +47,11 @@ TermStack::TermStack(std::uint32_t columns, std::uint32_t window)
     : columns_(columns),
       window_(std::max(window, 1u)),
       kept_(3 * std::size_t{window_} * long_windows),
-      last_steps_(std::bit_ceil(2 * std::size_t{window_} * long_windows)) {
+      last_steps_(std::bit_ceil(4 * std::size_t{window_} * long_windows)) {
   const std::size_t terms = std::size_t{6} * window_;  // more where long bodies are sought
   entries_.reserve(terms);
-  shapes_.reserve(terms);
   prints_.reserve(terms);
+  even_.reserve(terms);
   nodes_.reserve(2 * terms);
   numbers_.reserve(2 * terms * columns);
 }
@@ -50,21 +62,50 @@ TermStack::Group TermStack::group_of(std::span<const Node> nodes, std::size_t no
   return {all, nodes[node].is_loop ? all : all / columns_};
 }
 
-std::uint64_t TermStack::print_of(const Entry& entry) const {
-  std::uint64_t print = 0;
-  for (std::uint32_t n = 0; n < entry.numbers; ++n)
-    print += factor(n) * static_cast<std::uint64_t>(numbers_[entry.number + n]);
-  return print;
+/// The print of the entry on top, which is new.
+void TermStack::add_print(std::uint64_t print) {
+  prints_.push_back(print);
+  even_.push_back(even_before_top());
+}
+
+/// As even_ has it, for the entry on top.
+std::uint64_t TermStack::even_before_top() const {
+  const std::size_t top = prints_.size() - 1;
+  std::uint64_t even = 0;
+#pragma GCC unroll 4
+  for (std::size_t body = std::min<std::size_t>({window_, most_even, top / 2}); body > 0; --body)
+    even = 2 * even + (is_even(top, body) ? 1 : 0);
+  return even;
+}
+
+/// Bodies of up to 64 terms of which three lie on top of each other, by their prints.
+std::uint64_t TermStack::even_bodies() const {
+  const std::size_t size = even_.size();
+  std::uint64_t bodies = even_.back() & bodies_to(size / 3);
+  for (std::size_t below = 1; bodies > bodies_to(below); ++below) bodies &= even_[size - 1 - below] | bodies_to(below);
+  return bodies;
+}
+
+/// The same for one body, of any length.
+bool TermStack::may_be_loop(std::size_t body) const {
+  const std::size_t size = prints_.size();
+  if (3 * body > size) return false;
+  for (std::size_t below = 0; below < body; ++below)
+    if (!is_even(size - 1 - below, body)) return false;
+  return true;
 }
 
 void TermStack::push_leaf(const std::int64_t* vector, std::uint64_t position) {
-  static const std::uint64_t leaf_shape = shape_of(std::array{Node{false, 1, 0}});
   entries_.push_back({position, 1, static_cast<std::uint32_t>(nodes_.size()), 1,
                       static_cast<std::uint32_t>(numbers_.size()), columns_});
   nodes_.push_back({false, 1, 0});
-  numbers_.insert(numbers_.end(), vector, vector + columns_);
-  shapes_.push_back(leaf_shape);
-  prints_.push_back(print_of(entries_.back()));
+  static constexpr std::array leaf{Node{false, 1, 0}};
+  std::uint64_t print = shape_of(leaf);
+  for (std::uint32_t column = 0; column < columns_; ++column) {
+    numbers_.push_back(vector[column]);
+    print += leaf_factors[column] * static_cast<std::uint64_t>(vector[column]);
+  }
+  add_print(print);
 }
 
 void TermStack::push_nest(std::span<const Node> nodes, std::span<const std::int64_t> numbers, std::uint64_t first,
@@ -81,8 +122,10 @@ void TermStack::push_scratch(std::uint64_t first, std::uint64_t count) {
                       static_cast<std::uint32_t>(scratch_numbers_.size())});
   nodes_.insert(nodes_.end(), scratch_nodes_.begin(), scratch_nodes_.end());
   numbers_.insert(numbers_.end(), scratch_numbers_.begin(), scratch_numbers_.end());
-  shapes_.push_back(shape_of(scratch_nodes_));
-  prints_.push_back(print_of(entries_.back()));
+  std::uint64_t print = shape_of(scratch_nodes_);
+  for (std::size_t n = 0; n < scratch_numbers_.size(); ++n)
+    print += factor(n) * static_cast<std::uint64_t>(scratch_numbers_[n]);
+  add_print(print);
 }
 
 /// The last `terms`.
@@ -91,14 +134,15 @@ void TermStack::drop(std::size_t terms) {
   nodes_.resize(entries_[left].node);
   numbers_.resize(entries_[left].number);
   entries_.resize(left);
-  shapes_.resize(left);
   prints_.resize(left);
+  even_.resize(left);
 }
 
 void TermStack::set_top(std::int64_t trips, std::uint64_t count) {
   Entry& entry = entries_.back();
   std::int64_t& stored = numbers_[entry.number];
   prints_.back() += factor(0) * (static_cast<std::uint64_t>(trips) - static_cast<std::uint64_t>(stored));
+  even_.back() = even_before_top();
   stored = trips;
   entry.count = count;
 }
@@ -110,25 +154,25 @@ bool TermStack::reduce() {
 }
 
 bool TermStack::reduce_once() {
-  const std::size_t size = entries_.size();
-  const std::size_t longest = std::min<std::size_t>(window_, size / 3);
-  for (std::size_t body = 1; body <= longest; ++body)
+  if (entries_.size() < 3) return false;
+  for (std::uint64_t bodies = even_bodies(); bodies != 0; bodies &= bodies - 1)
+    if (make_loop(static_cast<std::size_t>(std::countr_zero(bodies)) + 1)) return true;
+  for (std::size_t body = most_even + 1; body <= window_ && 3 * body <= entries_.size(); ++body)
     if (may_be_loop(body) && make_loop(body)) return true;
   const std::size_t body = distance_to_same_steps();
-  return body > longest && 3 * body <= size && may_be_loop(body) && make_loop(body);
+  return body > window_ && may_be_loop(body) && make_loop(body);
 }
 
 /// Terms since the last two steps between prints came before, or 0. Bodies longer than the window are found by it.
 std::size_t TermStack::distance_to_same_steps() {
   const std::size_t size = entries_.size();
-  if (size < 3) return 0;
   const std::uint64_t* last = prints_.data() + size - 1;
-  std::uint64_t mixed = ((last[0] - last[-1]) ^ shapes_.back()) * 0x9e3779b97f4a7c15;
+  std::uint64_t mixed = (last[0] - last[-1]) * 0x9e3779b97f4a7c15;
   mixed = (mixed ^ (mixed >> 32) ^ (last[-1] - last[-2])) * 0xbf58476d1ce4e5b9;
   Steps& steps = last_steps_[(mixed >> 32) & (last_steps_.size() - 1)];
-  const std::uint64_t term = emitted_ + size;
-  const std::size_t distance = steps.mixed == mixed && steps.term < term ? term - steps.term : 0;
-  steps = {mixed, term};
+  const auto tag = static_cast<std::uint32_t>(mixed), term = static_cast<std::uint32_t>(emitted_ + size);
+  const std::uint32_t distance = steps.mixed == tag ? term - steps.term : 0;
+  steps = {tag, term};
   return distance;
 }
 
@@ -145,16 +189,13 @@ bool TermStack::is_affine(const Entry& x, const Entry& y, const Entry& z) const 
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     const Group group = group_of(nodes, node, x.numbers);
     for (std::uint32_t n = 0; n < group.numbers; ++n, ++xs, ++ys, ++zs)
-      if (n % group.size == 0 ? !is_even(*xs, *ys, *zs) : *xs != *ys || *ys != *zs) return false;
+      if (n % group.size == 0 ? !is_straight(*xs, *ys, *zs) : *xs != *ys || *ys != *zs) return false;
   }
   return true;
 }
 
-/// Makes the last 3 * `body` terms three iterations of a loop, if they are.
+/// Makes the last 3 * `body` terms, whose prints are even, three iterations of a loop, if they are.
 bool TermStack::make_loop(std::size_t body) {
-  const std::uint64_t* prints = prints_.data() + prints_.size() - 3 * body;
-  for (std::size_t n = 0; n < body; ++n)
-    if (prints[n + 2 * body] - prints[n + body] != prints[n + body] - prints[n]) return false;
   const Entry* x = &entries_[entries_.size() - 3 * body];
   std::size_t nodes = 1;
   for (std::size_t n = 0; n < body; ++n) {
@@ -375,8 +416,8 @@ void TermStack::emit(PatternBuilder& builder, Exceptions& exceptions, bool all) 
   numbers_.erase(numbers_.begin(), numbers_.begin() + number);
   const auto terms = static_cast<std::ptrdiff_t>(gone);
   entries_.erase(entries_.begin(), entries_.begin() + terms);
-  shapes_.erase(shapes_.begin(), shapes_.begin() + terms);
   prints_.erase(prints_.begin(), prints_.begin() + terms);
+  even_.erase(even_.begin(), even_.begin() + terms);
   for (Entry& entry : entries_) {
     entry.node -= node;
     entry.number -= number;

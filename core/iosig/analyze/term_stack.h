@@ -64,12 +64,14 @@ class TermStack {
  private:
   static constexpr std::size_t most_kept_nodes = 1 << 16;
   bool reduce_once();
-  [[nodiscard]] bool may_be_loop(std::size_t body) const {
-    const std::uint64_t* prints = prints_.data() + prints_.size() - 1;
-    const std::uint64_t* shapes = shapes_.data() + shapes_.size() - 1;
-    const std::uint64_t y = *(prints - body);
-    return *prints - y == y - *(prints - 2 * body) && *shapes == *(shapes - body) && *shapes == *(shapes - 2 * body);
+  [[nodiscard]] bool is_even(std::size_t term, std::size_t body) const {
+    const std::uint64_t* print = prints_.data() + term;
+    return print[0] - *(print - body) == *(print - body) - *(print - 2 * body);
   }
+  void add_print(std::uint64_t print);
+  [[nodiscard]] std::uint64_t even_before_top() const;
+  [[nodiscard]] std::uint64_t even_bodies() const;
+  [[nodiscard]] bool may_be_loop(std::size_t body) const;
   std::size_t distance_to_same_steps();
   [[nodiscard]] bool is_affine(const Entry& x, const Entry& y, const Entry& z) const;
   bool make_loop(std::size_t body);
@@ -87,20 +89,21 @@ class TermStack {
   [[nodiscard]] Group group_of(std::span<const Node> nodes, std::size_t node, std::size_t numbers) const;
   void push_scratch(std::uint64_t first, std::uint64_t count);
   void drop(std::size_t terms);
-  [[nodiscard]] std::uint64_t print_of(const Entry& entry) const;
   void emit_entry(const Entry& entry, PatternBuilder& builder, Exceptions& exceptions) const;
 
   std::uint32_t columns_, window_;
   std::size_t kept_;           ///< terms that may still become a loop
   std::uint64_t emitted_ = 0;  ///< terms
   std::vector<Entry> entries_;
-  /// By the last two steps between prints: these, mixed, and the number of the term that they led to.
+  /// By the last two steps between prints: these, mixed, and the number of the term that they led to. Half of either is
+  /// enough: what they say is looked at.
   struct Steps {
-    std::uint64_t mixed = 0, term = 0;
+    std::uint32_t mixed = 0, term = 0;
   };
   std::vector<Steps> last_steps_;
-  // Of each entry: what its nodes are, and its numbers, both hashed; the latter so that sums and differences survive.
-  std::vector<std::uint64_t> shapes_, prints_;
+  // Of each entry: its nodes and numbers hashed, so that sums and differences of the latter survive; and for bodies of
+  // 1 to 64 terms a bit, the lowest for 1, whether its print and those of the terms one and two bodies below are even.
+  std::vector<std::uint64_t> prints_, even_;
   std::vector<Node> nodes_;
   std::vector<std::int64_t> numbers_;
   std::vector<Node> scratch_nodes_, partial_nodes_;

@@ -13,7 +13,7 @@ PatternBuilder::PatternBuilder(std::uint32_t columns, const std::array<std::int8
 }
 
 void PatternBuilder::add_literal(const std::int64_t* vector) {
-  block_.insert(block_.end(), vector, vector + pattern_.columns);
+  for (std::uint32_t column = 0; column < pattern_.columns; ++column) block_.push_back(vector[column]);
   ++count_;
   if (block_.size() == block_vectors * pattern_.columns) end_block();
 }
