@@ -109,6 +109,39 @@ TEST_CASE("pattern binary, json: generated patterns come back equal") {
   }
 }
 
+TEST_CASE("pattern binary: ten strides of 4 KB take nine bytes and the checksum") {
+  // A nest 1; a body of one 010; 10 = 5 * 2^1 trips: 1 0, 1 + 1 as 010, 3 bits as 011, the middle one 0; a vector 1, n0
+  // 0, n1 1, not expected 0, + 0, 4096 = 1 * 2^12: 12 + 1 as 0001101, 1 bit as 1.
+  const std::vector<std::uint8_t> bytes = pattern_bytes(strided(10, 4096));
+  REQUIRE(bytes.size() == 13);
+  CHECK(std::vector<std::uint8_t>(bytes.begin(), bytes.end() - 4) ==
+        std::vector<std::uint8_t>{'I', 'O', 'P', 1, 1, 0x95, 0xac, 0x60, 0x03});
+}
+
+TEST_CASE("pattern binary: strides that follow from lengths and trip counts take two bits") {
+  const auto rows = [](std::int64_t outer) {
+    PatternBuilder builder(4, follows_none);
+    builder.add_nest(std::array{Node{true, 3, 0}, Node{true, 3, 1}, Node{false, 3, 3}},
+                     std::array<std::int64_t, 15>{62500, 16, 0, 0, 524288, 4096, 1024, 0, 0, 0, outer, 1024, 3, 0, 0},
+                     1'000'000);
+    return builder.finish();
+  };
+  CHECK(pattern_bytes(rows(16384)).size() <= 21);      // 16 writes of 1024: what is expected
+  CHECK(pattern_bytes(rows(16384 + 1)).size() <= 25);  // 15 bits
+}
+
+TEST_CASE("pattern binary: the ends of 64 bits come back") {
+  for (const std::int64_t value : {INT64_MIN, INT64_MIN + 1, std::int64_t{-1}, INT64_MAX - 1, INT64_MAX}) {
+    PatternBuilder builder(2, follows_none);
+    builder.add_nest(std::array{Node{true, 2, 0}, Node{false, 2, 1}},
+                     std::array<std::int64_t, 5>{2, 0, value, value, value > 0 ? INT64_MIN : 1}, 2);
+    const Pattern pattern = builder.finish();
+    const auto again = pattern_from_bytes(pattern_bytes(pattern), "file");
+    REQUIRE(checked(pattern).has_value() == again.has_value());
+    if (again) CHECK(*again == pattern);
+  }
+}
+
 TEST_CASE("pattern binary: every cut and every changed byte is refused") {
   Random random(8);
   for (const Pattern& pattern : {strided(1000, 4096), generated_pattern(random)}) {

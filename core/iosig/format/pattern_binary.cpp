@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "iosig/base/crc32c.h"
+#include "iosig/format/nest_bits.h"
+#include "iosig/model/bits.h"
 #include "iosig/model/literals.h"
 #include "iosig/model/nest.h"
 
@@ -11,7 +13,8 @@ namespace {
 
 constexpr std::string_view magic = "IOP";
 constexpr std::uint8_t version = 1;
-constexpr std::uint8_t has_follows = 0x80;  // beside the number of columns
+constexpr std::uint8_t has_follows = 0x80, has_exceptions = 0x40;  // beside the number of columns
+constexpr unsigned follows_bits = 4;
 constexpr std::size_t checksum_bytes = 4;
 
 // ---- writing ------------------------------------------------------------------------------------------------------
@@ -23,13 +26,16 @@ class Writer {
   std::vector<std::uint8_t> bytes() {
     bytes_.assign(magic.begin(), magic.end());
     bytes_.push_back(version);
-    bytes_.push_back(static_cast<std::uint8_t>(pattern_.columns | (pattern_.follows_any() ? has_follows : 0)));
-    if (pattern_.follows_any())
+    bytes_.push_back(static_cast<std::uint8_t>(pattern_.columns | (pattern_.follows_any() ? has_follows : 0) |
+                                               (pattern_.exception_positions.empty() ? 0 : has_exceptions)));
+    if (pattern_.follows_any()) {
+      BitWriter bits(bytes_);
       for (std::uint32_t column = 0; column < pattern_.columns; ++column)
-        bytes_.push_back(static_cast<std::uint8_t>(pattern_.follows[column] + 1));
-    append_varint(pattern_.terms.size(), bytes_);
+        bits.put(static_cast<std::uint64_t>(pattern_.follows[column] + 1), follows_bits);
+      bits.end();
+    }
+    if (!pattern_.exception_positions.empty()) add_exceptions();
     for (std::size_t n = 0; n < pattern_.terms.size(); ++n) add_term(n);
-    add_exceptions();
     const std::uint32_t checksum = crc32c(bytes_);
     for (std::size_t n = 0; n < checksum_bytes; ++n) bytes_.push_back(static_cast<std::uint8_t>(checksum >> (8 * n)));
     return std::move(bytes_);
@@ -38,37 +44,13 @@ class Writer {
  private:
   void add_term(std::size_t n) {
     const Term& term = pattern_.terms[n];
-    if (term.is_nest) return add_node(static_cast<std::uint32_t>(term.at), 0);
+    if (term.is_nest) return append_nest(pattern_, static_cast<std::uint32_t>(term.at), bytes_);
     const auto next = std::find_if(pattern_.terms.begin() + static_cast<std::ptrdiff_t>(n) + 1, pattern_.terms.end(),
                                    [](const Term& later) { return !later.is_nest; });
     const std::uint64_t end = next == pattern_.terms.end() ? pattern_.literals.size() : next->at;
     bytes_.push_back(0);
     bytes_.insert(bytes_.end(), pattern_.literals.begin() + static_cast<std::ptrdiff_t>(term.at),
                   pattern_.literals.begin() + static_cast<std::ptrdiff_t>(end));
-  }
-
-  void add_node(std::uint32_t node, std::size_t depth) {
-    std::uint64_t body = 0;
-    const Node& it = pattern_.nodes[node];
-    for (std::uint32_t child = node + 1; child < it.end; child = pattern_.nodes[child].end) ++body;
-    append_varint(body, bytes_);
-    add_numbers(pattern_.numbers.data() + it.numbers, it.is_loop ? 1 : pattern_.columns, depth);
-    for (std::uint32_t child = node + 1; child < it.end; child = pattern_.nodes[child].end) add_node(child, depth + 1);
-  }
-
-  /// Which factors of the loops' indices are not 0, a bit for each, then the numbers without the others.
-  void add_numbers(const std::int64_t* numbers, std::uint32_t groups, std::size_t depth) {
-    const std::size_t mask = bytes_.size();
-    bytes_.resize(mask + (groups * depth + 7) / 8);
-    std::size_t bit = 0;
-    for (std::uint32_t group = 0; group < groups; ++group) {
-      append_varint(zigzag(*numbers++), bytes_);
-      for (std::size_t d = 0; d < depth; ++d, ++bit, ++numbers) {
-        if (*numbers == 0) continue;
-        bytes_[mask + bit / 8] = static_cast<std::uint8_t>(bytes_[mask + bit / 8] | 1u << bit % 8);
-        append_varint(zigzag(*numbers), bytes_);
-      }
-    }
   }
 
   void add_exceptions() {
@@ -96,14 +78,8 @@ class Reader {
 
   Result<Pattern> pattern() {
     if (auto read = header(); !read) return pass_on(std::move(read.error()));
-    const auto terms = read_varint(bytes_, at_);
-    if (!terms) return refuse("the number of terms is cut");
-    for (std::uint64_t n = 0; n < *terms; ++n) {
-      if (at_ == bytes_.size()) return refuse(fmt::format("it ends after {} of {} terms", n, *terms));
+    while (at_ < bytes_.size())
       if (auto read = term(); !read) return pass_on(std::move(read.error()));
-    }
-    if (auto read = exceptions(); !read) return pass_on(std::move(read.error()));
-    if (at_ != bytes_.size()) return refuse("there are bytes after its end");
     if (auto sound = checked(pattern_); !sound) return refuse(sound.error().message);
     return std::move(pattern_);
   }
@@ -121,21 +97,24 @@ class Reader {
     if (bytes_[at_] != version)
       return refuse(fmt::format("version {} of the format; this program reads {}", bytes_[at_], version));
     ++at_;
-    if (bytes_.size() < at_ + 2 + checksum_bytes) return refuse("it is cut; make it again");
+    if (bytes_.size() < at_ + 1 + checksum_bytes) return refuse("it is cut; make it again");
     const auto held = bytes_.last(checksum_bytes);
     bytes_ = bytes_.first(bytes_.size() - checksum_bytes);
     const std::uint32_t found =
         held[0] | std::uint32_t{held[1]} << 8 | std::uint32_t{held[2]} << 16 | std::uint32_t{held[3]} << 24;
     if (found != crc32c(bytes_)) return refuse("its checksum does not fit: it was cut or changed; make it again");
     const std::uint8_t columns = bytes_[at_++];
-    pattern_.columns = columns & ~has_follows;
+    pattern_.columns = columns & ~(has_follows | has_exceptions);
     if (pattern_.columns < 1 || pattern_.columns > most_columns)
       return refuse(fmt::format("{} columns; expected 1 to {}", pattern_.columns, most_columns));
-    if ((columns & has_follows) == 0) return {};
-    for (std::uint32_t column = 0; column < pattern_.columns; ++column) {
-      if (at_ == bytes_.size() || bytes_[at_] > most_columns) return refuse("a column that is followed is missing");
-      pattern_.follows[column] = static_cast<std::int8_t>(bytes_[at_++] - 1);
+    if ((columns & has_follows) != 0) {
+      BitReader bits(bytes_.subspan(at_));
+      for (std::uint32_t column = 0; column < pattern_.columns; ++column)
+        pattern_.follows[column] = static_cast<std::int8_t>(static_cast<int>(bits.take(follows_bits)) - 1);
+      if (bits.is_past_end()) return refuse("the columns that are followed are cut");
+      at_ += bits.taken();
     }
+    if ((columns & has_exceptions) != 0) return exceptions();
     return {};
   }
 
@@ -151,49 +130,14 @@ class Reader {
       at_ += *read;
     } else {
       const auto root = static_cast<std::uint32_t>(pattern_.nodes.size());
-      const std::size_t place = at_;
-      if (auto read = node(0); !read) return read;
-      if (const std::string fault = fault_of(view_of(pattern_), root); !fault.empty()) {
-        at_ = place;
+      const auto read = read_nest(bytes_.subspan(at_), pattern_);
+      if (!read) return refuse(read.error());
+      if (const std::string fault = fault_of(view_of(pattern_), root); !fault.empty())
         return refuse("a nest with " + fault);
-      }
+      at_ += *read;
       pattern_.terms.push_back({true, first, count_of(view_of(pattern_), root, {}), root});
     }
     if (pattern_.terms.back().count > most_elements - first) return refuse("more than 2^63 - 1 elements");
-    return {};
-  }
-
-  Result<void> node(std::size_t depth) {
-    if (depth > most_nest_depth) return refuse(fmt::format("more than {} loops in each other", most_nest_depth));
-    const auto body = read_varint(bytes_, at_);
-    if (!body) return refuse("a node is cut");
-    const std::size_t me = pattern_.nodes.size();
-    if (me >= UINT32_MAX || pattern_.numbers.size() > UINT32_MAX - 1000) return refuse("more than 2^32 numbers");
-    pattern_.nodes.push_back({*body > 0, 0, static_cast<std::uint32_t>(pattern_.numbers.size())});
-    if (auto read = numbers(*body > 0 ? 1 : pattern_.columns, depth); !read) return read;
-    for (std::uint64_t n = 0; n < *body; ++n)
-      if (auto read = node(depth + 1); !read) return read;
-    pattern_.nodes[me].end = static_cast<std::uint32_t>(pattern_.nodes.size());
-    return {};
-  }
-
-  Result<void> numbers(std::uint32_t groups, std::size_t depth) {
-    const std::size_t mask = at_, mask_bytes = (groups * depth + 7) / 8;
-    if (bytes_.size() - at_ < mask_bytes) return refuse("a node's numbers are cut");
-    at_ += mask_bytes;
-    std::size_t bit = 0;
-    for (std::uint32_t group = 0; group < groups; ++group)
-      for (std::size_t d = 0; d <= depth; ++d) {
-        if (d > 0 && (bytes_[mask + bit / 8] >> bit % 8 & 1) == 0) {
-          ++bit;
-          pattern_.numbers.push_back(0);
-          continue;
-        }
-        if (d > 0) ++bit;
-        const auto number = read_varint(bytes_, at_);
-        if (!number) return refuse("a number is cut, or longer than 64 bits");
-        pattern_.numbers.push_back(unzigzag(*number));
-      }
     return {};
   }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "iosig/model/bits.h"
 #include "iosig/model/pattern.h"
 
 namespace iosig {
@@ -57,42 +58,6 @@ Residuals residuals_of(const Vectors& vectors, std::size_t count, std::uint32_t 
           static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least)))};
 }
 
-/// Bits, lowest first, ended at a whole byte.
-class BitWriter {
- public:
-  explicit BitWriter(std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
-  void put(std::uint64_t value, unsigned bits) {
-    held_ |= static_cast<unsigned __int128>(value) << filled_;
-    for (filled_ += bits; filled_ >= 8; filled_ -= 8, held_ >>= 8) bytes_.push_back(static_cast<std::uint8_t>(held_));
-  }
-  void end() {
-    if (filled_ > 0) bytes_.push_back(static_cast<std::uint8_t>(held_));
-  }
-
- private:
-  std::vector<std::uint8_t>& bytes_;
-  unsigned __int128 held_ = 0;
-  unsigned filled_ = 0;
-};
-
-class BitReader {
- public:
-  explicit BitReader(const std::uint8_t* bytes) : bytes_(bytes) {}
-  std::uint64_t take(unsigned bits) {
-    if (bits == 0) return 0;
-    for (; filled_ < bits; filled_ += 8) held_ |= static_cast<unsigned __int128>(*bytes_++) << filled_;
-    const auto value = static_cast<std::uint64_t>(held_) & (~std::uint64_t{0} >> (64 - bits));
-    held_ >>= bits;
-    filled_ -= bits;
-    return value;
-  }
-
- private:
-  const std::uint8_t* bytes_;
-  unsigned __int128 held_ = 0;
-  unsigned filled_ = 0;
-};
-
 }  // namespace
 
 void append_varint(std::uint64_t value, std::vector<std::uint8_t>& bytes) {
@@ -145,7 +110,7 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
     std::size_t seeds = 0;
     std::array<std::uint64_t, 2> seed{};
     std::uint64_t least = 0;
-    BitReader residuals{nullptr};
+    BitReader residuals;
   };
   std::array<Column, most_columns> read;
   std::size_t at = 0;
@@ -168,7 +133,7 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
     column.least = static_cast<std::uint64_t>(unzigzag(*least));
     const std::size_t packed = ((*count - column.seeds) * column.bits + 7) / 8;
     if (bytes.size() - at < packed) return std::nullopt;
-    column.residuals = BitReader(bytes.data() + at);
+    column.residuals = BitReader(bytes.subspan(at, packed));
     at += packed;
   }
   // Vector by vector, since a column may be predicted from one after it.
