@@ -110,12 +110,12 @@ TEST_CASE("pattern binary, json: generated patterns come back equal") {
 }
 
 TEST_CASE("pattern binary: ten strides of 4 KB take nine bytes and the checksum") {
-  // A nest 1; a body of one 010; 10 = 5 * 2^1 trips: 1 0, 1 + 1 as 010, 3 bits as 011, the middle one 0; a vector 1, n0
-  // 0, n1 1, not expected 0, + 0, 4096 = 1 * 2^12: 12 + 1 as 0001101, 1 bit as 1.
+  // A nest 1, by itself 1; a body of one 010; 10 = 5 * 2^1 trips: 1 0, 1 + 1 as 010, 3 bits as 011, the middle one 0; a
+  // vector 1, n0 0, n1 1, not expected 0, + 0, 4096 = 1 * 2^12: 12 + 1 as 0001101, 1 bit as 1.
   const std::vector<std::uint8_t> bytes = pattern_bytes(strided(10, 4096));
   REQUIRE(bytes.size() == 13);
   CHECK(std::vector<std::uint8_t>(bytes.begin(), bytes.end() - 4) ==
-        std::vector<std::uint8_t>{'I', 'O', 'P', 1, 1, 0x95, 0xac, 0x60, 0x03});
+        std::vector<std::uint8_t>{'I', 'O', 'P', 1, 1, 0x2b, 0x59, 0xc1, 0x06});
 }
 
 TEST_CASE("pattern binary: strides that follow from lengths and trip counts take two bits") {
@@ -128,6 +128,37 @@ TEST_CASE("pattern binary: strides that follow from lengths and trip counts take
   };
   CHECK(pattern_bytes(rows(16384)).size() <= 21);      // 16 writes of 1024: what is expected
   CHECK(pattern_bytes(rows(16384 + 1)).size() <= 25);  // 15 bits
+}
+
+TEST_CASE("pattern binary: nests that differ in few numbers are told by each other, across others and up to 32 back") {
+  Random random(14);
+  for (const std::size_t others : {0, 1, 31, 32, 40}) {
+    PatternBuilder builder(1, follows_none);
+    for (std::int64_t n = 0; n < 20; ++n) {
+      const std::int64_t start = n % 3 == 0   ? INT64_MIN + n
+                                 : n % 3 == 1 ? INT64_MAX - 8190
+                                              : random.below(INT64_MAX / 2);
+      builder.add_nest(std::array{Node{true, 2, 0}, Node{false, 2, 1}}, std::array<std::int64_t, 3>{3, start, 4095}, 3);
+      for (std::size_t other = 0; other < others; ++other)
+        builder.add_nest(std::array{Node{true, 3, 0}, Node{false, 2, 1}, Node{false, 3, 3}},
+                         std::array<std::int64_t, 5>{5, random.below(1000), random.below(10), 1, 1}, 10);
+      builder.add_literal(&n);
+    }
+    const Pattern pattern = builder.finish();
+    REQUIRE(checked(pattern));
+    const auto again = pattern_from_bytes(pattern_bytes(pattern), "file");
+    REQUIRE(again);
+    CHECK(*again == pattern);
+  }
+  const auto cells = [](std::int64_t count) {
+    PatternBuilder builder(2, follows_none);
+    for (std::int64_t n = 0; n < count; ++n)
+      builder.add_nest(std::array{Node{true, 3, 0}, Node{true, 3, 1}, Node{false, 3, 3}},
+                       std::array<std::int64_t, 9>{16, 16, 0, n * n * 640, 163840, 2560, 640, 0, 0}, 256);
+    return pattern_bytes(builder.finish()).size();
+  };
+  CHECK(cells(16) - cells(1) <=
+        15 * 5);  // a start each: 9 numbers that are the same and one of up to 12 bits and its head
 }
 
 TEST_CASE("pattern binary: the ends of 64 bits come back") {

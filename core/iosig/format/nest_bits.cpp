@@ -8,6 +8,31 @@
 namespace iosig {
 namespace {
 
+constexpr std::size_t most_back = 32;  ///< nests between one and that by which it is told
+
+/// A nest by itself.
+struct NestSpan {
+  std::span<const Node> nodes;
+  std::span<const std::int64_t> numbers;
+};
+
+/// The nest at node `root`; numbers up to those of the next nest, or to the end.
+NestSpan nest_at(const Pattern& pattern, std::uint64_t root) {
+  const Node& first = pattern.nodes[root];
+  const std::size_t end = first.end < pattern.nodes.size() ? pattern.nodes[first.end].numbers : pattern.numbers.size();
+  return {{pattern.nodes.data() + root, first.end - root},
+          {pattern.numbers.data() + first.numbers, end - first.numbers}};
+}
+
+bool have_same_shape(const NestSpan& one, const NestSpan& other) {
+  if (one.nodes.size() != other.nodes.size() || one.numbers.size() != other.numbers.size()) return false;
+  for (std::size_t n = 0; n < one.nodes.size(); ++n)
+    if (one.nodes[n].is_loop != other.nodes[n].is_loop ||
+        one.nodes[n].end - one.nodes[0].end != other.nodes[n].end - other.nodes[0].end)
+      return false;
+  return true;
+}
+
 /// What the loops around a leaf turn, as far as that hangs on no other loop. Outermost first.
 using Trips = std::array<std::int64_t, most_nest_depth + 1>;
 
@@ -30,7 +55,18 @@ class NestWriter {
 
   void write(std::uint32_t root) {
     bits_.put(1, 1);
+    add_natural(1);
     add_node(root, 0);
+    bits_.end();
+  }
+
+  /// As the nest `like`, the `back`-th before it.
+  void write(const NestSpan& nest, const NestSpan& like, std::size_t back) {
+    bits_.put(1, 1);
+    add_natural(back + 1);
+    for (std::size_t n = 0; n < nest.numbers.size(); ++n)
+      add_number(static_cast<std::int64_t>(static_cast<std::uint64_t>(nest.numbers[n]) -
+                                           static_cast<std::uint64_t>(like.numbers[n])));
     bits_.end();
   }
 
@@ -93,8 +129,9 @@ class NestReader {
   NestReader(std::span<const std::uint8_t> bytes, Pattern& pattern) : pattern_(pattern), bits_(bytes) {}
 
   tl::expected<std::size_t, std::string_view> read() {
+    std::uint64_t back = 0;
     if (bits_.take(1) != 1) return tl::unexpected<std::string_view>("this is neither a nest nor a block of literals");
-    if (!node(0)) return tl::unexpected(fault_);
+    if (!natural(back) || (back == 1 ? !node(0) : !nest_like(back - 1))) return tl::unexpected(fault_);
     return bits_.taken();
   }
 
@@ -102,6 +139,32 @@ class NestReader {
   bool refuse(std::string_view what) {
     if (fault_.empty()) fault_ = bits_.is_past_end() ? "a nest is cut" : what;
     return false;
+  }
+
+  bool nest_like(std::uint64_t back) {
+    std::size_t term = pattern_.terms.size();
+    if (back > most_back) return refuse("a nest that is told by one too far before it");
+    for (std::uint64_t nests = 0; nests < back; nests += pattern_.terms[term].is_nest ? 1 : 0)
+      if (term-- == 0) return refuse("a nest that is told by one that is not there");
+    const std::size_t first_node = pattern_.nodes.size(), first = pattern_.numbers.size();
+    const NestSpan like = nest_at(pattern_, pattern_.terms[term].at);
+    if (first_node + like.nodes.size() > UINT32_MAX || first > UINT32_MAX - like.numbers.size())
+      return refuse("more than 2^32 numbers");
+    const std::size_t like_node = pattern_.terms[term].at, like_number = like.nodes[0].numbers;
+    const std::size_t nodes = like.nodes.size(), numbers = like.numbers.size();
+    for (std::size_t n = 0; n < nodes; ++n) {
+      Node node = pattern_.nodes[like_node + n];
+      node.end += static_cast<std::uint32_t>(first_node - like_node);
+      node.numbers += static_cast<std::uint32_t>(first - like_number);
+      pattern_.nodes.push_back(node);
+    }
+    for (std::size_t n = 0; n < numbers; ++n) {
+      std::int64_t difference = 0;
+      if (!number(difference)) return false;
+      pattern_.numbers.push_back(static_cast<std::int64_t>(
+          static_cast<std::uint64_t>(pattern_.numbers[like_number + n]) + static_cast<std::uint64_t>(difference)));
+    }
+    return !bits_.is_past_end() || refuse("");
   }
 
   bool node(std::size_t depth) {
@@ -175,8 +238,28 @@ class NestReader {
 
 }  // namespace
 
-void append_nest(const Pattern& pattern, std::uint32_t root, std::vector<std::uint8_t>& bytes) {
-  NestWriter(pattern, bytes).write(root);
+void append_nest(const Pattern& pattern, std::size_t term, std::vector<std::uint8_t>& bytes) {
+  const auto root = static_cast<std::uint32_t>(pattern.terms[term].at);
+  const NestSpan nest = nest_at(pattern, root);
+  std::size_t nearest = 0, fewest = SIZE_MAX;  // by how many numbers differ; the nearer one of equals
+  NestSpan like;
+  for (std::size_t back = 0, before = term; before-- > 0 && back < most_back;) {
+    if (!pattern.terms[before].is_nest) continue;
+    ++back;
+    const NestSpan other = nest_at(pattern, pattern.terms[before].at);
+    if (!have_same_shape(nest, other)) continue;
+    std::size_t unlike = 0;
+    for (std::size_t n = 0; n < nest.numbers.size(); ++n) unlike += nest.numbers[n] != other.numbers[n] ? 1 : 0;
+    if (unlike >= fewest) continue;
+    fewest = unlike;
+    nearest = back;
+    like = other;
+  }
+  std::vector<std::uint8_t> alone, as_told;
+  NestWriter(pattern, alone).write(root);
+  if (nearest > 0) NestWriter(pattern, as_told).write(nest, like, nearest);
+  const auto& shorter = nearest > 0 && as_told.size() < alone.size() ? as_told : alone;
+  bytes.insert(bytes.end(), shorter.begin(), shorter.end());
 }
 
 tl::expected<std::size_t, std::string_view> read_nest(std::span<const std::uint8_t> bytes, Pattern& pattern) {

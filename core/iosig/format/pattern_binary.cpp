@@ -44,7 +44,7 @@ class Writer {
  private:
   void add_term(std::size_t n) {
     const Term& term = pattern_.terms[n];
-    if (term.is_nest) return append_nest(pattern_, static_cast<std::uint32_t>(term.at), bytes_);
+    if (term.is_nest) return append_nest(pattern_, n, bytes_);
     const auto next = std::find_if(pattern_.terms.begin() + static_cast<std::ptrdiff_t>(n) + 1, pattern_.terms.end(),
                                    [](const Term& later) { return !later.is_nest; });
     const std::uint64_t end = next == pattern_.terms.end() ? pattern_.literals.size() : next->at;
