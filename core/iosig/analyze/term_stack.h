@@ -3,7 +3,7 @@
 // Source: A. Ketterlin, P. Clauss: Prediction and trace compression of data access addresses through nested loop
 // recognition, CGO 2008. Three times the same k terms, their numbers affine, are a loop over k terms. Ours: trip counts
 // are numbers like the others, so that loops of unlike length may be affine too; the numbers of a term are summed up in
-// one that is affine where they are, so that most candidates cost one comparison; everything lies flat.
+// one that is affine where they are, and each term keeps a bit for every body that it may end; everything lies flat.
 #pragma once
 
 #include <cstdint>
