@@ -53,26 +53,24 @@ Mark mark_of(std::uint64_t position, std::span<const std::int64_t> vector, const
   return {position, ordered(begin), ordered(last), columns.id < 0 ? 0 : vector[static_cast<std::size_t>(columns.id)]};
 }
 
-/// Every access, or most_drawn of them.
-std::vector<Mark> marks_of(const Pattern& pattern, const AccessColumns& columns) {
+/// Calls visit(mark) for every access, or a sample of them; the same ones each time.
+template <class Visit>
+void for_each_mark(const Pattern& pattern, const AccessColumns& columns, Visit visit) {
   std::array<std::int64_t, most_columns> vector{};
-  std::vector<Mark> marks;
   const std::uint64_t count = pattern.count();
-  if (count <= most_drawn) {
-    marks.reserve(count);
+  if (count <= most_walked) {
     PatternCursor cursor(pattern);
-    for (std::uint64_t n = 0; cursor.next(vector); ++n) marks.push_back(mark_of(n, vector, columns));
-    return marks;
+    for (std::uint64_t n = 0; cursor.next(vector); ++n) visit(mark_of(n, vector, columns));
+    return;
   }
   const PatternIndex index(pattern);
   std::mt19937_64 random(1);
-  const auto stretch = [&](std::uint64_t n) { return static_cast<std::uint64_t>(Wide{count} * n / most_drawn); };
-  for (std::uint64_t n = 0; n < most_drawn; ++n) {
+  const auto stretch = [&](std::uint64_t n) { return static_cast<std::uint64_t>(Wide{count} * n / sample_size); };
+  for (std::uint64_t n = 0; n < sample_size; ++n) {
     const std::uint64_t position = stretch(n) + random() % (stretch(n + 1) - stretch(n));
     index.element(position, vector);
-    marks.push_back(mark_of(position, vector, columns));
+    visit(mark_of(position, vector, columns));
   }
-  return marks;
 }
 
 /// Dots, `wide` x `high` of them in each character.
@@ -87,15 +85,15 @@ class Field {
         dots_(columns * rows),
         colour_(columns * rows) {}
 
-  void draw(const std::vector<Mark>& marks, std::uint64_t count, std::uint64_t low, std::uint64_t high) {
+  /// An access of `count`, of values that are all from `low` to `high`.
+  void draw(const Mark& mark, std::uint64_t count, std::uint64_t low, std::uint64_t high) {
     const auto up = [&](std::uint64_t value) {
       return static_cast<std::size_t>(Wide{value - low} * (rows_ * high_) / (Wide{high - low} + 1));
     };
-    for (const Mark& mark : marks) {
-      const auto x = static_cast<std::size_t>(Wide{mark.position} * (columns_ * wide_) / count);
-      const auto colour = static_cast<std::uint8_t>(static_cast<std::uint64_t>(mark.id) % colours.size());
-      for (std::size_t y = up(mark.first); y <= up(mark.last); ++y) set(x, y, colour);
-    }
+    const auto x = static_cast<std::size_t>(Wide{mark.position} * (columns_ * wide_) / count);
+    const auto colour = static_cast<std::uint8_t>(static_cast<std::uint64_t>(mark.id) % colours.size());
+    const std::size_t top = up(mark.last);
+    for (std::size_t y = up(mark.first); y <= top; ++y) set(x, y, colour);
   }
 
   /// From the top.
@@ -171,9 +169,12 @@ std::string pattern_picture(const Pattern& pattern, std::span<const std::string>
   const std::uint64_t count = pattern.count();
   if (count == 0) return "no accesses";
   const AccessColumns columns = drawn_columns(pattern, names);
-  const std::vector<Mark> marks = marks_of(pattern, columns);
-  const std::uint64_t low = std::ranges::min(marks, {}, &Mark::first).first,
-                      high = std::ranges::max(marks, {}, &Mark::last).last;
+  std::uint64_t low = UINT64_MAX, high = 0, drawn = 0;
+  for_each_mark(pattern, columns, [&](const Mark& mark) {
+    low = std::min(low, mark.first);
+    high = std::max(high, mark.last);
+    ++drawn;
+  });
   const bool is_bytes = columns.length >= 0 || !names.empty();
   const auto value_text = [&](std::uint64_t value) {
     const auto number = static_cast<std::int64_t>(value ^ (1ULL << 63));
@@ -185,7 +186,7 @@ std::string pattern_picture(const Pattern& pattern, std::span<const std::string>
   const std::size_t margin = std::ranges::max(labels, {}, &std::string::size).size() + 2;
   const std::size_t width = std::max(style.columns, margin + 20) - margin, rows = std::max<std::size_t>(style.rows, 4);
   Field field(width, rows, style);
-  field.draw(marks, count, low, high);
+  for_each_mark(pattern, columns, [&](const Mark& mark) { field.draw(mark, count, low, high); });
   const std::array<std::string_view, 3> lines = style.has_braille ? std::array<std::string_view, 3>{"┤", "│", "└"}
                                                                   : std::array<std::string_view, 3>{"+", "|", "+"};
   std::string text;
@@ -203,7 +204,7 @@ std::string pattern_picture(const Pattern& pattern, std::span<const std::string>
                                                        : "value";
   text += fmt::format("\n{:>{}}{} over position", "", margin, value);
   if (columns.id >= 0 && style.has_colours) text += fmt::format("; colour: id modulo {}", colours.size());
-  if (marks.size() < count) text += fmt::format("; {} of {}, at random places", marks.size(), count);
+  if (drawn < count) text += fmt::format("; {} of {}, at random places", drawn, count);
   return text;
 }
 
