@@ -1,5 +1,5 @@
 // iosig._core: the native core for Python. What the core decides is called here, never derived again.
-// pattern.cpp has the patterns.
+// pattern*.cpp have the patterns.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -133,5 +133,7 @@ NB_MODULE(_core, module) {
         return as_python(choice_json(choice).dump());
       },
       "signature"_a, "storage"_a, "model"_a = "mixed");
-  python::bind_patterns(module);
+  python::bind_pattern(module);
+  python::bind_detection(module);
+  python::bind_lookup(module);
 }

@@ -5,6 +5,8 @@
 
 namespace iosig::python {
 
-void bind_patterns(nanobind::module_& module);
+void bind_pattern(nanobind::module_& module);    ///< Pattern, parse_columns
+void bind_detection(nanobind::module_& module);  ///< detect, Detector, merge
+void bind_lookup(nanobind::module_& module);     ///< Lookup
 
 }  // namespace iosig::python

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from iosig import _core
 from iosig.figures import COLOURS
 from iosig.panels import Curve, Look, Panel
 from iosig.patterns import Pattern
@@ -21,7 +22,7 @@ def sampled_accesses(pattern: Pattern, columns: str = "", most: int = MOST_DRAWN
     they are logical, length, physical, id. Of more than `most` accesses as many are taken, at random places of even
     stretches: every n-th one would show only some of the ranks that take turns. The same every time.
     """
-    names = columns.split(",") if columns else COLUMNS[: pattern.columns] if pattern.columns > 2 else COLUMNS[:1]
+    names = _core.parse_columns(columns) or (COLUMNS[: pattern.columns] if pattern.columns > 2 else COLUMNS[:1])
     if columns and len(names) != pattern.columns:
         raise ValueError(f"columns: {len(names)} names for {pattern.columns} columns")
     if pattern.count <= most:

@@ -62,11 +62,10 @@ def model(
 def read_description(file: str) -> Pattern:
     """A pattern in either form; - is standard input."""
     data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    try:
-        return Pattern.from_bytes(data) if data.startswith(b"IOP") else Pattern.from_json(data.decode())
-    except ValueError as error:
-        shown = "standard input" if file == "-" else file
-        raise ValueError(f"{shown}: {error}") from None
+    source = "standard input" if file == "-" else file
+    if data.startswith(b"IOP"):
+        return Pattern.from_bytes(data, source)
+    return Pattern.from_json(data.decode(errors="replace"), source)
 
 
 @app.command(epilog="e.g. iosig-plot pattern trace.pattern --output trace.png")
@@ -86,17 +85,19 @@ def pattern(
     title = f"{told.count} accesses as {told.terms} term{'s' if told.terms > 1 else ''}"
     if len(table) < told.count:
         title += f"; {len(table)} are drawn, at random places"
-    figure = new_figure()
-    panels.plot_panel(figure.subplots(), panel)
-    interactive = panels.explore_panels([panel])
-    if output.suffix == ".png":
-        figures.write_picture(output, figure, title)
-        show([output])
-    elif output.suffix == ".html":
-        figures.write_page(output, interactive, title)
-        show([output])
-    else:
-        show(figures.write_figure(output / "pattern", figure, interactive, title))
+    is_named = output.suffix in (".png", ".html")
+    picture = output if is_named else output / "pattern.png"
+    page = output if is_named else output / "pattern.html"
+    if not is_named:
+        output.mkdir(parents=True, exist_ok=True)
+    if picture.suffix == ".png":
+        figure = new_figure()
+        panels.plot_panel(figure.subplots(), panel)
+        figures.write_picture(picture, figure, title)
+        show([picture])
+    if page.suffix == ".html":
+        figures.write_page(page, panels.explore_panels([panel]), title)
+        show([page])
 
 
 def main() -> None:

@@ -139,14 +139,15 @@ def test_columns_without_names_are_those_of_a_lookup_and_extremes_do_not_overflo
         "end": [8],
         "id": [0],
     }
-    with pytest.raises(ValueError, match="1 names for 2 columns"):
-        sampled_accesses(patterns.detect([[7, 3]]), "logical")
+    for columns, message in (("logical", "1 names for 2 columns"), ("logical,lenght", "did you mean 'length'")):
+        with pytest.raises(ValueError, match=message):
+            sampled_accesses(patterns.detect([[7, 3]]), columns)
 
 
 def test_a_damaged_description_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "cut").write_bytes(strided(4, 30, 512).to_bytes()[:-1])
     done = plot("pattern", tmp_path / "cut", "--output", tmp_path / "x.png")
-    assert done.returncode == 3 and f"{tmp_path / 'cut'}: description: byte " in done.stderr
+    assert done.returncode == 3 and f"{tmp_path / 'cut'}: byte " in done.stderr
     assert not (tmp_path / "x.png").exists()
 
 

@@ -38,11 +38,12 @@ def iosig_command() -> str:
 
 
 def workloads_command() -> str:
-    """The checkout's program bench/workloads, which tools/install-python builds."""
-    built = CHECKOUT / "build" / "bin" / "workloads"
-    if not built.exists():
-        raise OSError(f"{built}: not built; run make python")
-    return str(built)
+    """The program bench/workloads: beside the command, else in the checkout, where tools/install-python builds it."""
+    places = [Path(iosig_command()).resolve().parent, CHECKOUT / "build" / "bin"]
+    found = next((place / "workloads" for place in places if (place / "workloads").exists()), None)
+    if found is None:
+        raise OSError(f"{places[-1]}/workloads: not built; run make python")
+    return str(found)
 
 
 def ended(
