@@ -3,8 +3,8 @@
 The rate is (uncompressed size) / (compressed size). An entry of the uncompressed index has 56 bytes (section 3.1).
 Compressed here are two descriptions, each in IOSIG's binary form: of every rank by itself, by the paper's Algorithm 1,
 and of all ranks together, by IOSIG's nests. These are the ranks' own descriptions merged, or are found in an access of
-each rank in turn, whatever is shorter: an index may have its entries in any order in which no rank's own changes and
-none overlap.
+each rank in turn, if that takes fewer terms: an index may have its entries in any order in which no rank's own changes
+and none overlap.
 
 The paper's rates are those of its data structures, whose sizes it does not print, for runs whose ranks and sizes it
 does not print: that a description here is as large cannot be tested, only that it is not larger.
@@ -59,7 +59,7 @@ def described_together(workload: str, rows: npt.NDArray[np.int64], *words: objec
     ranks = [int(rank) for rank in np.unique(rows[:, 3])]
     merged = patterns.merge((patterns.detect(of_rank(rows, rank)[:, :3], columns) for rank in ranks), ranks).pattern
     in_turn = patterns.detect(accesses(workload, "--order", "round", *words), ACCESS_COLUMNS)
-    return min((MERGED, merged), (IN_TURN, in_turn), key=lambda way: way[1].bytes)
+    return min((MERGED, merged), (IN_TURN, in_turn), key=lambda way: way[1].terms)
 
 
 def rates(setting: Setting) -> pd.DataFrame:
