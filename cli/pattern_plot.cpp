@@ -39,7 +39,7 @@ void add_plot_option(CLI::App& verb, PlotOptions& plot) {
   };
   verb.add_option_function<std::string>("--plot", take,
                                         "Draw logical offset over position: here, or into a file .png or .html")
-      ->type_name("PICTURE")
+      ->type_name("[PICTURE]")
       ->expected(0, 1);
 }
 

@@ -92,22 +92,24 @@ def strided(ranks: int, writes: int, size: int) -> patterns.Pattern:
     return patterns.detect(vectors, "logical,length,physical,id")
 
 
-@pytest.mark.parametrize("suffix", ["png", "html"])
-def test_a_pattern_becomes_the_picture_that_is_named(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(("suffix", "form"), [("png", "pattern"), ("html", "json")])
+def test_a_pattern_becomes_the_picture_that_is_named(tmp_path: Path, suffix: str, form: str) -> None:
+    description, picture = tmp_path / f"trace.{form}", tmp_path / f"trace.{suffix}"
+    told = strided(4, 30, 512)
+    description.write_bytes(told.to_bytes() if form == "pattern" else told.to_json().encode())
+    done = plot("pattern", description, "--output", picture)
+    assert (done.returncode, done.stdout.split()) == (0, [str(picture)]), done.stderr
+    if suffix == "png":
+        assert is_png(picture)
+    else:
+        page = picture.read_text()
+        assert "<script src=" not in page and "<title>120 accesses as 1 term</title>" in page
+    assert {path.name for path in tmp_path.iterdir()} == {description.name, picture.name}
+
+
+def test_a_pattern_becomes_a_picture_and_a_page_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "trace.pattern").write_bytes(strided(4, 30, 512).to_bytes())
-    (tmp_path / "trace.json").write_text(strided(4, 30, 512).to_json())
-    picture = tmp_path / f"trace.{suffix}"
-    for description in ("trace.pattern", "trace.json"):
-        done = plot("pattern", tmp_path / description, "--output", picture)
-        assert (done.returncode, done.stdout.split()) == (0, [str(picture)]), done.stderr
-        if suffix == "png":
-            assert is_png(picture)
-        else:
-            page = picture.read_text()
-            assert "<script src=" not in page and "<title>120 accesses as 1 term</title>" in page
-        picture.unlink()
-    assert {path.name for path in tmp_path.iterdir()} == {"trace.pattern", "trace.json"}
-    assert plot("pattern", tmp_path / "trace.json", "--output", tmp_path / "out").returncode == 0
+    assert plot("pattern", tmp_path / "trace.pattern", "--output", tmp_path / "out").returncode == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"pattern.png", "pattern.html"}
 
 
