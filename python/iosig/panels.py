@@ -219,7 +219,7 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
             scale = "log" if panel.log_x else "linear"
             figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, tickangle=-45, **place)
         elif panel.counts_x:
-            figure.update_xaxes(tickformat=".0f", rangemode="tozero", **place)
+            figure.update_xaxes(tickformat=".0f", **place)
         else:
             figure.update_xaxes(tickangle=-30, **place)
         figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
