@@ -391,3 +391,28 @@ TEST_CASE("lookup: what cannot be a file, or would have to be expanded beyond me
   CHECK(refusal({1 << 21, 0, 0, 0, 1, 0, 8, 0, 0}, 1).starts_with("term 1 has offsets or lengths that follow sums"));
   CHECK(!PatternLookup::of(Pattern{}));  // one column
 }
+
+TEST_CASE("lookup: a triangle whose inner loop runs backwards, and does not turn at all at its corner, has no holes") {
+  // Bounds by linear substitution begin below the least offset that there is.
+  Detector detector({.columns = 3});
+  std::int64_t physical = 0;
+  std::vector<bool> is_written(5000);
+  for (std::int64_t i = 0; i < 9; ++i)
+    for (std::int64_t j = 0; j < 9 - i; ++j)
+      for (std::int64_t k = 0; k < i + j; ++k, physical += 8) {
+        const std::int64_t offset = 3000 + 100 * j - 100 * k;
+        detector.push(std::array<std::int64_t, 3>{offset, 8, physical});
+        for (std::int64_t byte = offset; byte < offset + 8; ++byte) is_written[static_cast<std::size_t>(byte)] = true;
+      }
+  const Pattern pattern = detector.finish();
+  const auto lookup = PatternLookup::of(pattern, {.id = -1});
+  REQUIRE(lookup);
+  std::int64_t end = 0;
+  lookup->find(0, 5000, [&](const Piece& piece) {
+    CHECK(piece.logical == end);
+    end += piece.length;
+    for (std::int64_t byte = piece.logical; byte < end; ++byte)
+      REQUIRE(is_written[static_cast<std::size_t>(byte)] != piece.is_hole);
+  });
+  CHECK(end == 5000);
+}

@@ -165,6 +165,7 @@ class LeafMaker {
     if (base < INT64_MIN || shortest_box < INT64_MIN || longest_box > INT64_MAX)
       return "has loops that reach too far beyond what they write";
     leaf.base = static_cast<std::int64_t>(base);
+    leaf.begin = std::max(leaf.begin, leaf.base);  // neither bound is exact where loops do not turn at all
     leaf.length = static_cast<std::uint64_t>(static_cast<std::int64_t>(shift));
     return settle(leaf, levels, is_bound, *longest);
   }
