@@ -40,7 +40,7 @@ struct Options {
 std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
 
 /// What --columns says; none where it is not given.
-Result<std::vector<std::string>> column_names(const Options& options) {
+Result<std::vector<std::string>> names_given(const Options& options) {
   if (options.columns.empty()) return std::vector<std::string>{};
   auto names = parse_columns(options.columns);
   if (!names) return fail(ErrorKind::usage, "--columns: {}", names.error().message);
@@ -96,19 +96,27 @@ Result<std::string> whole_input(const std::string& file) {
   return text;
 }
 
-/// A description in either form.
-Result<Pattern> described(const std::string& file) {
+/// A description in either form, with the names of --columns unless it has these.
+Result<Pattern> described(const std::string& file, const Options& options) {
+  const auto given = names_given(options);
+  if (!given) return pass_on(given.error());
   const auto text = whole_input(file);
   if (!text) return pass_on(text.error());
-  if (is_pattern_binary(*text))
-    return pattern_from_bytes({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, shown_name(file));
-  return pattern_from_json(*text, shown_name(file));
+  const std::span bytes(reinterpret_cast<const std::uint8_t*>(text->data()), text->size());
+  auto pattern = is_pattern_binary(*text) ? pattern_from_bytes(bytes, shown_name(file))
+                                          : pattern_from_json(*text, shown_name(file));
+  if (!pattern) return pattern;
+  const auto names = names_in(*pattern, *given);
+  if (!names) return fail(names.error().kind, "{}: --columns: {}", shown_name(file), names.error().message);
+  set_column_names(*pattern, *names);
+  return pattern;
 }
 
 // ---- showing --------------------------------------------------------------------------------------------------------
 
 /// Prints a description, writes it where --output says.
-int show(const Pattern& pattern, const std::vector<std::string>& names, const Options& options, Console& console) {
+int show(const Pattern& pattern, const Options& options, Console& console) {
+  const std::vector<std::string> names = column_names(pattern);
   const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
   if (!options.output.empty()) {
     const auto written = replace_file(options.output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -163,13 +171,13 @@ Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
 int run_detect(Options& options, Console& console) {
   if (const auto sound = check_plot(options.plot, options.file, console.json); !sound)
     return console.fail(sound.error());
-  const auto names = column_names(options);
+  const auto names = names_given(options);
   if (!names) return console.fail(names.error());
   VectorLines lines(*names, shown_name(options.file));
-  const auto pattern =
-      options.algorithm == "paper" ? paper_pattern(options, lines) : nest_pattern(options, lines, *names);
+  auto pattern = options.algorithm == "paper" ? paper_pattern(options, lines) : nest_pattern(options, lines, *names);
   if (!pattern) return console.fail(pattern.error());
-  return show(*pattern, *names, options, console);
+  set_column_names(*pattern, *names);
+  return show(*pattern, options, console);
 }
 
 // ---- expand -------------------------------------------------------------------------------------------------------
@@ -177,9 +185,9 @@ int run_detect(Options& options, Console& console) {
 int run_expand(Options& options, Console& console) {
   if (const auto sound = check_plot(options.plot, options.file, console.json); !sound)
     return console.fail(sound.error());
-  const auto pattern = described(options.file);
+  const auto pattern = described(options.file, options);
   if (!pattern) return console.fail(pattern.error());
-  if (options.plot.is_wanted) return draw_plot(options.plot, *pattern, {}, console);
+  if (options.plot.is_wanted) return draw_plot(options.plot, *pattern, column_names(*pattern), console);
   PatternCursor cursor(*pattern);
   std::array<std::int64_t, most_columns> vector{};
   std::string text;
@@ -205,25 +213,19 @@ int run_expand(Options& options, Console& console) {
 // ---- merge --------------------------------------------------------------------------------------------------------
 
 int run_merge(const Options& options, Console& console) {
-  const auto names = column_names(options);
-  if (!names) return console.fail(names.error());
-  const std::string_view ordered = "logical,length,physical,sequence";
-  const bool has_sequence = !options.columns.empty() && fmt::format("{}", fmt::join(*names, ",")) == ordered;
-  if (!options.columns.empty() && !has_sequence)
-    return console.fail({ErrorKind::usage, fmt::format("--columns: merging needs {}", ordered)});
   if (!options.ids.empty() && options.ids.size() != options.files.size())
     return console.fail(
         {ErrorKind::usage, fmt::format("--ids: {} ids for {} descriptions", options.ids.size(), options.files.size())});
   std::vector<Pattern> patterns;
   for (const std::string& file : options.files) {
-    auto pattern = described(file);
+    auto pattern = described(file, options);
     if (!pattern) return console.fail(pattern.error());
-    const std::uint32_t expected = has_sequence ? 4 : 3;
-    if (pattern->columns != expected)
-      return console.fail({ErrorKind::bad_input,
-                           fmt::format("{}: {} column(s); expected {}", shown_name(file), pattern->columns,
-                                       has_sequence ? "4, as --columns says"
-                                                    : "3 (logical, length, physical), or --columns and a sequence")});
+    if (pattern->columns == 4 && pattern->kinds[3] != Column::sequence)
+      return console.fail(
+          {ErrorKind::bad_input,
+           fmt::format("{}: the fourth column is {}; expected 3 columns, or a sequence", shown_name(file),
+                       pattern->kinds[3] == Column::any ? "not named; --columns may say what it is"
+                                                        : name_of(pattern->kinds[3]))});
     patterns.push_back(std::move(*pattern));
   }
   std::vector<std::string> sources;
@@ -240,17 +242,16 @@ int run_merge(const Options& options, Console& console) {
         fmt::format("{} of {} accesses overlap others at the same time, or are among such ones: they were put "
                     "in order one by one",
                     merged->interleaved, merged->pattern.count()));
-  return show(merged->pattern, {"logical", "length", "physical", "id"}, options, console);
+  return show(merged->pattern, options, console);
 }
 
 // ---- lookup -------------------------------------------------------------------------------------------------------
 
 int run_lookup(const Options& options, Console& console) {
-  const auto names = column_names(options);
-  if (!names) return console.fail(names.error());
-  const auto pattern = described(options.file);
+  const auto pattern = described(options.file, options);
   if (!pattern) return console.fail(pattern.error());
-  return show_pieces(*pattern, *names, shown_name(options.file), options.offset, options.length, console);
+  return show_pieces(*pattern, column_names(*pattern), shown_name(options.file), options.offset, options.length,
+                     console);
 }
 
 }  // namespace
@@ -293,7 +294,7 @@ void add_pattern(CLI::App& app, Action& action) {
       ->type_name("N,...");
   merge
       ->add_option("--columns", options->columns,
-                   "logical,length,physical,sequence where a fourth column says what came before what")
+                   "logical,length,physical[,sequence], where the descriptions do not say it themselves")
       ->type_name("NAMES");
   merge->add_option("--output", options->output, "Also write the binary form")->type_name("FILE");
   merge->footer("Example: iosig pattern merge rank*.pattern");
@@ -306,7 +307,8 @@ void add_pattern(CLI::App& app, Action& action) {
   lookup->add_option("LENGTH", options->length, "How many bytes")->required()->check(bytes);
   lookup
       ->add_option("--columns", options->columns,
-                   "What the description has; logical,length,physical,id, or the first three, unless given")
+                   "What the description has, where it does not say so itself; logical,length,physical,id, or the "
+                   "first three, unless given")
       ->type_name("NAMES");
   lookup->footer("Example: iosig pattern lookup trace.pattern 40000 6000");
   when_chosen(lookup, action, pattern_lookup_schema,

@@ -1,5 +1,6 @@
 #include "pattern_lookup.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "iosig/analyze/lookup.h"
@@ -22,7 +23,9 @@ nlohmann::ordered_json piece_json(const Piece& piece) {
 int show_pieces(const Pattern& pattern, const std::vector<std::string>& columns, const std::string& source,
                 std::int64_t offset, std::int64_t length, Console& console) {
   const auto places = lookup_columns(columns, pattern.columns);
-  if (!places) return console.fail({places.error().kind, fmt::format("--columns: {}", places.error().message)});
+  if (!places)
+    return console.fail({ErrorKind::bad_input, fmt::format("{}: {}; it has {}", source, places.error().message,
+                                                           fmt::join(columns, ","))});
   const auto lookup = PatternLookup::of(pattern, *places);
   if (!lookup) return console.fail({lookup.error().kind, fmt::format("{}: {}", source, lookup.error().message)});
   PieceCursor cursor(*lookup, offset, length);

@@ -131,6 +131,7 @@ void bind_pattern(nb::module_& module) {
   nb::class_<IndexedPattern>(module, "Pattern")
       .def_prop_ro("count", [](const IndexedPattern& of) { return of.pattern.count(); })
       .def_prop_ro("columns", [](const IndexedPattern& of) { return of.pattern.columns; })
+      .def_prop_ro("names", [](const IndexedPattern& of) { return column_names(of.pattern); })
       .def_prop_ro("terms", [](const IndexedPattern& of) { return of.pattern.terms.size(); })
       .def_prop_ro("exceptions", [](const IndexedPattern& of) { return of.pattern.exception_positions.size(); })
       .def_prop_ro("bytes", [](const IndexedPattern& of) { return pattern_bytes(of.pattern).size(); })
@@ -148,14 +149,15 @@ void bind_pattern(nb::module_& module) {
              return static_cast<Py_hash_t>(fnv1a({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) >> 1);
            })
       .def("__repr__", [](const IndexedPattern& of) { return described(of.pattern); })
-      .def("__str__", [](const IndexedPattern& of) { return pattern_text(of.pattern); })
+      .def("__str__", [](const IndexedPattern& of) { return pattern_text(of.pattern, column_names(of.pattern)); })
       .def("expand", [](const IndexedPattern& of) { return run_of(of, 0, of.pattern.count()); })
       .def("predict", predicted_by, "count"_a)
       .def(
           "text",
           [](const IndexedPattern& of, const std::string& columns) {
-            const std::vector<std::string> names = names_of(columns);
-            return pattern_text(of.pattern, names);
+            const auto names = names_in(of.pattern, names_of(columns));
+            if (!names) raise_python(PyExc_ValueError, "columns: " + names.error().message);
+            return pattern_text(of.pattern, *names);
           },
           "columns"_a = "")
       .def("to_json", [](const IndexedPattern& of) { return json_text(of.pattern); })

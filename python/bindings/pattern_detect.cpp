@@ -58,8 +58,10 @@ Made detected(const Vectors& vectors, const std::string& columns, const std::str
   });
   if (!fault.empty()) raise_python(PyExc_ValueError, fault);
   const nb::gil_scoped_release others_may_run;
-  if (is_paper) return made(detect_paper({vectors.data(), vectors.size()}, paper));
-  return made(detector.finish([](const Pattern& pattern) { return pattern_bytes(pattern).size(); }));
+  Pattern pattern = is_paper ? detect_paper({vectors.data(), vectors.size()}, paper)
+                             : detector.finish([](const Pattern& found) { return pattern_bytes(found).size(); });
+  set_column_names(pattern, names);
+  return made(std::move(pattern));
 }
 
 /// The merged pattern, and how many accesses had to be put in order one by one.

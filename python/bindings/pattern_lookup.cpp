@@ -25,8 +25,9 @@ nb::object piece_type() {
 }
 
 void make_lookup(PatternLookup* at, const IndexedPattern& of, const std::string& columns) {
-  const std::vector<std::string> names = names_of(columns);
-  const auto places = lookup_columns(names, of.pattern.columns);
+  const auto names = names_in(of.pattern, names_of(columns));
+  if (!names) raise_python(PyExc_ValueError, "columns: " + names.error().message);
+  const auto places = lookup_columns(*names, of.pattern.columns);
   if (!places) raise_python(PyExc_ValueError, "columns: " + places.error().message);
   Result<PatternLookup> lookup = [&] {
     const nb::gil_scoped_release others_may_run;

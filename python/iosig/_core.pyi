@@ -62,6 +62,10 @@ class Pattern:
     @property
     def columns(self) -> int: ...
     @property
+    def names(self) -> list[str]:
+        """Of the columns, as detect() was told; [] where it was not."""
+
+    @property
     def terms(self) -> int:
         """Nests, and blocks of literals."""
 

@@ -318,3 +318,23 @@ TEST_CASE("merge: turns that were taken apart are the same sequence") {
   }
   CHECK(many > 50);
 }
+
+TEST_CASE("merge: what would have to be expanded and is too much is refused, not tried") {
+  // Lengths that grow: physical offsets are sums of them, and no affine function.
+  Detector growing({.columns = 3, .follows = {-1, -1, 1, -1, -1, -1, -1, -1}}), shared({.columns = 4});
+  std::int64_t physical = 0;
+  for (std::int64_t n = 0; n < 1000; ++n) {
+    growing.push(std::array{n * 1000, n, physical});
+    physical += n;
+    shared.push(std::array{n * 8, std::int64_t{8}, n * 8, n});
+  }
+  const Pattern one = growing.finish(), other = shared.finish();
+  const auto refused = [](const std::vector<LocalPattern>& locals) {
+    const auto result = merge_patterns(locals, {.most_expanded = 999});
+    REQUIRE_FALSE(result);
+    CHECK(result.error().kind == ErrorKind::infeasible);
+  };
+  refused({{&one, 0}});
+  refused({{&other, 0}, {&other, 1}});
+  CHECK(merge_patterns(std::vector<LocalPattern>{{&other, 0}}, {.most_expanded = 999}));
+}

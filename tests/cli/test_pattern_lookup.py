@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -61,13 +62,14 @@ def test_json_has_the_pieces_and_the_size(iosig: Iosig, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "status", "said"),
     [
-        ("logical,length", (), 3, "expected 3 (logical offset, length, physical offset)"),
+        ("logical,length", (), 3, "a lookup needs logical, length and physical; it has logical,length"),
+        ("logical,length,id", (), 3, "a lookup needs logical, length and physical; it has logical,length,id"),
         ("logical,length,physical", ("--columns", "logical,length"), 2, "2 names for 3 columns"),
         (
             "logical,length,physical",
             ("--columns", "logical,length,id"),
             2,
-            "a lookup needs logical, length and physical",
+            "the description says logical,length,physical",
         ),
     ],
 )
@@ -76,3 +78,19 @@ def test_columns_that_do_not_do_are_refused(
 ) -> None:
     file = described(iosig, tmp_path, [(8, 4, 0)[: columns.count(",") + 1]], "--columns", columns)
     assert said in iosig("pattern", "lookup", file, 0, 1, *options, check=status).stderr
+
+
+def test_a_description_knows_its_columns(iosig: Iosig, tmp_path: Path) -> None:
+    lines = "".join(f"4096 {4096 * (4 * n + rank)} {4096 * n} {rank}\n" for n in range(50) for rank in range(4))
+    file = tmp_path / "length-first"
+    iosig("pattern", "detect", "--columns", "length,logical,physical,id", "--output", file, "-", input=lines)
+    assert iosig("pattern", "lookup", file, 40000, 6000).stdout.split()[:4] == ["40000", "960", "1", "11328"]
+    as_json = iosig("pattern", "detect", "--json", "--columns", "length,logical,physical,id", "-", input=lines).stdout
+    assert json.loads(as_json)["names"] == ["length", "logical", "physical", "id"]
+    assert iosig("pattern", "lookup", "-", 40000, 6000, input=as_json).stdout == (
+        iosig("pattern", "lookup", file, 40000, 6000).stdout
+    )
+    other = json.loads(as_json) | {"names": ["length", "length", None, "id"]}
+    assert "two columns of one name" in iosig("pattern", "expand", "-", input=json.dumps(other), check=3).stderr
+    other["names"] = ["size", None, None, None]
+    assert "/names: expected" in iosig("pattern", "expand", "-", input=json.dumps(other), check=3).stderr

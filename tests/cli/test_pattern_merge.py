@@ -63,10 +63,15 @@ def test_the_newest_of_overlapping_writes_wins(iosig: Iosig, tmp_path: Path) -> 
         ([], 2, "FILE is required"),
         (["good", "--ids", "1,2"], 2, "--ids: 2 ids for 1 descriptions"),
         (["good", "--ids", "x"], 2, "--ids"),
-        (["good", "--columns", "logical,length"], 2, "merging needs logical,length,physical,sequence"),
-        (["good", "--columns", "logical,length,physical,sequence"], 3, "good: 3 column(s); expected 4"),
-        (["two"], 3, "two: 2 column(s); expected 3"),
-        (["four"], 3, "four: 4 column(s); expected 3"),
+        (["good", "--columns", "logical,length"], 2, "good: --columns: 2 names for 3 columns"),
+        (
+            ["good", "--columns", "logical,length,id"],
+            2,
+            "good: --columns: the description says",
+        ),
+        (["two"], 3, "two: a pattern of 2 column(s); expected 3"),
+        (["four"], 3, "four: the fourth column is id; expected 3 columns, or a sequence"),
+        (["other"], 3, "other: column 1 is length; expected logical"),
         (["falls", "--columns", "logical,length,physical,sequence"], 3, "falls: the sequence numbers fall"),
         (["cut"], 3, "cut: byte"),
         (["nothing"], 4, "nothing"),
@@ -78,6 +83,7 @@ def test_what_does_not_fit_is_refused(
     describe(iosig, tmp_path / "good", [(0, 5, 0)])
     describe(iosig, tmp_path / "two", [(0, 5)], "logical,length")
     describe(iosig, tmp_path / "four", [(0, 5, 0, 1)], LOCAL + ",id")
+    describe(iosig, tmp_path / "other", [(0, 5, 0)], "length,logical,physical")
     describe(iosig, tmp_path / "falls", [(0, 5, 0, 7), (9, 5, 5, 6)], LOCAL + ",sequence")
     (tmp_path / "cut").write_bytes((tmp_path / "good").read_bytes()[:-3])
     done = iosig("pattern", "merge", *words, check=status, cwd=tmp_path)

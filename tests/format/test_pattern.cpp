@@ -258,3 +258,33 @@ TEST_CASE("vectors: a line is as many integers as there are columns") {
   CHECK_FALSE(parse_columns("id,id"));
   CHECK_FALSE(parse_columns(""));
 }
+
+TEST_CASE("pattern: what the columns are comes back in both forms, and costs nothing where it is usual") {
+  Random random(8);
+  const auto same = [](const Pattern& pattern) {
+    CHECK(*pattern_from_bytes(pattern_bytes(pattern), "bytes") == pattern);
+    nlohmann::ordered_json document = pattern_json(pattern);
+    document["schema"] = pattern_schema;
+    CHECK(*pattern_from_json(document.dump(), "json") == pattern);
+  };
+  for (int round = 0; round < 300; ++round) {
+    Pattern pattern;
+    pattern.columns = 1 + static_cast<std::uint32_t>(random.below(8));
+    std::array<bool, column_kinds> is_taken{};
+    for (std::uint32_t column = 0; column < pattern.columns; ++column) {
+      const auto kind = static_cast<std::size_t>(random.below(column_kinds));
+      if (!is_taken[kind]) pattern.kinds[column] = static_cast<Column>(kind);
+      is_taken[kind] = true;
+    }
+    REQUIRE(checked(pattern));
+    same(pattern);
+  }
+  Pattern usual;
+  usual.columns = 4;
+  const std::size_t nameless = pattern_bytes(usual).size();
+  usual.kinds = {Column::logical, Column::length, Column::physical, Column::id};
+  same(usual);
+  CHECK(pattern_bytes(usual).size() == nameless);
+  usual.kinds[3] = Column::length;
+  CHECK_FALSE(checked(usual));
+}

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <optional>
 #include <queue>
-#include <set>
 
 #include "iosig/analyze/detect.h"
 #include "iosig/analyze/merge_order.h"
@@ -20,11 +19,12 @@ namespace {
 constexpr std::uint64_t most_compared = 1 << 24;  ///< pairs of footprints
 constexpr std::int64_t most_turns = 1024;         ///< of loops that are taken apart
 constexpr int most_rounds = 2;                    ///< of taking apart
+constexpr std::int64_t most_parts = 1 << 17;      ///< nodes that it makes in a round
 
 class Merger {
  public:
   Merger(std::span<const LocalPattern> locals, const MergeOptions& options)
-      : input_(locals.begin(), locals.end()), threads_(options.threads) {
+      : input_(locals.begin(), locals.end()), threads_(options.threads), most_expanded_(options.most_expanded) {
     std::ranges::stable_sort(input_, {}, &LocalPattern::id);
   }
 
@@ -38,6 +38,7 @@ class Merger {
       all = round < most_rounds ? take_apart() : std::vector<std::size_t>{};
     }
     groups_ = groups_of(constraints_);
+    if (auto done = check_effort(); !done) return pass_on(std::move(done.error()));
     if (auto done = interleave(); !done) return pass_on(std::move(done.error()));
     return folded();
   }
@@ -113,20 +114,42 @@ class Merger {
   /// Nests that go on over several phases are mixed with each other where their turns are not: takes those turns apart.
   /// Which locals are others now.
   std::vector<std::size_t> take_apart() {
-    std::vector<std::set<std::uint32_t>> terms(input_.size());
-    for (const auto& [one, other] : constraints_.mixed)
-      for (const Ref& ref : {refs_[one], refs_[other]})
-        if (const std::uint32_t term = stretch(ref).term; can_take_apart(*input_[ref.local].pattern, term, most_turns))
-          terms[ref.local].insert(term);
+    std::vector<bool> is_mixed(refs_.size());
+    for (const auto& [one, other] : constraints_.mixed) is_mixed[one] = is_mixed[other] = true;
+    std::vector<std::vector<std::uint32_t>> terms(input_.size());
+    std::int64_t parts = 0;
+    for (std::size_t n = 0; n < refs_.size(); ++n) {
+      const Ref& ref = refs_[n];
+      const Pattern& pattern = *input_[ref.local].pattern;
+      const std::uint32_t term = stretch(ref).term;
+      if (!is_mixed[n] || !can_take_apart(pattern, term, most_turns)) continue;
+      const Node& root = pattern.nodes[pattern.terms[term].at];
+      parts += pattern.numbers[root.numbers] * static_cast<std::int64_t>(root.end - pattern.terms[term].at);
+      if (parts > most_parts) break;  // the others are put in order one by one
+      terms[ref.local].push_back(term);
+    }
     std::vector<std::size_t> changed;
     for (std::size_t n = 0; n < terms.size(); ++n) {
       if (terms[n].empty()) continue;
       changed.push_back(n);
-      split_[n] = std::make_unique<Pattern>(
-          turns_apart(*input_[n].pattern, std::vector<std::uint32_t>(terms[n].begin(), terms[n].end())));
+      split_[n] = std::make_unique<Pattern>(turns_apart(*input_[n].pattern, terms[n]));
       input_[n].pattern = split_[n].get();
     }
     return changed;
+  }
+
+  /// Whether all that has to be expanded can be.
+  [[nodiscard]] Result<void> check_effort() const {
+    std::uint64_t expanded = 0;
+    for (const auto& members : groups_.members)
+      for (const std::uint32_t member : members) {
+        const Stretch& it = stretch(refs_[member]);
+        const bool is_expanded = members.size() > 1 || (it.nodes == 0 && !it.is_literals);
+        if (is_expanded && (it.count > most_expanded_ || (expanded += it.count) > most_expanded_))
+          return fail(ErrorKind::infeasible, "more than {} accesses would have to be put in order one by one",
+                      most_expanded_);
+      }
+    return {};
   }
 
   /// Puts the accesses of each group of several stretches in order.
@@ -218,6 +241,7 @@ class Merger {
       return 2 * pattern.numbers.size() + pattern.nodes.size() + pattern.literals.size();
     };
     MergedPattern merged{std::move(found[size(found[1]) < size(found[0]) ? 1 : 0])};
+    merged.pattern.kinds = {Column::logical, Column::length, Column::physical, Column::id};
     for (const Pattern& pattern : interleaved_) merged.interleaved += pattern.count();
     return merged;
   }
@@ -258,6 +282,7 @@ class Merger {
   std::vector<LocalPattern> input_;              ///< process after process
   std::vector<std::unique_ptr<Pattern>> split_;  ///< of input_, what was taken apart
   unsigned threads_;
+  std::uint64_t most_expanded_;
   std::vector<std::optional<LocalStretches>> locals_;
   std::vector<Ref> refs_;             ///< all stretches, process after process
   std::vector<std::uint64_t> level_;  ///< of each, how many of its process come before

@@ -18,8 +18,9 @@ namespace iosig {
 
 /// What one process accessed, or a part of that.
 struct LocalPattern {
-  /// checked(), of columns logical, length, physical and, perhaps, sequence: numbers on one scale for all processes
-  /// that never fall in a process and say what came before what. Physical offsets may follow lengths.
+  /// checked(), of columns logical, length, physical and, perhaps, sequence, named so or not at all: numbers on one
+  /// scale for all processes that never fall in a process and say what came before what. Physical offsets may follow
+  /// lengths.
   const Pattern* pattern = nullptr;
   std::int64_t id = 0;  ///< parts of one process have one id and come in order
   /// On the same scale: where there is no sequence, all accesses lie in [opened, closed]. Of two parts of which neither
@@ -31,6 +32,7 @@ struct LocalPattern {
 
 struct MergeOptions {
   unsigned threads = 0;  ///< 0: as many as there are processors; the result is the same for any
+  std::uint64_t most_expanded = std::uint64_t{1} << 28;  ///< accesses
 };
 
 struct MergedPattern {
@@ -44,7 +46,8 @@ struct MergedPattern {
 /// Takes time by the size of the descriptions, unless processes overlap at the same time, or lengths vary and physical
 /// offsets follow them: those parts are expanded. Fails: `bad_input` for unlike columns, accesses that begin below 0,
 /// are shorter than 0 bytes or end after byte 2^63 - 1, and sequence numbers that fall (seen where it matters);
-/// `infeasible` for nests too large to be expanded whose offsets follow sums of varying lengths.
+/// `infeasible` for more than `most_expanded` accesses that would have to be expanded, and for nests of more than 2^20
+/// whose logical offsets follow sums of varying lengths.
 [[nodiscard]] Result<MergedPattern> merge_patterns(std::span<const LocalPattern> locals,
                                                    const MergeOptions& options = {});
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "iosig/analyze/nest_forms.h"
+#include "iosig/model/access_columns.h"
 
 namespace iosig {
 namespace {
@@ -83,6 +84,12 @@ Result<LocalStretches> LocalStretches::of(const LocalPattern& local) {
         ErrorKind::bad_input,
         "{}: a pattern of {} column(s); expected 3 (logical offset, length, physical offset) or 4 (and sequence)",
         stretches.name(), pattern.columns);
+  constexpr std::array<Column, most_columns> expected = {Column::logical, Column::length, Column::physical,
+                                                         Column::sequence};
+  for (std::uint32_t column = 0; column < pattern.columns; ++column)
+    if (pattern.kinds[column] != Column::any && pattern.kinds[column] != expected[column])
+      return fail(ErrorKind::bad_input, "{}: column {} is {}; expected {}", stretches.name(), column + 1,
+                  name_of(pattern.kinds[column]), name_of(expected[column]));
   LeafIndex leaves(pattern, local_columns);
   std::uint32_t exception = 0;
   for (std::uint32_t term = 0; term < pattern.terms.size(); ++term) {

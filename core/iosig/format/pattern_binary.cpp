@@ -13,9 +13,18 @@ namespace {
 
 constexpr std::string_view magic = "IOP";
 constexpr std::uint8_t version = 1;
-constexpr std::uint8_t has_follows = 0x80, has_exceptions = 0x40;  // beside the number of columns
-constexpr unsigned follows_bits = 4;
+// Beside the number of columns.
+constexpr std::uint8_t has_follows = 0x80, has_exceptions = 0x40, has_usual_kinds = 0x20, has_kinds = 0x10;
+constexpr unsigned follows_bits = 4, kind_bits = 4;
 constexpr std::size_t checksum_bytes = 4;
+
+/// logical, length, physical, id, as far as there are columns; of more than 4 there are no usual ones.
+std::array<Column, most_columns> usual_kinds(std::uint32_t columns) {
+  std::array<Column, most_columns> kinds{};
+  for (std::uint32_t column = 0; column < columns && columns <= 4; ++column)
+    kinds[column] = static_cast<Column>(column + 1);
+  return kinds;
+}
 
 // ---- writing ------------------------------------------------------------------------------------------------------
 
@@ -26,8 +35,19 @@ class Writer {
   std::vector<std::uint8_t> bytes() {
     bytes_.assign(magic.begin(), magic.end());
     bytes_.push_back(version);
+    const bool is_usual = pattern_.kinds == usual_kinds(pattern_.columns);
+    const bool is_any = pattern_.kinds == Pattern().kinds;
     bytes_.push_back(static_cast<std::uint8_t>(pattern_.columns | (pattern_.follows_any() ? has_follows : 0) |
-                                               (pattern_.exception_positions.empty() ? 0 : has_exceptions)));
+                                               (pattern_.exception_positions.empty() ? 0 : has_exceptions) |
+                                               (is_any     ? 0
+                                                : is_usual ? has_usual_kinds
+                                                           : has_kinds)));
+    if (!is_any && !is_usual) {
+      BitWriter bits(bytes_);
+      for (std::uint32_t column = 0; column < pattern_.columns; ++column)
+        bits.put(static_cast<std::uint64_t>(pattern_.kinds[column]), kind_bits);
+      bits.end();
+    }
     if (pattern_.follows_any()) {
       BitWriter bits(bytes_);
       for (std::uint32_t column = 0; column < pattern_.columns; ++column)
@@ -104,9 +124,22 @@ class Reader {
         held[0] | std::uint32_t{held[1]} << 8 | std::uint32_t{held[2]} << 16 | std::uint32_t{held[3]} << 24;
     if (found != crc32c(bytes_)) return refuse("its checksum does not fit: it was cut or changed; make it again");
     const std::uint8_t columns = bytes_[at_++];
-    pattern_.columns = columns & ~(has_follows | has_exceptions);
+    pattern_.columns = columns & ~(has_follows | has_exceptions | has_usual_kinds | has_kinds);
     if (pattern_.columns < 1 || pattern_.columns > most_columns)
       return refuse(fmt::format("{} columns; expected 1 to {}", pattern_.columns, most_columns));
+    if ((columns & has_usual_kinds) != 0) {
+      if ((columns & has_kinds) != 0 || pattern_.columns > 4) return refuse("its columns are none that there are");
+      pattern_.kinds = usual_kinds(pattern_.columns);
+    }
+    if ((columns & has_kinds) != 0) {
+      BitReader bits(bytes_.subspan(at_));
+      for (std::uint32_t column = 0; column < pattern_.columns; ++column) {
+        const std::uint64_t kind = bits.take(kind_bits);
+        if (bits.is_past_end() || kind >= column_kinds) return refuse("its columns are none that there are");
+        pattern_.kinds[column] = static_cast<Column>(kind);
+      }
+      at_ += bits.taken();
+    }
     if ((columns & has_follows) != 0) {
       BitReader bits(bytes_.subspan(at_));
       for (std::uint32_t column = 0; column < pattern_.columns; ++column)

@@ -4,6 +4,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/format/pattern_binary.h"
+#include "iosig/model/access_columns.h"
 #include "iosig/model/literals.h"
 #include "iosig/model/nest.h"
 #include "iosig/model/pattern_builder.h"
@@ -46,6 +47,24 @@ ordered_json vectors_json(std::span<const std::int64_t> values, std::uint32_t co
 /// The deepest that a document can be: each loop is an object in an array.
 constexpr int most_json_depth = 3 * static_cast<int>(most_nest_depth) + 16;
 
+/// Of arrays and objects in each other.
+int depth_of(std::string_view text) {
+  int depth = 0, most = 0;
+  bool is_in_string = false;
+  for (std::size_t n = 0; n < text.size(); ++n) {
+    const char c = text[n];
+    if (is_in_string && c == '\\')
+      ++n;
+    else if (c == '"')
+      is_in_string = !is_in_string;
+    else if (!is_in_string && (c == '[' || c == '{'))
+      most = std::max(most, ++depth);
+    else if (!is_in_string && (c == ']' || c == '}'))
+      --depth;
+  }
+  return most;
+}
+
 class Reader {
  public:
   Reader(const json& document, std::string_view source) : document_(document), source_(source) {}
@@ -67,6 +86,18 @@ class Reader {
         follows[column] = it.get<std::int8_t>();
       }
     }
+    std::array<Column, most_columns> kinds{};
+    if (const json* names = member(document_, "names")) {
+      if (!names->is_array() || names->size() != columns_)
+        return refuse("/names", "expected an array with a name or null for each column");
+      for (std::uint32_t column = 0; column < columns_; ++column) {
+        const json& it = (*names)[column];
+        if (it.is_null()) continue;
+        kinds[column] = it.is_string() ? column_of(it.get_ref<const std::string&>()) : Column::any;
+        if (kinds[column] == Column::any)
+          return refuse("/names", "expected null, logical, length, physical, id or sequence");
+      }
+    }
     PatternBuilder builder(columns_, follows);
     const json* terms = member(document_, "description");
     if (!terms || !terms->is_array()) return refuse("/description", "expected an array of terms");
@@ -76,6 +107,7 @@ class Reader {
     if (const json* exceptions = member(document_, "exceptions"))
       if (auto read = add_exceptions(*exceptions, builder); !read) return pass_on(std::move(read.error()));
     Pattern pattern = builder.finish();
+    pattern.kinds = kinds;
     if (auto sound = checked(pattern); !sound) return refuse("/description", sound.error().message);
     const json* count = member(document_, "count");
     if (!count || *count != pattern.count())
@@ -198,20 +230,25 @@ ordered_json pattern_json(const Pattern& pattern) {
     exceptions.push_back(
         {{"position", pattern.exception_positions[n]},
          {"vector", vectors_json(values.subspan(n * pattern.columns, pattern.columns), pattern.columns)[0]}});
-  return {
-      {"count", pattern.count()},           {"terms", pattern.terms.size()}, {"bytes", pattern_bytes(pattern).size()},
-      {"columns", pattern.columns},         {"follows", std::move(follows)}, {"description", std::move(description)},
-      {"exceptions", std::move(exceptions)}};
+  ordered_json document = {{"count", pattern.count()},
+                           {"terms", pattern.terms.size()},
+                           {"bytes", pattern_bytes(pattern).size()},
+                           {"columns", pattern.columns}};
+  if (const auto names = column_names(pattern); !names.empty()) {
+    for (const std::string& name : names)
+      document["names"].push_back(name.empty() ? ordered_json() : ordered_json(name));
+  }
+  document.update({{"follows", std::move(follows)},
+                   {"description", std::move(description)},
+                   {"exceptions", std::move(exceptions)}});
+  return document;
 }
 
 Result<Pattern> pattern_from_json(std::string_view text, std::string_view source) {
-  bool is_too_deep = false;
-  const auto limit_depth = [&](int depth, json::parse_event_t, json&) {
-    if (depth > most_json_depth) is_too_deep = true;
-    return depth <= most_json_depth;
-  };
-  const json document = json::parse(text, limit_depth, /*allow_exceptions=*/false);
-  if (is_too_deep) return fail(ErrorKind::bad_input, "{}: more than {} loops in each other", source, most_nest_depth);
+  // Not by a callback of the parser's: that goes through what it has already whenever an object ends.
+  if (depth_of(text) > most_json_depth)
+    return fail(ErrorKind::bad_input, "{}: more than {} loops in each other", source, most_nest_depth);
+  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded() || !document.is_object())
     return fail(ErrorKind::bad_input, "{}: this is no JSON object; was it cut?", source);
   const auto schema = document.find("schema");

@@ -105,19 +105,19 @@ void append_block(std::span<const std::int64_t> values, std::uint32_t columns, s
 
 std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::uint32_t columns,
                                       std::vector<std::int64_t>& out) {
-  struct Column {
+  struct ColumnCode {
     unsigned predictor = 0, bits = 0;
     std::size_t seeds = 0;
     std::array<std::uint64_t, 2> seed{};
     std::uint64_t least = 0;
     BitReader residuals;
   };
-  std::array<Column, most_columns> read;
+  std::array<ColumnCode, most_columns> read;
   std::size_t at = 0;
   const auto count = read_varint(bytes, at);
   if (!count || *count == 0 || *count > block_vectors) return std::nullopt;
   for (std::uint32_t c = 0; c < columns; ++c) {
-    Column& column = read[c];
+    ColumnCode& column = read[c];
     if (bytes.size() - at < 2) return std::nullopt;
     column.predictor = bytes[at++];
     column.bits = bytes[at++];
@@ -141,7 +141,7 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
   const Vectors vectors{out.data(), columns};
   for (std::size_t n = 0; n < *count; ++n)
     for (std::uint32_t c = 0; c < columns; ++c) {
-      Column& column = read[c];
+      ColumnCode& column = read[c];
       out[n * columns + c] =
           static_cast<std::int64_t>(n < column.seeds ? column.seed[n]
                                                      : prediction(vectors, n, c, column.predictor) + column.least +

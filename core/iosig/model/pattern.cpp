@@ -109,6 +109,13 @@ Result<void> checked(const Pattern& pattern) {
       return fail(ErrorKind::bad_input, "column {} cannot follow column {}; expected a column that follows none",
                   column + 1, source + 1);
   }
+  for (std::uint32_t column = 0; column < most_columns; ++column) {
+    const Column kind = pattern.kinds[column];
+    if (kind == Column::any) continue;
+    if (column >= pattern.columns || static_cast<std::uint8_t>(kind) >= column_kinds)
+      return refuse("a name for a column that is not there");
+    if (std::count(pattern.kinds.begin(), pattern.kinds.end(), kind) > 1) return refuse("two columns of one name");
+  }
   if (std::string found = TermChecker(pattern).fault(); !found.empty()) return refuse(found);
   if (std::string found = exceptions_fault(pattern); !found.empty()) return refuse(found);
   return {};

@@ -23,6 +23,10 @@ inline constexpr std::uint32_t most_nest_depth = 32;       ///< loops around a l
 inline constexpr std::uint32_t most_affine_depth = 4;      ///< of those, loops whose trip count depends on others
 inline constexpr std::uint64_t most_elements = INT64_MAX;  ///< in a pattern
 
+/// What the numbers of a column are (model/access_columns has their names). `any`: nobody said.
+enum class Column : std::uint8_t { any, logical, length, physical, id, sequence };
+inline constexpr std::uint8_t column_kinds = 6;
+
 /// A loop or a leaf of a nest. Nodes lie in preorder: a loop's body begins at the next node and ends before `end`.
 ///
 /// `numbers` is the first of the node's numbers in Pattern::numbers. With d loops around the node, a loop has d + 1 of
@@ -49,6 +53,7 @@ struct Term {
 /// Invariant (checked() says whether it holds; detectors and readers give nothing else):
 /// - 1 to most_columns columns; terms in order without gaps; nodes, numbers and bytes in the order of the terms, each
 ///   used once.
+/// - No column but `any` comes twice.
 /// - Every number that a leaf or a trip count takes lies in int64, as a true integer: nothing wraps. No trip count is
 ///   ever negative, none is always 0, depths are at most the above, trip
 ///   counts depend on few enough loops to be summed up, and a nest has at most 1000 iterations per element
@@ -56,6 +61,7 @@ struct Term {
 /// - Exceptions in order of position, at most one for each, and inside nests.
 struct Pattern {
   std::uint32_t columns = 1;
+  std::array<Column, most_columns> kinds{};  ///< of the columns; the others are `any`
   /// Of column c: -1, or the column s whose running sum it is but for what the terms say. Terms, literals and
   /// exceptions then hold value[n][c] - value[n-1][c] - value[n-1][s] (value[0][c] for n = 0) instead of value[n][c];
   /// modulo 2^64, the one place that wraps. So the physical offset of a log costs nothing, whatever the lengths are.
