@@ -61,10 +61,19 @@ class Printer {
     for (std::uint32_t column = 0; column < pattern_.columns; ++column) {
       if (column > 0) text += ", ";
       if (column < names_.size()) text += names_[column] + " ";
-      if (pattern_.follows[column] >= 0) text += "running sum + ";
-      text += value(column);
+      const std::string own = value(column);
+      text +=
+          pattern_.follows[column] < 0 ? own : followed_text(static_cast<std::size_t>(pattern_.follows[column]), own);
     }
     return text;
+  }
+
+  /// A column is the one before plus what `source` was there, and `own`.
+  [[nodiscard]] std::string followed_text(std::size_t source, std::string_view own) const {
+    const std::string sum =
+        "previous + its " + (source < names_.size() ? names_[source] : fmt::format("column {}", source + 1));
+    if (own == "0") return sum;
+    return own.starts_with('-') ? fmt::format("{} - {}", sum, own.substr(1)) : fmt::format("{} + {}", sum, own);
   }
 
   void add_node(std::uint32_t node, std::size_t depth) {
