@@ -1,0 +1,36 @@
+// What a container says of itself <-> text. The format is docs/formats/container.md.
+//
+// Pure: text in, text out. Who reads and writes it is store/container_folder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+/// How the writes of a container are remembered: as patterns, or as PLFS 2.x does, an entry for each.
+enum class IndexKind { pattern, traditional };
+[[nodiscard]] std::string_view name_of(IndexKind kind);
+
+struct ContainerManifest {
+  std::string id;  ///< 32 lower-case hexadecimal digits, unlike any other container's
+  IndexKind index = IndexKind::pattern;
+  std::uint32_t subfolders = 16;     ///< over which the droppings are spread, 1 to 4096
+  std::uint32_t mode = 0644;         ///< permissions of the logical file
+  std::vector<std::string> targets;  ///< absolute folders that hold the data droppings; none: the container does
+
+  bool operator==(const ContainerManifest&) const = default;
+};
+
+/// parse_container_manifest(container_manifest_text(m)) == m.
+[[nodiscard]] std::string container_manifest_text(const ContainerManifest& manifest);
+
+/// Fails with `bad_input`, "source: what was expected", for a text that was cut, changed, or written by a newer
+/// version.
+[[nodiscard]] Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source);
+
+}  // namespace iosig

@@ -1,0 +1,90 @@
+// The index dropping of a container <-> bytes: a head, then frames that are only ever appended. The format is
+// docs/formats/container.md.
+//
+// Pure: bytes in, bytes out. Every frame carries its checksum, so one that was half written, or changed, is told from
+// those around it, which stay readable.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/base/result.h"
+#include "iosig/model/pattern.h"
+
+namespace iosig {
+
+/// Whose index it is.
+struct IndexHead {
+  std::string container;     ///< ContainerManifest::id
+  std::int64_t id = 0;       ///< of the writer, as in the names of its droppings
+  std::int64_t target = -1;  ///< in ContainerManifest::targets, where the data are; -1: in the container
+  std::string host;
+  std::int64_t pid = 0;
+  std::int64_t created_unix_ns = 0;
+
+  bool operator==(const IndexHead&) const = default;
+};
+
+/// One write as PLFS 2.x keeps it. 56 bytes in a file: these, and four unused.
+struct IndexEntry {
+  std::int64_t logical = 0, length = 0, physical = 0, sequence = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;  ///< CLOCK_REALTIME
+  std::int32_t id = 0;
+
+  bool operator==(const IndexEntry&) const = default;
+};
+
+/// Of the pattern in a frame: the physical offset follows the length.
+enum IndexColumn : std::uint8_t { logical_offset, write_length, physical_offset, write_sequence, index_columns };
+
+/// Writes of one writer in their order, either as a pattern (index_columns) or as entries.
+struct IndexedWrites {
+  std::int64_t opened = 0, closed = 0;          ///< the least and the greatest sequence number
+  std::int64_t physical = 0, physical_end = 0;  ///< what they hold of the data dropping
+  std::int64_t logical_end = 0;                 ///< the greatest
+  Pattern pattern;
+  std::vector<IndexEntry> entries;
+
+  [[nodiscard]] std::uint64_t count() const { return pattern.count() + entries.size(); }
+  bool operator==(const IndexedWrites&) const = default;
+};
+
+/// A change of the file that writes no bytes, with its place in the order of all writes.
+struct IndexMark {
+  enum class Kind : std::uint8_t {
+    truncate = 1,  ///< the file ends at `offset`; what was behind it is gone
+    extend = 2,    ///< the file ends at `offset` at least
+    punch = 3,     ///< `length` bytes from `offset` on are a hole
+  };
+  Kind kind = Kind::truncate;
+  std::int64_t offset = 0, length = 0, sequence = 0;
+
+  bool operator==(const IndexMark&) const = default;
+};
+
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexedWrites& writes);
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexMark& mark);
+
+/// Bytes of an index dropping that are no sound frame.
+struct IndexDamage {
+  std::uint64_t at = 0, bytes = 0;
+  std::string what;
+  bool is_tail = false;  ///< nothing sound follows: a frame that was being written when its writer died, or a cut
+};
+
+struct IndexContent {
+  IndexHead head;
+  std::vector<IndexedWrites> writes;  ///< in their order
+  std::vector<IndexMark> marks;
+  std::vector<IndexDamage> damage;
+};
+
+/// Every sound frame. Fails with `bad_input`, "source: byte N: ...", when the head is not sound or of another version:
+/// then nobody knows whose it is. Takes memory by the size of the bytes, whatever they declare.
+[[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source);
+
+}  // namespace iosig

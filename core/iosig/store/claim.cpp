@@ -1,0 +1,62 @@
+#include "iosig/store/claim.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace iosig {
+
+bool may_meet(const Claim& a, const Claim& b) {
+  const std::uint64_t begin = std::max(a.begin, b.begin), end = std::min(a.end, b.end);
+  if (end <= begin) return false;
+  if (a.period == 0 && b.period == 0) return true;
+  const std::uint64_t period = std::gcd(a.period, b.period);  // of 0 and n: n
+  // On a circle of `period` bytes: a's arc, and b's, or the part of b's range that may count.
+  const std::uint64_t width_a = a.period == 0 ? end - begin : a.width, width_b = b.period == 0 ? end - begin : b.width;
+  if (width_a == 0 || width_b == 0) return false;
+  if (width_a >= period || width_b >= period) return true;
+  const std::uint64_t start_a = (a.period == 0 ? begin : a.begin) % period,
+                      start_b = (b.period == 0 ? begin : b.begin) % period;
+  const std::uint64_t distance = start_b >= start_a ? start_b - start_a : start_b + period - start_a;
+  return distance < width_a || distance > period - width_b;
+}
+
+Claim ClaimGuess::remember() {
+  last_ = {offset_, offset_ + length_, 0, 0};
+  if (period_ == 0) return last_;
+  const std::uint64_t turns = std::min(reach_, (backwards_ ? start_ : file_end - start_) / period_);
+  const std::uint64_t begin = backwards_ ? start_ - turns * period_ : start_;
+  const std::uint64_t end = backwards_ ? start_ + width_ : std::max(start_ + turns * period_, start_ + width_);
+  const Claim claim{begin, std::min(end, file_end), period_ == width_ ? 0 : period_, width_};
+  if (claim.covers(offset_, length_)) last_ = claim;
+  return last_;
+}
+
+Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t offset, std::uint64_t length) {
+  // Where in the period of the last claim the write begins: rows of an array are at the same place in theirs.
+  const std::uint64_t shift =
+      period_ == 0 ? 0
+                   : (offset >= start_ ? (offset - start_) % period_ : period_ - 1 - (start_ - offset - 1) % period_);
+  const bool is_same_class = period_ != 0 && length <= width_ && shift <= width_ - length && shift <= offset;
+  if (is_same_class && offset != offset_) reach_ = std::min(reach_ * 16, most_reach);
+  const std::uint64_t stride = offset > previous ? offset - previous : previous - offset;
+  offset_ = offset;
+  length_ = length;
+  if (is_same_class) {
+    start_ = offset - shift;
+  } else {
+    backwards_ = offset < previous;
+    start_ = offset;
+    period_ = stride >= length ? stride : 0;
+    width_ = length;
+  }
+  return remember();
+}
+
+Claim ClaimGuess::smaller() {
+  reach_ /= 16;
+  if (reach_ == 0) period_ = 0;
+  reach_ = std::max(reach_, std::uint64_t{1});
+  return remember();
+}
+
+}  // namespace iosig

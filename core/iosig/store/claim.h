@@ -1,0 +1,51 @@
+// The bytes that a writer may write without asking the others: a range of the file, or what of it lies in one class of
+// residues. Pure arithmetic.
+#pragma once
+
+#include <cstdint>
+
+namespace iosig {
+
+/// The bytes x in [begin, end) with (x - begin) mod period < width; all of [begin, end) if period is 0. Empty where
+/// end <= begin.
+struct Claim {
+  std::uint64_t begin = 0, end = 0, period = 0, width = 0;
+
+  [[nodiscard]] bool covers(std::uint64_t offset, std::uint64_t length) const {
+    if (offset < begin || length > end || offset > end - length) return false;
+    return period == 0 || (length <= width && (offset - begin) % period <= width - length);
+  }
+  bool operator==(const Claim&) const = default;
+};
+
+inline constexpr std::uint64_t file_end = std::uint64_t{1} << 63;
+inline constexpr Claim everything{0, file_end, 0, 0};
+
+/// Whether a byte may lie in both: never false when one does, true also where periods differ and only the greatest
+/// common divisor was looked at.
+[[nodiscard]] bool may_meet(const Claim& a, const Claim& b);
+
+/// How a writer goes on, guessed from how it came: the bytes of the write at hand, and those of `reach` writes like it.
+class ClaimGuess {
+ public:
+  /// The claim for a write that the last claim did not cover, or that was asked to claim anew. The file before: where
+  /// the last write began.
+  [[nodiscard]] Claim next(std::uint64_t previous, std::uint64_t offset, std::uint64_t length);
+  /// The same for fewer writes to come, in the end for the one at hand alone.
+  [[nodiscard]] Claim smaller();
+  /// Somebody else wanted bytes of the last claim: ask for less.
+  void shrink() { reach_ = least_reach; }
+
+ private:
+  static constexpr std::uint64_t least_reach = 4, most_reach = std::uint64_t{1} << 32;
+  Claim remember();
+
+  // The write at hand, and the arc of `width_` bytes from `start_` on, repeated each `period_`, that it lies in; 0:
+  // none.
+  std::uint64_t offset_ = 0, length_ = 0, start_ = 0, period_ = 0, width_ = 0;
+  bool backwards_ = false;
+  Claim last_;
+  std::uint64_t reach_ = least_reach;
+};
+
+}  // namespace iosig

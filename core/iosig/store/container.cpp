@@ -1,0 +1,201 @@
+#include "iosig/store/container.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "iosig/base/text.h"
+#include "iosig/store/container_writer.h"
+#include "iosig/store/content.h"
+
+namespace iosig {
+namespace {
+
+Result<std::string> new_id() {
+  std::array<std::uint8_t, 16> random{};
+  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
+    return system_failure("draw", "a random number");
+  std::string id;
+  for (const std::uint8_t byte : random) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+struct SplitPath {
+  std::string folder, name;
+};
+SplitPath split_path(const std::string& path) {
+  const std::string plain(without_trailing_slashes(path));
+  const std::size_t slash = plain.rfind('/');
+  if (slash == std::string::npos) return {".", plain};
+  return {slash == 0 ? "/" : plain.substr(0, slash), plain.substr(slash + 1)};
+}
+
+/// A name beside `path` that nobody else uses.
+std::string hidden_name(const std::string& path, std::string_view what, const std::string& id) {
+  const SplitPath at = split_path(path);
+  return fmt::format("{}/.{}.iosig-{}-{}", at.folder, cut_to(at.name, 180), what, id.substr(0, 16));
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);  // follows no links
+}
+
+Result<void> write_manifest(const std::string& folder, const std::string& text, unsigned mode) {
+  const std::string path = fmt::format("{}/{}", folder, container_manifest_name);
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!fd) return write_failure("make", path, errno);
+  if (auto written = write_all(fd.get(), text, path); !written) return written;
+  if (::fsync(fd.get()) != 0) return system_failure("sync", path);
+  return {};
+}
+
+void sync_folder_of(const std::string& path) {
+  const Fd parent(::open(split_path(path).folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent) (void)::fsync(parent.get());
+}
+
+/// Renames the folder `draft` to `path`, where nothing may be. 0 or errno.
+int put_in_place(const std::string& draft, const std::string& path) {
+  if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // A file system without that flag: rename() would replace an empty folder, so the name is taken first.
+  if (::mkdir(path.c_str(), 0700) != 0) return errno;
+  return ::rename(draft.c_str(), path.c_str()) == 0 ? 0 : errno;
+}
+
+/// What was made so far, removed unless it is kept.
+struct Draft {
+  std::vector<std::string> folders;
+  ~Draft() {
+    for (const std::string& folder : folders) remove_tree(folder);
+  }
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const ContainerFolder>> create_container(const std::string& path,
+                                                                const ContainerOptions& options) {
+  const std::string plain(without_trailing_slashes(path));
+  struct stat status {};
+  if (::lstat(plain.c_str(), &status) == 0) return fail(ErrorKind::usage, "'{}' exists already", printable(plain));
+  auto id = new_id();
+  if (!id) return pass_on(std::move(id.error()));
+  ContainerManifest manifest{*id, options.index, options.subfolders, options.mode & 07777, {}};
+  Draft draft;
+  for (const std::string& target : options.targets) {
+    if (!target.starts_with('/'))
+      return fail(ErrorKind::usage, "the target '{}': expected an absolute path", printable(target));
+    manifest.targets.push_back(fmt::format("{}/{}", without_trailing_slashes(target), *id));
+    if (::mkdir(manifest.targets.back().c_str(), 0700) != 0)
+      return write_failure("make the target", manifest.targets.back(), errno);
+    draft.folders.push_back(manifest.targets.back());
+  }
+  const std::string text = container_manifest_text(manifest), made = hidden_name(plain, "new", *id);
+  // Who may read the file may look into the folder.
+  const unsigned mode = manifest.mode | 0700 | (manifest.mode & 0444) >> 2;
+  if (::mkdir(made.c_str(), mode) != 0) return write_failure("make", plain, errno);
+  draft.folders.push_back(made);
+  for (const std::string& folder : draft.folders)
+    if (auto written = write_manifest(folder, text, manifest.mode | 0600); !written)
+      return pass_on(std::move(written.error()));
+  const int failure = put_in_place(made, plain);
+  if (failure == EEXIST) return fail(ErrorKind::usage, "'{}' exists already", printable(plain));
+  if (failure != 0) return write_failure("make", plain, failure);
+  draft.folders.clear();
+  sync_folder_of(plain);
+  return ContainerFolder::open(plain);
+}
+
+Result<ContainerStatus> status_of(const ContainerFolder& folder) {
+  struct stat status {};
+  if (::fstat(folder.fd().get(), &status) != 0) return system_failure("inspect", folder.path());
+  ContainerStatus known;
+  known.mode = folder.manifest().mode;
+  const auto ns = [](const timespec& time) { return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec; };
+  const auto take_times = [&](const struct stat& of) {
+    known.modified_unix_ns = std::max(known.modified_unix_ns, ns(of.st_mtim));
+    known.accessed_unix_ns = std::max(known.accessed_unix_ns, ns(of.st_atim));
+    known.changed_unix_ns = std::max(known.changed_unix_ns, ns(of.st_ctim));
+  };
+  take_times(status);
+  const ContainerContent content = read_content(folder);
+  known.size = content.size();
+  for (const WriterContent& writer : content.writers)
+    for (const Dropping kind : {Dropping::data, Dropping::index}) {
+      const auto subfolder = folder.open_subfolder(kind, writer.id);
+      if (!subfolder ||
+          ::fstatat(subfolder->get(), dropping_name(kind, writer.id).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+        continue;
+      take_times(status);
+      if (kind == Dropping::data) known.blocks += status.st_blocks;
+    }
+  return known;
+}
+
+Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& folder, std::int64_t size) {
+  auto writer = ContainerWriter::open(folder);
+  if (!writer) return pass_on(std::move(writer.error()));
+  const ContainerContent before = read_content(*folder);
+  if (auto cut = (*writer)->truncate(size); !cut) return cut;
+  const std::int64_t id = (*writer)->id();
+  if (size == 0) {
+    // The mark must be there for good before what it makes void is gone.
+    if (auto synced = (*writer)->sync(); !synced) return synced;
+    for (const WriterContent& closed : before.writers) {
+      if (closed.has_tail || closed.id == id) continue;
+      (void)folder->unlink_dropping(Dropping::index, closed.id);
+      (void)folder->unlink_dropping(Dropping::data, closed.id);
+    }
+  }
+  return (*writer)->close();
+}
+
+Result<void> rename_container(const std::string& from, const std::string& to) {
+  const std::string source(without_trailing_slashes(from)), target(without_trailing_slashes(to));
+  auto folder = ContainerFolder::open(source);
+  if (!folder) return pass_on(std::move(folder.error()));
+  struct stat there {
+  }, here{};
+  if (::lstat(target.c_str(), &there) != 0) {
+    if (::rename(source.c_str(), target.c_str()) != 0) return system_failure("rename", source);
+    return {};
+  }
+  if (::lstat(source.c_str(), &here) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino) return {};
+  if (S_ISDIR(there.st_mode) && !is_container(target))
+    return fail(ErrorKind::usage, "'{}' is a folder, and no container; a file cannot replace it", printable(target));
+  if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0)
+    return system_failure("rename", source);
+  if (S_ISDIR(there.st_mode)) return remove_container(source);
+  if (::unlink(source.c_str()) != 0) return system_failure("remove", source);
+  return {};
+}
+
+Result<void> remove_container(const std::string& path) {
+  const std::string plain(without_trailing_slashes(path));
+  auto folder = ContainerFolder::open(plain);
+  if (!folder) return pass_on(std::move(folder.error()));
+  struct stat status {};
+  if (::lstat(plain.c_str(), &status) != 0) return system_failure("inspect", plain);
+  if (S_ISLNK(status.st_mode)) return fail(ErrorKind::usage, "'{}' is a link", printable(plain));
+  const ContainerManifest& manifest = (*folder)->manifest();
+  auto unique = new_id();
+  if (!unique) return pass_on(std::move(unique.error()));
+  const std::string aside = hidden_name(plain, "removed", *unique);
+  if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
+  // A target's folder is ours if it bears the container's id: nothing else may be removed.
+  for (const std::string& target : manifest.targets)
+    if (split_path(target).name == manifest.id) remove_tree(target);
+  remove_tree(aside);
+  return {};
+}
+
+}  // namespace iosig

@@ -1,0 +1,50 @@
+// Containers as whole files: made, renamed, removed, asked. Writing is store/container_writer, reading
+// store/container_view.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iosig/store/container_folder.h"
+
+namespace iosig {
+
+struct ContainerOptions {
+  IndexKind index = IndexKind::pattern;
+  std::uint32_t subfolders = 16;
+  std::uint32_t mode = 0644;  ///< of the logical file; the umask counts as for any file
+  /// Existing folders on the mount points that the data are spread over, round robin by writer; none: they lie in the
+  /// container. Each gets a folder of its own (0700), named by the container's id.
+  std::vector<std::string> targets;
+};
+
+/// Makes an empty container at `path`, where nothing may be: it is there as a whole, or not at all. Fails as `usage`
+/// when something is there already.
+[[nodiscard]] Result<std::shared_ptr<const ContainerFolder>> create_container(const std::string& path,
+                                                                              const ContainerOptions& options = {});
+
+/// What stat(2) says of the logical file.
+struct ContainerStatus {
+  std::int64_t size = 0;
+  std::int64_t blocks = 0;  ///< of 512 bytes, that the data droppings take
+  std::int64_t modified_unix_ns = 0, accessed_unix_ns = 0, changed_unix_ns = 0;
+  std::uint32_t mode = 0;
+};
+/// Reads the indices.
+[[nodiscard]] Result<ContainerStatus> status_of(const ContainerFolder& folder);
+
+/// Cuts the logical file, or lets it grow, for all its writers. To nothing, it also gives back the room of the
+/// droppings whose writers have closed them.
+[[nodiscard]] Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& folder, std::int64_t size);
+
+/// As rename(2): what is at `to`, if it is a container or an ordinary file, is replaced in one step. Both on one file
+/// system. Writers and readers go on.
+[[nodiscard]] Result<void> rename_container(const std::string& from, const std::string& to);
+
+/// As unlink(2), but that readers lose it, too. Gone from its name in one step; what is left of a removal that was
+/// interrupted is called `.<name>.iosig-removed-...`.
+[[nodiscard]] Result<void> remove_container(const std::string& path);
+
+}  // namespace iosig

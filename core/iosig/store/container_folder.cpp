@@ -1,0 +1,174 @@
+#include "iosig/store/container_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include "iosig/base/text.h"
+#include "iosig/store/order_table.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::array<std::string_view, 3> prefixes = {"data.", "index.", "tail."};
+constexpr std::uint64_t most_manifest_bytes = 1u << 20;
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
+void sort_unique(std::vector<std::int64_t>& ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+}  // namespace
+
+std::string dropping_name(Dropping kind, std::int64_t id) {
+  return fmt::format("{}{}", prefixes[static_cast<std::size_t>(kind)], id);
+}
+
+std::optional<DroppingName> parse_dropping_name(std::string_view name) {
+  for (std::size_t kind = 0; kind < prefixes.size(); ++kind) {
+    if (!name.starts_with(prefixes[kind])) continue;
+    const std::string_view digits = name.substr(prefixes[kind].size());
+    std::int64_t id = 0;
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+    const bool is_whole = failure == std::errc() && end == digits.data() + digits.size();
+    if (is_whole && id >= 0 && dropping_name(static_cast<Dropping>(kind), id) == name)
+      return DroppingName{static_cast<Dropping>(kind), id};
+  }
+  return {};
+}
+
+bool is_container(const std::string& path) {
+  struct stat status {};
+  return ::stat(fmt::format("{}/{}", path, container_manifest_name).c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+ContainerFolder::ContainerFolder(std::string path, Fd folder, ContainerManifest manifest)
+    : path_(std::move(path)), folder_(std::move(folder)), manifest_(std::move(manifest)) {
+  for (const std::string& target : manifest_.targets) targets_.emplace_back(::open(target.c_str(), folder_flags));
+}
+
+Result<std::shared_ptr<const ContainerFolder>> ContainerFolder::open(const std::string& path) {
+  Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder && errno == ENOTDIR)
+    return fail(ErrorKind::bad_input, "'{}' is an ordinary file, not a container", printable(path));
+  if (!folder) return system_failure("open the container", path);
+  const std::string name(container_manifest_name), shown = path + "/" + name;
+  const auto text = read_file_in(folder, name, shown, most_manifest_bytes);
+  if (!text && ::faccessat(folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+    return fail(ErrorKind::bad_input, "'{}' is a folder, but no container: it has no {}", printable(path), name);
+  if (!text) return pass_on(text.error());
+  auto manifest = parse_container_manifest(*text, printable(shown));
+  if (!manifest) return pass_on(std::move(manifest.error()));
+  return std::shared_ptr<const ContainerFolder>(new ContainerFolder(path, std::move(folder), *std::move(manifest)));
+}
+
+const Fd& ContainerFolder::place_of(Dropping kind, std::int64_t id) const {
+  const std::int64_t target = target_of(id);
+  return kind == Dropping::data && target >= 0 ? targets_[static_cast<std::size_t>(target)] : folder_;
+}
+
+std::string ContainerFolder::subfolder_name(std::int64_t id) const {
+  return fmt::format("d{}", id % static_cast<std::int64_t>(manifest_.subfolders));
+}
+
+std::string ContainerFolder::shown(Dropping kind, std::int64_t id) const {
+  const std::int64_t target = target_of(id);
+  const std::string& place =
+      kind == Dropping::data && target >= 0 ? manifest_.targets[static_cast<std::size_t>(target)] : path_;
+  return fmt::format("{}/{}/{}", place, subfolder_name(id), dropping_name(kind, id));
+}
+
+Result<Fd> ContainerFolder::open_subfolder(Dropping kind, std::int64_t id, bool make) const {
+  const Fd& place = place_of(kind, id);
+  const std::string name = subfolder_name(id);
+  if (!place)
+    return fail(ErrorKind::system, "cannot open '{}': the target that it lies on is not there", shown(kind, id));
+  Fd folder(::openat(place.get(), name.c_str(), folder_flags));
+  if (!folder && errno == ENOENT && make) {
+    // As the container's own folder; what is put on a target is reached through a closed folder.
+    struct stat status {};
+    if (::fstat(place.get(), &status) != 0) return system_failure("inspect", path_);
+    if (::mkdirat(place.get(), name.c_str(), status.st_mode & 07777) != 0 && errno != EEXIST)
+      return write_failure("make the folder of", shown(kind, id), errno);
+    folder = Fd(::openat(place.get(), name.c_str(), folder_flags));
+  }
+  if (!folder) return system_failure("open the folder of", shown(kind, id));
+  return folder;
+}
+
+Fd ContainerFolder::open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode) const {
+  const Fd& place = place_of(kind, id);
+  if (!place) {
+    errno = ENXIO;
+    return {};
+  }
+  const Fd folder(::openat(place.get(), subfolder_name(id).c_str(), folder_flags));
+  if (!folder) return {};
+  return Fd(::openat(folder.get(), dropping_name(kind, id).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
+}
+
+int ContainerFolder::unlink_dropping(Dropping kind, std::int64_t id) const {
+  const auto folder = open_subfolder(kind, id);
+  return folder ? ::unlinkat(folder->get(), dropping_name(kind, id).c_str(), 0) : -1;
+}
+
+ContainerFolder::Listing ContainerFolder::list() const {
+  Listing listing;
+  const auto look = [&](const Fd& place, std::uint32_t subfolder, bool is_target) {
+    const std::string name = subfolder_name(subfolder);
+    const Fd folder(::openat(place.get(), name.c_str(), folder_flags));
+    if (!folder && errno != ENOENT) listing.unreadable.push_back(system_failure("list", path_ + "/" + name).value());
+    if (!folder) return;
+    const auto names = names_in(folder);
+    if (!names) return listing.unreadable.push_back(names.error());
+    for (const std::string& found : *names) {
+      const auto dropping = parse_dropping_name(found);
+      const bool is_here = dropping && dropping->id % static_cast<std::int64_t>(manifest_.subfolders) == subfolder &&
+                           (dropping->kind == Dropping::data || !is_target);
+      if (!is_here) {
+        listing.strangers.push_back(name + "/" + found);
+        continue;
+      }
+      (dropping->kind == Dropping::data    ? listing.data
+       : dropping->kind == Dropping::index ? listing.index
+                                           : listing.tail)
+          .push_back(dropping->id);
+    }
+  };
+  // Subfolders are made when they are needed; one listing says which there are.
+  const auto visit = [&](const Fd& place, bool is_target) {
+    if (!place) return;
+    const auto names = names_in(place);
+    if (!names) return listing.unreadable.push_back(names.error());
+    for (const std::string& name : *names) {
+      std::uint32_t subfolder = 0;
+      const auto [end, failure] =
+          std::from_chars(name.data() + std::min<std::size_t>(1, name.size()), name.data() + name.size(), subfolder);
+      const bool is_ours = failure == std::errc() && end == name.data() + name.size() &&
+                           subfolder < manifest_.subfolders && name == subfolder_name(subfolder);
+      if (is_ours)
+        look(place, subfolder, is_target);
+      else if (name != container_manifest_name && (is_target || !is_order_table(name)))
+        listing.strangers.push_back(name);
+    }
+  };
+  visit(folder_, false);
+  for (std::size_t n = 0; n < targets_.size(); ++n) {
+    if (!targets_[n])
+      listing.unreadable.push_back(
+          {ErrorKind::system, fmt::format("the target '{}' is not there", printable(manifest_.targets[n]))});
+    visit(targets_[n], true);
+  }
+  sort_unique(listing.data);
+  sort_unique(listing.index);
+  sort_unique(listing.tail);
+  return listing;
+}
+
+}  // namespace iosig

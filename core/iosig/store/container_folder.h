@@ -1,0 +1,73 @@
+// The folder behind a logical file: its names, and how they are reached without following links.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iosig/base/files.h"
+#include "iosig/format/container_manifest.h"
+
+namespace iosig {
+
+inline constexpr std::string_view container_manifest_name = ".iosig-container";
+
+/// The pieces of one writer: `data.<id>` holds what it wrote, `index.<id>` where that belongs, `tail.<id>` the same of
+/// what the index does not have yet.
+enum class Dropping { data, index, tail };
+[[nodiscard]] std::string dropping_name(Dropping kind, std::int64_t id);
+
+/// Which dropping a name is that of; nothing for other names.
+struct DroppingName {
+  Dropping kind = Dropping::data;
+  std::int64_t id = 0;
+};
+[[nodiscard]] std::optional<DroppingName> parse_dropping_name(std::string_view name);
+
+/// An open container. Immutable, shared by its writers and readers.
+class ContainerFolder {
+ public:
+  /// Fails as `bad_input` for what is no container, or has a manifest that is not sound.
+  static Result<std::shared_ptr<const ContainerFolder>> open(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const ContainerManifest& manifest() const { return manifest_; }
+  [[nodiscard]] const Fd& fd() const { return folder_; }
+
+  /// The place of data by its number in the manifest, or -1: the container itself.
+  [[nodiscard]] std::int64_t target_of(std::int64_t id) const {
+    return manifest_.targets.empty() ? -1 : id % static_cast<std::int64_t>(manifest_.targets.size());
+  }
+  /// For messages.
+  [[nodiscard]] std::string shown(Dropping kind, std::int64_t id) const;
+  /// The folder that a dropping of `id` lies in; made if asked for. ENOENT as `system` when it is missing.
+  [[nodiscard]] Result<Fd> open_subfolder(Dropping kind, std::int64_t id, bool make = false) const;
+  /// `flags`: as openat's; links are never followed. -1 with errno.
+  [[nodiscard]] Fd open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode = 0) const;
+  [[nodiscard]] int unlink_dropping(Dropping kind, std::int64_t id) const;
+
+  /// Who has written, by what lies there, in order; each kind by itself.
+  struct Listing {
+    std::vector<std::int64_t> data, index, tail;
+    std::vector<std::string> strangers;  ///< names that are no dropping's, below the container
+    std::vector<Error> unreadable;       ///< folders that cannot be listed
+  };
+  [[nodiscard]] Listing list() const;
+
+ private:
+  ContainerFolder(std::string path, Fd folder, ContainerManifest manifest);
+  [[nodiscard]] const Fd& place_of(Dropping kind, std::int64_t id) const;
+  [[nodiscard]] std::string subfolder_name(std::int64_t id) const;
+
+  std::string path_;
+  Fd folder_;
+  ContainerManifest manifest_;
+  std::vector<Fd> targets_;  ///< -1 where one cannot be reached
+};
+
+/// Whether there is a container at `path`, by its manifest's name alone. Follows links as open(2) does.
+[[nodiscard]] bool is_container(const std::string& path);
+
+}  // namespace iosig

@@ -1,0 +1,70 @@
+// A container as its readers see it: the indices of all writers as one, and the bytes behind them.
+//
+// A view shows what writers had noted when it was opened or refreshed; every write that ended before is in it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "iosig/analyze/lookup.h"
+#include "iosig/store/content.h"
+#include "iosig/store/extent_map.h"
+
+namespace iosig {
+
+/// One thread at a time, but for read() and find() beside each other once data_fds are open.
+class ContainerView {
+ public:
+  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerFolder> folder);
+  ContainerView(const ContainerView&) = delete;
+  ContainerView& operator=(const ContainerView&) = delete;
+
+  /// Looks again; keeps what it showed if that fails.
+  [[nodiscard]] Result<void> refresh();
+
+  /// Of the logical file.
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Bytes read, fewer than asked for at the end of the file only. Fails as `bad_input` where bytes are lost, with the
+  /// dropping and the place; other bytes can be read. Holes read as zeros.
+  [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes);
+
+  /// What holds the byte at `offset` < size(), from there on. Neighbours may continue each other.
+  [[nodiscard]] Piece piece_at(std::int64_t offset) const;
+  /// Calls visit(const Piece&) for `length` bytes from `offset` on, as far as the file goes, in logical order.
+  template <class Visit>
+  void find(std::int64_t offset, std::int64_t length, Visit&& visit) const {
+    const std::int64_t end = length < size_ - offset ? offset + length : size_;
+    while (offset < end) {
+      Piece piece = piece_at(offset);
+      if (piece.length > end - offset) piece.length = end - offset;
+      visit(static_cast<const Piece&>(piece));
+      offset += piece.length;
+    }
+  }
+
+  [[nodiscard]] const std::vector<ContainerProblem>& problems() const { return content_.problems; }
+  [[nodiscard]] const ContainerContent& content() const { return content_; }
+  [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }
+  /// The writes of all, in an order that their numbers allow; none in a container with a traditional index.
+  [[nodiscard]] const Pattern& pattern() const { return *pattern_; }
+  /// Of the index; without what opening it took for a while.
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  explicit ContainerView(std::shared_ptr<const ContainerFolder> folder) : folder_(std::move(folder)) {}
+  Result<int> data_fd(std::int64_t id);
+  Result<void> read_piece(const Piece& piece, std::byte* out);
+
+  std::shared_ptr<const ContainerFolder> folder_;
+  ContainerContent content_;  ///< its patterns are let go once they are merged
+  std::int64_t size_ = 0;
+  std::unique_ptr<Pattern> pattern_;
+  std::unique_ptr<PatternLookup> lookup_;
+  ExtentMap extents_;
+  std::map<std::int64_t, Fd> data_;
+};
+
+}  // namespace iosig

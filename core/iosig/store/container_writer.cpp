@@ -1,0 +1,298 @@
+#include "iosig/store/container_writer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <ctime>
+
+#include "iosig/base/text.h"
+#include "iosig/store/content.h"
+
+namespace iosig {
+namespace {
+
+/// A frame of a run of fewer writes goes on with the next run's: frames cost some 60 bytes.
+constexpr std::uint64_t least_run = 256;
+constexpr int most_id_tries = 1 << 16;
+
+/// How often this process is a child by fork. A writer of its parent's is not its own.
+std::atomic<unsigned> forks{0};
+[[maybe_unused]] const int counted = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+
+DetectOptions index_detection() {
+  DetectOptions options;
+  options.columns = index_columns;
+  options.follows[physical_offset] = write_length;
+  // Exceptions may be at the beginning of a run; a run's number is no noise.
+  options.allows_exceptions = true;
+  return options;
+}
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+tl::unexpected<Error> closed_already() { return fail(ErrorKind::usage, "the writer is closed, or its parent's"); }
+
+}  // namespace
+
+ContainerWriter::ContainerWriter(std::shared_ptr<const ContainerFolder> folder)
+    : folder_(std::move(folder)),
+      is_traditional_(folder_->manifest().index == IndexKind::traditional),
+      forks_(forks.load(std::memory_order_relaxed)),
+      detector_(index_detection()) {}
+
+Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<const ContainerFolder> folder) {
+  const auto start = [&]() -> Result<OrderStart> {
+    const ContainerContent content = read_content(*folder);
+    const ContainerFolder::Listing listing = folder->list();
+    OrderStart known{content.last_sequence(), 0, content.size()};
+    for (const auto* ids : {&listing.data, &listing.index, &listing.tail})
+      if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
+    return known;
+  };
+  auto seat = OrderSeat::take(folder->fd(), folder->path(), start);
+  if (!seat) return pass_on(std::move(seat.error()));
+  std::unique_ptr<ContainerWriter> writer(new ContainerWriter(std::move(folder)));
+  writer->seat_ = *std::move(seat);
+  if (auto made = writer->make_droppings(); !made) return pass_on(std::move(made.error()));
+  writer->is_open_ = true;
+  if (auto looked = writer->look_for_other_nodes(); !looked) return pass_on(std::move(looked.error()));
+  return writer;
+}
+
+/// The index first: whoever makes it has the id. Then the data; a writer without data wrote nothing.
+Result<void> ContainerWriter::make_droppings() {
+  const int flags = O_WRONLY | O_CREAT | O_EXCL;
+  const unsigned mode = folder_->manifest().mode | 0600;
+  for (int tries = 0; !index_ && tries < most_id_tries; ++tries) {
+    id_ = seat_.next_id();
+    if (auto subfolder = folder_->open_subfolder(Dropping::index, id_, true); !subfolder)
+      return pass_on(std::move(subfolder.error()));
+    index_ = folder_->open_dropping(Dropping::index, id_, flags | O_APPEND, mode);
+    if (!index_ && errno != EEXIST) return write_failure("make", folder_->shown(Dropping::index, id_), errno);
+  }
+  if (!index_) return fail(ErrorKind::system, "'{}': every id for a new writer is taken", printable(folder_->path()));
+  const IndexHead head{folder_->manifest().id, id_, folder_->target_of(id_), host_name(), ::getpid(), now_ns()};
+  if (auto written = append_to_index(index_frame(head)); !written) return written;
+  if (auto subfolder = folder_->open_subfolder(Dropping::data, id_, true); !subfolder)
+    return pass_on(std::move(subfolder.error()));
+  data_ = folder_->open_dropping(Dropping::data, id_, flags, mode);
+  if (!data_) return write_failure("make", folder_->shown(Dropping::data, id_), errno);
+  const auto subfolder = folder_->open_subfolder(Dropping::tail, id_);
+  if (!subfolder) return pass_on(subfolder.error());
+  auto tail = Tail::make(*subfolder, dropping_name(Dropping::tail, id_), folder_->shown(Dropping::tail, id_));
+  if (!tail) return pass_on(std::move(tail.error()));
+  tail_ = *std::move(tail);
+  return {};
+}
+
+ContainerWriter::~ContainerWriter() {
+  if (is_inherited()) seat_.let_go();
+  if (is_open_ && !is_inherited()) (void)close();
+}
+
+bool ContainerWriter::is_inherited() const { return forks_ != forks.load(std::memory_order_relaxed); }
+
+Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const std::byte> bytes) {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (bytes.empty()) return 0;
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  if (offset < 0 || length < 0 || offset > INT64_MAX - length)
+    return fail(ErrorKind::usage, "'{}': {} bytes at offset {} end after byte 2^63 - 1", printable(folder_->path()),
+                bytes.size(), offset);
+  const std::int64_t begin_ns = is_traditional_ ? now_ns() : 0;
+  const std::int64_t sequence =
+      seat_.number_for(static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length));
+  std::int64_t done = 0;
+  while (done < length) {
+    const ssize_t put = ::pwrite(data_.get(), bytes.data() + done, static_cast<std::size_t>(length - done),
+                                 static_cast<off_t>(physical_ + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && done == 0) return write_failure("write", folder_->shown(Dropping::data, id_), errno);
+    if (put <= 0) break;  // what is written counts, as write(2) has it
+    done += put;
+  }
+  if (is_traditional_)
+    entries_.push_back({offset, done, physical_, sequence, begin_ns, now_ns(), static_cast<std::int32_t>(id_)});
+  if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
+  return done;
+}
+
+Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length, std::int64_t sequence) {
+  const std::uint64_t count = is_traditional_ ? entries_.size() - 1 : detector_.count();
+  const bool is_long_run = count >= least_run && frame_.closed != sequence;
+  if (is_long_run || !unwritten_.empty())
+    if (auto written = write_frame(); !written) {
+      if (is_traditional_) entries_.pop_back();
+      return written;
+    }
+  while (!tail_.note(offset, length, physical_, sequence)) {
+    if (tail_.make_room()) continue;
+    if (auto written = write_frame(); !written) {
+      if (is_traditional_) entries_.pop_back();
+      return written;
+    }
+  }
+  if (frame_.physical_end == 0) {
+    frame_.opened = sequence;
+    frame_.physical = physical_;
+  }
+  frame_.closed = sequence;
+  frame_.logical_end = std::max(frame_.logical_end, offset + length);
+  if (!is_traditional_) detector_.push(std::array{offset, length, physical_, sequence});
+  physical_ += length;
+  frame_.physical_end = physical_;
+  seat_.extend(offset + length);
+  ++version_;
+  return {};
+}
+
+/// What the tail holds as a frame of the index; then the tail begins anew. If there is no room the tail keeps it.
+Result<void> ContainerWriter::write_frame() {
+  if (unwritten_.empty()) {
+    if (frame_.physical_end == 0) return {};
+    frame_.entries.clear();
+    if (is_traditional_) {
+      const bool has_newest = entries_.back().physical == physical_;  // noted already, but in the frame to come
+      const IndexEntry newest = entries_.back();
+      if (has_newest) entries_.pop_back();
+      frame_.entries = std::exchange(entries_, {});
+      if (has_newest) entries_.push_back(newest);
+    } else {
+      frame_.pattern = detector_.finish();
+    }
+    unwritten_ = index_frame(frame_);
+    frame_ = {};
+  }
+  if (auto written = append_to_index(unwritten_); !written) return written;
+  unwritten_.clear();
+  is_index_synced_ = false;
+  // What was promised to survive a loss of power does so in the tail until the frame does.
+  if (is_tail_synced_ && ::fdatasync(index_.get()) != 0)
+    return system_failure("sync", folder_->shown(Dropping::index, id_));
+  is_tail_synced_ = false;
+  tail_.clear();
+  return {};
+}
+
+Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& frame) {
+  const std::string shown = folder_->shown(Dropping::index, id_);
+  const auto written = write_all(index_.get(), {reinterpret_cast<const char*>(frame.data()), frame.size()}, shown);
+  if (!written) {
+    const int failure = errno;
+    (void)!::ftruncate(index_.get(), static_cast<off_t>(index_bytes_));  // readers pass over what is left of it
+    return write_failure("write", shown, failure);
+  }
+  index_bytes_ += static_cast<std::int64_t>(frame.size());
+  return {};
+}
+
+Result<std::int64_t> ContainerWriter::append(std::span<const std::byte> bytes, std::int64_t& written) {
+  if (!is_open_ || is_inherited()) return closed_already();
+  const std::int64_t offset = seat_.append(static_cast<std::int64_t>(bytes.size()));
+  const auto done = write(offset, bytes);
+  if (!done) return pass_on(done.error());
+  written = *done;
+  return offset;
+}
+
+/// A mark stands in the index at once: what the tail holds has its own numbers.
+Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (mark.offset < 0 || mark.length < 0 || mark.length > INT64_MAX - mark.offset)
+    return fail(ErrorKind::usage, "'{}': no file has a byte {}", printable(folder_->path()), mark.offset);
+  mark.sequence = seat_.number_once(static_cast<std::uint64_t>(mark.offset), static_cast<std::uint64_t>(end));
+  if (auto written = append_to_index(index_frame(mark)); !written) return written;
+  is_index_synced_ = false;
+  ++version_;
+  return {};
+}
+
+Result<void> ContainerWriter::truncate(std::int64_t size) {
+  if (auto marked = mark({IndexMark::Kind::truncate, size, 0, 0}, INT64_MAX); !marked) return marked;
+  seat_.set_size(size);
+  return {};
+}
+
+Result<void> ContainerWriter::extend(std::int64_t size) {
+  if (auto marked = mark({IndexMark::Kind::extend, size, 0, 0}, size); !marked) return marked;
+  seat_.extend(size);
+  return {};
+}
+
+Result<void> ContainerWriter::punch(std::int64_t offset, std::int64_t length) {
+  return mark({IndexMark::Kind::punch, offset, length, 0}, offset + std::max<std::int64_t>(0, length));
+}
+
+Result<void> ContainerWriter::sync() {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (::fdatasync(data_.get()) != 0) return system_failure("sync", folder_->shown(Dropping::data, id_));
+  if (!is_index_synced_ && ::fdatasync(index_.get()) != 0)
+    return system_failure("sync", folder_->shown(Dropping::index, id_));
+  is_index_synced_ = true;
+  if (!are_names_synced_)
+    if (auto synced = sync_names(); !synced) return synced;
+  if (!tail_.is_empty()) {
+    if (auto synced = tail_.sync(); !synced) return synced;
+    is_tail_synced_ = true;
+  }
+  if (auto looked = look_for_other_nodes(); !looked) return looked;
+  // Between nodes the clock gives the order: what comes after a sync gets a number from after it.
+  if (has_other_nodes_) seat_.renew_at_next();
+  return {};
+}
+
+/// The droppings are there after a loss of power, and the folders that they lie in.
+Result<void> ContainerWriter::sync_names() {
+  for (const Dropping kind : {Dropping::index, Dropping::data}) {
+    const auto subfolder = folder_->open_subfolder(kind, id_);
+    if (!subfolder) return pass_on(subfolder.error());
+    const Fd above(::openat(subfolder->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (::fsync(subfolder->get()) != 0 || !above || ::fsync(above.get()) != 0)
+      return system_failure("sync the folder of", folder_->shown(kind, id_));
+  }
+  are_names_synced_ = true;
+  return {};
+}
+
+Result<void> ContainerWriter::look_for_other_nodes() {
+  struct stat status {};
+  if (::fstat(folder_->fd().get(), &status) != 0) return system_failure("inspect", folder_->path());
+  const std::int64_t changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+  if (changed_ns == folder_changed_ns_) return {};
+  const auto names = names_in(folder_->fd());
+  if (!names) return pass_on(names.error());
+  const std::string ours = order_table_name();
+  has_other_nodes_ =
+      std::ranges::any_of(*names, [&](const std::string& name) { return is_order_table(name) && name != ours; });
+  folder_changed_ns_ = changed_ns;
+  return {};
+}
+
+Result<void> ContainerWriter::close() {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (auto written = write_frame(); !written) return written;
+  is_open_ = false;
+  tail_ = {};
+  if (folder_->unlink_dropping(Dropping::tail, id_) != 0)
+    return system_failure("remove", folder_->shown(Dropping::tail, id_));
+  seat_ = {};
+  return {};
+}
+
+}  // namespace iosig

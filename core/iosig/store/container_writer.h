@@ -1,0 +1,85 @@
+// One writer of a container: what it writes is appended to its own data dropping, where that belongs to its own index.
+//
+// A write is one pwrite, a record in the mapped tail (store/tail), and a vector for the detector, whose pattern becomes
+// a frame of the index when the tail is full and when the writer is closed. What a write said was written is found by
+// readers from then on, also if the writer is killed; after sync() also if the power fails.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "iosig/analyze/detect.h"
+#include "iosig/format/index_frames.h"
+#include "iosig/store/container_folder.h"
+#include "iosig/store/order_table.h"
+#include "iosig/store/tail.h"
+
+namespace iosig {
+
+/// One thread at a time. Every thread, and every process, that writes has its own; a child that inherited one by fork
+/// must not use it but let it go, which does not touch what its parent writes.
+class ContainerWriter {
+ public:
+  static Result<std::unique_ptr<ContainerWriter>> open(std::shared_ptr<const ContainerFolder> folder);
+  ContainerWriter(const ContainerWriter&) = delete;
+  ContainerWriter& operator=(const ContainerWriter&) = delete;
+  /// As close(), whose failure nobody learns of.
+  ~ContainerWriter();
+
+  /// Bytes written, fewer than given only when room or quota ends (`infeasible` when there is none for the first one).
+  /// Fails as `usage` for bytes that would end after byte 2^63 - 1.
+  [[nodiscard]] Result<std::int64_t> write(std::int64_t offset, std::span<const std::byte> bytes);
+  /// At the end of the file, as O_APPEND: no other append on this node gets the same place. The offset, and the bytes
+  /// written, in `written`.
+  [[nodiscard]] Result<std::int64_t> append(std::span<const std::byte> bytes, std::int64_t& written);
+  /// The file ends at `size`; what was behind it is gone, zeros take its place if the file grows again.
+  [[nodiscard]] Result<void> truncate(std::int64_t size);
+  /// The file ends at `size` at least. Reserves no room: a log cannot.
+  [[nodiscard]] Result<void> extend(std::int64_t size);
+  /// The `length` bytes from `offset` on become a hole. The file's end stays.
+  [[nodiscard]] Result<void> punch(std::int64_t offset, std::int64_t length);
+  /// Everything written is on the device.
+  [[nodiscard]] Result<void> sync();
+  /// Writes what is left of the index. Afterwards nothing may be called.
+  [[nodiscard]] Result<void> close();
+
+  [[nodiscard]] std::int64_t id() const { return id_; }
+  [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }
+  /// Grows with every change.
+  [[nodiscard]] std::uint64_t version() const { return version_; }
+
+ private:
+  explicit ContainerWriter(std::shared_ptr<const ContainerFolder> folder);
+  Result<void> make_droppings();
+  Result<void> remember(std::int64_t offset, std::int64_t length, std::int64_t sequence);
+  Result<void> write_frame();
+  Result<void> append_to_index(const std::vector<std::uint8_t>& frame);
+  Result<void> mark(IndexMark mark, std::int64_t end);
+  Result<void> sync_names();
+  Result<void> look_for_other_nodes();
+  [[nodiscard]] bool is_inherited() const;
+
+  std::shared_ptr<const ContainerFolder> folder_;
+  std::int64_t id_ = -1;
+  OrderSeat seat_;
+  Fd data_, index_;
+  Tail tail_;
+  std::int64_t physical_ = 0;     ///< bytes in the data dropping that are of the file
+  std::int64_t index_bytes_ = 0;  ///< of sound frames
+  bool is_traditional_ = false, is_tail_synced_ = false, is_index_synced_ = false, are_names_synced_ = false;
+  bool is_open_ = false;
+  std::int64_t folder_changed_ns_ = -1;
+  bool has_other_nodes_ = false;
+  unsigned forks_ = 0;
+  std::uint64_t version_ = 0;
+
+  // Since the last frame.
+  Detector detector_;
+  std::vector<IndexEntry> entries_;
+  IndexedWrites frame_;
+  std::vector<std::uint8_t> unwritten_;  ///< the frame that there was no room for
+};
+
+}  // namespace iosig

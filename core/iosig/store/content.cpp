@@ -1,0 +1,229 @@
+#include "iosig/store/content.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "iosig/base/text.h"
+#include "iosig/model/pattern_builder.h"
+#include "iosig/model/pattern_cursor.h"
+#include "iosig/store/tail.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::uint64_t most_index_bytes = std::uint64_t{16} << 30;
+constexpr std::int64_t least_trips = 3;  ///< a loop of fewer is written as literals
+constexpr std::array<std::int8_t, most_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+/// The whole dropping; nothing when it is not there. A dropping that cannot be read is a problem.
+std::optional<std::string> read_dropping(const ContainerFolder& folder, Dropping kind, std::int64_t id,
+                                         std::vector<ContainerProblem>& problems) {
+  const auto subfolder = folder.open_subfolder(kind, id);
+  if (!subfolder) return {};
+  auto text = read_file_in(*subfolder, dropping_name(kind, id), folder.shown(kind, id), most_index_bytes);
+  if (text) return *std::move(text);
+  struct stat status {};
+  if (::fstatat(subfolder->get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+    problems.push_back({ContainerProblem::Kind::lost, id, text.error().message});
+  return {};
+}
+
+/// The writes of `records` from `known` bytes of the data dropping on, as far as the data go.
+IndexedWrites writes_of(const std::vector<TailRecord>& records, std::int64_t known, std::int64_t data_bytes) {
+  IndexedWrites writes;
+  PatternBuilder builder(index_columns, physical_follows);
+  std::int64_t end = known;
+  for (const TailRecord& record : records) {
+    const auto total = static_cast<std::int64_t>(record.count);
+    const std::int64_t skipped =
+        end <= record.physical ? 0 : std::min(total, (end - record.physical - 1) / record.length + 1);
+    const std::int64_t there = std::clamp<std::int64_t>((data_bytes - record.physical) / record.length, 0, total);
+    if (there <= skipped) continue;
+    const std::int64_t logical = record.logical + skipped * record.stride, count = there - skipped;
+    const std::int64_t physical = record.physical + skipped * record.length;
+    if (builder.count() == 0) {
+      writes.opened = record.sequence;
+      writes.physical = physical;
+    }
+    // The first physical offset of a pattern is given; so its write is no part of a nest.
+    const std::int64_t alone = count <= least_trips ? count : 1;
+    for (std::int64_t n = 0; n < alone; ++n)
+      builder.add_literal(
+          std::array{logical + n * record.stride, record.length, builder.count() == 0 ? physical : 0, record.sequence}
+              .data());
+    if (count > alone) {
+      builder.end_block();
+      const Node nodes[] = {{true, 2, 0}, {false, 2, 1}};
+      const std::int64_t numbers[] = {
+          count - alone, logical + alone * record.stride, record.stride, record.length, 0, 0, 0, record.sequence, 0};
+      builder.add_nest(nodes, numbers, static_cast<std::uint64_t>(count - alone));
+    }
+    const std::int64_t last = logical + (count - 1) * record.stride;
+    writes.logical_end = std::max({writes.logical_end, logical + record.length, last + record.length});
+    writes.opened = std::min(writes.opened, record.sequence);
+    writes.closed = std::max(writes.closed, record.sequence);
+    end = writes.physical_end = physical + count * record.length;
+  }
+  writes.pattern = builder.finish();
+  return writes;
+}
+
+class ContentReader {
+ public:
+  explicit ContentReader(const ContainerFolder& folder) : folder_(folder) {}
+
+  ContainerContent read() {
+    const ContainerFolder::Listing listing = folder_.list();
+    for (const Error& error : listing.unreadable) add(ContainerProblem::Kind::lost, -1, error.message);
+    for (const std::string& name : listing.strangers)
+      add(ContainerProblem::Kind::foreign, -1,
+          fmt::format("'{}/{}' is no part of the container", printable(folder_.path()), printable(name)));
+    for (const std::int64_t id : listing.index) read_writer(id);
+    for (const std::int64_t id : listing.data)
+      if (!std::ranges::binary_search(listing.index, id)) read_without_index(id);
+    return std::move(content_);
+  }
+
+ private:
+  void add(ContainerProblem::Kind kind, std::int64_t id, std::string message, std::int64_t bytes = 0) {
+    content_.problems.push_back({kind, id, std::move(message), bytes});
+  }
+
+  [[nodiscard]] std::int64_t data_bytes(std::int64_t id) const {
+    const auto subfolder = folder_.open_subfolder(Dropping::data, id);
+    struct stat status {};
+    const bool is_there =
+        subfolder &&
+        ::fstatat(subfolder->get(), dropping_name(Dropping::data, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(status.st_mode);
+    return is_there ? status.st_size : -1;
+  }
+
+  void read_without_index(std::int64_t id) {
+    const std::int64_t bytes = data_bytes(id);
+    if (bytes > 0)
+      add(ContainerProblem::Kind::lost, id,
+          fmt::format("'{}': {} bytes of data, but their index is missing", folder_.shown(Dropping::data, id), bytes),
+          bytes);
+  }
+
+  void read_writer(std::int64_t id) {
+    WriterContent writer;
+    writer.id = id;
+    // In this order: what a writer moves from the tail to the index is found in one of them at least, and where it is
+    // found in both the physical offsets tell.
+    const auto tail = read_dropping(folder_, Dropping::tail, id, content_.problems);
+    const auto index = read_dropping(folder_, Dropping::index, id, content_.problems);
+    writer.data_bytes = data_bytes(id);
+    if (!index) return;
+    writer.index_bytes = static_cast<std::int64_t>(index->size());
+    writer.has_tail = tail.has_value();
+    const std::string shown = folder_.shown(Dropping::index, id);
+    auto read = read_index(bytes_of(*index), printable(shown));
+    if (!read) {
+      // Whoever died while it made its droppings wrote nothing.
+      if (writer.data_bytes > 0 || !index->empty())
+        add(ContainerProblem::Kind::lost, id, read.error().message, std::max<std::int64_t>(writer.data_bytes, 0));
+      return;
+    }
+    if (read->head.container != folder_.manifest().id || read->head.id != id) {
+      const bool is_copy = read->head.container == folder_.manifest().id;
+      return add(ContainerProblem::Kind::foreign, id,
+                 is_copy ? fmt::format("'{}' is the index of writer {}: a copy, or renamed", shown, read->head.id)
+                         : fmt::format("'{}' is the index of another container", shown));
+    }
+    writer.head = std::move(read->head);
+    writer.writes = std::move(read->writes);
+    writer.marks = std::move(read->marks);
+    for (const IndexDamage& damage : read->damage)
+      add(damage.is_tail ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, id,
+          fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes));
+    if (tail) add_tail(writer, read_tail(bytes_of(*tail)));
+    compare(writer);
+    content_.writers.push_back(std::move(writer));
+  }
+
+  void add_tail(WriterContent& writer, const std::vector<TailRecord>& records) {
+    IndexedWrites writes = writes_of(records, writer.physical_end(), std::max<std::int64_t>(writer.data_bytes, 0));
+    writer.tail_writes = writes.count();
+    if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
+  }
+
+  /// What the index says against what is there.
+  void compare(const WriterContent& writer) {
+    const std::string shown = folder_.shown(Dropping::data, writer.id);
+    std::int64_t at = 0;
+    for (const IndexedWrites& writes : writer.writes) {
+      if (writes.physical > at)
+        add(ContainerProblem::Kind::lost, writer.id,
+            fmt::format("'{}': bytes {} to {}: their index is lost", shown, at, writes.physical), writes.physical - at);
+      at = std::max(at, writes.physical_end);
+    }
+    if (writer.data_bytes < 0 && at > 0)
+      add(ContainerProblem::Kind::lost, writer.id, fmt::format("'{}' is missing: {} bytes are lost", shown, at), at);
+    else if (writer.data_bytes < at)
+      add(ContainerProblem::Kind::lost, writer.id,
+          fmt::format("'{}' was cut: {} bytes of {} are there", shown, writer.data_bytes, at), at - writer.data_bytes);
+    else if (writer.data_bytes > at)
+      add(ContainerProblem::Kind::unsynced, writer.id,
+          fmt::format("'{}': bytes {} to {} have no index: of a write that did not end", shown, at, writer.data_bytes),
+          writer.data_bytes - at);
+  }
+
+  const ContainerFolder& folder_;
+  ContainerContent content_;
+};
+
+/// Where the writes with a number above `after` end.
+std::int64_t end_after(const IndexedWrites& writes, std::int64_t after) {
+  if (writes.closed <= after) return 0;
+  if (writes.opened > after) return writes.logical_end;
+  std::int64_t end = 0;
+  for (const IndexEntry& entry : writes.entries)
+    if (entry.sequence > after) end = std::max(end, entry.logical + entry.length);
+  std::array<std::int64_t, most_columns> vector{};
+  for (PatternCursor cursor(writes.pattern); cursor.next(vector);)
+    if (vector[write_sequence] > after && vector[logical_offset] >= 0 && vector[write_length] >= 0 &&
+        vector[write_length] <= INT64_MAX - vector[logical_offset])
+      end = std::max(end, vector[logical_offset] + vector[write_length]);
+  return end;
+}
+
+}  // namespace
+
+std::int64_t ContainerContent::size() const {
+  std::int64_t size = 0, last_cut = -1;
+  for (const WriterContent& writer : writers)
+    for (const IndexMark& mark : writer.marks)
+      if (mark.kind == IndexMark::Kind::truncate && mark.sequence > last_cut) {
+        last_cut = mark.sequence;
+        size = mark.offset;
+      }
+  for (const WriterContent& writer : writers) {
+    for (const IndexMark& mark : writer.marks)
+      if (mark.kind == IndexMark::Kind::extend && mark.sequence > last_cut) size = std::max(size, mark.offset);
+    for (const IndexedWrites& writes : writer.writes) size = std::max(size, end_after(writes, last_cut));
+  }
+  return size;
+}
+
+std::int64_t ContainerContent::last_sequence() const {
+  std::int64_t last = 0;
+  for (const WriterContent& writer : writers) {
+    for (const IndexMark& mark : writer.marks) last = std::max(last, mark.sequence);
+    for (const IndexedWrites& writes : writer.writes) last = std::max(last, writes.closed);
+  }
+  return last;
+}
+
+ContainerContent read_content(const ContainerFolder& folder) { return ContentReader(folder).read(); }
+
+}  // namespace iosig

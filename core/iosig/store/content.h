@@ -1,0 +1,53 @@
+// All that the droppings of a container say, read and held against each other: the ground of reading and of checking.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "iosig/format/index_frames.h"
+#include "iosig/store/container_folder.h"
+
+namespace iosig {
+
+/// Something that is not as it should be. Bytes that are lost stay lost; everything else can be read.
+struct ContainerProblem {
+  enum class Kind {
+    lost,      ///< bytes that were written cannot be read: a dropping is missing, cut or changed
+    unsynced,  ///< data without an index, of a writer that died before it noted them, or an unfinished frame
+    foreign,   ///< what does not belong there: strangers, duplicates, droppings of another container
+  };
+  Kind kind = Kind::lost;
+  std::int64_t id = -1;    ///< of the writer; -1: none
+  std::string message;     ///< with the file
+  std::int64_t bytes = 0;  ///< of data, where that is known
+};
+
+struct WriterContent {
+  std::int64_t id = 0;
+  IndexHead head;
+  std::vector<IndexedWrites> writes;  ///< in their order; the last may come from the tail
+  std::vector<IndexMark> marks;
+  std::int64_t data_bytes = -1;   ///< in the data dropping; -1: it is not there
+  std::int64_t index_bytes = 0;   ///< in the index dropping
+  bool has_tail = false;          ///< its writer is at work, or died
+  std::uint64_t tail_writes = 0;  ///< writes that only the tail knows
+
+  /// Where the data dropping ends by what is known.
+  [[nodiscard]] std::int64_t physical_end() const { return writes.empty() ? 0 : writes.back().physical_end; }
+};
+
+struct ContainerContent {
+  std::vector<WriterContent> writers;  ///< by id
+  std::vector<ContainerProblem> problems;
+
+  /// Of the logical file, from the order of writes and marks.
+  [[nodiscard]] std::int64_t size() const;
+  /// The greatest in use; 0: none.
+  [[nodiscard]] std::int64_t last_sequence() const;
+};
+
+/// Never fails as a whole: what cannot be read is a problem. Reads what writers note meanwhile, or not.
+[[nodiscard]] ContainerContent read_content(const ContainerFolder& folder);
+
+}  // namespace iosig

@@ -1,0 +1,263 @@
+#include "iosig/store/order_table.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::string_view name_prefix = "order.";
+constexpr std::uint64_t magic = 0x01454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
+constexpr std::uint32_t most_seats = 4096;
+
+}  // namespace
+
+/// Each on cache lines of its own: a writer reads and writes its own slot at every write.
+struct alignas(128) OrderSlot {
+  std::uint32_t is_taken = 0;
+  std::atomic<std::uint32_t> is_revoked{0};
+  Claim claim;                       ///< under the lock
+  std::atomic<std::int64_t> end{0};  ///< of what its writer wrote
+};
+
+struct OrderSeat::Table {
+  std::uint64_t magic_number = 0;
+  pthread_mutex_t mutex;
+  std::int64_t sequence = 0;         // these three under the lock
+  std::atomic<std::int64_t> end{0};  // of what was written before, or is reserved for appends
+  std::uint32_t slots_used = 0;
+  std::atomic<std::int64_t> next_id{0};
+  alignas(4096) std::array<OrderSlot, most_seats> slots;
+};
+
+namespace {
+
+/// The table's lock; that of a writer who was killed while it held it passes on.
+class Lock {
+ public:
+  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) {
+    if (::pthread_mutex_lock(&mutex_) == EOWNERDEAD) ::pthread_mutex_consistent(&mutex_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  ~Lock() { ::pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
+/// As long as the descriptor's file is open, in this process or one that inherited it.
+bool lock_seat(int fd, std::uint32_t seat, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = 1 + static_cast<off_t>(seat);
+  lock.l_len = 1;
+  return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/// Rooms of the table that are used must have room behind them: a store without it would kill the program.
+int reserve(int fd, std::size_t bytes) { return ::posix_fallocate(fd, 0, static_cast<off_t>(bytes)); }
+
+std::int64_t now_us() {
+  using namespace std::chrono;
+  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string order_table_name() {
+  const auto boot = read_file("/proc/sys/kernel/random/boot_id", 4096);
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}{:016x}", name_prefix, fnv1a(boot ? std::string_view(*boot) : std::string_view(host.data())));
+}
+
+bool is_order_table(std::string_view name) { return name.starts_with(name_prefix); }
+
+Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
+                                  const std::function<Result<OrderStart>()>& start) {
+  const std::string name = order_table_name(), path = shown + "/" + name;
+  const auto open_existing = [&] { return Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)); };
+  OrderSeat seat;
+  seat.fd_ = open_existing();
+  if (!seat.fd_ && errno != ENOENT) return system_failure("open", path);
+  const bool is_new = !seat.fd_;
+  std::string draft;
+  OrderStart beginning;
+  if (is_new) {
+    auto known = start();
+    if (!known) return pass_on(std::move(known.error()));
+    beginning = *known;
+    draft = fmt::format(".{}.{}.{}", name, ::getpid(), now_us());
+    seat.fd_ = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (!seat.fd_) return write_failure("make", path, errno);
+    if (::ftruncate(seat.fd_.get(), sizeof(Table)) != 0) return write_failure("make", path, errno);
+    if (const int failure = reserve(seat.fd_.get(), offsetof(Table, slots) + sizeof(OrderSlot)); failure != 0) {
+      ::unlinkat(folder.get(), draft.c_str(), 0);
+      return write_failure("reserve room for", path, failure);
+    }
+  }
+  struct stat status {};
+  if (::fstat(seat.fd_.get(), &status) != 0) return system_failure("inspect", path);
+  if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) < sizeof(Table))
+    return fail(ErrorKind::bad_input, "'{}' is no table of writers; remove it while nobody writes", printable(path));
+  void* const mapped = ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, seat.fd_.get(), 0);
+  if (mapped == MAP_FAILED) return system_failure("map", path);
+  seat.table_ = static_cast<Table*>(mapped);
+  if (is_new) {
+    pthread_mutexattr_t attributes;
+    ::pthread_mutexattr_init(&attributes);
+    ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    ::pthread_mutex_init(&seat.table_->mutex, &attributes);
+    ::pthread_mutexattr_destroy(&attributes);
+    seat.table_->magic_number = magic;
+    seat.table_->sequence = beginning.sequence;
+    seat.table_->next_id = beginning.next_id;
+    seat.table_->end = beginning.size;
+    // Exclusive without renameat2's flags, which some file systems lack.
+    const bool is_ours = ::linkat(folder.get(), draft.c_str(), folder.get(), name.c_str(), 0) == 0;
+    const int failure = errno;
+    ::unlinkat(folder.get(), draft.c_str(), 0);
+    if (!is_ours && failure == EEXIST) return take(folder, shown, start);  // somebody was faster
+    if (!is_ours) return write_failure("make", path, failure);
+  }
+  if (seat.table_->magic_number != magic)
+    return fail(ErrorKind::bad_input, "'{}' is of another version; remove it while nobody writes", printable(path));
+  const Lock lock(seat.table_->mutex);
+  for (std::uint32_t n = 0; n < most_seats; ++n) {
+    OrderSlot& slot = seat.table_->slots[n];
+    const bool is_used = n < seat.table_->slots_used;
+    if (seat.slot_ != nullptr && !is_used) break;
+    if (seat.slot_ != nullptr && slot.is_taken == 0) continue;
+    if (!lock_seat(seat.fd_.get(), n, F_WRLCK)) continue;
+    // Free, or its writer is dead.
+    if (!is_used) {
+      const std::size_t bytes = offsetof(Table, slots) + (n + 1) * sizeof(OrderSlot);
+      if (const int failure = reserve(seat.fd_.get(), bytes); failure != 0)
+        return write_failure("reserve room for", path, failure);
+      seat.table_->slots_used = n + 1;
+    }
+    seat.table_->end = std::max(seat.table_->end.load(), slot.end.load());
+    slot.claim = {};
+    slot.end = 0;
+    slot.is_revoked = 0;
+    slot.is_taken = seat.slot_ == nullptr ? 1 : 0;
+    if (seat.slot_ == nullptr)
+      seat.slot_ = &slot;
+    else
+      lock_seat(seat.fd_.get(), n, F_UNLCK);
+  }
+  if (seat.slot_ == nullptr)
+    return fail(ErrorKind::system, "'{}': {} writers on this node have it open already, and there is room for no more",
+                printable(shown), most_seats);
+  return seat;
+}
+
+OrderSeat::~OrderSeat() {
+  if (table_ == nullptr) return;
+  if (slot_ != nullptr) {
+    const Lock lock(table_->mutex);
+    slot_->claim = {};
+    slot_->is_taken = 0;
+    table_->end = std::max(table_->end.load(), slot_->end.load());
+  }
+  ::munmap(table_, sizeof(Table));
+}
+
+void OrderSeat::swap(OrderSeat& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(table_, other.table_);
+  std::swap(slot_, other.slot_);
+  std::swap(claim_, other.claim_);
+  std::swap(guess_, other.guess_);
+  std::swap(number_, other.number_);
+  std::swap(previous_, other.previous_);
+}
+
+bool OrderSeat::is_revoked() const { return slot_->is_revoked.load(std::memory_order_acquire) != 0; }
+
+std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
+  const Lock lock(table_->mutex);
+  const std::span<OrderSlot> slots(table_->slots.data(), table_->slots_used);
+  const auto meets = [&](const OrderSlot& slot, const Claim& claim) {
+    return &slot != slot_ && may_meet(slot.claim, claim);
+  };
+  const bool is_alone =
+      std::ranges::none_of(slots, [&](const OrderSlot& slot) { return &slot != slot_ && slot.is_taken != 0; });
+  if (slot_->is_revoked.exchange(0) != 0) guess_.shrink();
+  claim_ = guess_.next(previous_, offset, length);
+  if (is_alone) claim_ = everything;
+  while (!is_alone && claim_.end - claim_.begin > length &&
+         std::ranges::any_of(slots, [&](const OrderSlot& slot) { return meets(slot, claim_); }))
+    claim_ = guess_.smaller();
+  for (OrderSlot& slot : slots)
+    if (meets(slot, claim_)) {
+      slot.claim = {};
+      slot.is_revoked.store(1, std::memory_order_release);
+    }
+  slot_->claim = claim_;
+  if (number_ == 0 || table_->sequence != number_)
+    number_ = table_->sequence = std::max(table_->sequence + 1, now_us());
+  previous_ = offset;
+  return number_;
+}
+
+std::int64_t OrderSeat::number_once(std::uint64_t begin, std::uint64_t end) {
+  const Lock lock(table_->mutex);
+  const Claim claim{begin, end, 0, 0};
+  for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used))
+    if (&slot != slot_ && may_meet(slot.claim, claim)) {
+      slot.claim = {};
+      slot.is_revoked.store(1, std::memory_order_release);
+    }
+  slot_->claim = claim_ = {};
+  number_ = 0;  // what this writer writes next comes later, too
+  return table_->sequence = std::max(table_->sequence + 1, now_us());
+}
+
+void OrderSeat::let_go() {
+  if (table_ != nullptr) ::munmap(table_, sizeof(Table));
+  table_ = nullptr;
+  slot_ = nullptr;
+}
+
+std::int64_t OrderSeat::next_id() { return table_->next_id.fetch_add(1); }
+
+void OrderSeat::extend(std::int64_t end) {
+  if (end > slot_->end.load(std::memory_order_relaxed)) slot_->end.store(end, std::memory_order_relaxed);
+}
+
+std::int64_t OrderSeat::size() const {
+  std::int64_t size = table_->end.load();
+  for (const OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used))
+    size = std::max(size, slot.end.load());
+  return size;
+}
+
+std::int64_t OrderSeat::append(std::int64_t length) {
+  const Lock lock(table_->mutex);
+  const std::int64_t offset = size();
+  table_->end = offset + length;
+  return offset;
+}
+
+void OrderSeat::set_size(std::int64_t size) {
+  const Lock lock(table_->mutex);
+  table_->end = size;
+  for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
+}
+
+}  // namespace iosig

@@ -1,0 +1,96 @@
+// The order of the writes of one node, shared by its writers through a mapped file in the container.
+//
+// Each writer claims the bytes that it may write next, and gets a number from a counter with the claim. While nobody
+// else wants a byte of it, all its writes bear that number: a comparison and a load each. Who claims bytes that
+// somebody else has claimed sends that writer back for a new claim before its next write. So of two writes of one byte
+// the one that began after the other had ended has the greater number; those that met in time may stand either way.
+//
+// Why: claims are made under one lock, and numbers grow from one to the next. So let b begin after a ended, under a
+// claim that was made before a's. Then b's claim was still there when a's was made, and b's writer was sent back before
+// a began: b would bear a later number.
+//
+// Numbers are the microseconds since 1970, or one more than the last: so those of different nodes are in the order of
+// their clocks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "iosig/base/files.h"
+#include "iosig/store/claim.h"
+
+namespace iosig {
+
+/// What a new table begins with: everything that is in the container already comes before.
+struct OrderStart {
+  std::int64_t sequence = 0;  ///< the greatest number in use
+  std::int64_t next_id = 0;   ///< no writer has this or a greater one
+  std::int64_t size = 0;      ///< of the logical file
+};
+
+struct OrderSlot;
+
+/// A place at the table. One thread at a time.
+class OrderSeat {
+ public:
+  /// Takes a free place at this node's table in the container `folder`, which is made when it is missing; `start` is
+  /// asked then. `shown`: the container's path.
+  static Result<OrderSeat> take(const Fd& folder, const std::string& shown,
+                                const std::function<Result<OrderStart>()>& start);
+  OrderSeat() = default;
+  OrderSeat(OrderSeat&& other) noexcept { swap(other); }
+  OrderSeat& operator=(OrderSeat&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  OrderSeat(const OrderSeat&) = delete;
+  OrderSeat& operator=(const OrderSeat&) = delete;
+  ~OrderSeat();
+
+  /// The number of a write of `length` > 0 bytes at `offset`; ask before it begins.
+  [[nodiscard]] std::int64_t number_for(std::uint64_t offset, std::uint64_t length) {
+    if (is_revoked() || !claim_.covers(offset, length)) return renew(offset, length);
+    previous_ = offset;
+    return number_;
+  }
+  /// A number for a change of all bytes in [begin, end), after all writes there that have ended.
+  [[nodiscard]] std::int64_t number_once(std::uint64_t begin, std::uint64_t end);
+  /// The next write gets a new number, after those that other nodes gave before.
+  void renew_at_next() { claim_ = {}; }
+
+  /// In a child by fork: the seat stays its parent's.
+  void let_go();
+
+  /// An id that no writer has had; the droppings' exclusive creation decides.
+  [[nodiscard]] std::int64_t next_id();
+  /// The logical file ends at `end` at least.
+  void extend(std::int64_t end);
+  /// Where the logical file ends for this node's writers, appends included that are being written.
+  [[nodiscard]] std::int64_t size() const;
+  /// Room for `length` bytes at the end: their offset. No other append gets it.
+  [[nodiscard]] std::int64_t append(std::int64_t length);
+  /// The file was cut to, or ends at, `size`.
+  void set_size(std::int64_t size);
+
+ private:
+  [[nodiscard]] bool is_revoked() const;
+  std::int64_t renew(std::uint64_t offset, std::uint64_t length);
+  void swap(OrderSeat& other) noexcept;
+  struct Table;
+
+  Fd fd_;
+  Table* table_ = nullptr;
+  OrderSlot* slot_ = nullptr;
+  Claim claim_;
+  ClaimGuess guess_;
+  std::int64_t number_ = 0;
+  std::uint64_t previous_ = 0;
+};
+
+/// Name of this node's table in a container, and whether `name` is that of any node's.
+[[nodiscard]] std::string order_table_name();
+[[nodiscard]] bool is_order_table(std::string_view name);
+
+}  // namespace iosig

@@ -1,0 +1,116 @@
+#include "iosig/store/tail.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace iosig {
+namespace {
+
+constexpr std::string_view magic("IOXTAIL\1", 8);
+constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, then nothing
+constexpr std::size_t first_bytes = 16 << 10, most_bytes = 1 << 20;
+
+}  // namespace
+
+std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
+  std::vector<TailRecord> records;
+  if (bytes.size() < head_bytes || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return records;
+  for (std::size_t at = head_bytes; at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
+    TailRecord record;
+    std::memcpy(&record, bytes.data() + at, sizeof record);
+    const auto count = static_cast<__int128>(record.count);
+    const auto last_logical = record.logical + (count - 1) * record.stride;
+    const auto physical_end = record.physical + count * record.length;
+    const bool is_sound = record.check == record.expected_check() && record.count > 0 && record.length > 0 &&
+                          record.logical >= 0 && record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
+                          record.logical <= INT64_MAX - record.length && last_logical <= INT64_MAX - record.length &&
+                          physical_end <= INT64_MAX;
+    const bool goes_on = records.empty() ||
+                         record.physical == records.back().physical +
+                                                static_cast<std::int64_t>(records.back().count) * records.back().length;
+    if (!is_sound || !goes_on) break;
+    records.push_back(record);
+  }
+  return records;
+}
+
+Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string shown) {
+  Tail tail;
+  tail.shown_ = std::move(shown);
+  tail.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!tail.fd_) return write_failure("make", tail.shown_, errno);
+  // Whatever is stored into a page without room behind it would kill the program.
+  if (const int failure = ::posix_fallocate(tail.fd_.get(), 0, first_bytes); failure != 0)
+    return write_failure("reserve room for", tail.shown_, failure);
+  void* const mapped = ::mmap(nullptr, first_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, tail.fd_.get(), 0);
+  if (mapped == MAP_FAILED) return system_failure("map", tail.shown_);
+  tail.mapped_ = static_cast<std::byte*>(mapped);
+  tail.bytes_ = first_bytes;
+  std::memcpy(tail.mapped_, magic.data(), magic.size());
+  return tail;
+}
+
+Tail::~Tail() {
+  if (mapped_ != nullptr) ::munmap(mapped_, bytes_);
+}
+
+void Tail::swap(Tail& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(shown_, other.shown_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(used_, other.used_);
+  std::swap(last_, other.last_);
+  std::swap(next_logical_, other.next_logical_);
+  std::swap(count_, other.count_);
+}
+
+bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t physical, std::int64_t sequence) {
+  const std::size_t at = head_bytes + used_ * sizeof(TailRecord);
+  if (at + sizeof(TailRecord) > bytes_) return false;
+  // Where the last write of the record before it was: a first guess at the distance to come.
+  const std::int64_t stride = last_ == nullptr
+                                  ? length
+                                  : static_cast<std::int64_t>(static_cast<std::uint64_t>(logical) - next_logical_ +
+                                                              static_cast<std::uint64_t>(last_->stride));
+  auto* const record = reinterpret_cast<TailRecord*>(mapped_ + at);
+  std::atomic_ref(record->check).store(0, std::memory_order_release);
+  record->logical = logical;
+  record->length = length;
+  record->stride = stride;
+  record->physical = physical;
+  record->sequence = sequence;
+  record->count = 1;
+  // Never 0 of what was just stored but by chance in 2^64; a record whose writer died before this line does not count.
+  std::atomic_ref(record->check).store(record->expected_check(), std::memory_order_release);
+  last_ = record;
+  count_ = 1;
+  next_logical_ = static_cast<std::uint64_t>(logical) + static_cast<std::uint64_t>(stride);
+  ++used_;
+  return true;
+}
+
+bool Tail::make_room() {
+  if (bytes_ >= most_bytes) return false;
+  const std::size_t bytes = bytes_ * 2;
+  if (::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)) != 0) return false;
+  void* const mapped = ::mremap(mapped_, bytes_, bytes, MREMAP_MAYMOVE);
+  if (mapped == MAP_FAILED) return false;
+  const auto distance = reinterpret_cast<std::byte*>(last_) - mapped_;
+  mapped_ = static_cast<std::byte*>(mapped);
+  if (last_ != nullptr) last_ = reinterpret_cast<TailRecord*>(mapped_ + distance);
+  bytes_ = bytes;
+  return true;
+}
+
+Result<void> Tail::sync() {
+  if (::msync(mapped_, head_bytes + used_ * sizeof(TailRecord), MS_SYNC) != 0) return system_failure("sync", shown_);
+  return {};
+}
+
+}  // namespace iosig
