@@ -20,15 +20,14 @@ bool may_meet(const Claim& a, const Claim& b) {
   return distance < width_a || distance > period - width_b;
 }
 
-Claim ClaimGuess::remember() {
-  last_ = {offset_, offset_ + length_, 0, 0};
-  if (period_ == 0) return last_;
+Claim ClaimGuess::claim() const {
+  const Claim single{offset_, offset_ + length_, 0, 0};
+  if (period_ == 0) return single;
   const std::uint64_t turns = std::min(reach_, (backwards_ ? start_ : file_end - start_) / period_);
   const std::uint64_t begin = backwards_ ? start_ - turns * period_ : start_;
   const std::uint64_t end = backwards_ ? start_ + width_ : std::max(start_ + turns * period_, start_ + width_);
-  const Claim claim{begin, std::min(end, file_end), period_ == width_ ? 0 : period_, width_};
-  if (claim.covers(offset_, length_)) last_ = claim;
-  return last_;
+  const Claim guess{begin, std::min(end, file_end), period_ == width_ ? 0 : period_, width_};
+  return guess.covers(offset_, length_) ? guess : single;
 }
 
 Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t offset, std::uint64_t length) {
@@ -37,26 +36,32 @@ Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t offset, std::uint64
       period_ == 0 ? 0
                    : (offset >= start_ ? (offset - start_) % period_ : period_ - 1 - (start_ - offset - 1) % period_);
   const bool is_same_class = period_ != 0 && length <= width_ && shift <= width_ - length && shift <= offset;
-  if (is_same_class && offset != offset_) reach_ = std::min(reach_ * 16, most_reach);
-  const std::uint64_t stride = offset > previous ? offset - previous : previous - offset;
+  const bool backwards = offset < previous;
+  const std::uint64_t stride = backwards ? previous - offset : offset - previous;
+  const bool is_steady = stride == stride_ && backwards == backwards_;
   offset_ = offset;
   length_ = length;
   if (is_same_class) {
+    // The guess was right, or somebody else wanted bytes of it: as much as is free now.
+    reach_ = most_reach;
+    misses_ = 0;
     start_ = offset - shift;
-  } else {
-    backwards_ = offset < previous;
-    start_ = offset;
-    period_ = stride >= length ? stride : 0;
-    width_ = length;
+    return claim();
   }
-  return remember();
+  reach_ = least_reach;
+  misses_ = is_steady ? 0 : misses_ + 1;
+  backwards_ = backwards;
+  stride_ = stride;
+  start_ = offset;
+  period_ = stride >= length && misses_ <= most_misses ? stride : 0;
+  width_ = length;
+  return claim();
 }
 
 Claim ClaimGuess::smaller() {
   reach_ /= 16;
   if (reach_ == 0) period_ = 0;
-  reach_ = std::max(reach_, std::uint64_t{1});
-  return remember();
+  return claim();
 }
 
 }  // namespace iosig

@@ -33,19 +33,19 @@ class ClaimGuess {
   [[nodiscard]] Claim next(std::uint64_t previous, std::uint64_t offset, std::uint64_t length);
   /// The same for fewer writes to come, in the end for the one at hand alone.
   [[nodiscard]] Claim smaller();
-  /// Somebody else wanted bytes of the last claim: ask for less.
-  void shrink() { reach_ = least_reach; }
 
  private:
   static constexpr std::uint64_t least_reach = 4, most_reach = std::uint64_t{1} << 32;
-  Claim remember();
+  static constexpr unsigned most_misses = 4;  ///< after so many wrong guesses only steady strides are believed
+  [[nodiscard]] Claim claim() const;
 
   // The write at hand, and the arc of `width_` bytes from `start_` on, repeated each `period_`, that it lies in; 0:
   // none.
   std::uint64_t offset_ = 0, length_ = 0, start_ = 0, period_ = 0, width_ = 0;
   bool backwards_ = false;
-  Claim last_;
-  std::uint64_t reach_ = least_reach;
+  std::uint64_t stride_ = 0;
+  unsigned misses_ = 0;
+  std::uint64_t reach_ = least_reach;  ///< how many writes to foresee
 };
 
 }  // namespace iosig

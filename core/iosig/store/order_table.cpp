@@ -36,7 +36,7 @@ struct OrderSeat::Table {
   pthread_mutex_t mutex;
   std::int64_t sequence = 0;         // these three under the lock
   std::atomic<std::int64_t> end{0};  // of what was written before, or is reserved for appends
-  std::uint32_t slots_used = 0;
+  std::uint32_t slots_used = 0, slots_taken = 0;  // these, too
   std::atomic<std::int64_t> next_id{0};
   alignas(4096) std::array<OrderSlot, most_seats> slots;
 };
@@ -154,7 +154,9 @@ Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
     slot.claim = {};
     slot.end = 0;
     slot.is_revoked = 0;
+    seat.table_->slots_taken -= slot.is_taken;
     slot.is_taken = seat.slot_ == nullptr ? 1 : 0;
+    seat.table_->slots_taken += slot.is_taken;
     if (seat.slot_ == nullptr)
       seat.slot_ = &slot;
     else
@@ -172,6 +174,7 @@ OrderSeat::~OrderSeat() {
     const Lock lock(table_->mutex);
     slot_->claim = {};
     slot_->is_taken = 0;
+    --table_->slots_taken;
     table_->end = std::max(table_->end.load(), slot_->end.load());
   }
   ::munmap(table_, sizeof(Table));
@@ -195,14 +198,15 @@ std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
   const auto meets = [&](const OrderSlot& slot, const Claim& claim) {
     return &slot != slot_ && may_meet(slot.claim, claim);
   };
-  const bool is_alone =
-      std::ranges::none_of(slots, [&](const OrderSlot& slot) { return &slot != slot_ && slot.is_taken != 0; });
-  if (slot_->is_revoked.exchange(0) != 0) guess_.shrink();
+  slot_->is_revoked = 0;
   claim_ = guess_.next(previous_, offset, length);
-  if (is_alone) claim_ = everything;
-  while (!is_alone && claim_.end - claim_.begin > length &&
-         std::ranges::any_of(slots, [&](const OrderSlot& slot) { return meets(slot, claim_); }))
-    claim_ = guess_.smaller();
+  if (table_->slots_taken == 1) {
+    claim_ = everything;
+  } else {
+    while (claim_.end - claim_.begin > length &&
+           std::ranges::any_of(slots, [&](const OrderSlot& slot) { return meets(slot, claim_); }))
+      claim_ = guess_.smaller();
+  }
   for (OrderSlot& slot : slots)
     if (meets(slot, claim_)) {
       slot.claim = {};
