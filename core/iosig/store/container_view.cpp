@@ -5,74 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 
-#include "iosig/analyze/merge.h"
 #include "iosig/base/text.h"
-#include "iosig/model/pattern_builder.h"
-#include "iosig/model/pattern_cursor.h"
+#include "iosig/store/merged_index.h"
 
 namespace iosig {
 namespace {
 
 constexpr std::size_t most_open_data = 512;
-constexpr std::int64_t hole_id = -1;
-constexpr std::size_t many_locals = 64;  ///< from here on threads are worth their start
-
-/// The bytes that a mark makes a hole, as an access of nobody.
-IndexEntry hole_of(const IndexMark& mark) {
-  const std::int64_t length = mark.kind == IndexMark::Kind::punch ? mark.length : INT64_MAX - mark.offset;
-  return {mark.offset, length, 0, mark.sequence, 0, 0, static_cast<std::int32_t>(hole_id)};
-}
-
-Pattern pattern_of(const IndexEntry& entry) {
-  PatternBuilder builder(index_columns, {-1, -1, -1, -1, -1, -1, -1, -1});
-  const std::int64_t vector[] = {entry.logical, entry.length, entry.physical, entry.sequence};
-  builder.add_literal(vector);
-  return builder.finish();
-}
-
-/// One access after the other, as PLFS 2.x does: every entry of all in order of sequence on top of those before.
-ExtentMap extents_of(const ContainerContent& content) {
-  std::vector<IndexEntry> entries;
-  for (const WriterContent& writer : content.writers) {
-    for (const IndexedWrites& writes : writer.writes) {
-      entries.insert(entries.end(), writes.entries.begin(), writes.entries.end());
-      std::array<std::int64_t, most_columns> v{};
-      for (PatternCursor cursor(writes.pattern); cursor.next(v);)
-        entries.push_back({v[logical_offset], v[write_length], v[physical_offset], v[write_sequence], 0, 0,
-                           static_cast<std::int32_t>(writer.id)});
-    }
-    for (const IndexMark& mark : writer.marks)
-      if (mark.kind != IndexMark::Kind::extend) entries.push_back(hole_of(mark));
-  }
-  std::ranges::stable_sort(entries, {}, &IndexEntry::sequence);
-  ExtentMap extents;
-  for (const IndexEntry& entry : entries)
-    if (entry.length > 0) extents.put(entry.logical, entry.length, entry.id, entry.physical);
-  return extents;
-}
-
-Result<Pattern> merged(const ContainerContent& content) {
-  std::vector<LocalPattern> locals;
-  std::vector<Pattern> holes;
-  for (const WriterContent& writer : content.writers)
-    for (const IndexMark& mark : writer.marks)
-      if (const IndexEntry hole = hole_of(mark); mark.kind != IndexMark::Kind::extend && hole.length > 0)
-        holes.push_back(pattern_of(hole));
-  // Marks of several writers are in order of time, as parts of one process must be.
-  std::ranges::sort(holes, {}, [](const Pattern& pattern) { return (*expanded(pattern))[write_sequence]; });
-  for (const Pattern& hole : holes) locals.push_back({&hole, hole_id});
-  for (const WriterContent& writer : content.writers)
-    for (const IndexedWrites& writes : writer.writes)
-      locals.push_back({&writes.pattern, writer.id, writes.opened, writes.closed});
-  auto pattern = merge_patterns(locals, {.threads = locals.size() < many_locals ? 1u : 0u});
-  if (!pattern) return pass_on(std::move(pattern.error()));
-  return std::move(pattern->pattern);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerFolder> folder) {
@@ -90,7 +32,7 @@ Result<void> ContainerView::refresh() {
   if (folder_->manifest().index == IndexKind::traditional) {
     extents = extents_of(content);
   } else {
-    auto all = merged(content);
+    auto all = merged_index(content);
     if (!all) return fail(all.error().kind, "'{}': the index: {}", printable(folder_->path()), all.error().message);
     *pattern = *std::move(all);
     auto made = PatternLookup::of(*pattern);

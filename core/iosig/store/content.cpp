@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <optional>
 
 #include "iosig/base/text.h"
@@ -15,7 +17,6 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t most_index_bytes = std::uint64_t{16} << 30;
 constexpr std::int64_t least_trips = 3;  ///< a loop of fewer is written as literals
 constexpr std::array<std::int8_t, most_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
 
@@ -23,17 +24,20 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-/// The whole dropping; nothing when it is not there. A dropping that cannot be read is a problem.
-std::optional<std::string> read_dropping(const ContainerFolder& folder, Dropping kind, std::int64_t id,
-                                         std::vector<ContainerProblem>& problems) {
-  const auto subfolder = folder.open_subfolder(kind, id);
-  if (!subfolder) return {};
-  auto text = read_file_in(*subfolder, dropping_name(kind, id), folder.shown(kind, id), most_index_bytes);
-  if (text) return *std::move(text);
+/// All of an open ordinary file.
+Result<std::string> read_whole(const Fd& fd, const std::string& shown) {
   struct stat status {};
-  if (::fstatat(subfolder->get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-    problems.push_back({ContainerProblem::Kind::lost, id, text.error().message});
-  return {};
+  if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", shown);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorKind::system, "'{}' is not a regular file", printable(shown));
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t got = ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure("read", shown);
+    if (got == 0) text.resize(done);
+    done += static_cast<std::size_t>(got);
+  }
+  return text;
 }
 
 /// The writes of `records` from `known` bytes of the data dropping on, as far as the data go.
@@ -86,7 +90,7 @@ class ContentReader {
     for (const std::string& name : listing.strangers)
       add(ContainerProblem::Kind::foreign, -1,
           fmt::format("'{}/{}' is no part of the container", printable(folder_.path()), printable(name)));
-    for (const std::int64_t id : listing.index) read_writer(id);
+    for (const std::int64_t id : listing.index) read_writer(id, std::ranges::binary_search(listing.tail, id));
     for (const std::int64_t id : listing.data)
       if (!std::ranges::binary_search(listing.index, id)) read_without_index(id);
     return std::move(content_);
@@ -97,14 +101,38 @@ class ContentReader {
     content_.problems.push_back({kind, id, std::move(message), bytes});
   }
 
-  [[nodiscard]] std::int64_t data_bytes(std::int64_t id) const {
-    const auto subfolder = folder_.open_subfolder(Dropping::data, id);
+  /// The folder of a dropping; each is opened once.
+  const Fd& subfolder_of(Dropping kind, std::int64_t id) {
+    const auto subfolder = static_cast<std::int64_t>(folder_.manifest().subfolders);
+    const auto key = std::pair(kind == Dropping::data ? folder_.target_of(id) : -1, id % subfolder);
+    auto found = subfolders_.find(key);
+    if (found == subfolders_.end()) {
+      auto opened = folder_.open_subfolder(kind, id);
+      found = subfolders_.emplace(key, opened ? *std::move(opened) : Fd{}).first;
+    }
+    return found->second;
+  }
+
+  /// The whole dropping; nothing when it is not there. One that cannot be read is a problem.
+  std::optional<std::string> read_dropping(Dropping kind, std::int64_t id) {
+    const Fd& subfolder = subfolder_of(kind, id);
+    if (!subfolder) return {};
+    const Fd fd(
+        ::openat(subfolder.get(), dropping_name(kind, id).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd && errno == ENOENT) return {};
+    auto text = fd ? read_whole(fd, folder_.shown(kind, id)) : system_failure("open", folder_.shown(kind, id));
+    if (text) return *std::move(text);
+    add(ContainerProblem::Kind::lost, id, text.error().message);
+    return {};
+  }
+
+  /// -1: it is not there, or no ordinary file.
+  [[nodiscard]] std::int64_t data_bytes(std::int64_t id) {
+    const Fd& subfolder = subfolder_of(Dropping::data, id);
     struct stat status {};
-    const bool is_there =
-        subfolder &&
-        ::fstatat(subfolder->get(), dropping_name(Dropping::data, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(status.st_mode);
-    return is_there ? status.st_size : -1;
+    const bool is_there = subfolder && ::fstatat(subfolder.get(), dropping_name(Dropping::data, id).c_str(), &status,
+                                                 AT_SYMLINK_NOFOLLOW) == 0;
+    return is_there && S_ISREG(status.st_mode) ? status.st_size : -1;
   }
 
   void read_without_index(std::int64_t id) {
@@ -115,13 +143,13 @@ class ContentReader {
           bytes);
   }
 
-  void read_writer(std::int64_t id) {
+  void read_writer(std::int64_t id, bool has_tail) {
     WriterContent writer;
     writer.id = id;
     // In this order: what a writer moves from the tail to the index is found in one of them at least, and where it is
     // found in both the physical offsets tell.
-    const auto tail = read_dropping(folder_, Dropping::tail, id, content_.problems);
-    const auto index = read_dropping(folder_, Dropping::index, id, content_.problems);
+    const auto tail = has_tail ? read_dropping(Dropping::tail, id) : std::nullopt;
+    const auto index = read_dropping(Dropping::index, id);
     writer.data_bytes = data_bytes(id);
     if (!index) return;
     writer.index_bytes = static_cast<std::int64_t>(index->size());
@@ -179,6 +207,7 @@ class ContentReader {
   }
 
   const ContainerFolder& folder_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Fd> subfolders_;  ///< by target and number
   ContainerContent content_;
 };
 

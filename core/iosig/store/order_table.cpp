@@ -34,8 +34,8 @@ struct alignas(128) OrderSlot {
 struct OrderSeat::Table {
   std::uint64_t magic_number = 0;
   pthread_mutex_t mutex;
-  std::int64_t sequence = 0;         // these three under the lock
-  std::atomic<std::int64_t> end{0};  // of what was written before, or is reserved for appends
+  std::int64_t sequence = 0;                      // these three under the lock
+  std::atomic<std::int64_t> end{0};               // of what was written before, or is reserved for appends
   std::uint32_t slots_used = 0, slots_taken = 0;  // these, too
   std::atomic<std::int64_t> next_id{0};
   alignas(4096) std::array<OrderSlot, most_seats> slots;

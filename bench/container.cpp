@@ -1,0 +1,170 @@
+// Containers against one shared plain file: what a write, an open for reading and the index cost.
+//
+//     bench_container FOLDER [WRITES [BYTES...]]
+//
+// Simulated writers take turns in one process: 8 and 64 of them write BYTES (64 and 4096) at a time, strided as N-1
+// checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. FOLDER should
+// be on tmpfs.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "iosig/store/container.h"
+#include "iosig/store/container_view.h"
+#include "iosig/store/container_writer.h"
+
+using namespace iosig;
+
+namespace {
+
+double cpu_s() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double wall_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <class T>
+T sound(Result<T> result) {
+  if (result) return *std::move(result);
+  fmt::print(stderr, "{}\n", result.error().message);
+  std::exit(4);
+}
+void sound(const Result<void>& result) {
+  if (result) return;
+  fmt::print(stderr, "{}\n", result.error().message);
+  std::exit(4);
+}
+
+/// Who writes where: write n of writer w. Nobody's bytes are anybody else's.
+enum class Shape { strided, segmented, random };
+const char* name_of(Shape shape) {
+  return shape == Shape::strided ? "strided" : shape == Shape::segmented ? "segmented" : "random";
+}
+
+struct Job {
+  Shape shape = Shape::strided;
+  std::int64_t writers = 8, bytes = 64, each = 0;
+  std::vector<std::int64_t> places;  ///< of a random job, by turn
+
+  [[nodiscard]] std::int64_t offset(std::int64_t writer, std::int64_t n) const {
+    if (shape == Shape::segmented) return (writer * each + n) * bytes;
+    const std::int64_t turn = n * writers + writer;
+    return (shape == Shape::random ? places[static_cast<std::size_t>(turn)] : turn) * bytes;
+  }
+};
+
+constexpr int rounds = 5;  // the least of them counts
+
+double plain_write_ns(const Job& job, const std::string& path, std::span<const std::byte> data) {
+  std::vector<Fd> fds;
+  for (std::int64_t w = 0; w < job.writers; ++w) fds.emplace_back(::open(path.c_str(), O_RDWR | O_CREAT, 0644));
+  const double start = cpu_s();
+  for (std::int64_t n = 0; n < job.each; ++n)
+    for (std::int64_t w = 0; w < job.writers; ++w)
+      if (::pwrite(fds[static_cast<std::size_t>(w)].get(), data.data(), data.size(), job.offset(w, n)) < 0) std::abort();
+  const double ns = 1e9 * (cpu_s() - start) / static_cast<double>(job.each * job.writers);
+  ::unlink(path.c_str());
+  return ns;
+}
+
+struct Figures {
+  double write_ns = 1e99, close_us = 1e99, open_ms = 1e99, read_ns = 1e99, plain_read_ns = 1e99;
+  std::int64_t index_bytes = 0;
+  std::size_t memory_bytes = 0;
+};
+
+void measure(const Job& job, IndexKind index, const std::string& path, std::span<const std::byte> data, Figures& best) {
+  const auto folder = sound(create_container(path, [&] {
+    ContainerOptions options;
+    options.index = index;
+    return options;
+  }()));
+  std::vector<std::unique_ptr<ContainerWriter>> writers;
+  for (std::int64_t w = 0; w < job.writers; ++w) writers.push_back(sound(ContainerWriter::open(folder)));
+  double start = cpu_s();
+  for (std::int64_t n = 0; n < job.each; ++n)
+    for (std::int64_t w = 0; w < job.writers; ++w)
+      (void)sound(writers[static_cast<std::size_t>(w)]->write(job.offset(w, n), data));
+  const auto all = static_cast<double>(job.each * job.writers);
+  best.write_ns = std::min(best.write_ns, 1e9 * (cpu_s() - start) / all);
+  start = wall_s();
+  for (auto& writer : writers) sound(writer->close());
+  best.close_us = std::min(best.close_us, 1e6 * (wall_s() - start) / static_cast<double>(job.writers));
+  start = wall_s();
+  auto view = sound(ContainerView::open(sound(ContainerFolder::open(path))));
+  best.open_ms = std::min(best.open_ms, 1e3 * (wall_s() - start));
+  best.memory_bytes = view->memory_bytes();
+  best.index_bytes = 0;
+  for (const WriterContent& writer : view->content().writers) best.index_bytes += writer.index_bytes;
+
+  const std::int64_t size = view->size(), pieces = size / job.bytes;
+  std::vector<std::byte> read(static_cast<std::size_t>(job.bytes));
+  std::mt19937_64 random(1);
+  start = cpu_s();
+  for (std::int64_t n = 0; n < pieces; ++n)
+    (void)sound(view->read(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(pieces)) * job.bytes, read));
+  best.read_ns = std::min(best.read_ns, 1e9 * (cpu_s() - start) / static_cast<double>(pieces));
+  const std::string flat = path + ".flat";
+  const Fd fd(::open(flat.c_str(), O_RDWR | O_CREAT, 0644));
+  for (std::int64_t at = 0; at < size; at += job.bytes)
+    if (::pwrite(fd.get(), data.data(), data.size(), at) < 0) std::abort();
+  random.seed(1);
+  start = cpu_s();
+  for (std::int64_t n = 0; n < pieces; ++n)
+    if (::pread(fd.get(), read.data(), read.size(),
+                static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(pieces)) * job.bytes) < 0)
+      std::abort();
+  best.plain_read_ns = std::min(best.plain_read_ns, 1e9 * (cpu_s() - start) / static_cast<double>(pieces));
+  ::unlink(flat.c_str());
+  view.reset();
+  sound(remove_container(path));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "usage: bench_container FOLDER [WRITES [BYTES...]]\n");
+    return 2;
+  }
+  const std::string path = std::string(argv[1]) + "/bench-container";
+  const std::int64_t writes = argc > 2 ? std::atoll(argv[2]) : 65536;
+  std::vector<std::int64_t> sizes;
+  for (int n = 3; n < argc; ++n) sizes.push_back(std::atoll(argv[n]));
+  if (sizes.empty()) sizes = {64, 4096};
+  fmt::print("{:9} {:7} {:5} {:11} | {:>8} {:>8} {:>8} | {:>8} {:>9} {:>9} | {:>8} {:>8}\n", "shape", "writers", "bytes",
+             "index", "plain ns", "write ns", "close us", "open ms", "index B", "memory B", "plain ns", "read ns");
+  for (const Shape shape : {Shape::strided, Shape::segmented, Shape::random})
+    for (const std::int64_t writers : {8, 64})
+      for (const std::int64_t bytes : sizes) {
+        Job job{shape, writers, bytes, writes / writers, {}};
+        for (std::int64_t n = 0; n < job.each * writers; ++n) job.places.push_back(n);
+        std::mt19937_64 random(7);
+        std::shuffle(job.places.begin(), job.places.end(), random);
+        const std::vector<std::byte> data(static_cast<std::size_t>(bytes), std::byte{'x'});
+        double plain = 1e99;
+        for (int n = 0; n < rounds; ++n) plain = std::min(plain, plain_write_ns(job, path, data));
+        for (const IndexKind index : {IndexKind::pattern, IndexKind::traditional}) {
+          Figures best;
+          for (int n = 0; n < rounds; ++n) measure(job, index, path, data, best);
+          fmt::print("{:9} {:7} {:5} {:11} | {:8.0f} {:8.0f} {:8.1f} | {:8.3f} {:9} {:9} | {:8.0f} {:8.0f}\n",
+                     name_of(shape), writers, bytes, iosig::name_of(index), plain, best.write_ns, best.close_us,
+                     best.open_ms, best.index_bytes, best.memory_bytes, best.plain_read_ns, best.read_ns);
+        }
+      }
+  return 0;
+}
