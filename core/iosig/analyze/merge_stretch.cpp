@@ -142,15 +142,21 @@ Result<void> LocalStretches::add_nest(std::uint32_t term, std::uint32_t& excepti
   return {};
 }
 
-/// Blocks of literals that follow each other are one stretch.
+/// Blocks of literals that follow each other are one stretch, unless each has one sequence number of its own.
 Result<void> LocalStretches::add_literals(std::uint32_t term) {
   const Term& it = local_.pattern->terms[term];
   Stretch stretch{.first = it.first, .count = it.count, .term = term, .is_literals = true};
   auto hull = touched(it.first, it.count);
   if (!hull) return pass_on(std::move(hull.error()));
-  if (!stretches_.empty() && stretches_.back().is_literals) {
+  if (auto done = set_times(stretch); !done) return done;
+  const auto has_own_time = [&](const Stretch& one) {
+    return has_sequence() && one.low == one.high && stretch.low != stretches_.back().high;
+  };
+  if (!stretches_.empty() && stretches_.back().is_literals &&
+      !(has_own_time(stretch) && has_own_time(stretches_.back()))) {
     stretch.first = stretches_.back().first;
     stretch.term = stretches_.back().term;
+    stretch.low = stretches_.back().low;
     stretch.count += stretches_.back().count;
     stretches_.pop_back();
     if (!footprints_.empty() && footprints_.back().owner == stretches_.size()) {
@@ -160,7 +166,6 @@ Result<void> LocalStretches::add_literals(std::uint32_t term) {
       footprints_.pop_back();
     }
   }
-  if (auto done = set_times(stretch); !done) return done;
   add_footprint(*hull);
   stretches_.push_back(stretch);
   return {};
