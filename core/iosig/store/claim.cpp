@@ -41,19 +41,18 @@ Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t offset, std::uint64
   const bool is_steady = stride == stride_ && backwards == backwards_;
   offset_ = offset;
   length_ = length;
-  if (is_same_class) {
-    // The guess was right, or somebody else wanted bytes of it: as much as is free now.
-    reach_ = most_reach;
+  reach_ = most_reach;
+  if (is_same_class) {  // the guess was right, or somebody else wanted bytes of it
     misses_ = 0;
     start_ = offset - shift;
     return claim();
   }
-  reach_ = least_reach;
   misses_ = is_steady ? 0 : misses_ + 1;
   backwards_ = backwards;
   stride_ = stride;
   start_ = offset;
-  period_ = stride >= length && misses_ <= most_misses ? stride : 0;
+  period_ = stride >= length && misses_ <= most_misses && !is_first_ ? stride : 0;
+  is_first_ = false;
   width_ = length;
   return claim();
 }

@@ -35,7 +35,7 @@ class ClaimGuess {
   [[nodiscard]] Claim smaller();
 
  private:
-  static constexpr std::uint64_t least_reach = 4, most_reach = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t most_reach = std::uint64_t{1} << 32;
   static constexpr unsigned most_misses = 4;  ///< after so many wrong guesses only steady strides are believed
   [[nodiscard]] Claim claim() const;
 
@@ -45,7 +45,8 @@ class ClaimGuess {
   bool backwards_ = false;
   std::uint64_t stride_ = 0;
   unsigned misses_ = 0;
-  std::uint64_t reach_ = least_reach;  ///< how many writes to foresee
+  bool is_first_ = true;
+  std::uint64_t reach_ = most_reach;  ///< how many writes to foresee
 };
 
 }  // namespace iosig
