@@ -22,7 +22,7 @@ bool may_meet(const Claim& a, const Claim& b) {
 
 Claim ClaimGuess::claim() const {
   const Claim single{offset_, offset_ + length_, 0, 0};
-  if (period_ == 0) return single;
+  if (period_ == 0 || reach_ == 0) return single;
   const std::uint64_t turns = std::min(reach_, (backwards_ ? start_ : file_end - start_) / period_);
   const std::uint64_t begin = backwards_ ? start_ - turns * period_ : start_;
   const std::uint64_t end = backwards_ ? start_ + width_ : std::max(start_ + turns * period_, start_ + width_);
@@ -59,7 +59,6 @@ Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t offset, std::uint64
 
 Claim ClaimGuess::smaller() {
   reach_ /= 16;
-  if (reach_ == 0) period_ = 0;
   return claim();
 }
 

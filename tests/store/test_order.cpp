@@ -1,0 +1,121 @@
+// Of two writes of one byte, the one that began after the other had ended is read: whatever was claimed meanwhile.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "iosig/store/claim.h"
+#include "iosig/store/container.h"
+#include "iosig/store/container_view.h"
+#include "iosig/store/container_writer.h"
+#include "support/folders.h"
+
+using namespace iosig;
+using iosig::test::Folder;
+
+TEST_CASE("claims: two that share a byte always meet, by trying every byte") {
+  std::mt19937 random(5);
+  const auto below = [&](unsigned n) { return static_cast<std::uint64_t>(random() % n); };
+  const auto make = [&] {
+    Claim claim{below(60), 0, below(3) == 0 ? 0 : 1 + below(16), 0};
+    claim.end = claim.begin + below(60);
+    claim.width = claim.period == 0 ? 0 : 1 + below(static_cast<unsigned>(claim.period));
+    return claim;
+  };
+  const auto has = [](const Claim& claim, std::uint64_t byte) {
+    return claim.begin <= byte && byte < claim.end &&
+           (claim.period == 0 || (byte - claim.begin) % claim.period < claim.width);
+  };
+  unsigned apart = 0;
+  for (int n = 0; n < 20000; ++n) {
+    const Claim a = make(), b = make();
+    bool share = false;
+    for (std::uint64_t byte = 0; byte < 130; ++byte) share = share || (has(a, byte) && has(b, byte));
+    CHECK(may_meet(a, b) == may_meet(b, a));
+    if (share) CHECK(may_meet(a, b));
+    if (!may_meet(a, b)) ++apart;
+    const std::uint64_t offset = below(130), length = 1 + below(8);
+    if (a.covers(offset, length))
+      for (std::uint64_t byte = offset; byte < offset + length; ++byte) CHECK(has(a, byte));
+  }
+  CHECK(apart > 5000);  // it is not just always true
+  const Claim mine{0, 4000, 40, 10}, next{10, 4000, 40, 10}, third{20, 4000, 80, 21};
+  CHECK_FALSE(may_meet(mine, next));
+  CHECK_FALSE(may_meet(next, mine));
+  CHECK(may_meet(mine, third));  // byte 40 of the third's period is byte 20 + 20 of the file
+  CHECK(may_meet(mine, everything));
+}
+
+TEST_CASE("claims: a strided writer claims its stride from its second write on, without its neighbours' bytes") {
+  ClaimGuess guess;
+  CHECK(guess.next(0, 10, 10) == Claim{10, 20, 0, 0});
+  const Claim second = guess.next(10, 50, 10);
+  CHECK(second.period == 40);
+  CHECK(second.width == 10);
+  CHECK(second.covers(90, 10));
+  CHECK(second.covers(50 + 40 * 1000000, 10));
+  CHECK_FALSE(second.covers(95, 10));
+  CHECK_FALSE(second.covers(60, 1));
+  Claim smaller = guess.smaller();
+  CHECK(smaller.end < second.end);
+  for (int n = 0; n < 20; ++n) smaller = guess.smaller();
+  CHECK(smaller == Claim{50, 60, 0, 0});
+  CHECK(guess.next(50, 130, 10).covers(170, 10));  // and again
+}
+
+TEST_CASE("order: threads that write the same blocks in turn and their own rows at once") {
+  constexpr int threads = 4, writes = 4000;
+  constexpr std::int64_t blocks = 8, block = 40, row = 16;
+  for (const IndexKind index : {IndexKind::pattern, IndexKind::traditional}) {
+    const Folder folder;
+    ContainerOptions options;
+    options.index = index;
+    const auto container = create_container(folder / "file", options);
+    REQUIRE(container);
+    std::array<std::mutex, blocks> turns;
+    std::string expected(static_cast<std::size_t>(blocks * block + threads * row * writes), '\0');
+    const auto work = [&](int who) {
+      auto writer = ContainerWriter::open(*container);
+      std::mt19937 random(static_cast<unsigned>(who));
+      std::int64_t mine = 0;
+      bool sound = writer.has_value();
+      for (int n = 0; n < writes && sound; ++n) {
+        const std::string text(1 + random() % 16, static_cast<char>('a' + random() % 26));
+        if (random() % 3 != 0) {  // N-1 strided, behind the blocks
+          const std::string full(row, text[0]);
+          const std::int64_t offset = blocks * block + (mine++ * threads + who) * row;
+          sound = (*writer)->write(offset, std::as_bytes(std::span(full))).has_value();
+          std::copy(full.begin(), full.end(), expected.begin() + offset);
+        } else {
+          const std::size_t at = random() % blocks;
+          const std::int64_t offset = static_cast<std::int64_t>(at) * block + static_cast<std::int64_t>(random() % 24);
+          const std::lock_guard lock(turns[at]);
+          sound = (*writer)->write(offset, std::as_bytes(std::span(text))).has_value();
+          std::copy(text.begin(), text.end(), expected.begin() + offset);
+        }
+        if (random() % 1000 == 0) {  // a new writer, as a program that closes its file and opens it again
+          sound = sound && (*writer)->close();
+          writer = ContainerWriter::open(*container);
+          sound = sound && writer;
+        }
+      }
+      return sound && (*writer)->close();
+    };
+    std::array<bool, threads> sound{};
+    {
+      std::vector<std::jthread> all;
+      for (int who = 0; who < threads; ++who)
+        all.emplace_back([&, who] { sound[static_cast<std::size_t>(who)] = work(who); });
+    }
+    for (const bool one : sound) CHECK(one);
+    const auto view = ContainerView::open(*container);
+    REQUIRE_MESSAGE(view, view.error().message);
+    expected.resize(static_cast<std::size_t>((*view)->size()));
+    std::string found(expected.size(), '?');
+    REQUIRE((*view)->read(0, std::as_writable_bytes(std::span(found))));
+    const auto differs = std::mismatch(found.begin(), found.end(), expected.begin());
+    CHECK_MESSAGE(found == expected, "at byte ", differs.first - found.begin());
+  }
+}
