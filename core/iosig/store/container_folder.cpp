@@ -128,6 +128,7 @@ ContainerFolder::Listing ContainerFolder::list() const {
     const auto names = names_in(folder);
     if (!names) return listing.unreadable.push_back(names.error());
     for (const std::string& found : *names) {
+      if (found.starts_with(aside_prefix)) continue;
       const auto dropping = parse_dropping_name(found);
       const bool is_here = dropping && dropping->id % static_cast<std::int64_t>(manifest_.subfolders) == subfolder &&
                            (dropping->kind == Dropping::data || !is_target);
@@ -154,7 +155,8 @@ ContainerFolder::Listing ContainerFolder::list() const {
                            subfolder < manifest_.subfolders && name == subfolder_name(subfolder);
       if (is_ours)
         look(place, subfolder, is_target);
-      else if (name != container_manifest_name && (is_target || !is_order_table(name)))
+      else if (name != container_manifest_name && !name.starts_with(aside_prefix) &&
+               (is_target || !is_order_table(name)))
         listing.strangers.push_back(name);
     }
   };

@@ -13,6 +13,8 @@
 namespace iosig {
 
 inline constexpr std::string_view container_manifest_name = ".iosig-container";
+/// What a repair moved out of the way, in folders called so and a number.
+inline constexpr std::string_view aside_prefix = ".iosig-aside-";
 
 /// The pieces of one writer: `data.<id>` holds what it wrote, `index.<id>` where that belongs, `tail.<id>` the same of
 /// what the index does not have yet.

@@ -1,6 +1,7 @@
 #include "iosig/store/tail.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,6 +45,8 @@ Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string s
   tail.shown_ = std::move(shown);
   tail.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!tail.fd_) return write_failure("make", tail.shown_, errno);
+  // As long as its writer lives; for repair, which asks is_alive().
+  (void)::flock(tail.fd_.get(), LOCK_EX | LOCK_NB);
   // Whatever is stored into a page without room behind it would kill the program.
   if (const int failure = ::posix_fallocate(tail.fd_.get(), 0, first_bytes); failure != 0)
     return write_failure("reserve room for", tail.shown_, failure);
@@ -54,6 +57,8 @@ Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string s
   std::memcpy(tail.mapped_, magic.data(), magic.size());
   return tail;
 }
+
+bool is_alive(const Fd& tail) { return ::flock(tail.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
 
 Tail::~Tail() {
   if (mapped_ != nullptr) ::munmap(mapped_, bytes_);

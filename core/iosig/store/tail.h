@@ -39,6 +39,9 @@ static_assert(sizeof(TailRecord) == 64);
 /// follows, older records or ones half written, is left out. Never fails: a tail of another version has none.
 [[nodiscard]] std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes);
 
+/// Whether the writer of an open tail lives, on this node or, where locks reach that far, on another.
+[[nodiscard]] bool is_alive(const Fd& tail);
+
 /// Of one writer, who is one thread at a time.
 class Tail {
  public:

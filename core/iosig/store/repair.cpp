@@ -1,0 +1,196 @@
+#include "iosig/store/repair.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <map>
+
+#include "iosig/base/text.h"
+#include "iosig/store/container_view.h"
+#include "iosig/store/tail.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t most_ranges = 16;
+
+class Repair {
+ public:
+  Repair(const ContainerFolder& folder, bool dry_run) : folder_(folder), dry_run_(dry_run) {}
+
+  Result<std::vector<RepairStep>> run() {
+    const ContainerContent content = read_content(folder_);
+    const ContainerFolder::Listing listing = folder_.list();
+    std::map<std::int64_t, const WriterContent*> sound;
+    for (const WriterContent& writer : content.writers) sound[writer.id] = &writer;
+    for (const std::int64_t id : listing.tail) {
+      const Fd tail = folder_.open_dropping(Dropping::tail, id, O_RDWR);
+      if (tail && is_alive(tail)) alive_.push_back(id);
+    }
+    for (const std::int64_t id : listing.index) {
+      if (lives(id)) continue;
+      auto done = sound.contains(id) ? mend(*sound[id], content) : discard(id);
+      if (!done) return pass_on(std::move(done.error()));
+    }
+    for (const std::int64_t id : listing.data)
+      if (!std::ranges::binary_search(listing.index, id))
+        if (auto done = discard(id); !done) return pass_on(std::move(done.error()));
+    for (const std::int64_t id : listing.tail)
+      if (!std::ranges::binary_search(listing.index, id) && !lives(id))
+        if (auto done = move_aside(Dropping::tail, id, "there is no index that it continues"); !done)
+          return pass_on(std::move(done.error()));
+    for (const std::string& name : listing.strangers)
+      if (auto done = move_stranger(name); !done) return pass_on(std::move(done.error()));
+    return std::move(steps_);
+  }
+
+ private:
+  [[nodiscard]] bool lives(std::int64_t id) const { return std::ranges::find(alive_, id) != alive_.end(); }
+  void did(std::string what) { steps_.push_back({std::move(what)}); }
+
+  /// The folder for what is moved away, made when it is needed.
+  Result<const Fd*> aside() {
+    if (!aside_) {
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      aside_name_ = fmt::format("{}{}", aside_prefix,
+                                std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+      if (::mkdirat(folder_.fd().get(), aside_name_.c_str(), 0700) != 0)
+        return write_failure("make", folder_.path() + "/" + aside_name_, errno);
+      aside_ = Fd(::openat(folder_.fd().get(), aside_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+      if (!aside_) return system_failure("open", folder_.path() + "/" + aside_name_);
+    }
+    return &aside_;
+  }
+
+  Result<void> move_aside(Dropping kind, std::int64_t id, std::string_view why) {
+    const std::string shown = folder_.shown(kind, id), name = dropping_name(kind, id);
+    const auto subfolder = folder_.open_subfolder(kind, id);
+    struct stat status {};
+    if (!subfolder || ::fstatat(subfolder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+    did(fmt::format("moved '{}' aside: {}", shown, why));
+    if (dry_run_) return {};
+    const auto place = aside();
+    if (!place) return pass_on(place.error());
+    if (::renameat(subfolder->get(), name.c_str(), (*place)->get(), name.c_str()) == 0) return {};
+    // A target is another file system: there it stays, under a name that no reader takes for a dropping.
+    const std::string hidden = fmt::format("{}{}", aside_prefix, name);
+    if (errno != EXDEV || ::renameat(subfolder->get(), name.c_str(), subfolder->get(), hidden.c_str()) != 0)
+      return system_failure("move aside", shown);
+    return {};
+  }
+
+  Result<void> move_stranger(const std::string& name) {
+    if (name.starts_with(".order.")) return {};  // a table that is being made
+    did(fmt::format("moved '{}/{}' aside: it is no part of the container", printable(folder_.path()), printable(name)));
+    if (dry_run_) return {};
+    const auto place = aside();
+    if (!place) return pass_on(place.error());
+    std::string flat = name;
+    std::ranges::replace(flat, '/', '.');
+    if (::renameat(folder_.fd().get(), name.c_str(), (*place)->get(), flat.c_str()) != 0 && errno != ENOENT)
+      return system_failure("move aside", folder_.path() + "/" + name);
+    return {};
+  }
+
+  /// A writer whose index says nothing.
+  Result<void> discard(std::int64_t id) {
+    constexpr std::string_view why = "no sound index says where its bytes belong";
+    for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
+      if (auto done = move_aside(kind, id, why); !done) return done;
+    return {};
+  }
+
+  /// The index of a dead writer with all that is known, and nothing else.
+  Result<void> mend(const WriterContent& writer, const ContainerContent& content) {
+    const bool is_damaged = std::ranges::any_of(content.problems, [&](const ContainerProblem& problem) {
+      return problem.id == writer.id && problem.message.find("'" + folder_.shown(Dropping::index, writer.id) + "'") !=
+                                            std::string::npos;
+    });
+    if (!is_damaged && !writer.has_tail) return {};
+    const std::string shown = folder_.shown(Dropping::index, writer.id);
+    if (writer.tail_writes > 0) did(fmt::format("put {} writes of '{}' into its index", writer.tail_writes,
+                                                folder_.shown(Dropping::tail, writer.id)));
+    if (is_damaged) did(fmt::format("wrote '{}' anew without what is unsound", shown));
+    if (dry_run_) return {};
+    if (auto written = rewrite(writer, is_damaged); !written) return written;
+    if (writer.has_tail && folder_.unlink_dropping(Dropping::tail, writer.id) != 0)
+      return system_failure("remove", folder_.shown(Dropping::tail, writer.id));
+    return {};
+  }
+
+  Result<void> rewrite(const WriterContent& writer, bool keep_old) {
+    const std::string shown = folder_.shown(Dropping::index, writer.id), name = dropping_name(Dropping::index, writer.id);
+    const std::string draft = fmt::format("{}{}", aside_prefix, name);
+    const auto subfolder = folder_.open_subfolder(Dropping::index, writer.id);
+    if (!subfolder) return pass_on(subfolder.error());
+    ::unlinkat(subfolder->get(), draft.c_str(), 0);
+    const Fd fd(::openat(subfolder->get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                         folder_.manifest().mode | 0600));
+    if (!fd) return write_failure("make", shown, errno);
+    std::vector<std::uint8_t> bytes = index_frame(writer.head);
+    const auto add = [&](const std::vector<std::uint8_t>& frame) {
+      bytes.insert(bytes.end(), frame.begin(), frame.end());
+    };
+    for (const IndexMark& mark : writer.marks) add(index_frame(mark));
+    for (const IndexedWrites& writes : writer.writes) add(index_frame(writes));
+    auto written = write_all(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, shown);
+    if (written && ::fsync(fd.get()) != 0) written = system_failure("sync", shown);
+    if (!written) {
+      ::unlinkat(subfolder->get(), draft.c_str(), 0);
+      return written;
+    }
+    if (keep_old) {
+      const auto place = aside();
+      if (!place) return pass_on(place.error());
+      if (::linkat(subfolder->get(), name.c_str(), (*place)->get(), name.c_str(), 0) != 0)
+        return system_failure("keep a copy of", shown);
+    }
+    if (::renameat(subfolder->get(), draft.c_str(), subfolder->get(), name.c_str()) != 0 ||
+        ::fsync(subfolder->get()) != 0)
+      return system_failure("replace", shown);
+    return {};
+  }
+
+  const ContainerFolder& folder_;
+  bool dry_run_;
+  std::vector<std::int64_t> alive_;
+  std::vector<RepairStep> steps_;
+  Fd aside_;
+  std::string aside_name_;
+};
+
+}  // namespace
+
+Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFolder>& folder) {
+  auto view = ContainerView::open(folder);
+  if (!view) return pass_on(std::move(view.error()));
+  ContainerCheck check;
+  check.size = (*view)->size();
+  check.problems = (*view)->problems();
+  std::map<std::int64_t, std::int64_t> there;  // of writers whose data are short
+  for (const WriterContent& writer : (*view)->content().writers)
+    if (writer.data_bytes < writer.physical_end()) there[writer.id] = std::max<std::int64_t>(writer.data_bytes, 0);
+  if (there.empty()) return check;
+  (*view)->find(0, check.size, [&](const Piece& piece) {
+    const auto found = piece.is_hole ? there.end() : there.find(piece.id);
+    if (found == there.end() || piece.physical + piece.length <= found->second) return;
+    const std::int64_t kept = std::max<std::int64_t>(0, found->second - piece.physical);
+    const LostRange range{piece.logical + kept, piece.length - kept};
+    check.lost_bytes += range.length;
+    if (!check.lost.empty() && check.lost.back().offset + check.lost.back().length == range.offset)
+      check.lost.back().length += range.length;
+    else if (check.lost.size() < most_ranges)
+      check.lost.push_back(range);
+  });
+  return check;
+}
+
+Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder, bool dry_run) {
+  return Repair(*folder, dry_run).run();
+}
+
+}  // namespace iosig
