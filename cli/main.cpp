@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   add_choose(app, action);
   add_reliability(app, action);
   add_pattern(app, action);
+  add_container(app, action);
   add_prepare(app, action);
   add_finalize(app, action);
   add_status(app, action);

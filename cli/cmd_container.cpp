@@ -1,0 +1,213 @@
+// `iosig container`: what lies behind a logical file, whether it is sound, and how to get an ordinary file out of it.
+
+#include <algorithm>
+#include <memory>
+
+#include "commands.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/format/pattern_binary.h"
+#include "iosig/format/pattern_json.h"
+#include "iosig/format/pattern_text.h"
+#include "iosig/store/container.h"
+#include "iosig/store/container_view.h"
+#include "iosig/store/flatten.h"
+#include "iosig/store/repair.h"
+
+namespace iosig::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* container_help = "A container";
+
+struct Options {
+  std::string path, to, index = "pattern";
+  std::vector<std::string> targets;
+  std::uint32_t subfolders = 16;
+  bool dry_run = false;
+};
+
+Result<std::unique_ptr<ContainerView>> open_view(const std::string& path) {
+  auto folder = ContainerFolder::open(path);
+  if (!folder) return pass_on(std::move(folder.error()));
+  return ContainerView::open(*std::move(folder));
+}
+
+std::string_view name_of(ContainerProblem::Kind kind) {
+  return kind == ContainerProblem::Kind::lost       ? "lost"
+         : kind == ContainerProblem::Kind::unsynced ? "unsynced"
+                                                    : "foreign";
+}
+
+int run_create(const Options& options, Console& console) {
+  ContainerOptions wanted;
+  wanted.index = options.index == iosig::name_of(IndexKind::pattern) ? IndexKind::pattern : IndexKind::traditional;
+  wanted.subfolders = options.subfolders;
+  wanted.targets = options.targets;
+  const auto made = create_container(options.path, wanted);
+  return made ? static_cast<int>(yes) : console.fail(made.error());
+}
+
+int run_ls(const Options& options, Console& console) {
+  const auto view = open_view(options.path);
+  if (!view) return console.fail(view.error());
+  const ContainerContent& content = (*view)->content();
+  const ContainerManifest& manifest = (*view)->folder().manifest();
+  ordered_json writers = ordered_json::array();
+  Table table({"ID", "DATA", "INDEX", "NOT YET INDEXED", "HOST", "PID", "PLACE"});
+  for (const WriterContent& writer : content.writers) {
+    const std::string place = (*view)->folder().shown(Dropping::data, writer.id);
+    writers.push_back({{"id", writer.id},
+                       {"data", place},
+                       {"data_bytes", writer.data_bytes < 0 ? ordered_json() : ordered_json(writer.data_bytes)},
+                       {"index_bytes", writer.index_bytes},
+                       {"tail_writes", writer.tail_writes},
+                       {"is_closed", !writer.has_tail},
+                       {"host", printable(writer.head.host)},
+                       {"pid", writer.head.pid},
+                       {"created_unix_ns", writer.head.created_unix_ns}});
+    table.add({fmt::format("{}", writer.id),
+               writer.data_bytes < 0 ? "missing" : about_bytes(static_cast<double>(writer.data_bytes)),
+               about_bytes(static_cast<double>(writer.index_bytes)),
+               writer.has_tail ? fmt::format("{} writes", writer.tail_writes) : "", printable(writer.head.host),
+               fmt::format("{}", writer.head.pid), printable(place)});
+  }
+  if (console.json) {
+    console.say_json("iosig.container-list/1", {{"path", printable(options.path)},
+                                                {"id", manifest.id},
+                                                {"index", iosig::name_of(manifest.index)},
+                                                {"size", (*view)->size()},
+                                                {"memory_bytes", (*view)->memory_bytes()},
+                                                {"problems", content.problems.size()},
+                                                {"writers", std::move(writers)}});
+  } else {
+    console.say(fmt::format("{} bytes by {} writer{}, {} index", (*view)->size(), content.writers.size(),
+                            content.writers.size() == 1 ? "" : "s", iosig::name_of(manifest.index)));
+    if (!content.writers.empty()) console.say(table.text());
+  }
+  if (!content.problems.empty())
+    console.note(fmt::format("{} of it are not as they should be: iosig container check {}", content.problems.size(),
+                             printable(options.path)));
+  return yes;
+}
+
+int run_index(const Options& options, Console& console) {
+  const auto view = open_view(options.path);
+  if (!view) return console.fail(view.error());
+  if ((*view)->folder().manifest().index == IndexKind::traditional)
+    return console.fail({ErrorKind::infeasible, fmt::format("'{}' has a traditional index: an entry for each write, no "
+                                                            "pattern",
+                                                            printable(options.path))});
+  const Pattern& pattern = (*view)->pattern();
+  if (console.json) {
+    console.say_json(pattern_schema, pattern_json(pattern));
+    return yes;
+  }
+  console.say(fmt::format("{} writes as {} term{}: {} bytes", pattern.count(), pattern.terms.size(),
+                          pattern.terms.size() == 1 ? "" : "s", pattern_bytes(pattern).size()));
+  const std::vector<std::string> names = {"logical", "length", "physical", "id"};
+  if (pattern.count() > 0) console.say(pattern_text(pattern, names));
+  return yes;
+}
+
+int run_check(const Options& options, Console& console) {
+  const auto folder = ContainerFolder::open(options.path);
+  if (!folder) return console.fail(folder.error());
+  const auto check = check_container(*folder);
+  if (!check) return console.fail(check.error());
+  const bool is_sound = std::ranges::all_of(check->problems, [](const ContainerProblem& problem) {
+    return problem.kind == ContainerProblem::Kind::unsynced;
+  });
+  if (console.json) {
+    ordered_json problems = ordered_json::array(), lost = ordered_json::array();
+    for (const ContainerProblem& problem : check->problems)
+      problems.push_back({{"kind", name_of(problem.kind)},
+                          {"id", problem.id < 0 ? ordered_json() : ordered_json(problem.id)},
+                          {"bytes", problem.bytes},
+                          {"message", problem.message}});
+    for (const LostRange& range : check->lost) lost.push_back({{"offset", range.offset}, {"length", range.length}});
+    console.say_json("iosig.container-check/1", {{"sound", is_sound},
+                                                 {"size", check->size},
+                                                 {"lost_bytes", check->lost_bytes},
+                                                 {"lost", std::move(lost)},
+                                                 {"problems", std::move(problems)}});
+    return is_sound ? yes : no;
+  }
+  for (const ContainerProblem& problem : check->problems)
+    console.say(fmt::format("{}: {}", name_of(problem.kind), problem.message));
+  for (const LostRange& range : check->lost)
+    console.say(fmt::format("lost: bytes {} to {} of the file", range.offset, range.offset + range.length));
+  if (!check->lost.empty())
+    console.say(fmt::format("lost: {} of {} bytes of the file in all", check->lost_bytes, check->size));
+  if (check->problems.empty()) console.say("sound");
+  return is_sound ? yes : no;
+}
+
+int run_repair(const Options& options, Console& console) {
+  const auto folder = ContainerFolder::open(options.path);
+  if (!folder) return console.fail(folder.error());
+  const auto steps = repair_container(*folder, options.dry_run);
+  if (!steps) return console.fail(steps.error());
+  ordered_json done = ordered_json::array();
+  for (const RepairStep& step : *steps) {
+    done.push_back(step.done);
+    if (!console.json) console.say(fmt::format("{}{}", options.dry_run ? "would have " : "", step.done));
+  }
+  if (console.json)
+    console.say_json("iosig.container-repair/1", {{"dry_run", options.dry_run}, {"steps", std::move(done)}});
+  else if (steps->empty())
+    console.say("nothing to repair");
+  return yes;
+}
+
+int run_flatten(const Options& options, Console& console) {
+  const auto done = flatten_container(options.path);
+  return done ? static_cast<int>(yes) : console.fail(done.error());
+}
+
+int run_export(const Options& options, Console& console) {
+  const auto view = open_view(options.path);
+  if (!view) return console.fail(view.error());
+  const auto done = export_container(**view, options.to);
+  return done ? static_cast<int>(yes) : console.fail(done.error());
+}
+
+}  // namespace
+
+void add_container(CLI::App& app, Action& action) {
+  CLI::App* container = app.add_subcommand("container", "Look into, mend and flatten files that many writers wrote");
+  container->require_subcommand(1);
+  container->footer("Example: iosig container ls checkpoint");
+  const auto options = std::make_shared<Options>();
+  const auto add = [&](const char* name, const char* help, const char* example, const char* document,
+                       int (*run)(const Options&, Console&)) {
+    CLI::App* verb = container->add_subcommand(name, help);
+    verb->add_option("PATH", options->path, container_help)->required();
+    verb->footer(fmt::format("Example: iosig container {}", example));
+    when_chosen(verb, action, document, [=](Console& console) { return run(*options, console); });
+    return verb;
+  };
+  CLI::App* create =
+      add("create", "Make an empty container", "create --target /mnt/a --target /mnt/b checkpoint", "", run_create);
+  create->add_option("--index", options->index, "How writes are remembered")
+      ->check(CLI::IsMember({"pattern", "traditional"}))
+      ->capture_default_str();
+  create->add_option("--target", options->targets, "A folder to put data into, in turns with others; absolute")
+      ->type_name("FOLDER");
+  create->add_option("--subfolders", options->subfolders, "Over which the pieces are spread")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  add("ls", "List the writers and their pieces", "ls checkpoint", "iosig.container-list/1", run_ls);
+  add("index", "Show the index of all writers as one pattern", "index checkpoint", "iosig.pattern/1", run_index);
+  add("check", "Say what is lost, or not as it should be", "check checkpoint", "iosig.container-check/1", run_check);
+  CLI::App* repair = add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
+                         "repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
+  repair->add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
+  add("flatten", "Put an ordinary file with the same bytes in its place", "flatten checkpoint", "", run_flatten);
+  CLI::App* copy = add("export", "Write the bytes into an ordinary file elsewhere",
+                       "export checkpoint /archive/checkpoint", "", run_export);
+  copy->add_option("FILE", options->to, "The file to make; nothing may be there")->required();
+}
+
+}  // namespace iosig::cli
