@@ -156,7 +156,7 @@ ContainerFolder::Listing ContainerFolder::list() const {
       if (is_ours)
         look(place, subfolder, is_target);
       else if (name != container_manifest_name && !name.starts_with(aside_prefix) &&
-               (is_target || !is_order_table(name)))
+               (is_target || (!is_order_table(name) && !name.starts_with(order_draft_prefix))))
         listing.strangers.push_back(name);
     }
   };

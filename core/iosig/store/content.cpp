@@ -158,8 +158,9 @@ class ContentReader {
     auto read = read_index(bytes_of(*index), printable(shown));
     if (!read) {
       // Whoever died while it made its droppings wrote nothing.
-      if (writer.data_bytes > 0 || !index->empty())
-        add(ContainerProblem::Kind::lost, id, read.error().message, std::max<std::int64_t>(writer.data_bytes, 0));
+      const bool has_data = writer.data_bytes > 0;
+      add(has_data ? ContainerProblem::Kind::lost : ContainerProblem::Kind::unsynced, id, read.error().message,
+          has_data ? writer.data_bytes : 0);
       return;
     }
     if (read->head.container != folder_.manifest().id || read->head.id != id) {
@@ -197,7 +198,7 @@ class ContentReader {
     }
     if (writer.data_bytes < 0 && at > 0)
       add(ContainerProblem::Kind::lost, writer.id, fmt::format("'{}' is missing: {} bytes are lost", shown, at), at);
-    else if (writer.data_bytes < at)
+    else if (std::max<std::int64_t>(0, writer.data_bytes) < at)
       add(ContainerProblem::Kind::lost, writer.id,
           fmt::format("'{}' was cut: {} bytes of {} are there", shown, writer.data_bytes, at), at - writer.data_bytes);
     else if (writer.data_bytes > at)

@@ -17,6 +17,7 @@ namespace iosig {
 namespace {
 
 constexpr std::int64_t piece_bytes = 1 << 20;
+constexpr std::int64_t least_hole = 4096;  ///< shorter ones are written: file systems keep whole blocks
 
 std::string draft_beside(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -35,10 +36,22 @@ std::int64_t end_of_hole(const ContainerView& view, std::int64_t offset) {
   return offset;
 }
 
+/// How many bytes from `offset` on are worth writing at once: up to a hole that takes room, at most `most`.
+std::int64_t stretch_at(const ContainerView& view, std::int64_t offset, std::int64_t most) {
+  std::int64_t end = offset;
+  while (end < view.size() && end - offset < most) {
+    const Piece piece = view.piece_at(end);
+    if (piece.is_hole && piece.length >= least_hole) break;
+    end = std::min(offset + most, std::min(view.size() - end, piece.length) + end);
+  }
+  return end - offset;
+}
+
 Result<void> copy_all(ContainerView& view, int fd, const std::string& shown) {
   std::vector<std::byte> buffer(piece_bytes);
   for (std::int64_t at = end_of_hole(view, 0); at < view.size(); at = end_of_hole(view, at)) {
-    const auto got = view.read(at, buffer);
+    const auto got =
+        view.read(at, std::span(buffer).first(static_cast<std::size_t>(stretch_at(view, at, piece_bytes))));
     if (!got) return pass_on(got.error());
     for (std::int64_t done = 0; done < *got;) {
       const ssize_t put = ::pwrite(fd, buffer.data() + done, static_cast<std::size_t>(*got - done), at + done);

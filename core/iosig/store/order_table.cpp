@@ -100,7 +100,7 @@ Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
     auto known = start();
     if (!known) return pass_on(std::move(known.error()));
     beginning = *known;
-    draft = fmt::format(".{}.{}.{}", name, ::getpid(), now_us());
+    draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), now_us());
     seat.fd_ = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!seat.fd_) return write_failure("make", path, errno);
     if (::ftruncate(seat.fd_.get(), sizeof(Table)) != 0) return write_failure("make", path, errno);

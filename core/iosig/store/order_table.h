@@ -89,6 +89,9 @@ class OrderSeat {
   std::uint64_t previous_ = 0;
 };
 
+/// Of a table that is being made, or whose maker died.
+inline constexpr std::string_view order_draft_prefix = ".order.";
+
 /// Name of this node's table in a container, and whether `name` is that of any node's.
 [[nodiscard]] std::string order_table_name();
 [[nodiscard]] bool is_order_table(std::string_view name);

@@ -56,8 +56,8 @@ class Repair {
   Result<const Fd*> aside() {
     if (!aside_) {
       const auto now = std::chrono::system_clock::now().time_since_epoch();
-      aside_name_ = fmt::format("{}{}", aside_prefix,
-                                std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+      aside_name_ =
+          fmt::format("{}{}", aside_prefix, std::chrono::duration_cast<std::chrono::microseconds>(now).count());
       if (::mkdirat(folder_.fd().get(), aside_name_.c_str(), 0700) != 0)
         return write_failure("make", folder_.path() + "/" + aside_name_, errno);
       aside_ = Fd(::openat(folder_.fd().get(), aside_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -84,7 +84,6 @@ class Repair {
   }
 
   Result<void> move_stranger(const std::string& name) {
-    if (name.starts_with(".order.")) return {};  // a table that is being made
     did(fmt::format("moved '{}/{}' aside: it is no part of the container", printable(folder_.path()), printable(name)));
     if (dry_run_) return {};
     const auto place = aside();
@@ -107,13 +106,14 @@ class Repair {
   /// The index of a dead writer with all that is known, and nothing else.
   Result<void> mend(const WriterContent& writer, const ContainerContent& content) {
     const bool is_damaged = std::ranges::any_of(content.problems, [&](const ContainerProblem& problem) {
-      return problem.id == writer.id && problem.message.find("'" + folder_.shown(Dropping::index, writer.id) + "'") !=
-                                            std::string::npos;
+      return problem.id == writer.id &&
+             problem.message.find("'" + folder_.shown(Dropping::index, writer.id) + "'") != std::string::npos;
     });
     if (!is_damaged && !writer.has_tail) return {};
     const std::string shown = folder_.shown(Dropping::index, writer.id);
-    if (writer.tail_writes > 0) did(fmt::format("put {} writes of '{}' into its index", writer.tail_writes,
-                                                folder_.shown(Dropping::tail, writer.id)));
+    if (writer.tail_writes > 0)
+      did(fmt::format("put {} writes of '{}' into its index", writer.tail_writes,
+                      folder_.shown(Dropping::tail, writer.id)));
     if (is_damaged) did(fmt::format("wrote '{}' anew without what is unsound", shown));
     if (dry_run_) return {};
     if (auto written = rewrite(writer, is_damaged); !written) return written;
@@ -123,7 +123,8 @@ class Repair {
   }
 
   Result<void> rewrite(const WriterContent& writer, bool keep_old) {
-    const std::string shown = folder_.shown(Dropping::index, writer.id), name = dropping_name(Dropping::index, writer.id);
+    const std::string shown = folder_.shown(Dropping::index, writer.id),
+                      name = dropping_name(Dropping::index, writer.id);
     const std::string draft = fmt::format("{}{}", aside_prefix, name);
     const auto subfolder = folder_.open_subfolder(Dropping::index, writer.id);
     if (!subfolder) return pass_on(subfolder.error());

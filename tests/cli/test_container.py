@@ -1,0 +1,228 @@
+"""`iosig container`: what many writers wrote is one file; damage is named, kept apart, and costs nothing sound."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, Iosig
+
+ROWS = ("open a", "open b", "times a 100 0 128 64 a", "times b 100 64 128 64 b")
+CONTENT = (b"a" * 64 + b"b" * 64) * 100
+
+
+def write(container: Path, *commands: str) -> None:
+    """Has the test program write, as its comment says; the writers it leaves open are closed when it ends."""
+    done = subprocess.run(
+        [str(BUILD / "bin" / "write_container"), str(container)],
+        input="\n".join(commands),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split("\n")[:-1] == ["ok"] * len(commands), done.stdout + done.stderr
+
+
+@pytest.fixture
+def container(iosig: Iosig, tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    write(path, *ROWS)
+    return path
+
+
+def content(iosig: Iosig, container: Path) -> bytes:
+    copy = container.with_name("copy")
+    copy.unlink(missing_ok=True)
+    iosig("container", "export", container, copy)
+    return copy.read_bytes()
+
+
+def dropping(container: Path, name: str) -> Path:
+    return next(container.glob(f"d*/{name}"))
+
+
+def test_its_writers_and_its_index_are_shown(iosig: Iosig, container: Path) -> None:
+    answer = iosig.json("container", "ls", container)
+    assert answer["schema"] == "iosig.container-list/1" and answer["size"] == len(CONTENT)
+    assert [writer["data_bytes"] for writer in answer["writers"]] == [6400, 6400]
+    assert all(writer["is_closed"] for writer in answer["writers"])
+    assert "2 writers" in iosig("container", "ls", container).stdout
+    index = iosig.json("container", "index", container)
+    assert index["schema"] == "iosig.pattern/1" and index["count"] == 200
+    assert "logical" in iosig("container", "index", container).stdout
+    assert iosig.json("container", "check", container)["sound"] is True
+
+
+def test_export_copies_and_flatten_replaces(iosig: Iosig, container: Path) -> None:
+    assert content(iosig, container) == CONTENT
+    assert "exists already" in iosig("container", "export", container, container.with_name("copy"), check=2).stderr
+    iosig("container", "flatten", container)
+    assert container.is_file() and container.read_bytes() == CONTENT
+    assert sorted(path.name for path in container.parent.iterdir()) == ["copy", "file", "home"]
+    assert "ordinary file" in iosig("container", "flatten", container, check=3).stderr
+
+
+def test_holes_stay_holes(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    iosig("container", "create", path)
+    write(path, "open a", "write a 0 3 x", f"write a {1 << 40} 1 y", "close a")
+    copy = tmp_path / "copy"
+    iosig("container", "export", path, copy)
+    assert copy.stat().st_size == (1 << 40) + 1 and copy.stat().st_blocks * 512 < 1 << 20
+    with copy.open("rb") as file:
+        assert file.read(4) == b"xxx\0" and file.seek(-1, 2) and file.read() == b"y"
+
+
+def test_a_traditional_index_holds_an_entry_for_each_write(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    iosig("container", "create", "--index", "traditional", path)
+    write(path, *ROWS)
+    assert content(iosig, path) == CONTENT
+    assert all(writer["index_bytes"] > 100 * 56 for writer in iosig.json("container", "ls", path)["writers"])
+    assert "entry for each write" in iosig("container", "index", path, check=1).stderr
+
+
+def test_data_lie_on_their_targets_and_go_with_the_container(iosig: Iosig, tmp_path: Path) -> None:
+    targets = [tmp_path / "one", tmp_path / "two"]
+    for target in targets:
+        target.mkdir()
+    path = tmp_path / "file"
+    iosig("container", "create", "--target", targets[0], "--target", targets[1], path)
+    write(path, *ROWS)
+    assert content(iosig, path) == CONTENT
+    assert [len(list(target.rglob("data.*"))) for target in targets] == [1, 1] and not list(path.rglob("data.*"))
+    gone = tmp_path / "gone"
+    targets[1].rename(gone)
+    answer = iosig.json("container", "check", path, check=1)
+    assert answer["lost_bytes"] == 6400 and answer["lost"][0] == {"offset": 64, "length": 64}
+    assert str(targets[1]) in iosig("container", "export", path, tmp_path / "c2", check=4).stderr
+    gone.rename(targets[1])
+    iosig("container", "flatten", path)
+    assert path.read_bytes() == CONTENT and not any(list(target.iterdir()) for target in targets)
+
+
+def cut_data(container: Path) -> None:
+    with dropping(container, "data.1").open("r+b") as file:
+        file.truncate(6400 - 100)
+
+
+def drop_data(container: Path) -> None:
+    dropping(container, "data.1").unlink()
+
+
+@pytest.mark.parametrize(("damage", "lost"), [(cut_data, 100), (drop_data, 6400)])
+def test_what_is_lost_is_named_and_the_rest_is_read(
+    iosig: Iosig, container: Path, damage: Callable[[Path], None], lost: int
+) -> None:
+    damage(container)
+    answer = iosig.json("container", "check", container, check=1)
+    assert answer["sound"] is False and answer["lost_bytes"] == lost
+    assert "data.1" in answer["problems"][0]["message"]
+    assert sum(part["length"] for part in answer["lost"]) <= lost
+    assert "data.1" in iosig("container", "export", container, container.with_name("copy"), check=3).stderr
+    assert not container.with_name("copy").exists()
+    assert "data.1" in iosig("container", "flatten", container, check=3).stderr
+    assert container.is_dir()
+
+
+def flip_every_byte(iosig: Iosig, container: Path, name: str) -> None:
+    """No changed byte of an index is taken for another index: it is refused, or says what is lost."""
+    path = dropping(container, name)
+    sound = path.read_bytes()
+    for place in range(0, len(sound), 3):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 0x10]) + sound[place + 1 :])
+        answer = iosig.json("container", "check", container, check=None)
+        assert answer["problems"], f"byte {place}"
+    path.write_bytes(sound)
+
+
+def test_flipped_and_cut_indices_are_noticed(iosig: Iosig, container: Path) -> None:
+    flip_every_byte(iosig, container, "index.1")
+    path = dropping(container, "index.1")
+    sound = path.read_bytes()
+    for size in range(0, len(sound), 7):
+        path.write_bytes(sound[:size])
+        assert iosig.json("container", "check", container, check=None)["problems"], f"cut to {size}"
+
+
+def test_duplicates_and_strangers_are_moved_aside_and_nothing_sound_with_them(iosig: Iosig, container: Path) -> None:
+    (container / "d7").mkdir()
+    shutil.copy(dropping(container, "index.0"), container / "d7" / "index.7")
+    shutil.copy(dropping(container, "data.0"), container / "d7" / "data.7")
+    (container / "notes.txt").write_text("mine")
+    kinds = {problem["kind"] for problem in iosig.json("container", "check", container, check=1)["problems"]}
+    assert kinds == {"foreign"}
+    assert content(iosig, container) == CONTENT  # they do no harm
+    dry = iosig.json("container", "repair", "--dry-run", container)
+    assert dry["dry_run"] and len(dry["steps"]) == 3 and (container / "notes.txt").exists()
+    assert len(iosig.json("container", "repair", container)["steps"]) == 3
+    assert iosig.json("container", "check", container)["problems"] == []
+    aside = next(container.glob(".iosig-aside-*"))
+    assert sorted(path.name for path in aside.iterdir()) == ["data.7", "index.7", "notes.txt"]
+    assert content(iosig, container) == CONTENT
+    assert iosig("container", "repair", container).stdout == "nothing to repair\n"
+
+
+def test_a_torn_index_is_rewritten_and_kept(iosig: Iosig, container: Path) -> None:
+    path = dropping(container, "index.1")
+    torn = path.read_bytes() + b"IOX\xf1\x09"
+    path.write_bytes(torn)
+    assert iosig.json("container", "check", container)["problems"][0]["kind"] == "unsynced"
+    iosig("container", "repair", container)
+    assert iosig.json("container", "check", container)["problems"] == []
+    assert next(container.glob(".iosig-aside-*/index.1")).read_bytes() == torn
+    assert content(iosig, container) == CONTENT
+
+
+def test_planted_links_are_not_followed(iosig: Iosig, container: Path, tmp_path: Path) -> None:
+    data = dropping(container, "data.1")
+    data.rename(tmp_path / "elsewhere")
+    data.symlink_to(tmp_path / "elsewhere")
+    assert "data.1" in iosig("container", "export", container, tmp_path / "c", check=None).stderr
+    assert not (tmp_path / "c").exists()
+    assert iosig.json("container", "check", container, check=1)["lost_bytes"] == 6400
+
+
+def test_what_is_no_container_is_refused(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    (tmp_path / "folder").mkdir()
+    assert "ordinary file, not a container" in iosig("container", "ls", tmp_path / "plain", check=3).stderr
+    assert "no container" in iosig("container", "check", tmp_path / "folder", check=3).stderr
+    iosig("container", "ls", tmp_path / "nothing", check=4)
+    iosig("container", "create", tmp_path / "folder", check=2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [("schema", "iosig.container/2", "this program reads"), ("subfolders", 7, "checksum"), ("id", "x", "checksum")],
+)
+def test_a_changed_manifest_is_refused(iosig: Iosig, container: Path, key: str, value: object, message: str) -> None:
+    path = container / ".iosig-container"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {key: value}))
+    assert message in iosig("container", "ls", container, check=3).stderr
+
+
+def test_flatten_waits_for_nobody(iosig: Iosig, container: Path) -> None:
+    writer = subprocess.Popen(
+        [str(BUILD / "bin" / "write_container"), str(container)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdin and writer.stdout
+    writer.stdin.write("open c\nwrite c 0 2 Z\n")
+    writer.stdin.flush()
+    assert [writer.stdout.readline() for _ in range(2)] == ["ok\n"] * 2
+    assert "is being written" in iosig("container", "flatten", container, check=1).stderr
+    assert content(iosig, container) == b"ZZ" + CONTENT[2:]  # readers need not wait
+    assert iosig.json("container", "repair", container)["steps"] == []
+    writer.kill()
+    writer.wait()
+    assert len(iosig.json("container", "repair", container)["steps"]) == 1
+    iosig("container", "flatten", container)
+    assert container.read_bytes() == b"ZZ" + CONTENT[2:]
