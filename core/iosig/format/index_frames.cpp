@@ -95,13 +95,7 @@ void read_entries(std::span<const std::uint8_t> bytes, std::vector<IndexEntry>& 
   payload.hold(bytes.size() % entry_bytes == 0);
   for (std::size_t at = 0; at + entry_bytes <= bytes.size(); at += entry_bytes) {
     const auto number = [&](std::size_t n) { return static_cast<std::int64_t>(fixed_at(bytes, at + 8 * n, 8)); };
-    const IndexEntry entry{number(0),
-                           number(1),
-                           number(2),
-                           number(3),
-                           number(4),
-                           number(5),
-                           static_cast<std::int32_t>(fixed_at(bytes, at + 48, 4))};
+    const IndexEntry entry{number(0), number(1), number(2), number(3), number(4), number(5), number(6)};
     payload.hold(entry.logical >= 0 && entry.length >= 0 && entry.length <= INT64_MAX - entry.logical &&
                  entry.physical >= 0 && entry.length <= INT64_MAX - entry.physical);
     entries.push_back(entry);
@@ -184,9 +178,8 @@ std::vector<std::uint8_t> index_frame(const IndexedWrites& writes) {
   }
   for (const IndexEntry& entry : writes.entries) {
     for (const std::int64_t number :
-         {entry.logical, entry.length, entry.physical, entry.sequence, entry.begin_ns, entry.end_ns})
+         {entry.logical, entry.length, entry.physical, entry.sequence, entry.begin_ns, entry.end_ns, entry.id})
       append_fixed(static_cast<std::uint64_t>(number), 8, payload);
-    append_fixed(static_cast<std::uint32_t>(entry.id), 8, payload);
   }
   return framed(payload);
 }

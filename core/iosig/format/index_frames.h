@@ -28,11 +28,11 @@ struct IndexHead {
   bool operator==(const IndexHead&) const = default;
 };
 
-/// One write as PLFS 2.x keeps it. 56 bytes in a file: these, and four unused.
+/// One write as PLFS 2.x keeps it: 56 bytes.
 struct IndexEntry {
   std::int64_t logical = 0, length = 0, physical = 0, sequence = 0;
   std::int64_t begin_ns = 0, end_ns = 0;  ///< CLOCK_REALTIME
-  std::int32_t id = 0;
+  std::int64_t id = 0;
 
   bool operator==(const IndexEntry&) const = default;
 };

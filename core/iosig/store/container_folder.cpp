@@ -16,6 +16,7 @@ namespace iosig {
 namespace {
 
 constexpr std::array<std::string_view, 3> prefixes = {"data.", "index.", "tail."};
+constexpr std::int64_t most_ids = std::int64_t{1} << 48;
 constexpr std::uint64_t most_manifest_bytes = 1u << 20;
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
@@ -37,7 +38,7 @@ std::optional<DroppingName> parse_dropping_name(std::string_view name) {
     std::int64_t id = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
     const bool is_whole = failure == std::errc() && end == digits.data() + digits.size();
-    if (is_whole && id >= 0 && dropping_name(static_cast<Dropping>(kind), id) == name)
+    if (is_whole && id >= 0 && id <= most_ids && dropping_name(static_cast<Dropping>(kind), id) == name)
       return DroppingName{static_cast<Dropping>(kind), id};
   }
   return {};

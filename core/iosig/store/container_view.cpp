@@ -30,7 +30,9 @@ Result<void> ContainerView::refresh() {
   std::unique_ptr<PatternLookup> lookup;
   ExtentMap extents;
   if (folder_->manifest().index == IndexKind::traditional) {
-    extents = extents_of(content);
+    auto all = extents_of(content);
+    if (!all) return fail(all.error().kind, "'{}': the index: {}", printable(folder_->path()), all.error().message);
+    extents = *std::move(all);
   } else {
     auto all = merged_index(content);
     if (!all) return fail(all.error().kind, "'{}': the index: {}", printable(folder_->path()), all.error().message);
@@ -76,6 +78,9 @@ Result<int> ContainerView::data_fd(std::int64_t id) {
 }
 
 Result<void> ContainerView::read_piece(const Piece& piece, std::byte* out) {
+  if (piece.physical < 0 || piece.physical > INT64_MAX - piece.length)
+    return fail(ErrorKind::bad_input, "'{}': the index speaks of byte {}; see iosig container check",
+                folder_->shown(Dropping::data, piece.id), piece.physical);
   const auto fd = data_fd(piece.id);
   if (!fd) return pass_on(fd.error());
   for (std::int64_t done = 0; done < piece.length;) {

@@ -128,7 +128,7 @@ Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const
     done += put;
   }
   if (is_traditional_)
-    entries_.push_back({offset, done, physical_, sequence, begin_ns, now_ns(), static_cast<std::int32_t>(id_)});
+    entries_.push_back({offset, done, physical_, sequence, begin_ns, now_ns(), id_});
   if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
   return done;
 }

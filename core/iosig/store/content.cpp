@@ -17,6 +17,7 @@
 namespace iosig {
 namespace {
 
+constexpr std::uint64_t most_walked = 1u << 28;  ///< writes; no writer puts more into a frame of several numbers
 constexpr std::int64_t least_trips = 3;  ///< a loop of fewer is written as literals
 constexpr std::array<std::int8_t, most_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
 
@@ -215,7 +216,7 @@ class ContentReader {
 /// Where the writes with a number above `after` end.
 std::int64_t end_after(const IndexedWrites& writes, std::int64_t after) {
   if (writes.closed <= after) return 0;
-  if (writes.opened > after) return writes.logical_end;
+  if (writes.opened > after || writes.pattern.count() > most_walked) return writes.logical_end;
   std::int64_t end = 0;
   for (const IndexEntry& entry : writes.entries)
     if (entry.sequence > after) end = std::max(end, entry.logical + entry.length);

@@ -14,6 +14,7 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t many_locals = 512;         ///< from here on threads are worth their start
+constexpr std::uint64_t most_extents = 1u << 28;
 constexpr std::size_t few_literal_bytes = 2048;  ///< of a frame whose writes outside of nests are looked at singly
 
 /// The bytes that a mark makes a hole, as a write of nobody.
@@ -21,7 +22,7 @@ IndexEntry hole_of(const IndexMark& mark) {
   const std::int64_t length = mark.kind == IndexMark::Kind::punch    ? mark.length
                               : mark.kind == IndexMark::Kind::extend ? 0
                                                                      : INT64_MAX - mark.offset;
-  return {mark.offset, length, 0, mark.sequence, 0, 0, static_cast<std::int32_t>(hole_id)};
+  return {mark.offset, length, 0, mark.sequence, 0, 0, hole_id};
 }
 
 /// All holes in the order of their numbers.
@@ -92,20 +93,26 @@ Result<Pattern> merged_index(const ContainerContent& content) {
   return std::move(merged->pattern);
 }
 
-ExtentMap extents_of(const ContainerContent& content) {
+Result<ExtentMap> extents_of(const ContainerContent& content) {
   std::vector<IndexEntry> entries = holes_of(content);
   for (const WriterContent& writer : content.writers)
     for (const IndexedWrites& writes : writer.writes) {
-      entries.insert(entries.end(), writes.entries.begin(), writes.entries.end());
+      if (writes.count() > most_extents - entries.size())
+        return fail(ErrorKind::infeasible, "more than {} writes, which a traditional index would have to hold one by one",
+                    most_extents);
+      for (const IndexEntry& entry : writes.entries) {
+        entries.push_back(entry);
+        entries.back().id = writer.id;
+      }
       std::array<std::int64_t, most_columns> v{};
       for (PatternCursor cursor(writes.pattern); cursor.next(v);)
-        entries.push_back({v[logical_offset], v[write_length], v[physical_offset], v[write_sequence], 0, 0,
-                           static_cast<std::int32_t>(writer.id)});
+        entries.push_back({v[logical_offset], v[write_length], v[physical_offset], v[write_sequence], 0, 0, writer.id});
     }
   std::ranges::stable_sort(entries, {}, &IndexEntry::sequence);
   ExtentMap extents;
   for (const IndexEntry& entry : entries)
-    if (entry.length > 0) extents.put(entry.logical, entry.length, entry.id, entry.physical);
+    if (entry.length > 0 && entry.logical >= 0 && entry.length <= INT64_MAX - entry.logical)
+      extents.put(entry.logical, entry.length, entry.id, entry.physical);
   return extents;
 }
 

@@ -18,6 +18,7 @@ inline constexpr std::int64_t hole_id = -1;  ///< the writer of what a truncatio
 [[nodiscard]] Result<Pattern> merged_index(const ContainerContent& content);
 
 /// One extent after the other, as PLFS 2.x does: every write in order of its number on top of those before.
-[[nodiscard]] ExtentMap extents_of(const ContainerContent& content);
+/// Fails as `infeasible` above 2^28 writes.
+[[nodiscard]] Result<ExtentMap> extents_of(const ContainerContent& content);
 
 }  // namespace iosig

@@ -178,8 +178,9 @@ Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFold
   if (there.empty()) return check;
   (*view)->find(0, check.size, [&](const Piece& piece) {
     const auto found = piece.is_hole ? there.end() : there.find(piece.id);
-    if (found == there.end() || piece.physical + piece.length <= found->second) return;
-    const std::int64_t kept = std::max<std::int64_t>(0, found->second - piece.physical);
+    if (found == there.end() || piece.physical < 0) return;
+    const std::int64_t kept = std::clamp<std::int64_t>(found->second - piece.physical, 0, piece.length);
+    if (kept == piece.length) return;
     const LostRange range{piece.logical + kept, piece.length - kept};
     check.lost_bytes += range.length;
     if (!check.lost.empty() && check.lost.back().offset + check.lost.back().length == range.offset)

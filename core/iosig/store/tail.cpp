@@ -24,10 +24,11 @@ std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
   for (std::size_t at = head_bytes; at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
     TailRecord record;
     std::memcpy(&record, bytes.data() + at, sizeof record);
+    if (record.count == 0 || record.count > INT64_MAX) break;
     const auto count = static_cast<__int128>(record.count);
     const auto last_logical = record.logical + (count - 1) * record.stride;
     const auto physical_end = record.physical + count * record.length;
-    const bool is_sound = record.check == record.expected_check() && record.count > 0 && record.length > 0 &&
+    const bool is_sound = record.check == record.expected_check() && record.length > 0 &&
                           record.logical >= 0 && record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
                           record.logical <= INT64_MAX - record.length && last_logical <= INT64_MAX - record.length &&
                           physical_end <= INT64_MAX;

@@ -1,0 +1,121 @@
+// Fuzzes what a container's droppings say. The first byte says what the rest is: a manifest; an index dropping, as it
+// is or with every frame's checksum made to fit; a tail. Indices of two writers are merged and looked up, in both forms.
+#include "iosig/analyze/lookup.h"
+#include "iosig/base/crc32c.h"
+#include "iosig/format/container_manifest.h"
+#include "iosig/format/index_frames.h"
+#include "iosig/store/merged_index.h"
+#include "iosig/store/tail.h"
+#include <cstring>
+
+#include "property.h"
+
+using namespace iosig;
+using fuzz::hold;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::uint64_t few = 2000;  ///< writes that are looked at one by one
+
+void try_manifest(std::string_view text) {
+  const auto manifest = parse_container_manifest(text, "file");
+  if (!manifest) {
+    hold(manifest.error().kind == ErrorKind::bad_input, "a refusal is bad input");
+    return hold(manifest.error().message.starts_with("file: "), "a refusal names the file");
+  }
+  const auto again = parse_container_manifest(container_manifest_text(*manifest), "written");
+  hold(again && *again == *manifest, "what is written is read back");
+}
+
+/// Frames of the pieces that `text` is cut into at 0xfe: kind and payload, with their checksums.
+Bytes framed(std::string_view text) {
+  Bytes bytes = index_frame(IndexHead{"0123", 0, -1, "host", 1, 2});
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\xfe'), text.size());
+    const Bytes payload(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end));
+    for (const char c : std::string_view("IOX\xf1")) bytes.push_back(static_cast<std::uint8_t>(c));
+    for (const std::uint32_t number : {static_cast<std::uint32_t>(payload.size()), crc32c(payload)})
+      for (int n = 0; n < 4; ++n) bytes.push_back(static_cast<std::uint8_t>(number >> (8 * n)));
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return bytes;
+}
+
+void use(const IndexContent& index) {
+  ContainerContent content;
+  std::uint64_t count = 0;
+  for (std::int64_t id = 0; id < 2; ++id) {
+    content.writers.push_back({id, index.head, index.writes, index.marks, 1000, 0, false, 0});
+    for (const IndexedWrites& writes : index.writes) count += std::min(few, writes.count());
+  }
+  if (count > few) return;
+  const std::int64_t size = content.size();
+  hold(size >= 0, "a size is not negative");
+  (void)content.last_sequence();
+  const auto extents = extents_of(content);
+  const auto pattern = merged_index(content);
+  const auto lookup = pattern ? PatternLookup::of(*pattern) : Result<PatternLookup>(pass_on(pattern.error()));
+  for (std::int64_t at = 0, steps = 0; at < size && steps < 200; ++steps) {
+    const Piece piece = extents ? extents->piece_at(at) : Piece{at, 1, 0, 0, true};
+    hold(piece.length > 0, "a piece has bytes");
+    if (lookup) hold(lookup->piece_at(at).length > 0, "a piece has bytes");
+    if (piece.length > size - at) break;
+    at += piece.length;
+  }
+}
+
+void try_index(const Bytes& bytes) {
+  const auto index = read_index(bytes, "file");
+  if (!index) {
+    hold(index.error().kind == ErrorKind::bad_input, "a refusal is bad input");
+    return hold(index.error().message.starts_with("file: byte "), "a refusal names the place");
+  }
+  std::uint64_t last = 0;
+  for (const IndexDamage& damage : index->damage) {
+    hold(damage.at >= last && damage.bytes > 0 && damage.at + damage.bytes <= bytes.size(), "damage lies in the file");
+    last = damage.at + damage.bytes;
+  }
+  Bytes again = index_frame(index->head);
+  for (const IndexedWrites& writes : index->writes) {
+    const Bytes frame = index_frame(writes);
+    again.insert(again.end(), frame.begin(), frame.end());
+  }
+  const auto reread = read_index(again, "written");
+  hold(reread && reread->writes == index->writes && reread->damage.empty(), "what is written is read back");
+  use(*index);
+}
+
+void try_tail(std::string_view text) {
+  Bytes bytes(text.begin(), text.end());
+  for (int fits = 0; fits < 2; ++fits) {
+    std::int64_t end = -1;
+    for (const TailRecord& record : read_tail(bytes)) {
+      hold(record.length > 0 && record.count > 0 && record.logical >= 0, "a record stands for writes");
+      hold(end < 0 || record.physical == end, "a record goes on where the one before ends");
+      end = record.physical + static_cast<std::int64_t>(record.count) * record.length;
+    }
+    // Again with checks that fit.
+    for (std::size_t at = sizeof(TailRecord); at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
+      TailRecord record;
+      std::memcpy(&record, &bytes[at], sizeof record);
+      record.check = record.expected_check();
+      std::memcpy(&bytes[at], &record, sizeof record);
+    }
+  }
+}
+
+}  // namespace
+
+void try_one(std::string_view text) {
+  if (text.empty()) return;
+  const std::string_view rest = text.substr(1);
+  switch (text.front() % 4) {
+    case 0: return try_manifest(rest);
+    case 1: return try_index({rest.begin(), rest.end()});
+    case 2: return try_index(framed(rest));
+    default: return try_tail(rest);
+  }
+}
