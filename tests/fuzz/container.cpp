@@ -1,13 +1,14 @@
 // Fuzzes what a container's droppings say. The first byte says what the rest is: a manifest; an index dropping, as it
-// is or with every frame's checksum made to fit; a tail. Indices of two writers are merged and looked up, in both forms.
+// is or with every frame's checksum made to fit; a tail. Indices of two writers are merged and looked up, in both
+// forms.
+#include <cstring>
+
 #include "iosig/analyze/lookup.h"
 #include "iosig/base/crc32c.h"
 #include "iosig/format/container_manifest.h"
 #include "iosig/format/index_frames.h"
 #include "iosig/store/merged_index.h"
 #include "iosig/store/tail.h"
-#include <cstring>
-
 #include "property.h"
 
 using namespace iosig;

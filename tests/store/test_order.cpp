@@ -1,5 +1,7 @@
 // Of two writes of one byte, the one that began after the other had ended is read: whatever was claimed meanwhile.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <mutex>
@@ -118,4 +120,55 @@ TEST_CASE("order: threads that write the same blocks in turn and their own rows 
     const auto differs = std::mismatch(found.begin(), found.end(), expected.begin());
     CHECK_MESSAGE(found == expected, "at byte ", differs.first - found.begin());
   }
+}
+
+TEST_CASE("order: a child by fork leaves its parent's writer alone, and has one of its own") {
+  const Folder folder;
+  const auto container = create_container(folder / "file");
+  REQUIRE(container);
+  auto writer = ContainerWriter::open(*container);
+  REQUIRE(writer);
+  const auto put = [](ContainerWriter& one, std::int64_t offset, const std::string& text) {
+    return one.write(offset, std::as_bytes(std::span(text))).has_value();
+  };
+  CHECK(put(**writer, 0, "parent"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = !put(**writer, 0, "CHILD!");
+    writer->reset();
+    auto own = ContainerWriter::open(*container);
+    ::_exit(refused && own && put(**own, 2, "child") && (*own)->close() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(put(**writer, 3, "E"));
+  CHECK((*writer)->close());
+  auto view = ContainerView::open(*container);
+  REQUIRE(view);
+  std::string found(7, '?');
+  CHECK((*view)->read(0, std::as_writable_bytes(std::span(found))));
+  CHECK(found == "pacEild");
+}
+
+TEST_CASE("order: tables of starts before are removed, and numbers go on above those in use") {
+  const Folder folder;
+  const auto container = create_container(folder / "file");
+  REQUIRE(container);
+  const auto put = [&](const std::string& text) {
+    auto writer = ContainerWriter::open(*container);
+    return writer && (*writer)->write(0, std::as_bytes(std::span(text))) && (*writer)->close();
+  };
+  CHECK(put("old"));
+  const std::string table = folder / ("file/" + order_table_name()), before = folder / "file/order.0123456789abcdef";
+  std::filesystem::rename(table, before);
+  CHECK(put("new"));
+  CHECK(std::filesystem::exists(table));
+  CHECK_FALSE(std::filesystem::exists(before));
+  auto view = ContainerView::open(*container);
+  REQUIRE(view);
+  std::string found(3, '?');
+  CHECK((*view)->read(0, std::as_writable_bytes(std::span(found))));
+  CHECK(found == "new");
+  CHECK((*view)->content().writers.size() == 2);
 }

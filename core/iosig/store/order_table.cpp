@@ -58,13 +58,24 @@ class Lock {
 };
 
 /// As long as the descriptor's file is open, in this process or one that inherited it.
-bool lock_seat(int fd, std::uint32_t seat, short type) {
+bool lock_seats(int fd, std::uint32_t seat, std::uint32_t count, short type) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = 1 + static_cast<off_t>(seat);
-  lock.l_len = 1;
+  lock.l_len = count;
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/// Removes the tables of starts of this node, and of other nodes, on which nobody has a seat.
+void remove_deserted_tables(const Fd& folder, const std::string& ours) {
+  const auto names = names_in(folder);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (!is_order_table(name) || name == ours) continue;
+    const Fd table(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (table && lock_seats(table.get(), 0, most_seats, F_WRLCK)) ::unlinkat(folder.get(), name.c_str(), 0);
+  }
 }
 
 /// Rooms of the table that are used must have room behind them: a store without it would kill the program.
@@ -86,86 +97,105 @@ std::string order_table_name() {
 
 bool is_order_table(std::string_view name) { return name.starts_with(name_prefix); }
 
-Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
-                                  const std::function<Result<OrderStart>()>& start) {
-  const std::string name = order_table_name(), path = shown + "/" + name;
-  const auto open_existing = [&] { return Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)); };
-  OrderSeat seat;
-  seat.fd_ = open_existing();
-  if (!seat.fd_ && errno != ENOENT) return system_failure("open", path);
-  const bool is_new = !seat.fd_;
-  std::string draft;
-  OrderStart beginning;
-  if (is_new) {
-    auto known = start();
-    if (!known) return pass_on(std::move(known.error()));
-    beginning = *known;
-    draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), now_us());
-    seat.fd_ = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (!seat.fd_) return write_failure("make", path, errno);
-    if (::ftruncate(seat.fd_.get(), sizeof(Table)) != 0) return write_failure("make", path, errno);
-    if (const int failure = reserve(seat.fd_.get(), offsetof(Table, slots) + sizeof(OrderSlot)); failure != 0) {
-      ::unlinkat(folder.get(), draft.c_str(), 0);
-      return write_failure("reserve room for", path, failure);
-    }
-  }
-  struct stat status {};
-  if (::fstat(seat.fd_.get(), &status) != 0) return system_failure("inspect", path);
-  if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) < sizeof(Table))
-    return fail(ErrorKind::bad_input, "'{}' is no table of writers; remove it while nobody writes", printable(path));
-  void* const mapped = ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, seat.fd_.get(), 0);
-  if (mapped == MAP_FAILED) return system_failure("map", path);
-  seat.table_ = static_cast<Table*>(mapped);
-  if (is_new) {
-    pthread_mutexattr_t attributes;
-    ::pthread_mutexattr_init(&attributes);
-    ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    ::pthread_mutex_init(&seat.table_->mutex, &attributes);
-    ::pthread_mutexattr_destroy(&attributes);
-    seat.table_->magic_number = magic;
-    seat.table_->sequence = beginning.sequence;
-    seat.table_->next_id = beginning.next_id;
-    seat.table_->end = beginning.size;
-    // Exclusive without renameat2's flags, which some file systems lack.
-    const bool is_ours = ::linkat(folder.get(), draft.c_str(), folder.get(), name.c_str(), 0) == 0;
-    const int failure = errno;
+/// Makes the table `name` in `folder`, complete in one step; nothing happens if there is one.
+Result<void> OrderSeat::make_table(const Fd& folder, const std::string& name, const std::string& path,
+                                   const OrderStart& start) {
+  const std::string draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), now_us());
+  const Fd fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!fd) return write_failure("make", path, errno);
+  const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
     ::unlinkat(folder.get(), draft.c_str(), 0);
-    if (!is_ours && failure == EEXIST) return take(folder, shown, start);  // somebody was faster
-    if (!is_ours) return write_failure("make", path, failure);
-  }
-  if (seat.table_->magic_number != magic)
-    return fail(ErrorKind::bad_input, "'{}' is of another version; remove it while nobody writes", printable(path));
-  const Lock lock(seat.table_->mutex);
+    return failure;
+  };
+  if (::ftruncate(fd.get(), sizeof(Table)) != 0) return give_up(write_failure("make", path, errno));
+  if (const int failure = reserve(fd.get(), offsetof(Table, slots)); failure != 0)
+    return give_up(write_failure("reserve room for", path, failure));
+  void* const mapped = ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (mapped == MAP_FAILED) return give_up(system_failure("map", path));
+  auto* const table = static_cast<Table*>(mapped);
+  pthread_mutexattr_t attributes;
+  ::pthread_mutexattr_init(&attributes);
+  ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  ::pthread_mutex_init(&table->mutex, &attributes);
+  ::pthread_mutexattr_destroy(&attributes);
+  table->magic_number = magic;
+  table->sequence = start.sequence;
+  table->next_id = start.next_id;
+  table->end = start.size;
+  ::munmap(mapped, sizeof(Table));
+  // Exclusive without renameat2's flags, which some file systems lack.
+  if (::linkat(folder.get(), draft.c_str(), folder.get(), name.c_str(), 0) != 0 && errno != EEXIST)
+    return give_up(write_failure("make", path, errno));
+  ::unlinkat(folder.get(), draft.c_str(), 0);
+  return {};
+}
+
+Result<void> OrderSeat::map_table(const std::string& path) {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return system_failure("inspect", path);
+  const bool is_table = S_ISREG(status.st_mode) && static_cast<std::size_t>(status.st_size) >= sizeof(Table);
+  void* const mapped =
+      is_table ? ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0) : nullptr;
+  if (mapped == MAP_FAILED) return system_failure("map", path);
+  table_ = static_cast<Table*>(mapped);
+  if (!is_table || table_->magic_number != magic || table_->slots_used > most_seats)
+    return fail(ErrorKind::bad_input,
+                "'{}' is no table of writers, or of another version; remove it while nobody writes", printable(path));
+  return {};
+}
+
+/// Takes the first slot that is free, and frees those of the dead.
+Result<void> OrderSeat::sit_down(const std::string& path) {
+  const Lock lock(table_->mutex);
   for (std::uint32_t n = 0; n < most_seats; ++n) {
-    OrderSlot& slot = seat.table_->slots[n];
-    const bool is_used = n < seat.table_->slots_used;
-    if (seat.slot_ != nullptr && !is_used) break;
-    if (seat.slot_ != nullptr && slot.is_taken == 0) continue;
-    if (!lock_seat(seat.fd_.get(), n, F_WRLCK)) continue;
-    // Free, or its writer is dead.
+    OrderSlot& slot = table_->slots[n];
+    const bool is_used = n < table_->slots_used;
+    if (slot_ != nullptr && !is_used) return {};
+    if ((slot_ != nullptr && slot.is_taken == 0) || !lock_seats(fd_.get(), n, 1, F_WRLCK)) continue;
     if (!is_used) {
       const std::size_t bytes = offsetof(Table, slots) + (n + 1) * sizeof(OrderSlot);
-      if (const int failure = reserve(seat.fd_.get(), bytes); failure != 0)
+      if (const int failure = reserve(fd_.get(), bytes); failure != 0)
         return write_failure("reserve room for", path, failure);
-      seat.table_->slots_used = n + 1;
+      table_->slots_used = n + 1;
     }
-    seat.table_->end = std::max(seat.table_->end.load(), slot.end.load());
+    table_->end = std::max(table_->end.load(), slot.end.load());
+    table_->slots_taken -= slot.is_taken;
     slot.claim = {};
     slot.end = 0;
     slot.is_revoked = 0;
-    seat.table_->slots_taken -= slot.is_taken;
-    slot.is_taken = seat.slot_ == nullptr ? 1 : 0;
-    seat.table_->slots_taken += slot.is_taken;
-    if (seat.slot_ == nullptr)
-      seat.slot_ = &slot;
+    slot.is_taken = slot_ == nullptr ? 1 : 0;
+    table_->slots_taken += slot.is_taken;
+    if (slot_ == nullptr)
+      slot_ = &slot;
     else
-      lock_seat(seat.fd_.get(), n, F_UNLCK);
+      lock_seats(fd_.get(), n, 1, F_UNLCK);
   }
-  if (seat.slot_ == nullptr)
-    return fail(ErrorKind::system, "'{}': {} writers on this node have it open already, and there is room for no more",
-                printable(shown), most_seats);
-  return seat;
+  if (slot_ != nullptr) return {};
+  return fail(ErrorKind::system, "'{}': {} writers on this node are at work already, and there is room for no more",
+              printable(path), most_seats);
+}
+
+Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
+                                  const std::function<Result<OrderStart>()>& start) {
+  const std::string name = order_table_name(), path = shown + "/" + name;
+  for (;;) {
+    OrderSeat seat;
+    seat.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!seat.fd_ && errno != ENOENT) return system_failure("open", path);
+    if (!seat.fd_) {
+      const auto known = start();
+      if (!known) return pass_on(known.error());
+      if (auto made = make_table(folder, name, path, *known); !made) return pass_on(std::move(made.error()));
+      remove_deserted_tables(folder, name);
+      continue;
+    }
+    if (auto mapped = seat.map_table(path); !mapped) return pass_on(std::move(mapped.error()));
+    if (auto sat = seat.sit_down(path); !sat) return pass_on(std::move(sat.error()));
+    struct stat status {};
+    if (::fstat(seat.fd_.get(), &status) != 0) return system_failure("inspect", path);
+    if (status.st_nlink > 0) return seat;  // else another node took it for deserted, just before
+  }
 }
 
 OrderSeat::~OrderSeat() {

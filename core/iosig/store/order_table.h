@@ -78,6 +78,10 @@ class OrderSeat {
   [[nodiscard]] bool is_revoked() const;
   std::int64_t renew(std::uint64_t offset, std::uint64_t length);
   void swap(OrderSeat& other) noexcept;
+  static Result<void> make_table(const Fd& folder, const std::string& name, const std::string& path,
+                                 const OrderStart& start);
+  Result<void> map_table(const std::string& path);
+  Result<void> sit_down(const std::string& path);
   struct Table;
 
   Fd fd_;
