@@ -38,7 +38,12 @@ TEST_CASE("claims: two that share a byte always meet, by trying every byte") {
     CHECK(may_meet(a, b) == may_meet(b, a));
     if (share) CHECK(may_meet(a, b));
     if (!may_meet(a, b)) ++apart;
+    const Claim both = joined(a, b);
+    for (std::uint64_t byte = 0; byte < 130; ++byte)
+      if (has(a, byte) || has(b, byte)) REQUIRE(has(both, byte));
     const std::uint64_t offset = below(130), length = 1 + below(8);
+    for (std::uint64_t byte = offset; byte < offset + length; ++byte)
+      if (offset >= a.begin && has(a, byte)) REQUIRE(has(part_of(a, offset, offset + length), byte));
     if (a.covers(offset, length))
       for (std::uint64_t byte = offset; byte < offset + length; ++byte) CHECK(has(a, byte));
   }
@@ -48,6 +53,35 @@ TEST_CASE("claims: two that share a byte always meet, by trying every byte") {
   CHECK_FALSE(may_meet(next, mine));
   CHECK(may_meet(mine, third));  // byte 40 of the third's period is byte 20 + 20 of the file
   CHECK(may_meet(mine, everything));
+  CHECK(joined({100, 110, 0, 0}, {140, 150, 0, 0}) == Claim{100, 150, 40, 10});
+  CHECK(joined({100, 150, 40, 10}, {220, 430, 40, 10}) == Claim{100, 430, 40, 10});  // the next row
+  CHECK(joined({100, 150, 40, 10}, {190, 200, 0, 0}) == Claim{100, 200, 40, 20});
+}
+
+TEST_CASE("claims: a summary meets whatever was added to it") {
+  std::mt19937 random(9);
+  for (int round = 0; round < 300; ++round) {
+    WrittenSummary summary;
+    std::vector<Claim> added;
+    std::uint64_t at = random() % 50;
+    for (int n = 0; n < 12; ++n) {
+      const std::uint64_t length = 1 + random() % 9;
+      at = random() % 3 == 0 ? random() % 2000 : at + 40;
+      const std::uint64_t period = random() % 2 == 0 ? 0 : length + random() % 30;
+      added.push_back({at, at + (period == 0 ? length : 1 + random() % 200), period, period == 0 ? 0 : length});
+      summary.add(added.back());
+      for (const Claim& part : added) CHECK(summary.may_meet(part));
+    }
+  }
+  // Rows of a plane, then of another one at another place in their period: what others do between the rows is apart.
+  WrittenSummary rows;
+  for (std::uint64_t plane = 0; plane < 3; ++plane)
+    for (std::uint64_t row = 0; row < 4; ++row) {
+      const std::uint64_t begin = plane * 10020 + row * 400;
+      rows.add({begin, begin + 170, 40, 10});
+      CHECK_FALSE(rows.may_meet({begin + 10, begin + 180, 40, 10}));
+      CHECK(rows.may_meet({begin + 5, begin + 180, 40, 10}));
+    }
 }
 
 TEST_CASE("claims: a strided writer claims its stride from its second write on, without its neighbours' bytes") {

@@ -20,6 +20,51 @@ bool may_meet(const Claim& a, const Claim& b) {
   return distance < width_a || distance > period - width_b;
 }
 
+Claim joined(const Claim& a, const Claim& b) {
+  if (a.end <= a.begin) return b;
+  if (b.end <= b.begin) return a;
+  const Claim hull{std::min(a.begin, b.begin), std::max(a.end, b.end), 0, 0};
+  const Claim &first = a.begin <= b.begin ? a : b, &second = a.begin <= b.begin ? b : a;
+  std::uint64_t period = std::gcd(a.period, b.period);
+  if (period == 0) {
+    // Two ranges: one if they touch, else two turns of a circle.
+    if (second.begin <= first.end) return hull;
+    period = second.begin - first.begin;
+  }
+  const std::uint64_t width_a = first.period == 0 ? first.end - first.begin : first.width;
+  const std::uint64_t width_b = second.period == 0 ? second.end - second.begin : second.width;
+  if (width_a >= period || width_b >= period) return hull;
+  // The shorter of the two arcs that hold both: from the beginning of one to the end of the other.
+  const std::uint64_t distance = (second.begin - first.begin) % period;
+  const std::uint64_t from_first = std::max(width_a, distance + width_b);
+  const std::uint64_t from_second = std::max(width_b, (period - distance) % period + width_a);
+  if (std::min(from_first, from_second) >= period) return hull;
+  if (from_first <= from_second) return {first.begin, hull.end, period, from_first};
+  // The circle's cut must come before the first byte.
+  const std::uint64_t before = (period - distance) % period;
+  if (before > first.begin) return hull;
+  return {first.begin - before, hull.end, period, from_second};
+}
+
+Claim part_of(const Claim& claim, std::uint64_t low, std::uint64_t high) {
+  if (high <= low) return {};
+  if (claim.period == 0 || high - low <= claim.width) return {low, high, 0, 0};
+  return {low - (low - claim.begin) % claim.period, high, claim.period, claim.width};
+}
+
+void WrittenSummary::add(const Claim& part) {
+  if (part.end <= part.begin) return;
+  const Claim both = joined(late_, part);
+  const bool is_range = both.period == 0 && both.end - both.begin <= late_.end - late_.begin + (part.end - part.begin);
+  const bool is_row = both.period != 0 && (late_.period == 0 || (both.period == late_.period && both.width == late_.width));
+  if (is_range || is_row) {
+    late_ = both;
+  } else {
+    before_ = joined(before_, late_);
+    late_ = part;
+  }
+}
+
 Claim ClaimGuess::claim() const {
   const Claim single{offset_, offset_ + length_, 0, 0};
   if (period_ == 0 || reach_ == 0) return single;

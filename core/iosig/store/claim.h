@@ -25,6 +25,24 @@ inline constexpr Claim everything{0, file_end, 0, 0};
 /// common divisor was looked at.
 [[nodiscard]] bool may_meet(const Claim& a, const Claim& b);
 
+/// Bytes that hold all of both, and more where one claim cannot say it: an arc of a circle if there is a short one.
+[[nodiscard]] Claim joined(const Claim& a, const Claim& b);
+
+/// What of `claim`, which covers them, writes may have touched that lie in [low, high).
+[[nodiscard]] Claim part_of(const Claim& claim, std::uint64_t low, std::uint64_t high);
+
+/// All that one writer wrote, in two claims: that of late, as long as one says it well, and everything before.
+class WrittenSummary {
+ public:
+  void add(const Claim& part);
+  [[nodiscard]] bool may_meet(const Claim& claim) const {
+    return iosig::may_meet(late_, claim) || iosig::may_meet(before_, claim);
+  }
+
+ private:
+  Claim late_, before_;
+};
+
 /// How a writer goes on, guessed from how it came: the bytes of the write at hand, and those of `reach` writes like it.
 class ClaimGuess {
  public:

@@ -27,7 +27,10 @@ constexpr std::uint32_t most_seats = 4096;
 struct alignas(128) OrderSlot {
   std::uint32_t is_taken = 0;
   std::atomic<std::uint32_t> is_revoked{0};
-  Claim claim;                       ///< under the lock
+  // Under the lock.
+  Claim claim;    ///< once is_revoked, just what may have been written since it was made
+  WrittenSummary written;  ///< holds all that was written under claims before
+  std::int64_t number = 0;
   std::atomic<std::int64_t> end{0};  ///< of what its writer wrote
 };
 
@@ -35,6 +38,7 @@ struct OrderSeat::Table {
   std::uint64_t magic_number = 0;
   pthread_mutex_t mutex;
   std::int64_t sequence = 0;                      // these three under the lock
+  std::int64_t floor = 0;  // under the lock: who has no greater number needs a new one with the next claim
   std::atomic<std::int64_t> end{0};               // of what was written before, or is reserved for appends
   std::uint32_t slots_used = 0, slots_taken = 0;  // these, too
   std::atomic<std::int64_t> next_id{0};
@@ -161,7 +165,10 @@ Result<void> OrderSeat::sit_down(const std::string& path) {
     }
     table_->end = std::max(table_->end.load(), slot.end.load());
     table_->slots_taken -= slot.is_taken;
+    table_->floor = std::max(table_->floor, slot.number);
     slot.claim = {};
+    slot.written = {};
+    slot.number = 0;
     slot.end = 0;
     slot.is_revoked = 0;
     slot.is_taken = slot_ == nullptr ? 1 : 0;
@@ -202,7 +209,10 @@ OrderSeat::~OrderSeat() {
   if (table_ == nullptr) return;
   if (slot_ != nullptr) {
     const Lock lock(table_->mutex);
+    table_->floor = std::max(table_->floor, slot_->number);
     slot_->claim = {};
+    slot_->written = {};
+    slot_->number = 0;
     slot_->is_taken = 0;
     --table_->slots_taken;
     table_->end = std::max(table_->end.load(), slot_->end.load());
@@ -218,17 +228,29 @@ void OrderSeat::swap(OrderSeat& other) noexcept {
   std::swap(guess_, other.guess_);
   std::swap(number_, other.number_);
   std::swap(previous_, other.previous_);
+  std::swap(low_, other.low_);
+  std::swap(high_, other.high_);
 }
 
 bool OrderSeat::is_revoked() const { return slot_->is_revoked.load(std::memory_order_acquire) != 0; }
 
+std::int64_t OrderSeat::new_number() { return table_->sequence = std::max(table_->sequence + 1, now_us()); }
+
+/// What was written under the claim counts as written from now on.
+void OrderSeat::leave_claim() {
+  slot_->written.add(part_of(claim_, low_, high_));
+  slot_->claim = claim_ = {};
+  slot_->is_revoked = 0;
+  low_ = high_ = 0;
+}
+
 std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
   const Lock lock(table_->mutex);
+  leave_claim();
   const std::span<OrderSlot> slots(table_->slots.data(), table_->slots_used);
   const auto meets = [&](const OrderSlot& slot, const Claim& claim) {
-    return &slot != slot_ && may_meet(slot.claim, claim);
+    return &slot != slot_ && slot.is_revoked.load(std::memory_order_relaxed) == 0 && may_meet(slot.claim, claim);
   };
-  slot_->is_revoked = 0;
   claim_ = guess_.next(previous_, offset, length);
   if (table_->slots_taken == 1) {
     claim_ = everything;
@@ -237,29 +259,34 @@ std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
            std::ranges::any_of(slots, [&](const OrderSlot& slot) { return meets(slot, claim_); }))
       claim_ = guess_.smaller();
   }
-  for (OrderSlot& slot : slots)
-    if (meets(slot, claim_)) {
-      slot.claim = {};
-      slot.is_revoked.store(1, std::memory_order_release);
-    }
+  bool is_later = number_ > table_->floor;
+  for (OrderSlot& slot : slots) {
+    if (&slot == slot_) continue;
+    is_later = is_later && (slot.number < number_ || (!may_meet(slot.claim, claim_) && !slot.written.may_meet(claim_)));
+    if (meets(slot, claim_)) slot.is_revoked.store(1, std::memory_order_release);
+  }
   slot_->claim = claim_;
-  if (number_ == 0 || table_->sequence != number_)
-    number_ = table_->sequence = std::max(table_->sequence + 1, now_us());
+  if (!is_later) slot_->number = number_ = new_number();
   previous_ = offset;
+  low_ = offset;
+  high_ = offset + length;
   return number_;
+}
+
+void OrderSeat::renew_at_next() {
+  const Lock lock(table_->mutex);
+  leave_claim();
+  number_ = 0;
 }
 
 std::int64_t OrderSeat::number_once(std::uint64_t begin, std::uint64_t end) {
   const Lock lock(table_->mutex);
+  leave_claim();
   const Claim claim{begin, end, 0, 0};
   for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used))
-    if (&slot != slot_ && may_meet(slot.claim, claim)) {
-      slot.claim = {};
-      slot.is_revoked.store(1, std::memory_order_release);
-    }
-  slot_->claim = claim_ = {};
+    if (&slot != slot_ && may_meet(slot.claim, claim)) slot.is_revoked.store(1, std::memory_order_release);
   number_ = 0;  // what this writer writes next comes later, too
-  return table_->sequence = std::max(table_->sequence + 1, now_us());
+  return table_->floor = new_number();
 }
 
 void OrderSeat::let_go() {

@@ -1,13 +1,16 @@
 // The order of the writes of one node, shared by its writers through a mapped file in the container.
 //
-// Each writer claims the bytes that it may write next, and gets a number from a counter with the claim. While nobody
-// else wants a byte of it, all its writes bear that number: a comparison and a load each. Who claims bytes that
-// somebody else has claimed sends that writer back for a new claim before its next write. So of two writes of one byte
-// the one that began after the other had ended has the greater number; those that met in time may stand either way.
+// Each writer claims the bytes that it may write next, and bears a number. While nobody else wants a byte of its claim,
+// a write costs a comparison and a load. Who claims bytes that somebody else has claimed sends that writer back for a
+// new claim before its next write. With a new claim comes a new number, unless the claim is apart from all that others
+// with greater numbers may have written: what they claim, and a summary of what they claimed before. So of two writes of
+// one byte the one that began after the other had ended has the greater number; those that met in time may stand
+// either way.
 //
-// Why: claims are made under one lock, and numbers grow from one to the next. So let b begin after a ended, under a
-// claim that was made before a's. Then b's claim was still there when a's was made, and b's writer was sent back before
-// a began: b would bear a later number.
+// Why: claims are made under one lock, and new numbers grow from one to the next. Let b begin after a ended, and share
+// a byte with it. If b's claim was made after a's, a lay in a claim or in the summary of a's writer then: b's number was
+// greater, or became so. If b's claim was made before a's, it was still there when a's was made, and b's writer was sent
+// back before a began: so b bears a later claim.
 //
 // Numbers are the microseconds since 1970, or one more than the last: so those of different nodes are in the order of
 // their clocks.
@@ -53,12 +56,14 @@ class OrderSeat {
   [[nodiscard]] std::int64_t number_for(std::uint64_t offset, std::uint64_t length) {
     if (is_revoked() || !claim_.covers(offset, length)) return renew(offset, length);
     previous_ = offset;
+    if (offset < low_) low_ = offset;
+    if (offset + length > high_) high_ = offset + length;
     return number_;
   }
   /// A number for a change of all bytes in [begin, end), after all writes there that have ended.
   [[nodiscard]] std::int64_t number_once(std::uint64_t begin, std::uint64_t end);
   /// The next write gets a new number, after those that other nodes gave before.
-  void renew_at_next() { claim_ = {}; }
+  void renew_at_next();
 
   /// In a child by fork: the seat stays its parent's.
   void let_go();
@@ -77,6 +82,8 @@ class OrderSeat {
  private:
   [[nodiscard]] bool is_revoked() const;
   std::int64_t renew(std::uint64_t offset, std::uint64_t length);
+  std::int64_t new_number();
+  void leave_claim();
   void swap(OrderSeat& other) noexcept;
   static Result<void> make_table(const Fd& folder, const std::string& name, const std::string& path,
                                  const OrderStart& start);
@@ -90,7 +97,7 @@ class OrderSeat {
   Claim claim_;
   ClaimGuess guess_;
   std::int64_t number_ = 0;
-  std::uint64_t previous_ = 0;
+  std::uint64_t previous_ = 0, low_ = 0, high_ = 0;  ///< of the last write; of the writes under claim_
 };
 
 /// Of a table that is being made, or whose maker died.
