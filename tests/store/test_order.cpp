@@ -86,8 +86,8 @@ TEST_CASE("claims: a summary meets whatever was added to it") {
 
 TEST_CASE("claims: a strided writer claims its stride from its second write on, without its neighbours' bytes") {
   ClaimGuess guess;
-  CHECK(guess.next(0, 10, 10) == Claim{10, 20, 0, 0});
-  const Claim second = guess.next(10, 50, 10);
+  CHECK(guess.next(0, 0, 10, 10) == Claim{10, 20, 0, 0});
+  const Claim second = guess.next(10, 10, 50, 10);
   CHECK(second.period == 40);
   CHECK(second.width == 10);
   CHECK(second.covers(90, 10));
@@ -98,7 +98,7 @@ TEST_CASE("claims: a strided writer claims its stride from its second write on, 
   CHECK(smaller.end < second.end);
   for (int n = 0; n < 20; ++n) smaller = guess.smaller();
   CHECK(smaller == Claim{50, 60, 0, 0});
-  CHECK(guess.next(50, 130, 10).covers(170, 10));  // and again
+  CHECK(guess.next(50, 10, 90, 10).covers(130, 10));  // and again
 }
 
 TEST_CASE("order: threads that write the same blocks in turn and their own rows at once") {

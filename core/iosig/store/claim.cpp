@@ -52,11 +52,12 @@ Claim part_of(const Claim& claim, std::uint64_t low, std::uint64_t high) {
   return {low - (low - claim.begin) % claim.period, high, claim.period, claim.width};
 }
 
-void WrittenSummary::add(const Claim& part) {
+void ClaimChain::add(const Claim& part) {
   if (part.end <= part.begin) return;
   const Claim both = joined(late_, part);
   const bool is_range = both.period == 0 && both.end - both.begin <= late_.end - late_.begin + (part.end - part.begin);
-  const bool is_row = both.period != 0 && (late_.period == 0 || (both.period == late_.period && both.width == late_.width));
+  const bool is_row =
+      both.period != 0 && (late_.period == 0 || (both.period == late_.period && both.width == late_.width));
   if (is_range || is_row) {
     late_ = both;
   } else {
@@ -75,7 +76,7 @@ Claim ClaimGuess::claim() const {
   return guess.covers(offset_, length_) ? guess : single;
 }
 
-Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t offset, std::uint64_t length) {
+Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t spanned, std::uint64_t offset, std::uint64_t length) {
   // Where in the period of the last claim the write begins: rows of an array are at the same place in theirs.
   const std::uint64_t shift =
       period_ == 0 ? 0
@@ -86,7 +87,12 @@ Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t offset, std::uint64
   const bool is_steady = stride == stride_ && backwards == backwards_;
   offset_ = offset;
   length_ = length;
-  reach_ = most_reach;
+  // Who goes on in the same steps gets more and more; after a jump the next row will be as long as the last one.
+  const bool goes_on = is_steady && stride == period_;
+  if (period_ == 0)
+    reach_ = most_reach;
+  else
+    reach_ = goes_on ? std::min(std::max<std::uint64_t>(reach_, 1) * 256, most_reach) : spanned / period_ + 1;
   if (is_same_class) {  // the guess was right, or somebody else wanted bytes of it
     misses_ = 0;
     start_ = offset - shift;

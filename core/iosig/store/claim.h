@@ -31,8 +31,9 @@ inline constexpr Claim everything{0, file_end, 0, 0};
 /// What of `claim`, which covers them, writes may have touched that lie in [low, high).
 [[nodiscard]] Claim part_of(const Claim& claim, std::uint64_t low, std::uint64_t high);
 
-/// All that one writer wrote, in two claims: that of late, as long as one says it well, and everything before.
-class WrittenSummary {
+/// Bytes that hold all parts that were added, in two claims: the late ones as long as one says them well, and those
+/// before.
+class ClaimChain {
  public:
   void add(const Claim& part);
   [[nodiscard]] bool may_meet(const Claim& claim) const {
@@ -43,12 +44,26 @@ class WrittenSummary {
   Claim late_, before_;
 };
 
+/// All that one writer wrote: by its strides, and by the rows that these make. What lies apart from one of them is
+/// apart.
+class WrittenSummary {
+ public:
+  void add(const Claim& part) {
+    strides_.add(part);
+    rows_.add({part.begin, part.end, 0, 0});
+  }
+  [[nodiscard]] bool may_meet(const Claim& claim) const { return strides_.may_meet(claim) && rows_.may_meet(claim); }
+
+ private:
+  ClaimChain strides_, rows_;
+};
+
 /// How a writer goes on, guessed from how it came: the bytes of the write at hand, and those of `reach` writes like it.
 class ClaimGuess {
  public:
-  /// The claim for a write that the last claim did not cover, or that was asked to claim anew. The file before: where
-  /// the last write began.
-  [[nodiscard]] Claim next(std::uint64_t previous, std::uint64_t offset, std::uint64_t length);
+  /// The claim for a write that the last claim did not cover, or that was asked to claim anew. Before: where the last
+  /// write began, and how many bytes the writes under the last claim spanned.
+  [[nodiscard]] Claim next(std::uint64_t previous, std::uint64_t spanned, std::uint64_t offset, std::uint64_t length);
   /// The same for fewer writes to come, in the end for the one at hand alone.
   [[nodiscard]] Claim smaller();
 

@@ -127,8 +127,7 @@ Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const
     if (put <= 0) break;  // what is written counts, as write(2) has it
     done += put;
   }
-  if (is_traditional_)
-    entries_.push_back({offset, done, physical_, sequence, begin_ns, now_ns(), id_});
+  if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, begin_ns, now_ns(), id_});
   if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
   return done;
 }

@@ -18,7 +18,7 @@ namespace iosig {
 namespace {
 
 constexpr std::uint64_t most_walked = 1u << 28;  ///< writes; no writer puts more into a frame of several numbers
-constexpr std::int64_t least_trips = 3;  ///< a loop of fewer is written as literals
+constexpr std::int64_t least_trips = 3;          ///< a loop of fewer is written as literals
 constexpr std::array<std::int8_t, most_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
 
 std::span<const std::uint8_t> bytes_of(const std::string& text) {

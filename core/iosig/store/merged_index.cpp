@@ -13,7 +13,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t many_locals = 512;         ///< from here on threads are worth their start
+constexpr std::size_t many_locals = 512;  ///< from here on threads are worth their start
 constexpr std::uint64_t most_extents = 1u << 28;
 constexpr std::size_t few_literal_bytes = 2048;  ///< of a frame whose writes outside of nests are looked at singly
 
@@ -98,8 +98,8 @@ Result<ExtentMap> extents_of(const ContainerContent& content) {
   for (const WriterContent& writer : content.writers)
     for (const IndexedWrites& writes : writer.writes) {
       if (writes.count() > most_extents - entries.size())
-        return fail(ErrorKind::infeasible, "more than {} writes, which a traditional index would have to hold one by one",
-                    most_extents);
+        return fail(ErrorKind::infeasible,
+                    "more than {} writes, which a traditional index would have to hold one by one", most_extents);
       for (const IndexEntry& entry : writes.entries) {
         entries.push_back(entry);
         entries.back().id = writer.id;

@@ -28,7 +28,7 @@ struct alignas(128) OrderSlot {
   std::uint32_t is_taken = 0;
   std::atomic<std::uint32_t> is_revoked{0};
   // Under the lock.
-  Claim claim;    ///< once is_revoked, just what may have been written since it was made
+  Claim claim;             ///< once is_revoked, just what may have been written since it was made
   WrittenSummary written;  ///< holds all that was written under claims before
   std::int64_t number = 0;
   std::atomic<std::int64_t> end{0};  ///< of what its writer wrote
@@ -37,9 +37,9 @@ struct alignas(128) OrderSlot {
 struct OrderSeat::Table {
   std::uint64_t magic_number = 0;
   pthread_mutex_t mutex;
-  std::int64_t sequence = 0;                      // these three under the lock
-  std::int64_t floor = 0;  // under the lock: who has no greater number needs a new one with the next claim
-  std::atomic<std::int64_t> end{0};               // of what was written before, or is reserved for appends
+  std::int64_t sequence = 0;         // these three under the lock
+  std::int64_t floor = 0;            // under the lock: who has no greater number needs a new one with the next claim
+  std::atomic<std::int64_t> end{0};  // of what was written before, or is reserved for appends
   std::uint32_t slots_used = 0, slots_taken = 0;  // these, too
   std::atomic<std::int64_t> next_id{0};
   alignas(4096) std::array<OrderSlot, most_seats> slots;
@@ -246,12 +246,13 @@ void OrderSeat::leave_claim() {
 
 std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
   const Lock lock(table_->mutex);
+  const std::uint64_t spanned = high_ - low_;
   leave_claim();
   const std::span<OrderSlot> slots(table_->slots.data(), table_->slots_used);
   const auto meets = [&](const OrderSlot& slot, const Claim& claim) {
     return &slot != slot_ && slot.is_revoked.load(std::memory_order_relaxed) == 0 && may_meet(slot.claim, claim);
   };
-  claim_ = guess_.next(previous_, offset, length);
+  claim_ = guess_.next(previous_, spanned, offset, length);
   if (table_->slots_taken == 1) {
     claim_ = everything;
   } else {

@@ -3,14 +3,14 @@
 // Each writer claims the bytes that it may write next, and bears a number. While nobody else wants a byte of its claim,
 // a write costs a comparison and a load. Who claims bytes that somebody else has claimed sends that writer back for a
 // new claim before its next write. With a new claim comes a new number, unless the claim is apart from all that others
-// with greater numbers may have written: what they claim, and a summary of what they claimed before. So of two writes of
-// one byte the one that began after the other had ended has the greater number; those that met in time may stand
+// with greater numbers may have written: what they claim, and a summary of what they claimed before. So of two writes
+// of one byte the one that began after the other had ended has the greater number; those that met in time may stand
 // either way.
 //
 // Why: claims are made under one lock, and new numbers grow from one to the next. Let b begin after a ended, and share
-// a byte with it. If b's claim was made after a's, a lay in a claim or in the summary of a's writer then: b's number was
-// greater, or became so. If b's claim was made before a's, it was still there when a's was made, and b's writer was sent
-// back before a began: so b bears a later claim.
+// a byte with it. If b's claim was made after a's, a lay in a claim or in the summary of a's writer then: b's number
+// was greater, or became so. If b's claim was made before a's, it was still there when a's was made, and b's writer was
+// sent back before a began: so b bears a later claim.
 //
 // Numbers are the microseconds since 1970, or one more than the last: so those of different nodes are in the order of
 // their clocks.

@@ -28,8 +28,8 @@ std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
     const auto count = static_cast<__int128>(record.count);
     const auto last_logical = record.logical + (count - 1) * record.stride;
     const auto physical_end = record.physical + count * record.length;
-    const bool is_sound = record.check == record.expected_check() && record.length > 0 &&
-                          record.logical >= 0 && record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
+    const bool is_sound = record.check == record.expected_check() && record.length > 0 && record.logical >= 0 &&
+                          record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
                           record.logical <= INT64_MAX - record.length && last_logical <= INT64_MAX - record.length &&
                           physical_end <= INT64_MAX;
     const bool goes_on = records.empty() ||
