@@ -40,7 +40,7 @@ char letter_of(std::int64_t who, std::int64_t n) { return static_cast<char>('a' 
     const std::string text(static_cast<std::size_t>(place.length), letter_of(who, n));
     if (!(*writer)->write(place.offset, std::as_bytes(std::span(text)))) break;
     counted.store(n + 1);
-    if (n % 700 == 699 && !(*writer)->sync()) break;
+    if (n % 5000 == 4999 && !(*writer)->sync()) break;
   }
   ::_exit(1);
 }
