@@ -134,7 +134,7 @@ ContainerFolder::Listing ContainerFolder::list() const {
       const bool is_here = dropping && dropping->id % static_cast<std::int64_t>(manifest_.subfolders) == subfolder &&
                            (dropping->kind == Dropping::data || !is_target);
       if (!is_here) {
-        listing.strangers.push_back(name + "/" + found);
+        listing.strangers.push_back(fmt::format("{}/{}", name, found));
         continue;
       }
       (dropping->kind == Dropping::data    ? listing.data
