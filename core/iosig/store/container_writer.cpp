@@ -17,7 +17,7 @@
 namespace iosig {
 namespace {
 
-/// A frame of a run of fewer writes goes on with the next run's: frames cost some 60 bytes.
+/// A run of so many writes under one number ends its frame, so that frames lie apart in time; one costs some 60 bytes.
 constexpr std::uint64_t least_run = 256;
 constexpr int most_id_tries = 1 << 16;
 
@@ -134,8 +134,8 @@ Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const
 
 Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length, std::int64_t sequence) {
   const std::uint64_t count = is_traditional_ ? entries_.size() - 1 : detector_.count();
-  const bool is_long_run = count >= least_run && frame_.closed != sequence;
-  if (is_long_run || !unwritten_.empty())
+  const bool is_new_run = frame_.closed != sequence;
+  if ((is_new_run && count - run_begin_ >= least_run) || !unwritten_.empty())
     if (auto written = write_frame(); !written) {
       if (is_traditional_) entries_.pop_back();
       return written;
@@ -150,6 +150,9 @@ Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length,
   if (frame_.physical_end == 0) {
     frame_.opened = sequence;
     frame_.physical = physical_;
+    run_begin_ = 0;
+  } else if (is_new_run) {
+    run_begin_ = count;
   }
   frame_.closed = sequence;
   frame_.logical_end = std::max(frame_.logical_end, offset + length);

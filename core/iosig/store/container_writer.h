@@ -79,6 +79,7 @@ class ContainerWriter {
   Detector detector_;
   std::vector<IndexEntry> entries_;
   IndexedWrites frame_;
+  std::uint64_t run_begin_ = 0;          ///< position of the first write under the current number
   std::vector<std::uint8_t> unwritten_;  ///< the frame that there was no room for
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t many_locals = 512;  ///< from here on threads are worth their start
 constexpr std::uint64_t most_extents = 1u << 28;
-constexpr std::size_t few_literal_bytes = 2048;  ///< of a frame whose writes outside of nests are looked at singly
+constexpr std::size_t few_literal_bytes = 256;  ///< of a frame whose writes outside of nests are looked at singly
 
 /// The bytes that a mark makes a hole, as a write of nobody.
 IndexEntry hole_of(const IndexMark& mark) {
