@@ -1,15 +1,18 @@
 #include "console.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+
+#include "iosig/base/files.h"
 
 namespace iosig::cli {
 namespace {
 
-void write_line(std::FILE* to, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), to);
-  std::fputc('\n', to);
+bool write_line(std::FILE* to, std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fputc('\n', to) != EOF;
 }
 
 /// Columns on the screen: one per UTF-8 character, which holds for all that we print.
@@ -22,6 +25,11 @@ std::size_t width(std::string_view text) {
 bool is_number(std::string_view cell) { return !cell.empty() && cell.front() >= '0' && cell.front() <= '9'; }
 
 }  // namespace
+
+void open_missing_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 int exit_status(ErrorKind kind) {
   switch (kind) {
@@ -62,13 +70,15 @@ std::string Table::text() const {
   return all;
 }
 
-void Console::say(std::string_view text) const { write_line(stdout, text); }
+void Console::say(std::string_view text) const {
+  if (!write_line(stdout, text) && write_error_ == 0) write_error_ = errno;
+}
 
 void Console::say_json(std::string_view schema, const nlohmann::ordered_json& document) const {
   nlohmann::ordered_json whole = {{"schema", schema}};
   whole.update(document);
   // Paths are bytes: what is no UTF-8 is shown with U+FFFD rather than refused.
-  write_line(stdout, whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  say(whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void Console::talk(std::string_view text) const { write_line(stderr, text); }
@@ -78,6 +88,18 @@ void Console::note(std::string_view text) const { write_line(stderr, fmt::format
 int Console::fail(const Error& error) const {
   write_line(stderr, fmt::format("iosig: {}", error.message));
   return exit_status(error.kind);
+}
+
+Result<void> Console::flush() const {
+  if (std::fflush(stdout) != 0 && write_error_ == 0) write_error_ = errno;
+  if (write_error_ != 0) return system_failure("write to", "standard output", write_error_);
+  if (std::ferror(stdout) != 0) return system_failure("write to", "standard output", EIO);  // by others than say()
+  return {};
+}
+
+int Console::finish(int status) const {
+  const auto written = flush();
+  return written ? status : fail(written.error());
 }
 
 void Console::progress(std::string_view text) {

@@ -11,6 +11,10 @@
 
 namespace iosig::cli {
 
+/// Opens /dev/null for those of standard input, output and error that the caller has closed, so that no file gets
+/// their numbers; reading or writing them fails still. To be called first.
+void open_missing_streams();
+
 enum ExitStatus : int { yes = 0, no = 1, wrong_usage = 2, bad_input = 3, system_refused = 4 };
 
 [[nodiscard]] int exit_status(ErrorKind kind);
@@ -42,6 +46,12 @@ class Console {
   /// To stderr; returns the exit status for the error's kind.
   int fail(const Error& error) const;
 
+  /// All that was said is written, or why not. To be asked before the process becomes another program.
+  [[nodiscard]] Result<void> flush() const;
+  /// What the process exits with after a verb that returned `status`: another one, told on stderr, where what was said
+  /// could not be written.
+  [[nodiscard]] int finish(int status) const;
+
   /// One line on stderr that is drawn over (a terminal) or, elsewhere, printed only when `text` changes before its
   /// first colon.
   void progress(std::string_view text);
@@ -49,6 +59,7 @@ class Console {
   void end_progress();
 
  private:
+  mutable int write_error_ = 0;  ///< errno of the first write to stdout that failed
   std::size_t progress_width_ = 0;
   std::string progress_word_;
 };

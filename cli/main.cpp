@@ -40,6 +40,7 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
 
 int main(int argc, char** argv) {
   using namespace iosig::cli;
+  open_missing_streams();
   std::signal(SIGPIPE, SIG_DFL);  // `iosig storage list | head` ends quietly
   std::signal(SIGCHLD, SIG_DFL);  // who starts this may have ignored it; then the status of tools would be lost
   CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best.", "iosig");
@@ -77,9 +78,9 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-    return action ? action(console) : static_cast<int>(wrong_usage);
+    return console.finish(action ? action(console) : static_cast<int>(wrong_usage));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? static_cast<int>(yes) : static_cast<int>(wrong_usage);
+    return console.finish(app.exit(error) == 0 ? yes : wrong_usage);
   } catch (const std::exception& error) {
     fmt::print(stderr, "iosig: internal error: {}\n", error.what());
     return system_refused;

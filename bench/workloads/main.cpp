@@ -9,6 +9,7 @@
 
 int main(int argc, char** argv) {
   using namespace iosig;
+  cli::open_missing_streams();
   std::signal(SIGPIPE, SIG_DFL);  // `workloads print random | head` ends quietly
   const std::string name = workloads::is_mpi_program ? "workloads_mpi" : "workloads";
   CLI::App app("The accesses of well-known parallel programs.", name);
@@ -23,11 +24,15 @@ int main(int argc, char** argv) {
     workloads::add_print(app, action);
   }
   workloads::add_run(app, action);
+  const auto finish = [&](int status) {
+    const auto written = console.flush();
+    return written ? status : workloads::failed(written.error());
+  };
   try {
     app.parse(argc, argv);
-    return action ? action(console) : static_cast<int>(cli::wrong_usage);
+    return finish(action ? action(console) : static_cast<int>(cli::wrong_usage));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? static_cast<int>(cli::yes) : static_cast<int>(cli::wrong_usage);
+    return finish(app.exit(error) == 0 ? cli::yes : cli::wrong_usage);
   } catch (const std::exception& error) {
     fmt::print(stderr, "workloads: {}\n", error.what());
     return cli::system_refused;

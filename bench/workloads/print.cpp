@@ -1,10 +1,9 @@
 // `workloads list` and `workloads print`: what there is, and its accesses as lines of numbers.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
@@ -102,12 +101,11 @@ int run_print(const Told& told, const PrintOptions& options) {
 
   constexpr std::size_t enough = 1u << 16;
   fmt::memory_buffer lines;
-  int failure = 0;
+  Result<void> written;
   const auto flush = [&] {
-    errno = 0;
-    if (std::fwrite(lines.data(), 1, lines.size(), stdout) != lines.size() || std::fflush(stdout) != 0) failure = errno;
+    written = write_all(STDOUT_FILENO, {lines.data(), lines.size()}, "standard output");
     lines.clear();
-    return failure == 0;
+    return written.has_value();
   };
   generate(*plan, options.order == "round" ? Order::round : Order::rank, first, last, [&](const Access& access) {
     for (const Column column : *columns) {
@@ -118,9 +116,8 @@ int run_print(const Told& told, const PrintOptions& options) {
     lines.data()[lines.size() - 1] = '\n';
     return lines.size() < enough || flush();
   });
-  if (failure == 0) flush();
-  if (failure != 0) return failed(system_failure("write to", "standard output", failure).value());
-  return cli::yes;
+  if (written) flush();
+  return written ? static_cast<int>(cli::yes) : failed(written.error());
 }
 
 }  // namespace
