@@ -145,7 +145,7 @@ int run_completion(const CLI::App& root, const std::string& shell, const std::st
     console.say(std::string_view(script).substr(0, script.size() - 1));
     return yes;
   }
-  const auto written = replace_file(output, script);
+  const auto written = write_output(output, script);
   return written ? static_cast<int>(yes) : console.fail(written.error());
 }
 

@@ -47,6 +47,20 @@ Result<std::vector<std::string>> names_given(const Options& options) {
   return names;
 }
 
+/// Refuses an output that would replace an input or another output; to be asked before anything is read.
+Result<void> check_outputs(const Options& options) {
+  const std::string& picture = options.plot.picture;
+  if (!picture.empty() && (picture == options.output || is_same_file(picture, options.output)))
+    return fail(ErrorKind::usage, "--output and --plot both name '{}'", printable(picture));
+  std::vector<std::string> inputs = options.files;
+  inputs.push_back(options.file);
+  for (const std::string& output : {options.output, picture})
+    for (const std::string& input : inputs)
+      if (is_same_file(output, input))
+        return fail(ErrorKind::usage, "'{}' is the input too; name another file for the output", printable(output));
+  return {};
+}
+
 // ---- reading ------------------------------------------------------------------------------------------------------
 
 /// Gives the bytes of `file` ("-": standard input; pipes too) to `take`, part after part, and an empty part at the end.
@@ -119,7 +133,7 @@ int show(const Pattern& pattern, const Options& options, Console& console) {
   const std::vector<std::string> names = column_names(pattern);
   const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
   if (!options.output.empty()) {
-    const auto written = replace_file(options.output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const auto written = write_output(options.output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (!written) return console.fail(written.error());
   }
   if (console.json) {
@@ -169,8 +183,9 @@ Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
 }
 
 int run_detect(Options& options, Console& console) {
-  if (const auto sound = check_plot(options.plot, options.file, console.json); !sound)
+  if (const auto sound = check_plot(options.plot, options.file, "detect", console.json); !sound)
     return console.fail(sound.error());
+  if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   const auto names = names_given(options);
   if (!names) return console.fail(names.error());
   VectorLines lines(*names, shown_name(options.file));
@@ -183,8 +198,9 @@ int run_detect(Options& options, Console& console) {
 // ---- expand -------------------------------------------------------------------------------------------------------
 
 int run_expand(Options& options, Console& console) {
-  if (const auto sound = check_plot(options.plot, options.file, console.json); !sound)
+  if (const auto sound = check_plot(options.plot, options.file, "expand", console.json); !sound)
     return console.fail(sound.error());
+  if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   const auto pattern = described(options.file, options);
   if (!pattern) return console.fail(pattern.error());
   if (options.plot.is_wanted) return draw_plot(options.plot, *pattern, column_names(*pattern), console);
@@ -213,6 +229,7 @@ int run_expand(Options& options, Console& console) {
 // ---- merge --------------------------------------------------------------------------------------------------------
 
 int run_merge(const Options& options, Console& console) {
+  if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   if (!options.ids.empty() && options.ids.size() != options.files.size())
     return console.fail(
         {ErrorKind::usage, fmt::format("--ids: {} ids for {} descriptions", options.ids.size(), options.files.size())});

@@ -207,7 +207,7 @@ Result<void> write_with_backup(const std::string& file, const std::string& text,
     if (auto kept = replace_file(file + "~", *before); !kept) return kept;
     console.note(fmt::format("the former description is kept: {}~", printable(file)));
   }
-  if (auto written = replace_file(file, text); !written) return written;
+  if (auto written = write_output(file, text); !written) return written;
   console.note(fmt::format("wrote {}; remove it to undo", printable(file)));
   return {};
 }

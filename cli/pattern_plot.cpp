@@ -43,9 +43,9 @@ void add_plot_option(CLI::App& verb, PlotOptions& plot) {
       ->expected(0, 1);
 }
 
-Result<void> check_plot(PlotOptions& plot, std::string& file, bool json) {
+Result<void> check_plot(PlotOptions& plot, std::string& file, std::string_view verb, bool json) {
   if (plot.is_wanted && file.empty() && !names_a_picture(plot.picture)) file = std::exchange(plot.picture, "");
-  if (file.empty()) return fail(ErrorKind::usage, "FILE is required; see --help");
+  if (file.empty()) return fail(ErrorKind::usage, "FILE is required; see iosig pattern {} --help", verb);
   if (!plot.is_wanted) return {};
   if (plot.picture.empty() && json)
     return fail(ErrorKind::usage, "--plot draws here, where --json prints; name a file for the picture");
@@ -64,7 +64,7 @@ int draw_plot(const PlotOptions& plot, const Pattern& pattern, const std::vector
     return yes;
   }
   if (const auto handed = hand_on(pattern); !handed) return console.fail(handed.error());
-  std::fflush(stdout);
+  if (const auto said = console.flush(); !said) return yes;      // main tells
   if (console.json && ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)  // what it says of its file is no part of the document
     return console.fail(system_failure("redirect", "standard output").value());
   std::vector<std::string> words = {"iosig", "plot", "pattern", "-", "--output", plot.picture};

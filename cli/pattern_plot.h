@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "console.h"
@@ -15,12 +16,12 @@ struct PlotOptions {
   std::string picture;  ///< a file; empty: the terminal
 };
 
-/// --plot [PICTURE].
+/// --plot[=PICTURE].
 void add_plot_option(CLI::App& verb, PlotOptions& plot);
 
-/// Before the input is read: gives `file`, the verb's own, what --plot took for its picture, and refuses as `usage`
-/// what cannot be drawn.
-[[nodiscard]] Result<void> check_plot(PlotOptions& plot, std::string& file, bool json);
+/// Before the input is read: gives `file`, that of `iosig pattern VERB`, what --plot took for its picture, and refuses
+/// as `usage` what cannot be drawn.
+[[nodiscard]] Result<void> check_plot(PlotOptions& plot, std::string& file, std::string_view verb, bool json);
 
 /// Draws. `names`: of the columns; may be empty. A file is drawn by another program, which this one becomes; else
 /// returns the exit status.

@@ -149,6 +149,35 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   return {};
 }
 
+Result<void> write_output(const std::string& path, std::string_view content) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  struct stat found {};
+  if (!fd && errno == ENOENT) {
+    if (::lstat(path.c_str(), &found) != 0) return replace_file(path, content);
+    fd = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644));  // where a link leads to nothing
+  }
+  if (!fd) return system_failure("open", path);
+  if (::fstat(fd.get(), &found) != 0) return system_failure("inspect", path);
+  for (const int mine : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat status {};
+    if (::fstat(mine, &status) == 0 && status.st_dev == found.st_dev && status.st_ino == found.st_ino)
+      return write_all(mine, content, path);  // a second descriptor of a file would begin at its first byte
+  }
+  if (!S_ISREG(found.st_mode)) return write_all(fd.get(), content, path);
+  const std::unique_ptr<char, void (*)(void*)> place(::realpath(path.c_str(), nullptr), std::free);
+  if (!place) return system_failure("find", path);
+  return replace_file(place.get(), content);
+}
+
+bool is_same_file(const std::string& one, const std::string& other) {
+  const auto look = [](const std::string& path, struct stat& status) {
+    return (path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status)) == 0;
+  };
+  struct stat a {
+  }, b{};
+  return look(one, a) && look(other, b) && S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 Result<std::uint64_t> free_bytes_at(const std::string& path) {
   struct statvfs status {};
   if (::statvfs(path.c_str(), &status) != 0) return system_failure("ask the free space of", path);

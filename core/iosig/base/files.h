@@ -48,6 +48,14 @@ class Fd {
 /// this user's own former file leaves its mode to the new one.
 [[nodiscard]] Result<void> replace_file(const std::string& path, std::string_view content);
 
+/// Writes `content` to what a person has named as output. A regular file, or none, as replace_file does, where the
+/// symbolic links of `path` lead; what may not be written to is left alone. A pipe, a device or this process's own
+/// standard output or error is written to instead.
+[[nodiscard]] Result<void> write_output(const std::string& path, std::string_view content);
+
+/// Whether both are one regular file that is there; "-" is standard input.
+[[nodiscard]] bool is_same_file(const std::string& one, const std::string& other);
+
 /// All of `data` or an error; retries short and interrupted writes.
 [[nodiscard]] Result<void> write_all(int fd, std::string_view data, std::string_view path);
 
