@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <limits>
 #include <memory>
 
 #include "commands.h"
@@ -20,6 +19,7 @@
 #include "iosig/format/pattern_text.h"
 #include "iosig/format/vectors_text.h"
 #include "iosig/model/pattern_cursor.h"
+#include "pattern_ids.h"
 #include "pattern_lookup.h"
 #include "pattern_plot.h"
 
@@ -31,9 +31,9 @@ constexpr std::uint64_t most_description_bytes = 4 * GiB;
 struct Options {
   std::string file, columns, algorithm = "nest", output;
   std::uint32_t window = 0;  ///< 0: the algorithm's own
-  std::int64_t offset = 0, length = 0;
+  std::string offset, length;
   std::vector<std::string> files;  ///< of merge
-  std::vector<std::int64_t> ids;
+  std::string ids;
   PlotOptions plot;
 };
 
@@ -128,8 +128,9 @@ Result<Pattern> described(const std::string& file, const Options& options) {
 
 // ---- showing --------------------------------------------------------------------------------------------------------
 
-/// Prints a description, writes it where --output says.
-int show(const Pattern& pattern, const Options& options, Console& console) {
+/// Prints a description, writes it where --output says. `more`: what else --json has.
+int show(const Pattern& pattern, const Options& options, Console& console,
+         const nlohmann::ordered_json& more = nlohmann::ordered_json::object()) {
   const std::vector<std::string> names = column_names(pattern);
   const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
   if (!options.output.empty()) {
@@ -137,7 +138,9 @@ int show(const Pattern& pattern, const Options& options, Console& console) {
     if (!written) return console.fail(written.error());
   }
   if (console.json) {
-    console.say_json(pattern_schema, pattern_json(pattern));
+    nlohmann::ordered_json document = pattern_json(pattern);
+    document.update(more);
+    console.say_json(pattern_schema, document);
     return options.plot.is_wanted ? draw_plot(options.plot, pattern, names, console) : static_cast<int>(yes);
   }
   const std::uint64_t count = pattern.count();
@@ -230,9 +233,8 @@ int run_expand(Options& options, Console& console) {
 
 int run_merge(const Options& options, Console& console) {
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
-  if (!options.ids.empty() && options.ids.size() != options.files.size())
-    return console.fail(
-        {ErrorKind::usage, fmt::format("--ids: {} ids for {} descriptions", options.ids.size(), options.files.size())});
+  const auto known = process_ids(options.ids, options.files);
+  if (!known) return console.fail(known.error());
   std::vector<Pattern> patterns;
   for (const std::string& file : options.files) {
     auto pattern = described(file, options);
@@ -249,26 +251,30 @@ int run_merge(const Options& options, Console& console) {
   for (const std::string& file : options.files) sources.push_back(shown_name(file));
   std::vector<LocalPattern> locals;
   for (std::size_t n = 0; n < patterns.size(); ++n)
-    locals.push_back({.pattern = &patterns[n],
-                      .id = options.ids.empty() ? static_cast<std::int64_t>(n) : options.ids[n],
-                      .source = sources[n]});
+    locals.push_back({.pattern = &patterns[n], .id = known->ids[n], .source = sources[n]});
   const auto merged = merge_patterns(locals);
   if (!merged) return console.fail(merged.error());
+  if (known->from_names)
+    console.note(fmt::format("ids are the numbers in the files' names: {}", ids_text(*known, options.files)));
   if (merged->interleaved > 0)
     console.note(
         fmt::format("{} of {} accesses overlap others at the same time, or are among such ones: they were put "
                     "in order one by one",
                     merged->interleaved, merged->pattern.count()));
-  return show(merged->pattern, options, console);
+  return show(merged->pattern, options, console, {{"ids", known->ids}, {"interleaved", merged->interleaved}});
 }
 
 // ---- lookup -------------------------------------------------------------------------------------------------------
 
 int run_lookup(const Options& options, Console& console) {
+  const auto offset = parse_bytes(options.offset);
+  if (!offset) return console.fail({ErrorKind::usage, fmt::format("OFFSET: {}", offset.error().message)});
+  const auto length = parse_bytes(options.length);
+  if (!length) return console.fail({ErrorKind::usage, fmt::format("LENGTH: {}", length.error().message)});
   const auto pattern = described(options.file, options);
   if (!pattern) return console.fail(pattern.error());
-  return show_pieces(*pattern, column_names(*pattern), shown_name(options.file), options.offset, options.length,
-                     console);
+  return show_pieces(*pattern, column_names(*pattern), shown_name(options.file), static_cast<std::int64_t>(*offset),
+                     static_cast<std::int64_t>(*length), console);
 }
 
 }  // namespace
@@ -306,8 +312,10 @@ void add_pattern(CLI::App& app, Action& action) {
 
   CLI::App* merge = pattern->add_subcommand("merge", "Fold the descriptions of many processes into one");
   merge->add_option("FILE", options->files, "A description for each process, JSON or binary")->required();
-  merge->add_option("--ids", options->ids, "Of the processes, in order of the files; 0,1,2,... unless given")
-      ->delimiter(',')
+  merge
+      ->add_option("--ids", options->ids,
+                   "Of the processes, in order of the files; the numbers in which the files' names differ, or "
+                   "0,1,2,..., unless given")
       ->type_name("N,...");
   merge
       ->add_option("--columns", options->columns,
@@ -318,10 +326,9 @@ void add_pattern(CLI::App& app, Action& action) {
   when_chosen(merge, action, pattern_schema, [options](Console& console) { return run_merge(*options, console); });
 
   CLI::App* lookup = pattern->add_subcommand("lookup", "Say where the bytes of a logical file were written");
-  const auto bytes = CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
   lookup->add_option("FILE", options->file, "A description, JSON or binary; - for standard input")->required();
-  lookup->add_option("OFFSET", options->offset, "First byte of the logical file")->required()->check(bytes);
-  lookup->add_option("LENGTH", options->length, "How many bytes")->required()->check(bytes);
+  lookup->add_option("OFFSET", options->offset, "First byte of the logical file, e.g. 40000 or 4KB")->required();
+  lookup->add_option("LENGTH", options->length, "How many bytes, e.g. 6000 or 1MB")->required();
   lookup
       ->add_option("--columns", options->columns,
                    "What the description has, where it does not say so itself; logical,length,physical,id, or the "

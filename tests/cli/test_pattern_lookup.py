@@ -94,3 +94,16 @@ def test_a_description_knows_its_columns(iosig: Iosig, tmp_path: Path) -> None:
     assert "two columns of one name" in iosig("pattern", "expand", "-", input=json.dumps(other), check=3).stderr
     other["names"] = ["size", None, None, None]
     assert "/names: expected" in iosig("pattern", "expand", "-", input=json.dumps(other), check=3).stderr
+
+
+def test_offset_and_length_are_decimal_sizes(iosig: Iosig, tmp_path: Path) -> None:
+    file = described(iosig, tmp_path, [(0, 8192, 0, 0)])
+    assert iosig("pattern", "lookup", file, "010", "4KB").stdout == "10 4096 0 10\n"
+    for words, said in (
+        (("0x10", "1"), "OFFSET: 'x10' is not a unit"),
+        (("0", "9223372036854775808"), "LENGTH: '9223372036854775808' is more than a file can hold"),
+        (("18446744073709551616", "1"), "OFFSET"),
+        (("--", "-1", "1"), "OFFSET: '-1' is negative"),
+    ):
+        done = iosig("pattern", "lookup", file, *words, check=2)
+        assert said in done.stderr and done.stdout == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_ranks_that_write_in_turns_are_one_term(iosig: Iosig, tmp_path: Path) ->
     assert iosig("pattern", "lookup", merged, 1000 * (7 * 3 + 20) + 1, 10).stdout.split() == [
         "41001",
         "10",
-        "1",
+        "20",
         "3001",
     ]
 
@@ -88,3 +89,28 @@ def test_what_does_not_fit_is_refused(
     (tmp_path / "cut").write_bytes((tmp_path / "good").read_bytes()[:-3])
     done = iosig("pattern", "merge", *words, check=status, cwd=tmp_path)
     assert message in done.stderr
+
+
+def test_numbers_in_names_are_ids_whatever_the_order_of_the_files(iosig: Iosig, tmp_path: Path) -> None:
+    files = [
+        describe(iosig, tmp_path / f"rank{rank}.pattern", [(100 * rank, 100, 0)]) for rank in (0, 10, 2)
+    ]  # as a shell's rank* has them
+    merged = iosig("pattern", "merge", "--json", *files)
+    assert sorted(expanded(iosig, merged.stdout)) == [(0, 100, 0, 0), (200, 100, 0, 2), (1000, 100, 0, 10)]
+    assert json.loads(merged.stdout)["ids"] == [0, 10, 2]
+    assert json.loads(merged.stdout)["interleaved"] == 0
+    assert f"{files[1]} is 10, {files[2]} is 2" in merged.stderr
+    assert iosig("pattern", "merge", *files[:1], describe(iosig, tmp_path / "rank1.pattern", [(7, 1, 0)])).stderr == ""
+
+
+def test_ids_may_stand_before_the_files_and_are_decimal(iosig: Iosig, tmp_path: Path) -> None:
+    files = [describe(iosig, tmp_path / name, [(100 * n, 100, 0)]) for n, name in enumerate("ab")]
+    for words in (("--ids", "010,-1", *files), (*files, "--ids", "010,-1"), (files[0], "--ids=010,-1", files[1])):
+        assert iosig.json("pattern", "merge", *words)["ids"] == [10, -1]
+    assert iosig.json("pattern", "merge", *files)["ids"] == [0, 1]
+
+
+def test_two_names_with_the_same_number_need_ids(iosig: Iosig, tmp_path: Path) -> None:
+    files = [describe(iosig, tmp_path / name, [(8, 8, 0)]) for name in ("rank1", "rank01")]
+    assert "would both be process 1; say who they are with --ids" in iosig("pattern", "merge", *files, check=2).stderr
+    assert iosig.json("pattern", "merge", "--ids", "1,1", *files)["ids"] == [1, 1]
