@@ -15,6 +15,18 @@ constexpr std::array known_columns = {logical_column, length_column, physical_co
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
+/// What `word`, which is no integer, and its line may be, and what to do then; "" for what says nothing.
+std::string advice(std::string_view word, std::uint64_t line) {
+  if (word.starts_with("\xef\xbb\xbf")) return "; the file begins with a byte order mark (BOM): remove it";
+  if (word.find('\0') != std::string_view::npos || printable(word) != word) return "; is this a text file?";
+  if (word.starts_with("{") || word.starts_with("IOP"))
+    return "; if this is a description already: iosig pattern expand, lookup and merge read it";
+  for (const char separator : {',', ';'})
+    if (word.find(separator) != std::string_view::npos) return fmt::format("; try tr '{}' ' ' first", separator);
+  const bool is_name = (word[0] >= 'a' && word[0] <= 'z') || (word[0] >= 'A' && word[0] <= 'Z');
+  return line == 1 && is_name ? "; is this a header? put # before it" : "";
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> parse_columns(std::string_view text) {
@@ -48,10 +60,10 @@ std::string AccessCheck::fault(std::span<const std::int64_t> vector) const {
   return {};
 }
 
-VectorLines::VectorLines(std::vector<std::string> columns, std::string source)
+VectorLines::VectorLines(std::vector<std::string> columns, std::string source, std::uint32_t unnamed)
     : check_(std::move(columns)),
       source_(std::move(source)),
-      columns_(check_.names().empty() ? 1 : static_cast<std::uint32_t>(check_.names().size())) {}
+      columns_(check_.names().empty() ? unnamed : static_cast<std::uint32_t>(check_.names().size())) {}
 
 Result<bool> VectorLines::read(std::string_view line, std::span<std::int64_t> out) {
   ++line_;
@@ -63,17 +75,19 @@ Result<bool> VectorLines::read(std::string_view line, std::span<std::int64_t> ou
   std::uint32_t found = 0;
   for (;;) {
     while (at < end && is_blank(*at)) ++at;
-    if (at == end) break;
+    if (at == end || (found == 0 && *at == '#')) break;
     std::int64_t value = 0;
     const auto [after, failure] = std::from_chars(at, end, value);
     if (failure == std::errc::result_out_of_range || failure == std::errc::invalid_argument ||
         (after < end && !is_blank(*after))) {
       const char* word = at;
       while (word < end && !is_blank(*word)) ++word;
-      const std::string shown = printable(cut_to({at, static_cast<std::size_t>(word - at)}, 40));
+      const std::string_view typed = cut_to({at, static_cast<std::size_t>(word - at)}, 40);
+      const std::string shown = printable(typed);
       return failure == std::errc::result_out_of_range
                  ? refuse(fmt::format("'{}' does not fit 64 bits; expected integers from -2^63 to 2^63 - 1", shown))
-                 : refuse(fmt::format("'{}' is no integer; expected white-space-separated decimal integers", shown));
+                 : refuse(fmt::format("'{}' is no integer; expected white-space-separated decimal integers{}", shown,
+                                      advice(typed, line_)));
     }
     if (found < columns_) out[found] = value;
     ++found;
@@ -82,8 +96,9 @@ Result<bool> VectorLines::read(std::string_view line, std::span<std::int64_t> ou
   if (found == 0) return false;
   const std::vector<std::string>& names = check_.names();
   if (found != columns_)
-    return refuse(fmt::format("{} integer{}; expected {}{}", found, found == 1 ? "" : "s", columns_,
-                              names.empty() ? ", or name the columns" : fmt::format(" ({})", fmt::join(names, ", "))));
+    return refuse(fmt::format(
+        "{} integer{}; expected {}{}", found, found == 1 ? "" : "s", columns_,
+        names.empty() ? ", as no other --columns were told" : fmt::format(" ({})", fmt::join(names, ", "))));
   if (const std::string fault = check_.fault(out.first(columns_)); !fault.empty()) return refuse(fault);
   return true;
 }

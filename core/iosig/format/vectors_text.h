@@ -30,13 +30,13 @@ class AccessCheck {
   AccessColumns columns_;
 };
 
-/// Reads line after line, and knows which it is. Lines of white space alone are skipped.
+/// Reads line after line, and knows which it is. Lines of white space alone, or that begin with #, are skipped.
 class VectorLines {
  public:
-  /// `columns`: names from parse_columns; none: one column of any integers. `source`: for messages.
-  VectorLines(std::vector<std::string> columns, std::string source);
+  /// `columns`: names from parse_columns; none: `unnamed` columns of any integers. `source`: for messages.
+  VectorLines(std::vector<std::string> columns, std::string source, std::uint32_t unnamed = 1);
 
-  /// The number of columns, one value each, in `out`; false for an empty line. Fails with `bad_input`,
+  /// The number of columns, one value each, in `out`; false for a line that is skipped. Fails with `bad_input`,
   /// "source:line: what was expected", for what is no vector of that many integers from -2^63 to 2^63 - 1.
   [[nodiscard]] Result<bool> read(std::string_view line, std::span<std::int64_t> out);
 
