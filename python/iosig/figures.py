@@ -170,7 +170,7 @@ td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0; bor
 
 def write_picture(path: Path, drawn: Figure, title: str) -> None:
     """A PNG, whole or not at all."""
-    if len(drawn.axes) == 1:
+    if len(drawn.axes) == 1 and not drawn.axes[0].get_title():
         drawn.axes[0].set_title(title)
     else:
         drawn.suptitle(title)

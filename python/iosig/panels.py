@@ -45,6 +45,11 @@ class Curve:
     low: Sequence[float] = field(default_factory=list)
     high: Sequence[float] = field(default_factory=list)
 
+    @property
+    def kind(self) -> str:
+        """The name up to the first comma."""
+        return self.name.split(",")[0]
+
     def bars(self) -> tuple[list[float], list[float]]:
         """How far the bounds are below and above y."""
         below = [y - low for y, low in zip(self.y, self.low or self.y, strict=True)]
@@ -55,7 +60,7 @@ class Curve:
 @dataclass(frozen=True)
 class Panel:
     """One set of axes. Curves with the same name up to the first comma share their colour; published ones that are of
-    none of the others are black.
+    none of the others are black, and so are those over bars, which stand over the bar whose name theirs begins with.
 
     marks: sizes that a paper names, each a vertical line, by what it says of them. tick_bytes: labels x at multiples of
     this instead of at its points. counts_x: x are counts.
@@ -73,10 +78,30 @@ class Panel:
 
     def colours(self) -> list[str]:
         """Of each curve."""
-        names = [curve.name.split(",")[0] for curve in self.curves]
+        names = [curve.kind for curve in self.curves]
         ours = [name for name, curve in zip(names, self.curves, strict=True) if not curve.look.is_published]
         by_name = colour_of(list(dict.fromkeys(ours)))
-        return [by_name.get(name, "black") for name in names]
+        has_bars = bool(self.bars())
+        return [
+            "black" if has_bars and curve.look.is_published else by_name.get(curve.kind, "black")
+            for curve in self.curves
+        ]
+
+    def bars(self) -> list[str]:
+        """The kinds of the curves that are bars, in order."""
+        return [curve.kind for curve in self.curves if curve.look == Look.BARS]
+
+    def bar_places(self, curve: Curve) -> tuple[list[float], float]:
+        """x of `curve` over words, where the bars of a word stand beside each other, and the width of a bar."""
+        bars, words = self.bars(), self.words()
+        width = 0.8 / max(1, len(bars))
+        shift = (bars.index(curve.kind) - (len(bars) - 1) / 2) * width if curve.kind in bars else 0
+        return [words.index(word) + shift for word in curve.x if isinstance(word, str)], width
+
+    def least(self) -> float:
+        """Where bars on a logarithmic axis begin: 1, or the power of ten below the smallest."""
+        smallest = min((y for curve in self.curves for y in curve.y if y > 0), default=1.0)
+        return min(1.0, float(10 ** math.floor(math.log10(smallest))))
 
     def sizes(self) -> list[float]:
         """Where the x axis is labelled, at most nine; empty when x are words or counts."""
@@ -125,14 +150,14 @@ def number_label(value: float, _position: int | None = None) -> str:
 
 
 def plot_bars(axes: Axes, panel: Panel) -> None:
-    """The bars of a word beside each other; room for those of the other words."""
-    bars = [pair for pair in zip(panel.curves, panel.colours(), strict=True) if pair[0].look == Look.BARS]
-    places = {word: place for place, word in enumerate(panel.words())}
-    axes.plot(list(places), [math.nan] * len(places))  # the words, in order
-    width = 0.8 / max(1, len(bars))
-    for at, (curve, colour) in enumerate(bars):
-        x = [places[word] + (at - (len(bars) - 1) / 2) * width for word in curve.x if isinstance(word, str)]
-        axes.bar(x, curve.y, width, color=colour, label=curve.name)
+    """The bars of a word beside each other, in the order of the words; what is published over its bar."""
+    axes.set_xticks(range(len(panel.words())), panel.words())
+    for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+        x, width = panel.bar_places(curve)
+        if curve.look == Look.BARS:
+            axes.bar(x, curve.y, width, color=colour, label=curve.name)
+        else:
+            axes.plot(x, curve.y, "X", color=colour, label=curve.name, markersize=8, markerfacecolor="white")
 
 
 def speck_size(curve: Curve) -> float:
@@ -148,12 +173,10 @@ def plot_accesses(axes: Axes, curve: Curve, colour: str) -> None:
 
 
 def plot_panel(axes: Axes, panel: Panel) -> None:
-    if any(curve.look == Look.BARS for curve in panel.curves):
+    if panel.bars():
         plot_bars(axes, panel)
-    for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+    for curve, colour in [] if panel.bars() else zip(panel.curves, panel.colours(), strict=True):
         size = 8 if curve.look.is_published else 3
-        if curve.look == Look.BARS:
-            continue
         if curve.look == Look.ACCESSES:
             plot_accesses(axes, curve, colour)
         elif curve.look == Look.MEASURED and curve.low:
@@ -175,6 +198,8 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
         axes.axvline(x, color="black", linestyle=":", linewidth=1.2, label=said)
     if panel.log_y:
         axes.set_yscale("log")
+        if panel.bars():
+            axes.set_ylim(panel.least(), 10 * axes.get_ylim()[1])  # room for the legend
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 1000 * low else (1, 2, 5)))
         axes.yaxis.set_major_formatter(FuncFormatter(number_label))
@@ -188,7 +213,7 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
         for label in axes.get_xticklabels():
-            label.set(rotation=20, horizontalalignment="right", rotation_mode="anchor")
+            label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
     axes.set_title(panel.title, fontsize="medium")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -196,7 +221,7 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
     if panel.has_legend() and panel.shows_accesses():  # there is no room among them
         axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     elif panel.has_legend():
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="small", ncols=2 if panel.bars() else 1)
 
 
 def explore_panels(panels: list[Panel]) -> go.Figure:
@@ -225,7 +250,9 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
         figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
         if panel.log_y:
             figure.update_yaxes(tickformat=".12~g", **place)
-    figure.update_layout(legend_itemsizing="constant")  # specks are seen there, too
+        if panel.log_y and panel.bars():
+            figure.update_yaxes(autorangeoptions_include=panel.least(), **place)
+    figure.update_layout(legend_itemsizing="constant", scattermode="group")  # specks are seen there, too
     return figure
 
 
@@ -242,7 +269,14 @@ def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, pl
     if curve.look == Look.BARS:
         hover = "%{x}: %{y:.4g} " + panel.y_label
         figure.add_bar(
-            x=curve.x, y=curve.y, name=curve.name, marker_color=colour, hovertemplate=hover, **legend, **place
+            x=curve.x,
+            y=curve.y,
+            name=curve.name,
+            marker_color=colour,
+            offsetgroup=curve.kind,
+            hovertemplate=hover,
+            **legend,
+            **place,
         )
         return
     if curve.look == Look.ACCESSES:
@@ -268,6 +302,7 @@ def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, pl
         marker=explored_marker(curve.look, colour),
         customdata=names,
         hovertemplate="%{customdata[0]}: %{y:.4g} " + panel.y_label,
+        offsetgroup=curve.kind if panel.bars() else None,
         **legend,
         **bars,
         **place,

@@ -95,7 +95,8 @@ class Detector(_core.Detector):
     """Detection while the vectors come by: push them, ask what comes next and how sure that is, finish.
 
     columns: of a vector, 1 to 8; or their names, and accesses are checked as `detect` does. follows: for each
-    column None, or the column whose running sum to describe it as. window: as of `detect`. allows_exceptions: whether single vectors may differ from what a nest says.
+    column None, or the column whose running sum to describe it as. window: as of `detect`. allows_exceptions: whether
+    single vectors may differ from what a nest says.
 
     `count`: vectors so far. `confidence`: 0 to 1 that the next vector is as `predict` says; 0 where no nest runs.
     `predict(count)`: what comes next, as far as that can be said. `finish()`: the pattern; the detector is as new.
