@@ -44,7 +44,7 @@ def sampled_accesses(pattern: Pattern, columns: str = "", most: int = MOST_DRAWN
 def byte_scale(table: pd.DataFrame) -> tuple[int, str]:
     """The unit in which the largest offset has at most four digits."""
     largest = table[["begin", "end"]].abs().to_numpy(np.float64).max(initial=0)
-    units = ["B", "KB", "MB", "GB", "TB", "PB"]
+    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
     at = next((at for at in range(len(units)) if largest < 8192 * 1024**at), len(units) - 1)
     return 1024**at, units[at]
 

@@ -18,6 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 COLOURS = ["#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c"]
+COLOURS += ["#1b2f6b", "#f2b84b", "#0f5c3a", "#7a0c1e", "#c3b1f0", "#3f2a14", "#17becf", "#b5c334"]
 MIB = 1 << 20
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import plotly.subplots
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from iosig.figures import COLOURS, bytes_label, colour_of
 
@@ -112,6 +114,9 @@ class Panel:
             every = [float(x) for x in range(self.tick_bytes, int(every[-1]) + 1, self.tick_bytes)]
         return every[:: -(-len(every) // 9)] if every else []
 
+    def last_count(self) -> float:
+        return max((float(x) for curve in self.curves for x in curve.x), default=0.0)
+
     def words(self) -> list[str]:
         """In order; empty when x are numbers."""
         return list(dict.fromkeys(x for curve in self.curves for x in curve.x if isinstance(x, str)))
@@ -121,6 +126,9 @@ class Panel:
 
     def has_legend(self) -> bool:
         return not self.shows_accesses() or 1 < len(self.curves) <= len(COLOURS)
+
+
+LONG_COUNT = 100_000  # from here on they are labelled in thousands or millions
 
 
 def columns_for(panels: list[Panel]) -> int:
@@ -149,6 +157,11 @@ def number_label(value: float, _position: int | None = None) -> str:
     return f"{value:.12f}".rstrip("0").rstrip(".")
 
 
+def count_label(value: float, _position: int | None = None) -> str:
+    """Without powers of ten: 250000 -> '250k'."""
+    return f"{value:g}" if abs(value) < LONG_COUNT else EngFormatter(sep="")(value)
+
+
 def plot_bars(axes: Axes, panel: Panel) -> None:
     """The bars of a word beside each other, in the order of the words; what is published over its bar."""
     axes.set_xticks(range(len(panel.words())), panel.words())
@@ -162,24 +175,58 @@ def plot_bars(axes: Axes, panel: Panel) -> None:
 
 def speck_size(curve: Curve) -> float:
     """So that neighbours are told apart, and a single access is seen."""
-    return min(4.0, max(0.8, 500 / max(1, len(curve.x))))
+    return min(4.0, max(1.0, 2000 / max(1, len(curve.x))))
 
 
-def plot_accesses(axes: Axes, curve: Curve, colour: str) -> None:
-    size = speck_size(curve)
-    axes.plot(curve.x, curve.y, "s", color=colour, markersize=size, markeredgewidth=0)
-    axes.plot([], [], "s", color=colour, label=curve.name)
-    axes.vlines(curve.x, curve.y, curve.high, colors=colour, linewidth=size)
+def opacity(panel: Panel) -> float:
+    """So that where many accesses are is darker than where few are."""
+    return min(1.0, max(0.3, 20_000 / max(1, sum(len(curve.x) for curve in panel.curves))))
+
+
+def plot_accesses(axes: Axes, panel: Panel) -> None:
+    """The curves' accesses in a mixed order, so that none lies over all others."""
+    colours = panel.colours()
+    x, low, high = (
+        np.concatenate([np.asarray(part, np.float64) for part in parts])
+        for parts in ([c.x for c in panel.curves], [c.y for c in panel.curves], [c.high for c in panel.curves])
+    )
+    colour = np.repeat(to_rgba_array(colours), [len(curve.x) for curve in panel.curves], axis=0)
+    colour[:, 3] = opacity(panel)
+    size = np.repeat([speck_size(curve) for curve in panel.curves], [len(curve.x) for curve in panel.curves])
+    mixed = np.random.default_rng(1).permutation(len(x))
+    axes.scatter(x[mixed], low[mixed], size[mixed] ** 2, colour[mixed], marker="s", linewidths=0)
+    axes.vlines(x[mixed], low[mixed], high[mixed], colors=colour[mixed].tolist(), linewidth=size[mixed])
+    for curve, each in zip(panel.curves, colours, strict=True):
+        axes.plot([], [], "s", color=each, label=curve.name)
+
+
+def pieces_of(curve: Curve, count: int) -> Iterator[Curve]:
+    """`curve` as up to `count` curves, each with accesses from all over it."""
+    at = np.random.default_rng(1).permutation(len(curve.x))
+    for part in np.array_split(at, max(1, min(count, len(at)))):
+        x, y, high = (np.asarray(values)[np.sort(part)].tolist() for values in (curve.x, curve.y, curve.high))
+        yield replace(curve, x=x, y=y, high=high)
+
+
+def in_mixed_order(panel: Panel) -> list[tuple[Curve, str, bool]]:
+    """What to draw one after the other: a curve or piece of one, its colour, and whether it is the curve's first."""
+    coloured = list(zip(panel.curves, panel.colours(), strict=True))
+    if not panel.shows_accesses() or len(panel.curves) == 1:
+        return [(curve, colour, True) for curve, colour in coloured]
+    pieces = [[(piece, colour) for piece in pieces_of(curve, 10)] for curve, colour in coloured]
+    turns = max(map(len, pieces), default=0)
+    return [(*parts[turn], turn == 0) for turn in range(turns) for parts in pieces if turn < len(parts)]
 
 
 def plot_panel(axes: Axes, panel: Panel) -> None:
     if panel.bars():
         plot_bars(axes, panel)
-    for curve, colour in [] if panel.bars() else zip(panel.curves, panel.colours(), strict=True):
+    elif panel.shows_accesses():
+        plot_accesses(axes, panel)
+    drawn = panel.bars() or panel.shows_accesses()
+    for curve, colour in [] if drawn else zip(panel.curves, panel.colours(), strict=True):
         size = 8 if curve.look.is_published else 3
-        if curve.look == Look.ACCESSES:
-            plot_accesses(axes, curve, colour)
-        elif curve.look == Look.MEASURED and curve.low:
+        if curve.look == Look.MEASURED and curve.low:
             axes.errorbar(
                 curve.x, curve.y, curve.bars(), fmt="o", color=colour, label=curve.name, markersize=5, capsize=4
             )
@@ -211,9 +258,12 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
         axes.set_xticks(sizes, [bytes_label(size) for size in sizes], rotation=45)
     elif panel.counts_x:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_formatter(FuncFormatter(count_label))
     else:
         for label in axes.get_xticklabels():
             label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
+    if not panel.log_y:
+        axes.yaxis.set_major_formatter(FuncFormatter(count_label))
     axes.set_title(panel.title, fontsize="medium")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -232,8 +282,8 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
     figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.18 / rows)
     for at, panel in enumerate(panels):
         place = {"row": at // columns + 1, "col": at % columns + 1}
-        for curve, colour in zip(panel.curves, panel.colours(), strict=True):
-            explore_curve(figure, curve, colour, panel, place)
+        for curve, colour, is_first in in_mixed_order(panel):
+            explore_curve(figure, curve, colour, panel, place, is_first)
         for said, x in panel.marks.items():
             ends = [y for curve in panel.curves for y in curve.y]
             line = {"name": said, "mode": "lines", "line": {"dash": "dot", "color": "black"}}
@@ -244,7 +294,7 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
             scale = "log" if panel.log_x else "linear"
             figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, tickangle=-45, **place)
         elif panel.counts_x:
-            figure.update_xaxes(tickformat=".0f", **place)
+            figure.update_xaxes(tickformat="~s" if panel.last_count() >= LONG_COUNT else ".0f", **place)
         else:
             figure.update_xaxes(tickangle=-30, **place)
         figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
@@ -264,8 +314,15 @@ def explored_marker(look: Look, colour: str) -> dict[str, Any]:
     return {"symbol": symbol, "color": colour, "size": 12, "line": {"width": 2}}
 
 
-def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any]) -> None:
-    legend = {"legendgroup": panel.title, "legendgrouptitle_text": panel.title, "showlegend": panel.has_legend()}
+def explore_curve(
+    figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any], is_first: bool = True
+) -> None:
+    """is_first: else it is more of a curve that the legend names already."""
+    legend: dict[str, Any] = {
+        "legendgroup": panel.title,
+        "legendgrouptitle_text": panel.title,
+        "showlegend": panel.has_legend(),
+    }
     if curve.look == Look.BARS:
         hover = "%{x}: %{y:.4g} " + panel.y_label
         figure.add_bar(
@@ -284,7 +341,10 @@ def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, pl
         ends = {"array": curve.bars()[1], "arrayminus": [0.0] * len(curve.y), "width": 0, "thickness": size}
         marker = {"size": 1 + size, "color": colour, "symbol": "square"}
         look = {"mode": "markers", "marker": marker, "error_y": ends}
-        figure.add_scattergl(x=curve.x, y=curve.y, name=curve.name, **look, **legend, **place)
+        legend |= {"legendgroup": f"{panel.title} {curve.name}", "showlegend": panel.has_legend() and is_first}
+        del legend["legendgrouptitle_text"]
+        shown = opacity(panel)
+        figure.add_scattergl(x=curve.x, y=curve.y, name=curve.name, opacity=shown, **look, **legend, **place)
         return
     names = [[x if isinstance(x, str) else number_label(x) if panel.counts_x else bytes_label(x)] for x in curve.x]
     is_joined = curve.look in (Look.COMPUTED, Look.COMPUTED_TOO)

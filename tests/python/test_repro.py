@@ -263,13 +263,16 @@ def test_what_is_published_stands_over_its_bar_and_bars_begin_at_1(tmp_path: Pat
 def test_fig16_and_fig20_draw_every_access_from_its_first_to_its_last_byte(tmp_path: Path) -> None:
     a, _, b, c = drawn("pattern-fig16", tmp_path)
     assert [sum(len(curve.x) for curve in panel.curves) for panel in (a, b, c)] == [16384, 32, 48]
-    assert [len(panel.curves) for panel in (a, b, c)] == [8, 8, 8]  # two of the 16 ranks share a colour
+    assert [len(set(panel.colours())) for panel in (a, b, c)] == [16, 16, 16]
+    places = [set(zip(curve.x, curve.y, strict=True)) for curve in a.curves]
+    assert len(set.union(*places)) == 16384  # no rank's writes lie over another's
     lattice_mb = 16 * 16 * 16 * 32 * 288 / 2**20
-    for panel in (a, b):  # every byte once
+    for panel, unit in ((a, 1024), (b, 1)):  # every byte once
         lengths = [end - begin for curve in panel.curves for begin, end in zip(curve.y, curve.high, strict=True)]
-        assert sum(lengths) == pytest.approx(lattice_mb)
-    assert all(list(curve.y).count(0) == 2 for curve in c.curves)
-    pagoda, _ = drawn("pattern-fig20", tmp_path)
+        assert sum(lengths) == pytest.approx(lattice_mb * unit)
+    assert all(list(curve.y).count(0) == 1 for curve in c.curves)
+    pagoda, _, strides, in_one = drawn("pattern-fig20", tmp_path)
+    assert [len(set(panel.curves[0].y)) for panel in (strides, in_one)] == [11, 2]
     assert len(pagoda.curves) == 1 and not pagoda.sizes()
 
 
