@@ -173,9 +173,9 @@ def plot_bars(axes: Axes, panel: Panel) -> None:
             axes.plot(x, curve.y, "X", color=colour, label=curve.name, markersize=8, markerfacecolor="white")
 
 
-def speck_size(curve: Curve) -> float:
+def speck_size(panel: Panel) -> float:
     """So that neighbours are told apart, and a single access is seen."""
-    return min(4.0, max(1.0, 2000 / max(1, len(curve.x))))
+    return min(4.0, max(1.0, 2000 / max(1, *(len(curve.x) for curve in panel.curves))))
 
 
 def opacity(panel: Panel) -> float:
@@ -192,30 +192,30 @@ def plot_accesses(axes: Axes, panel: Panel) -> None:
     )
     colour = np.repeat(to_rgba_array(colours), [len(curve.x) for curve in panel.curves], axis=0)
     colour[:, 3] = opacity(panel)
-    size = np.repeat([speck_size(curve) for curve in panel.curves], [len(curve.x) for curve in panel.curves])
+    size = speck_size(panel)
     mixed = np.random.default_rng(1).permutation(len(x))
-    axes.scatter(x[mixed], low[mixed], size[mixed] ** 2, colour[mixed], marker="s", linewidths=0)
-    axes.vlines(x[mixed], low[mixed], high[mixed], colors=colour[mixed].tolist(), linewidth=size[mixed])
+    axes.scatter(x[mixed], low[mixed], size**2, colour[mixed], marker="s", linewidths=0)
+    axes.vlines(x[mixed], low[mixed], high[mixed], colors=colour[mixed].tolist(), linewidth=size)
     for curve, each in zip(panel.curves, colours, strict=True):
         axes.plot([], [], "s", color=each, label=curve.name)
 
 
-def pieces_of(curve: Curve, count: int) -> Iterator[Curve]:
-    """`curve` as up to `count` curves, each with accesses from all over it."""
-    at = np.random.default_rng(1).permutation(len(curve.x))
-    for part in np.array_split(at, max(1, min(count, len(at)))):
-        x, y, high = (np.asarray(values)[np.sort(part)].tolist() for values in (curve.x, curve.y, curve.high))
-        yield replace(curve, x=x, y=y, high=high)
-
-
-def in_mixed_order(panel: Panel) -> list[tuple[Curve, str, bool]]:
-    """What to draw one after the other: a curve or piece of one, its colour, and whether it is the curve's first."""
+def in_mixed_order(panel: Panel) -> Iterator[tuple[Curve, str]]:
+    """What to draw one after the other, and its colour: the curves, or pieces of many accesses, so that along x each
+    curve in turn is the last."""
     coloured = list(zip(panel.curves, panel.colours(), strict=True))
-    if not panel.shows_accesses() or len(panel.curves) == 1:
-        return [(curve, colour, True) for curve, colour in coloured]
-    pieces = [[(piece, colour) for piece in pieces_of(curve, 10)] for curve, colour in coloured]
-    turns = max(map(len, pieces), default=0)
-    return [(*parts[turn], turn == 0) for turn in range(turns) for parts in pieces if turn < len(parts)]
+    turns = len(coloured) if panel.shows_accesses() and sum(len(curve.x) for curve in panel.curves) > 2000 else 1
+    stretches = 200 / (panel.last_count() + 1) if turns > 1 else 0
+    for turn in range(turns):
+        for at, (curve, colour) in enumerate(coloured):
+            if turns == 1:
+                yield curve, colour
+                continue
+            x = np.asarray(curve.x, np.float64)
+            part = np.flatnonzero((at + (x * stretches).astype(np.int64)) % turns == turn)
+            if len(part):
+                x, y, high = (np.asarray(values)[part].tolist() for values in (curve.x, curve.y, curve.high))
+                yield replace(curve, x=x, y=y, high=high), colour
 
 
 def plot_panel(axes: Axes, panel: Panel) -> None:
@@ -280,10 +280,16 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
     rows = math.ceil(len(panels) / columns)
     titles = [panel.title for panel in panels]
     figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.18 / rows)
-    for at, panel in enumerate(panels):
-        place = {"row": at // columns + 1, "col": at % columns + 1}
-        for curve, colour, is_first in in_mixed_order(panel):
-            explore_curve(figure, curve, colour, panel, place, is_first)
+    for number, panel in enumerate(panels):
+        place = {"row": number // columns + 1, "col": number % columns + 1}
+        if panel.shows_accesses() and panel.has_legend():
+            for at, (curve, colour) in enumerate(zip(panel.curves, panel.colours(), strict=True)):
+                key = {"mode": "markers", "marker": {"color": colour, "symbol": "square"}, "name": curve.name}
+                group = {"legendgroup": f"{panel.title} {curve.name}"}
+                group |= {"legendgrouptitle_text": panel.title} if at == 0 else {}
+                figure.add_scattergl(x=[None], y=[None], **key, **group, **place)
+        for curve, colour in in_mixed_order(panel):
+            explore_curve(figure, curve, colour, panel, place)
         for said, x in panel.marks.items():
             ends = [y for curve in panel.curves for y in curve.y]
             line = {"name": said, "mode": "lines", "line": {"dash": "dot", "color": "black"}}
@@ -301,7 +307,8 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
         if panel.log_y:
             figure.update_yaxes(tickformat=".12~g", **place)
         if panel.log_y and panel.bars():
-            figure.update_yaxes(autorangeoptions_include=panel.least(), **place)
+            top = max(y for curve in panel.curves for y in curve.y)
+            figure.update_yaxes(range=[math.log10(panel.least()), math.log10(2 * top)], **place)
     figure.update_layout(legend_itemsizing="constant", scattermode="group")  # specks are seen there, too
     return figure
 
@@ -314,10 +321,7 @@ def explored_marker(look: Look, colour: str) -> dict[str, Any]:
     return {"symbol": symbol, "color": colour, "size": 12, "line": {"width": 2}}
 
 
-def explore_curve(
-    figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any], is_first: bool = True
-) -> None:
-    """is_first: else it is more of a curve that the legend names already."""
+def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any]) -> None:
     legend: dict[str, Any] = {
         "legendgroup": panel.title,
         "legendgrouptitle_text": panel.title,
@@ -337,12 +341,11 @@ def explore_curve(
         )
         return
     if curve.look == Look.ACCESSES:
-        size = speck_size(curve)
+        size = speck_size(panel)
         ends = {"array": curve.bars()[1], "arrayminus": [0.0] * len(curve.y), "width": 0, "thickness": size}
         marker = {"size": 1 + size, "color": colour, "symbol": "square"}
         look = {"mode": "markers", "marker": marker, "error_y": ends}
-        legend |= {"legendgroup": f"{panel.title} {curve.name}", "showlegend": panel.has_legend() and is_first}
-        del legend["legendgrouptitle_text"]
+        legend = {"legendgroup": f"{panel.title} {curve.name}", "showlegend": False}  # that has opaque ones
         shown = opacity(panel)
         figure.add_scattergl(x=curve.x, y=curve.y, name=curve.name, opacity=shown, **look, **legend, **place)
         return

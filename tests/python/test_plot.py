@@ -136,10 +136,13 @@ def test_many_accesses_are_drawn_in_a_mixed_order_and_thin_so_that_none_hides_th
     last = {tuple(colour) for colour in np.round(specks.get_facecolor()[-1000:, :3], 6)}
     assert len(last) == 16
     traces = panels.explore_panels([panel]).data
-    assert len({trace.name for trace in traces[-16:]}) == 16
-    assert [trace.name for trace in traces if trace.showlegend] == [f"id {id_}" for id_ in range(16)]
-    drawn = sorted((x, y) for trace in traces for x, y in zip(trace.x, trace.y, strict=True))
-    assert drawn == [(n, n / 16) for n in range(65536)]  # KiB
+    keys, drawn = traces[:16], traces[16:]
+    assert [(trace.name, trace.opacity) for trace in keys] == [(f"id {id_}", None) for id_ in range(16)]
+    assert not any(trace.showlegend for trace in drawn)
+    places = {x: (y, trace.name) for trace in drawn for x, y in zip(trace.x, trace.y, strict=True)}
+    assert places == {n: (n / 16, f"id {n % 16}") for n in range(65536)}  # KiB
+    last = {x * 200 // 65536: trace.name for trace in drawn for x in trace.x}
+    assert len(last) == 200 and len(set(last.values())) == 16
     assert figure.axes[0].xaxis.get_major_formatter()(2_500_000) == "2.5M"
 
 
