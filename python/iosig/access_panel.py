@@ -18,11 +18,16 @@ SEED = 1
 def sampled_accesses(pattern: Pattern, columns: str = "", most: int = MOST_DRAWN) -> pd.DataFrame:
     """Accesses of `pattern` in order: `position`, `begin`, `end` (int64; begin + 1 without a length) and `id`.
 
-    columns: names as of `iosig pattern detect --columns`; without them the first column is drawn, and of three or four
-    they are logical, length, physical, id. Of more than `most` accesses as many are taken, at random places of even
-    stretches: every n-th one would show only some of the ranks that take turns. The same every time.
+    columns: names as of `iosig pattern detect --columns`, if not the pattern's own; without any the first column is
+    drawn, and of three or four they are logical, length, physical, id. Of more than `most` accesses as many are taken,
+    at random places of even stretches: every n-th one would show only some of the ranks that take turns. The same every
+    time.
     """
-    names = _core.parse_columns(columns) or (COLUMNS[: pattern.columns] if pattern.columns > 2 else COLUMNS[:1])
+    names = (
+        _core.parse_columns(columns)
+        or pattern.names
+        or (COLUMNS[: pattern.columns] if pattern.columns > 2 else COLUMNS[:1])
+    )
     if columns and len(names) != pattern.columns:
         raise ValueError(f"columns: {len(names)} names for {pattern.columns} columns")
     if pattern.count <= most:

@@ -164,6 +164,8 @@ def test_columns_without_names_are_those_of_a_lookup_and_extremes_do_not_overflo
         "end": [8],
         "id": [0],
     }
+    named = patterns.detect([[7, 3]], "id,logical")
+    assert sampled_accesses(named)[["begin", "id"]].values.tolist() == [[3, 7]]
     for columns, message in (("logical", "1 names for 2 columns"), ("logical,lenght", "did you mean 'length'")):
         with pytest.raises(ValueError, match=message):
             sampled_accesses(patterns.detect([[7, 3]]), columns)
