@@ -22,6 +22,18 @@ namespace {
 using Wide = unsigned __int128;
 
 constexpr std::array colours = {34, 33, 32, 31, 35, 36};  // ANSI
+
+std::size_t colour_of(std::int64_t id) {
+  constexpr auto count = static_cast<std::int64_t>(colours.size());
+  return static_cast<std::size_t>((id % count + count) % count);
+}
+
+/// A number that looks random.
+std::uint64_t mixed(std::uint64_t value) {
+  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdULL;
+  return value ^ (value >> 29);
+}
+
 constexpr std::size_t narrowest = 40, widest = 200;
 
 /// Where a value is on a scale, as the order of signed numbers.
@@ -83,7 +95,8 @@ class Field {
         high_(style.has_braille ? 4 : 2),
         has_colours_(style.has_colours),
         dots_(columns * rows),
-        colour_(columns * rows) {}
+        colour_(columns * rows),
+        marks_(columns * rows) {}
 
   /// An access of `count`, of values that are all from `low` to `high`.
   void draw(const Mark& mark, std::uint64_t count, std::uint64_t low, std::uint64_t high) {
@@ -91,9 +104,18 @@ class Field {
       return static_cast<std::size_t>(Wide{value - low} * (rows_ * high_) / (Wide{high - low} + 1));
     };
     const auto x = static_cast<std::size_t>(Wide{mark.position} * (columns_ * wide_) / count);
-    const auto colour = static_cast<std::uint8_t>(static_cast<std::uint64_t>(mark.id) % colours.size());
+    const auto colour = static_cast<std::uint8_t>(colour_of(mark.id));
+    occurs_[colour] = true;
     const std::size_t top = up(mark.last);
-    for (std::size_t y = up(mark.first); y <= top; ++y) set(x, y, colour);
+    for (std::size_t y = up(mark.first); y <= top; ++y) set(x, y, colour, mark.position);
+  }
+
+  /// The numbers of the colours that occur, each in its colour.
+  [[nodiscard]] std::string legend() const {
+    std::string text;
+    for (std::size_t colour = 0; colour < colours.size(); ++colour)
+      if (occurs_[colour]) text += fmt::format(" \x1b[{}m{}\x1b[0m", colours[colour], colour);
+    return text;
   }
 
   /// From the top.
@@ -113,10 +135,11 @@ class Field {
   }
 
  private:
-  void set(std::size_t x, std::size_t y, std::uint8_t colour) {
+  /// A character has the colour of any of its marks, each as likely: ranks in turn would all be hidden by the same one.
+  void set(std::size_t x, std::size_t y, std::uint8_t colour, std::uint64_t position) {
     const std::size_t cell = (rows_ - 1 - y / high_) * columns_ + x / wide_;
     dots_[cell] |= static_cast<std::uint8_t>(1u << ((high_ - 1 - y % high_) * wide_ + x % wide_));
-    colour_[cell] = colour;
+    if (mixed(position + cell) % ++marks_[cell] == 0) colour_[cell] = colour;
   }
 
   /// `dots`: bits row by row from the top, from left to right.
@@ -133,6 +156,8 @@ class Field {
   std::size_t columns_, rows_, wide_, high_;
   bool has_colours_;
   std::vector<std::uint8_t> dots_, colour_;
+  std::vector<std::uint64_t> marks_;
+  std::array<bool, colours.size()> occurs_{};
 };
 
 bool says_utf8() {
@@ -203,7 +228,7 @@ std::string pattern_picture(const Pattern& pattern, std::span<const std::string>
                                  : columns.length >= 0 ? logical_column
                                                        : "value";
   text += fmt::format("\n{:>{}}{} over position", "", margin, value);
-  if (columns.id >= 0 && style.has_colours) text += fmt::format("; colour: id modulo {}", colours.size());
+  if (columns.id >= 0 && style.has_colours) text += fmt::format("; id modulo {}:{}", colours.size(), field.legend());
   if (drawn < count) text += fmt::format("; {} of {}, at random places", drawn, count);
   return text;
 }

@@ -12,11 +12,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from iosig import patterns
-from iosig.repro.accesses import ACCESS_COLUMNS, BY_CONSTRUCTION, STAND_INS, accesses, of_rank, offsets_panel
+from iosig.repro.accesses import (
+    ACCESS_COLUMNS,
+    BY_CONSTRUCTION,
+    STAND_INS,
+    accesses,
+    of_rank,
+    offsets_panel,
+    planes_panel,
+)
 from iosig.repro.artefact import Artefact, Fact, Result, Setting, Source, all_of, judge, same
 
 WAYS = {"milc-a": "A", "milc-b": "B", "milc-c": "C"}
 SHOWN, NEIGHBOURS = 40, 4  # writes, and ranks that share planes of the lattice, so that strides can be seen
+PLANE_BYTES = 16 * 16 * 288  # of x and y
 WHERE = "section 3.2.1, Fig. 16"
 
 
@@ -98,10 +107,12 @@ def run(setting: Setting) -> Result:
         for workload, rows in ways.items()
     ]
     panels = [
-        offsets_panel(f"({WAYS[workload]}) {len(rows)} writes of {len(np.unique(rows[:, 3]))} ranks", rows)
-        for workload, rows in ways.items()
+        offsets_panel(f"({WAYS[workload]}) {len(rows)} writes of {len(np.unique(rows[:, 3]))} ranks{also}", rows)
+        for (workload, rows), also in zip(ways.items(), ("", "", ", all of them at 0 first"), strict=True)
     ]
     a = ways["milc-a"]
+    # over their order the ranks of (A) that share planes are all one line
+    panels[0] = planes_panel(f"(A) {len(a)} writes of 16 ranks, plane by plane of the lattice", a, PLANE_BYTES)
     first = np.concatenate([of_rank(a, rank)[:SHOWN] for rank in range(NEIGHBOURS)])
     panels.insert(1, offsets_panel(f"(A) the first {SHOWN} writes of ranks 0 to {NEIGHBOURS - 1}", first))
     setup = "16 x 16 x 16 x 32 sites of 288 bytes on 16 ranks, each in a colour"

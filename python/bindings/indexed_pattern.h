@@ -73,7 +73,14 @@ nb::object predictions(std::int64_t count, std::uint32_t columns, Predict predic
   return vectors.array[nb::slice(nb::int_(0), nb::int_(found), nb::int_(1))];
 }
 
-/// Of `iosig pattern --columns`; "" is none.
-std::vector<std::string> names_of(const std::string& columns);
+/// Names of columns as `iosig pattern --columns` has them, "" for none, or a sequence of such names.
+std::vector<std::string> names_of(const nb::object& columns);
+
+/// Python's integer `value`; `name` is for messages. TypeError for what is none, ValueError for what needs more bits.
+std::int64_t integer_of(const nb::object& value, const char* name);
+
+inline std::string vectors_text(std::uint64_t count) {
+  return fmt::format("{} vector{}", count, count == 1 ? "" : "s");
+}
 
 }  // namespace iosig::python

@@ -32,7 +32,7 @@ std::uint32_t checked_window(std::int64_t window) {
   return static_cast<std::uint32_t>(window);
 }
 
-Made detected(const Vectors& vectors, const std::string& columns, const std::string& algorithm,
+Made detected(const Vectors& vectors, const nb::object& columns, const std::string& algorithm,
               std::optional<std::int64_t> window) {
   const std::uint32_t width = checked_columns(vectors.shape(1));
   const std::vector<std::string> names = names_of(columns);
@@ -86,18 +86,30 @@ nb::tuple merged(const std::vector<const IndexedPattern*>& locals, const std::ve
 /// One thread at a time: the GIL is not held while it works.
 class SharedDetector {
  public:
-  explicit SharedDetector(const DetectOptions& options) : columns_(options.columns), detector_(options) {}
+  SharedDetector(const DetectOptions& options, std::vector<std::string> names)
+      : columns_(options.columns), check_(std::move(names)), detector_(options) {}
 
   [[nodiscard]] std::uint32_t columns() const { return columns_; }
 
   void push(const Vectors& vectors) {
     if (vectors.shape(1) != columns_)
       raise_python(PyExc_ValueError, fmt::format("vectors: expected {} columns, got {}", columns_, vectors.shape(1)));
+    if (!check_.names().empty()) {
+      std::string fault;  // before anything is pushed
+      in_stretches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
+        for (std::uint64_t n = from; n < end && fault.empty(); ++n)
+          if (fault = check_.fault({vectors.data() + n * columns_, columns_}); !fault.empty())
+            fault = fmt::format("row {}: {}", n, fault);
+      });
+      if (!fault.empty()) raise_python(PyExc_ValueError, fault);
+    }
     in_stretches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
       const std::scoped_lock alone(mutex_);
       for (std::uint64_t n = from; n < end; ++n) detector_.push({vectors.data() + n * columns_, columns_});
     });
   }
+
+  [[nodiscard]] const std::vector<std::string>& names() const { return check_.names(); }
 
   /// `ask` of the detector.
   template <class Ask>
@@ -116,12 +128,22 @@ class SharedDetector {
 
  private:
   std::uint32_t columns_;
+  AccessCheck check_;
   std::mutex mutex_;
   Detector detector_;
 };
 
-void make_detector(SharedDetector* at, std::int64_t columns, const std::vector<std::optional<int>>& follows,
-                   std::int64_t window, bool allows_exceptions) {
+/// columns: how many, or their names, whose accesses are then checked.
+void make_detector(SharedDetector* at, const nb::object& columns_or_names,
+                   const std::vector<std::optional<int>>& follows, std::int64_t window, bool allows_exceptions) {
+  std::vector<std::string> names;
+  std::int64_t columns = 0;
+  if (PyIndex_Check(columns_or_names.ptr()) != 0) {
+    columns = integer_of(columns_or_names, "columns");
+  } else {
+    names = names_of(columns_or_names);
+    columns = static_cast<std::int64_t>(names.size());
+  }
   DetectOptions options{.columns = checked_columns(columns < 0 ? 0 : static_cast<std::uint64_t>(columns)),
                         .window = checked_window(window),
                         .allows_exceptions = allows_exceptions};
@@ -137,24 +159,40 @@ void make_detector(SharedDetector* at, std::int64_t columns, const std::vector<s
           fmt::format("follows: column {} cannot follow {}; expected a column that follows none", column, source));
     options.follows[column] = static_cast<std::int8_t>(source);
   }
-  new (at) SharedDetector(options);
+  new (at) SharedDetector(options, std::move(names));
 }
 
 }  // namespace
 
 void bind_detection(nb::module_& module) {
-  nb::class_<SharedDetector>(module, "Detector")
-      .def("__init__", make_detector, "columns"_a = 1, "follows"_a = nb::make_tuple(),
-           "window"_a = DetectOptions{}.window, "allows_exceptions"_a = true)
-      .def_prop_ro("columns", &SharedDetector::columns)
-      .def_prop_ro("count",
-                   [](SharedDetector& shared) { return shared.ask([](const Detector& d) { return d.count(); }); })
-      .def_prop_ro("confidence",
-                   [](SharedDetector& shared) { return shared.ask([](const Detector& d) { return d.confidence(); }); })
-      .def("push", &SharedDetector::push, "vectors"_a)
-      .def("predict", &SharedDetector::predict, "count"_a = 1)
-      .def("finish", [](SharedDetector& shared) { return shared.ask([](Detector& d) { return made(d.finish()); }); });
-  module.def("detect", detected, "vectors"_a, "columns"_a = "", "algorithm"_a = "nest", "window"_a = nb::none());
+  nb::class_<SharedDetector>(module, "Detector",
+                             "Detection while the vectors come by: push them, ask what comes next, finish.")
+      .def("__init__", make_detector, "columns"_a.none() = 1, "follows"_a = nb::make_tuple(),
+           "window"_a = DetectOptions{}.window, "allows_exceptions"_a = true,
+           nb::sig("def __init__(self, columns: int | str | collections.abc.Sequence[str] = 1, "
+                   "follows: collections.abc.Sequence[int | None] = (), window: int = 32, "
+                   "allows_exceptions: bool = True) -> None"))
+      .def_prop_ro("columns", &SharedDetector::columns, "Of a vector.")
+      .def_prop_ro(
+          "count", [](SharedDetector& shared) { return shared.ask([](const Detector& d) { return d.count(); }); },
+          "Vectors so far.")
+      .def_prop_ro(
+          "confidence",
+          [](SharedDetector& shared) { return shared.ask([](const Detector& d) { return d.confidence(); }); },
+          "0 to 1 that the next vector is as predict() says; 0 where no nest runs.")
+      .def("push", &SharedDetector::push, "vectors"_a, "One vector, or a row for each of many; all of them or none.")
+      .def("predict", &SharedDetector::predict, "count"_a = 1,
+           nb::sig("def predict(self, count: int = 1) -> numpy.ndarray"),
+           "Up to `count` vectors that come next, as far as that can be said.")
+      .def(
+          "finish",
+          [](SharedDetector& shared) {
+            Pattern pattern = shared.ask([](Detector& d) { return d.finish(); });
+            set_column_names(pattern, shared.names());
+            return made(std::move(pattern));
+          },
+          nb::sig("def finish(self) -> Pattern"), "The pattern of what was pushed; the detector is as new.");
+  module.def("detect", detected, "vectors"_a, "columns"_a.none() = "", "algorithm"_a = "nest", "window"_a = nb::none());
   module.def("merge", merged, "patterns"_a, "ids"_a);
 }
 

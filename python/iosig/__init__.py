@@ -8,19 +8,22 @@ The functions here are the native core's. Bad texts and files raise ValueError w
 column, what was expected); what the system refuses raises OSError. Patterns of accesses are in `iosig.patterns`.
 """
 
-from iosig._core import (
-    MountPoint,
-    Storage,
-    chain_mttdl_s,
-    choose,
-    eq2_mttdl_s,
-    find_storage,
-    parse_signature,
-    predict,
-    read_storage,
-    simulate_mttdl,
-    uncorrectable_bit_error_rate,
-)
+try:
+    from iosig._core import (
+        MountPoint,
+        Storage,
+        chain_mttdl_s,
+        choose,
+        eq2_mttdl_s,
+        find_storage,
+        parse_signature,
+        predict,
+        read_storage,
+        simulate_mttdl,
+        uncorrectable_bit_error_rate,
+    )
+except ImportError as error:
+    raise ImportError(f"{error}: iosig and its extension do not fit together; rebuild: make python") from error
 
 __all__ = [
     "MountPoint",

@@ -52,6 +52,8 @@ def simulate_mttdl(
     storage: Storage, mount_point: str, size_bytes: int, seed: int = 1, precision: float = 0.05
 ) -> Simulation: ...
 
+Columns = str | Sequence[str]  # names: "logical,length" or ["logical", "length"]
+
 class Pattern:
     """A description without loss of a sequence of integers, or of vectors; never changes."""
 
@@ -60,7 +62,13 @@ class Pattern:
         """Of vectors; len() too."""
 
     @property
-    def columns(self) -> int: ...
+    def columns(self) -> int:
+        """Of a vector, 1 to 8."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array that expand() gives."""
+
     @property
     def names(self) -> list[str]:
         """Of the columns, as detect() was told; [] where it was not."""
@@ -70,21 +78,25 @@ class Pattern:
         """Nests, and blocks of literals."""
 
     @property
-    def exceptions(self) -> int: ...
+    def exceptions(self) -> int:
+        """Single vectors that differ from what a nest says."""
+
     @property
     def bytes(self) -> int:
         """Of the binary form."""
 
     @property
     def follows(self) -> list[int | None]:
-        """For each column the one whose running sum it is."""
+        """For each column the one whose running sum it is, or None."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Element]: ...
     @overload
     def __getitem__(self, position: int) -> Element: ...
     @overload
-    def __getitem__(self, positions: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+    def __getitem__(
+        self, positions: slice | Sequence[int] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
     def expand(self) -> npt.NDArray[np.int64]:
@@ -93,38 +105,58 @@ class Pattern:
     def predict(self, count: int) -> npt.NDArray[np.int64]:
         """Up to `count` vectors that come next if the last nest goes on."""
 
-    def text(self, columns: str = "") -> str:
+    def text(self, columns: Columns = "") -> str:
         """Loops, strides and counts; `columns` are names to show, as of `iosig pattern detect --columns`."""
 
-    def to_json(self) -> str: ...
+    def to_json(self) -> str:
+        """As `iosig pattern detect --json` prints it."""
+
     @staticmethod
-    def from_json(text: str, source: str = "description") -> Pattern: ...
-    def to_bytes(self) -> builtins.bytes: ...
+    def from_json(text: str, source: str = "description") -> Pattern:
+        """What to_json() gave. source: what messages call the text."""
+
+    def to_bytes(self) -> builtins.bytes:
+        """The binary form, as `iosig pattern detect --output` writes it."""
+
     @staticmethod
-    def from_bytes(data: builtins.bytes, source: str = "description") -> Pattern: ...
+    def from_bytes(data: builtins.bytes, source: str = "description") -> Pattern:
+        """What to_bytes() gave. source: what messages call the data."""
 
 class Detector:
+    """Detection while the vectors come by: push them, ask what comes next, finish."""
+
     def __init__(
         self,
-        columns: int = 1,
+        columns: int | Columns = 1,
         follows: Sequence[int | None] = (),
         window: int = 32,
         allows_exceptions: bool = True,
     ) -> None: ...
     @property
-    def columns(self) -> int: ...
+    def columns(self) -> int:
+        """Of a vector."""
+
     @property
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """Vectors so far."""
+
     @property
-    def confidence(self) -> float: ...
-    def push(self, vectors: npt.NDArray[np.int64]) -> None: ...
-    def predict(self, count: int = 1) -> npt.NDArray[np.int64]: ...
-    def finish(self) -> Pattern: ...
+    def confidence(self) -> float:
+        """0 to 1 that the next vector is as predict() says; 0 where no nest runs."""
+
+    def push(self, vectors: npt.NDArray[np.int64]) -> None:
+        """One vector, or a row for each of many; all of them or none."""
+
+    def predict(self, count: int = 1) -> npt.NDArray[np.int64]:
+        """Up to `count` vectors that come next, as far as that can be said."""
+
+    def finish(self) -> Pattern:
+        """The pattern of what was pushed; the detector is as new."""
 
 class Lookup:
     """Where the bytes of a logical file were written, by the pattern of its writes."""
 
-    def __init__(self, pattern: Pattern, columns: str = "") -> None:
+    def __init__(self, pattern: Pattern, columns: Columns = "") -> None:
         """columns: names as of `iosig pattern lookup`; logical,length,physical,id, or the first three, unless given."""
 
     @property
@@ -132,12 +164,17 @@ class Lookup:
         """The end of the last byte written."""
 
     @property
-    def memory_bytes(self) -> int: ...
+    def memory_bytes(self) -> int:
+        """That the lookup takes beside the pattern."""
+
     def find(self, offset: int, length: int) -> npt.NDArray[np.void]:
-        """What `length` bytes from `offset` on are, in order: `logical`, `length`, `id`, `physical`, `is_hole` each."""
+        """What `length` bytes from `offset` on are, in order: `logical`, `length`, `id`, `physical`, `is_hole` each.
+
+        Where `is_hole` nobody wrote: these bytes read as zeros, and `id` and `physical` mean nothing.
+        """
 
 def detect(
-    vectors: npt.NDArray[np.int64], columns: str = "", algorithm: Algorithm = "nest", window: int | None = None
+    vectors: npt.NDArray[np.int64], columns: Columns = "", algorithm: Algorithm = "nest", window: int | None = None
 ) -> Pattern: ...
 def merge(patterns: list[Pattern], ids: list[int]) -> tuple[Pattern, int]: ...
-def parse_columns(text: str) -> list[str]: ...
+def parse_columns(columns: Columns) -> list[str]: ...

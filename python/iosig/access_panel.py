@@ -18,11 +18,16 @@ SEED = 1
 def sampled_accesses(pattern: Pattern, columns: str = "", most: int = MOST_DRAWN) -> pd.DataFrame:
     """Accesses of `pattern` in order: `position`, `begin`, `end` (int64; begin + 1 without a length) and `id`.
 
-    columns: names as of `iosig pattern detect --columns`; without them the first column is drawn, and of three or four
-    they are logical, length, physical, id. Of more than `most` accesses as many are taken, at random places of even
-    stretches: every n-th one would show only some of the ranks that take turns. The same every time.
+    columns: names as of `iosig pattern detect --columns`, if not the pattern's own; without any the first column is
+    drawn, and of three or four they are logical, length, physical, id. Of more than `most` accesses as many are taken,
+    at random places of even stretches: every n-th one would show only some of the ranks that take turns. The same every
+    time.
     """
-    names = _core.parse_columns(columns) or (COLUMNS[: pattern.columns] if pattern.columns > 2 else COLUMNS[:1])
+    names = (
+        _core.parse_columns(columns)
+        or pattern.names
+        or (COLUMNS[: pattern.columns] if pattern.columns > 2 else COLUMNS[:1])
+    )
     if columns and len(names) != pattern.columns:
         raise ValueError(f"columns: {len(names)} names for {pattern.columns} columns")
     if pattern.count <= most:
@@ -44,7 +49,7 @@ def sampled_accesses(pattern: Pattern, columns: str = "", most: int = MOST_DRAWN
 def byte_scale(table: pd.DataFrame) -> tuple[int, str]:
     """The unit in which the largest offset has at most four digits."""
     largest = table[["begin", "end"]].abs().to_numpy(np.float64).max(initial=0)
-    units = ["B", "KB", "MB", "GB", "TB", "PB"]
+    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
     at = next((at for at in range(len(units)) if largest < 8192 * 1024**at), len(units) - 1)
     return 1024**at, units[at]
 

@@ -7,6 +7,12 @@ import sys
 import typer
 
 
+def is_of_another_build(error: Exception) -> bool:
+    """Whether it says that the package and its extension do not know each other's functions."""
+    words = ("incompatible function arguments", "iosig._core") if isinstance(error, TypeError) else ("iosig._core",)
+    return all(word in str(error) for word in words)
+
+
 def run(app: typer.Typer, name: str) -> None:
     """Runs `app` as the command `name`; bad input and what the system refuses end in one line and iosig's statuses."""
     try:
@@ -16,4 +22,13 @@ def run(app: typer.Typer, name: str) -> None:
         sys.exit(3)
     except OSError as error:
         print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(4)
+    except (AttributeError, ImportError, TypeError) as error:
+        if not is_of_another_build(error):
+            raise
+        told = str(error).splitlines()[0]
+        print(
+            f"{name}: the Python package and its extension do not fit together; rebuild: make python ({told})",
+            file=sys.stderr,
+        )
         sys.exit(4)

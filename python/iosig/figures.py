@@ -19,6 +19,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 COLOURS = ["#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c"]
+COLOURS += ["#1b2f6b", "#f2b84b", "#0f5c3a", "#7a0c1e", "#c3b1f0", "#3f2a14", "#17becf", "#b5c334"]
 MIB = 1 << 20
 
 
@@ -171,7 +172,7 @@ td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0; bor
 
 def write_picture(path: Path, drawn: Figure, title: str) -> None:
     """A PNG, whole or not at all."""
-    if len(drawn.axes) == 1:
+    if len(drawn.axes) == 1 and not drawn.axes[0].get_title():
         drawn.axes[0].set_title(title)
     else:
         drawn.suptitle(title)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import plotly.subplots
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from iosig.figures import COLOURS, bytes_label, colour_of
 
@@ -45,6 +47,11 @@ class Curve:
     low: Sequence[float] = field(default_factory=list)
     high: Sequence[float] = field(default_factory=list)
 
+    @property
+    def kind(self) -> str:
+        """The name up to the first comma."""
+        return self.name.split(",")[0]
+
     def bars(self) -> tuple[list[float], list[float]]:
         """How far the bounds are below and above y."""
         below = [y - low for y, low in zip(self.y, self.low or self.y, strict=True)]
@@ -55,7 +62,7 @@ class Curve:
 @dataclass(frozen=True)
 class Panel:
     """One set of axes. Curves with the same name up to the first comma share their colour; published ones that are of
-    none of the others are black.
+    none of the others are black, and so are those over bars, which stand over the bar whose name theirs begins with.
 
     marks: sizes that a paper names, each a vertical line, by what it says of them. tick_bytes: labels x at multiples of
     this instead of at its points. counts_x: x are counts.
@@ -73,10 +80,30 @@ class Panel:
 
     def colours(self) -> list[str]:
         """Of each curve."""
-        names = [curve.name.split(",")[0] for curve in self.curves]
+        names = [curve.kind for curve in self.curves]
         ours = [name for name, curve in zip(names, self.curves, strict=True) if not curve.look.is_published]
         by_name = colour_of(list(dict.fromkeys(ours)))
-        return [by_name.get(name, "black") for name in names]
+        has_bars = bool(self.bars())
+        return [
+            "black" if has_bars and curve.look.is_published else by_name.get(curve.kind, "black")
+            for curve in self.curves
+        ]
+
+    def bars(self) -> list[str]:
+        """The kinds of the curves that are bars, in order."""
+        return [curve.kind for curve in self.curves if curve.look == Look.BARS]
+
+    def bar_places(self, curve: Curve) -> tuple[list[float], float]:
+        """x of `curve` over words, where the bars of a word stand beside each other, and the width of a bar."""
+        bars, words = self.bars(), self.words()
+        width = 0.8 / max(1, len(bars))
+        shift = (bars.index(curve.kind) - (len(bars) - 1) / 2) * width if curve.kind in bars else 0
+        return [words.index(word) + shift for word in curve.x if isinstance(word, str)], width
+
+    def least(self) -> float:
+        """Where bars on a logarithmic axis begin: 1, or the power of ten below the smallest."""
+        smallest = min((y for curve in self.curves for y in curve.y if y > 0), default=1.0)
+        return min(1.0, float(10 ** math.floor(math.log10(smallest))))
 
     def sizes(self) -> list[float]:
         """Where the x axis is labelled, at most nine; empty when x are words or counts."""
@@ -87,6 +114,9 @@ class Panel:
             every = [float(x) for x in range(self.tick_bytes, int(every[-1]) + 1, self.tick_bytes)]
         return every[:: -(-len(every) // 9)] if every else []
 
+    def last_count(self) -> float:
+        return max((float(x) for curve in self.curves for x in curve.x), default=0.0)
+
     def words(self) -> list[str]:
         """In order; empty when x are numbers."""
         return list(dict.fromkeys(x for curve in self.curves for x in curve.x if isinstance(x, str)))
@@ -96,6 +126,9 @@ class Panel:
 
     def has_legend(self) -> bool:
         return not self.shows_accesses() or 1 < len(self.curves) <= len(COLOURS)
+
+
+LONG_COUNT = 100_000  # from here on they are labelled in thousands or millions
 
 
 def columns_for(panels: list[Panel]) -> int:
@@ -124,39 +157,76 @@ def number_label(value: float, _position: int | None = None) -> str:
     return f"{value:.12f}".rstrip("0").rstrip(".")
 
 
+def count_label(value: float, _position: int | None = None) -> str:
+    """Without powers of ten: 250000 -> '250k'."""
+    return f"{value:g}" if abs(value) < LONG_COUNT else EngFormatter(sep="")(value)
+
+
 def plot_bars(axes: Axes, panel: Panel) -> None:
-    """The bars of a word beside each other; room for those of the other words."""
-    bars = [pair for pair in zip(panel.curves, panel.colours(), strict=True) if pair[0].look == Look.BARS]
-    places = {word: place for place, word in enumerate(panel.words())}
-    axes.plot(list(places), [math.nan] * len(places))  # the words, in order
-    width = 0.8 / max(1, len(bars))
-    for at, (curve, colour) in enumerate(bars):
-        x = [places[word] + (at - (len(bars) - 1) / 2) * width for word in curve.x if isinstance(word, str)]
-        axes.bar(x, curve.y, width, color=colour, label=curve.name)
+    """The bars of a word beside each other, in the order of the words; what is published over its bar."""
+    axes.set_xticks(range(len(panel.words())), panel.words())
+    for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+        x, width = panel.bar_places(curve)
+        if curve.look == Look.BARS:
+            axes.bar(x, curve.y, width, color=colour, label=curve.name)
+        else:
+            axes.plot(x, curve.y, "X", color=colour, label=curve.name, markersize=8, markerfacecolor="white")
 
 
-def speck_size(curve: Curve) -> float:
+def speck_size(panel: Panel) -> float:
     """So that neighbours are told apart, and a single access is seen."""
-    return min(4.0, max(0.8, 500 / max(1, len(curve.x))))
+    return min(4.0, max(1.0, 2000 / max(1, *(len(curve.x) for curve in panel.curves))))
 
 
-def plot_accesses(axes: Axes, curve: Curve, colour: str) -> None:
-    size = speck_size(curve)
-    axes.plot(curve.x, curve.y, "s", color=colour, markersize=size, markeredgewidth=0)
-    axes.plot([], [], "s", color=colour, label=curve.name)
-    axes.vlines(curve.x, curve.y, curve.high, colors=colour, linewidth=size)
+def opacity(panel: Panel) -> float:
+    """So that where many accesses are is darker than where few are."""
+    return min(1.0, max(0.3, 20_000 / max(1, sum(len(curve.x) for curve in panel.curves))))
+
+
+def plot_accesses(axes: Axes, panel: Panel) -> None:
+    """The curves' accesses in a mixed order, so that none lies over all others."""
+    colours = panel.colours()
+    x, low, high = (
+        np.concatenate([np.asarray(part, np.float64) for part in parts])
+        for parts in ([c.x for c in panel.curves], [c.y for c in panel.curves], [c.high for c in panel.curves])
+    )
+    colour = np.repeat(to_rgba_array(colours), [len(curve.x) for curve in panel.curves], axis=0)
+    colour[:, 3] = opacity(panel)
+    size = speck_size(panel)
+    mixed = np.random.default_rng(1).permutation(len(x))
+    axes.scatter(x[mixed], low[mixed], size**2, colour[mixed], marker="s", linewidths=0)
+    axes.vlines(x[mixed], low[mixed], high[mixed], colors=colour[mixed].tolist(), linewidth=size)
+    for curve, each in zip(panel.curves, colours, strict=True):
+        axes.plot([], [], "s", color=each, label=curve.name)
+
+
+def in_mixed_order(panel: Panel) -> Iterator[tuple[Curve, str]]:
+    """What to draw one after the other, and its colour: the curves, or pieces of many accesses, so that along x each
+    curve in turn is the last."""
+    coloured = list(zip(panel.curves, panel.colours(), strict=True))
+    turns = len(coloured) if panel.shows_accesses() and sum(len(curve.x) for curve in panel.curves) > 2000 else 1
+    stretches = 200 / (panel.last_count() + 1) if turns > 1 else 0
+    for turn in range(turns):
+        for at, (curve, colour) in enumerate(coloured):
+            if turns == 1:
+                yield curve, colour
+                continue
+            x = np.asarray(curve.x, np.float64)
+            part = np.flatnonzero((at + (x * stretches).astype(np.int64)) % turns == turn)
+            if len(part):
+                x, y, high = (np.asarray(values)[part].tolist() for values in (curve.x, curve.y, curve.high))
+                yield replace(curve, x=x, y=y, high=high), colour
 
 
 def plot_panel(axes: Axes, panel: Panel) -> None:
-    if any(curve.look == Look.BARS for curve in panel.curves):
+    if panel.bars():
         plot_bars(axes, panel)
-    for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+    elif panel.shows_accesses():
+        plot_accesses(axes, panel)
+    drawn = panel.bars() or panel.shows_accesses()
+    for curve, colour in [] if drawn else zip(panel.curves, panel.colours(), strict=True):
         size = 8 if curve.look.is_published else 3
-        if curve.look == Look.BARS:
-            continue
-        if curve.look == Look.ACCESSES:
-            plot_accesses(axes, curve, colour)
-        elif curve.look == Look.MEASURED and curve.low:
+        if curve.look == Look.MEASURED and curve.low:
             axes.errorbar(
                 curve.x, curve.y, curve.bars(), fmt="o", color=colour, label=curve.name, markersize=5, capsize=4
             )
@@ -175,6 +245,8 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
         axes.axvline(x, color="black", linestyle=":", linewidth=1.2, label=said)
     if panel.log_y:
         axes.set_yscale("log")
+        if panel.bars():
+            axes.set_ylim(panel.least(), 10 * axes.get_ylim()[1])  # room for the legend
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 1000 * low else (1, 2, 5)))
         axes.yaxis.set_major_formatter(FuncFormatter(number_label))
@@ -186,9 +258,12 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
         axes.set_xticks(sizes, [bytes_label(size) for size in sizes], rotation=45)
     elif panel.counts_x:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_formatter(FuncFormatter(count_label))
     else:
         for label in axes.get_xticklabels():
-            label.set(rotation=20, horizontalalignment="right", rotation_mode="anchor")
+            label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
+    if not panel.log_y:
+        axes.yaxis.set_major_formatter(FuncFormatter(count_label))
     axes.set_title(panel.title, fontsize="medium")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -196,7 +271,7 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
     if panel.has_legend() and panel.shows_accesses():  # there is no room among them
         axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     elif panel.has_legend():
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="small", ncols=2 if panel.bars() else 1)
 
 
 def explore_panels(panels: list[Panel]) -> go.Figure:
@@ -205,9 +280,15 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
     rows = math.ceil(len(panels) / columns)
     titles = [panel.title for panel in panels]
     figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.18 / rows)
-    for at, panel in enumerate(panels):
-        place = {"row": at // columns + 1, "col": at % columns + 1}
-        for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+    for number, panel in enumerate(panels):
+        place = {"row": number // columns + 1, "col": number % columns + 1}
+        if panel.shows_accesses() and panel.has_legend():
+            for at, (curve, colour) in enumerate(zip(panel.curves, panel.colours(), strict=True)):
+                key = {"mode": "markers", "marker": {"color": colour, "symbol": "square"}, "name": curve.name}
+                group = {"legendgroup": f"{panel.title} {curve.name}"}
+                group |= {"legendgrouptitle_text": panel.title} if at == 0 else {}
+                figure.add_scattergl(x=[None], y=[None], **key, **group, **place)
+        for curve, colour in in_mixed_order(panel):
             explore_curve(figure, curve, colour, panel, place)
         for said, x in panel.marks.items():
             ends = [y for curve in panel.curves for y in curve.y]
@@ -219,13 +300,16 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
             scale = "log" if panel.log_x else "linear"
             figure.update_xaxes(type=scale, tickvals=sizes, ticktext=labels, tickangle=-45, **place)
         elif panel.counts_x:
-            figure.update_xaxes(tickformat=".0f", **place)
+            figure.update_xaxes(tickformat="~s" if panel.last_count() >= LONG_COUNT else ".0f", **place)
         else:
             figure.update_xaxes(tickangle=-30, **place)
         figure.update_yaxes(title=panel.y_label, type="log" if panel.log_y else "linear", **place)
         if panel.log_y:
             figure.update_yaxes(tickformat=".12~g", **place)
-    figure.update_layout(legend_itemsizing="constant")  # specks are seen there, too
+        if panel.log_y and panel.bars():
+            top = max(y for curve in panel.curves for y in curve.y)
+            figure.update_yaxes(range=[math.log10(panel.least()), math.log10(2 * top)], **place)
+    figure.update_layout(legend_itemsizing="constant", scattermode="group")  # specks are seen there, too
     return figure
 
 
@@ -238,19 +322,32 @@ def explored_marker(look: Look, colour: str) -> dict[str, Any]:
 
 
 def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any]) -> None:
-    legend = {"legendgroup": panel.title, "legendgrouptitle_text": panel.title, "showlegend": panel.has_legend()}
+    legend: dict[str, Any] = {
+        "legendgroup": panel.title,
+        "legendgrouptitle_text": panel.title,
+        "showlegend": panel.has_legend(),
+    }
     if curve.look == Look.BARS:
         hover = "%{x}: %{y:.4g} " + panel.y_label
         figure.add_bar(
-            x=curve.x, y=curve.y, name=curve.name, marker_color=colour, hovertemplate=hover, **legend, **place
+            x=curve.x,
+            y=curve.y,
+            name=curve.name,
+            marker_color=colour,
+            offsetgroup=curve.kind,
+            hovertemplate=hover,
+            **legend,
+            **place,
         )
         return
     if curve.look == Look.ACCESSES:
-        size = speck_size(curve)
+        size = speck_size(panel)
         ends = {"array": curve.bars()[1], "arrayminus": [0.0] * len(curve.y), "width": 0, "thickness": size}
         marker = {"size": 1 + size, "color": colour, "symbol": "square"}
         look = {"mode": "markers", "marker": marker, "error_y": ends}
-        figure.add_scattergl(x=curve.x, y=curve.y, name=curve.name, **look, **legend, **place)
+        legend = {"legendgroup": f"{panel.title} {curve.name}", "showlegend": False}  # that has opaque ones
+        shown = opacity(panel)
+        figure.add_scattergl(x=curve.x, y=curve.y, name=curve.name, opacity=shown, **look, **legend, **place)
         return
     names = [[x if isinstance(x, str) else number_label(x) if panel.counts_x else bytes_label(x)] for x in curve.x]
     is_joined = curve.look in (Look.COMPUTED, Look.COMPUTED_TOO)
@@ -268,6 +365,7 @@ def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, pl
         marker=explored_marker(curve.look, colour),
         customdata=names,
         hovertemplate="%{customdata[0]}: %{y:.4g} " + panel.y_label,
+        offsetgroup=curve.kind if panel.bars() else None,
         **legend,
         **bars,
         **place,

@@ -11,9 +11,9 @@ for i < 100
 >>> bool((pattern.expand() == offsets.ravel()).all())
 True
 
-A pattern is a sequence that is never expanded unless it is asked to be: `pattern[k]`, slices and arrays of positions
-read it. Bad arguments raise ValueError, arrays of anything but integers TypeError. What takes long lets other threads
-run; arrays that are being read must not be changed meanwhile.
+A pattern is a sequence that is never expanded unless it is asked to be: `pattern[k]`, slices, lists and arrays of
+positions and masks read it. Bad arguments raise ValueError, arrays of anything but integers TypeError. What takes long
+lets other threads run; arrays that are being read must not be changed meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from iosig import _core
 from iosig._core import Lookup, Pattern
 
 if TYPE_CHECKING:
-    from iosig._core import Algorithm
+    from iosig._core import Algorithm, Columns
 
 __all__ = ["Detector", "Lookup", "Merged", "Pattern", "detect", "merge"]
 
@@ -62,13 +62,14 @@ def as_vectors(values: npt.ArrayLike, columns: int | None = None) -> npt.NDArray
 
 
 def detect(
-    vectors: npt.ArrayLike, columns: str = "", algorithm: Algorithm = "nest", window: int | None = None
+    vectors: npt.ArrayLike, columns: Columns = "", algorithm: Algorithm = "nest", window: int | None = None
 ) -> Pattern:
     """The pattern of integers (an array of one dimension), or of vectors of 1 to 8 columns (a row for each).
 
-    columns: names as `iosig pattern detect --columns` takes them, "logical,length,physical,id": offsets and lengths are
-    then checked, and a physical offset may be described as the running sum of the lengths. algorithm: nest, or the
-    paper's Algorithm 1. window: the longest body of a loop, 1 to 1024; 32 (paper: 64) unless given.
+    columns: names as `iosig pattern detect --columns` takes them, "logical,length,physical,id", or a list of them:
+    offsets and lengths are then checked, and a physical offset may be described as the running sum of the lengths.
+    algorithm: nest, or the paper's Algorithm 1. window: the longest body of a loop, 1 to 1024; 32 (paper: 64) unless
+    given.
     `detect(x).expand()` is x.
     """
     return _core.detect(as_vectors(vectors), columns, algorithm, window)
@@ -93,13 +94,14 @@ def merge(patterns: Iterable[Pattern], ids: Iterable[int] | None = None) -> Merg
 class Detector(_core.Detector):
     """Detection while the vectors come by: push them, ask what comes next and how sure that is, finish.
 
-    columns: of a vector, 1 to 8. follows: for each column None, or the column whose running sum to describe it as.
-    window: as of `detect`. allows_exceptions: whether single vectors may differ from what a nest says.
+    columns: of a vector, 1 to 8; or their names, and accesses are checked as `detect` does. follows: for each
+    column None, or the column whose running sum to describe it as. window: as of `detect`. allows_exceptions: whether
+    single vectors may differ from what a nest says.
 
     `count`: vectors so far. `confidence`: 0 to 1 that the next vector is as `predict` says; 0 where no nest runs.
     `predict(count)`: what comes next, as far as that can be said. `finish()`: the pattern; the detector is as new.
     """
 
     def push(self, vectors: npt.ArrayLike) -> None:
-        """One vector, or a row for each of many."""
+        """One vector, or a row for each of many; all of them or none."""
         super().push(as_vectors(vectors, self.columns))

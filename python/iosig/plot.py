@@ -81,7 +81,7 @@ def pattern(
     if told.count == 0:
         raise ValueError("the pattern stands for no accesses")
     table = sampled_accesses(told, columns)
-    panel = access_panel("", table, "position", "id", is_bytes=bool(columns) or told.columns > 2)
+    panel = access_panel("", table, "position", "id", is_bytes=bool(columns or told.names) or told.columns > 2)
     title = f"{told.count} accesses as {told.terms} term{'s' if told.terms > 1 else ''}"
     if len(table) < told.count:
         title += f"; {len(table)} are drawn, at random places"

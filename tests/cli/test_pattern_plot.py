@@ -78,6 +78,19 @@ def test_utf8_has_braille_and_a_terminal_colours(plain: Iosig) -> None:
         assert ("\x1b[34m" in shown and "\x1b[33m" in shown) == (no_color == "")
 
 
+def test_ranks_in_turn_are_all_seen_and_the_legend_has_their_colours(plain: Iosig) -> None:
+    text = lines([(n, 1, n % 4) for n in range(4096)])  # more than one access of each rank in every character
+    master, slave = pty.openpty()
+    words = [str(plain.binary), "pattern", "detect", *COLUMNS, "--plot", "-"]
+    subprocess.run(words, input=text.encode(), stdout=slave, env=plain.env | {"TERM": "xterm"}, check=True)
+    os.close(slave)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    picture, legend = shown.split("id modulo 6:")
+    assert all(f"\x1b[{colour}m" in picture for colour in (34, 33, 32, 31))
+    assert legend.strip() == " ".join(f"\x1b[{colour}m{id_}\x1b[0m" for id_, colour in enumerate((34, 33, 32, 31)))
+
+
 def test_a_few_bytes_that_stand_for_2_60_accesses_are_drawn_at_once(plain: Iosig, tmp_path: Path) -> None:
     text = plain("pattern", "detect", "--json", "-", input="".join(f"{i}\n" for i in range(10))).stdout
     (tmp_path / "huge.json").write_text(text.replace("10", str(2**60)))

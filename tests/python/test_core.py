@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
 import iosig
+import iosig.command
 from conftest import DATA, Iosig
 
 PAPER = str(DATA / "paper-table2.toml")
@@ -99,3 +102,19 @@ def test_the_stub_declares_exactly_what_the_extension_has() -> None:
     stub = ast.parse((Path(iosig.__file__).parent / "_core.pyi").read_text())
     declared = {node.name for node in stub.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     assert declared - {"Prediction", "Simulation"} == {name for name in dir(_core) if not name.startswith("_")}
+
+
+def test_an_extension_of_another_build_is_told_in_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def old() -> None:
+        iosig._core.detect("no vectors", 1, 2, 3, 4, 5)  # type: ignore[call-arg, arg-type]
+
+    monkeypatch.setattr(sys, "argv", ["iosig-plot"])
+    with pytest.raises(SystemExit) as status:
+        iosig.command.run(app, "iosig-plot")
+    told = capsys.readouterr().err
+    assert status.value.code == 4 and told.count("\n") == 1 and "rebuild: make python" in told

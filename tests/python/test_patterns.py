@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import inspect
 import pickle
 import re
 import threading
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import iosig._core
 import iosig.patterns
 from conftest import ROOT, Iosig
 from iosig.patterns import Detector, Lookup, Pattern, detect
@@ -180,6 +183,46 @@ def test_the_patterns_of_many_processes_fold_into_one() -> None:
     assert pieces[["logical", "id"]].tolist() == [(0, 2), (4, 1)]
 
 
+def test_lists_masks_and_arrays_of_any_integers_select_as_they_do_of_an_array() -> None:
+    vectors = n1_strided(4, 10, 8)
+    pattern = detect(vectors, ALL.split(","))
+    mask = vectors[:, 3] == 2
+    for positions in (
+        [1, 2, 5],
+        [],
+        [-1],
+        mask,
+        mask.tolist(),
+        np.array([3, 0], np.uint8),
+        np.array([-1, 7], np.int16),
+    ):
+        np.testing.assert_array_equal(pattern[positions], vectors[positions])
+    assert pattern[np.uint8(3)] == pattern[3]
+    assert (pattern.shape, detect([7]).shape) == (vectors.shape, (1,))
+    assert repr(detect([7])).startswith("<iosig.Pattern: 1 vector of 1 column, 1 term,")
+
+
+def test_a_detector_with_names_checks_accesses_and_pushes_all_or_nothing() -> None:
+    detector = Detector(["logical", "length"])
+    with pytest.raises(ValueError, match="row 1: length -1 is negative"):
+        detector.push([[0, 8], [8, -1]])
+    assert detector.count == 0
+    detector.push([[0, 8], [8, 8]])
+    assert detector.finish().shape == (2, 2)
+
+
+def test_the_stubs_say_what_the_extension_says() -> None:
+    stubs = ast.parse((ROOT / "python" / "iosig" / "_core.pyi").read_text())
+    told = 0
+    for kind in (node for node in stubs.body if isinstance(node, ast.ClassDef)):
+        for node in kind.body:
+            if isinstance(node, ast.FunctionDef) and (doc := ast.get_docstring(node)):
+                theirs = inspect.getdoc(getattr(getattr(iosig._core, kind.name), node.name)) or ""
+                assert theirs.endswith(doc), f"{kind.name}.{node.name}"
+                told += 1
+    assert told > 20
+
+
 # --- lookup -----------------------------------------------------------------------------------------------------------
 
 
@@ -243,10 +286,22 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: detect([1], window=0), ValueError, "window: expected 1 to 1024, got 0"),
     (lambda: detect([1, 2])[2], IndexError, "position 2 is not in a pattern of 2 vectors"),
     (lambda: detect([1, 2])[np.array([0, -3])], IndexError, "position -3"),
-    (lambda: detect([1, 2])[np.array([0.5])], TypeError, "__getitem__"),  # type: ignore[index]
+    (lambda: detect([1, 2])[[0.5]], TypeError, "or of a mask, got float64"),  # type: ignore[list-item]
+    (lambda: detect([1, 2])["a"], TypeError, "expected an integer, a slice"),  # type: ignore[call-overload]
+    (lambda: detect([1, 2])[0, 1], TypeError, "got a tuple"),  # type: ignore[call-overload]
+    (lambda: detect([1, 2])[None], TypeError, "got 0 dimensions"),  # type: ignore[call-overload]
+    (lambda: detect([1, 2])[[[0]]], TypeError, "got 2 dimensions"),  # type: ignore[list-item]
+    (lambda: detect([1, 2])[[True]], IndexError, "a mask of 1 for a pattern of 2 vectors"),
+    (lambda: detect([7])[2**64], IndexError, "position 18446744073709551616 is not in a pattern of 1 vector"),
+    (lambda: detect([1, 2])[np.array([2**63], np.uint64)], IndexError, "position 9223372036854775808"),
+    (lambda: detect([1], columns=5), TypeError, "['logical', 'length'], got 5"),  # type: ignore[arg-type]
+    (lambda: detect([[1, 2]], ["logical"]), ValueError, "1 names for 2 columns"),
     (lambda: detect([1, 2]).predict(-1), ValueError, "count: expected 0 or more, got -1"),
     (lambda: detect(range(9)).predict(2**60), (MemoryError, ValueError), ""),  # type: ignore[list-item]
     (lambda: Detector(0), ValueError, "columns: expected 1 to 8, got 0"),
+    (lambda: Detector(2.5), TypeError, "columns: expected names"),  # type: ignore[arg-type]
+    (lambda: Detector(None), TypeError, "columns: expected names"),  # type: ignore[arg-type]
+    (lambda: Detector("logical,lenght"), ValueError, "did you mean 'length'"),
     (lambda: Detector(2, follows=[None]), ValueError, "an entry for each of 2 columns, got 1"),
     (lambda: Detector(2, follows=[1, 0]), ValueError, "column 0 cannot follow 1"),
     (lambda: Detector(2).push([1, 2, 3]), ValueError, "expected rows of 2 columns, got an array of shape (3,)"),
@@ -257,6 +312,12 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: Lookup(detect([1, 2])), ValueError, "a lookup in a pattern of 1 column"),
     (lambda: Lookup(detect([[1, 2]]), "logical,length"), ValueError, "a lookup needs logical, length and physical"),
     (lambda: Lookup(detect([[1, 2, 3]])).find(-1, 2), ValueError, "got -1 and 2"),
+    (
+        lambda: Lookup(detect([[1, 2, 3]])).find(0, 2**63),
+        ValueError,
+        "length: 9223372036854775808 does not fit 64 bits",
+    ),
+    (lambda: Lookup(detect([[1, 2, 3]])).find(0.5, 1), TypeError, "offset: expected an integer, got 0.5"),  # type: ignore[arg-type]
     (lambda: Pattern.from_bytes(b"IOP"), ValueError, "description: byte "),
     (lambda: Pattern.from_json("{"), ValueError, "no JSON object"),
 ]

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import iosig
 from conftest import DATA
-from iosig import figures, patterns, tables
+from iosig import figures, panels, patterns, tables
 from iosig.access_panel import access_panel, sampled_accesses
 from iosig.panels import Look
 
@@ -116,11 +117,33 @@ def test_a_pattern_becomes_a_picture_and_a_page_in_a_folder(tmp_path: Path) -> N
 def test_a_picture_has_every_access_with_its_bytes_and_its_id() -> None:
     table = sampled_accesses(strided(10, 20, 1024))
     panel = access_panel("", table, "position", "id")
-    assert panel.y_label == "offset, KB"
-    assert [curve.name for curve in panel.curves] == ["id 0, 8", "id 1, 9", *(f"id {id_}" for id_ in range(2, 8))]
+    assert panel.y_label == "offset, KiB"
+    assert [curve.name for curve in panel.curves] == [f"id {id_}" for id_ in range(10)]
+    assert len(set(panel.colours())) == 10
+    (shared, *_) = access_panel("", sampled_accesses(strided(18, 2, 8)), "position", "id").curves
+    assert shared.name == "id 0, 16"
     drawn = {x: (y, end) for c in panel.curves for x, y, end in zip(c.x, c.y, c.high, strict=True)}
     assert drawn == {n: (n, n + 1) for n in range(200)}  # KB
     assert all(curve.look == Look.ACCESSES for curve in panel.curves)
+
+
+def test_many_accesses_are_drawn_in_a_mixed_order_and_thin_so_that_none_hides_the_others() -> None:
+    panel = access_panel("", sampled_accesses(strided(16, 4096, 64)), "position", "id")
+    assert panels.opacity(panel) == pytest.approx(20_000 / 65536)
+    figure = Figure()
+    panels.plot_panel(figure.subplots(), panel)
+    specks, _ = figure.axes[0].collections
+    last = {tuple(colour) for colour in np.round(specks.get_facecolor()[-1000:, :3], 6)}
+    assert len(last) == 16
+    traces = panels.explore_panels([panel]).data
+    keys, drawn = traces[:16], traces[16:]
+    assert [(trace.name, trace.opacity) for trace in keys] == [(f"id {id_}", None) for id_ in range(16)]
+    assert not any(trace.showlegend for trace in drawn)
+    places = {x: (y, trace.name) for trace in drawn for x, y in zip(trace.x, trace.y, strict=True)}
+    assert places == {n: (n / 16, f"id {n % 16}") for n in range(65536)}  # KiB
+    last = {x * 200 // 65536: trace.name for trace in drawn for x in trace.x}
+    assert len(last) == 200 and len(set(last.values())) == 16
+    assert figure.axes[0].xaxis.get_major_formatter()(2_500_000) == "2.5M"
 
 
 def test_of_many_accesses_a_part_is_drawn_that_shows_every_rank_and_every_place() -> None:
@@ -141,6 +164,8 @@ def test_columns_without_names_are_those_of_a_lookup_and_extremes_do_not_overflo
         "end": [8],
         "id": [0],
     }
+    named = patterns.detect([[7, 3]], "id,logical")
+    assert sampled_accesses(named)[["begin", "id"]].values.tolist() == [[3, 7]]
     for columns, message in (("logical", "1 names for 2 columns"), ("logical,lenght", "did you mean 'length'")):
         with pytest.raises(ValueError, match=message):
             sampled_accesses(patterns.detect([[7, 3]]), columns)

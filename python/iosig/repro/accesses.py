@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -32,3 +34,21 @@ def offsets_panel(title: str, rows: npt.NDArray[np.int64], first: int = 0) -> Pa
     table = pd.DataFrame({"begin": begin, "end": begin + length, "id": rank})
     table["position"] = first + table.groupby("id").cumcount()
     return access_panel(title, table, "access of the rank", "rank")
+
+
+def strides_panel(title: str, rows: npt.NDArray[np.int64], first: int = 0) -> Panel:
+    """How far behind the one before each access begins, in the order of `rows`; the first row is the one before."""
+    stride = np.diff(rows[:, 0])
+    table = pd.DataFrame({"begin": stride, "end": stride, "id": rows[1:, 3]})
+    table["position"] = first + 1 + np.arange(len(stride))
+    panel = access_panel(title, table, "access of the rank", "rank")
+    return replace(panel, y_label=panel.y_label.replace("offset", "stride from the access before"))
+
+
+def planes_panel(title: str, rows: npt.NDArray[np.int64], plane_bytes: int) -> Panel:
+    """The bytes of each rank's accesses within their plane of `plane_bytes`, over the planes in order."""
+    begin, length, _, rank = rows.T
+    plane, at = np.divmod(begin, plane_bytes)
+    table = pd.DataFrame({"begin": at, "end": at + length, "id": rank, "position": plane})
+    panel = access_panel(title, table, f"plane of {plane_bytes} bytes", "rank")
+    return replace(panel, y_label=panel.y_label.replace("offset", "offset in the plane"))
