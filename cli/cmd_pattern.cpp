@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include "commands.h"
 #include "iosig/analyze/access_detector.h"
@@ -29,7 +30,8 @@ namespace {
 constexpr std::uint64_t most_description_bytes = 4 * GiB;
 
 struct Options {
-  std::string file, columns, algorithm = "nest", output;
+  std::string file, algorithm = "nest", output;
+  std::optional<std::string> columns;
   std::uint32_t window = 0;  ///< 0: the algorithm's own
   std::string offset, length;
   std::vector<std::string> files;  ///< of merge
@@ -39,10 +41,18 @@ struct Options {
 
 std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
 
-/// What --columns says; none where it is not given.
+/// How many columns --columns gives without names; 0 where it does not.
+std::uint32_t unnamed_columns(const Options& options) {
+  const std::string text = options.columns.value_or("");
+  return text.size() == 1 && text[0] >= '1' && text[0] <= '0' + static_cast<char>(most_columns)
+             ? static_cast<std::uint32_t>(text[0] - '0')
+             : 0;
+}
+
+/// The names that --columns says; none where it is not given, or a number.
 Result<std::vector<std::string>> names_given(const Options& options) {
-  if (options.columns.empty()) return std::vector<std::string>{};
-  auto names = parse_columns(options.columns);
+  if (!options.columns || unnamed_columns(options) > 0) return std::vector<std::string>{};
+  auto names = parse_columns(*options.columns);
   if (!names) return fail(ErrorKind::usage, "--columns: {}", names.error().message);
   return names;
 }
@@ -191,7 +201,7 @@ int run_detect(Options& options, Console& console) {
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   const auto names = names_given(options);
   if (!names) return console.fail(names.error());
-  VectorLines lines(*names, shown_name(options.file));
+  VectorLines lines(*names, shown_name(options.file), std::max(unnamed_columns(options), 1U));
   auto pattern = options.algorithm == "paper" ? paper_pattern(options, lines) : nest_pattern(options, lines, *names);
   if (!pattern) return console.fail(pattern.error());
   set_column_names(*pattern, *names);
@@ -288,7 +298,7 @@ void add_pattern(CLI::App& app, Action& action) {
   detect->add_option("FILE", options->file, "White-space-separated integers; - for standard input");
   detect
       ->add_option("--columns", options->columns,
-                   "Some of logical,length,physical,id,sequence; one column unless given")
+                   "Some of logical,length,physical,id,sequence, or how many columns of any integers; 1 unless given")
       ->type_name("NAMES");
   detect
       ->add_option("--algorithm", options->algorithm,

@@ -98,7 +98,7 @@ Result<bool> VectorLines::read(std::string_view line, std::span<std::int64_t> ou
   if (found != columns_)
     return refuse(fmt::format(
         "{} integer{}; expected {}{}", found, found == 1 ? "" : "s", columns_,
-        names.empty() ? ", as no other --columns were told" : fmt::format(" ({})", fmt::join(names, ", "))));
+        names.empty() ? "; --columns may say another number, or names" : fmt::format(" ({})", fmt::join(names, ", "))));
   if (const std::string fault = check_.fault(out.first(columns_)); !fault.empty()) return refuse(fault);
   return true;
 }
