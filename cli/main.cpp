@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   add_reliability(app, action);
   add_pattern(app, action);
   add_container(app, action);
+  add_mount(app, action);
   add_prepare(app, action);
   add_finalize(app, action);
   add_status(app, action);

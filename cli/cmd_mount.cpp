@@ -1,0 +1,292 @@
+// `iosig mount` and `iosig unmount`: containers as ordinary files for programs that are left as they are. The daemon is
+// a program of its own, runtime/fuse; here is what must hold before it is started, and how it ends.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "iosig/base/files.h"
+#include "iosig/base/in_time.h"
+#include "iosig/base/text.h"
+#include "iosig/storage/mountinfo.h"
+#include "iosig/store/container_folder.h"
+
+namespace iosig::cli {
+namespace {
+
+constexpr const char* our_filesystem = "fuse.iosig";
+constexpr int end_limit_ms = 60'000;  ///< for a daemon to sync what it has
+
+struct Options {
+  std::string source, mount_point, index = "pattern";
+  std::vector<std::string> containers;
+  unsigned threads = 10;
+  double cache_s = 1;
+  bool foreground = false, read_only = false;
+};
+
+/// The uppermost mount at exactly this path; nothing: none.
+std::optional<Mount> mount_at(const std::string& path) {
+  const auto text = read_file("/proc/self/mountinfo");
+  std::optional<Mount> found;
+  for (const Mount& mount : parse_mountinfo(text ? *text : ""))
+    if (mount.path == path) found = mount;
+  return found;
+}
+
+/// Absolute and without links, also where a dead daemon's mount is.
+Result<std::string> resolved(const std::string& path) {
+  std::error_code failure;
+  const std::filesystem::path plain(std::string(without_trailing_slashes(path)));
+  const std::filesystem::path parent = std::filesystem::canonical(
+      plain.has_parent_path() ? plain.parent_path() : std::filesystem::path("."), failure);
+  const std::string last = plain.filename();
+  if (!failure && !last.empty() && last != "." && last != "..") {
+    const std::string here = (parent / last).string();
+    if (mount_at(here)) return here;
+  }
+  const auto whole = std::filesystem::canonical(plain, failure);
+  if (failure) return system_failure("find", path, failure.value());
+  return whole.string();
+}
+
+bool is_dead(const std::string& path) {
+  const auto failure = in_time([&] {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+  });
+  return failure && *failure == ENOTCONN;
+}
+
+/// By the kernel, if we may, else by fusermount3, which may. `later`: also while it is in use.
+Result<void> take_away(const std::string& path, bool later) {
+  if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | (later ? MNT_DETACH : 0)) == 0) return {};
+  if (errno == EBUSY)
+    return fail(ErrorKind::system, "'{}' is in use: programs have files open there, or stand in it (fuser -vm {})",
+                printable(path), printable(path));
+  if (errno != EPERM) return system_failure("unmount", path);
+  const char* const words[] = {"fusermount3", later ? "-uz" : "-u", "--", path.c_str(), nullptr};
+  pid_t child = -1;
+  int status = 0;
+  if (const int failure = ::posix_spawnp(&child, words[0], nullptr, nullptr, const_cast<char**>(words), environ);
+      failure != 0)
+    return system_failure("run", "fusermount3", failure);
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) return fail(ErrorKind::system, "fusermount3 could not unmount '{}'", printable(path));
+  return {};
+}
+
+Result<std::string> find_daemon() {
+  std::error_code none;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::string daemon = (self.parent_path().parent_path() / "libexec" / "iosig" / "iosig-fuse").string();
+  if (::access(daemon.c_str(), X_OK) != 0)
+    return fail(ErrorKind::system,
+                "there is no '{}': this IOSIG was built without libfuse3; install libfuse3-dev and build it again",
+                printable(daemon));
+  return daemon;
+}
+
+Result<void> check_source(const std::string& source) {
+  struct stat status {};
+  if (::stat(source.c_str(), &status) != 0) return system_failure("inspect", source);
+  if (!S_ISDIR(status.st_mode))
+    return fail(ErrorKind::bad_input, "the source '{}' is no folder", printable(source));
+  if (is_container(source))
+    return fail(ErrorKind::bad_input, "the source '{}' is a container; give the folder that it lies in",
+                printable(source));
+  return {};
+}
+
+Result<void> check_mount_point(const std::string& source, const std::string& mount_point) {
+  struct stat status {};
+  if (::stat(mount_point.c_str(), &status) != 0) return system_failure("inspect", mount_point);
+  if (!S_ISDIR(status.st_mode))
+    return fail(ErrorKind::bad_input, "the mount point '{}' is no folder", printable(mount_point));
+  if (const auto busy = mount_at(mount_point))
+    return fail(ErrorKind::system, "'{}' is a mount point already, of {} ({}); unmount that first{}",
+                printable(mount_point), printable(busy->source), printable(busy->filesystem),
+                busy->filesystem == our_filesystem ? ": iosig unmount " + printable(mount_point) : "");
+  if (source == mount_point) return {};  // covers the source with itself
+  if (is_below(source, mount_point))
+    return fail(ErrorKind::bad_input, "the source '{}' lies in the mount point '{}', which would hide it",
+                printable(source), printable(mount_point));
+  if (is_below(mount_point, source))
+    return fail(ErrorKind::bad_input,
+                "the mount point '{}' lies in the source '{}', which would then hold itself; mount at a folder outside, "
+                "or at the source itself",
+                printable(mount_point), printable(source));
+  const Fd folder(::open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return system_failure("open", mount_point);
+  const auto names = names_in(folder);
+  if (!names) return pass_on(names.error());
+  if (!names->empty())
+    return fail(ErrorKind::bad_input, "the mount point '{}' is not empty: it holds '{}'; give an empty folder",
+                printable(mount_point), printable(names->front()));
+  return {};
+}
+
+Result<void> check_device() {
+  const Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (device) return {};
+  if (errno == EACCES || errno == EPERM)
+    return fail(ErrorKind::system, "this user may not use /dev/fuse: {}", std::strerror(errno));
+  return fail(ErrorKind::system, "/dev/fuse cannot be opened: {}; load the kernel's module fuse, or give the device to "
+              "the container that this runs in",
+              std::strerror(errno));
+}
+
+std::vector<std::string> words_for_daemon(const std::string& daemon, const Options& options) {
+  std::vector<std::string> words = {daemon,
+                                    "source=" + options.source,
+                                    "mount_point=" + options.mount_point,
+                                    "index=" + options.index,
+                                    fmt::format("threads={}", options.threads),
+                                    fmt::format("cache_s={}", options.cache_s)};
+  for (const std::string& glob : options.containers)
+    if (glob != "existing") words.push_back("containers=" + (glob == "all" ? "*" : glob));
+  if (options.read_only) words.emplace_back("read_only=1");
+  return words;
+}
+
+[[noreturn]] void become(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  ::execv(pointers[0], pointers.data());
+  ::_exit(system_refused);
+}
+
+/// Its process, once the mount is there; it goes on in the background. The daemon itself says why it is not.
+Result<pid_t> start(std::vector<std::string> words) {
+  int ready[2];
+  if (::pipe2(ready, 0) != 0) return system_failure("make", "a pipe");
+  const Fd read_end(ready[0]);
+  ::fcntl(ready[0], F_SETFD, FD_CLOEXEC);
+  words.push_back(fmt::format("ready_fd={}", ready[1]));
+  const pid_t child = ::fork();
+  if (child < 0) return system_failure("start", words[0]);
+  if (child == 0) {
+    ::setsid();
+    become(words);
+  }
+  ::close(ready[1]);
+  char byte = 0;
+  ssize_t got = 0;
+  while ((got = ::read(read_end.get(), &byte, 1)) < 0 && errno == EINTR) {
+  }
+  if (got == 1) return child;
+  ::waitpid(child, nullptr, 0);
+  return fail(ErrorKind::system, "the daemon of '{}' did not start", printable(words[1]));
+}
+
+int run_mount(Options options, Console& console) {
+  const auto daemon = find_daemon();
+  if (!daemon) return console.fail(daemon.error());
+  const auto source = resolved(options.source), mount_point = resolved(options.mount_point);
+  if (!source) return console.fail(source.error());
+  if (!mount_point) return console.fail(mount_point.error());
+  options.source = *source;
+  options.mount_point = *mount_point;
+  if (const auto there = mount_at(*mount_point); there && there->filesystem == our_filesystem && is_dead(*mount_point)) {
+    console.note(fmt::format("'{}' was left by a daemon that died: mounted anew", printable(*mount_point)));
+    if (const auto taken = take_away(*mount_point, true); !taken) return console.fail(taken.error());
+  }
+  if (const auto checked = check_source(*source); !checked) return console.fail(checked.error());
+  if (const auto checked = check_mount_point(*source, *mount_point); !checked) return console.fail(checked.error());
+  if (const auto checked = check_device(); !checked) return console.fail(checked.error());
+  const std::vector<std::string> words = words_for_daemon(*daemon, options);
+  if (options.foreground) {
+    console.talk(fmt::format("{} is mounted at {} until ^C", printable(*source), printable(*mount_point)));
+    become(words);
+  }
+  const auto pid = start(words);
+  if (!pid) return console.fail(pid.error());
+  if (console.json)
+    console.say_json("iosig.mount/1", {{"source", printable(*source)},
+                                       {"mount_point", printable(*mount_point)},
+                                       {"pid", *pid}});
+  return yes;
+}
+
+/// The daemon's process, to be waited for; none if it is dead, or another user's.
+Fd daemon_of(const std::string& mount_point) {
+  struct Pid {
+    std::array<char, 16> text;
+    ssize_t length;
+  };
+  const auto pid = in_time([&] {
+    Pid known{};
+    known.length = ::getxattr(mount_point.c_str(), "user.iosig.daemon", known.text.data(), known.text.size());
+    return known;
+  });
+  if (!pid || pid->length <= 0) return {};
+  const auto number = parse_count({pid->text.data(), static_cast<std::size_t>(pid->length)});
+  return number ? Fd(static_cast<int>(::syscall(SYS_pidfd_open, *number, 0))) : Fd{};
+}
+
+int run_unmount(const std::string& given, Console& console) {
+  const auto path = resolved(given);
+  if (!path) return console.fail(path.error());
+  const auto there = mount_at(*path);
+  if (!there || there->filesystem != our_filesystem)
+    return console.fail({ErrorKind::bad_input,
+                         fmt::format("nothing that `iosig mount` made is at '{}'{}", printable(*path),
+                                     there ? fmt::format(", but {}", printable(there->filesystem)) : "")});
+  const bool was_dead = is_dead(*path);
+  const Fd daemon = was_dead ? Fd{} : daemon_of(*path);
+  if (const auto taken = take_away(*path, was_dead); !taken) return console.fail(taken.error());
+  if (was_dead) console.note("its daemon had died; what it had written is in the containers");
+  if (!daemon) return yes;
+  pollfd end{daemon.get(), POLLIN, 0};
+  if (::poll(&end, 1, end_limit_ms) == 0)
+    return console.fail({ErrorKind::system, "it is unmounted, but the daemon is still syncing what was written"});
+  return yes;
+}
+
+}  // namespace
+
+void add_mount(CLI::App& app, Action& action) {
+  CLI::App* mount = app.add_subcommand("mount", "Show a folder at a mount point, its containers as ordinary files");
+  const auto options = std::make_shared<Options>();
+  mount->add_option("SOURCE", options->source, "The folder that holds the files")->required();
+  mount->add_option("MOUNTPOINT", options->mount_point, "An empty folder, or SOURCE itself")->required();
+  mount->add_option("--containers", options->containers,
+                    "Which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "
+                    "existing: none (default)");
+  mount->add_option("--index", options->index, "Of new containers: pattern (default) or traditional")
+      ->check(CLI::IsMember({"pattern", "traditional"}));
+  mount->add_option("--threads", options->threads, "That serve requests at most (default 10)")
+      ->check(CLI::Range(1, 1024));
+  mount->add_option("--cache-seconds", options->cache_s,
+                    "How long changes that others make to SOURCE may go unseen (default 1)")
+      ->check(CLI::Range(0, 86400));
+  mount->add_flag("--read-only", options->read_only, "Let nobody change anything through it");
+  mount->add_flag("--foreground", options->foreground, "Stay in the terminal, and say there what goes wrong");
+  mount->footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
+  when_chosen(mount, action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });
+
+  CLI::App* unmount = app.add_subcommand("unmount", "End a mount, when all that was written is on the device");
+  const auto path = std::make_shared<std::string>();
+  unmount->add_option("MOUNTPOINT", *path, "Where `iosig mount` put it")->required();
+  unmount->footer("Example: iosig unmount /tmp/run");
+  when_chosen(unmount, action, "", [path](Console& console) { return run_unmount(*path, console); });
+}
+
+}  // namespace iosig::cli

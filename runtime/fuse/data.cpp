@@ -1,0 +1,276 @@
+// Open files and their bytes.
+//
+// Whoever opens a container to read gets it through the kernel's cache, so that it can be mapped; whoever opens it to
+// write does not, so that every write comes here as the program made it, and at once: regular writers stay regular.
+
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <span>
+#include <vector>
+
+#include "mount.h"
+
+namespace iosig::fuse {
+namespace {
+
+constexpr std::uint32_t parallel_direct_writes = 1u << 6;  // FOPEN_PARALLEL_DIRECT_WRITES, since Linux 6.2
+
+/// Room for the bytes of one request of this thread.
+std::span<std::byte> buffer(std::size_t bytes) {
+  thread_local std::vector<std::byte> room;
+  if (room.size() < bytes) room.resize(bytes);
+  return {room.data(), bytes};
+}
+
+fuse_bufvec at(int fd, off_t offset, std::size_t bytes) {
+  fuse_bufvec vector = FUSE_BUFVEC_INIT(bytes);
+  vector.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK | FUSE_BUF_FD_RETRY);
+  vector.buf[0].fd = fd;
+  vector.buf[0].pos = offset;
+  return vector;
+}
+
+bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+/// 0 or errno; the handle is the inode's from then on.
+int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
+  const auto container = inode.open_container();
+  if (!container) return EIO;
+  handle.container = *container;
+  if ((info.flags & O_TRUNC) != 0)
+    if (const int failure = handle.container->truncate(nullptr, 0); failure != 0) return failure;
+  if (writes(info.flags)) handle.writer = handle.container->add_writer();
+  handle.is_cached = !writes(info.flags) && (info.flags & O_DIRECT) == 0;
+  info.direct_io = handle.is_cached ? 0 : 1;
+  if (handle.is_cached) ++inode.cached_readers;  // before it is asked: a write meanwhile makes the kernel forget
+  const std::lock_guard lock(inode.mutex);
+  ++inode.handles;
+  if (handle.is_cached) {
+    struct stat status {};
+    (void)handle.container->status(status, 0);
+    const std::uint64_t changes = handle.container->changes();
+    info.keep_cache = inode.shown_changes == changes ? 1 : 0;
+    inode.shown_changes = changes;
+  }
+  return 0;
+}
+
+/// What is kept in the kernel's cache of an ordinary file stays if the file is as it was.
+void decide_cache(Inode& inode, fuse_file_info& info, int fd) {
+  struct stat status {};
+  if ((info.flags & O_DIRECT) != 0) info.direct_io = 1;
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  const std::lock_guard lock(inode.mutex);
+  info.keep_cache = inode.shown_size == status.st_size && inode.shown_modified.tv_sec == status.st_mtim.tv_sec &&
+                            inode.shown_modified.tv_nsec == status.st_mtim.tv_nsec
+                        ? 1
+                        : 0;
+  inode.shown_size = status.st_size;
+  inode.shown_modified = status.st_mtim;
+}
+
+int open_file(Inode& inode, fuse_file_info& info, Handle& handle) {
+  const int flags = (info.flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
+  handle.fd = Fd(::open(inode.path().c_str(), flags));
+  if (!handle.fd) return errno;
+  decide_cache(inode, info, handle.fd.get());
+  return 0;
+}
+
+void release(Mount& mount, Inode& inode, Handle* handle) {
+  if (handle->container) {
+    if (handle->writer != nullptr) (void)handle->container->remove_writer(handle->writer);
+    if (handle->is_cached) --inode.cached_readers;
+    const std::lock_guard lock(inode.mutex);
+    if (--inode.handles == 0 && !inode.removed_name.empty()) mount.remove_for_good(inode);
+  }
+  delete handle;
+}
+
+void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+  Mount& mount = mount_of(request);
+  Inode& inode = mount.inode(number);
+  auto handle = std::make_unique<Handle>();
+  const int failure =
+      inode.is_container ? open_container(inode, *info, *handle) : open_file(inode, *info, *handle);
+  if (failure != 0) {
+    fuse_reply_err(request, failure);
+    return;
+  }
+  info->fh = reinterpret_cast<std::uint64_t>(handle.get());
+  int answered = 0;
+  if (handle->writer != nullptr) {  // this libfuse has no name for the flag yet
+    const fuse_open_out answer{info->fh, FOPEN_DIRECT_IO | parallel_direct_writes, 0};
+    answered = fuse_reply_buf(request, reinterpret_cast<const char*>(&answer), sizeof answer);
+  } else {
+    answered = fuse_reply_open(request, info);
+  }
+  if (answered == 0)
+    (void)handle.release();
+  else
+    release(mount, inode, handle.release());  // who asked was interrupted
+}
+
+void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
+  Mount& mount = mount_of(request);
+  Inode& folder = mount.inode(parent);
+  auto handle = std::make_unique<Handle>();
+  int failure = is_hidden_name(name) ? EPERM : 0;
+  if (failure == 0 && mount.wants_container(folder, name)) {
+    failure = mount.make_container(folder, name, mode);
+    if (failure == EEXIST && (info->flags & O_EXCL) == 0) failure = 0;  // somebody was faster
+  } else if (failure == 0) {
+    const int flags = (info->flags & ~O_DIRECT) | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+    handle->fd = Fd(::openat(folder.fd.get(), name, flags, mode));
+    // What stands there and is no file, a container that was made meanwhile, is opened below.
+    if (!handle->fd && (errno != EISDIR || (info->flags & O_EXCL) != 0)) failure = errno;
+  }
+  fuse_entry_param entry{};
+  if (failure == 0) failure = mount.entry(folder, name, entry);
+  if (failure != 0) {
+    fuse_reply_err(request, failure);
+    return;
+  }
+  Inode& inode = mount.inode(entry.ino);
+  if (inode.is_container)
+    failure = open_container(inode, *info, *handle);
+  else if (handle->fd)
+    decide_cache(inode, *info, handle->fd.get());
+  else
+    failure = open_file(inode, *info, *handle);
+  if (failure != 0) {
+    mount.inodes.forget(inode, 1);
+    fuse_reply_err(request, failure);
+    return;
+  }
+  info->fh = reinterpret_cast<std::uint64_t>(handle.get());
+  if (fuse_reply_create(request, &entry, info) == 0) {
+    (void)handle.release();
+    return;
+  }
+  release(mount, inode, handle.release());
+  mount.inodes.forget(inode, 1);
+}
+
+void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_file_info* info) {
+  Handle& handle = handle_of(info);
+  if (!handle.container) {
+    fuse_bufvec data = at(handle.fd.get(), offset, bytes);
+    fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+    return;
+  }
+  const std::span<std::byte> room = buffer(bytes);
+  handle.container->look_for_others(mount_of(request).options.cache_s);
+  const std::int64_t got = handle.container->read(offset, room);
+  if (got < 0)
+    fuse_reply_err(request, static_cast<int>(-got));
+  else
+    fuse_reply_buf(request, reinterpret_cast<const char*>(room.data()), static_cast<std::size_t>(got));
+}
+
+void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offset, fuse_file_info* info) {
+  Handle& handle = handle_of(info);
+  const std::size_t bytes = fuse_buf_size(data);
+  if (!handle.container) {
+    fuse_bufvec place = at(handle.fd.get(), offset, bytes);
+    const ssize_t done = fuse_buf_copy(&place, data, fuse_buf_copy_flags{});
+    if (done < 0)
+      fuse_reply_err(request, static_cast<int>(-done));
+    else
+      fuse_reply_write(request, static_cast<std::size_t>(done));
+    return;
+  }
+  if (handle.writer == nullptr) {
+    fuse_reply_err(request, EBADF);
+    return;
+  }
+  std::span<const std::byte> given;
+  if (data->count == 1 && (data->buf[0].flags & FUSE_BUF_IS_FD) == 0) {
+    given = {static_cast<const std::byte*>(data->buf[0].mem) + data->off, bytes};
+  } else {
+    const std::span<std::byte> room = buffer(bytes);
+    fuse_bufvec place = FUSE_BUFVEC_INIT(bytes);
+    place.buf[0].mem = room.data();
+    if (fuse_buf_copy(&place, data, fuse_buf_copy_flags{}) != static_cast<ssize_t>(bytes)) {
+      fuse_reply_err(request, EIO);
+      return;
+    }
+    given = room;
+  }
+  std::int64_t place = offset;
+  const std::int64_t done = handle.container->write(*handle.writer, place, given, (info->flags & O_APPEND) != 0);
+  Mount& mount = mount_of(request);
+  if (done < 0)
+    fuse_reply_err(request, static_cast<int>(-done));
+  else if (mount.inode(number).cached_readers > 0)
+    mount.invalidation.answer_write(request, number, place, static_cast<std::size_t>(done));
+  else
+    fuse_reply_write(request, static_cast<std::size_t>(done));
+}
+
+void copy_range(fuse_req_t request, fuse_ino_t, off_t from, fuse_file_info* source, fuse_ino_t, off_t to,
+                fuse_file_info* target, std::size_t bytes, int flags) {
+  const Handle &in = handle_of(source), &out = handle_of(target);
+  if (in.container || out.container) {
+    fuse_reply_err(request, EOPNOTSUPP);  // the kernel reads and writes then
+    return;
+  }
+  const ssize_t done =
+      ::copy_file_range(in.fd.get(), &from, out.fd.get(), &to, bytes, static_cast<unsigned>(flags));
+  if (done < 0)
+    fuse_reply_err(request, errno);
+  else
+    fuse_reply_write(request, static_cast<std::size_t>(done));
+}
+
+}  // namespace
+
+void add_data(fuse_lowlevel_ops& all) {
+  all.open = reply_opened;
+  all.create = create;
+  all.read = read;
+  all.write_buf = write;
+  all.copy_file_range = copy_range;
+  all.flush = [](fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
+    const Handle& handle = handle_of(info);
+    // A container's writes are all there, and a dropping for each closed duplicate would be too many.
+    const bool is_fine = handle.container || ::close(::dup(handle.fd.get())) == 0;
+    fuse_reply_err(request, is_fine ? 0 : errno);
+  };
+  all.release = [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+    Mount& mount = mount_of(request);
+    release(mount, mount.inode(number), &handle_of(info));
+    fuse_reply_err(request, 0);
+  };
+  all.fsync = [](fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* info) {
+    const Handle& handle = handle_of(info);
+    if (handle.container)
+      fuse_reply_err(request, handle.container->sync());
+    else
+      fuse_reply_err(request, (data_only != 0 ? ::fdatasync(handle.fd.get()) : ::fsync(handle.fd.get())) == 0 ? 0 : errno);
+  };
+  all.fallocate = [](fuse_req_t request, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* info) {
+    const Handle& handle = handle_of(info);
+    if (!handle.container)
+      fuse_reply_err(request, ::fallocate(handle.fd.get(), mode, offset, length) == 0 ? 0 : errno);
+    else
+      fuse_reply_err(request, handle.writer == nullptr
+                                  ? EBADF
+                                  : handle.container->allocate(*handle.writer, mode, offset, length));
+  };
+  all.lseek = [](fuse_req_t request, fuse_ino_t, off_t offset, int whence, fuse_file_info* info) {
+    const Handle& handle = handle_of(info);
+    const std::int64_t found =
+        handle.container ? handle.container->seek(offset, whence) : ::lseek(handle.fd.get(), offset, whence);
+    if (found < 0)
+      fuse_reply_err(request, handle.container ? static_cast<int>(-found) : errno);
+    else
+      fuse_reply_lseek(request, found);
+  };
+}
+
+}  // namespace iosig::fuse

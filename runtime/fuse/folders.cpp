@@ -1,0 +1,119 @@
+// Folders as their readers see them: containers among the files, nothing of what is behind them.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "mount.h"
+
+namespace iosig::fuse {
+namespace {
+
+bool is_dot(const char* name) {
+  const std::string_view text = name;
+  return text == "." || text == "..";
+}
+
+/// Fills one answer; `plus`: with what a lookup of each name would say.
+void read_folder(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info,
+                 bool plus) {
+  Mount& mount = mount_of(request);
+  Inode& folder = mount.inode(number);
+  Handle& handle = handle_of(info);
+  if (offset != handle.offset) {
+    ::seekdir(handle.folder.get(), offset);
+    handle.next = nullptr;
+    handle.offset = offset;
+  }
+  std::vector<char> answer(bytes);
+  std::size_t used = 0;
+  int failure = 0;
+  for (;;) {
+    if (handle.next == nullptr) {
+      errno = 0;
+      handle.next = ::readdir(handle.folder.get());
+      if (handle.next == nullptr) {
+        failure = errno;
+        break;
+      }
+    }
+    const dirent& found = *handle.next;
+    const char* const name = found.d_name;
+    if (!is_hidden_name(name)) {
+      fuse_entry_param entry{};
+      bool is_known = false;
+      if (plus && !is_dot(name)) {
+        is_known = mount.entry(folder, name, entry) == 0;
+        if (!is_known) {  // gone meanwhile
+          handle.offset = found.d_off;
+          handle.next = nullptr;
+          continue;
+        }
+      } else {
+        const bool is_file =
+            found.d_type == DT_DIR && !is_dot(name) && is_container_at(::dirfd(handle.folder.get()), name);
+        entry.attr.st_ino = mount.inodes.shown_number(folder.device, found.d_ino);
+        entry.attr.st_mode = is_file ? S_IFREG : static_cast<mode_t>(found.d_type) << 12;
+      }
+      char* const at = answer.data() + used;
+      const std::size_t room = bytes - used;
+      const std::size_t taken = plus ? fuse_add_direntry_plus(request, at, room, name, &entry, found.d_off)
+                                     : fuse_add_direntry(request, at, room, name, &entry.attr, found.d_off);
+      if (taken > room) {
+        if (is_known) mount.inodes.forget(mount.inode(entry.ino), 1);
+        break;
+      }
+      used += taken;
+    }
+    handle.offset = found.d_off;
+    handle.next = nullptr;
+  }
+  if (failure != 0 && used == 0)
+    fuse_reply_err(request, failure);
+  else
+    fuse_reply_buf(request, answer.data(), used);
+}
+
+}  // namespace
+
+void add_folders(fuse_lowlevel_ops& all) {
+  all.opendir = [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+    const Inode& inode = mount_of(request).inode(number);
+    const int fd = ::openat(inode.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* const folder = fd < 0 ? nullptr : ::fdopendir(fd);
+    if (folder == nullptr) {
+      fuse_reply_err(request, errno);
+      return;
+    }
+    auto handle = std::make_unique<Handle>();
+    handle->folder.reset(folder);
+    info->fh = reinterpret_cast<std::uint64_t>(handle.get());
+    if (fuse_reply_open(request, info) == 0) (void)handle.release();
+  };
+  all.readdir = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info) {
+    read_folder(request, number, bytes, offset, info, false);
+  };
+  all.readdirplus = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info) {
+    read_folder(request, number, bytes, offset, info, true);
+  };
+  all.releasedir = [](fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
+    delete &handle_of(info);
+    fuse_reply_err(request, 0);
+  };
+  all.fsyncdir = [](fuse_req_t request, fuse_ino_t, int, fuse_file_info* info) {
+    fuse_reply_err(request, ::fsync(::dirfd(handle_of(info).folder.get())) == 0 ? 0 : errno);
+  };
+  all.statfs = [](fuse_req_t request, fuse_ino_t number) {
+    Mount& mount = mount_of(request);
+    struct statvfs status {};
+    if (::fstatvfs(mount.inode(number).fd.get(), &status) != 0)
+      fuse_reply_err(request, errno);
+    else
+      fuse_reply_statfs(request, &status);
+  };
+}
+
+}  // namespace iosig::fuse

@@ -1,0 +1,82 @@
+#include "inodes.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace iosig::fuse {
+
+bool is_container_at(int folder, const char* name) {
+  struct stat status {};
+  const std::string manifest = fmt::format("{}/{}", name, container_manifest_name);
+  return ::fstatat(folder, manifest.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+}
+
+bool is_hidden_name(std::string_view name) {
+  if (name == container_manifest_name) return true;
+  return name.starts_with('.') && (name.find(".iosig-new-") != std::string_view::npos ||
+                                   name.find(".iosig-removed-") != std::string_view::npos);
+}
+
+Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
+  const std::lock_guard lock(mutex);
+  if (container) return container;
+  auto opened = SharedContainer::open(fd.get());
+  if (opened) container = *opened;
+  return opened;
+}
+
+Inodes::Inodes(Fd source) {
+  struct stat status {};
+  ::fstat(source.get(), &status);
+  root_.fd = std::move(source);
+  root_.device = status.st_dev;
+  root_.number = status.st_ino;
+}
+
+Inodes::~Inodes() {
+  for (const auto& [key, inode] : known_) delete inode;
+}
+
+ino_t Inodes::shown_number(dev_t device, ino_t number) const {
+  return device == root_.device ? number : number ^ (device - root_.device) * 0x9e3779b97f4a7c15;
+}
+
+Inode* Inodes::look_up(const Inode& folder, const char* name) {
+  Fd fd(::openat(folder.fd.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return nullptr;
+  if (status.st_dev == root_.device && status.st_ino == root_.number) return &root_;
+  const bool is_container = S_ISDIR(status.st_mode) && is_container_at(fd.get(), ".");
+  const std::lock_guard lock(mutex_);
+  // A folder that has become a container since, or the other way round, is not what the kernel took it for.
+  Inode*& known = known_[{status.st_dev, status.st_ino}];
+  if (known != nullptr && known->is_container == is_container) {
+    ++known->lookups;
+    return known;
+  }
+  auto* const made = new Inode;
+  made->fd = std::move(fd);
+  made->device = status.st_dev;
+  made->number = status.st_ino;
+  made->generation = ++generation_;
+  made->is_container = is_container;
+  made->lookups = 1;
+  known = made;
+  return made;
+}
+
+void Inodes::forget(Inode& inode, std::uint64_t lookups) {
+  if (&inode == &root_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    inode.lookups -= std::min(lookups, inode.lookups);
+    if (inode.lookups > 0) return;
+    const auto known = known_.find({inode.device, inode.number});
+    if (known != known_.end() && known->second == &inode) known_.erase(known);
+  }
+  delete &inode;
+}
+
+}  // namespace iosig::fuse

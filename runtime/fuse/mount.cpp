@@ -1,0 +1,134 @@
+#include "mount.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/random.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+
+#include "iosig/base/text.h"
+
+namespace iosig::fuse {
+namespace {
+
+std::string linked_path(int fd) {
+  std::array<char, PATH_MAX + 1> path{};
+  const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path.data(), PATH_MAX);
+  return length < 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
+/// Of a container that is being removed, as the engine calls it.
+std::string removed_name(const char* name) {
+  std::uint64_t random = 0;
+  (void)!::getrandom(&random, sizeof random, 0);
+  return fmt::format(".{}.iosig-removed-{:016x}", cut_to(name, 180), random);
+}
+
+int refused(const Error& error, int seen) {
+  ::syslog(LOG_WARNING, "%s", error.message.c_str());
+  return errno_of(error, seen);
+}
+
+}  // namespace
+
+int Mount::attributes(Inode& inode, struct stat& status) {
+  if (::fstatat(inode.fd.get(), "", &status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  if (inode.is_container) {
+    const auto container = inode.open_container();
+    if (container) {
+      if (const int failure = (*container)->status(status, options.cache_s); failure != 0) return failure;
+    } else {  // seen, but closed: its manifest is not sound
+      status.st_mode = S_IFREG;
+      status.st_size = status.st_blocks = 0;
+      status.st_nlink = 1;
+    }
+  }
+  status.st_ino = inodes.shown_number(inode.device, inode.number);
+  return 0;
+}
+
+int Mount::entry(Inode& folder, const char* name, fuse_entry_param& entry) {
+  if (is_hidden_name(name)) return ENOENT;
+  Inode* const inode = inodes.look_up(folder, name);
+  if (inode == nullptr) return errno;
+  entry = {};
+  if (const int failure = attributes(*inode, entry.attr); failure != 0) {
+    inodes.forget(*inode, 1);
+    return failure;
+  }
+  entry.ino = number(*inode);
+  entry.generation = inode->generation;
+  entry.attr_timeout = entry.entry_timeout = options.cache_s;
+  return 0;
+}
+
+bool Mount::wants_container(const Inode& folder, const char* name) const {
+  for (const std::string& glob : options.containers) {
+    if (glob.find('/') == std::string::npos) {
+      if (::fnmatch(glob.c_str(), name, 0) == 0) return true;
+      continue;
+    }
+    const std::string source = linked_path(inodes.root().fd.get()), above = linked_path(folder.fd.get());
+    if (!above.starts_with(source)) continue;
+    const std::string below = above.substr(source == "/" ? 0 : source.size()) + "/" + name;
+    if (::fnmatch(glob.c_str(), below.c_str() + below.find_first_not_of('/'), FNM_PATHNAME) == 0)
+      return true;
+  }
+  return false;
+}
+
+int Mount::make_container(const Inode& folder, const char* name, unsigned mode) const {
+  if (std::string_view(name).size() > NAME_MAX) return ENAMETOOLONG;
+  ContainerOptions wanted;
+  wanted.index = options.index;
+  wanted.mode = mode & 0777;
+  const std::string path = fmt::format("{}/{}", folder.path(), name);
+  errno = 0;
+  const auto made = create_container(path, wanted);
+  if (!made) return made.error().kind == ErrorKind::usage ? EEXIST : refused(made.error(), errno);
+  if ((mode & 0600) != 0600)  // the engine always lets its own user write
+    ::fchmodat((*made)->fd().get(), std::string(container_manifest_name).c_str(), mode & 0777, 0);
+  return 0;
+}
+
+int Mount::remove_container_at(Inode& folder, const char* name) {
+  Inode* const inode = inodes.look_up(folder, name);
+  if (inode == nullptr) return errno;
+  int failure = 0;
+  {
+    const std::lock_guard lock(inode->mutex);
+    if (inode->handles == 0) {
+      errno = 0;
+      const auto removed = remove_container(fmt::format("{}/{}", folder.path(), name));
+      if (!removed) failure = refused(removed.error(), errno);
+    } else {
+      // At the top, so that its folder can be removed; a mount below the source keeps its own.
+      const std::string hidden = removed_name(name);
+      const auto hide_in = [&](const Inode& place) {
+        if (::renameat2(folder.fd.get(), name, place.fd.get(), hidden.c_str(), RENAME_NOREPLACE) != 0) return errno;
+        inode->removed_name = hidden;
+        inode->removed_folder = Fd(::fcntl(place.fd.get(), F_DUPFD_CLOEXEC, 0));
+        return 0;
+      };
+      failure = hide_in(inodes.root());
+      if (failure != 0) failure = hide_in(folder);
+    }
+  }
+  inodes.forget(*inode, 1);
+  return failure;
+}
+
+void Mount::remove_for_good(Inode& inode) {
+  const auto removed =
+      remove_container(fmt::format("/proc/self/fd/{}/{}", inode.removed_folder.get(), inode.removed_name));
+  if (!removed) (void)refused(removed.error(), 0);
+  inode.removed_name.clear();
+  inode.removed_folder = {};
+}
+
+}  // namespace iosig::fuse

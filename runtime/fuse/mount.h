@@ -1,0 +1,68 @@
+// One mounted source: what its requests share. The requests themselves are in names.cpp (folders and what is done to
+// names), attributes.cpp, and data.cpp (open files).
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <dirent.h>
+#include <fuse_lowlevel.h>
+
+#include <memory>
+
+#include "inodes.h"
+#include "invalidation.h"
+#include "options.h"
+
+namespace iosig::fuse {
+
+/// An open file or folder.
+struct Handle {
+  Fd fd;  ///< of an ordinary file
+  std::shared_ptr<SharedContainer> container;
+  OpenWriter* writer = nullptr;  ///< of a container that was opened to write
+  bool is_cached = false;        ///< a container's, read through the kernel's cache
+
+  struct CloseFolder {
+    void operator()(DIR* folder) const { ::closedir(folder); }
+  };
+  std::unique_ptr<DIR, CloseFolder> folder;
+  dirent* next = nullptr;  ///< read, but not yet given
+  off_t offset = 0;        ///< behind what was given
+};
+
+struct Mount {
+  Mount(MountOptions wanted, Fd source) : options(std::move(wanted)), inodes(std::move(source)) {}
+
+  const MountOptions options;
+  Inodes inodes;
+  Invalidation invalidation;
+
+  [[nodiscard]] Inode& inode(fuse_ino_t number) {
+    return number == FUSE_ROOT_ID ? inodes.root() : *reinterpret_cast<Inode*>(number);
+  }
+  [[nodiscard]] fuse_ino_t number(Inode& inode) {
+    return &inode == &inodes.root() ? FUSE_ROOT_ID : reinterpret_cast<fuse_ino_t>(&inode);
+  }
+  /// 0 or errno.
+  int attributes(Inode& inode, struct stat& status);
+  /// Looks `name` up for the kernel, which must forget what it gets. 0 or errno.
+  int entry(Inode& folder, const char* name, fuse_entry_param& entry);
+  /// Whether a new ordinary file becomes a container.
+  [[nodiscard]] bool wants_container(const Inode& folder, const char* name) const;
+  /// 0 or errno.
+  int make_container(const Inode& folder, const char* name, unsigned mode) const;
+  /// Removes the container that is at the name, now or, while it is open, later. 0 or errno.
+  int remove_container_at(Inode& folder, const char* name);
+  /// What remains when the last handle of a removed container is closed. With the inode's lock held.
+  void remove_for_good(Inode& inode);
+};
+
+[[nodiscard]] inline Mount& mount_of(fuse_req_t request) { return *static_cast<Mount*>(fuse_req_userdata(request)); }
+[[nodiscard]] inline Handle& handle_of(const fuse_file_info* info) { return *reinterpret_cast<Handle*>(info->fh); }
+
+// Each adds its handlers.
+void add_names(fuse_lowlevel_ops& all);
+void add_folders(fuse_lowlevel_ops& all);
+void add_attributes(fuse_lowlevel_ops& all);
+void add_data(fuse_lowlevel_ops& all);
+
+}  // namespace iosig::fuse

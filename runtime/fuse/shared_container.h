@@ -1,0 +1,102 @@
+// A container that the mount has in use: its writers, one view for all its readers, and what stat(2) says, kept up to
+// date while it is written here and looked up anew when others write it.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "iosig/store/container.h"
+#include "iosig/store/container_view.h"
+#include "iosig/store/container_writer.h"
+
+namespace iosig::fuse {
+
+/// An errno for the kernel: of the error's kind, or `seen`, the errno when it came, where that says more.
+[[nodiscard]] int errno_of(const Error& error, int seen);
+
+/// The writes of one open file, by any of its threads. The dropping is made at the first write.
+struct OpenWriter {
+  std::mutex mutex;
+  std::unique_ptr<ContainerWriter> writer;
+};
+
+/// Any thread may call anything. Failures are errno values, 0: none; what the engine says of them goes to the log.
+class SharedContainer {
+ public:
+  /// Of the folder that the descriptor is open on, O_PATH will do.
+  static Result<std::shared_ptr<SharedContainer>> open(int folder);
+
+  /// One for each file that is opened to write; to be given back.
+  [[nodiscard]] OpenWriter* add_writer();
+  /// Closes it. What it wrote stays to be synced by sync().
+  int remove_writer(OpenWriter* writer);
+
+  /// Bytes written, or -errno. `offset` changes if `appends`.
+  [[nodiscard]] std::int64_t write(OpenWriter& to, std::int64_t& offset, std::span<const std::byte> bytes,
+                                   bool appends);
+  /// Bytes read, or -errno.
+  [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes);
+  int truncate(OpenWriter* by, std::int64_t size);
+  /// As fallocate(2), of which holes and growing are there.
+  int allocate(OpenWriter& by, int mode, std::int64_t offset, std::int64_t length);
+  /// As lseek(2) with SEEK_DATA or SEEK_HOLE; or -errno.
+  [[nodiscard]] std::int64_t seek(std::int64_t offset, int whence);
+  /// All that was written through this mount is on the device.
+  int sync();
+  /// The same when nobody writes any more; closes all writers.
+  int finish();
+
+  /// Of an ordinary file with the container's bytes, size and times. Looks for writes of others when what it knows is
+  /// older than `age_s`.
+  int status(struct stat& status, double age_s);
+  /// If it has not done so for `age_s`: looks whether others have written. 0 or errno.
+  int look_for_others(double age_s);
+  int set_times(const timespec times[2]);
+  int set_mode(unsigned mode);
+  int set_owner(uid_t user, gid_t group);
+  /// Grows whenever the content may have changed.
+  [[nodiscard]] std::uint64_t changes() const { return changes_.load(); }
+
+ private:
+  explicit SharedContainer(std::shared_ptr<const ContainerFolder> folder) : folder_(std::move(folder)) {}
+  int failed(const Error& error, int seen) const;
+  void changed(std::int64_t begin, std::int64_t end);
+  int open_writer(OpenWriter& writer);
+  int close_writer(OpenWriter& writer);
+  int refresh_view(std::int64_t begin, std::int64_t end);
+  int data_fd(std::int64_t id);
+  [[nodiscard]] std::uint64_t fingerprint() const;
+  template <class Change>
+  int change_pieces(Change&& change) const;
+
+  std::shared_ptr<const ContainerFolder> folder_;
+
+  std::mutex writers_mutex_;  ///< before a writer's own
+  std::list<OpenWriter> writers_;
+  std::vector<std::int64_t> unsynced_;  ///< writers that were closed since the last sync
+
+  std::shared_mutex view_mutex_;  ///< exclusive to look anew
+  std::unique_ptr<ContainerView> view_;
+  std::mutex data_mutex_;  ///< with view_mutex_ shared
+  std::map<std::int64_t, Fd> data_;
+
+  std::mutex status_mutex_;  ///< the last of all
+  ContainerStatus status_;
+  bool has_status_ = false;
+  double looked_s_ = 0;
+  std::uint64_t fingerprint_ = 0;
+  std::int64_t stale_begin_ = 0, stale_end_ = 0;  ///< the bytes that the view may show as they were
+  std::atomic<std::uint64_t> changes_{1};
+};
+
+}  // namespace iosig::fuse
