@@ -53,8 +53,8 @@ std::optional<Mount> mount_at(const std::string& path) {
 Result<std::string> resolved(const std::string& path) {
   std::error_code failure;
   const std::filesystem::path plain(std::string(without_trailing_slashes(path)));
-  const std::filesystem::path parent = std::filesystem::canonical(
-      plain.has_parent_path() ? plain.parent_path() : std::filesystem::path("."), failure);
+  const std::filesystem::path parent =
+      std::filesystem::canonical(plain.has_parent_path() ? plain.parent_path() : std::filesystem::path("."), failure);
   const std::string last = plain.filename();
   if (!failure && !last.empty() && last != "." && last != "..") {
     const std::string here = (parent / last).string();
@@ -106,8 +106,7 @@ Result<std::string> find_daemon() {
 Result<void> check_source(const std::string& source) {
   struct stat status {};
   if (::stat(source.c_str(), &status) != 0) return system_failure("inspect", source);
-  if (!S_ISDIR(status.st_mode))
-    return fail(ErrorKind::bad_input, "the source '{}' is no folder", printable(source));
+  if (!S_ISDIR(status.st_mode)) return fail(ErrorKind::bad_input, "the source '{}' is no folder", printable(source));
   if (is_container(source))
     return fail(ErrorKind::bad_input, "the source '{}' is a container; give the folder that it lies in",
                 printable(source));
@@ -128,10 +127,11 @@ Result<void> check_mount_point(const std::string& source, const std::string& mou
     return fail(ErrorKind::bad_input, "the source '{}' lies in the mount point '{}', which would hide it",
                 printable(source), printable(mount_point));
   if (is_below(mount_point, source))
-    return fail(ErrorKind::bad_input,
-                "the mount point '{}' lies in the source '{}', which would then hold itself; mount at a folder outside, "
-                "or at the source itself",
-                printable(mount_point), printable(source));
+    return fail(
+        ErrorKind::bad_input,
+        "the mount point '{}' lies in the source '{}', which would then hold itself; mount at a folder outside, "
+        "or at the source itself",
+        printable(mount_point), printable(source));
   const Fd folder(::open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return system_failure("open", mount_point);
   const auto names = names_in(folder);
@@ -147,7 +147,8 @@ Result<void> check_device() {
   if (device) return {};
   if (errno == EACCES || errno == EPERM)
     return fail(ErrorKind::system, "this user may not use /dev/fuse: {}", std::strerror(errno));
-  return fail(ErrorKind::system, "/dev/fuse cannot be opened: {}; load the kernel's module fuse, or give the device to "
+  return fail(ErrorKind::system,
+              "/dev/fuse cannot be opened: {}; load the kernel's module fuse, or give the device to "
               "the container that this runs in",
               std::strerror(errno));
 }
@@ -204,7 +205,8 @@ int run_mount(Options options, Console& console) {
   if (!mount_point) return console.fail(mount_point.error());
   options.source = *source;
   options.mount_point = *mount_point;
-  if (const auto there = mount_at(*mount_point); there && there->filesystem == our_filesystem && is_dead(*mount_point)) {
+  if (const auto there = mount_at(*mount_point);
+      there && there->filesystem == our_filesystem && is_dead(*mount_point)) {
     console.note(fmt::format("'{}' was left by a daemon that died: mounted anew", printable(*mount_point)));
     if (const auto taken = take_away(*mount_point, true); !taken) return console.fail(taken.error());
   }
@@ -219,9 +221,8 @@ int run_mount(Options options, Console& console) {
   const auto pid = start(words);
   if (!pid) return console.fail(pid.error());
   if (console.json)
-    console.say_json("iosig.mount/1", {{"source", printable(*source)},
-                                       {"mount_point", printable(*mount_point)},
-                                       {"pid", *pid}});
+    console.say_json("iosig.mount/1",
+                     {{"source", printable(*source)}, {"mount_point", printable(*mount_point)}, {"pid", *pid}});
   return yes;
 }
 
@@ -246,9 +247,9 @@ int run_unmount(const std::string& given, Console& console) {
   if (!path) return console.fail(path.error());
   const auto there = mount_at(*path);
   if (!there || there->filesystem != our_filesystem)
-    return console.fail({ErrorKind::bad_input,
-                         fmt::format("nothing that `iosig mount` made is at '{}'{}", printable(*path),
-                                     there ? fmt::format(", but {}", printable(there->filesystem)) : "")});
+    return console.fail(
+        {ErrorKind::bad_input, fmt::format("nothing that `iosig mount` made is at '{}'{}", printable(*path),
+                                           there ? fmt::format(", but {}", printable(there->filesystem)) : "")});
   const bool was_dead = is_dead(*path);
   const Fd daemon = was_dead ? Fd{} : daemon_of(*path);
   if (const auto taken = take_away(*path, was_dead); !taken) return console.fail(taken.error());
@@ -274,9 +275,10 @@ void add_mount(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"pattern", "traditional"}));
   mount->add_option("--threads", options->threads, "That serve requests at most (default 10)")
       ->check(CLI::Range(1, 1024));
-  mount->add_option("--cache-seconds", options->cache_s,
-                    "How long changes that others make to SOURCE may go unseen (default 1)")
-      ->check(CLI::Range(0, 86400));
+  mount
+      ->add_option("--cache-seconds", options->cache_s,
+                   "How long changes that others make to SOURCE may go unseen (default 1)")
+      ->check(CLI::Range(0.0, 86400.0));
   mount->add_flag("--read-only", options->read_only, "Let nobody change anything through it");
   mount->add_flag("--foreground", options->foreground, "Stay in the terminal, and say there what goes wrong");
   mount->footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");

@@ -32,8 +32,9 @@ int change_container(Inode& inode, const struct stat& wanted, int what, Handle* 
   int failure = 0;
   if ((what & FUSE_SET_ATTR_MODE) != 0) failure = (*container)->set_mode(wanted.st_mode & 07777);
   if (failure == 0 && (what & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0)
-    failure = (*container)->set_owner((what & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1),
-                                      (what & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1));
+    failure = (*container)
+                  ->set_owner((what & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1),
+                              (what & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1));
   if (failure == 0 && (what & FUSE_SET_ATTR_SIZE) != 0)
     failure = (*container)->truncate(handle == nullptr ? nullptr : handle->writer, wanted.st_size);
   if (failure == 0 && (what & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME)) != 0) {
@@ -101,8 +102,8 @@ void add_attributes(fuse_lowlevel_ops& all) {
   all.setattr = [](fuse_req_t request, fuse_ino_t number, struct stat* wanted, int what, fuse_file_info* info) {
     Inode& inode = mount_of(request).inode(number);
     Handle* const handle = info == nullptr ? nullptr : &handle_of(info);
-    const int failure = inode.is_container ? change_container(inode, *wanted, what, handle)
-                                           : change_file(inode, *wanted, what, handle);
+    const int failure =
+        inode.is_container ? change_container(inode, *wanted, what, handle) : change_file(inode, *wanted, what, handle);
     if (failure != 0)
       fuse_reply_err(request, failure);
     else

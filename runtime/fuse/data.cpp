@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::uint32_t parallel_direct_writes = 1u << 6;  // FOPEN_PARALLEL_DIRECT_WRITES, since Linux 6.2
 
+constexpr std::size_t least_splice = 32u << 10;  ///< below, copying is cheaper
+
 /// Room for the bytes of one request of this thread.
 std::span<std::byte> buffer(std::size_t bytes) {
   thread_local std::vector<std::byte> room;
@@ -95,8 +97,7 @@ void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Mount& mount = mount_of(request);
   Inode& inode = mount.inode(number);
   auto handle = std::make_unique<Handle>();
-  const int failure =
-      inode.is_container ? open_container(inode, *info, *handle) : open_file(inode, *info, *handle);
+  const int failure = inode.is_container ? open_container(inode, *info, *handle) : open_file(inode, *info, *handle);
   if (failure != 0) {
     fuse_reply_err(request, failure);
     return;
@@ -163,8 +164,15 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_
     fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
     return;
   }
+  (void)handle.container->look_for_others(mount_of(request).options.cache_s);
+  const bool is_given =
+      bytes >= least_splice && handle.container->give(offset, static_cast<std::int64_t>(bytes),
+                                                      [&](int fd, std::int64_t physical, std::size_t length) {
+                                                        fuse_bufvec data = at(fd, physical, length);
+                                                        fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+                                                      });
+  if (is_given) return;
   const std::span<std::byte> room = buffer(bytes);
-  handle.container->look_for_others(mount_of(request).options.cache_s);
   const std::int64_t got = handle.container->read(offset, room);
   if (got < 0)
     fuse_reply_err(request, static_cast<int>(-got));
@@ -219,8 +227,7 @@ void copy_range(fuse_req_t request, fuse_ino_t, off_t from, fuse_file_info* sour
     fuse_reply_err(request, EOPNOTSUPP);  // the kernel reads and writes then
     return;
   }
-  const ssize_t done =
-      ::copy_file_range(in.fd.get(), &from, out.fd.get(), &to, bytes, static_cast<unsigned>(flags));
+  const ssize_t done = ::copy_file_range(in.fd.get(), &from, out.fd.get(), &to, bytes, static_cast<unsigned>(flags));
   if (done < 0)
     fuse_reply_err(request, errno);
   else
@@ -251,16 +258,16 @@ void add_data(fuse_lowlevel_ops& all) {
     if (handle.container)
       fuse_reply_err(request, handle.container->sync());
     else
-      fuse_reply_err(request, (data_only != 0 ? ::fdatasync(handle.fd.get()) : ::fsync(handle.fd.get())) == 0 ? 0 : errno);
+      fuse_reply_err(request,
+                     (data_only != 0 ? ::fdatasync(handle.fd.get()) : ::fsync(handle.fd.get())) == 0 ? 0 : errno);
   };
   all.fallocate = [](fuse_req_t request, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* info) {
     const Handle& handle = handle_of(info);
     if (!handle.container)
       fuse_reply_err(request, ::fallocate(handle.fd.get(), mode, offset, length) == 0 ? 0 : errno);
     else
-      fuse_reply_err(request, handle.writer == nullptr
-                                  ? EBADF
-                                  : handle.container->allocate(*handle.writer, mode, offset, length));
+      fuse_reply_err(
+          request, handle.writer == nullptr ? EBADF : handle.container->allocate(*handle.writer, mode, offset, length));
   };
   all.lseek = [](fuse_req_t request, fuse_ino_t, off_t offset, int whence, fuse_file_info* info) {
     const Handle& handle = handle_of(info);

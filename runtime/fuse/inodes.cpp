@@ -15,8 +15,8 @@ bool is_container_at(int folder, const char* name) {
 
 bool is_hidden_name(std::string_view name) {
   if (name == container_manifest_name) return true;
-  return name.starts_with('.') && (name.find(".iosig-new-") != std::string_view::npos ||
-                                   name.find(".iosig-removed-") != std::string_view::npos);
+  return name.starts_with('.') &&
+         (name.find(".iosig-new-") != std::string_view::npos || name.find(".iosig-removed-") != std::string_view::npos);
 }
 
 Result<std::shared_ptr<SharedContainer>> Inode::open_container() {

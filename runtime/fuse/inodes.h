@@ -1,4 +1,5 @@
-// What the kernel knows by a number: an open place below the source for each file, folder or link that it has asked for.
+// What the kernel knows by a number: an open place below the source for each file, folder or link that it has asked
+// for.
 //
 // Everything is reached from such a place, by the name of an entry in it and without following links; so nobody who
 // renames or swaps folders meanwhile leads the daemon elsewhere.

@@ -40,15 +40,24 @@ bool read_word(std::string_view word, MountOptions& options) {
   if (equals == std::string_view::npos) return false;
   const std::string_view name = word.substr(0, equals);
   const std::string value(word.substr(equals + 1));
-  if (name == "source") options.source = value;
-  else if (name == "mount_point") options.mount_point = value;
-  else if (name == "containers") options.containers.push_back(value);
-  else if (name == "index") options.index = value == name_of(IndexKind::traditional) ? IndexKind::traditional : IndexKind::pattern;
-  else if (name == "threads") options.threads = parse_count(value).value_or(0);
-  else if (name == "cache_s") options.cache_s = std::strtod(value.c_str(), nullptr);
-  else if (name == "read_only") options.read_only = value == "1";
-  else if (name == "ready_fd") options.ready_fd = static_cast<int>(parse_count(value).value_or(0));
-  else return false;
+  if (name == "source")
+    options.source = value;
+  else if (name == "mount_point")
+    options.mount_point = value;
+  else if (name == "containers")
+    options.containers.push_back(value);
+  else if (name == "index")
+    options.index = value == name_of(IndexKind::traditional) ? IndexKind::traditional : IndexKind::pattern;
+  else if (name == "threads")
+    options.threads = parse_count(value).value_or(0);
+  else if (name == "cache_s")
+    options.cache_s = std::strtod(value.c_str(), nullptr);
+  else if (name == "read_only")
+    options.read_only = value == "1";
+  else if (name == "ready_fd")
+    options.ready_fd = static_cast<int>(parse_count(value).value_or(0));
+  else
+    return false;
   return true;
 }
 
@@ -182,7 +191,8 @@ int serve(Mount& mount) {
 int main(int count, char** words) {
   MountOptions options;
   for (int n = 1; n < count; ++n)
-    if (!read_word(words[n], options)) return complain(wrong_usage, fmt::format("'{}': no such option", printable(words[n])));
+    if (!read_word(words[n], options))
+      return complain(wrong_usage, fmt::format("'{}': no such option", printable(words[n])));
   if (options.source.empty() || options.mount_point.empty() || options.threads == 0)
     return complain(wrong_usage, "this is the daemon of `iosig mount`; see iosig mount --help");
   ::openlog("iosig-fuse", LOG_PID | (options.ready_fd < 0 ? LOG_PERROR : 0), LOG_USER);

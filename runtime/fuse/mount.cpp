@@ -76,8 +76,7 @@ bool Mount::wants_container(const Inode& folder, const char* name) const {
     const std::string source = linked_path(inodes.root().fd.get()), above = linked_path(folder.fd.get());
     if (!above.starts_with(source)) continue;
     const std::string below = above.substr(source == "/" ? 0 : source.size()) + "/" + name;
-    if (::fnmatch(glob.c_str(), below.c_str() + below.find_first_not_of('/'), FNM_PATHNAME) == 0)
-      return true;
+    if (::fnmatch(glob.c_str(), below.c_str() + below.find_first_not_of('/'), FNM_PATHNAME) == 0) return true;
   }
   return false;
 }

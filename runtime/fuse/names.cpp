@@ -109,8 +109,7 @@ void add_names(fuse_lowlevel_ops& all) {
   };
   all.forget_multi = [](fuse_req_t request, std::size_t count, fuse_forget_data* forgets) {
     Mount& mount = mount_of(request);
-    for (std::size_t n = 0; n < count; ++n)
-      mount.inodes.forget(mount.inode(forgets[n].ino), forgets[n].nlookup);
+    for (std::size_t n = 0; n < count; ++n) mount.inodes.forget(mount.inode(forgets[n].ino), forgets[n].nlookup);
     fuse_reply_none(request);
   };
   all.mknod = make_node;
@@ -131,13 +130,11 @@ void add_names(fuse_lowlevel_ops& all) {
       return;
     }
     const int folder = mount.inode(parent).fd.get();
-    reply_made(request, parent, name,
-               ::linkat(AT_FDCWD, inode.path().c_str(), folder, name, AT_SYMLINK_FOLLOW) != 0);
+    reply_made(request, parent, name, ::linkat(AT_FDCWD, inode.path().c_str(), folder, name, AT_SYMLINK_FOLLOW) != 0);
   };
   all.readlink = [](fuse_req_t request, fuse_ino_t number) {
     std::array<char, PATH_MAX + 1> target{};
-    const ssize_t length =
-        ::readlinkat(mount_of(request).inode(number).fd.get(), "", target.data(), target.size() - 1);
+    const ssize_t length = ::readlinkat(mount_of(request).inode(number).fd.get(), "", target.data(), target.size() - 1);
     if (length < 0)
       fuse_reply_err(request, errno);
     else
@@ -154,13 +151,13 @@ void add_names(fuse_lowlevel_ops& all) {
     else
       fuse_reply_err(request, ::unlinkat(folder.fd.get(), name, AT_REMOVEDIR) == 0 ? 0 : errno);
   };
-  all.rename = [](fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
-                  const char* new_name, unsigned flags) {
+  all.rename = [](fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
+                  unsigned flags) {
     if (refuses_name(request, new_name)) return;
     Mount& mount = mount_of(request);
     fuse_reply_err(request, is_hidden_name(name) ? ENOENT
-                                                 : rename_at(mount, mount.inode(parent), name,
-                                                             mount.inode(new_parent), new_name, flags));
+                                                 : rename_at(mount, mount.inode(parent), name, mount.inode(new_parent),
+                                                             new_name, flags));
   };
 }
 

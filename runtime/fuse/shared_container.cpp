@@ -13,19 +13,11 @@
 namespace iosig::fuse {
 namespace {
 
-double now_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 std::int64_t now_unix_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);  // as file systems stamp
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
-
-timespec timespec_of(std::int64_t unix_ns) { return {unix_ns / 1'000'000'000, unix_ns % 1'000'000'000}; }
 
 }  // namespace
 
@@ -33,12 +25,9 @@ int errno_of(const Error& error, int seen) {
   for (const int known : {EACCES, EPERM, EROFS, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOENT})
     if (seen == known && error.kind != ErrorKind::bad_input) return known;
   switch (error.kind) {
-    case ErrorKind::infeasible:
-      return ENOSPC;
-    case ErrorKind::usage:
-      return EFBIG;
-    default:
-      return EIO;
+    case ErrorKind::infeasible: return ENOSPC;
+    case ErrorKind::usage: return EFBIG;
+    default: return EIO;
   }
 }
 
@@ -97,9 +86,13 @@ int SharedContainer::open_writer(OpenWriter& writer) {
   return 0;
 }
 
-/// What was changed is there already; whoever reads from now on sees it.
-void SharedContainer::changed(std::int64_t begin, std::int64_t end) {
+/// What was changed is there already; whoever reads from now on sees it. `grows`: the file ends at `end` at least.
+void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows) {
   const std::lock_guard lock(status_mutex_);
+  if (grows && end > status_.size) {
+    begin = std::min(begin, status_.size);  // what lies between was behind the end
+    status_.size = end;
+  }
   const bool is_sound = stale_begin_ == stale_end_;
   stale_begin_ = is_sound ? begin : std::min(stale_begin_, begin);
   stale_end_ = is_sound ? end : std::max(stale_end_, end);
@@ -124,9 +117,8 @@ std::int64_t SharedContainer::write(OpenWriter& to, std::int64_t& offset, std::s
       done = *written;
     }
   }
-  changed(offset, offset + done);
+  changed(offset, offset + done, true);
   const std::lock_guard lock(status_mutex_);
-  status_.size = std::max(status_.size, offset + done);
   status_.blocks += (done + 511) / 512;
   return done;
 }
@@ -143,7 +135,7 @@ int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {
     if (const int failure = open_writer(*by); failure != 0) return failure;
     if (const auto cut = by->writer->truncate(size); !cut) return failed(cut.error(), errno);
   }
-  changed(0, INT64_MAX);
+  changed(0, INT64_MAX, false);
   const std::lock_guard lock(status_mutex_);
   status_.size = size;
   looked_s_ = 0;
@@ -167,9 +159,7 @@ int SharedContainer::allocate(OpenWriter& by, int mode, std::int64_t offset, std
     if (!keeps_size)
       if (const auto done = by.writer->extend(offset + length); !done) return failed(done.error(), errno);
   }
-  changed(offset, offset + length);
-  const std::lock_guard lock(status_mutex_);
-  if (!keeps_size) status_.size = std::max(status_.size, offset + length);
+  changed(offset, offset + length, !keeps_size);
   return 0;
 }
 
@@ -203,7 +193,7 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
   data_.clear();
   if (done) return 0;
   const int failure = failed(done.error(), errno);
-  changed(0, INT64_MAX);
+  changed(0, INT64_MAX, false);
   return failure;
 }
 
@@ -251,6 +241,21 @@ std::int64_t SharedContainer::read(std::int64_t offset, std::span<std::byte> byt
   }
 }
 
+bool SharedContainer::give(std::int64_t offset, std::int64_t length,
+                           const std::function<void(int, std::int64_t, std::size_t)>& give) {
+  if (offset < 0 || length > INT64_MAX - offset || refresh_view(offset, offset + length) != 0) return false;
+  const std::shared_lock lock(view_mutex_);  // keeps the descriptor open
+  if (!view_ || offset >= view_->size()) return false;
+  length = std::min(length, view_->size() - offset);
+  const Piece piece = view_->piece_at(offset);
+  if (piece.is_hole || piece.length < length) return false;
+  const int fd = data_fd(piece.id);
+  struct stat status {};
+  if (fd < 0 || ::fstat(fd, &status) != 0 || status.st_size - piece.physical < length) return false;
+  give(fd, piece.physical, static_cast<std::size_t>(length));
+  return true;
+}
+
 std::int64_t SharedContainer::seek(std::int64_t offset, int whence) {
   if (const int failure = refresh_view(0, INT64_MAX); failure != 0) return -failure;
   const std::shared_lock lock(view_mutex_);
@@ -284,129 +289,6 @@ int SharedContainer::sync() {
     }
   if (failure == 0) unsynced_.clear();
   return failure;
-}
-
-/// Of what all writers have there, without reading it: another one after any of their writes.
-std::uint64_t SharedContainer::fingerprint() const {
-  std::uint64_t mixed = 0x9e3779b97f4a7c15;
-  const auto mix = [&](std::int64_t value) {
-    mixed = (mixed ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccd;
-    mixed ^= mixed >> 32;
-  };
-  const ContainerFolder::Listing listing = folder_->list();
-  for (const Dropping kind : {Dropping::data, Dropping::index})
-    for (const std::int64_t id : kind == Dropping::data ? listing.data : listing.index) {
-      const auto subfolder = folder_->open_subfolder(kind, id);
-      struct stat status {};
-      if (subfolder &&
-          ::fstatat(subfolder->get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-        mix(id);
-        mix(status.st_size);
-        mix(status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec);
-      }
-    }
-  return mixed;
-}
-
-int SharedContainer::look_for_others(double age_s) {
-  std::uint64_t before = 0;
-  {
-    const std::lock_guard lock(status_mutex_);
-    if (has_status_ && now_s() - looked_s_ < age_s) return 0;
-    before = changes_;
-  }
-  const std::uint64_t print = fingerprint();
-  {
-    const std::lock_guard lock(status_mutex_);
-    if (has_status_ && print == fingerprint_) {
-      looked_s_ = now_s();
-      return 0;
-    }
-  }
-  errno = 0;
-  const auto known = status_of(*folder_);
-  if (!known) return failed(known.error(), errno);
-  const std::lock_guard lock(status_mutex_);
-  // What was written here meanwhile is perhaps not in it: the next one looks again.
-  if (has_status_ && before != changes_) return 0;
-  status_ = *known;
-  has_status_ = true;
-  looked_s_ = now_s();
-  fingerprint_ = print;
-  stale_begin_ = 0;
-  stale_end_ = INT64_MAX;
-  ++changes_;
-  return 0;
-}
-
-int SharedContainer::status(struct stat& status, double age_s) {
-  struct stat folder {
-  }, manifest{};
-  if (const int failure = look_for_others(age_s); failure != 0) return failure;
-  if (::fstat(folder_->fd().get(), &folder) != 0) return errno;
-  const std::string name(container_manifest_name);
-  if (::fstatat(folder_->fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0) manifest.st_mode = 0600;
-  const std::lock_guard lock(status_mutex_);
-  status = folder;
-  status.st_mode = S_IFREG | (manifest.st_mode & 07777);
-  status.st_nlink = 1;
-  status.st_size = status_.size;
-  status.st_blocks = status_.blocks;
-  status.st_blksize = 4096;
-  status.st_mtim = timespec_of(status_.modified_unix_ns);
-  status.st_atim = timespec_of(status_.accessed_unix_ns);
-  status.st_ctim = timespec_of(status_.changed_unix_ns);
-  return 0;
-}
-
-/// Calls change(folder, name) for every dropping, subfolder and target, the manifest, and last the container's folder.
-template <class Change>
-int SharedContainer::change_pieces(Change&& change) const {
-  const ContainerFolder::Listing listing = folder_->list();
-  for (const Dropping kind : {Dropping::data, Dropping::index, Dropping::tail}) {
-    const auto& ids = kind == Dropping::data ? listing.data : kind == Dropping::index ? listing.index : listing.tail;
-    for (const std::int64_t id : ids) {
-      const auto subfolder = folder_->open_subfolder(kind, id);
-      if (!subfolder) continue;
-      if (change(subfolder->get(), dropping_name(kind, id).c_str(), false) != 0 && errno != ENOENT) return errno;
-      if (change(subfolder->get(), ".", true) != 0) return errno;
-    }
-  }
-  const std::string manifest(container_manifest_name);
-  if (change(folder_->fd().get(), manifest.c_str(), false) != 0) return errno;
-  return change(folder_->fd().get(), ".", true) == 0 ? 0 : errno;
-}
-
-int SharedContainer::set_times(const timespec times[2]) {
-  {
-    // A writer changes its index once more when it is closed; so that comes first.
-    const std::lock_guard lock(writers_mutex_);
-    for (OpenWriter& each : writers_)
-      if (const int failure = close_writer(each); failure != 0) return failure;
-  }
-  const int failure = change_pieces([&](int folder, const char* name, bool) {
-    return ::utimensat(folder, name, times, AT_SYMLINK_NOFOLLOW);
-  });
-  const std::lock_guard lock(status_mutex_);
-  fingerprint_ = 0;
-  looked_s_ = 0;
-  return failure;
-}
-
-int SharedContainer::set_mode(unsigned mode) {
-  // Who may read the file may look into its folders; the daemon's user may always write into them.
-  const unsigned folder_mode = mode | 0700 | (mode & 0444) >> 2;
-  return change_pieces([&](int folder, const char* name, bool is_folder) {
-    if (is_folder) return ::fchmodat(folder, name, folder_mode & 0777, 0);
-    const bool is_manifest = name == container_manifest_name;
-    return ::fchmodat(folder, name, is_manifest ? mode : (mode & 0777) | 0600, 0);
-  });
-}
-
-int SharedContainer::set_owner(uid_t user, gid_t group) {
-  return change_pieces([&](int folder, const char* name, bool) {
-    return ::fchownat(folder, name, user, group, AT_SYMLINK_NOFOLLOW);
-  });
 }
 
 }  // namespace iosig::fuse

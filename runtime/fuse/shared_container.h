@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -46,6 +47,10 @@ class SharedContainer {
                                    bool appends);
   /// Bytes read, or -errno.
   [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes);
+  /// Where the bytes of one dropping are all that is asked for: calls give(descriptor, offset in it, bytes), fewer at
+  /// the file's end. false: nothing was called, read() says what there is.
+  [[nodiscard]] bool give(std::int64_t offset, std::int64_t length,
+                          const std::function<void(int, std::int64_t, std::size_t)>& give);
   int truncate(OpenWriter* by, std::int64_t size);
   /// As fallocate(2), of which holes and growing are there.
   int allocate(OpenWriter& by, int mode, std::int64_t offset, std::int64_t length);
@@ -70,7 +75,7 @@ class SharedContainer {
  private:
   explicit SharedContainer(std::shared_ptr<const ContainerFolder> folder) : folder_(std::move(folder)) {}
   int failed(const Error& error, int seen) const;
-  void changed(std::int64_t begin, std::int64_t end);
+  void changed(std::int64_t begin, std::int64_t end, bool grows);
   int open_writer(OpenWriter& writer);
   int close_writer(OpenWriter& writer);
   int refresh_view(std::int64_t begin, std::int64_t end);

@@ -1,0 +1,385 @@
+"""`iosig mount`: programs that know nothing of containers read and write them, and get what a plain file gives them."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import mmap
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import BUILD, Iosig
+
+Mount = Callable[..., Path]
+
+STRIDED_WRITER = """
+import os, sys
+path, rank, ranks, count, length = sys.argv[1], *map(int, sys.argv[2:])
+fd = os.open(path, os.O_WRONLY)
+for n in range(count):
+    os.pwrite(fd, bytes([1 + rank]) * length, (n * ranks + rank) * length)
+os.close(fd)
+"""
+
+
+def is_mounted(path: Path) -> bool:
+    return f" {path} " in Path("/proc/self/mountinfo").read_text()
+
+
+@pytest.fixture
+def mount(iosig: Iosig, tmp_path: Path) -> Iterator[Mount]:
+    """mount(option...) mounts tmp_path/source at tmp_path/mounted; nothing of it is left behind."""
+    if not (BUILD / "libexec/iosig/iosig-fuse").exists():
+        pytest.skip("built without libfuse3")
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as refusal:
+        pytest.skip(f"/dev/fuse: {refusal.strerror}")
+    source, mounted = tmp_path / "source", tmp_path / "mounted"
+    source.mkdir()
+    mounted.mkdir()
+    pids: list[int] = []
+
+    def start(*options: str) -> Path:
+        pids.append(iosig.json("mount", source, mounted, *options)["pid"])
+        return mounted
+
+    start.pids = pids  # type: ignore[attr-defined]
+    try:
+        yield start
+    finally:
+        while is_mounted(mounted):
+            subprocess.run(["umount", "-l", str(mounted)], check=True)
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def daemon(mount: Mount) -> int:
+    return int(mount.pids[-1])  # type: ignore[attr-defined]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def run(*command: object, **options: Any) -> str:
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60, **options)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout
+
+
+def test_tools_copy_archive_and_compare_containers(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    folder = mount("--containers", "all")
+    plain = tmp_path / "plain"
+    (plain / "below").mkdir(parents=True)
+    for n, size in enumerate([0, 1, 4096, 1_234_567]):
+        (plain / "below" / f"{n}").write_bytes(random.Random(n).randbytes(size))
+    (plain / "link").symlink_to("below/3")
+    os.utime(plain / "below" / "3", ns=(10**18, 10**18 + 5))
+    run("cp", "-a", plain, folder / "copy")
+    run("cmp", plain / "below" / "3", folder / "copy" / "link")
+    run("tar", "-cf", folder / "archive.tar", "-C", plain, ".")
+    (folder / "out").mkdir()
+    run("tar", "-xf", folder / "archive.tar", "-C", folder / "out")
+    run("diff", "-r", plain, folder / "copy")
+    run("diff", "-r", plain, folder / "out")
+    assert (folder / "copy/below/3").stat().st_mtime_ns == 10**18 + 5
+    run("dd", f"if={plain / 'below/3'}", f"of={folder / 'dd'}", "bs=777", "conv=fsync")
+    run("dd", f"if={folder / 'dd'}", f"of={tmp_path / 'back'}", "bs=999")
+    run("cmp", plain / "below/3", tmp_path / "back")
+    run("rm", "-r", folder / "out")
+    iosig("unmount", folder)
+    assert has_ended(daemon(mount))
+    container = tmp_path / "source/dd"
+    assert (container / ".iosig-container").is_file()
+    assert iosig.json("container", "check", container)["problems"] == []
+    assert not (tmp_path / "source/out").exists()
+
+
+def test_ranks_of_one_file_write_what_a_plain_file_gets(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    folder = mount("--containers", "*.dat")
+    ranks, count, length = 6, 300, 47
+    for path in (folder / "x.dat", tmp_path / "plain"):
+        path.touch()
+        writers = [
+            subprocess.Popen([sys.executable, "-c", STRIDED_WRITER, path, *map(str, (rank, ranks, count, length))])
+            for rank in range(ranks)
+        ]
+        assert [writer.wait(60) for writer in writers] == [0] * ranks
+    expected = b"".join(bytes([1 + rank]) * length for _ in range(count) for rank in range(ranks))
+    assert (tmp_path / "plain").read_bytes() == expected
+    assert (folder / "x.dat").read_bytes() == expected
+    (folder / "other").write_bytes(b"an ordinary file")
+    assert (tmp_path / "source/other").is_file()
+    iosig("unmount", folder)
+    listing = iosig.json("container", "ls", tmp_path / "source/x.dat")
+    assert len(listing["writers"]) == ranks and listing["size"] == len(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_calls_in_any_order_do_what_they_do_to_a_plain_file(mount: Mount, tmp_path: Path, seed: int) -> None:
+    folder = mount("--containers", "all")
+    draw = random.Random(seed)
+    paths = [folder / "file", tmp_path / "plain"]
+    handles: list[list[int]] = []
+    for path in paths:
+        flags = [os.O_RDWR | os.O_CREAT, os.O_WRONLY, os.O_RDWR, os.O_RDONLY, os.O_WRONLY | os.O_APPEND]
+        handles.append([os.open(path, flag, 0o644) for flag in flags])
+    for _ in range(400):
+        which, offset, length = draw.randrange(5), draw.randrange(30_000), draw.randrange(1, 9_000)
+        act = draw.choice(["write", "write", "write", "read", "read", "append", "truncate", "stat", "punch", "sync"])
+        data = draw.randbytes(length)
+        results: list[Any] = []
+        for fds in handles:
+            fd = fds[which]
+            if act == "write" and which < 3:
+                results.append(os.pwrite(fd, data, offset))
+            elif act == "append":
+                results.append(os.write(fds[4], data[:100]))
+            elif act == "read":
+                results.append(os.pread(fds[draw_read(which)], length, offset))
+            elif act == "truncate":
+                results.append(os.ftruncate(fds[0], offset))
+            elif act == "stat":
+                results.append(os.fstat(fd).st_size)
+            elif act == "sync":
+                results.append(os.fsync(fd))
+            elif act == "punch":
+                results.append(punch(fds[0], offset, length))
+        assert all(result == results[0] for result in results), act
+    for fd in [*handles[0], *handles[1]]:
+        os.close(fd)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def draw_read(which: int) -> int:
+    """A handle that may read."""
+    return (0, 2, 3)[which % 3]
+
+
+def punch(fd: int, offset: int, length: int) -> None:
+    """Makes a hole: FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.fallocate(fd, 3, ctypes.c_long(offset), ctypes.c_long(length))
+    assert failed == 0, os.strerror(ctypes.get_errno())
+
+
+def test_readers_see_a_write_that_has_returned(mount: Mount) -> None:
+    folder = mount("--containers", "all")
+    path = folder / "file"
+    path.write_bytes(bytes(8192))
+    with path.open("rb") as reader, path.open("r+b", buffering=0) as writer:
+        mapped = mmap.mmap(reader.fileno(), 8192, prot=mmap.PROT_READ)
+        for n in range(1, 100):
+            writer.seek(4000)
+            writer.write(bytes([n]) * 200)
+            assert os.pread(reader.fileno(), 200, 4000) == bytes([n]) * 200
+            assert mapped[4000:4200] == bytes([n]) * 200
+        mapped.close()
+
+
+def test_what_others_write_to_the_container_shows_soon(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    iosig("container", "create", tmp_path / "source/file")
+    folder = mount("--cache-seconds", "0.05")
+    with (folder / "file").open("rb") as reader:
+        assert reader.read() == b""
+        subprocess.run(
+            [BUILD / "bin/write_container", tmp_path / "source/file"],
+            input="open a\nwrite a 10 5 x\nclose a",
+            text=True,
+            check=True,
+            capture_output=True,
+        )
+        wait_for(lambda: (folder / "file").stat().st_size == 15)
+        assert (folder / "file").read_bytes() == bytes(10) + b"xxxxx"
+        assert os.pread(reader.fileno(), 100, 0) == bytes(10) + b"xxxxx"
+
+
+def test_open_files_outlive_their_names(mount: Mount, tmp_path: Path) -> None:
+    folder = mount("--containers", "all")
+    (folder / "below").mkdir()
+    path = folder / "below/file"
+    with path.open("w+b", buffering=0) as file:
+        file.write(b"one")
+        path.unlink()
+        assert not path.exists() and os.listdir(folder / "below") == []
+        (folder / "below").rmdir()
+        file.write(b" two")
+        assert os.pread(file.fileno(), 100, 0) == b"one two"
+        assert os.listdir(folder) == []
+    wait_for(lambda: os.listdir(tmp_path / "source") == [])
+
+
+def test_renaming_replaces_containers_and_files_alike(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    folder = mount("--containers", "c*")
+    for old, new in [("c1", "c2"), ("c1", "plain"), ("plain", "c1"), ("c1", "c-new")]:
+        (folder / old).write_bytes(b"new")
+        if new != "c-new":
+            (folder / new).write_bytes(b"old, and longer")
+        with (folder / old).open("rb") as open_file:
+            os.rename(folder / old, folder / new)
+            assert open_file.read() == b"new"
+        assert (folder / new).read_bytes() == b"new" and os.listdir(folder) == [new], (old, new)
+        os.unlink(folder / new)
+    (folder / "c1").touch()
+    (folder / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        os.rename(folder / "c1", folder / "folder")
+    with pytest.raises(NotADirectoryError):
+        os.rename(folder / "folder", folder / "c1")
+    with pytest.raises(FileExistsError):
+        os.open(folder / "c1", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    with pytest.raises(PermissionError):
+        os.link(folder / "c1", folder / "c2")
+    with pytest.raises(PermissionError):
+        (folder / ".iosig-container").touch()
+
+
+def test_holes_attributes_and_links(mount: Mount) -> None:
+    folder = mount("--containers", "all")
+    path = folder / "file"
+    path.touch(mode=0o640)
+    path.chmod(0o440)
+    assert path.stat().st_mode & 0o777 == 0o440
+    with path.open("r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), b"x" * 4096, 1 << 20)
+        os.posix_fallocate(file.fileno(), 0, 2 << 20)
+        assert file.seek(0, os.SEEK_DATA) == 1 << 20
+        assert file.seek(1 << 20, os.SEEK_HOLE) == (1 << 20) + 4096
+        with pytest.raises(OSError) as refusal:
+            file.seek(3 << 20, os.SEEK_DATA)
+        assert refusal.value.errno == errno.ENXIO
+    assert path.stat().st_size == 2 << 20 and path.stat().st_blocks == 8
+    os.utime(path, ns=(1, 2))
+    assert path.stat().st_mtime_ns == 2
+    (folder / "link").symlink_to("file")
+    assert (folder / "link").read_bytes()[1 << 20 :][:4096] == b"x" * 4096
+    assert os.statvfs(folder).f_blocks == os.statvfs(folder.parent / "source").f_blocks
+
+
+def test_a_killed_daemon_loses_nothing_that_was_written(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    folder = mount("--containers", "all")
+    data = random.Random(7).randbytes(200_000)
+    file = (folder / "file").open("wb", buffering=0)
+    for offset in range(0, len(data), 1000):
+        file.write(data[offset : offset + 1000])
+    os.kill(daemon(mount), signal.SIGKILL)
+    wait_for(lambda: has_ended(daemon(mount)))
+    with pytest.raises(OSError):
+        file.write(b"x")
+    with pytest.raises(OSError):
+        file.close()
+    assert iosig.json("container", "check", tmp_path / "source/file")["sound"]
+    done = iosig("mount", tmp_path / "source", folder, "--json")  # over the dead one
+    mount.pids.append(json.loads(done.stdout)["pid"])  # type: ignore[attr-defined]
+    assert "daemon that died" in done.stderr
+    assert (folder / "file").read_bytes() == data
+    with (folder / "file").open("ab") as again:
+        again.write(b"more")
+    assert (folder / "file").read_bytes() == data + b"more"
+
+
+def test_it_ends_in_order_on_sigterm(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    folder = mount("--containers", "all")
+    file = (folder / "file").open("wb", buffering=0)
+    file.write(b"written")
+    os.kill(daemon(mount), signal.SIGTERM)
+    wait_for(lambda: has_ended(daemon(mount)) and not is_mounted(folder))
+    with pytest.raises(OSError):
+        file.write(b"x")
+    with pytest.raises(OSError):
+        file.close()
+    listing = iosig.json("container", "ls", tmp_path / "source/file")
+    assert [writer["is_closed"] for writer in listing["writers"]] == [True] and listing["size"] == 7
+
+
+def test_unmounting_what_is_in_use_says_so(iosig: Iosig, mount: Mount) -> None:
+    folder = mount()
+    (folder / "file").write_bytes(b"x")
+    with (folder / "file").open("rb"):
+        assert "is in use" in iosig("unmount", folder, check=4).stderr
+    iosig("unmount", folder)
+    assert "nothing that `iosig mount` made" in iosig("unmount", folder, check=3).stderr
+
+
+def test_a_read_only_mount_changes_nothing(mount: Mount, tmp_path: Path) -> None:
+    (tmp_path / "source/file").write_bytes(b"x")
+    folder = mount("--read-only")
+    assert (folder / "file").read_bytes() == b"x"
+    with pytest.raises(OSError) as refusal:
+        (folder / "new").touch()
+    assert refusal.value.errno == errno.EROFS
+
+
+def test_a_damaged_container_is_an_error_of_its_own(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    folder = mount("--containers", "all")
+    for name in ("manifest", "data", "sound"):
+        (folder / name).write_bytes(b"x" * 1000)
+    iosig("unmount", folder)
+    (source / "manifest/.iosig-container").write_text("{")
+    (source / "data/d0/data.0").write_bytes(b"x" * 10)
+    folder = mount()
+    for name in ("manifest", "data"):
+        with pytest.raises(OSError) as refusal:
+            (folder / name).read_bytes()
+        assert refusal.value.errno == errno.EIO, name
+    assert sorted(os.listdir(folder)) == ["data", "manifest", "sound"]
+    assert (folder / "sound").read_bytes() == b"x" * 1000
+
+
+@pytest.mark.parametrize(
+    ("source", "point", "message"),
+    [
+        ("none", "empty", "No such file"),
+        ("file", "empty", "is no folder"),
+        ("empty", "file", "is no folder"),
+        ("empty", "full", "is not empty: it holds 'x'"),
+        ("full", ".", "lies in the mount point"),
+        (".", "empty", "which would then hold itself"),
+        ("container", "empty", "is a container"),
+    ],
+)
+def test_what_cannot_be_mounted_is_refused(
+    iosig: Iosig, tmp_path: Path, source: str, point: str, message: str
+) -> None:
+    if not (BUILD / "libexec/iosig/iosig-fuse").exists():
+        pytest.skip("built without libfuse3")
+    place = tmp_path / "place"
+    (place / "full").mkdir(parents=True)
+    (place / "empty").mkdir()
+    (place / "file").touch()
+    (place / "full/x").touch()
+    iosig("container", "create", place / "container")
+    done = iosig("mount", place / source, place / point, check=None)
+    assert done.returncode in (3, 4) and message in done.stderr
+    assert not is_mounted(place / point)
+
+
+def test_a_busy_mount_point_is_named(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    folder = mount()
+    done = iosig("mount", tmp_path / "source", folder, check=4)
+    assert "is a mount point already" in done.stderr and "iosig unmount" in done.stderr
