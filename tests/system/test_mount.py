@@ -302,6 +302,19 @@ def test_a_killed_daemon_loses_nothing_that_was_written(iosig: Iosig, mount: Mou
     assert (folder / "file").read_bytes() == data + b"more"
 
 
+def test_a_folder_swapped_for_a_link_leads_nowhere_else(mount: Mount, tmp_path: Path) -> None:
+    source, elsewhere = tmp_path / "source", tmp_path / "elsewhere"
+    (source / "below").mkdir()
+    elsewhere.mkdir()
+    folder = mount("--cache-seconds", "60", "--containers", "c*")
+    assert os.listdir(folder / "below") == []  # the kernel knows it as a folder from now on
+    (source / "below").rename(source / "kept")
+    (source / "below").symlink_to(elsewhere)
+    for name in ("plain", "container"):
+        (folder / "below" / name).write_bytes(b"x")
+    assert os.listdir(elsewhere) == [] and sorted(os.listdir(source / "kept")) == ["container", "plain"]
+
+
 def test_it_ends_in_order_on_sigterm(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
     folder = mount("--containers", "all")
     file = (folder / "file").open("wb", buffering=0)
