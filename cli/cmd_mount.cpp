@@ -35,7 +35,7 @@ constexpr int end_limit_ms = 60'000;  ///< for a daemon to sync what it has
 struct Options {
   std::string source, mount_point, index = "pattern";
   std::vector<std::string> containers;
-  unsigned threads = 10;
+  unsigned threads = 4;
   double cache_s = 1;
   bool foreground = false, read_only = false;
 };
@@ -273,7 +273,7 @@ void add_mount(CLI::App& app, Action& action) {
                     "existing: none (default)");
   mount->add_option("--index", options->index, "Of new containers: pattern (default) or traditional")
       ->check(CLI::IsMember({"pattern", "traditional"}));
-  mount->add_option("--threads", options->threads, "That serve requests at most (default 10)")
+  mount->add_option("--threads", options->threads, "That serve requests at most (default 4)")
       ->check(CLI::Range(1, 1024));
   mount
       ->add_option("--cache-seconds", options->cache_s,

@@ -164,7 +164,7 @@ int serve(Mount& mount) {
   if (options.ready_fd >= 0) leave_terminal(options.ready_fd);
   fuse_loop_config* const config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(config, options.threads);
-  fuse_loop_cfg_set_idle_threads(config, options.threads);
+  fuse_loop_cfg_set_idle_threads(config, options.threads);  // to end and to start them costs more
   int status = 0;
   {
     mount.invalidation.start(session);

@@ -14,8 +14,8 @@ struct MountOptions {
   /// New files that become containers: globs of fnmatch(3), of the path below `source` where they have a slash, else of
   /// the name. None: no new file does.
   std::vector<std::string> containers;
-  unsigned threads = 10;  ///< that serve requests at most
-  double cache_s = 1;     ///< for so long the kernel believes names and attributes
+  unsigned threads = 4;  ///< that serve requests at most
+  double cache_s = 1;    ///< for so long the kernel believes names and attributes
   bool read_only = false;
   int ready_fd = -1;  ///< told by one byte that the mount is there; then the daemon leaves its terminal
 };
