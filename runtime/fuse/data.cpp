@@ -1,7 +1,8 @@
 // Open files and their bytes.
 //
-// Whoever opens a container to read gets it through the kernel's cache, so that it can be mapped; whoever opens it to
-// write does not, so that every write comes here as the program made it, and at once: regular writers stay regular.
+// Whoever opens a file to write only goes past the kernel's cache. Whoever opens a container to read gets it through
+// the kernel's cache, so that it can be mapped; whoever opens it to write does not, so that every write comes here as
+// the program made it, and at once: regular writers stay regular.
 
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -62,10 +63,13 @@ int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
 }
 
 /// What is kept in the kernel's cache of an ordinary file stays if the file is as it was.
-void decide_cache(Inode& inode, fuse_file_info& info, int fd) {
+void decide_cache(Inode& inode, fuse_file_info& info, Handle& handle) {
   struct stat status {};
-  if ((info.flags & O_DIRECT) != 0) info.direct_io = 1;
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  // Who can only write needs no cache; through it each write would be two requests, one for its capabilities.
+  handle.is_cached = (info.flags & O_DIRECT) == 0 && (info.flags & O_ACCMODE) != O_WRONLY;
+  info.direct_io = handle.is_cached ? 0 : 1;
+  if (handle.is_cached) ++inode.cached_readers;
+  if (::fstat(handle.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
   const std::lock_guard lock(inode.mutex);
   info.keep_cache = inode.shown_size == status.st_size && inode.shown_modified.tv_sec == status.st_mtim.tv_sec &&
                             inode.shown_modified.tv_nsec == status.st_mtim.tv_nsec
@@ -79,14 +83,14 @@ int open_file(Inode& inode, fuse_file_info& info, Handle& handle) {
   const int flags = (info.flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
   handle.fd = Fd(::open(inode.path().c_str(), flags));
   if (!handle.fd) return errno;
-  decide_cache(inode, info, handle.fd.get());
+  decide_cache(inode, info, handle);
   return 0;
 }
 
 void release(Mount& mount, Inode& inode, Handle* handle) {
+  if (handle->is_cached) --inode.cached_readers;
   if (handle->container) {
     if (handle->writer != nullptr) (void)handle->container->remove_writer(handle->writer);
-    if (handle->is_cached) --inode.cached_readers;
     const std::lock_guard lock(inode.mutex);
     if (--inode.handles == 0 && !inode.removed_name.empty()) mount.remove_for_good(inode);
   }
@@ -140,7 +144,7 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
   if (inode.is_container)
     failure = open_container(inode, *info, *handle);
   else if (handle->fd)
-    decide_cache(inode, *info, handle->fd.get());
+    decide_cache(inode, *info, *handle);
   else
     failure = open_file(inode, *info, *handle);
   if (failure != 0) {
@@ -180,6 +184,14 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_
     fuse_reply_buf(request, reinterpret_cast<const char*>(room.data()), static_cast<std::size_t>(got));
 }
 
+void reply_written(fuse_req_t request, fuse_ino_t number, const Handle& by, off_t offset, std::size_t bytes) {
+  Mount& mount = mount_of(request);
+  if (!by.is_cached && mount.inode(number).cached_readers > 0)
+    mount.invalidation.answer_write(request, number, offset, bytes);
+  else
+    fuse_reply_write(request, bytes);
+}
+
 void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offset, fuse_file_info* info) {
   Handle& handle = handle_of(info);
   const std::size_t bytes = fuse_buf_size(data);
@@ -189,7 +201,7 @@ void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offse
     if (done < 0)
       fuse_reply_err(request, static_cast<int>(-done));
     else
-      fuse_reply_write(request, static_cast<std::size_t>(done));
+      reply_written(request, number, handle, offset, static_cast<std::size_t>(done));
     return;
   }
   if (handle.writer == nullptr) {
@@ -211,13 +223,10 @@ void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offse
   }
   std::int64_t place = offset;
   const std::int64_t done = handle.container->write(*handle.writer, place, given, (info->flags & O_APPEND) != 0);
-  Mount& mount = mount_of(request);
   if (done < 0)
     fuse_reply_err(request, static_cast<int>(-done));
-  else if (mount.inode(number).cached_readers > 0)
-    mount.invalidation.answer_write(request, number, place, static_cast<std::size_t>(done));
   else
-    fuse_reply_write(request, static_cast<std::size_t>(done));
+    reply_written(request, number, handle, place, static_cast<std::size_t>(done));
 }
 
 void copy_range(fuse_req_t request, fuse_ino_t, off_t from, fuse_file_info* source, fuse_ino_t, off_t to,

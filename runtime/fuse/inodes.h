@@ -38,7 +38,7 @@ struct Inode {
   std::string removed_name;
   Fd removed_folder;
 
-  std::atomic<unsigned> cached_readers{0};  ///< handles that read through the kernel's cache
+  std::atomic<unsigned> cached_readers{0};  ///< handles that use the kernel's cache
 
   /// The container behind it; opened once.
   Result<std::shared_ptr<SharedContainer>> open_container();

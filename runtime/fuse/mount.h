@@ -19,7 +19,7 @@ struct Handle {
   Fd fd;  ///< of an ordinary file
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;  ///< of a container that was opened to write
-  bool is_cached = false;        ///< a container's, read through the kernel's cache
+  bool is_cached = false;        ///< uses the kernel's cache
 
   struct CloseFolder {
     void operator()(DIR* folder) const { ::closedir(folder); }

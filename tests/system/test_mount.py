@@ -142,9 +142,11 @@ def test_ranks_of_one_file_write_what_a_plain_file_gets(iosig: Iosig, mount: Mou
     assert len(listing["writers"]) == ranks and listing["size"] == len(expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_any_calls_in_any_order_do_what_they_do_to_a_plain_file(mount: Mount, tmp_path: Path, seed: int) -> None:
-    folder = mount("--containers", "all")
+@pytest.mark.parametrize(("seed", "containers"), [(1, "all"), (2, "all"), (3, "all"), (4, "existing")])
+def test_any_calls_in_any_order_do_what_they_do_to_a_plain_file(
+    mount: Mount, tmp_path: Path, seed: int, containers: str
+) -> None:
+    folder = mount("--containers", containers)
     draw = random.Random(seed)
     paths = [folder / "file", tmp_path / "plain"]
     handles: list[list[int]] = []
@@ -190,15 +192,16 @@ def punch(fd: int, offset: int, length: int) -> None:
     assert failed == 0, os.strerror(ctypes.get_errno())
 
 
-def test_readers_see_a_write_that_has_returned(mount: Mount) -> None:
-    folder = mount("--containers", "all")
+@pytest.mark.parametrize("containers", ["all", "existing"])
+@pytest.mark.parametrize("access", [os.O_WRONLY, os.O_RDWR])
+def test_readers_see_a_write_that_has_returned(mount: Mount, containers: str, access: int) -> None:
+    folder = mount("--containers", containers)
     path = folder / "file"
     path.write_bytes(bytes(8192))
-    with path.open("rb") as reader, path.open("r+b", buffering=0) as writer:
+    with path.open("rb") as reader, os.fdopen(os.open(path, access), "wb", buffering=0) as writer:
         mapped = mmap.mmap(reader.fileno(), 8192, prot=mmap.PROT_READ)
         for n in range(1, 100):
-            writer.seek(4000)
-            writer.write(bytes([n]) * 200)
+            os.pwrite(writer.fileno(), bytes([n]) * 200, 4000)
             assert os.pread(reader.fileno(), 200, 4000) == bytes([n]) * 200
             assert mapped[4000:4200] == bytes([n]) * 200
         mapped.close()
