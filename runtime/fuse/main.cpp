@@ -76,8 +76,8 @@ fuse_lowlevel_ops operations() {
     connection->max_readahead = 1u << 20;
     connection->max_background = 64;
     connection->congestion_threshold = 48;
-    // Not the writeback cache: it merges writes, and hides their pattern. Not splicing what is written: measured, it
-    // costs more than the copy (docs/performance.md).
+    // Not the writeback cache: it merges writes, and hides their pattern. Not splicing what is written: a container
+    // needs the bytes in memory.
     connection->want &= ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ);
     connection->want |= connection->capable & (FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV |
                                                FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC);
