@@ -3,8 +3,10 @@
 //     bench_container FOLDER [WRITES [BYTES...]]
 //
 // Simulated writers take turns in one process: 8 and 64 of them write BYTES (64 and 4096) at a time, strided as N-1
-// checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. FOLDER should
-// be on tmpfs.
+// checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. FOLDER
+// should be on tmpfs.
+#include "iosig/store/container.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -16,7 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "iosig/store/container.h"
 #include "iosig/store/container_view.h"
 #include "iosig/store/container_writer.h"
 
@@ -33,9 +34,7 @@ double cpu_s() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double wall_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 template <class T>
 T sound(Result<T> result) {
@@ -75,7 +74,8 @@ double plain_write_ns(const Job& job, const std::string& path, std::span<const s
   const double start = cpu_s();
   for (std::int64_t n = 0; n < job.each; ++n)
     for (std::int64_t w = 0; w < job.writers; ++w)
-      if (::pwrite(fds[static_cast<std::size_t>(w)].get(), data.data(), data.size(), job.offset(w, n)) < 0) std::abort();
+      if (::pwrite(fds[static_cast<std::size_t>(w)].get(), data.data(), data.size(), job.offset(w, n)) < 0)
+        std::abort();
   const double ns = 1e9 * (cpu_s() - start) / static_cast<double>(job.each * job.writers);
   ::unlink(path.c_str());
   return ns;
@@ -146,8 +146,9 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> sizes;
   for (int n = 3; n < argc; ++n) sizes.push_back(std::atoll(argv[n]));
   if (sizes.empty()) sizes = {64, 4096};
-  fmt::print("{:9} {:7} {:5} {:11} | {:>8} {:>8} {:>8} | {:>8} {:>9} {:>9} | {:>8} {:>8}\n", "shape", "writers", "bytes",
-             "index", "plain ns", "write ns", "close us", "open ms", "index B", "memory B", "plain ns", "read ns");
+  fmt::print("{:9} {:7} {:5} {:11} | {:>8} {:>8} {:>8} | {:>8} {:>9} {:>9} | {:>8} {:>8}\n", "shape", "writers",
+             "bytes", "index", "plain ns", "write ns", "close us", "open ms", "index B", "memory B", "plain ns",
+             "read ns");
   for (const Shape shape : {Shape::strided, Shape::segmented, Shape::random})
     for (const std::int64_t writers : {8, 64})
       for (const std::int64_t bytes : sizes) {

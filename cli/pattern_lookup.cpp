@@ -24,8 +24,8 @@ int show_pieces(const Pattern& pattern, const std::vector<std::string>& columns,
                 std::int64_t offset, std::int64_t length, Console& console) {
   const auto places = lookup_columns(columns, pattern.columns);
   if (!places)
-    return console.fail({ErrorKind::bad_input, fmt::format("{}: {}; it has {}", source, places.error().message,
-                                                           fmt::join(columns, ","))});
+    return console.fail({ErrorKind::bad_input,
+                         fmt::format("{}: {}; it has {}", source, places.error().message, fmt::join(columns, ","))});
   const auto lookup = PatternLookup::of(pattern, *places);
   if (!lookup) return console.fail({lookup.error().kind, fmt::format("{}: {}", source, lookup.error().message)});
   PieceCursor cursor(*lookup, offset, length);

@@ -212,7 +212,10 @@ def test_a_changed_manifest_is_refused(iosig: Iosig, container: Path, key: str, 
 
 def test_flatten_waits_for_nobody(iosig: Iosig, container: Path) -> None:
     writer = subprocess.Popen(
-        [str(BUILD / "bin" / "write_container"), str(container)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [str(BUILD / "bin" / "write_container"), str(container)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert writer.stdin and writer.stdout
     writer.stdin.write("open c\nwrite c 0 2 Z\n")

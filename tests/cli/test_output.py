@@ -55,7 +55,7 @@ def test_a_link_stays_and_what_it_leads_to_is_written(
     iosig("pattern", "detect", "--output", link, trace)
     assert link.is_symlink()
     assert iosig("pattern", "expand", target).stdout == NUMBERS
-    assert os.listdir(tmp_path / "far") == ["target"]
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["target"]
 
 
 def test_an_output_that_is_an_input_is_refused_unread(iosig: Iosig, trace: Path, tmp_path: Path) -> None:

@@ -90,7 +90,11 @@ def test_few_bytes_may_stand_for_more_than_fits_anywhere(iosig: Iosig, tmp_path:
     ("columns", "text", "message"),
     [
         (None, "1\n2\nx\n", "standard input:3: 'x' is no integer"),
-        (None, "# of a run\n1,2\n", "standard input:2: '1,2' is no integer; expected white-space-separated decimal integers; try tr"),
+        (
+            None,
+            "# of a run\n1,2\n",
+            "standard input:2: '1,2' is no integer; expected white-space-separated decimal integers; try tr",
+        ),
         (None, "offset\n1\n", "is this a header? put # before it"),
         (None, "\ufeff1\n", "byte order mark"),
         (None, '{"schema": 1}', "if this is a description already"),
