@@ -102,7 +102,7 @@ class EndBySignal {
   EndBySignal& operator=(const EndBySignal&) = delete;
   ~EndBySignal() {
     is_over_ = true;
-    ::pthread_kill(thread_.native_handle(), SIGTERM);
+    ::pthread_kill(thread_.native_handle(), SIGINT);
     thread_.join();
   }
 

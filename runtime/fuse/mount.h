@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fuse_lowlevel.h>
 
+#include <bit>
 #include <memory>
 
 #include "inodes.h"
@@ -37,7 +38,7 @@ struct Mount {
   Invalidation invalidation;
 
   [[nodiscard]] Inode& inode(fuse_ino_t number) {
-    return number == FUSE_ROOT_ID ? inodes.root() : *reinterpret_cast<Inode*>(number);
+    return number == FUSE_ROOT_ID ? inodes.root() : *std::bit_cast<Inode*>(number);
   }
   [[nodiscard]] fuse_ino_t number(Inode& inode) {
     return &inode == &inodes.root() ? FUSE_ROOT_ID : reinterpret_cast<fuse_ino_t>(&inode);
@@ -57,7 +58,7 @@ struct Mount {
 };
 
 [[nodiscard]] inline Mount& mount_of(fuse_req_t request) { return *static_cast<Mount*>(fuse_req_userdata(request)); }
-[[nodiscard]] inline Handle& handle_of(const fuse_file_info* info) { return *reinterpret_cast<Handle*>(info->fh); }
+[[nodiscard]] inline Handle& handle_of(const fuse_file_info* info) { return *std::bit_cast<Handle*>(info->fh); }
 
 // Each adds its handlers.
 void add_names(fuse_lowlevel_ops& all);

@@ -235,7 +235,7 @@ std::int64_t SharedContainer::read(std::int64_t offset, std::span<std::byte> byt
       if (failure != 0)
         ::syslog(LOG_WARNING, "'%s': bytes %lld to %lld cannot be read; see iosig container check",
                  folder_->shown(Dropping::data, piece.id).c_str(), static_cast<long long>(piece.physical),
-                 static_cast<long long>(piece.physical + piece.length));
+                 static_cast<long long>(piece.physical) + piece.length);
     });
     return failure != 0 ? -failure : done;
   }

@@ -211,7 +211,7 @@ Result<Footprint> LocalStretches::touched(std::uint64_t first, std::uint64_t cou
   std::array<std::int64_t, most_columns> vector{};
   Footprint hull;
   for (std::uint64_t n = 0; n < count && cursor.next(vector); ++n) {
-    const auto one = touched(first + n, vector);
+    auto one = touched(first + n, vector);
     if (!one) return one;
     if (one->end == one->begin) continue;
     hull.begin = hull.end == 0 ? one->begin : std::min(hull.begin, one->begin);

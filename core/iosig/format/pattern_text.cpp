@@ -70,7 +70,7 @@ class Printer {
 
   /// A column is the one before plus what `source` was there, and `own`.
   [[nodiscard]] std::string followed_text(std::size_t source, std::string_view own) const {
-    const std::string sum =
+    std::string sum =
         "previous + its " + (source < names_.size() ? names_[source] : fmt::format("column {}", source + 1));
     if (own == "0") return sum;
     return own.starts_with('-') ? fmt::format("{} - {}", sum, own.substr(1)) : fmt::format("{} + {}", sum, own);
