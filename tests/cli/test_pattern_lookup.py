@@ -107,3 +107,12 @@ def test_offset_and_length_are_decimal_sizes(iosig: Iosig, tmp_path: Path) -> No
     ):
         done = iosig("pattern", "lookup", file, *words, check=2)
         assert said in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("0 4096 0\n", "looks like vectors, not like a description"), ("", "it is empty"), ("{", "was it cut?")],
+)
+def test_what_is_no_description_is_told_from_one(iosig: Iosig, text: str, said: str) -> None:
+    for verb in (["expand", "-"], ["lookup", "-", 0, 1], ["merge", "-"]):
+        assert said in iosig("pattern", *verb, input=text, check=3).stderr

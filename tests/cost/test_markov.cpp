@@ -29,7 +29,8 @@ TEST_CASE("chain: a mirror whose rebuilding meets an unreadable sector with cert
 }
 
 TEST_CASE("chain: becomes Eq. 2 for MDS codes as failures and unreadable bits become rare") {
-  for (const auto& [data, parity] : {std::pair{1U, 1U}, {4U, 1U}, {4U, 2U}, {1U, 2U}, {8U, 3U}, {10U, 4U}}) {
+  for (const auto& both : {std::pair{1U, 1U}, {4U, 1U}, {4U, 2U}, {1U, 2U}, {8U, 3U}, {10U, 4U}}) {
+    const unsigned data = both.first, parity = both.second;  // no bindings: CAPTURE is a lambda
     double last = 1;
     for (const double rarity : {1.0, 10.0, 100.0, 1000.0}) {
       const double mttf_s = rarity * 10 * year_s, unreadable = 0.01 / rarity;

@@ -386,7 +386,8 @@ TEST_CASE("source: what would take quadratic time or room is left with a warning
       {"openers", openers + pragma + "{" + times("g(x);", 2000) + "}"},
       {"unknown names among many", definitions + times("#pragma sig nome\n", 2000)},
       {"a word too long for a pragma", pragma + "#pragma sig " + std::string(20'000, 'x')}};
-  for (const auto& [what, source] : sources) {
+  for (const auto& [name, source] : sources) {
+    const std::string_view what = name;  // which a lambda in the macros below takes
     const CheckedSource checked = World{.source = source, .is_cxx = true}.check();
     std::size_t told = 0;
     bool is_left = false;

@@ -249,8 +249,15 @@ Result<Pattern> pattern_from_json(std::string_view text, std::string_view source
   if (depth_of(text) > most_json_depth)
     return fail(ErrorKind::bad_input, "{}: more than {} loops in each other", source, most_nest_depth);
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded() || !document.is_object())
+  if (document.is_discarded() || !document.is_object()) {
+    const std::string_view begin = trimmed(text.substr(0, 64));
+    if (begin.empty()) return fail(ErrorKind::bad_input, "{}: it is empty; expected a description", source);
+    if (begin.find_first_of("0123456789-#") == 0)
+      return fail(ErrorKind::bad_input,
+                  "{}: this looks like vectors, not like a description; 'iosig pattern detect' makes one of them",
+                  source);
     return fail(ErrorKind::bad_input, "{}: this is no JSON object; was it cut?", source);
+  }
   const auto schema = document.find("schema");
   if (schema == document.end() || *schema != pattern_schema)
     return fail(
