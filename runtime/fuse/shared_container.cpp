@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 
 namespace iosig::fuse {

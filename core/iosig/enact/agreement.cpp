@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/enact/journal_folder.h"
 #include "iosig/enact/maker.h"

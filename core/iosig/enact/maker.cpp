@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "iosig/base/files.h"
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -57,20 +58,6 @@ bool session_lives(const JournalEntry& entry) {
 }
 
 }  // namespace
-
-const std::string& boot_id() {
-  static const std::string& id = *[] {  // lives to the very end, as everything in a host's process
-    auto text = read_file("/proc/sys/kernel/random/boot_id");
-    return new std::string(text ? trimmed(*text) : std::string_view{});
-  }();
-  return id;
-}
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 void sign(JournalEntry& entry) {
   entry.pid = ::getpid();

@@ -26,10 +26,4 @@ void sign(JournalEntry& entry);
 /// Whether process `pid` of this machine lives and began not after `boot_s` seconds since the machine's start.
 [[nodiscard]] bool process_lives(std::int64_t pid, std::int64_t boot_s);
 
-/// The kernel's id of this start of the machine; empty: it does not tell.
-[[nodiscard]] const std::string& boot_id();
-
-/// This machine's name, as the entries have it.
-[[nodiscard]] std::string host_name();
-
 }  // namespace iosig

@@ -17,6 +17,7 @@
 #include <map>
 
 #include "iosig/base/in_time.h"
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/journal_folder.h"

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <functional>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/enact/agreement.h"

@@ -28,22 +28,6 @@ Result<std::string> new_id() {
   return id;
 }
 
-struct SplitPath {
-  std::string folder, name;
-};
-SplitPath split_path(const std::string& path) {
-  const std::string plain(without_trailing_slashes(path));
-  const std::size_t slash = plain.rfind('/');
-  if (slash == std::string::npos) return {".", plain};
-  return {slash == 0 ? "/" : plain.substr(0, slash), plain.substr(slash + 1)};
-}
-
-/// A name beside `path` that nobody else uses.
-std::string hidden_name(const std::string& path, std::string_view what, const std::string& id) {
-  const SplitPath at = split_path(path);
-  return fmt::format("{}/.{}.iosig-{}-{}", at.folder, cut_to(at.name, 180), what, id.substr(0, 16));
-}
-
 void remove_tree(const std::string& path) {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);  // follows no links
@@ -99,7 +83,7 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
       return write_failure("make the target", manifest.targets.back(), errno);
     draft.folders.push_back(manifest.targets.back());
   }
-  const std::string text = container_manifest_text(manifest), made = hidden_name(plain, "new", *id);
+  const std::string text = container_manifest_text(manifest), made = name_beside(plain, "new", id->substr(0, 16));
   // Who may read the file may look into the folder.
   const unsigned mode = manifest.mode | 0700 | (manifest.mode & 0444) >> 2;
   if (::mkdir(made.c_str(), mode) != 0) return write_failure("make", plain, errno);
@@ -189,7 +173,7 @@ Result<void> remove_container(const std::string& path) {
   const ContainerManifest& manifest = (*folder)->manifest();
   auto unique = new_id();
   if (!unique) return pass_on(std::move(unique.error()));
-  const std::string aside = hidden_name(plain, "removed", *unique);
+  const std::string aside = name_beside(plain, "removed", unique->substr(0, 16));
   if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
   // A target's folder is ours if it bears the container's id: nothing else may be removed.
   for (const std::string& target : manifest.targets)

@@ -44,6 +44,18 @@ std::optional<DroppingName> parse_dropping_name(std::string_view name) {
   return {};
 }
 
+SplitPath split_path(std::string_view path) {
+  const std::string plain(without_trailing_slashes(path));
+  const std::size_t slash = plain.rfind('/');
+  if (slash == std::string::npos) return {".", plain};
+  return {slash == 0 ? "/" : plain.substr(0, slash), plain.substr(slash + 1)};
+}
+
+std::string name_beside(std::string_view path, std::string_view what, std::string_view id) {
+  const SplitPath at = split_path(path);
+  return fmt::format("{}/.{}.iosig-{}-{}", at.folder, cut_to(at.name, 180), what, id);
+}
+
 bool is_container(const std::string& path) {
   struct stat status {};
   return ::stat(fmt::format("{}/{}", path, container_manifest_name).c_str(), &status) == 0 && S_ISREG(status.st_mode);

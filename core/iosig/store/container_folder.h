@@ -69,6 +69,15 @@ class ContainerFolder {
   std::vector<Fd> targets_;  ///< -1 where one cannot be reached
 };
 
+/// Where a path leads to, with slashes behind it or not: the folder, "." if it names none, and the name there.
+struct SplitPath {
+  std::string folder, name;
+};
+[[nodiscard]] SplitPath split_path(std::string_view path);
+
+/// A hidden name beside `path`, for what is there only for a while: `what` it is, and what makes it unlike others.
+[[nodiscard]] std::string name_beside(std::string_view path, std::string_view what, std::string_view id);
+
 /// Whether there is a container at `path`, by its manifest's name alone. Follows links as open(2) does.
 [[nodiscard]] bool is_container(const std::string& path);
 

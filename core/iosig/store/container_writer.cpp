@@ -9,8 +9,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <ctime>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/store/content.h"
 
@@ -29,21 +29,7 @@ DetectOptions index_detection() {
   DetectOptions options;
   options.columns = index_columns;
   options.follows[physical_offset] = write_length;
-  // Exceptions may be at the beginning of a run; a run's number is no noise.
-  options.allows_exceptions = true;
   return options;
-}
-
-std::int64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 tl::unexpected<Error> closed_already() { return fail(ErrorKind::usage, "the writer is closed, or its parent's"); }
@@ -87,7 +73,7 @@ Result<void> ContainerWriter::make_droppings() {
     if (!index_ && errno != EEXIST) return write_failure("make", folder_->shown(Dropping::index, id_), errno);
   }
   if (!index_) return fail(ErrorKind::system, "'{}': every id for a new writer is taken", printable(folder_->path()));
-  const IndexHead head{folder_->manifest().id, id_, folder_->target_of(id_), host_name(), ::getpid(), now_ns()};
+  const IndexHead head{folder_->manifest().id, id_, folder_->target_of(id_), host_name(), ::getpid(), unix_ns()};
   if (auto written = append_to_index(index_frame(head)); !written) return written;
   if (auto subfolder = folder_->open_subfolder(Dropping::data, id_, true); !subfolder)
     return pass_on(std::move(subfolder.error()));
@@ -115,7 +101,7 @@ Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const
   if (offset < 0 || length < 0 || offset > INT64_MAX - length)
     return fail(ErrorKind::usage, "'{}': {} bytes at offset {} end after byte 2^63 - 1", printable(folder_->path()),
                 bytes.size(), offset);
-  const std::int64_t begin_ns = is_traditional_ ? now_ns() : 0;
+  const std::int64_t begin_ns = is_traditional_ ? unix_ns() : 0;
   const std::int64_t sequence =
       seat_.number_for(static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length));
   std::int64_t done = 0;
@@ -127,7 +113,7 @@ Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const
     if (put <= 0) break;  // what is written counts, as write(2) has it
     done += put;
   }
-  if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, begin_ns, now_ns(), id_});
+  if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, begin_ns, unix_ns(), id_});
   if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
   return done;
 }

@@ -19,13 +19,6 @@ namespace {
 constexpr std::int64_t piece_bytes = 1 << 20;
 constexpr std::int64_t least_hole = 4096;  ///< shorter ones are written: file systems keep whole blocks
 
-std::string draft_beside(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  return fmt::format("{}.{}.iosig-flat-XXXXXX", folder, cut_to(name, 180));
-}
-
 /// Where the hole that holds `offset` ends, or `offset` itself when there is none.
 std::int64_t end_of_hole(const ContainerView& view, std::int64_t offset) {
   while (offset < view.size()) {
@@ -67,7 +60,7 @@ Result<void> copy_all(ContainerView& view, int fd, const std::string& shown) {
 
 /// A complete file with the view's bytes beside `path`: its name.
 Result<std::string> make_flat(ContainerView& view, const std::string& path) {
-  std::string draft = draft_beside(path);
+  std::string draft = name_beside(path, "flat", "XXXXXX");
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return write_failure("make a file beside", path, errno);
   auto copied = copy_all(view, fd.get(), draft);

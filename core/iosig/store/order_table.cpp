@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -85,18 +85,12 @@ void remove_deserted_tables(const Fd& folder, const std::string& ours) {
 /// Rooms of the table that are used must have room behind them: a store without it would kill the program.
 int reserve(int fd, std::size_t bytes) { return ::posix_fallocate(fd, 0, static_cast<off_t>(bytes)); }
 
-std::int64_t now_us() {
-  using namespace std::chrono;
-  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
-}
+std::int64_t now_us() { return unix_ns() / 1000; }
 
 }  // namespace
 
 std::string order_table_name() {
-  const auto boot = read_file("/proc/sys/kernel/random/boot_id", 4096);
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}{:016x}", name_prefix, fnv1a(boot ? std::string_view(*boot) : std::string_view(host.data())));
+  return fmt::format("{}{:016x}", name_prefix, fnv1a(boot_id().empty() ? host_name() : boot_id()));
 }
 
 bool is_order_table(std::string_view name) { return name.starts_with(name_prefix); }

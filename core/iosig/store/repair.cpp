@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <map>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/store/container_view.h"
 #include "iosig/store/tail.h"
@@ -55,9 +55,7 @@ class Repair {
   /// The folder for what is moved away, made when it is needed.
   Result<const Fd*> aside() {
     if (!aside_) {
-      const auto now = std::chrono::system_clock::now().time_since_epoch();
-      aside_name_ =
-          fmt::format("{}{}", aside_prefix, std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+      aside_name_ = fmt::format("{}{}", aside_prefix, unix_ns() / 1000);
       if (::mkdirat(folder_.fd().get(), aside_name_.c_str(), 0700) != 0)
         return write_failure("make", folder_.path() + "/" + aside_name_, errno);
       aside_ = Fd(::openat(folder_.fd().get(), aside_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));

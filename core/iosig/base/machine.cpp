@@ -1,0 +1,33 @@
+#include "iosig/base/machine.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+
+namespace iosig {
+
+const std::string& boot_id() {
+  static const std::string& id = *[] {  // lives to the very end, as everything in a host's process
+    auto text = read_file("/proc/sys/kernel/random/boot_id");
+    return new std::string(text ? trimmed(*text) : std::string_view{});
+  }();
+  return id;
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::int64_t unix_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace iosig
