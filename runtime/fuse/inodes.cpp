@@ -1,6 +1,7 @@
 #include "inodes.h"
 
 #include <fcntl.h>
+#include <syslog.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,7 +23,8 @@ bool is_hidden_name(std::string_view name) {
 Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
   const std::lock_guard lock(mutex);
   if (container) return container;
-  auto opened = SharedContainer::open(fd.get());
+  auto opened =
+      SharedContainer::open(fd.get(), [](const std::string& said) { ::syslog(LOG_WARNING, "%s", said.c_str()); });
   if (opened) container = *opened;
   return opened;
 }

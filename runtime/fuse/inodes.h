@@ -16,7 +16,7 @@
 #include <tuple>
 
 #include "iosig/base/files.h"
-#include "shared_container.h"
+#include "iosig/store/shared_container.h"
 
 namespace iosig::fuse {
 

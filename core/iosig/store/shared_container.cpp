@@ -1,7 +1,6 @@
-#include "shared_container.h"
+#include "iosig/store/shared_container.h"
 
 #include <fcntl.h>
-#include <syslog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 
-namespace iosig::fuse {
+namespace iosig {
 namespace {
 
 std::int64_t now_unix_ns() {
@@ -33,15 +32,15 @@ int errno_of(const Error& error, int seen) {
 }
 
 int SharedContainer::failed(const Error& error, int seen) const {
-  ::syslog(LOG_WARNING, "%s", error.message.c_str());
+  say_(error.message);
   return errno_of(error, seen);
 }
 
-Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int folder) {
+Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int folder, SayFailure say) {
   // The name in messages is the one that it has now.
   auto opened = ContainerFolder::open(fmt::format("/proc/self/fd/{}", folder));
   if (!opened) return pass_on(std::move(opened.error()));
-  return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened)));
+  return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened), say));
 }
 
 OpenWriter* SharedContainer::add_writer() {
@@ -234,9 +233,8 @@ std::int64_t SharedContainer::read(std::int64_t offset, std::span<std::byte> byt
         got += n;
       }
       if (failure != 0)
-        ::syslog(LOG_WARNING, "'%s': bytes %lld to %lld cannot be read; see iosig container check",
-                 folder_->shown(Dropping::data, piece.id).c_str(), static_cast<long long>(piece.physical),
-                 static_cast<long long>(piece.physical) + piece.length);
+        say_(fmt::format("'{}': bytes {} to {} cannot be read; see iosig container check",
+                         folder_->shown(Dropping::data, piece.id), piece.physical, piece.physical + piece.length));
     });
     return failure != 0 ? -failure : done;
   }
@@ -292,4 +290,4 @@ int SharedContainer::sync() {
   return failure;
 }
 
-}  // namespace iosig::fuse
+}  // namespace iosig

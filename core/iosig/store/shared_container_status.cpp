@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <ctime>
 
-#include "shared_container.h"
+#include "iosig/store/shared_container.h"
 
-namespace iosig::fuse {
+namespace iosig {
 namespace {
 
 double now_s() {
@@ -143,4 +143,4 @@ int SharedContainer::set_owner(uid_t user, gid_t group) {
       [&](int folder, const char* name, bool) { return ::fchownat(folder, name, user, group, AT_SYMLINK_NOFOLLOW); });
 }
 
-}  // namespace iosig::fuse
+}  // namespace iosig

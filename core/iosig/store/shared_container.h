@@ -1,5 +1,6 @@
-// A container that the mount has in use: its writers, one view for all its readers, and what stat(2) says, kept up to
-// date while it is written here and looked up anew when others write it.
+// A container that one process has in use, for all its threads: its writers, one view for all its readers, and what
+// stat(2) says, kept up to date while it is written here and looked up anew when others write it. Its functions are the
+// system's calls on an ordinary file: the mount and the libraries that stand in for libc are built on it.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,7 +21,7 @@
 #include "iosig/store/container_view.h"
 #include "iosig/store/container_writer.h"
 
-namespace iosig::fuse {
+namespace iosig {
 
 /// An errno for the kernel: of the error's kind, or `seen`, the errno when it came, where that says more.
 [[nodiscard]] int errno_of(const Error& error, int seen);
@@ -31,11 +32,14 @@ struct OpenWriter {
   std::unique_ptr<ContainerWriter> writer;
 };
 
-/// Any thread may call anything. Failures are errno values, 0: none; what the engine says of them goes to the log.
+/// Where a failure's whole message goes, since the caller gets no more than an errno.
+using SayFailure = void (*)(const std::string& message);
+
+/// Any thread may call anything. Failures are errno values, 0: none.
 class SharedContainer {
  public:
   /// Of the folder that the descriptor is open on, O_PATH will do.
-  static Result<std::shared_ptr<SharedContainer>> open(int folder);
+  static Result<std::shared_ptr<SharedContainer>> open(int folder, SayFailure say);
 
   /// One for each file that is opened to write; to be given back.
   [[nodiscard]] OpenWriter* add_writer();
@@ -73,7 +77,8 @@ class SharedContainer {
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(); }
 
  private:
-  explicit SharedContainer(std::shared_ptr<const ContainerFolder> folder) : folder_(std::move(folder)) {}
+  SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say)
+      : folder_(std::move(folder)), say_(say) {}
   int failed(const Error& error, int seen) const;
   void changed(std::int64_t begin, std::int64_t end, bool grows);
   int open_writer(OpenWriter& writer);
@@ -85,6 +90,7 @@ class SharedContainer {
   int change_pieces(Change&& change) const;
 
   std::shared_ptr<const ContainerFolder> folder_;
+  const SayFailure say_;
 
   std::mutex writers_mutex_;  ///< before a writer's own
   std::list<OpenWriter> writers_;
@@ -104,4 +110,4 @@ class SharedContainer {
   std::atomic<std::uint64_t> changes_{1};
 };
 
-}  // namespace iosig::fuse
+}  // namespace iosig
