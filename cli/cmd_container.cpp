@@ -31,7 +31,7 @@ struct Options {
 Result<std::unique_ptr<ContainerView>> open_view(const std::string& path) {
   auto folder = ContainerFolder::open(path);
   if (!folder) return pass_on(std::move(folder.error()));
-  return ContainerView::open(*std::move(folder));
+  return ContainerView::open(*std::move(folder), ContainerView::Source::droppings);
 }
 
 std::string_view name_of(ContainerProblem::Kind kind) {

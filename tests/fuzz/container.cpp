@@ -1,6 +1,6 @@
 // Fuzzes what a container's droppings say. The first byte says what the rest is: a manifest; an index dropping, as it
-// is or with every frame's checksum made to fit; a tail. Indices of two writers are merged and looked up, in both
-// forms.
+// is or with every frame's checksum made to fit; a tail; a merged index with its checksum. Indices of two writers are
+// merged and looked up, in both forms.
 #include <cstring>
 
 #include "iosig/analyze/lookup.h"
@@ -30,16 +30,21 @@ void try_manifest(std::string_view text) {
   hold(again && *again == *manifest, "what is written is read back");
 }
 
-/// Frames of the pieces that `text` is cut into at 0xfe: kind and payload, with their checksums.
+/// A frame with this payload, with its checksum.
+void append_frame(std::string_view text, Bytes& bytes) {
+  const Bytes payload(text.begin(), text.end());
+  for (const char c : std::string_view("IOX\xf1")) bytes.push_back(static_cast<std::uint8_t>(c));
+  for (const std::uint32_t number : {static_cast<std::uint32_t>(payload.size()), crc32c(payload)})
+    for (int n = 0; n < 4; ++n) bytes.push_back(static_cast<std::uint8_t>(number >> (8 * n)));
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+}
+
+/// Frames of the pieces that `text` is cut into at 0xfe: kind and payload.
 Bytes framed(std::string_view text) {
   Bytes bytes = index_frame(IndexHead{"0123", 0, -1, "host", 1, 2});
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\xfe'), text.size());
-    const Bytes payload(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end));
-    for (const char c : std::string_view("IOX\xf1")) bytes.push_back(static_cast<std::uint8_t>(c));
-    for (const std::uint32_t number : {static_cast<std::uint32_t>(payload.size()), crc32c(payload)})
-      for (int n = 0; n < 4; ++n) bytes.push_back(static_cast<std::uint8_t>(number >> (8 * n)));
-    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    append_frame(text.substr(0, end), bytes);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return bytes;
@@ -89,6 +94,24 @@ void try_index(const Bytes& bytes) {
   use(*index);
 }
 
+void try_merged(std::string_view text) {
+  Bytes bytes;
+  append_frame(text, bytes);
+  const auto merged = read_merged_index(bytes, "file");
+  if (!merged) return hold(merged.error().message.starts_with("file: byte "), "a refusal names the place");
+  const auto again = read_merged_index(index_frame(*merged), "written");
+  hold(again && *again == *merged, "what is written is read back");
+  if (merged->pattern.count() > few) return;
+  const auto lookup = PatternLookup::of(merged->pattern);
+  if (!lookup) return;
+  for (std::int64_t at = 0, steps = 0; at < merged->status.size && steps < 200; ++steps) {
+    const Piece piece = lookup->piece_at(at);
+    hold(piece.length > 0, "a piece has bytes");
+    if (piece.length > merged->status.size - at) break;
+    at += piece.length;
+  }
+}
+
 void try_tail(std::string_view text) {
   Bytes bytes(text.begin(), text.end());
   for (int fits = 0; fits < 2; ++fits) {
@@ -113,10 +136,11 @@ void try_tail(std::string_view text) {
 void try_one(std::string_view text) {
   if (text.empty()) return;
   const std::string_view rest = text.substr(1);
-  switch (text.front() % 4) {
+  switch (text.front() % 5) {
     case 0: return try_manifest(rest);
     case 1: return try_index({rest.begin(), rest.end()});
     case 2: return try_index(framed(rest));
-    default: return try_tail(rest);
+    case 3: return try_tail(rest);
+    default: return try_merged(rest);
   }
 }

@@ -27,7 +27,7 @@ std::string host_name() {
 std::int64_t unix_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  return unix_ns(now);
 }
 
 }  // namespace iosig

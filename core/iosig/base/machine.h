@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 
 namespace iosig {
@@ -14,5 +15,8 @@ namespace iosig {
 
 /// Nanoseconds since 1970.
 [[nodiscard]] std::int64_t unix_ns();
+[[nodiscard]] inline std::int64_t unix_ns(const timespec& time) {
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
 
 }  // namespace iosig

@@ -19,7 +19,7 @@ constexpr std::size_t frame_head = 12;  // magic, length of the payload, CRC-32C
 constexpr std::uint8_t version = 1;
 constexpr std::size_t entry_bytes = 56;
 
-enum Kind : std::uint8_t { kind_head = 0, kind_pattern = 1, kind_entries = 2, kind_mark = 3 };
+enum Kind : std::uint8_t { kind_head = 0, kind_pattern = 1, kind_entries = 2, kind_mark = 3, kind_merged = 4 };
 
 void append_fixed(std::uint64_t value, std::size_t bytes, Bytes& out) {
   for (std::size_t n = 0; n < bytes; ++n) out.push_back(static_cast<std::uint8_t>(value >> (8 * n)));
@@ -56,6 +56,12 @@ class Payload {
     const auto code = read_varint(bytes_, at_);
     if (!code) is_sound_ = false;
     return code ? unzigzag(*code) : 0;
+  }
+  std::uint64_t fixed() {
+    hold(bytes_.size() - at_ >= 8);
+    if (!is_sound_) return 0;
+    at_ += 8;
+    return fixed_at(bytes_, at_ - 8, 8);
   }
   std::string text() {
     const auto size = read_varint(bytes_, at_);
@@ -136,6 +142,21 @@ std::optional<IndexMark> mark_of(Payload payload) {
   return mark;
 }
 
+std::optional<MergedIndex> merged_of(Payload payload, std::string_view source) {
+  MergedIndex merged;
+  payload.hold(payload.number() == version);
+  merged.container = payload.text();
+  merged.state = payload.fixed();
+  for (std::int64_t* number : {&merged.status.size, &merged.status.blocks, &merged.status.modified_unix_ns,
+                               &merged.status.accessed_unix_ns, &merged.status.changed_unix_ns})
+    *number = payload.number();
+  auto pattern = pattern_from_bytes(payload.rest(), source);
+  payload.hold(pattern && pattern->columns == index_columns && merged.status.size >= 0);
+  if (!payload.is_sound()) return {};
+  merged.pattern = *std::move(pattern);
+  return merged;
+}
+
 /// The payload of the frame at `at` if its length and checksum are sound.
 std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   if (bytes.size() - at < frame_head || !std::equal(magic.begin(), magic.end(), bytes.begin() + static_cast<long>(at)))
@@ -193,6 +214,19 @@ std::vector<std::uint8_t> index_frame(const IndexMark& mark) {
   return framed(payload);
 }
 
+std::vector<std::uint8_t> index_frame(const MergedIndex& merged) {
+  Bytes payload{kind_merged};
+  append_number(version, payload);
+  append_text(merged.container, payload);
+  append_fixed(merged.state, 8, payload);
+  for (const std::int64_t number : {merged.status.size, merged.status.blocks, merged.status.modified_unix_ns,
+                                    merged.status.accessed_unix_ns, merged.status.changed_unix_ns})
+    append_number(number, payload);
+  const Bytes pattern = pattern_bytes(merged.pattern);
+  payload.insert(payload.end(), pattern.begin(), pattern.end());
+  return framed(payload);
+}
+
 Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source) {
   const auto first = payload_at(bytes, 0);
   const bool is_head = first && first->front() == kind_head;
@@ -237,6 +271,16 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
     last.is_tail = last.at + last.bytes == bytes.size();
   }
   return content;
+}
+
+Result<MergedIndex> read_merged_index(std::span<const std::uint8_t> bytes, std::string_view source) {
+  const auto found = payload_at(bytes, 0);
+  if (found && found->size() + frame_head == bytes.size() && found->front() == kind_merged) {
+    auto merged = merged_of(Payload(found->subspan(1)), source);
+    if (merged) return *std::move(merged);
+  }
+  return fail(ErrorKind::bad_input, "{}: byte 0: expected a merged index of version {}, whole and with its checksum",
+              source, version);
 }
 
 }  // namespace iosig

@@ -65,9 +65,29 @@ struct IndexMark {
   bool operator==(const IndexMark&) const = default;
 };
 
+/// What stat(2) says of a logical file, but for its mode.
+struct ContainerStatus {
+  std::int64_t size = 0;
+  std::int64_t blocks = 0;  ///< of 512 bytes, that the data droppings take
+  std::int64_t modified_unix_ns = 0, accessed_unix_ns = 0, changed_unix_ns = 0;
+
+  bool operator==(const ContainerStatus&) const = default;
+};
+
+/// The indices of all writers as one, and the file's status then: what one reader makes for all.
+struct MergedIndex {
+  std::string container;    ///< ContainerManifest::id
+  std::uint64_t state = 0;  ///< of the container when it was made, as its keeper tells states from each other
+  ContainerStatus status;
+  Pattern pattern;  ///< logical offset, length, physical offset, id
+
+  bool operator==(const MergedIndex&) const = default;
+};
+
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexedWrites& writes);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexMark& mark);
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const MergedIndex& merged);
 
 /// Bytes of an index dropping that are no sound frame.
 struct IndexDamage {
@@ -86,5 +106,8 @@ struct IndexContent {
 /// Every sound frame. Fails with `bad_input`, "source: byte N: ...", when the head is not sound or of another version:
 /// then nobody knows whose it is. Takes memory by the size of the bytes, whatever they declare.
 [[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source);
+
+/// Of one frame and nothing else. Fails with `bad_input` otherwise.
+[[nodiscard]] Result<MergedIndex> read_merged_index(std::span<const std::uint8_t> bytes, std::string_view source);
 
 }  // namespace iosig

@@ -12,9 +12,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/store/container_writer.h"
 #include "iosig/store/content.h"
+#include "iosig/store/kept_index.h"
 
 namespace iosig {
 namespace {
@@ -100,28 +102,22 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
 }
 
 Result<ContainerStatus> status_of(const ContainerFolder& folder) {
-  struct stat status {};
-  if (::fstat(folder.fd().get(), &status) != 0) return system_failure("inspect", folder.path());
+  // The folder's own times tell of order tables and kept indices, too; those of an empty container are its manifest's.
+  struct stat manifest {};
+  const std::string name(container_manifest_name);
+  if (::fstatat(folder.fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0)
+    return system_failure("inspect", folder.path() + "/" + name);
   ContainerStatus known;
-  known.mode = folder.manifest().mode;
-  const auto ns = [](const timespec& time) { return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec; };
-  const auto take_times = [&](const struct stat& of) {
-    known.modified_unix_ns = std::max(known.modified_unix_ns, ns(of.st_mtim));
-    known.accessed_unix_ns = std::max(known.accessed_unix_ns, ns(of.st_atim));
-    known.changed_unix_ns = std::max(known.changed_unix_ns, ns(of.st_ctim));
-  };
-  take_times(status);
-  const ContainerContent content = read_content(folder);
-  known.size = content.size();
-  for (const WriterContent& writer : content.writers)
-    for (const Dropping kind : {Dropping::data, Dropping::index}) {
-      const auto subfolder = folder.open_subfolder(kind, writer.id);
-      if (!subfolder ||
-          ::fstatat(subfolder->get(), dropping_name(kind, writer.id).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-        continue;
-      take_times(status);
-      if (kind == Dropping::data) known.blocks += status.st_blocks;
-    }
+  if (const auto kept = kept_index(folder)) {
+    known = kept->status;
+  } else {
+    const ContainerContent content = read_content(folder);
+    known = content.status;
+    known.size = content.size();
+  }
+  known.modified_unix_ns = std::max(known.modified_unix_ns, unix_ns(manifest.st_mtim));
+  known.accessed_unix_ns = std::max(known.accessed_unix_ns, unix_ns(manifest.st_atim));
+  known.changed_unix_ns = std::max(known.changed_unix_ns, unix_ns(manifest.st_ctim));
   return known;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "iosig/format/index_frames.h"
 #include "iosig/store/container_folder.h"
 
 namespace iosig {
@@ -25,14 +26,7 @@ struct ContainerOptions {
 [[nodiscard]] Result<std::shared_ptr<const ContainerFolder>> create_container(const std::string& path,
                                                                               const ContainerOptions& options = {});
 
-/// What stat(2) says of the logical file.
-struct ContainerStatus {
-  std::int64_t size = 0;
-  std::int64_t blocks = 0;  ///< of 512 bytes, that the data droppings take
-  std::int64_t modified_unix_ns = 0, accessed_unix_ns = 0, changed_unix_ns = 0;
-  std::uint32_t mode = 0;
-};
-/// Reads the indices.
+/// Reads the indices, or the one that was kept.
 [[nodiscard]] Result<ContainerStatus> status_of(const ContainerFolder& folder);
 
 /// Cuts the logical file, or lets it grow, for all its writers. To nothing, it also gives back the room of the

@@ -31,6 +31,8 @@ std::string dropping_name(Dropping kind, std::int64_t id) {
   return fmt::format("{}{}", prefixes[static_cast<std::size_t>(kind)], id);
 }
 
+std::string subfolder_name(std::int64_t number) { return fmt::format("d{}", number); }
+
 std::optional<DroppingName> parse_dropping_name(std::string_view name) {
   for (std::size_t kind = 0; kind < prefixes.size(); ++kind) {
     if (!name.starts_with(prefixes[kind])) continue;
@@ -86,20 +88,20 @@ const Fd& ContainerFolder::place_of(Dropping kind, std::int64_t id) const {
   return kind == Dropping::data && target >= 0 ? targets_[static_cast<std::size_t>(target)] : folder_;
 }
 
-std::string ContainerFolder::subfolder_name(std::int64_t id) const {
-  return fmt::format("d{}", id % static_cast<std::int64_t>(manifest_.subfolders));
+std::string ContainerFolder::subfolder_of(std::int64_t id) const {
+  return subfolder_name(id % static_cast<std::int64_t>(manifest_.subfolders));
 }
 
 std::string ContainerFolder::shown(Dropping kind, std::int64_t id) const {
   const std::int64_t target = target_of(id);
   const std::string& place =
       kind == Dropping::data && target >= 0 ? manifest_.targets[static_cast<std::size_t>(target)] : path_;
-  return fmt::format("{}/{}/{}", place, subfolder_name(id), dropping_name(kind, id));
+  return fmt::format("{}/{}/{}", place, subfolder_of(id), dropping_name(kind, id));
 }
 
 Result<Fd> ContainerFolder::open_subfolder(Dropping kind, std::int64_t id, bool make) const {
   const Fd& place = place_of(kind, id);
-  const std::string name = subfolder_name(id);
+  const std::string name = subfolder_of(id);
   if (!place)
     return fail(ErrorKind::system, "cannot open '{}': the target that it lies on is not there", shown(kind, id));
   Fd folder(::openat(place.get(), name.c_str(), folder_flags));
@@ -121,7 +123,7 @@ Fd ContainerFolder::open_dropping(Dropping kind, std::int64_t id, int flags, uns
     errno = ENXIO;
     return {};
   }
-  const Fd folder(::openat(place.get(), subfolder_name(id).c_str(), folder_flags));
+  const Fd folder(::openat(place.get(), subfolder_of(id).c_str(), folder_flags));
   if (!folder) return {};
   return Fd(::openat(folder.get(), dropping_name(kind, id).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
 }
@@ -169,7 +171,8 @@ ContainerFolder::Listing ContainerFolder::list() const {
       if (is_ours)
         look(place, subfolder, is_target);
       else if (name != container_manifest_name && !name.starts_with(aside_prefix) &&
-               (is_target || (!is_order_table(name) && !name.starts_with(order_draft_prefix))))
+               (is_target || (!is_order_table(name) && !name.starts_with(order_draft_prefix) &&
+                              name != kept_index_name && name != kept_index_draft)))
         listing.strangers.push_back(name);
     }
   };

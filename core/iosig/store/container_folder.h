@@ -15,11 +15,16 @@ namespace iosig {
 inline constexpr std::string_view container_manifest_name = ".iosig-container";
 /// What a repair moved out of the way, in folders called so and a number.
 inline constexpr std::string_view aside_prefix = ".iosig-aside-";
+/// What a reader keeps for the next (store/kept_index.h), and its draft.
+inline constexpr std::string_view kept_index_name = ".iosig-index", kept_index_draft = ".iosig-index-new";
 
 /// The pieces of one writer: `data.<id>` holds what it wrote, `index.<id>` where that belongs, `tail.<id>` the same of
 /// what the index does not have yet.
 enum class Dropping { data, index, tail };
 [[nodiscard]] std::string dropping_name(Dropping kind, std::int64_t id);
+
+/// Of the subfolder with a number below ContainerManifest::subfolders.
+[[nodiscard]] std::string subfolder_name(std::int64_t number);
 
 /// Which dropping a name is that of; nothing for other names.
 struct DroppingName {
@@ -40,7 +45,7 @@ class ContainerFolder {
 
   /// The place of data by its number in the manifest, or -1: the container itself.
   [[nodiscard]] std::int64_t target_of(std::int64_t id) const {
-    return manifest_.targets.empty() ? -1 : id % static_cast<std::int64_t>(manifest_.targets.size());
+    return id < 0 || manifest_.targets.empty() ? -1 : id % static_cast<std::int64_t>(manifest_.targets.size());
   }
   /// For messages.
   [[nodiscard]] std::string shown(Dropping kind, std::int64_t id) const;
@@ -61,7 +66,8 @@ class ContainerFolder {
  private:
   ContainerFolder(std::string path, Fd folder, ContainerManifest manifest);
   [[nodiscard]] const Fd& place_of(Dropping kind, std::int64_t id) const;
-  [[nodiscard]] std::string subfolder_name(std::int64_t id) const;
+  /// Of the subfolder that the droppings of `id` lie in.
+  [[nodiscard]] std::string subfolder_of(std::int64_t id) const;
 
   std::string path_;
   Fd folder_;

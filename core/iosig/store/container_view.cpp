@@ -9,48 +9,90 @@
 #include <cstring>
 
 #include "iosig/base/text.h"
+#include "iosig/store/kept_index.h"
 #include "iosig/store/merged_index.h"
 
 namespace iosig {
 namespace {
 
 constexpr std::size_t most_open_data = 512;
-}  // namespace
+constexpr std::size_t many_writers = 4;  ///< whose indices are worth keeping as one
 
-Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerFolder> folder) {
-  std::unique_ptr<ContainerView> view(new ContainerView(std::move(folder)));
-  if (auto read = view->refresh(); !read) return pass_on(std::move(read.error()));
-  return view;
-}
-
-Result<void> ContainerView::refresh() {
-  ContainerContent content = read_content(*folder_);
-  auto pattern = std::make_unique<Pattern>();
-  pattern->columns = 4;
-  std::unique_ptr<PatternLookup> lookup;
-  ExtentMap extents;
-  if (folder_->manifest().index == IndexKind::traditional) {
-    auto all = extents_of(content);
-    if (!all) return fail(all.error().kind, "'{}': the index: {}", printable(folder_->path()), all.error().message);
-    extents = *std::move(all);
-  } else {
-    auto all = merged_index(content);
-    if (!all) return fail(all.error().kind, "'{}': the index: {}", printable(folder_->path()), all.error().message);
-    *pattern = *std::move(all);
-    auto made = PatternLookup::of(*pattern);
-    if (!made) return fail(made.error().kind, "'{}': the index: {}", printable(folder_->path()), made.error().message);
-    lookup = std::make_unique<PatternLookup>(*std::move(made));
-  }
-  size_ = content.size();
+/// Without what is in the merged index.
+ContainerContent without_writes(ContainerContent content) {
   for (WriterContent& writer : content.writers)
     for (IndexedWrites& writes : writer.writes) {
       writes.pattern = {};
       writes.entries = {};
     }
-  content_ = std::move(content);
-  lookup_ = std::move(lookup);
+  return content;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerFolder> folder,
+                                                           Source source) {
+  std::unique_ptr<ContainerView> view(new ContainerView(std::move(folder), source));
+  if (auto read = view->refresh(); !read) return pass_on(std::move(read.error()));
+  return view;
+}
+
+Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerFolder> folder,
+                                                           std::span<const std::uint8_t> index) {
+  auto merged = read_merged_index(index, "the index of '" + printable(folder->path()) + "'");
+  if (!merged) return pass_on(std::move(merged.error()));
+  if (merged->container != folder->manifest().id)
+    return fail(ErrorKind::bad_input, "'{}': the index is another container's", printable(folder->path()));
+  std::unique_ptr<ContainerView> view(new ContainerView(std::move(folder), Source::kept));
+  if (auto taken = view->take(*std::move(merged), {}); !taken) return pass_on(std::move(taken.error()));
+  return view;
+}
+
+/// Shows this index from now on.
+Result<void> ContainerView::take(MergedIndex merged, ContainerContent content) {
+  auto pattern = std::make_unique<Pattern>(std::move(merged.pattern));
+  auto lookup = PatternLookup::of(*pattern);
+  if (!lookup)
+    return fail(lookup.error().kind, "'{}': the index: {}", printable(folder_->path()), lookup.error().message);
+  lookup_ = std::make_unique<PatternLookup>(*std::move(lookup));
   pattern_ = std::move(pattern);
-  extents_ = std::move(extents);
+  content_ = std::move(content);
+  status_ = merged.status;
+  return {};
+}
+
+MergedIndex ContainerView::merged() const { return {folder_->manifest().id, 0, status_, *pattern_}; }
+
+Result<std::vector<std::uint8_t>> ContainerView::index() const {
+  if (!lookup_) return fail(ErrorKind::infeasible, "'{}' has a traditional index", printable(folder_->path()));
+  return index_frame(merged());
+}
+
+Result<void> ContainerView::refresh() {
+  const bool is_traditional = folder_->manifest().index == IndexKind::traditional;
+  const FolderState before = is_traditional || source_ == Source::droppings ? FolderState{} : state_of(*folder_);
+  if (!is_traditional && source_ == Source::kept)
+    if (auto kept = kept_index(*folder_); kept && take(*std::move(kept), {})) return {};
+  ContainerContent content = read_content(*folder_);
+  const auto failed = [&](const Error& error) {
+    return fail(error.kind, "'{}': the index: {}", printable(folder_->path()), error.message);
+  };
+  content.status.size = content.size();
+  if (is_traditional) {
+    auto extents = extents_of(content);
+    if (!extents) return failed(extents.error());
+    extents_ = *std::move(extents);
+    status_ = content.status;
+    content_ = without_writes(std::move(content));
+    return {};
+  }
+  auto pattern = merged_index(content);
+  if (!pattern) return failed(pattern.error());
+  const bool is_settled = content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
+  const bool is_worth_it = content.writers.size() >= many_writers;
+  MergedIndex merged{folder_->manifest().id, 0, content.status, *std::move(pattern)};
+  if (auto taken = take(std::move(merged), without_writes(std::move(content))); !taken) return taken;
+  if (source_ == Source::kept && is_settled && is_worth_it) keep_index(*folder_, before, this->merged());
   return {};
 }
 
@@ -78,7 +120,7 @@ Result<int> ContainerView::data_fd(std::int64_t id) {
 }
 
 Result<void> ContainerView::read_piece(const Piece& piece, std::byte* out) {
-  if (piece.physical < 0 || piece.physical > INT64_MAX - piece.length)
+  if (piece.id < 0 || piece.physical < 0 || piece.physical > INT64_MAX - piece.length)
     return fail(ErrorKind::bad_input, "'{}': the index speaks of byte {}; see iosig container check",
                 folder_->shown(Dropping::data, piece.id), piece.physical);
   const auto fd = data_fd(piece.id);

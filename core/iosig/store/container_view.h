@@ -18,7 +18,15 @@ namespace iosig {
 /// One thread at a time, but for read() and find() beside each other once data_fds are open.
 class ContainerView {
  public:
-  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerFolder> folder);
+  enum class Source {
+    kept,       ///< the index that an earlier reader kept, if it is of the container as it is; else the droppings
+    droppings,  ///< to learn of each writer, and of damage
+  };
+  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerFolder> folder,
+                                                     Source source = Source::kept);
+  /// From what index() gave for a view of this container, in another process: nothing is looked at.
+  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerFolder> folder,
+                                                     std::span<const std::uint8_t> index);
   ContainerView(const ContainerView&) = delete;
   ContainerView& operator=(const ContainerView&) = delete;
 
@@ -26,7 +34,7 @@ class ContainerView {
   [[nodiscard]] Result<void> refresh();
 
   /// Of the logical file.
-  [[nodiscard]] std::int64_t size() const { return size_; }
+  [[nodiscard]] std::int64_t size() const { return status_.size; }
   /// Bytes read, fewer than asked for at the end of the file only. Fails as `bad_input` where bytes are lost, with the
   /// dropping and the place; other bytes can be read. Holes read as zeros.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes);
@@ -36,7 +44,7 @@ class ContainerView {
   /// Calls visit(const Piece&) for `length` bytes from `offset` on, as far as the file goes, in logical order.
   template <class Visit>
   void find(std::int64_t offset, std::int64_t length, Visit&& visit) const {
-    const std::int64_t end = length < size_ - offset ? offset + length : size_;
+    const std::int64_t end = length < size() - offset ? offset + length : size();
     while (offset < end) {
       Piece piece = piece_at(offset);
       if (piece.length > end - offset) piece.length = end - offset;
@@ -45,8 +53,12 @@ class ContainerView {
     }
   }
 
+  /// None if it was opened from a kept index: there were none then.
   [[nodiscard]] const std::vector<ContainerProblem>& problems() const { return content_.problems; }
+  /// Without writers if it was opened from a kept index.
   [[nodiscard]] const ContainerContent& content() const { return content_; }
+  /// What another process can open the same view from; `infeasible` for a traditional index.
+  [[nodiscard]] Result<std::vector<std::uint8_t>> index() const;
   [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }
   /// The writes of all, in an order that their numbers allow; none in a container with a traditional index.
   [[nodiscard]] const Pattern& pattern() const { return *pattern_; }
@@ -54,13 +66,17 @@ class ContainerView {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  explicit ContainerView(std::shared_ptr<const ContainerFolder> folder) : folder_(std::move(folder)) {}
+  ContainerView(std::shared_ptr<const ContainerFolder> folder, Source source)
+      : folder_(std::move(folder)), source_(source) {}
+  Result<void> take(MergedIndex merged, ContainerContent content);
+  [[nodiscard]] MergedIndex merged() const;
   Result<int> data_fd(std::int64_t id);
   Result<void> read_piece(const Piece& piece, std::byte* out);
 
   std::shared_ptr<const ContainerFolder> folder_;
+  Source source_;
   ContainerContent content_;  ///< its patterns are let go once they are merged
-  std::int64_t size_ = 0;
+  ContainerStatus status_;
   std::unique_ptr<Pattern> pattern_;
   std::unique_ptr<PatternLookup> lookup_;
   ExtentMap extents_;

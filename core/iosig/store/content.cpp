@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/model/pattern_builder.h"
 #include "iosig/model/pattern_cursor.h"
@@ -26,8 +27,7 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
 }
 
 /// All of an open ordinary file.
-Result<std::string> read_whole(const Fd& fd, const std::string& shown) {
-  struct stat status {};
+Result<std::string> read_whole(const Fd& fd, const std::string& shown, struct stat& status) {
   if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", shown);
   if (!S_ISREG(status.st_mode)) return fail(ErrorKind::system, "'{}' is not a regular file", printable(shown));
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
@@ -102,6 +102,12 @@ class ContentReader {
     content_.problems.push_back({kind, id, std::move(message), bytes});
   }
 
+  void take_times(const struct stat& of) {
+    content_.status.modified_unix_ns = std::max(content_.status.modified_unix_ns, unix_ns(of.st_mtim));
+    content_.status.accessed_unix_ns = std::max(content_.status.accessed_unix_ns, unix_ns(of.st_atim));
+    content_.status.changed_unix_ns = std::max(content_.status.changed_unix_ns, unix_ns(of.st_ctim));
+  }
+
   /// The folder of a dropping; each is opened once.
   const Fd& subfolder_of(Dropping kind, std::int64_t id) {
     const auto subfolder = static_cast<std::int64_t>(folder_.manifest().subfolders);
@@ -121,7 +127,9 @@ class ContentReader {
     const Fd fd(
         ::openat(subfolder.get(), dropping_name(kind, id).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd && errno == ENOENT) return {};
-    auto text = fd ? read_whole(fd, folder_.shown(kind, id)) : system_failure("open", folder_.shown(kind, id));
+    struct stat status {};
+    auto text = fd ? read_whole(fd, folder_.shown(kind, id), status) : system_failure("open", folder_.shown(kind, id));
+    if (text && kind == Dropping::index) take_times(status);
     if (text) return *std::move(text);
     add(ContainerProblem::Kind::lost, id, text.error().message);
     return {};
@@ -133,7 +141,10 @@ class ContentReader {
     struct stat status {};
     const bool is_there = subfolder && ::fstatat(subfolder.get(), dropping_name(Dropping::data, id).c_str(), &status,
                                                  AT_SYMLINK_NOFOLLOW) == 0;
-    return is_there && S_ISREG(status.st_mode) ? status.st_size : -1;
+    if (!is_there || !S_ISREG(status.st_mode)) return -1;
+    take_times(status);
+    content_.status.blocks += status.st_blocks;
+    return status.st_size;
   }
 
   void read_without_index(std::int64_t id) {

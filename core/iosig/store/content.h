@@ -40,6 +40,7 @@ struct WriterContent {
 struct ContainerContent {
   std::vector<WriterContent> writers;  ///< by id
   std::vector<ContainerProblem> problems;
+  ContainerStatus status;  ///< of the droppings: without the size; the latest of their times
 
   /// Of the logical file, from the order of writes and marks.
   [[nodiscard]] std::int64_t size() const;

@@ -103,7 +103,7 @@ Result<void> flatten_container(const std::string& path) {
   const auto folder = ContainerFolder::open(plain);
   if (!folder) return pass_on(folder.error());
   if (auto quiet = refuse_if_written(**folder); !quiet) return quiet;
-  auto view = ContainerView::open(*folder);
+  auto view = ContainerView::open(*folder, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
   for (const ContainerProblem& problem : (*view)->problems())
     if (problem.kind == ContainerProblem::Kind::lost)

@@ -165,7 +165,7 @@ class Repair {
 }  // namespace
 
 Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFolder>& folder) {
-  auto view = ContainerView::open(folder);
+  auto view = ContainerView::open(folder, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
   ContainerCheck check;
   check.size = (*view)->size();
