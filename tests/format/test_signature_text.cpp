@@ -125,6 +125,7 @@ TEST_CASE("signature: parse, print, parse is the identity for every signature") 
     if (coin()) s.visibility = coin() ? Visibility::global : Visibility::local;
     if (coin()) s.access = coin() ? AccessOrder::random : AccessOrder::sequential;
     if (coin()) s.lifetime = coin() ? Lifetime::persist : Lifetime::temp;
+    if (coin()) s.container_targets = 1 + random() % 64;
     if (coin()) s.synchrony = coin() ? Synchrony::sync : Synchrony::nosync;
     s.archive = coin();
     s.tamperproof = coin();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <functional>
 
 #include "iosig/base/text.h"
@@ -11,11 +12,13 @@
 namespace iosig {
 namespace {
 
+constexpr std::uint64_t most_container_targets = 64;
+
 using Severity = Diagnostic::Severity;
 
 /// What a parameter is called, which others it excludes (same non-zero group), and how it reads and shows itself.
 struct Parameter {
-  std::string_view name, example, meaning;
+  std::string_view name, example, meaning, implied;  ///< implied: the value where none is given; empty: it must be
   int group;
   Result<void> (*set)(Signature&, std::string_view value);  ///< value is empty for flags
   std::optional<std::string> (*show)(const Signature&);     ///< nothing: not stated; "" for a flag that is
@@ -54,17 +57,27 @@ Result<double> parse_positive_seconds(std::string_view text) {
   if (seconds && !(*seconds > 0)) return fail(ErrorKind::bad_input, "'{}' must be longer than 0", text);
   return seconds;
 }
+Result<std::uint64_t> parse_targets(std::string_view text) {
+  std::uint64_t targets = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), targets);
+  if (failure != std::errc() || end != text.data() + text.size() || targets < 1 || targets > most_container_targets)
+    return fail(ErrorKind::bad_input, "'{}': expected a number of mount points, 1 to {}", printable(text),
+                most_container_targets);
+  return targets;
+}
+std::string targets_text(std::uint64_t targets) { return fmt::format("{}", targets); }
 std::string number_text(double number) { return fmt::format("{}", number); }
 
 enum Group { none, order, visibility, lifetime, synchrony };
 
 template <auto Member, auto Value>
 constexpr Parameter flag(std::string_view name, std::string_view meaning, int group = none) {
-  return {name, "", meaning, group, set_flag<Member, Value>, show_flag<Member, Value>};
+  return {name, "", meaning, "", group, set_flag<Member, Value>, show_flag<Member, Value>};
 }
 template <auto Member, auto Parse, auto Text>
-constexpr Parameter value(std::string_view name, std::string_view example, std::string_view meaning) {
-  return {name, example, meaning, none, set_value<Member, Parse>, show_value<Member, Text>};
+constexpr Parameter value(std::string_view name, std::string_view example, std::string_view meaning,
+                          std::string_view implied = "") {
+  return {name, example, meaning, implied, none, set_value<Member, Parse>, show_value<Member, Text>};
 }
 
 using S = Signature;
@@ -80,6 +93,8 @@ constexpr Parameter parameters[] = {
     flag<&S::lifetime, Lifetime::temp>("temp", "the data may go when the job ends", lifetime),
     flag<&S::archive, true>("archive", "written for archival, seldom read: archive mount points only"),
     flag<&S::tamperproof, true>("tamperproof", "must not be altered later: tamperproof mount points only"),
+    value<&S::container_targets, parse_targets, targets_text>(
+        "container", "2", "a log for each writer instead of one file for all, over so many mount points", "1"),
     value<&S::bytes_per_io, parse_positive_bytes, bytes_text>("size-per-IO", "16MB",
                                                               "typical size of one read or write"),
     value<&S::total_bytes, parse_positive_bytes, bytes_text>("totalsize", "6GB", "room that the data needs"),
@@ -250,6 +265,8 @@ void parse_parameters(Scanner& scanner, std::optional<ScannedParameter> scanned,
         continue;
       }
       (void)parameter->set(result.signature, "");
+    } else if (!scanned->value && !parameter->implied.empty()) {
+      (void)parameter->set(result.signature, parameter->implied);
     } else if (!scanned->value || scanned->value->empty()) {
       error(scanned->value ? scanned->value_at : scanned->at,
             fmt::format("'{}' needs a value, e.g. {}({})", scanned->name, parameter->name, parameter->example));
@@ -332,7 +349,7 @@ std::string signature_text(const Signature& signature) {
     if (!value) continue;
     if (!text.empty()) text += ' ';
     text += parameter.name;
-    if (!parameter.example.empty()) text += fmt::format("({})", *value);
+    if (!parameter.example.empty() && *value != parameter.implied) text += fmt::format("({})", *value);
   }
   return text;
 }

@@ -2,7 +2,7 @@
 //
 // Plain data. The text form (pragma, rules file, command line) is format/signature_text.
 // Source: IOSIG paper, section 3; `synchrony`, `read_share` and `duration_s` are ours (the model and
-// `availability` need them).
+// `availability` need them), and so is `container_targets` (PATTERN's N-1 to N-N, asked for by name).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ struct Signature {
   std::optional<double> mttdl_s;             ///< smallest acceptable mean time to data loss
   std::optional<double> availability;        ///< largest acceptable probability of losing the data during `duration_s`
   std::optional<double> duration_s;
+  std::optional<std::uint64_t> container_targets;  ///< a container, its data over so many mount points; 1: the best
   // descriptive
   std::optional<AccessOrder> access;
   std::optional<Synchrony> synchrony;  ///< absent: sync, as in the paper's experiments
