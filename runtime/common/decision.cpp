@@ -1,16 +1,9 @@
 #include "decision.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 
 #include "guest.h"
@@ -20,92 +13,12 @@
 #include "iosig/enact/agreement.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/reserve.h"
-#include "iosig/format/signature_text.h"
 #include "iosig/format/storage_file.h"
-#include "memory.h"
+#include "process.h"
 #include "voice.h"
 
 namespace iosig::runtime {
 namespace {
-
-/// Parsed signatures that are kept; more than any program has pragmas.
-constexpr std::size_t most_signatures = 1000;
-
-using StoragePointer = std::shared_ptr<const Storage>;
-
-/// What the process knows. Made when the library is loaded and never destroyed: other threads and exit handlers may
-/// open files to the very end.
-struct Process {
-  // A program that runs with more rights than its user has (set-uid) must not follow that user's environment.
-  bool disabled = ::getauxval(AT_SECURE) != 0 || is_set("IOSIG_DISABLE");
-  bool verbose = is_set("IOSIG_VERBOSE");
-
-  std::mutex lock;  ///< guards what follows; never held during work on users' files
-  std::optional<Result<StoragePointer>> storage;
-  std::map<std::string, Result<Signature>, std::less<>> signatures;
-  std::set<std::string, std::less<>> said;
-
-  static bool is_set(const char* variable) {
-    const char* value = std::getenv(variable);
-    return value != nullptr && value[0] != '\0' && std::string_view(value) != "0";
-  }
-};
-
-Process& process() {
-  static Process& only = *[] {
-    remember_stderr();
-    // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
-    constexpr auto hold = [] {
-      process().lock.lock();
-      lock_memory();
-    };
-    constexpr auto let_go = [] {
-      unlock_memory();
-      process().lock.unlock();
-    };
-    ::pthread_atfork(hold, let_go, let_go);
-    return new Process;
-  }();
-  return only;
-}
-
-__attribute__((constructor)) void load() { (void)process(); }
-
-void say_once(const std::string& topic, std::string_view text) {
-  Process& own = process();
-  {
-    const std::lock_guard held(own.lock);
-    if (!own.said.insert(topic).second) return;
-  }
-  say(text);
-}
-
-Result<StoragePointer> storage_description() {
-  Process& own = process();
-  const std::lock_guard held(own.lock);
-  if (!own.storage) {
-    own.storage = [&]() -> Result<StoragePointer> {
-      const auto file = find_storage_file();
-      if (!file)
-        return fail(ErrorKind::bad_input,
-                    "no storage description; streams stay where they are; run 'iosig storage probe'");
-      return read_storage_file(*file, FreeSpace::leave).map([](Storage storage) {
-        for (Device& device : storage.devices) device.provenance.clear();  // not asked for here, and copied often
-        return std::make_shared<const Storage>(std::move(storage));
-      });
-    }();
-  }
-  return *own.storage;
-}
-
-Result<Signature> parsed(const char* text) {
-  Process& own = process();
-  const std::lock_guard held(own.lock);
-  const auto known = own.signatures.find(std::string_view(text));
-  if (known != own.signatures.end()) return known->second;
-  if (own.signatures.size() >= most_signatures) own.signatures.clear();  // a program that makes up its signatures
-  return own.signatures.emplace(text, parse_signature(text)).first->second;
-}
 
 struct Decision {
   Outcome outcome;
@@ -181,7 +94,7 @@ struct Seen {
 
 Seen look_at(int dirfd, const char* path, const char* signature) {
   if (signature == nullptr) return {.reason = "there is no signature"};
-  if (process().disabled) return {.reason = "IOSIG is switched off for this process"};
+  if (is_disabled()) return {.reason = "IOSIG is switched off for this process"};
   if (path == nullptr) return {.reason = "there is no path"};
   struct stat status {};
   if (::fstatat(dirfd, path, &status, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -194,7 +107,7 @@ Seen look_at(int dirfd, const char* path, const char* signature) {
 
 Outcome report(const char* path, const Decision& decision) {
   set_last_error(decision.outcome == Outcome::redirected ? std::string_view{} : decision.why);
-  if (process().verbose)
+  if (is_verbose())
     say(fmt::format("'{}': {}", printable(path != nullptr ? path : ""), decision.why));
   else if (!decision.topic.empty())
     say_once(decision.topic, decision.why);
@@ -221,7 +134,7 @@ Outcome redirect(int dirfd, const char* path, const char* signature) noexcept {
 }
 
 Outcome decline(const char* path, const char* why) noexcept {
-  if (process().verbose) return visit([&] { return report(path, {Outcome::stays, why}); });
+  if (is_verbose()) return visit([&] { return report(path, {Outcome::stays, why}); });
   set_last_error(why);  // the way of most opens: no signal is held
   return Outcome::stays;
 }

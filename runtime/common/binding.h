@@ -1,0 +1,20 @@
+// Which new files of a program become containers, and where their data go: by the rules file that IOSIG_RULES names,
+// and by the globs of IOSIG_CONTAINERS. `iosig run` sets both.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace iosig::runtime {
+
+struct Binding {
+  /// This user's folders on the mount points that the data go to, best first, made; none: they lie in the container.
+  std::vector<std::string> targets;
+};
+
+/// Of a new file at `path`, absolute; nothing: it is an ordinary one. The first rule that matches counts, then the
+/// globs. Where no mount point can be chosen the data lie in the container, and why is said once.
+[[nodiscard]] std::optional<Binding> binding_of(const std::string& path);
+
+}  // namespace iosig::runtime
