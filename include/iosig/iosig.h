@@ -1,6 +1,6 @@
 /* The C interface of libiosig: what the GCC plugin's code calls, and what a program can call by itself.
  *
- * No function here fails its caller: whatever goes wrong, the program's own open goes on as if IOSIG were not there,
+ * The hints never fail their caller: whatever goes wrong, the program's own open goes on as if IOSIG were not there,
  * errno is untouched, and what happened is said once on stderr and by iosig_last_error(). Link with `iosig cc --libs`,
  * or leave the library out: the plugin calls the hints weakly.
  */
@@ -8,6 +8,8 @@
 #define IOSIG_IOSIG_H
 
 #include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -31,6 +33,34 @@ int iosig_redirect(const char* path, const char* signature);
 /* Why this thread's last call here redirected nothing: one line, valid until the thread's next call, "" after success.
  */
 const char* iosig_last_error(void);
+
+/* Containers: a logical file that many processes write at once, each into a log of its own. What a call does is what
+ * the system's call of that name does on an ordinary file, between the processes of a node, too; it fails as that does,
+ * -1 (or null) and errno, and iosig_last_error() says more. ENOSYS: the program runs without libiosig.
+ *
+ * Any thread may use a handle; threads that write much have one each. After fork a child closes what it inherited and
+ * opens its own. In a signal handler that came in between a call of its own thread: EDEADLK. */
+typedef struct iosig_container iosig_container;
+
+/* flags: O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC. What O_CREAT makes is a container, with its data
+ * in it, or on the mount points that `signature` ("container(2) persist") leads to if it is not null. ENOTSUP: an
+ * ordinary file, or a folder, is there. */
+iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature);
+/* 0, or -1 if what was written could not be finished; the handle is gone in either case. */
+int iosig_container_close(iosig_container* container);
+
+int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset);
+int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset);
+/* At the end of the file, which no other append of this node gets: where, in `offset` if it is not null. */
+int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset);
+/* Of the logical file. */
+int64_t iosig_container_size(iosig_container* container);
+int iosig_container_truncate(iosig_container* container, int64_t size);
+/* Everything that was written through this handle is on the device. */
+int iosig_container_sync(iosig_container* container);
+
+int iosig_container_unlink(const char* path);
+int iosig_container_rename(const char* from, const char* to);
 
 /* Signed opens for compilers without the plugin: each gives its hint, then opens. Every argument is evaluated once; a
  * program that is linked without libiosig just opens.

@@ -56,7 +56,8 @@ bool is_named(const std::vector<std::string>& globs, const std::string& path) {
   });
 }
 
-/// The folders on the best mount points for `signature`, as many as it asks for and admit it.
+}  // namespace
+
 Result<std::vector<std::string>> targets_for(const Signature& signature, const std::string& path) {
   const auto described = storage_description();
   if (!described) return pass_on(described.error());
@@ -79,8 +80,6 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
     return fail(ErrorKind::infeasible, "no mount point admits the signature of '{}'", printable(path));
   return folders;
 }
-
-}  // namespace
 
 std::optional<Binding> binding_of(const std::string& path) {
   const Bindings& known = bindings();

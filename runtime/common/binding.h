@@ -6,12 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "iosig/base/result.h"
+#include "iosig/model/signature.h"
+
 namespace iosig::runtime {
 
 struct Binding {
   /// This user's folders on the mount points that the data go to, best first, made; none: they lie in the container.
   std::vector<std::string> targets;
 };
+
+/// The same folders for `signature`, whose container_targets is set. `infeasible`: no mount point admits it.
+[[nodiscard]] Result<std::vector<std::string>> targets_for(const Signature& signature, const std::string& path);
 
 /// Of a new file at `path`, absolute; nothing: it is an ordinary one. The first rule that matches counts, then the
 /// globs. Where no mount point can be chosen the data lie in the container, and why is said once.

@@ -18,6 +18,18 @@ static struct {
   void (*fstream_hint)(const char*, int, const char*);
   int (*redirect)(const char*, const char*);
   const char* (*last_error)(void);
+  struct {
+    iosig_container* (*open)(const char*, int, unsigned, const char*);
+    int (*close)(iosig_container*);
+    int64_t (*pread)(iosig_container*, void*, size_t, int64_t);
+    int64_t (*pwrite)(iosig_container*, const void*, size_t, int64_t);
+    int64_t (*append)(iosig_container*, const void*, size_t, int64_t*);
+    int64_t (*size)(iosig_container*);
+    int (*truncate)(iosig_container*, int64_t);
+    int (*sync)(iosig_container*);
+    int (*unlink)(const char*);
+    int (*rename)(const char*, const char*);
+  } container;
 } library;
 
 /* Along the run path of what this archive is linked into. dlopen looks along its caller's, which in a program with a
@@ -52,6 +64,16 @@ __attribute__((constructor(101))) static void load(void) {
     *(void**)&library.fstream_hint = dlsym(handle, "iosig_fstream_hint");
     *(void**)&library.redirect = dlsym(handle, "iosig_redirect");
     *(void**)&library.last_error = dlsym(handle, "iosig_last_error");
+    *(void**)&library.container.open = dlsym(handle, "iosig_container_open");
+    *(void**)&library.container.close = dlsym(handle, "iosig_container_close");
+    *(void**)&library.container.pread = dlsym(handle, "iosig_container_pread");
+    *(void**)&library.container.pwrite = dlsym(handle, "iosig_container_pwrite");
+    *(void**)&library.container.append = dlsym(handle, "iosig_container_append");
+    *(void**)&library.container.size = dlsym(handle, "iosig_container_size");
+    *(void**)&library.container.truncate = dlsym(handle, "iosig_container_truncate");
+    *(void**)&library.container.sync = dlsym(handle, "iosig_container_sync");
+    *(void**)&library.container.unlink = dlsym(handle, "iosig_container_unlink");
+    *(void**)&library.container.rename = dlsym(handle, "iosig_container_rename");
   }
   errno = errno_before;
 }
@@ -74,4 +96,54 @@ int iosig_redirect(const char* path, const char* signature) {
 
 const char* iosig_last_error(void) {
   return library.last_error != NULL ? library.last_error() : "libiosig.so.1 is not on this machine";
+}
+
+/* Without the library, or with one of an earlier version. */
+static int no_containers(void) {
+  errno = ENOSYS;
+  return -1;
+}
+
+iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature) {
+  if (library.container.open != NULL) return library.container.open(path, flags, mode, signature);
+  no_containers();
+  return NULL;
+}
+
+int iosig_container_close(iosig_container* container) {
+  return library.container.close != NULL ? library.container.close(container) : no_containers();
+}
+
+int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
+  return library.container.pread != NULL ? library.container.pread(container, buffer, bytes, offset) : no_containers();
+}
+
+int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset) {
+  return library.container.pwrite != NULL ? library.container.pwrite(container, buffer, bytes, offset)
+                                          : no_containers();
+}
+
+int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset) {
+  return library.container.append != NULL ? library.container.append(container, buffer, bytes, offset)
+                                          : no_containers();
+}
+
+int64_t iosig_container_size(iosig_container* container) {
+  return library.container.size != NULL ? library.container.size(container) : no_containers();
+}
+
+int iosig_container_truncate(iosig_container* container, int64_t size) {
+  return library.container.truncate != NULL ? library.container.truncate(container, size) : no_containers();
+}
+
+int iosig_container_sync(iosig_container* container) {
+  return library.container.sync != NULL ? library.container.sync(container) : no_containers();
+}
+
+int iosig_container_unlink(const char* path) {
+  return library.container.unlink != NULL ? library.container.unlink(path) : no_containers();
+}
+
+int iosig_container_rename(const char* from, const char* to) {
+  return library.container.rename != NULL ? library.container.rename(from, to) : no_containers();
 }

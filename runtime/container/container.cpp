@@ -1,0 +1,204 @@
+// The containers of the C interface, include/iosig/iosig.h: handles on the engine's container in use.
+//
+// What is rare runs as a guest; reading and writing on the caller's own stack, without a system call but the data's
+// own.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "common/binding.h"
+#include "common/guest.h"
+#include "common/process.h"
+#include "common/voice.h"
+#include "iosig/base/text.h"
+#include "iosig/iosig.h"
+#include "iosig/store/shared_container.h"
+
+using namespace iosig;
+
+struct iosig_container {
+  std::shared_ptr<SharedContainer> container;
+  OpenWriter* writer = nullptr;  ///< null: for reading only
+  bool reads = false;
+};
+
+namespace {
+
+void remember(const std::string& message) { runtime::set_last_error(message); }
+
+/// What the engine says of a failure of its own, as errno.
+int errno_for(const Error& error, int seen) {
+  remember(error.message);
+  return errno_of(error, seen);
+}
+
+/// What a call gives: `value`, or -1 with errno if it is -errno.
+std::int64_t answer(std::int64_t value, int errno_before) {
+  errno = value < 0 ? static_cast<int>(-value) : errno_before;
+  return value < 0 ? -1 : value;
+}
+
+/// Answers with step(), which gives a value or -errno, as a guest.
+template <class Step>
+std::int64_t answer_as_guest(Step step) {
+  const int before = errno;
+  std::int64_t value = -EDEADLK;
+  if (!runtime::as_guest([&] {
+        value = -ENOMEM;
+        value = step();
+      }))
+    remember("called from within a call of this thread, in a child that fork did not make, or out of memory");
+  return answer(value, before);
+}
+
+/// The same on the caller's own stack; a signal handler that comes in between is no guest meanwhile.
+template <class Step>
+std::int64_t answer_here(Step step) {
+  const int before = errno;
+  runtime::ThreadState* const state = runtime::thread_state();
+  if (state == nullptr || state->inside) return answer(state == nullptr ? -ENOMEM : -EDEADLK, before);
+  state->inside = true;
+  std::int64_t value = -ENOMEM;
+  try {
+    value = step();
+  } catch (...) {  // out of memory
+    value = -ENOMEM;
+  }
+  state->inside = false;
+  return answer(value, before);
+}
+
+/// A new container at `path`; 0 or errno, EEXIST if something is there.
+int make(const char* path, unsigned mode, const char* signature) {
+  ContainerOptions options;
+  options.mode = mode & 0777;
+  if (signature != nullptr) {
+    auto declared = runtime::parsed(signature);
+    if (declared && !declared->container_targets) declared->container_targets = 1;
+    auto targets = declared ? runtime::targets_for(*declared, path) : pass_on(declared.error());
+    if (!targets) {
+      remember(targets.error().message);
+      return targets.error().kind == ErrorKind::infeasible ? ENOSPC : EINVAL;
+    }
+    options.targets = *std::move(targets);
+  }
+  errno = 0;
+  const auto made = create_container(path, options);
+  if (made) return 0;
+  return made.error().kind == ErrorKind::usage ? EEXIST : errno_for(made.error(), errno);
+}
+
+int open_container(const char* path, int flags, unsigned mode, const char* signature, iosig_container& handle) {
+  const bool creates = (flags & O_CREAT) != 0, writes = (flags & O_ACCMODE) != O_RDONLY;
+  if (creates)
+    if (const int failure = make(path, mode, signature); failure != 0 && (failure != EEXIST || (flags & O_EXCL) != 0))
+      return failure;
+  const Fd folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder && errno != ENOTDIR) {
+    const int failure = errno;
+    remember(system_failure("open", path, failure).value().message);
+    return failure;
+  }
+  if (!folder || !is_container(path)) {
+    remember(fmt::format("'{}' is no container", printable(path)));
+    return ENOTSUP;
+  }
+  errno = 0;
+  auto opened = SharedContainer::open(folder.get(), remember);
+  if (!opened) return errno_for(opened.error(), errno);
+  handle.container = *std::move(opened);
+  handle.reads = (flags & O_ACCMODE) != O_WRONLY;
+  if (writes) handle.writer = handle.container->add_writer();
+  return writes && (flags & O_TRUNC) != 0 ? handle.container->truncate(handle.writer, 0) : 0;
+}
+
+}  // namespace
+
+iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature) {
+  iosig_container* handle = nullptr;
+  const auto failed = answer_as_guest([&]() -> std::int64_t {
+    if (path == nullptr) return -EFAULT;
+    if (runtime::is_disabled()) return -ENOSYS;
+    auto made = std::make_unique<iosig_container>();
+    if (const int failure = open_container(path, flags, mode, signature, *made); failure != 0) return -failure;
+    handle = made.release();
+    return 0;
+  });
+  return failed == 0 ? handle : nullptr;
+}
+
+int iosig_container_close(iosig_container* container) {
+  if (container == nullptr) return 0;
+  return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
+    const std::unique_ptr<iosig_container> own(container);
+    return own->writer != nullptr ? -own->container->remove_writer(own->writer) : 0;
+  }));
+}
+
+int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
+  return answer_here([&]() -> std::int64_t {
+    if (!container->reads) return -EBADF;
+    return container->container->read(offset, {static_cast<std::byte*>(buffer), bytes});
+  });
+}
+
+int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset) {
+  return answer_here([&]() -> std::int64_t {
+    if (container->writer == nullptr) return -EBADF;
+    if (offset < 0) return -EINVAL;
+    if (bytes == 0) return 0;
+    return container->container->write(*container->writer, offset, {static_cast<const std::byte*>(buffer), bytes},
+                                       false);
+  });
+}
+
+int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset) {
+  return answer_here([&]() -> std::int64_t {
+    if (container->writer == nullptr) return -EBADF;
+    if (bytes == 0) return 0;
+    std::int64_t at = 0;
+    const std::int64_t done =
+        container->container->write(*container->writer, at, {static_cast<const std::byte*>(buffer), bytes}, true);
+    if (done >= 0 && offset != nullptr) *offset = at;
+    return done;
+  });
+}
+
+int64_t iosig_container_size(iosig_container* container) {
+  return answer_as_guest([&]() -> std::int64_t {
+    struct stat status {};
+    if (const int failure = container->container->status(status, 0); failure != 0) return -failure;
+    return status.st_size;
+  });
+}
+
+int iosig_container_truncate(iosig_container* container, int64_t size) {
+  return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
+    if (container->writer == nullptr || size < 0) return -EINVAL;
+    return -container->container->truncate(container->writer, size);
+  }));
+}
+
+int iosig_container_sync(iosig_container* container) {
+  return static_cast<int>(answer_as_guest([&]() -> std::int64_t { return -container->container->sync(); }));
+}
+
+int iosig_container_unlink(const char* path) {
+  return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
+    if (path == nullptr) return -EFAULT;
+    errno = 0;
+    const auto removed = remove_container(path);
+    return removed ? 0 : -errno_for(removed.error(), errno);
+  }));
+}
+
+int iosig_container_rename(const char* from, const char* to) {
+  return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
+    if (from == nullptr || to == nullptr) return -EFAULT;
+    errno = 0;
+    const auto renamed = rename_container(from, to);
+    return renamed ? 0 : -errno_for(renamed.error(), errno);
+  }));
+}
