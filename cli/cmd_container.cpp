@@ -20,6 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* container_help = "A container";
+constexpr std::int64_t progress_bytes = 64 << 20;  ///< between two looks at how far a copy is
 
 struct Options {
   std::string path, to, index = "pattern";
@@ -106,8 +107,7 @@ int run_index(const Options& options, Console& console) {
   }
   console.say(fmt::format("{} writes as {} term{}: {} bytes", pattern.count(), pattern.terms.size(),
                           pattern.terms.size() == 1 ? "" : "s", pattern_bytes(pattern).size()));
-  const std::vector<std::string> names = {"logical", "length", "physical", "id"};
-  if (pattern.count() > 0) console.say(pattern_text(pattern, names));
+  if (pattern.count() > 0) console.say(pattern_text(pattern, column_names(pattern)));
   return yes;
 }
 
@@ -161,16 +161,42 @@ int run_repair(const Options& options, Console& console) {
   return yes;
 }
 
+/// Options that show how far the copy is.
+FlattenOptions copying(const Options& options, Console& console) {
+  return {options.dry_run, [&console, last = std::int64_t{0}](std::int64_t done) mutable {
+            if (done - last < progress_bytes) return;
+            last = done;
+            console.progress(fmt::format("copied: {}", about_bytes(static_cast<double>(done))));
+          }};
+}
+
+/// What a copy of `size` bytes came to.
+int say_copied(const Options& options, const std::string& file, std::int64_t size, std::string_view what,
+               Console& console) {
+  console.end_progress();
+  if (console.json)
+    console.say_json("iosig.container-copy/1",
+                     {{"dry_run", options.dry_run}, {"path", options.path}, {"file", file}, {"size", size}});
+  else
+    console.say(fmt::format("'{}': {}{}, {}", printable(file), options.dry_run ? "would be " : "", what,
+                            about_bytes(static_cast<double>(size))));
+  return yes;
+}
+
 int run_flatten(const Options& options, Console& console) {
-  const auto done = flatten_container(options.path);
-  return done ? static_cast<int>(yes) : console.fail(done.error());
+  const auto size = flatten_container(options.path, copying(options, console));
+  if (size) return say_copied(options, options.path, *size, "an ordinary file now", console);
+  console.end_progress();
+  return console.fail(size.error());
 }
 
 int run_export(const Options& options, Console& console) {
   const auto view = open_view(options.path);
   if (!view) return console.fail(view.error());
-  const auto done = export_container(**view, options.to);
-  return done ? static_cast<int>(yes) : console.fail(done.error());
+  const auto done = export_container(**view, options.to, copying(options, console));
+  if (done) return say_copied(options, options.to, (*view)->size(), "written", console);
+  console.end_progress();
+  return console.fail(done.error());
 }
 
 }  // namespace
@@ -204,9 +230,12 @@ void add_container(CLI::App& app, Action& action) {
   CLI::App* repair = add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
                          "repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
   repair->add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
-  add("flatten", "Put an ordinary file with the same bytes in its place", "flatten checkpoint", "", run_flatten);
+  CLI::App* flatten = add("flatten", "Put an ordinary file with the same bytes in its place", "flatten checkpoint",
+                          "iosig.container-copy/1", run_flatten);
   CLI::App* copy = add("export", "Write the bytes into an ordinary file elsewhere",
-                       "export checkpoint /archive/checkpoint", "", run_export);
+                       "export checkpoint /archive/checkpoint", "iosig.container-copy/1", run_export);
+  for (CLI::App* verb : {flatten, copy})
+    verb->add_flag("--dry-run", options->dry_run, "Say what would be written, and write nothing");
   copy->add_option("FILE", options->to, "The file to make; nothing may be there")->required();
 }
 

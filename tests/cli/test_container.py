@@ -63,6 +63,13 @@ def test_its_writers_and_its_index_are_shown(iosig: Iosig, container: Path) -> N
 def test_export_copies_and_flatten_replaces(iosig: Iosig, container: Path) -> None:
     assert content(iosig, container) == CONTENT
     assert "exists already" in iosig("container", "export", container, container.with_name("copy"), check=2).stderr
+    assert "would be an ordinary file now" in iosig("container", "flatten", "--dry-run", container).stdout
+    assert container.is_dir()
+    absent = container.with_name("absent")
+    planned = iosig.json("container", "export", "--dry-run", container, absent)
+    assert planned["dry_run"]
+    assert planned["size"] == len(CONTENT)
+    assert not absent.exists()
     iosig("container", "flatten", container)
     assert container.is_file() and container.read_bytes() == CONTENT
     assert sorted(path.name for path in container.parent.iterdir()) == ["copy", "file", "home"]

@@ -4,7 +4,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <queue>
 
 #include "iosig/analyze/detect.h"
 #include "iosig/analyze/merge_order.h"
@@ -53,16 +52,13 @@ class Merger {
 
   /// Makes stretches of the locals `which`, and says how all of them are to be ordered.
   Result<void> prepare(const std::vector<std::size_t>& which) {
-    std::vector<std::optional<Error>> errors(which.size());
-    for_each_in_parallel(which.size(), threads_, [&](std::size_t n) {
+    auto prepared = try_each_in_parallel(which.size(), threads_, [&](std::size_t n) -> Result<void> {
       auto made = LocalStretches::of(input_[which[n]]);
-      if (made)
-        locals_[which[n]] = std::move(*made);
-      else
-        errors[n] = std::move(made.error());
+      if (!made) return pass_on(std::move(made.error()));
+      locals_[which[n]] = std::move(*made);
+      return {};
     });
-    for (auto& error : errors)
-      if (error) return pass_on(std::move(*error));
+    if (!prepared) return prepared;
     refs_.clear();
     level_.clear();
     constraints_ = {};
@@ -158,17 +154,12 @@ class Merger {
     std::vector<std::uint32_t> many;
     for (std::uint32_t group = 0; group < groups_.members.size(); ++group)
       if (groups_.members[group].size() > 1) many.push_back(group);
-    std::vector<std::optional<Error>> errors(many.size());
-    for_each_in_parallel(many.size(), threads_, [&](std::size_t n) {
+    return try_each_in_parallel(many.size(), threads_, [&](std::size_t n) -> Result<void> {
       auto made = interleaved(groups_.members[many[n]]);
-      if (made)
-        interleaved_[many[n]] = std::move(*made);
-      else
-        errors[n] = std::move(made.error());
+      if (!made) return pass_on(std::move(made.error()));
+      interleaved_[many[n]] = std::move(*made);
+      return {};
     });
-    for (auto& error : errors)
-      if (error) return pass_on(std::move(*error));
-    return {};
   }
 
   /// Members of one process are in order, and go through one cursor each, one after the other.

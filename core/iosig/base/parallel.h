@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "iosig/base/result.h"
+
 namespace iosig {
 
 /// Calls work(n) for each n < count, on up to `threads` threads (0: as many as there are processors), in any order.
@@ -21,6 +23,16 @@ void for_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
   std::vector<std::jthread> others;
   for (std::size_t n = 1; n < std::min<std::size_t>(threads, count); ++n) others.emplace_back(work_on);
   work_on();
+}
+
+/// The same for `work` that gives a Result<void>: the error of the least n that has one.
+template <class Work>
+[[nodiscard]] Result<void> try_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
+  std::vector<Result<void>> done(count);
+  for_each_in_parallel(count, threads, [&](std::size_t n) { done[n] = work(n); });
+  for (Result<void>& each : done)
+    if (!each) return each;
+  return {};
 }
 
 }  // namespace iosig

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <thread>
 #include <vector>
+
+#include "iosig/base/parallel.h"
 
 namespace iosig {
 namespace {
@@ -520,23 +521,16 @@ Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOp
     Player player(model, pilot.retrials, options.seed, batch);
     return pilot.is_young ? player.lives(lives_per_batch, UINT64_MAX) : player.cycles(events_per_batch);
   };
-  const unsigned threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   std::vector<Tally> batches;
   for (;;) {
     const std::size_t first = batches.size();
     batches.resize(first + batches_per_round);
-    std::atomic<std::size_t> next = first;
     std::atomic<bool> is_cut = false;
-    {
-      std::vector<std::jthread> workers;
-      for (unsigned worker = 0; worker < std::min<std::size_t>(threads, batches_per_round); ++worker)
-        workers.emplace_back([&] {
-          for (std::size_t batch; !is_cut && (batch = next++) < batches.size();) {
-            batches[batch] = play_batch(batch);
-            if (batches[batch].is_cut) is_cut = true;
-          }
-        });
-    }
+    for_each_in_parallel(batches_per_round, options.threads, [&](std::size_t n) {
+      if (is_cut) return;
+      batches[first + n] = play_batch(first + n);
+      if (batches[first + n].is_cut) is_cut = true;
+    });
     if (is_cut)
       return fail(ErrorKind::infeasible,
                   "too much fails at once to be simulated: {} failures and rebuildings did not lead back to a system "

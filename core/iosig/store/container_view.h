@@ -77,7 +77,7 @@ class ContainerView {
   Source source_;
   ContainerContent content_;  ///< its patterns are let go once they are merged
   ContainerStatus status_;
-  std::unique_ptr<Pattern> pattern_;
+  std::unique_ptr<Pattern> pattern_ = std::make_unique<Pattern>();
   std::unique_ptr<PatternLookup> lookup_;
   ExtentMap extents_;
   std::map<std::int64_t, Fd> data_;

@@ -40,7 +40,7 @@ std::int64_t stretch_at(const ContainerView& view, std::int64_t offset, std::int
   return end - offset;
 }
 
-Result<void> copy_all(ContainerView& view, int fd, const std::string& shown) {
+Result<void> copy_all(ContainerView& view, int fd, const std::string& shown, const FlattenOptions& options) {
   std::vector<std::byte> buffer(piece_bytes);
   for (std::int64_t at = end_of_hole(view, 0); at < view.size(); at = end_of_hole(view, at)) {
     const auto got =
@@ -53,17 +53,18 @@ Result<void> copy_all(ContainerView& view, int fd, const std::string& shown) {
       done += put;
     }
     at += *got;
+    if (options.on_progress) options.on_progress(at);
   }
   if (::ftruncate(fd, view.size()) != 0 || ::fsync(fd) != 0) return write_failure("write", shown, errno);
   return {};
 }
 
 /// A complete file with the view's bytes beside `path`: its name.
-Result<std::string> make_flat(ContainerView& view, const std::string& path) {
+Result<std::string> make_flat(ContainerView& view, const std::string& path, const FlattenOptions& options) {
   std::string draft = name_beside(path, "flat", "XXXXXX");
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return write_failure("make a file beside", path, errno);
-  auto copied = copy_all(view, fd.get(), draft);
+  auto copied = copy_all(view, fd.get(), draft, options);
   if (copied && ::fchmod(fd.get(), view.folder().manifest().mode) != 0) copied = system_failure("make", draft);
   if (copied) return draft;
   ::unlink(draft.c_str());
@@ -83,11 +84,12 @@ Result<void> refuse_if_written(const ContainerFolder& folder) {
 
 }  // namespace
 
-Result<void> export_container(ContainerView& view, const std::string& path) {
+Result<void> export_container(ContainerView& view, const std::string& path, const FlattenOptions& options) {
   struct stat status {};
   const auto exists = [&] { return fail(ErrorKind::usage, "'{}' exists already", printable(path)); };
   if (::lstat(path.c_str(), &status) == 0) return exists();
-  const auto draft = make_flat(view, path);
+  if (options.dry_run) return {};
+  const auto draft = make_flat(view, path, options);
   if (!draft) return pass_on(draft.error());
   // Unlike rename(), link() replaces nothing.
   const bool is_there = ::link(draft->c_str(), path.c_str()) == 0;
@@ -98,28 +100,30 @@ Result<void> export_container(ContainerView& view, const std::string& path) {
   return {};
 }
 
-Result<void> flatten_container(const std::string& path) {
+Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options) {
   const std::string plain(without_trailing_slashes(path));
   const auto folder = ContainerFolder::open(plain);
   if (!folder) return pass_on(folder.error());
-  if (auto quiet = refuse_if_written(**folder); !quiet) return quiet;
+  if (auto quiet = refuse_if_written(**folder); !quiet) return pass_on(std::move(quiet.error()));
   auto view = ContainerView::open(*folder, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
   for (const ContainerProblem& problem : (*view)->problems())
     if (problem.kind == ContainerProblem::Kind::lost)
       return fail(ErrorKind::bad_input, "{}; what is there can be kept by iosig container repair", problem.message);
-  const auto draft = make_flat(**view, plain);
+  if (options.dry_run) return (*view)->size();
+  const auto draft = make_flat(**view, plain, options);
   if (!draft) return pass_on(draft.error());
   if (auto quiet = refuse_if_written(**folder); !quiet) {
     ::unlink(draft->c_str());
-    return quiet;
+    return pass_on(std::move(quiet.error()));
   }
   if (::renameat2(AT_FDCWD, draft->c_str(), AT_FDCWD, plain.c_str(), RENAME_EXCHANGE) != 0) {
     const int failure = errno;
     ::unlink(draft->c_str());
     return system_failure("replace", plain, failure);
   }
-  return remove_container(*draft);
+  if (auto removed = remove_container(*draft); !removed) return pass_on(std::move(removed.error()));
+  return (*view)->size();
 }
 
 }  // namespace iosig

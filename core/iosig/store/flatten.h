@@ -1,18 +1,26 @@
 // A container's bytes as an ordinary file.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "iosig/store/container_view.h"
 
 namespace iosig {
 
+struct FlattenOptions {
+  bool dry_run = false;                                ///< everything but the copy and what follows it
+  std::function<void(std::int64_t)> on_progress = {};  ///< bytes of the file that are copied, holes included
+};
+
 /// Writes all that `view` shows into `path`, where nothing may be: complete and synced, or not at all. Holes stay
 /// holes. The file gets the logical file's permissions. Fails as ContainerView::read() where bytes are lost.
-[[nodiscard]] Result<void> export_container(ContainerView& view, const std::string& path);
+[[nodiscard]] Result<void> export_container(ContainerView& view, const std::string& path,
+                                            const FlattenOptions& options = {});
 
-/// Puts an ordinary file with the same bytes in the container's place, in one step, and removes the container. Fails as
-/// `infeasible` while somebody writes to it.
-[[nodiscard]] Result<void> flatten_container(const std::string& path);
+/// Puts an ordinary file with the same bytes in the container's place, in one step, and removes the container: the
+/// file's size. Fails as `infeasible` while somebody writes to it.
+[[nodiscard]] Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options = {});
 
 }  // namespace iosig
