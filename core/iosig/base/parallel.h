@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,10 @@ void for_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
     for (std::size_t n; (n = next++) < count;) work(n);
   };
   std::vector<std::jthread> others;
-  for (std::size_t n = 1; n < std::min<std::size_t>(threads, count); ++n) others.emplace_back(work_on);
+  try {
+    for (std::size_t n = 1; n < std::min<std::size_t>(threads, count); ++n) others.emplace_back(work_on);
+  } catch (const std::system_error&) {  // the system has no thread to give: those that are there do it all
+  }
   work_on();
 }
 

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "iosig/base/machine.h"
+#include "iosig/base/parallel.h"
 #include "iosig/base/text.h"
 #include "iosig/model/pattern_builder.h"
 #include "iosig/model/pattern_cursor.h"
@@ -18,6 +21,7 @@
 namespace iosig {
 namespace {
 
+constexpr std::size_t many_writers = 128;        ///< from here on threads are worth their start
 constexpr std::uint64_t most_walked = 1u << 28;  ///< writes; no writer puts more into a frame of several numbers
 constexpr std::int64_t least_trips = 3;          ///< a loop of fewer is written as literals
 constexpr std::array<std::int8_t, most_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
@@ -81,47 +85,83 @@ IndexedWrites writes_of(const std::vector<TailRecord>& records, std::int64_t kno
   return writes;
 }
 
+/// What one writer left: filled by one thread.
+struct Found {
+  std::optional<WriterContent> writer;
+  std::vector<ContainerProblem> problems;
+  ContainerStatus status;  ///< without the size
+
+  void add(ContainerProblem::Kind kind, std::int64_t id, std::string message, std::int64_t bytes = 0) {
+    problems.push_back({kind, id, std::move(message), bytes});
+  }
+  void take_times(const struct stat& of) {
+    status.modified_unix_ns = std::max(status.modified_unix_ns, unix_ns(of.st_mtim));
+    status.accessed_unix_ns = std::max(status.accessed_unix_ns, unix_ns(of.st_atim));
+    status.changed_unix_ns = std::max(status.changed_unix_ns, unix_ns(of.st_ctim));
+  }
+};
+
 class ContentReader {
  public:
   explicit ContentReader(const ContainerFolder& folder) : folder_(folder) {}
 
   ContainerContent read() {
     const ContainerFolder::Listing listing = folder_.list();
-    for (const Error& error : listing.unreadable) add(ContainerProblem::Kind::lost, -1, error.message);
+    ContainerContent content;
+    Found whole;
+    for (const Error& error : listing.unreadable) whole.add(ContainerProblem::Kind::lost, -1, error.message);
     for (const std::string& name : listing.strangers)
-      add(ContainerProblem::Kind::foreign, -1,
-          fmt::format("'{}/{}' is no part of the container", printable(folder_.path()), printable(name)));
-    for (const std::int64_t id : listing.index) read_writer(id, std::ranges::binary_search(listing.tail, id));
-    for (const std::int64_t id : listing.data)
-      if (!std::ranges::binary_search(listing.index, id)) read_without_index(id);
-    return std::move(content_);
+      whole.add(ContainerProblem::Kind::foreign, -1,
+                fmt::format("'{}/{}' is no part of the container", printable(folder_.path()), printable(name)));
+    take(std::move(whole), content);
+
+    std::vector<std::int64_t> ids = listing.index, without_index;
+    std::ranges::set_difference(listing.data, listing.index, std::back_inserter(without_index));
+    ids.insert(ids.end(), without_index.begin(), without_index.end());
+    open_subfolders(ids);
+    std::vector<Found> found(ids.size());
+    // They wait for the storage more than they compute.
+    const unsigned threads = ids.size() < many_writers ? 1 : std::max(8U, std::thread::hardware_concurrency());
+    for_each_in_parallel(ids.size(), threads, [&](std::size_t n) {
+      if (n < listing.index.size())
+        read_writer(ids[n], std::ranges::binary_search(listing.tail, ids[n]), found[n]);
+      else
+        read_without_index(ids[n], found[n]);
+    });
+    for (Found& each : found) take(std::move(each), content);
+    return content;
   }
 
  private:
-  void add(ContainerProblem::Kind kind, std::int64_t id, std::string message, std::int64_t bytes = 0) {
-    content_.problems.push_back({kind, id, std::move(message), bytes});
+  static void take(Found found, ContainerContent& content) {
+    if (found.writer) content.writers.push_back(*std::move(found.writer));
+    std::ranges::move(found.problems, std::back_inserter(content.problems));
+    content.status.blocks += found.status.blocks;
+    content.status.modified_unix_ns = std::max(content.status.modified_unix_ns, found.status.modified_unix_ns);
+    content.status.accessed_unix_ns = std::max(content.status.accessed_unix_ns, found.status.accessed_unix_ns);
+    content.status.changed_unix_ns = std::max(content.status.changed_unix_ns, found.status.changed_unix_ns);
   }
 
-  void take_times(const struct stat& of) {
-    content_.status.modified_unix_ns = std::max(content_.status.modified_unix_ns, unix_ns(of.st_mtim));
-    content_.status.accessed_unix_ns = std::max(content_.status.accessed_unix_ns, unix_ns(of.st_atim));
-    content_.status.changed_unix_ns = std::max(content_.status.changed_unix_ns, unix_ns(of.st_ctim));
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> place_of(Dropping kind, std::int64_t id) const {
+    return {kind == Dropping::data ? folder_.target_of(id) : -1,
+            id % static_cast<std::int64_t>(folder_.manifest().subfolders)};
   }
 
-  /// The folder of a dropping; each is opened once.
-  const Fd& subfolder_of(Dropping kind, std::int64_t id) {
-    const auto subfolder = static_cast<std::int64_t>(folder_.manifest().subfolders);
-    const auto key = std::pair(kind == Dropping::data ? folder_.target_of(id) : -1, id % subfolder);
-    auto found = subfolders_.find(key);
-    if (found == subfolders_.end()) {
-      auto opened = folder_.open_subfolder(kind, id);
-      found = subfolders_.emplace(key, opened ? *std::move(opened) : Fd{}).first;
-    }
-    return found->second;
+  /// The folders of all droppings; each is opened once.
+  void open_subfolders(const std::vector<std::int64_t>& ids) {
+    for (const std::int64_t id : ids)
+      for (const Dropping kind : {Dropping::data, Dropping::index}) {
+        if (subfolders_.contains(place_of(kind, id))) continue;
+        auto opened = folder_.open_subfolder(kind, id);
+        subfolders_.emplace(place_of(kind, id), opened ? *std::move(opened) : Fd{});
+      }
+  }
+  [[nodiscard]] const Fd& subfolder_of(Dropping kind, std::int64_t id) const {
+    return subfolders_.find(place_of(kind, id))->second;
   }
 
   /// The whole dropping; nothing when it is not there. One that cannot be read is a problem.
-  std::optional<std::string> read_dropping(Dropping kind, std::int64_t id) {
+  std::optional<std::string> read_dropping(Dropping kind, std::int64_t id, Found& found) const {
     const Fd& subfolder = subfolder_of(kind, id);
     if (!subfolder) return {};
     const Fd fd(
@@ -129,40 +169,41 @@ class ContentReader {
     if (!fd && errno == ENOENT) return {};
     struct stat status {};
     auto text = fd ? read_whole(fd, folder_.shown(kind, id), status) : system_failure("open", folder_.shown(kind, id));
-    if (text && kind == Dropping::index) take_times(status);
+    if (text && kind == Dropping::index) found.take_times(status);
     if (text) return *std::move(text);
-    add(ContainerProblem::Kind::lost, id, text.error().message);
+    found.add(ContainerProblem::Kind::lost, id, text.error().message);
     return {};
   }
 
   /// -1: it is not there, or no ordinary file.
-  [[nodiscard]] std::int64_t data_bytes(std::int64_t id) {
+  [[nodiscard]] std::int64_t data_bytes(std::int64_t id, Found& found) const {
     const Fd& subfolder = subfolder_of(Dropping::data, id);
     struct stat status {};
     const bool is_there = subfolder && ::fstatat(subfolder.get(), dropping_name(Dropping::data, id).c_str(), &status,
                                                  AT_SYMLINK_NOFOLLOW) == 0;
     if (!is_there || !S_ISREG(status.st_mode)) return -1;
-    take_times(status);
-    content_.status.blocks += status.st_blocks;
+    found.take_times(status);
+    found.status.blocks += status.st_blocks;
     return status.st_size;
   }
 
-  void read_without_index(std::int64_t id) {
-    const std::int64_t bytes = data_bytes(id);
+  void read_without_index(std::int64_t id, Found& found) const {
+    const std::int64_t bytes = data_bytes(id, found);
     if (bytes > 0)
-      add(ContainerProblem::Kind::lost, id,
+      found.add(
+          ContainerProblem::Kind::lost, id,
           fmt::format("'{}': {} bytes of data, but their index is missing", folder_.shown(Dropping::data, id), bytes),
           bytes);
   }
 
-  void read_writer(std::int64_t id, bool has_tail) {
+  void read_writer(std::int64_t id, bool has_tail, Found& found) const {
     WriterContent writer;
     writer.id = id;
     // In this order: what a writer moves from the tail to the index is found in one of them at least, and where it is
     // found in both the physical offsets tell.
-    const auto tail = has_tail ? read_dropping(Dropping::tail, id) : std::nullopt;
-    const auto index = read_dropping(Dropping::index, id);
-    writer.data_bytes = data_bytes(id);
+    const auto tail = has_tail ? read_dropping(Dropping::tail, id, found) : std::nullopt;
+    const auto index = read_dropping(Dropping::index, id, found);
+    writer.data_bytes = data_bytes(id, found);
     if (!index) return;
     writer.index_bytes = static_cast<std::int64_t>(index->size());
     writer.has_tail = tail.has_value();
@@ -171,57 +212,60 @@ class ContentReader {
     if (!read) {
       // Whoever died while it made its droppings wrote nothing.
       const bool has_data = writer.data_bytes > 0;
-      add(has_data ? ContainerProblem::Kind::lost : ContainerProblem::Kind::unsynced, id, read.error().message,
-          has_data ? writer.data_bytes : 0);
+      found.add(has_data ? ContainerProblem::Kind::lost : ContainerProblem::Kind::unsynced, id, read.error().message,
+                has_data ? writer.data_bytes : 0);
       return;
     }
     if (read->head.container != folder_.manifest().id || read->head.id != id) {
       const bool is_copy = read->head.container == folder_.manifest().id;
-      return add(ContainerProblem::Kind::foreign, id,
-                 is_copy ? fmt::format("'{}' is the index of writer {}: a copy, or renamed", shown, read->head.id)
-                         : fmt::format("'{}' is the index of another container", shown));
+      return found.add(ContainerProblem::Kind::foreign, id,
+                       is_copy ? fmt::format("'{}' is the index of writer {}: a copy, or renamed", shown, read->head.id)
+                               : fmt::format("'{}' is the index of another container", shown));
     }
     writer.head = std::move(read->head);
     writer.writes = std::move(read->writes);
     writer.marks = std::move(read->marks);
     for (const IndexDamage& damage : read->damage)
-      add(damage.is_tail ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, id,
-          fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes));
+      found.add(damage.is_tail ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, id,
+                fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes));
     if (tail) add_tail(writer, read_tail(bytes_of(*tail)));
-    compare(writer);
-    content_.writers.push_back(std::move(writer));
+    compare(writer, found);
+    found.writer = std::move(writer);
   }
 
-  void add_tail(WriterContent& writer, const std::vector<TailRecord>& records) {
+  static void add_tail(WriterContent& writer, const std::vector<TailRecord>& records) {
     IndexedWrites writes = writes_of(records, writer.physical_end(), std::max<std::int64_t>(writer.data_bytes, 0));
     writer.tail_writes = writes.count();
     if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
   }
 
   /// What the index says against what is there.
-  void compare(const WriterContent& writer) {
+  void compare(const WriterContent& writer, Found& found) const {
     const std::string shown = folder_.shown(Dropping::data, writer.id);
     std::int64_t at = 0;
     for (const IndexedWrites& writes : writer.writes) {
       if (writes.physical > at)
-        add(ContainerProblem::Kind::lost, writer.id,
-            fmt::format("'{}': bytes {} to {}: their index is lost", shown, at, writes.physical), writes.physical - at);
+        found.add(ContainerProblem::Kind::lost, writer.id,
+                  fmt::format("'{}': bytes {} to {}: their index is lost", shown, at, writes.physical),
+                  writes.physical - at);
       at = std::max(at, writes.physical_end);
     }
     if (writer.data_bytes < 0 && at > 0)
-      add(ContainerProblem::Kind::lost, writer.id, fmt::format("'{}' is missing: {} bytes are lost", shown, at), at);
+      found.add(ContainerProblem::Kind::lost, writer.id, fmt::format("'{}' is missing: {} bytes are lost", shown, at),
+                at);
     else if (std::max<std::int64_t>(0, writer.data_bytes) < at)
-      add(ContainerProblem::Kind::lost, writer.id,
-          fmt::format("'{}' was cut: {} bytes of {} are there", shown, writer.data_bytes, at), at - writer.data_bytes);
+      found.add(ContainerProblem::Kind::lost, writer.id,
+                fmt::format("'{}' was cut: {} bytes of {} are there", shown, writer.data_bytes, at),
+                at - writer.data_bytes);
     else if (writer.data_bytes > at)
-      add(ContainerProblem::Kind::unsynced, writer.id,
+      found.add(
+          ContainerProblem::Kind::unsynced, writer.id,
           fmt::format("'{}': bytes {} to {} have no index: of a write that did not end", shown, at, writer.data_bytes),
           writer.data_bytes - at);
   }
 
   const ContainerFolder& folder_;
   std::map<std::pair<std::int64_t, std::int64_t>, Fd> subfolders_;  ///< by target and number
-  ContainerContent content_;
 };
 
 /// Where the writes with a number above `after` end.
