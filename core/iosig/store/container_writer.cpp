@@ -42,7 +42,8 @@ ContainerWriter::ContainerWriter(std::shared_ptr<const ContainerFolder> folder)
       forks_(forks.load(std::memory_order_relaxed)),
       detector_(index_detection()) {}
 
-Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<const ContainerFolder> folder) {
+Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<const ContainerFolder> folder,
+                                                               std::uint64_t owner) {
   const auto start = [&]() -> Result<OrderStart> {
     const ContainerContent content = read_content(*folder);
     const ContainerFolder::Listing listing = folder->list();
@@ -51,7 +52,7 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
       if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
     return known;
   };
-  auto seat = OrderSeat::take(folder->fd(), folder->path(), start);
+  auto seat = OrderSeat::take(folder->fd(), folder->path(), start, owner);
   if (!seat) return pass_on(std::move(seat.error()));
   std::unique_ptr<ContainerWriter> writer(new ContainerWriter(std::move(folder)));
   writer->seat_ = *std::move(seat);
@@ -146,6 +147,7 @@ Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length,
   physical_ += length;
   frame_.physical_end = physical_;
   seat_.extend(offset + length);
+  seat_.changed();
   ++version_;
   return {};
 }
@@ -207,6 +209,7 @@ Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
   mark.sequence = seat_.number_once(static_cast<std::uint64_t>(mark.offset), static_cast<std::uint64_t>(end));
   if (auto written = append_to_index(index_frame(mark)); !written) return written;
   is_index_synced_ = false;
+  seat_.changed();
   ++version_;
   return {};
 }

@@ -22,7 +22,9 @@ namespace iosig {
 /// must not use it but let it go, which does not touch what its parent writes.
 class ContainerWriter {
  public:
-  static Result<std::unique_ptr<ContainerWriter>> open(std::shared_ptr<const ContainerFolder> folder);
+  /// `owner`: whose it is; what the same owner writes goes unnoticed by its OrderWatch.
+  static Result<std::unique_ptr<ContainerWriter>> open(std::shared_ptr<const ContainerFolder> folder,
+                                                       std::uint64_t owner = 0);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
   /// As close(), whose failure nobody learns of.

@@ -18,7 +18,7 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view name_prefix = "order.";
-constexpr std::uint64_t magic = 0x01454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
+constexpr std::uint64_t magic = 0x02454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
 constexpr std::uint32_t most_seats = 4096;
 
 }  // namespace
@@ -31,10 +31,13 @@ struct alignas(128) OrderSlot {
   Claim claim;             ///< once is_revoked, just what may have been written since it was made
   WrittenSummary written;  ///< holds all that was written under claims before
   std::int64_t number = 0;
-  std::atomic<std::int64_t> end{0};  ///< of what its writer wrote
+  // Its writer's alone to change, without the lock.
+  std::atomic<std::int64_t> end{0};        ///< of what its writer wrote
+  std::atomic<std::uint64_t> changes{0};   ///< made by all its writers
+  std::atomic<std::uint64_t> owner{0};     ///< under the lock
 };
 
-struct OrderSeat::Table {
+struct OrderTable {
   std::uint64_t magic_number = 0;
   pthread_mutex_t mutex;
   std::int64_t sequence = 0;         // these three under the lock
@@ -42,6 +45,7 @@ struct OrderSeat::Table {
   std::atomic<std::int64_t> end{0};  // of what was written before, or is reserved for appends
   std::uint32_t slots_used = 0, slots_taken = 0;  // these, too
   std::atomic<std::int64_t> next_id{0};
+  std::atomic<std::uint64_t> seatings{0};  ///< how often a writer took a seat
   alignas(4096) std::array<OrderSlot, most_seats> slots;
 };
 
@@ -62,23 +66,26 @@ class Lock {
 };
 
 /// As long as the descriptor's file is open, in this process or one that inherited it.
-bool lock_seats(int fd, std::uint32_t seat, std::uint32_t count, short type) {
+bool lock_bytes(int fd, off_t first, off_t count, int type) {
   struct flock lock {};
-  lock.l_type = type;
+  lock.l_type = static_cast<short>(type);
   lock.l_whence = SEEK_SET;
-  lock.l_start = 1 + static_cast<off_t>(seat);
+  lock.l_start = first;
   lock.l_len = count;
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-/// Removes the tables of starts of this node, and of other nodes, on which nobody has a seat.
+/// Byte 0 is locked by those who watch, byte 1 + n by who has seat n.
+bool lock_seat(int fd, std::uint32_t seat, int type) { return lock_bytes(fd, 1 + static_cast<off_t>(seat), 1, type); }
+
+/// Removes the tables of starts of this node, and of other nodes, on which nobody has a seat or looks.
 void remove_deserted_tables(const Fd& folder, const std::string& ours) {
   const auto names = names_in(folder);
   if (!names) return;
   for (const std::string& name : *names) {
     if (!is_order_table(name) || name == ours) continue;
     const Fd table(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (table && lock_seats(table.get(), 0, most_seats, F_WRLCK)) ::unlinkat(folder.get(), name.c_str(), 0);
+    if (table && lock_bytes(table.get(), 0, most_seats + 1, F_WRLCK)) ::unlinkat(folder.get(), name.c_str(), 0);
   }
 }
 
@@ -144,13 +151,13 @@ Result<void> OrderSeat::map_table(const std::string& path) {
 }
 
 /// Takes the first slot that is free, and frees those of the dead.
-Result<void> OrderSeat::sit_down(const std::string& path) {
+Result<void> OrderSeat::sit_down(const std::string& path, std::uint64_t owner) {
   const Lock lock(table_->mutex);
   for (std::uint32_t n = 0; n < most_seats; ++n) {
     OrderSlot& slot = table_->slots[n];
     const bool is_used = n < table_->slots_used;
     if (slot_ != nullptr && !is_used) return {};
-    if ((slot_ != nullptr && slot.is_taken == 0) || !lock_seats(fd_.get(), n, 1, F_WRLCK)) continue;
+    if ((slot_ != nullptr && slot.is_taken == 0) || !lock_seat(fd_.get(), n, F_WRLCK)) continue;
     if (!is_used) {
       const std::size_t bytes = offsetof(Table, slots) + (n + 1) * sizeof(OrderSlot);
       if (const int failure = reserve(fd_.get(), bytes); failure != 0)
@@ -167,10 +174,13 @@ Result<void> OrderSeat::sit_down(const std::string& path) {
     slot.is_revoked = 0;
     slot.is_taken = slot_ == nullptr ? 1 : 0;
     table_->slots_taken += slot.is_taken;
-    if (slot_ == nullptr)
+    if (slot_ == nullptr) {
+      slot.owner = owner;
+      ++table_->seatings;
       slot_ = &slot;
-    else
-      lock_seats(fd_.get(), n, 1, F_UNLCK);
+    } else {
+      lock_seat(fd_.get(), n, F_UNLCK);
+    }
   }
   if (slot_ != nullptr) return {};
   return fail(ErrorKind::system, "'{}': {} writers on this node are at work already, and there is room for no more",
@@ -178,7 +188,7 @@ Result<void> OrderSeat::sit_down(const std::string& path) {
 }
 
 Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
-                                  const std::function<Result<OrderStart>()>& start) {
+                                  const std::function<Result<OrderStart>()>& start, std::uint64_t owner) {
   const std::string name = order_table_name(), path = shown + "/" + name;
   for (;;) {
     OrderSeat seat;
@@ -192,7 +202,7 @@ Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
       continue;
     }
     if (auto mapped = seat.map_table(path); !mapped) return pass_on(std::move(mapped.error()));
-    if (auto sat = seat.sit_down(path); !sat) return pass_on(std::move(sat.error()));
+    if (auto sat = seat.sit_down(path, owner); !sat) return pass_on(std::move(sat.error()));
     struct stat status {};
     if (::fstat(seat.fd_.get(), &status) != 0) return system_failure("inspect", path);
     if (status.st_nlink > 0) return seat;  // else another node took it for deserted, just before
@@ -310,10 +320,47 @@ std::int64_t OrderSeat::append(std::int64_t length) {
   return offset;
 }
 
+void OrderSeat::changed() {
+  slot_->changes.store(slot_->changes.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
 void OrderSeat::set_size(std::int64_t size) {
   const Lock lock(table_->mutex);
   table_->end = size;
   for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
+}
+
+OrderWatch::~OrderWatch() {
+  if (table_ != nullptr) ::munmap(const_cast<OrderTable*>(table_), sizeof(OrderTable));
+}
+
+bool OrderWatch::look(const Fd& folder) {
+  fd_ = Fd(::openat(folder.get(), order_table_name().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!fd_ || ::fstat(fd_.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink == 0 ||
+      static_cast<std::size_t>(status.st_size) < sizeof(OrderTable))
+    return false;
+  void* const mapped = ::mmap(nullptr, sizeof(OrderTable), PROT_READ, MAP_SHARED, fd_.get(), 0);
+  if (mapped == MAP_FAILED) return false;
+  const auto* const table = static_cast<const OrderTable*>(mapped);
+  (void)lock_bytes(fd_.get(), 0, 1, F_RDLCK);  // without it another node that finds no writer here may remove it
+  if (table->magic_number != magic || table->slots_used > most_seats) {
+    ::munmap(mapped, sizeof(OrderTable));
+    return false;
+  }
+  table_ = table;
+  return true;
+}
+
+std::uint64_t OrderWatch::changes(std::uint64_t owner) const {
+  // Writers that sit down weigh more than all that a seat can count, so that the sum never comes to the same again.
+  constexpr int weight = 44;
+  std::uint64_t sum = table_->seatings.load(std::memory_order_acquire) << weight;
+  const auto used = std::min(std::atomic_ref(const_cast<std::uint32_t&>(table_->slots_used)).load(), most_seats);
+  for (const OrderSlot& slot : std::span(table_->slots.data(), used))
+    if (owner == 0 || slot.owner.load(std::memory_order_relaxed) != owner)
+      sum += slot.changes.load(std::memory_order_acquire);
+  return sum;
 }
 
 }  // namespace iosig

@@ -34,14 +34,15 @@ struct OrderStart {
 };
 
 struct OrderSlot;
+struct OrderTable;
 
 /// A place at the table. One thread at a time.
 class OrderSeat {
  public:
   /// Takes a free place at this node's table in the container `folder`, which is made when it is missing; `start` is
-  /// asked then. `shown`: the container's path.
+  /// asked then. `shown`: the container's path. `owner`: whose writer it is, for OrderWatch.
   static Result<OrderSeat> take(const Fd& folder, const std::string& shown,
-                                const std::function<Result<OrderStart>()>& start);
+                                const std::function<Result<OrderStart>()>& start, std::uint64_t owner = 0);
   OrderSeat() = default;
   OrderSeat(OrderSeat&& other) noexcept { swap(other); }
   OrderSeat& operator=(OrderSeat&& other) noexcept {
@@ -78,6 +79,8 @@ class OrderSeat {
   [[nodiscard]] std::int64_t append(std::int64_t length);
   /// The file was cut to, or ends at, `size`.
   void set_size(std::int64_t size);
+  /// What this writer changed can be read: after each change, before whoever asked for it is told.
+  void changed();
 
  private:
   [[nodiscard]] bool is_revoked() const;
@@ -88,8 +91,8 @@ class OrderSeat {
   static Result<void> make_table(const Fd& folder, const std::string& name, const std::string& path,
                                  const OrderStart& start);
   Result<void> map_table(const std::string& path);
-  Result<void> sit_down(const std::string& path);
-  struct Table;
+  Result<void> sit_down(const std::string& path, std::uint64_t owner);
+  using Table = OrderTable;
 
   Fd fd_;
   Table* table_ = nullptr;
@@ -98,6 +101,26 @@ class OrderSeat {
   ClaimGuess guess_;
   std::int64_t number_ = 0;
   std::uint64_t previous_ = 0, low_ = 0, high_ = 0;  ///< of the last write; of the writes under claim_
+};
+
+/// What readers ask of this node's table: whether somebody has changed the file since they looked.
+class OrderWatch {
+ public:
+  OrderWatch() = default;
+  OrderWatch(const OrderWatch&) = delete;
+  OrderWatch& operator=(const OrderWatch&) = delete;
+  ~OrderWatch();
+
+  /// Watches the table in the container `folder`, if there is one; a table that is watched is not taken for deserted.
+  bool look(const Fd& folder);
+  [[nodiscard]] bool is_watching() const { return table_ != nullptr; }
+  /// Another number after each change that a writer of this node made, but for those of `owner` (not 0), and after
+  /// each that begins to write. Changes that ended before the call are in it.
+  [[nodiscard]] std::uint64_t changes(std::uint64_t owner) const;
+
+ private:
+  Fd fd_;
+  const OrderTable* table_ = nullptr;
 };
 
 /// Of a table that is being made, or whose maker died.

@@ -13,6 +13,13 @@
 namespace iosig {
 namespace {
 
+/// Unlike any other's on this node, and not 0.
+std::uint64_t new_owner() {
+  static std::atomic<std::uint64_t> count{0};
+  const std::uint64_t us = static_cast<std::uint64_t>(unix_ns()) / 1000 & 0xffff'ffff;
+  return static_cast<std::uint64_t>(::getpid()) << 40 | us << 8 | (count++ & 0xff);
+}
+
 std::int64_t now_unix_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);  // as file systems stamp
@@ -22,7 +29,7 @@ std::int64_t now_unix_ns() {
 }  // namespace
 
 int errno_of(const Error& error, int seen) {
-  for (const int known : {EACCES, EPERM, EROFS, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOENT})
+  for (const int known : {EACCES, EPERM, EROFS, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOENT, EFAULT})
     if (seen == known && error.kind != ErrorKind::bad_input) return known;
   switch (error.kind) {
     case ErrorKind::infeasible: return ENOSPC;
@@ -34,6 +41,11 @@ int errno_of(const Error& error, int seen) {
 int SharedContainer::failed(const Error& error, int seen) const {
   say_(error.message);
   return errno_of(error, seen);
+}
+
+SharedContainer::SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say)
+    : folder_(std::move(folder)), say_(say), owner_(new_owner()) {
+  for (auto& fd : data_fds_) fd = -1;
 }
 
 Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int folder, SayFailure say) {
@@ -66,28 +78,35 @@ int SharedContainer::close_writer(OpenWriter& writer) {
   return closed ? 0 : failed(closed.error(), errno);
 }
 
-int SharedContainer::finish() {
+int SharedContainer::close_writers() {
+  const std::lock_guard lock(writers_mutex_);
   int failure = 0;
-  {
-    const std::lock_guard lock(writers_mutex_);
-    for (OpenWriter& each : writers_)
-      if (const int closed = close_writer(each); closed != 0) failure = closed;
-  }
-  const int synced = sync();
+  for (OpenWriter& each : writers_)
+    if (const int closed = close_writer(each); closed != 0) failure = closed;
+  return failure;
+}
+
+int SharedContainer::finish() {
+  const int failure = close_writers(), synced = sync();
   return failure != 0 ? failure : synced;
 }
 
 int SharedContainer::open_writer(OpenWriter& writer) {
   if (writer.writer) return 0;
   errno = 0;
-  auto opened = ContainerWriter::open(folder_);
+  auto opened = ContainerWriter::open(folder_, owner_);
   if (!opened) return failed(opened.error(), errno);
   writer.writer = *std::move(opened);
   return 0;
 }
 
+int SharedContainer::prepare(OpenWriter& writer) {
+  const std::lock_guard lock(writer.mutex);
+  return open_writer(writer);
+}
+
 /// What was changed is there already; whoever reads from now on sees it. `grows`: the file ends at `end` at least.
-void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows) {
+void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows, std::int64_t blocks) {
   const std::lock_guard lock(status_mutex_);
   if (grows && end > status_.size) {
     begin = std::min(begin, status_.size);  // what lies between was behind the end
@@ -96,30 +115,28 @@ void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows) 
   const bool is_sound = stale_begin_ == stale_end_;
   stale_begin_ = is_sound ? begin : std::min(stale_begin_, begin);
   stale_end_ = is_sound ? end : std::max(stale_end_, end);
+  has_stale_.store(true, std::memory_order_release);
+  status_.blocks += blocks;
   status_.modified_unix_ns = status_.changed_unix_ns = now_unix_ns();
-  ++changes_;
+  changes_.store(changes_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 std::int64_t SharedContainer::write(OpenWriter& to, std::int64_t& offset, std::span<const std::byte> bytes,
                                     bool appends) {
   std::int64_t done = 0;
-  {
-    const std::lock_guard lock(to.mutex);
-    if (const int failure = open_writer(to); failure != 0) return -failure;
-    errno = 0;
-    if (appends) {
-      const auto at = to.writer->append(bytes, done);
-      if (!at) return -failed(at.error(), errno);
-      offset = *at;
-    } else {
-      const auto written = to.writer->write(offset, bytes);
-      if (!written) return -failed(written.error(), errno);
-      done = *written;
-    }
+  const std::lock_guard lock(to.mutex);
+  if (const int failure = open_writer(to); failure != 0) return -failure;
+  errno = 0;
+  if (appends) {
+    const auto at = to.writer->append(bytes, done);
+    if (!at) return -failed(at.error(), errno);
+    offset = *at;
+  } else {
+    const auto written = to.writer->write(offset, bytes);
+    if (!written) return -failed(written.error(), errno);
+    done = *written;
   }
-  changed(offset, offset + done, true);
-  const std::lock_guard lock(status_mutex_);
-  status_.blocks += (done + 511) / 512;
+  if (done > 0) changed(offset, offset + done, true, (done + 511) / 512);
   return done;
 }
 
@@ -163,21 +180,52 @@ int SharedContainer::allocate(OpenWriter& by, int mode, std::int64_t offset, std
   return 0;
 }
 
+/// There was no table to watch when somebody last looked; there is one as soon as somebody on this node writes.
+void SharedContainer::notice_first_writer() {
+  struct stat status {};
+  if (::fstat(folder_->fd().get(), &status) != 0) return;
+  const std::int64_t changed_ns = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+  if (changed_ns == folder_changed_ns_) return;
+  const std::lock_guard lock(status_mutex_);
+  if (!is_watching_ && watch_.look(folder_->fd())) is_watching_.store(true, std::memory_order_release);
+  folder_changed_ns_ = changed_ns;
+}
+
+/// Everything may have changed if somebody else on this node has written.
+void SharedContainer::notice_others() {
+  if (!is_watching_.load(std::memory_order_acquire)) notice_first_writer();
+  if (!is_watching_.load(std::memory_order_acquire)) return;
+  const std::uint64_t now = watch_.changes(owner_);
+  if (now == noticed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(status_mutex_);
+  stale_begin_ = 0;
+  stale_end_ = INT64_MAX;
+  has_stale_.store(true, std::memory_order_release);
+  has_status_ = false;
+  ++changes_;
+  noticed_.store(now, std::memory_order_release);  // last: whoever finds it noticed finds the rest, too
+}
+
+bool SharedContainer::is_stale(std::int64_t begin, std::int64_t end) {
+  if (!has_stale_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard lock(status_mutex_);
+  return begin < stale_end_ && stale_begin_ < end;
+}
+
 /// Makes the view show bytes [begin, end) as they are now. With no lock held.
 int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
-  const auto is_stale = [&] {
-    const std::lock_guard lock(status_mutex_);
-    return begin < stale_end_ && stale_begin_ < end;
-  };
+  notice_others();
   {
+    const bool was_stale = is_stale(begin, end);
     const std::shared_lock lock(view_mutex_);
-    if (view_ && !is_stale()) return 0;
+    if (view_ && !was_stale) return 0;
   }
   const std::unique_lock lock(view_mutex_);
-  if (view_ && !is_stale()) return 0;
+  if (view_ && !is_stale(begin, end)) return 0;
   {
     const std::lock_guard status_lock(status_mutex_);
     stale_begin_ = stale_end_ = 0;  // what is written from here on makes it stale again
+    has_stale_ = false;
   }
   errno = 0;
   Result<void> done{};
@@ -190,6 +238,7 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
     else
       done = pass_on(std::move(opened.error()));
   }
+  for (auto& fd : data_fds_) fd = -1;
   data_.clear();
   if (done) return 0;
   const int failure = failed(done.error(), errno);
@@ -198,45 +247,62 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
 }
 
 int SharedContainer::data_fd(std::int64_t id) {
+  const bool is_small = id >= 0 && id < static_cast<std::int64_t>(data_fds_.size());
+  if (is_small)
+    if (const int fd = data_fds_[static_cast<std::size_t>(id)].load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(data_mutex_);
   if (const auto known = data_.find(id); known != data_.end()) return known->second.get();
   Fd fd = folder_->open_dropping(Dropping::data, id, O_RDONLY);
   struct stat status {};
   if (!fd) return errno == ENOENT || errno == ENXIO ? -EIO : -errno;
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return -EIO;
+  if (is_small) data_fds_[static_cast<std::size_t>(id)].store(fd.get(), std::memory_order_release);
   return data_.emplace(id, std::move(fd)).first->second.get();
 }
 
-std::int64_t SharedContainer::read(std::int64_t offset, std::span<std::byte> bytes) {
+/// 0 or errno. With the view's lock held.
+int SharedContainer::read_piece(const Piece& piece, std::byte* out) {
+  const int fd = data_fd(piece.id);
+  int failure = fd < 0 ? -fd : 0;
+  for (std::int64_t got = 0; failure == 0 && got < piece.length;) {
+    const ssize_t n = ::pread(fd, out + got, static_cast<std::size_t>(piece.length - got), piece.physical + got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) failure = n < 0 ? errno : EIO;  // 0: cut since the index was written
+    got += n;
+  }
+  if (failure != 0 && failure != EFAULT)
+    say_(fmt::format("'{}': bytes {} to {} cannot be read; see iosig container check",
+                     folder_->shown(Dropping::data, piece.id), piece.physical, piece.physical + piece.length));
+  return failure;
+}
+
+std::int64_t SharedContainer::read_known(std::int64_t offset, std::span<std::byte> bytes) {
   const auto length = static_cast<std::int64_t>(bytes.size());
   if (offset < 0 || length > INT64_MAX - offset) return -EINVAL;
+  notice_others();
+  if (is_stale(offset, offset + length)) return -EAGAIN;
+  const std::shared_lock lock(view_mutex_);
+  if (!view_) return -EAGAIN;
+  std::int64_t done = 0;
+  int failure = 0;
+  view_->find(offset, length, [&](const Piece& piece) {
+    if (failure != 0) return;
+    std::byte* const out = bytes.data() + done;
+    done += piece.length;
+    if (piece.is_hole)
+      std::fill_n(out, piece.length, std::byte{0});
+    else
+      failure = read_piece(piece, out);
+  });
+  return failure != 0 ? -failure : done;
+}
+
+std::int64_t SharedContainer::read(std::int64_t offset, std::span<std::byte> bytes) {
   for (;;) {
-    if (const int failure = refresh_view(offset, offset + length); failure != 0) return -failure;
-    const std::shared_lock lock(view_mutex_);
-    if (!view_) continue;
-    std::int64_t done = 0;
-    int failure = 0;
-    view_->find(offset, length, [&](const Piece& piece) {
-      if (failure != 0) return;
-      std::byte* const out = bytes.data() + done;
-      done += piece.length;
-      if (piece.is_hole) {
-        std::fill_n(out, piece.length, std::byte{0});
-        return;
-      }
-      const int fd = data_fd(piece.id);
-      if (fd < 0) failure = -fd;
-      for (std::int64_t got = 0; failure == 0 && got < piece.length;) {
-        const ssize_t n = ::pread(fd, out + got, static_cast<std::size_t>(piece.length - got), piece.physical + got);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) failure = n < 0 ? errno : EIO;  // 0: cut since the index was written
-        got += n;
-      }
-      if (failure != 0)
-        say_(fmt::format("'{}': bytes {} to {} cannot be read; see iosig container check",
-                         folder_->shown(Dropping::data, piece.id), piece.physical, piece.physical + piece.length));
-    });
-    return failure != 0 ? -failure : done;
+    const std::int64_t done = read_known(offset, bytes);
+    if (done != -EAGAIN) return done;
+    const int failure = refresh_view(offset, offset + static_cast<std::int64_t>(bytes.size()));
+    if (failure != 0) return -failure;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -46,11 +47,18 @@ class SharedContainer {
   /// Closes it. What it wrote stays to be synced by sync().
   int remove_writer(OpenWriter* writer);
 
+  /// Makes the dropping, which write() does else. 0 or errno.
+  int prepare(OpenWriter& writer);
+  /// What was written is in the indices; who writes on begins new droppings. 0 or errno.
+  int close_writers();
   /// Bytes written, or -errno. `offset` changes if `appends`.
   [[nodiscard]] std::int64_t write(OpenWriter& to, std::int64_t& offset, std::span<const std::byte> bytes,
                                    bool appends);
-  /// Bytes read, or -errno.
+  /// Bytes read, or -errno. Every write on this node that ended before, by whatever process, is in them; of other nodes
+  /// what look_for_others() found.
   [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes);
+  /// The same if that needs no look into the indices anew, which is long; else -EAGAIN.
+  [[nodiscard]] std::int64_t read_known(std::int64_t offset, std::span<std::byte> bytes);
   /// Where the bytes of one dropping are all that is asked for: calls give(descriptor, offset in it, bytes), fewer at
   /// the file's end. false: nothing was called, read() says what there is.
   [[nodiscard]] bool give(std::int64_t offset, std::int64_t length,
@@ -68,7 +76,7 @@ class SharedContainer {
   /// Of an ordinary file with the container's bytes, size and times. Looks for writes of others when what it knows is
   /// older than `age_s`.
   int status(struct stat& status, double age_s);
-  /// If it has not done so for `age_s`: looks whether others have written. 0 or errno.
+  /// If it has not done so for `age_s`: looks whether others have written, on other nodes too. 0 or errno.
   int look_for_others(double age_s);
   int set_times(const timespec times[2]);
   int set_mode(unsigned mode);
@@ -77,10 +85,13 @@ class SharedContainer {
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(); }
 
  private:
-  SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say)
-      : folder_(std::move(folder)), say_(say) {}
+  SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say);
   int failed(const Error& error, int seen) const;
-  void changed(std::int64_t begin, std::int64_t end, bool grows);
+  void changed(std::int64_t begin, std::int64_t end, bool grows, std::int64_t blocks = 0);
+  void notice_others();
+  void notice_first_writer();
+  bool is_stale(std::int64_t begin, std::int64_t end);
+  int read_piece(const Piece& piece, std::byte* out);
   int open_writer(OpenWriter& writer);
   int close_writer(OpenWriter& writer);
   int refresh_view(std::int64_t begin, std::int64_t end);
@@ -96,10 +107,17 @@ class SharedContainer {
   std::list<OpenWriter> writers_;
   std::vector<std::int64_t> unsynced_;  ///< writers that were closed since the last sync
 
+  const std::uint64_t owner_;  ///< of our writers, for the watch
+  OrderWatch watch_;
+  std::atomic<bool> is_watching_{false};
+  std::atomic<std::uint64_t> noticed_{0};           ///< of the watch
+  std::atomic<std::int64_t> folder_changed_ns_{0};  ///< while there is nothing to watch
+
   std::shared_mutex view_mutex_;  ///< exclusive to look anew
   std::unique_ptr<ContainerView> view_;
   std::mutex data_mutex_;  ///< with view_mutex_ shared
   std::map<std::int64_t, Fd> data_;
+  std::array<std::atomic<int>, 64> data_fds_;  ///< of the droppings with these ids, once one was opened; else -1
 
   std::mutex status_mutex_;  ///< the last of all
   ContainerStatus status_;
@@ -107,6 +125,7 @@ class SharedContainer {
   double looked_s_ = 0;
   std::uint64_t fingerprint_ = 0;
   std::int64_t stale_begin_ = 0, stale_end_ = 0;  ///< the bytes that the view may show as they were
+  std::atomic<bool> has_stale_{true};             ///< false: the view is there and shows all as it is
   std::atomic<std::uint64_t> changes_{1};
 };
 

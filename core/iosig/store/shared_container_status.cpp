@@ -45,34 +45,40 @@ std::uint64_t SharedContainer::fingerprint() const {
 }
 
 int SharedContainer::look_for_others(double age_s) {
-  std::uint64_t before = 0;
-  {
-    const std::lock_guard lock(status_mutex_);
-    if (has_status_ && now_s() - looked_s_ < age_s) return 0;
-    before = changes_;
-  }
-  const std::uint64_t print = fingerprint();
-  {
-    const std::lock_guard lock(status_mutex_);
-    if (has_status_ && print == fingerprint_) {
-      looked_s_ = now_s();
-      return 0;
+  for (int tries_left = 8;; --tries_left) {
+    notice_others();
+    std::uint64_t before = 0;
+    {
+      const std::lock_guard lock(status_mutex_);
+      if (has_status_ && now_s() - looked_s_ < age_s) return 0;
+      before = changes_;
     }
+    const std::uint64_t print = fingerprint();
+    {
+      const std::lock_guard lock(status_mutex_);
+      if (has_status_ && print == fingerprint_) {
+        looked_s_ = now_s();
+        return 0;
+      }
+    }
+    errno = 0;
+    const auto known = status_of(*folder_);
+    if (!known) return failed(known.error(), errno);
+    const std::lock_guard lock(status_mutex_);
+    if (before != changes_) {  // what was written here meanwhile is perhaps not in it
+      if (has_status_) return 0;
+      if (tries_left > 0) continue;
+    }
+    status_ = *known;
+    has_status_ = true;
+    looked_s_ = now_s();
+    fingerprint_ = print;
+    stale_begin_ = 0;
+    stale_end_ = INT64_MAX;
+    has_stale_ = true;
+    ++changes_;
+    return 0;
   }
-  errno = 0;
-  const auto known = status_of(*folder_);
-  if (!known) return failed(known.error(), errno);
-  const std::lock_guard lock(status_mutex_);
-  // What was written here meanwhile is perhaps not in it: the next one looks again.
-  if (has_status_ && before != changes_) return 0;
-  status_ = *known;
-  has_status_ = true;
-  looked_s_ = now_s();
-  fingerprint_ = print;
-  stale_begin_ = 0;
-  stale_end_ = INT64_MAX;
-  ++changes_;
-  return 0;
 }
 
 int SharedContainer::status(struct stat& status, double age_s) {
@@ -114,12 +120,8 @@ int SharedContainer::change_pieces(Change&& change) const {
 }
 
 int SharedContainer::set_times(const timespec times[2]) {
-  {
-    // A writer changes its index once more when it is closed; so that comes first.
-    const std::lock_guard lock(writers_mutex_);
-    for (OpenWriter& each : writers_)
-      if (const int failure = close_writer(each); failure != 0) return failure;
-  }
+  // A writer changes its index once more when it is closed; so that comes first.
+  if (const int failure = close_writers(); failure != 0) return failure;
   const int failure = change_pieces(
       [&](int folder, const char* name, bool) { return ::utimensat(folder, name, times, AT_SYMLINK_NOFOLLOW); });
   const std::lock_guard lock(status_mutex_);

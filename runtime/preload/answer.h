@@ -1,0 +1,47 @@
+// How a call of the program is answered: -1 with errno, or a value and errno as it was.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+
+#include "open_file.h"
+
+namespace iosig::preload {
+
+/// `value`: what the call gives, or -errno.
+[[nodiscard]] inline std::int64_t answer(std::int64_t value, int errno_before) {
+  errno = value < 0 ? static_cast<int>(-value) : errno_before;
+  return value < 0 ? -1 : value;
+}
+
+/// Answers with call(OpenFile&), which gives a value or -errno. A signal handler that came in between a call of its own
+/// thread gets EDEADLK.
+template <class Call>
+[[nodiscard]] std::int64_t answer_for(int fd, Call call) {
+  const int before = errno;
+  std::int64_t value = -EDEADLK;
+  {
+    const Inside inside;
+    if (inside) {
+      const InUse file(fd);
+      value = file ? call(*file) : -EBADF;
+    }
+  }
+  return answer(value, before);
+}
+
+/// The same for what is long; the container is open then.
+template <class Call>
+[[nodiscard]] int long_answer_for(int fd, Call call) {
+  return static_cast<int>(answer_for(fd, [&](OpenFile& file) -> std::int64_t {
+    if (const int failure = make_ready(file); failure != 0) return -failure;
+    std::int64_t value = 0;
+    const int failure = as_guest([&] {
+      value = call(file);
+      return 0;
+    });
+    return failure != 0 ? -failure : value;
+  }));
+}
+
+}  // namespace iosig::preload

@@ -1,0 +1,217 @@
+// Descriptors: duplicated, closed, locked, asked for their flags.
+
+#include <linux/close_range.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "answer.h"
+#include "data.h"
+#include "iosig/store/container_folder.h"
+#include "program.h"
+#include "real.h"
+
+using namespace iosig::preload;
+
+namespace {
+
+/// After the kernel has made `fd` a duplicate of `of`. A child by vfork has descriptors, but no tables of its own.
+int duplicated(int fd, int of) {
+  if (fd < 0 || fd == of || (!is_ours(of) && !is_ours(fd)) || is_stray_child()) return fd;
+  const int before = errno;
+  {
+    const Inside inside;
+    follow(fd, of);
+  }
+  errno = before;
+  return fd;
+}
+
+/// The engine needs what the program would replace.
+bool is_taken(int fd) {
+  if (!engine_fds.has(fd)) return false;
+  errno = EBUSY;
+  return true;
+}
+
+/// The engine's descriptor that bears the locks of this open file. -1 with errno.
+int lock_fd_of(OpenFile& file) {
+  if (const int known = file.lock_fd; known >= 0) return known;
+  if (file.folder < 0) {
+    errno = EIO;
+    return -1;
+  }
+  const char* const manifest = iosig::container_manifest_name.data();
+  int made = ::openat(file.folder, manifest, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (made < 0) made = ::openat(file.folder, manifest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (made < 0) return -1;
+  int expected = -1;
+  if (file.lock_fd.compare_exchange_strong(expected, made)) return made;
+  const iosig::Fd superfluous(made);
+  return expected;
+}
+
+/// Locks of a process become such of its open file: between processes they mean the same.
+std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
+  const int fd = lock_fd_of(file);
+  if (fd < 0) return -errno;
+  struct flock asked = *wanted;
+  asked.l_pid = 0;
+  if (asked.l_whence == SEEK_CUR) asked.l_start += file.shared->offset;
+  if (asked.l_whence == SEEK_END) {
+    const std::int64_t end = asked.l_start, now = file.shared->offset, found = seek(file, end, SEEK_END);
+    if (found < 0) return found;
+    file.shared->offset = now;
+    asked.l_start = found;
+  }
+  asked.l_whence = SEEK_SET;
+  const int given = command == F_SETLK    ? F_OFD_SETLK
+                    : command == F_SETLKW ? F_OFD_SETLKW
+                    : command == F_GETLK  ? F_OFD_GETLK
+                                          : command;
+  const int done = real().fcntl(fd, given, &asked);
+  if (done != 0) return -errno;
+  if (given == F_OFD_GETLK) *wanted = asked;
+  return 0;
+}
+
+std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
+  constexpr int settable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
+  const auto number = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  switch (command) {
+    case F_GETFL: return file.flags() | O_LARGEFILE;
+    case F_SETFL: file.shared->flags = (file.flags() & ~settable) | (number & settable); return 0;
+    case F_SETLK:
+    case F_SETLKW:
+    case F_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+    case F_OFD_GETLK: return lock(file, command, static_cast<struct flock*>(argument));
+    case F_SETLEASE:
+    case F_ADD_SEALS: return -EINVAL;
+    case F_GETLEASE: return F_UNLCK;
+    default: {
+      const int value = real().fcntl(fd, command, argument);
+      return value < 0 ? -errno : value;
+    }
+  }
+}
+
+void close_between(unsigned first, unsigned last, int& result) {
+  if (first <= last && real().close_range(first, last, 0) != 0) result = -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+int close(int fd) {
+  if (engine_fds.has(fd)) {
+    errno = EBADF;  // it is not the program's
+    return -1;
+  }
+  if (is_ours(fd) && !is_stray_child()) {
+    const int before = errno;
+    {
+      const Inside inside;
+      let_go(fd);
+    }
+    errno = before;
+  }
+  return real().close(fd);
+}
+
+int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if ((flags & CLOSE_RANGE_CLOEXEC) != 0 || is_stray_child()) return real().close_range(first, last, flags);
+  const unsigned end = last < most_fds ? last : most_fds - 1;
+  {
+    const Inside inside;
+    for (unsigned fd = first; fd <= end; ++fd)
+      if (is_ours(static_cast<int>(fd))) let_go(static_cast<int>(fd));
+  }
+  int result = 0;
+  unsigned next = first;
+  engine_fds.for_each([&](int kept) {
+    const auto fd = static_cast<unsigned>(kept);
+    if (fd < first || fd > last) return;
+    if (fd > next) close_between(next, fd - 1, result);
+    next = fd + 1;
+  });
+  close_between(next, last, result);
+  return result;
+}
+void closefrom(int least) noexcept { (void)close_range(least < 0 ? 0 : static_cast<unsigned>(least), ~0U, 0); }
+
+int dup(int fd) noexcept { return duplicated(real().dup(fd), fd); }
+int dup2(int fd, int to) noexcept { return is_taken(to) ? -1 : duplicated(real().dup2(fd, to), fd); }
+int dup3(int fd, int to, int flags) noexcept { return is_taken(to) ? -1 : duplicated(real().dup3(fd, to, flags), fd); }
+
+int fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  if (!is_ours(fd)) return real().fcntl(fd, command, argument);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+    return duplicated(real().fcntl(fd, command, argument), fd);
+  return static_cast<int>(answer_for(fd, [&](OpenFile& file) { return control(fd, file, command, argument); }));
+}
+int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
+int __fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));
+
+int lockf(int fd, int command, off_t length) {
+  struct flock wanted {};
+  wanted.l_type = command == F_ULOCK ? F_UNLCK : F_WRLCK;
+  wanted.l_whence = SEEK_CUR;
+  wanted.l_len = length;
+  switch (command) {
+    case F_ULOCK:
+    case F_TLOCK: return fcntl(fd, F_SETLK, &wanted);
+    case F_LOCK: return fcntl(fd, F_SETLKW, &wanted);
+    case F_TEST:
+      if (fcntl(fd, F_GETLK, &wanted) != 0) return -1;
+      if (wanted.l_type == F_UNLCK) return 0;
+      errno = EACCES;
+      return -1;
+    default: errno = EINVAL; return -1;
+  }
+}
+int lockf64(int fd, int command, off64_t length) __attribute__((alias("lockf")));
+
+int flock(int fd, int operation) noexcept {
+  if (!is_ours(fd)) return real().flock(fd, operation);
+  return static_cast<int>(answer_for(fd, [&](OpenFile& file) -> std::int64_t {
+    const int locked = lock_fd_of(file);
+    return locked >= 0 && real().flock(locked, operation) == 0 ? 0 : -errno;
+  }));
+}
+
+int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list rest;
+  va_start(rest, request);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  const bool is_clone = request == FICLONE || request == FICLONERANGE;
+  const auto from = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  if (!is_ours(fd) && !(request == FICLONE && is_ours(from))) return real().ioctl(fd, request, argument);
+  if (request == FIOCLEX || request == FIONCLEX) return real().ioctl(fd, request, argument);
+  if (request == FIONREAD)
+    return static_cast<int>(answer_for(fd, [&](OpenFile& file) -> std::int64_t {
+      const std::int64_t now = file.shared->offset, end = seek(file, 0, SEEK_END);
+      if (end < 0) return end;
+      file.shared->offset = now;
+      *static_cast<int*>(argument) = end > now ? static_cast<int>(end - now) : 0;
+      return 0;
+    }));
+  errno = is_clone ? EOPNOTSUPP : ENOTTY;
+  return -1;
+}
+
+
+int program_close(int fd) __attribute__((alias("close")));
+int program_dup2(int fd, int to) noexcept __attribute__((alias("dup2")));
+int program_fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));
+}  // extern "C"

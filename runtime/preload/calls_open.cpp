@@ -1,0 +1,125 @@
+// open(2) and its variants: what is opened as a container, and what is made as one.
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "opening.h"
+#include "paths.h"
+#include "real.h"
+
+namespace iosig::preload {
+namespace {
+
+bool makes_temporary(int flags) { return (flags & __O_TMPFILE) == __O_TMPFILE && (flags & O_TMPFILE) == O_TMPFILE; }
+
+/// The container of the open folder `folder`, which the engine keeps, as the program asked for it.
+int open_checked(int folder, int flags) {
+  int failure = 0;
+  if ((flags & O_DIRECTORY) != 0) failure = ENOTDIR;
+  const int wanted = (flags & O_ACCMODE) == O_RDONLY ? R_OK : (flags & O_ACCMODE) == O_WRONLY ? W_OK : R_OK | W_OK;
+  const char* const manifest = container_manifest_name.data();
+  if (failure == 0 && ::faccessat(folder, manifest, wanted, AT_EACCESS) != 0) failure = errno;
+  if (failure == 0) return open_container(folder, flags);
+  ::close(folder);
+  errno = failure;
+  return -1;
+}
+
+/// What is at the path, or what shall be there, if that is a container; nothing is asked of anything else.
+enum class Found { container, ordinary };
+
+Found make_if_bound(int folder, const char* path, int flags, mode_t mode, int& fd) {
+  fd = -1;
+  if ((flags & O_CREAT) == 0 || makes_temporary(flags) || !is_bound(folder, path)) return Found::ordinary;
+  struct stat status {};
+  const int before = errno;
+  const bool is_free = ::fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+  errno = before;
+  if (!is_free) return Found::ordinary;
+  const int failure = (flags & O_DIRECTORY) != 0 ? EINVAL : make_container(folder, path, mode);
+  if (failure == EEXIST && (flags & O_EXCL) == 0) return Found::ordinary;  // somebody was faster: as it is opened
+  if (failure != 0) {
+    errno = failure;
+    return Found::container;
+  }
+  const int made = open_folder_at(folder, path, O_NOFOLLOW);
+  // Its maker may write whatever the mode says.
+  if (made >= 0) fd = open_container(made, flags & ~O_TRUNC);
+  return Found::container;
+}
+
+}  // namespace
+
+int open_at(int folder, const char* path, int flags, mode_t mode) {
+  const int before = errno;
+  {
+    const Inside inside;
+    int fd = -1;
+    if (inside && (flags & O_CREAT) != 0 && make_if_bound(folder, path, flags, mode, fd) == Found::container) {
+      if (fd >= 0) errno = before;
+      return fd;
+    }
+  }
+  int fd = real().openat(folder, path, flags, mode);
+  if (fd < 0 && errno != EISDIR) return fd;
+  const bool may_be_folder = fd < 0 || ((flags & (O_ACCMODE | O_PATH)) == O_RDONLY && !makes_temporary(flags));
+  if (!may_be_folder) return fd;
+  const Inside inside;
+  if (!inside) return fd;
+  if (fd >= 0) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0 || !S_ISDIR(status.st_mode) || !is_container_at(fd, "")) return fd;
+    fd = open_checked(keep_for_engine(fd), flags);
+  } else {
+    if (makes_temporary(flags) || !is_container_at(folder, path)) {
+      errno = EISDIR;
+      return -1;
+    }
+    const int opened = open_folder_at(folder, path, flags & O_NOFOLLOW);
+    fd = opened < 0 ? -1 : open_checked(opened, flags);
+  }
+  if (fd >= 0) errno = before;
+  return fd;
+}
+
+}  // namespace iosig::preload
+
+using iosig::preload::open_at;
+
+namespace {
+
+mode_t mode_of(int flags, va_list rest) {
+  return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, unsigned) : 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = mode_of(flags, rest);
+  va_end(rest);
+  return open_at(AT_FDCWD, path, flags, mode);
+}
+int open64(const char* path, int flags, ...) __attribute__((alias("open")));
+int openat(int folder, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = mode_of(flags, rest);
+  va_end(rest);
+  return open_at(folder, path, flags, mode);
+}
+int openat64(int folder, const char* path, int flags, ...) __attribute__((alias("openat")));
+int creat(const char* path, mode_t mode) { return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
+int creat64(const char* path, mode_t mode) __attribute__((alias("creat")));
+// What _FORTIFY_SOURCE makes of them.
+int __open_2(const char* path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
+int __open64_2(const char* path, int flags) __attribute__((alias("__open_2")));
+int __openat_2(int folder, const char* path, int flags) { return open_at(folder, path, flags, 0); }
+int __openat64_2(int folder, const char* path, int flags) __attribute__((alias("__openat_2")));
+
+}  // extern "C"

@@ -1,0 +1,214 @@
+// Bytes that the kernel would move by itself: mapped, sent, copied, or read and written while the program goes on. It
+// knows nothing of containers, so these are done by reads and writes here.
+
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+
+#include "answer.h"
+#include "data.h"
+#include "program.h"
+#include "real.h"
+
+namespace iosig::preload {
+namespace {
+
+constexpr std::size_t step_bytes = 64 << 10;  ///< copied at once
+
+/// Memory with the container's bytes as they are now; what others write later is not in it.
+void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, off_t offset) {
+  void* mapped = MAP_FAILED;
+  const std::int64_t done = answer_for(fd, [&](OpenFile& file) -> std::int64_t {
+    if (offset < 0 || length == 0) return -EINVAL;
+    if (!file.reads()) return -EACCES;
+    const bool is_shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+    if (is_shared && (protection & PROT_WRITE) != 0) {
+      if (!file.writes()) return -EACCES;
+      say_failure(fmt::format("'{}': a container cannot be mapped to be written", file.shared->path.data()));
+      return -ENODEV;
+    }
+    const int private_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
+    mapped = real().mmap(at, length, PROT_READ | PROT_WRITE, private_flags, -1, 0);
+    if (mapped == MAP_FAILED) return -errno;
+    auto* const bytes = static_cast<std::byte*>(mapped);
+    for (std::size_t got = 0; got < length;) {
+      const std::int64_t n = get(file, {bytes + got, length - got}, offset + static_cast<off_t>(got));
+      if (n < 0) {
+        ::munmap(mapped, length);
+        mapped = MAP_FAILED;
+        return n;
+      }
+      if (n == 0) break;  // what is behind the end reads as zeros
+      got += static_cast<std::size_t>(n);
+    }
+    if (protection != (PROT_READ | PROT_WRITE)) (void)::mprotect(mapped, length, protection);
+    return 0;
+  });
+  return done < 0 ? MAP_FAILED : mapped;
+}
+
+/// From one descriptor to another, at offsets of the caller's or the files' own.
+ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t count) {
+  std::array<char, 4096> small;
+  void* const large = real().mmap(nullptr, step_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* const room = large == MAP_FAILED ? small.data() : static_cast<char*>(large);
+  const std::size_t room_bytes = large == MAP_FAILED ? small.size() : step_bytes;
+  const int before = errno;
+  std::size_t done = 0;
+  ssize_t last = 0;
+  while (done < count) {
+    const std::size_t wanted = std::min(room_bytes, count - done);
+    const ssize_t got = from_offset != nullptr ? program_pread(from, room, wanted, *from_offset) : program_read(from, room, wanted);
+    if (got <= 0) {
+      last = got;
+      break;
+    }
+    last = to_offset != nullptr ? program_pwrite(to, room, static_cast<std::size_t>(got), *to_offset)
+                                : program_write(to, room, static_cast<std::size_t>(got));
+    const ssize_t put = std::max<ssize_t>(0, last);
+    if (from_offset != nullptr)
+      *from_offset += put;
+    else if (put < got)
+      (void)program_lseek(from, put - got, SEEK_CUR);
+    if (to_offset != nullptr) *to_offset += put;
+    done += static_cast<std::size_t>(put);
+    if (last < got) break;
+  }
+  const int seen = errno;
+  if (large != MAP_FAILED) ::munmap(large, step_bytes);
+  if (done == 0 && last < 0) {
+    errno = seen;
+    return -1;
+  }
+  errno = before;
+  return static_cast<ssize_t>(done);
+}
+
+void notify(const sigevent& event) {
+  if (event.sigev_notify == SIGEV_SIGNAL) (void)::sigqueue(::getpid(), event.sigev_signo, event.sigev_value);
+  if (event.sigev_notify == SIGEV_THREAD && event.sigev_notify_function != nullptr)
+    event.sigev_notify_function(event.sigev_value);
+}
+
+/// Done at once; aio_error and aio_return find what came of it where libc leaves it.
+int finish(aiocb& request, ssize_t done) {
+  request.__error_code = done < 0 ? errno : 0;
+  request.__return_value = done;
+  notify(request.aio_sigevent);
+  return 0;
+}
+
+int read_now(aiocb& request) {
+  const int before = errno;
+  (void)finish(request, program_pread(request.aio_fildes, const_cast<void*>(request.aio_buf), request.aio_nbytes,
+                              request.aio_offset));
+  errno = before;
+  return 0;
+}
+
+int write_now(aiocb& request) {
+  const int before = errno;
+  (void)finish(request, program_pwrite(request.aio_fildes, const_cast<const void*>(request.aio_buf), request.aio_nbytes,
+                               request.aio_offset));
+  errno = before;
+  return 0;
+}
+
+}  // namespace
+}  // namespace iosig::preload
+
+using namespace iosig::preload;
+
+extern "C" {
+
+void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+  if ((flags & MAP_ANONYMOUS) != 0 || !is_ours(fd)) return real().mmap(at, length, protection, flags, fd, offset);
+  return map_copy(fd, at, length, protection, flags, offset);
+}
+void* mmap64(void*, size_t, int, int, int, off64_t) noexcept __attribute__((alias("mmap")));
+
+ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
+  if (!is_ours(to) && !is_ours(from)) return real().sendfile(to, from, offset, count);
+  return copy(from, offset, to, nullptr, std::min<size_t>(count, 0x7ffff000));
+}
+ssize_t sendfile64(int, int, off64_t*, size_t) noexcept __attribute__((alias("sendfile")));
+
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
+  if (!is_ours(to) && !is_ours(from)) return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
+  if (flags != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  return copy(from, from_offset, to, to_offset, std::min<size_t>(count, 0x7ffff000));
+}
+
+ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
+  if (!is_ours(to) && !is_ours(from)) return real().splice(from, from_offset, to, to_offset, count, flags);
+  errno = EINVAL;  // programs that meet it read and write
+  return -1;
+}
+
+int aio_read(aiocb* request) noexcept {
+  return request != nullptr && is_ours(request->aio_fildes) ? read_now(*request) : real().aio_read(request);
+}
+int aio_read64(aiocb64* request) noexcept { return aio_read(reinterpret_cast<aiocb*>(request)); }
+int aio_write(aiocb* request) noexcept {
+  return request != nullptr && is_ours(request->aio_fildes) ? write_now(*request) : real().aio_write(request);
+}
+int aio_write64(aiocb64* request) noexcept { return aio_write(reinterpret_cast<aiocb*>(request)); }
+int aio_fsync(int operation, aiocb* request) noexcept {
+  if (request == nullptr || !is_ours(request->aio_fildes)) return real().aio_fsync(operation, request);
+  const int before = errno;
+  (void)finish(*request, program_fsync(request->aio_fildes));
+  errno = before;
+  return 0;
+}
+int aio_fsync64(int operation, aiocb64* request) noexcept {
+  return aio_fsync(operation, reinterpret_cast<aiocb*>(request));
+}
+int aio_cancel(int fd, aiocb* request) noexcept {
+  return is_ours(fd) ? AIO_ALLDONE : real().aio_cancel(fd, request);
+}
+int aio_cancel64(int fd, aiocb64* request) noexcept { return aio_cancel(fd, reinterpret_cast<aiocb*>(request)); }
+
+int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) noexcept {
+  bool has_ours = false, has_others = false;
+  for (int n = 0; n < count; ++n)
+    if (requests[n] != nullptr) (is_ours(requests[n]->aio_fildes) ? has_ours : has_others) = true;
+  if (!has_ours) return real().lio_listio(mode, requests, count, event);
+  bool has_failed = false;
+  for (int n = 0; n < count; ++n) {
+    aiocb* const request = requests[n];
+    if (request == nullptr || !is_ours(request->aio_fildes)) continue;
+    if (request->aio_lio_opcode == LIO_READ) (void)read_now(*request);
+    if (request->aio_lio_opcode == LIO_WRITE) (void)write_now(*request);
+    has_failed = has_failed || request->__error_code != 0;
+  }
+  if (has_others) {
+    constexpr int most = 1024;
+    std::array<aiocb*, most> others{};
+    if (count > most) {
+      errno = EINVAL;
+      return -1;
+    }
+    for (int n = 0; n < count; ++n)
+      others[static_cast<size_t>(n)] =
+          requests[n] != nullptr && !is_ours(requests[n]->aio_fildes) ? requests[n] : nullptr;
+    if (real().lio_listio(mode, others.data(), count, event) != 0) return -1;
+  } else if (event != nullptr && mode == LIO_NOWAIT) {
+    notify(*event);
+  }
+  if (!has_failed || mode == LIO_NOWAIT) return 0;
+  errno = EIO;
+  return -1;
+}
+int lio_listio64(int mode, aiocb64* const* requests, int count, sigevent* event) noexcept {
+  return lio_listio(mode, reinterpret_cast<aiocb* const*>(requests), count, event);
+}
+
+}  // extern "C"

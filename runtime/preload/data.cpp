@@ -1,0 +1,165 @@
+#include "data.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace iosig::preload {
+namespace {
+
+constexpr std::size_t most_bytes = 0x7ffff000;  ///< of one call, as the kernel has it
+
+std::atomic<bool> is_exiting{false};
+
+std::int64_t total_of(const iovec* parts, int count) {
+  if (count < 0 || count > IOV_MAX) return -EINVAL;
+  std::size_t total = 0;
+  for (int n = 0; n < count; ++n) {
+    if (parts[n].iov_len > SSIZE_MAX - total) return -EINVAL;
+    total += parts[n].iov_len;
+  }
+  return static_cast<std::int64_t>(std::min(total, most_bytes));
+}
+
+std::span<std::byte> bytes_of(const iovec& part) { return {static_cast<std::byte*>(part.iov_base), part.iov_len}; }
+
+/// At a place, or at the end of the file, which is told in `offset`.
+std::int64_t put_at(OpenFile& file, std::span<const std::byte> bytes, std::int64_t& offset) {
+  const int flags = file.flags();
+  const std::int64_t done = file.container->write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
+  if (done > 0 && (flags & (O_SYNC | O_DSYNC)) != 0)
+    if (const int failure = sync(file); failure != 0) return -failure;
+  if (is_exiting.load(std::memory_order_relaxed)) 
+    (void)as_guest([&] { return file.container->close_writers(); });
+  return done;
+}
+
+std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes, std::int64_t offset) {
+  std::int64_t done = file.container->read_known(offset, bytes);
+  if (done != -EAGAIN) return done;
+  const int failure = as_guest([&] {
+    done = file.container->read(offset, bytes);
+    return 0;
+  });
+  return failure != 0 ? -failure : done;
+}
+
+}  // namespace
+
+void begin_exit() { is_exiting = true; }
+
+std::int64_t put(OpenFile& file, std::span<const std::byte> bytes, std::int64_t offset) {
+  if (!file.writes()) return -EBADF;
+  if (bytes.size() > most_bytes) bytes = bytes.first(most_bytes);
+  if (bytes.empty()) return 0;
+  if (const int failure = make_writer(file); failure != 0) return -failure;
+  if (offset != at_file_offset) return put_at(file, bytes, offset);
+  // The bytes that this call may write are its own from here on; other calls go on behind them.
+  std::atomic<std::int64_t>& own = file.shared->offset;
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  if ((file.flags() & O_APPEND) != 0) {
+    const std::int64_t done = put_at(file, bytes, offset);
+    if (done >= 0) own = offset + done;
+    return done;
+  }
+  offset = own.load(std::memory_order_relaxed);
+  do {
+    if (offset > INT64_MAX - length) return -EFBIG;
+  } while (!own.compare_exchange_weak(offset, offset + length));
+  const std::int64_t begin = offset, done = put_at(file, bytes, offset);
+  if (done < length) {
+    std::int64_t expected = begin + length;
+    (void)own.compare_exchange_strong(expected, begin + std::max<std::int64_t>(0, done));
+  }
+  return done;
+}
+
+std::int64_t get(OpenFile& file, std::span<std::byte> bytes, std::int64_t offset) {
+  if (!file.reads()) return -EBADF;
+  if (bytes.size() > most_bytes) bytes = bytes.first(most_bytes);
+  if (const int failure = make_ready(file); failure != 0) return -failure;
+  if (bytes.empty()) return 0;
+  if (offset != at_file_offset) return get_at(file, bytes, offset);
+  std::atomic<std::int64_t>& own = file.shared->offset;
+  for (std::int64_t begin = own.load();;) {
+    if (begin > INT64_MAX - static_cast<std::int64_t>(bytes.size()))
+      bytes = bytes.first(static_cast<std::size_t>(INT64_MAX - begin));
+    const std::int64_t done = get_at(file, bytes, begin);
+    if (done <= 0 || own.compare_exchange_strong(begin, begin + done)) return done;
+  }
+}
+
+std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset) {
+  const std::int64_t total = total_of(parts, count);
+  if (total < 0) return total;
+  if (count == 1) return put(file, bytes_of(parts[0]), offset);
+  std::int64_t done = 0;
+  std::vector<std::byte> all;
+  const int failure = as_guest([&] {
+    all.reserve(static_cast<std::size_t>(total));
+    return 0;
+  });
+  if (failure != 0) return -failure;
+  for (int n = 0; n < count; ++n) {
+    const auto part = bytes_of(parts[n]);
+    all.insert(all.end(), part.begin(),
+               part.begin() + static_cast<std::ptrdiff_t>(std::min(part.size(), all.capacity() - all.size())));
+  }
+  done = put(file, {all.data(), std::min(all.size(), static_cast<std::size_t>(total))}, offset);
+  (void)as_guest([&] {
+    all = {};
+    return 0;
+  });
+  return done;
+}
+
+std::int64_t get_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset) {
+  const std::int64_t total = total_of(parts, count);
+  if (total < 0) return total;
+  if (count == 1) return get(file, bytes_of(parts[0]), offset);
+  std::int64_t done = 0;
+  for (int n = 0; n < count; ++n) {
+    const auto part = bytes_of(parts[n]);
+    const std::int64_t got = get(file, part, offset == at_file_offset ? offset : offset + done);
+    if (got < 0) return done > 0 ? done : got;
+    done += got;
+    if (got < static_cast<std::int64_t>(part.size())) break;
+  }
+  return done;
+}
+
+std::int64_t seek(OpenFile& file, std::int64_t offset, int whence) {
+  std::atomic<std::int64_t>& own = file.shared->offset;
+  std::int64_t base = 0;
+  if (whence == SEEK_CUR) base = own;
+  if (whence == SEEK_END || whence == SEEK_DATA || whence == SEEK_HOLE) {
+    if (const int failure = make_ready(file); failure != 0) return -failure;
+    std::int64_t found = 0;
+    const int failure = as_guest([&] {
+      if (whence != SEEK_END) {
+        found = file.container->seek(offset, whence);
+        return 0;
+      }
+      struct stat status {};
+      const int asked = file.container->status(status, 1);
+      base = status.st_size;
+      return asked;
+    });
+    if (failure != 0) return -failure;
+    if (found < 0) return found;
+    if (whence != SEEK_END) return own = found;
+  } else if (whence != SEEK_SET && whence != SEEK_CUR) {
+    return -EINVAL;
+  }
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(base, offset, &sum)) return -EOVERFLOW;
+  if (sum < 0) return -EINVAL;
+  return own = sum;
+}
+
+int sync(OpenFile& file) {
+  return as_guest([&] { return file.container->sync(); });
+}
+
+}  // namespace iosig::preload

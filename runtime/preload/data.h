@@ -1,0 +1,27 @@
+// The bytes of an open container: what read(2), write(2) and all their variants come down to. Each gives what the call
+// gives, or -errno; the thread is Inside.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <span>
+
+#include "open_file.h"
+
+namespace iosig::preload {
+
+/// Where a file's own offset is meant.
+inline constexpr std::int64_t at_file_offset = -1;
+
+[[nodiscard]] std::int64_t put(OpenFile& file, std::span<const std::byte> bytes, std::int64_t offset);
+[[nodiscard]] std::int64_t get(OpenFile& file, std::span<std::byte> bytes, std::int64_t offset);
+/// Of several parts; written as one.
+[[nodiscard]] std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset);
+[[nodiscard]] std::int64_t get_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset);
+[[nodiscard]] std::int64_t seek(OpenFile& file, std::int64_t offset, int whence);
+[[nodiscard]] int sync(OpenFile& file);
+
+/// What exit handlers write from now on is finished at once, as nobody will close it.
+void begin_exit();
+
+}  // namespace iosig::preload

@@ -1,0 +1,378 @@
+#include "open_file.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "common/memory.h"
+#include "common/voice.h"
+#include "iosig/store/removal.h"
+
+namespace iosig::preload {
+
+std::array<std::atomic<OpenFile*>, most_fds> open_files;
+constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
+
+namespace {
+
+constexpr const char* placeholder_name = "iosig-container";
+constexpr std::string_view placeholder_link = "/memfd:iosig-container";
+
+/// The process's containers and files. Never destroyed: programs write to the very end, and a child by fork leaves its
+/// parent's alone.
+struct Process {
+  std::mutex lock;  ///< of all that follows, and of changes of open_files
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<SharedContainer>> containers;
+  std::vector<OpenFile*> files;
+  pid_t pid = ::getpid();
+};
+
+Process* process_of_now = nullptr;
+
+Process& process() { return *process_of_now; }
+
+long sys_open(const char* path, int flags) { return ::syscall(SYS_openat, AT_FDCWD, path, flags, 0); }
+void sys_close(long fd) { ::syscall(SYS_close, fd); }
+
+struct FdPath {
+  char text[40];
+  explicit FdPath(long fd) { *fmt::format_to(text, "/proc/self/fd/{}", fd) = '\0'; }
+};
+
+/// With the process's lock held.
+OpenFile* new_file() {
+  for (OpenFile* file : process().files)
+    if (!file->is_live && file->references == 0) return file;
+  auto* file = new (std::nothrow) OpenFile;
+  if (file != nullptr) process().files.push_back(file);
+  return file;
+}
+
+SharedState* map_placeholder(long fd) {
+  void* const mapped = ::mmap(nullptr, placeholder_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
+  return mapped == MAP_FAILED ? nullptr : static_cast<SharedState*>(mapped);
+}
+
+/// The descriptor, with the lowest number that is free, and its mapped content. -1 with errno.
+int make_placeholder(bool closes_on_exec, SharedState*& state) {
+  const int memory = static_cast<int>(::syscall(SYS_memfd_create, placeholder_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (memory < 0) return -1;
+  const auto give_up = [&] {
+    const int failure = errno;
+    sys_close(memory);
+    errno = failure;
+    return -1;
+  };
+  if (::syscall(SYS_ftruncate, memory, placeholder_bytes) != 0) return give_up();
+  state = map_placeholder(memory);
+  if (state == nullptr) return give_up();
+  // Only appending is left to who writes past us, and there is no room to append.
+  ::syscall(SYS_fcntl, memory, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
+  const long closed = sys_open(FdPath(memory).text, O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (closed < 0) {
+    ::munmap(state, placeholder_bytes);
+    return give_up();
+  }
+  ::syscall(SYS_dup3, closed, memory, closes_on_exec ? O_CLOEXEC : 0);
+  sys_close(closed);
+  new (state) SharedState;
+  return memory;
+}
+
+std::uint64_t inode_of(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+/// 0 or errno; as a guest.
+int find_container(OpenFile& file) {
+  Process& own = process();
+  const std::lock_guard lock(own.lock);
+  if (file.is_ready) return 0;
+  if (file.folder < 0) {
+    say_failure(fmt::format("'{}' was opened before this program began, and is not there any more",
+                            file.shared->path.data()));
+    return EIO;
+  }
+  std::weak_ptr<SharedContainer>& known = own.containers[{file.shared->device, file.shared->inode}];
+  file.container = known.lock();
+  if (!file.container) {
+    errno = 0;
+    auto opened = SharedContainer::open(file.folder, say_failure);
+    if (!opened) {
+      const int seen = errno;
+      say_failure(opened.error().message);
+      return errno_of(opened.error(), seen);
+    }
+    file.container = *std::move(opened);
+    known = file.container;
+  } else {
+    (void)file.container->look_for_others(0);  // what other nodes have written and closed
+  }
+  file.is_ready.store(true, std::memory_order_release);
+  return 0;
+}
+
+/// The last descriptor is closed, and no call is at work.
+void release(OpenFile& file) {
+  if (!file.is_live.exchange(false)) return;
+  const Inside inside;
+  (void)as_guest([&] {
+    if (file.container && file.writer != nullptr) (void)file.container->remove_writer(file.writer);
+    file.container.reset();
+    file.writer = nullptr;
+    if (const int fd = file.lock_fd.exchange(-1); fd >= 0) ::close(fd);
+    if (file.folder >= 0) {
+      let_go_container(Fd(file.folder));
+      file.folder = -1;
+    }
+    return 0;
+  });
+  file.is_ready = false;
+  file.has_writer = false;
+  ::munmap(file.shared, placeholder_bytes);
+  file.shared = nullptr;
+}
+
+void take(OpenFile& file) {
+  if (__libc_single_threaded != 0)
+    file.references.store(file.references.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  else
+    file.references.fetch_add(1, std::memory_order_acquire);
+}
+
+void give_back(OpenFile& file) {
+  if (__libc_single_threaded != 0) {
+    const std::uint32_t left = file.references.load(std::memory_order_relaxed) - 1;
+    file.references.store(left, std::memory_order_relaxed);
+    if (left == 0) release(file);
+  } else if (file.references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    release(file);
+  }
+}
+
+/// `fd` stands for `file` from now on.
+void set(int fd, OpenFile* file) {
+  if (static_cast<unsigned>(fd) >= most_fds) return;
+  if (file != nullptr) take(*file);
+  if (OpenFile* before = open_files[static_cast<unsigned>(fd)].exchange(file); before != nullptr) give_back(*before);
+}
+
+/// Of an inherited placeholder. With the process's lock held.
+void adopt(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return;
+  for (OpenFile* file : process().files)
+    if (file->is_live && file->placeholder_inode == status.st_ino) return set(fd, file);
+  const long memory = sys_open(FdPath(fd).text, O_RDWR | O_CLOEXEC);
+  if (memory < 0) return;
+  SharedState* const state = map_placeholder(memory);
+  sys_close(memory);
+  if (state == nullptr) return;
+  OpenFile* const file = state->magic == SharedState::expected_magic ? new_file() : nullptr;
+  if (file == nullptr) {
+    ::munmap(state, placeholder_bytes);
+    return;
+  }
+  file->shared = state;
+  file->placeholder_inode = status.st_ino;
+  const int folder = ::open(state->path.data(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0 && ::fstat(folder, &status) == 0 && status.st_dev == state->device &&
+      status.st_ino == state->inode && hold_container(folder))
+    file->folder = folder;
+  else if (folder >= 0)
+    ::close(folder);
+  file->is_live = true;
+  set(fd, file);
+}
+
+void adopt_inherited() {
+  const long folder = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  alignas(8) char entries[2048];
+  struct Entry {
+    std::uint64_t inode;
+    std::int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[1];
+  };
+  for (long got = 0; (got = ::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
+    for (long at = 0; at < got; at += reinterpret_cast<Entry*>(entries + at)->length) {
+      const int fd = std::atoi(reinterpret_cast<Entry*>(entries + at)->name);
+      char target[64];
+      const long length = ::syscall(SYS_readlinkat, folder, reinterpret_cast<Entry*>(entries + at)->name, target,
+                                    sizeof target);
+      if (length > 0 && std::string_view(target, static_cast<std::size_t>(length)).starts_with(placeholder_link))
+        adopt(fd);
+    }
+  sys_close(folder);
+}
+
+/// The engine of a child begins anew: nothing of its parent's is touched, and its descriptors are closed.
+void begin_anew() {
+  Process& parents = process();
+  auto* own = new (std::nothrow) Process;
+  if (own == nullptr) ::_exit(127);
+  own->files = parents.files;
+  for (OpenFile* file : own->files) {
+    if (!file->is_live) continue;
+    new (&file->container) std::shared_ptr<SharedContainer>;  // the parent's is not ours to destroy
+    file->writer = nullptr;
+    file->is_ready = false;
+    file->has_writer = false;
+    file->references = 0;
+    engine_fds.remove(file->folder);
+    engine_fds.remove(file->lock_fd);
+  }
+  for (auto& each : open_files)
+    if (OpenFile* file = each.load(std::memory_order_relaxed)) ++file->references;
+  engine_fds.for_each([](int fd) { ::close(fd); });
+  for (OpenFile* file : own->files) {
+    if (!file->is_live) continue;
+    if (file->folder >= 0) engine_fds.add(file->folder);
+    if (file->lock_fd >= 0) engine_fds.add(file->lock_fd);
+  }
+  process_of_now = own;
+}
+
+__attribute__((constructor(102))) void load() {
+  runtime::remember_stderr();
+  process_of_now = new Process;
+  constexpr auto hold = [] {
+    process().lock.lock();
+    runtime::lock_memory();
+  };
+  constexpr auto go_on = [] {
+    runtime::unlock_memory();
+    process().lock.unlock();
+  };
+  constexpr auto child = [] {
+    runtime::unlock_memory();
+    begin_anew();
+  };
+  ::pthread_atfork(hold, go_on, child);
+  const Inside inside;
+  (void)as_guest([] {
+    const std::lock_guard lock(process().lock);
+    adopt_inherited();
+    return 0;
+  });
+}
+
+}  // namespace
+
+void say_failure(const std::string& message) { runtime::say(message); }
+
+bool is_stray_child() { return process_of_now != nullptr && ::getpid() != process().pid; }
+
+void finish_all() {
+  const Inside inside;
+  (void)as_guest([] {
+    const std::lock_guard lock(process().lock);
+    for (OpenFile* file : process().files)
+      if (file->is_live && file->has_writer) (void)file->container->close_writers();
+    return 0;
+  });
+}
+
+InUse::InUse(int fd) {
+  if (static_cast<unsigned>(fd) >= most_fds) return;
+  for (;;) {
+    OpenFile* const file = open_files[static_cast<unsigned>(fd)].load(std::memory_order_acquire);
+    if (file == nullptr) return;
+    take(*file);
+    if (open_files[static_cast<unsigned>(fd)].load(std::memory_order_acquire) == file) {
+      file_ = file;
+      return;
+    }
+    give_back(*file);
+  }
+}
+
+InUse::~InUse() {
+  if (file_ != nullptr) give_back(*file_);
+}
+
+int make_ready(OpenFile& file) {
+  if (file.is_ready.load(std::memory_order_acquire)) return 0;
+  return as_guest([&] { return find_container(file); });
+}
+
+int make_writer(OpenFile& file) {
+  if (file.has_writer.load(std::memory_order_acquire)) return 0;
+  return as_guest([&] {
+    if (const int failure = find_container(file); failure != 0) return failure;
+    {
+      const std::lock_guard lock(process().lock);
+      if (file.writer == nullptr) file.writer = file.container->add_writer();
+    }
+    if (const int failure = file.container->prepare(*file.writer); failure != 0) return failure;
+    file.has_writer.store(true, std::memory_order_release);
+    return 0;
+  });
+}
+
+int open_container(int folder, int flags) {
+  struct stat status {};
+  SharedState* state = nullptr;
+  const bool is_held = ::fstat(folder, &status) == 0 && hold_container(folder);
+  const int fd = is_held ? make_placeholder((flags & O_CLOEXEC) != 0, state) : -1;
+  if (fd < 0) {
+    const int failure = is_held ? errno : ENOENT;  // it is being removed
+    ::close(folder);
+    errno = failure;
+    return -1;
+  }
+  state->flags = flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
+  state->device = status.st_dev;
+  state->inode = status.st_ino;
+  (void)!::readlink(FdPath(folder).text, state->path.data(), state->path.size() - 1);
+  OpenFile* file = nullptr;
+  int failure = as_guest([&] {
+    {
+      const std::lock_guard lock(process().lock);
+      file = new_file();
+      if (file == nullptr) return ENOMEM;
+      file->shared = state;
+      file->folder = folder;
+      file->placeholder_inode = inode_of(fd);
+      file->is_live = true;
+      take(*file);
+    }
+    if (const int opened = find_container(*file); opened != 0) return opened;
+    if ((flags & O_TRUNC) != 0) return file->container->truncate(nullptr, 0);
+    return 0;
+  });
+  if (failure == 0 && static_cast<unsigned>(fd) >= most_fds) failure = EMFILE;
+  if (failure == 0) set(fd, file);
+  if (file != nullptr) {
+    give_back(*file);
+  } else {
+    ::munmap(state, placeholder_bytes);
+    ::close(folder);
+  }
+  if (failure == 0) return fd;
+  sys_close(fd);
+  errno = failure;
+  return -1;
+}
+
+void follow(int fd, int of) {
+  const InUse file(of);
+  if (is_ours(fd) || file) set(fd, file ? &*file : nullptr);
+}
+
+void let_go(int fd) { set(fd, nullptr); }
+
+}  // namespace iosig::preload

@@ -1,0 +1,123 @@
+// An open file that is a container: what stands behind a descriptor, and behind its duplicates.
+//
+// The descriptor itself is a placeholder, a small file in memory, so that numbers, dup, fork, exec, limits and passing
+// descriptors on are the kernel's business. It also holds what POSIX wants all duplicates to share, in whatever process
+// they are: the offset, and the flags. A program that is started anew finds its inherited placeholders by their name.
+// The kernel refuses to read and write them: what gets past us fails, and is not lost.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/single_threaded.h>
+
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <memory>
+
+#include "common/guest.h"
+#include "engine_fds.h"
+#include "iosig/store/shared_container.h"
+
+namespace iosig::preload {
+
+/// The placeholder's content, mapped by all who share it.
+struct SharedState {
+  static constexpr std::uint64_t expected_magic = 0x01454c4946584f49;
+  std::uint64_t magic = expected_magic;
+  std::atomic<std::int64_t> offset{0};
+  std::atomic<int> flags{0};  ///< as open(2)'s
+  std::uint64_t device = 0, inode = 0;  ///< of the container's folder
+  std::array<char, PATH_MAX> path{};    ///< where it was when it was opened
+};
+inline constexpr std::size_t placeholder_bytes = 8192;
+static_assert(sizeof(SharedState) <= placeholder_bytes);
+
+/// One for each open file description that this process has. Never given back, but used again.
+struct OpenFile {
+  SharedState* shared = nullptr;
+  std::atomic<std::uint32_t> references{0};  ///< descriptors and calls at work
+  std::atomic<bool> is_live{false};
+  std::atomic<bool> has_writer{false};  ///< its dropping is made
+  std::atomic<bool> is_ready{false};    ///< container is there
+  int folder = -1;                      ///< the container's, locked shared as long as it is open somewhere
+  std::atomic<int> lock_fd{-1};         ///< for flock(2) and locks of open file descriptions
+  std::shared_ptr<SharedContainer> container;
+  OpenWriter* writer = nullptr;
+  std::uint64_t placeholder_inode = 0;
+
+  [[nodiscard]] int flags() const { return shared->flags.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool reads() const { return (flags() & O_ACCMODE) != O_WRONLY; }
+  [[nodiscard]] bool writes() const { return (flags() & O_ACCMODE) != O_RDONLY; }
+};
+
+extern std::array<std::atomic<OpenFile*>, most_fds> open_files;
+
+/// Whether the descriptor is a container's: all that it costs an ordinary one.
+[[nodiscard]] inline bool is_ours(int fd) {
+  return static_cast<unsigned>(fd) < most_fds &&
+         open_files[static_cast<unsigned>(fd)].load(std::memory_order_relaxed) != nullptr;
+}
+
+/// The thread is at work in the engine: what a signal handler that came in between asks of it is refused.
+extern constinit thread_local bool is_inside __attribute__((tls_model("initial-exec")));
+
+class Inside {
+ public:
+  Inside() : is_first_(!is_inside) { is_inside = true; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() {
+    if (is_first_) is_inside = false;
+  }
+  explicit operator bool() const { return is_first_; }
+
+ private:
+  bool is_first_;
+};
+
+/// Runs `step`, which gives 0 or errno, as a guest (runtime/common/guest.h): for what is rare and long. The thread must
+/// be Inside.
+template <class Step>
+[[nodiscard]] int as_guest(Step step) {
+  int failure = ENOMEM;
+  if (!runtime::as_guest([&] { failure = step(); })) failure = ENOMEM;
+  return failure;
+}
+
+/// For one call: keeps the file while another thread may close it.
+class InUse {
+ public:
+  explicit InUse(int fd);
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+  ~InUse();
+  explicit operator bool() const { return file_ != nullptr; }
+  OpenFile* operator->() const { return file_; }
+  OpenFile& operator*() const { return *file_; }
+
+ private:
+  OpenFile* file_ = nullptr;
+};
+
+/// 0, or errno. Its container is open afterwards.
+int make_ready(OpenFile& file);
+/// The same, and its dropping is made.
+int make_writer(OpenFile& file);
+
+/// A descriptor for the container whose folder is open as `folder`, an engine's descriptor that is taken over in any
+/// case. -1 with errno.
+int open_container(int folder, int flags);
+
+/// The number `fd` stands for what `of` stands for, after the kernel has made it so. Whatever it stood for is let go.
+void follow(int fd, int of);
+/// Before the kernel closes a descriptor: it is an ordinary number from now on.
+void let_go(int fd);
+/// A child that was not made by fork: its tables are its parent's, or were copied while others changed them.
+[[nodiscard]] bool is_stray_child();
+/// What all files have written is in their indices.
+void finish_all();
+
+void say_failure(const std::string& message);
+
+}  // namespace iosig::preload

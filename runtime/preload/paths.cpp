@@ -1,0 +1,175 @@
+#include "paths.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "iosig/store/container.h"
+#include "iosig/store/removal.h"
+#include "iosig/store/shared_container.h"
+#include "open_file.h"
+
+namespace iosig::preload {
+namespace {
+
+/// IOSIG_CONTAINERS as it was when the program began; a program with more rights than its user is not led by it.
+const char* globs() {
+  static const char* const given = [] {
+    const char* const value = ::getauxval(AT_SECURE) == 0 ? std::getenv("IOSIG_CONTAINERS") : nullptr;
+    return value != nullptr && *value != '\0' ? value : nullptr;
+  }();
+  return given;
+}
+
+/// Where the engine finds what is at `path`, from `folder` on.
+std::string reachable(int folder, const char* path) {
+  if (path[0] == '/' || folder == AT_FDCWD) return path;
+  return fmt::format("/proc/self/fd/{}/{}", folder, path);
+}
+
+/// The absolute path, with the links of its folders as they are; empty: there is no room.
+bool absolute(int folder, const char* path, std::array<char, 2 * PATH_MAX>& whole) {
+  std::size_t used = 0;
+  if (path[0] != '/') {
+    std::array<char, 40> link{"/proc/self/cwd"};
+    if (folder != AT_FDCWD) (void)std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", folder);
+    const ssize_t length = ::readlink(link.data(), whole.data(), PATH_MAX);
+    if (length <= 0) return false;
+    used = static_cast<std::size_t>(length);
+    whole[used++] = '/';
+  }
+  while (path[0] == '.' && path[1] == '/')
+    for (path += 2; *path == '/'; ++path) {
+    }
+  const std::size_t rest = std::strlen(path);
+  if (rest >= PATH_MAX) return false;
+  std::memcpy(whole.data() + used, path, rest + 1);
+  return true;
+}
+
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool has_manifest(int folder, const char* path) {
+  std::array<char, PATH_MAX + 32> manifest;
+  const std::size_t length = std::strlen(path);
+  if (length >= PATH_MAX) return false;
+  std::memcpy(manifest.data(), path, length);
+  std::size_t used = length;
+  if (length > 0) manifest[used++] = '/';
+  std::memcpy(manifest.data() + used, container_manifest_name.data(), container_manifest_name.size());
+  manifest[used + container_manifest_name.size()] = '\0';
+  struct stat status {};
+  return ::fstatat(folder, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+}
+
+int failed(const Error& error, int seen) {
+  say_failure(error.message);
+  return errno_of(error, seen);
+}
+
+}  // namespace
+
+bool is_container_at(int folder, const char* path) {
+  const int before = errno;
+  const bool found = has_manifest(folder, path);
+  errno = before;
+  return found;
+}
+
+bool is_container_not_link_at(int folder, const char* path) {
+  const int before = errno;
+  struct stat status {};
+  const bool found = ::fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
+                     has_manifest(folder, path);
+  errno = before;
+  return found;
+}
+
+bool is_bound(int folder, const char* path) {
+  if (globs() == nullptr || path == nullptr) return false;
+  const std::string_view name = last_name(path);
+  if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name.data())) return false;
+  std::array<char, PATH_MAX> glob;
+  std::array<char, 2 * PATH_MAX> whole;
+  for (const char* begin = globs();;) {
+    const char* const end = ::strchrnul(begin, ':');
+    const auto length = static_cast<std::size_t>(end - begin);
+    if (length > 0 && length < glob.size()) {
+      std::memcpy(glob.data(), begin, length);
+      glob[length] = '\0';
+      if (std::memchr(glob.data(), '/', length) == nullptr) {
+        if (::fnmatch(glob.data(), name.data(), 0) == 0) return true;
+      } else if (absolute(folder, path, whole) && ::fnmatch(glob.data(), whole.data(), FNM_PATHNAME) == 0) {
+        return true;
+      }
+    }
+    if (*end == '\0') return false;
+    begin = end + 1;
+  }
+}
+
+int make_container(int folder, const char* path, mode_t mode) {
+  return as_guest([&] {
+    ContainerOptions wanted;
+    wanted.mode = mode & 0777;
+    errno = 0;
+    const auto made = create_container(reachable(folder, path), wanted);
+    if (!made) return made.error().kind == ErrorKind::usage ? EEXIST : failed(made.error(), errno);
+    if ((mode & 0600) != 0600)  // the engine always lets its own user write
+      (void)::fchmodat((*made)->fd().get(), std::string(container_manifest_name).c_str(), mode & 0777, 0);
+    return 0;
+  });
+}
+
+int open_folder_at(int folder, const char* path, int flags) {
+  return ::openat(folder, *path == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+}
+
+int unlink_at(int folder, const char* path) {
+  return as_guest([&] {
+    errno = 0;
+    const auto removed = unlink_container(reachable(folder, path));
+    return removed ? 0 : failed(removed.error(), errno);
+  });
+}
+
+int rename_over(int from, const char* path, int to, const char* name) {
+  struct stat here {
+  }, there{};
+  if (::fstatat(from, path, &here, AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  const bool is_free = ::fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) != 0;
+  if (is_free && errno != ENOENT) return errno;
+  // What is made at a free name meanwhile must not be met as if it were a folder.
+  if (is_free) return ::renameat2(from, path, to, name, RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (here.st_dev == there.st_dev && here.st_ino == there.st_ino) return 0;
+  const bool replaces_container = S_ISDIR(there.st_mode) && has_manifest(to, name);
+  if (S_ISDIR(there.st_mode) && !replaces_container) return EISDIR;
+  if (S_ISDIR(here.st_mode) && !has_manifest(from, path)) return ENOTDIR;
+  // rename(2) knows a container for a folder, which cannot replace a file, nor a file it: their names are exchanged in
+  // one step, then what was replaced is removed.
+  const auto exchange = [&] { return ::renameat2(from, path, to, name, RENAME_EXCHANGE) == 0 ? 0 : errno; };
+  if (const int failure = exchange(); failure != 0) return failure;
+  const int failure = replaces_container                ? unlink_at(from, path)
+                      : ::unlinkat(from, path, 0) == 0 ? 0
+                                                        : errno;
+  if (failure != 0) (void)exchange();
+  return failure;
+}
+
+bool is_hidden_name(const char* name) {
+  return name[0] == '.' && (std::strstr(name, ".iosig-new-") != nullptr ||
+                            std::strstr(name, ".iosig-removed-") != nullptr || name == container_manifest_name);
+}
+
+}  // namespace iosig::preload

@@ -1,0 +1,32 @@
+// Which paths are containers, and which new files become some.
+#pragma once
+
+#include <sys/types.h>
+
+namespace iosig::preload {
+
+/// Whether `path`, from `folder` on, leads to a container; a link is followed. "": the folder itself.
+[[nodiscard]] bool is_container_at(int folder, const char* path);
+/// The same, but for a link.
+[[nodiscard]] bool is_container_not_link_at(int folder, const char* path);
+
+/// Whether a file that is made at `path` shall be a container: IOSIG_CONTAINERS, globs of names or, with a slash in
+/// them, of absolute paths, with colons between them.
+[[nodiscard]] bool is_bound(int folder, const char* path);
+
+/// Makes an empty container. 0 or errno; as a guest.
+[[nodiscard]] int make_container(int folder, const char* path, mode_t mode);
+
+/// Of a container: opened for the engine; -1 with errno.
+[[nodiscard]] int open_folder_at(int folder, const char* path, int flags = 0);
+
+/// As rename(2), of two names of which one at least is a container. 0 or errno; as a guest.
+[[nodiscard]] int rename_over(int from, const char* path, int to, const char* name);
+
+/// As unlink(2). 0 or errno; as a guest.
+[[nodiscard]] int unlink_at(int folder, const char* path);
+
+/// Names that programs do not see: containers that are being made or removed.
+[[nodiscard]] bool is_hidden_name(const char* name);
+
+}  // namespace iosig::preload

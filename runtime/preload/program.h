@@ -1,0 +1,20 @@
+// The calls as the program makes them. By their plain names they would lead past this library, as the engine's do.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+extern "C" {
+
+ssize_t program_read(int fd, void* bytes, size_t count);
+ssize_t program_write(int fd, const void* bytes, size_t count);
+ssize_t program_pread(int fd, void* bytes, size_t count, off_t offset);
+ssize_t program_pwrite(int fd, const void* bytes, size_t count, off_t offset);
+off_t program_lseek(int fd, off_t offset, int whence) noexcept;
+int program_fsync(int fd);
+int program_close(int fd);
+int program_dup2(int fd, int to) noexcept;
+int program_fcntl(int fd, int command, ...);
+int program_fstat(int fd, struct stat* status) noexcept;
+
+}  // extern "C"

@@ -1,0 +1,96 @@
+// The functions that stand behind ours: those of libc, or of another library that is preloaded after this one.
+//
+// Inside this library the plain names, ::open, ::pwrite, lead past all of them to the system (engine_calls.cpp): what
+// the engine does for itself concerns nobody else, is never cancelled, and cannot come back to us.
+#pragma once
+
+#include <aio.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include <cstdio>
+
+namespace iosig::preload {
+
+/// By their names.
+struct Real {
+  int (*openat)(int, const char*, int, ...);
+  int (*open)(const char*, int, ...);
+  ssize_t (*read)(int, void*, size_t);
+  ssize_t (*write)(int, const void*, size_t);
+  ssize_t (*pread)(int, void*, size_t, off_t);
+  ssize_t (*pwrite)(int, const void*, size_t, off_t);
+  ssize_t (*readv)(int, const iovec*, int);
+  ssize_t (*writev)(int, const iovec*, int);
+  ssize_t (*preadv)(int, const iovec*, int, off_t);
+  ssize_t (*pwritev)(int, const iovec*, int, off_t);
+  ssize_t (*preadv2)(int, const iovec*, int, off_t, int);
+  ssize_t (*pwritev2)(int, const iovec*, int, off_t, int);
+  off_t (*lseek)(int, off_t, int);
+  int (*close)(int);
+  int (*close_range)(unsigned, unsigned, int);
+  int (*dup)(int);
+  int (*dup2)(int, int);
+  int (*dup3)(int, int, int);
+  int (*fcntl)(int, int, ...);
+  int (*ioctl)(int, unsigned long, ...);
+  int (*flock)(int, int);
+  int (*fsync)(int);
+  int (*fdatasync)(int);
+  int (*syncfs)(int);
+  int (*sync_file_range)(int, off_t, off_t, unsigned);
+  int (*ftruncate)(int, off_t);
+  int (*truncate)(const char*, off_t);
+  int (*fallocate)(int, int, off_t, off_t);
+  int (*posix_fallocate)(int, off_t, off_t);
+  int (*posix_fadvise)(int, off_t, off_t, int);
+  ssize_t (*readahead)(int, off_t, size_t);
+  int (*fstatat)(int, const char*, struct stat*, int);
+  int (*fstat)(int, struct stat*);
+  int (*statx)(int, const char*, int, unsigned, struct statx*);
+  int (*fstatfs)(int, struct statfs*);
+  int (*fstatvfs)(int, struct statvfs*);
+  int (*faccessat)(int, const char*, int, int);
+  int (*fchmod)(int, mode_t);
+  int (*fchmodat)(int, const char*, mode_t, int);
+  int (*fchown)(int, uid_t, gid_t);
+  int (*fchownat)(int, const char*, uid_t, gid_t, int);
+  int (*utimensat)(int, const char*, const timespec*, int);
+  int (*futimens)(int, const timespec*);
+  int (*unlinkat)(int, const char*, int);
+  int (*remove)(const char*);
+  int (*rmdir)(const char*);
+  int (*renameat2)(int, const char*, int, const char*, unsigned);
+  int (*renameat)(int, const char*, int, const char*);
+  int (*linkat)(int, const char*, int, const char*, int);
+  DIR* (*opendir)(const char*);
+  DIR* (*fdopendir)(int);
+  dirent* (*readdir)(DIR*);
+  int (*closedir)(DIR*);
+  void* (*mmap)(void*, size_t, int, int, int, off_t);
+  ssize_t (*sendfile)(int, int, off_t*, size_t);
+  ssize_t (*copy_file_range)(int, off64_t*, int, off64_t*, size_t, unsigned);
+  ssize_t (*splice)(int, off64_t*, int, off64_t*, size_t, unsigned);
+  int (*aio_read)(aiocb*);
+  int (*aio_write)(aiocb*);
+  int (*aio_fsync)(int, aiocb*);
+  int (*aio_cancel)(int, aiocb*);
+  int (*lio_listio)(int, aiocb* const*, int, sigevent*);
+  FILE* (*fopen)(const char*, const char*);
+  FILE* (*freopen)(const char*, const char*, FILE*);
+  FILE* (*fdopen)(int, const char*);
+};
+
+/// Found at the first call, which may come before this library's constructors.
+[[nodiscard]] const Real& real();
+
+}  // namespace iosig::preload
