@@ -64,7 +64,9 @@ int open_at(int folder, const char* path, int flags, mode_t mode) {
   }
   int fd = real().openat(folder, path, flags, mode);
   if (fd < 0 && errno != EISDIR) return fd;
-  const bool may_be_folder = fd < 0 || ((flags & (O_ACCMODE | O_PATH)) == O_RDONLY && !makes_temporary(flags));
+  // What is opened as a place only stays the folder, unless it must be one.
+  const bool is_read = (flags & O_PATH) != 0 ? (flags & O_DIRECTORY) != 0 : (flags & O_ACCMODE) == O_RDONLY;
+  const bool may_be_folder = fd < 0 || (is_read && !makes_temporary(flags));
   if (!may_be_folder) return fd;
   const Inside inside;
   if (!inside) return fd;
