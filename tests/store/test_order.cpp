@@ -156,6 +156,49 @@ TEST_CASE("order: threads that write the same blocks in turn and their own rows 
   }
 }
 
+TEST_CASE("order: writers that jump about among others that stride over the same blocks") {
+  constexpr int jumpers = 3, walkers = 2, writes = 3000;
+  constexpr std::int64_t blocks = 4096, block = 24;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const Folder folder;
+    const auto container = create_container(folder / "file");
+    REQUIRE(container);
+    std::vector<std::mutex> turns(blocks);
+    std::string expected(static_cast<std::size_t>(blocks * block), '\0');
+    const auto work = [&](unsigned who) {
+      auto writer = ContainerWriter::open(*container);
+      std::mt19937 random(who + 10 * seed);
+      bool sound = writer.has_value();
+      const auto put = [&](std::int64_t at, std::int64_t shift) {
+        const std::string text(8, static_cast<char>('a' + random() % 26));
+        const std::int64_t offset = at * block + shift;
+        const std::lock_guard lock(turns[static_cast<std::size_t>(at)]);
+        sound = sound && (*writer)->write(offset, std::as_bytes(std::span(text)));
+        std::ranges::copy(text, expected.begin() + offset);
+      };
+      if (who < walkers)
+        for (const std::int64_t shift : {3, 10})
+          for (std::int64_t at = who * blocks / walkers; at < (who + 1) * blocks / walkers; ++at) put(at, shift);
+      else
+        for (int n = 0; n < writes; ++n) put(random() % blocks, random() % 17);
+      return sound && (*writer)->close();
+    };
+    std::array<bool, jumpers + walkers> sound{};
+    {
+      std::vector<std::jthread> all;
+      for (unsigned who = 0; who < sound.size(); ++who) all.emplace_back([&, who] { sound[who] = work(who); });
+    }
+    for (const bool one : sound) CHECK(one);
+    const auto view = ContainerView::open(*container);
+    REQUIRE_MESSAGE(view, view.error().message);
+    expected.resize(static_cast<std::size_t>((*view)->size()));
+    std::string found(expected.size(), '?');
+    REQUIRE((*view)->read(0, std::as_writable_bytes(std::span(found))));
+    const auto differs = std::mismatch(found.begin(), found.end(), expected.begin());
+    CHECK_MESSAGE(found == expected, "at byte ", differs.first - found.begin());
+  }
+}
+
 TEST_CASE("order: a child by fork leaves its parent's writer alone, and has one of its own") {
   const Folder folder;
   const auto container = create_container(folder / "file");

@@ -66,6 +66,8 @@ class ClaimGuess {
   [[nodiscard]] Claim next(std::uint64_t previous, std::uint64_t spanned, std::uint64_t offset, std::uint64_t length);
   /// The same for fewer writes to come, in the end for the one at hand alone.
   [[nodiscard]] Claim smaller();
+  /// Nothing is foreseen after several wrong guesses: of a writer that jumps about.
+  [[nodiscard]] bool is_lost() const { return misses_ > most_misses && period_ == 0; }
 
  private:
   static constexpr std::uint64_t most_reach = std::uint64_t{1} << 32;

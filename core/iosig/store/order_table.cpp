@@ -18,7 +18,7 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view name_prefix = "order.";
-constexpr std::uint64_t magic = 0x02454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
+constexpr std::uint64_t magic = 0x03454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
 constexpr std::uint32_t most_seats = 4096;
 
 }  // namespace
@@ -28,19 +28,20 @@ struct alignas(128) OrderSlot {
   std::uint32_t is_taken = 0;
   std::atomic<std::uint32_t> is_revoked{0};
   // Under the lock.
-  Claim claim;             ///< once is_revoked, just what may have been written since it was made
-  WrittenSummary written;  ///< holds all that was written under claims before
-  std::int64_t number = 0;
+  Claim claim;                          ///< once is_revoked, just what may have been written since it was made
+  WrittenSummary written;               ///< holds all that was written under claims before
+  std::atomic<std::int64_t> number{0};  ///< of one in the crowd also without the lock
   // Its writer's alone to change, without the lock.
-  std::atomic<std::int64_t> end{0};        ///< of what its writer wrote
-  std::atomic<std::uint64_t> changes{0};   ///< made by all its writers
-  std::atomic<std::uint64_t> owner{0};     ///< under the lock
+  std::atomic<std::int64_t> end{0};       ///< of what its writer wrote
+  std::atomic<std::uint64_t> changes{0};  ///< made by all its writers
+  std::atomic<std::uint64_t> owner{0};    ///< under the lock
 };
 
 struct OrderTable {
   std::uint64_t magic_number = 0;
   pthread_mutex_t mutex;
-  std::int64_t sequence = 0;         // these three under the lock
+  std::atomic<std::int64_t> sequence{0};
+  std::atomic<std::uint32_t> claims{0};  ///< that hold; more while somebody claims. Changed under the lock
   std::int64_t floor = 0;            // under the lock: who has no greater number needs a new one with the next claim
   std::atomic<std::int64_t> end{0};  // of what was written before, or is reserved for appends
   std::uint32_t slots_used = 0, slots_taken = 0;  // these, too
@@ -51,11 +52,18 @@ struct OrderTable {
 
 namespace {
 
+bool holds(const OrderSlot& slot) {
+  return slot.claim.end > slot.claim.begin && slot.is_revoked.load(std::memory_order_relaxed) == 0;
+}
+
 /// The table's lock; that of a writer who was killed while it held it passes on.
 class Lock {
  public:
-  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) {
-    if (::pthread_mutex_lock(&mutex_) == EOWNERDEAD) ::pthread_mutex_consistent(&mutex_);
+  explicit Lock(OrderTable& table) : mutex_(table.mutex) {
+    if (::pthread_mutex_lock(&mutex_) != EOWNERDEAD) return;
+    const std::span<OrderSlot> slots(table.slots.data(), table.slots_used);
+    table.claims = static_cast<std::uint32_t>(std::ranges::count_if(slots, holds));
+    ::pthread_mutex_consistent(&mutex_);
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
@@ -64,6 +72,21 @@ class Lock {
  private:
   pthread_mutex_t& mutex_;
 };
+
+// With the lock held. At no moment are fewer claims counted than hold, whenever their writer is killed.
+
+void drop_claim(OrderTable& table, OrderSlot& slot) {
+  const bool held = holds(slot);
+  slot.claim = {};
+  slot.is_revoked = 0;
+  if (held) --table.claims;
+}
+
+void revoke(OrderTable& table, OrderSlot& slot) {
+  if (!holds(slot)) return;
+  slot.is_revoked.store(1, std::memory_order_release);
+  --table.claims;
+}
 
 /// As long as the descriptor's file is open, in this process or one that inherited it.
 bool lock_bytes(int fd, off_t first, off_t count, int type) {
@@ -152,7 +175,7 @@ Result<void> OrderSeat::map_table(const std::string& path) {
 
 /// Takes the first slot that is free, and frees those of the dead.
 Result<void> OrderSeat::sit_down(const std::string& path, std::uint64_t owner) {
-  const Lock lock(table_->mutex);
+  const Lock lock(*table_);
   for (std::uint32_t n = 0; n < most_seats; ++n) {
     OrderSlot& slot = table_->slots[n];
     const bool is_used = n < table_->slots_used;
@@ -166,12 +189,11 @@ Result<void> OrderSeat::sit_down(const std::string& path, std::uint64_t owner) {
     }
     table_->end = std::max(table_->end.load(), slot.end.load());
     table_->slots_taken -= slot.is_taken;
-    table_->floor = std::max(table_->floor, slot.number);
-    slot.claim = {};
+    table_->floor = std::max(table_->floor, slot.number.load());
+    drop_claim(*table_, slot);
     slot.written = {};
     slot.number = 0;
     slot.end = 0;
-    slot.is_revoked = 0;
     slot.is_taken = slot_ == nullptr ? 1 : 0;
     table_->slots_taken += slot.is_taken;
     if (slot_ == nullptr) {
@@ -212,9 +234,9 @@ Result<OrderSeat> OrderSeat::take(const Fd& folder, const std::string& shown,
 OrderSeat::~OrderSeat() {
   if (table_ == nullptr) return;
   if (slot_ != nullptr) {
-    const Lock lock(table_->mutex);
-    table_->floor = std::max(table_->floor, slot_->number);
-    slot_->claim = {};
+    const Lock lock(*table_);
+    table_->floor = std::max(table_->floor, slot_->number.load());
+    drop_claim(*table_, *slot_);
     slot_->written = {};
     slot_->number = 0;
     slot_->is_taken = 0;
@@ -234,29 +256,42 @@ void OrderSeat::swap(OrderSeat& other) noexcept {
   std::swap(previous_, other.previous_);
   std::swap(low_, other.low_);
   std::swap(high_, other.high_);
+  std::swap(is_in_crowd_, other.is_in_crowd_);
 }
 
 bool OrderSeat::is_revoked() const { return slot_->is_revoked.load(std::memory_order_acquire) != 0; }
 
-std::int64_t OrderSeat::new_number() { return table_->sequence = std::max(table_->sequence + 1, now_us()); }
+std::int64_t OrderSeat::new_number() {
+  const std::int64_t now = now_us();
+  std::int64_t last = table_->sequence.load(std::memory_order_relaxed), next = 0;
+  do next = std::max(last + 1, now);
+  while (!table_->sequence.compare_exchange_weak(last, next));
+  return next;
+}
 
 /// What was written under the claim counts as written from now on.
 void OrderSeat::leave_claim() {
   slot_->written.add(part_of(claim_, low_, high_));
-  slot_->claim = claim_ = {};
-  slot_->is_revoked = 0;
+  drop_claim(*table_, *slot_);
+  claim_ = {};
   low_ = high_ = 0;
 }
 
 std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
-  const Lock lock(table_->mutex);
-  const std::uint64_t spanned = high_ - low_;
+  const Claim wanted = guess_.next(previous_, high_ - low_, offset, length);
+  previous_ = offset;
+  if (is_in_crowd_ && guess_.is_lost()) {
+    slot_->number = number_ = new_number();
+    if (table_->claims == 0) return number_;
+  }
+  const Lock lock(*table_);
   leave_claim();
+  ++table_->claims;  // before the others' numbers are looked at
   const std::span<OrderSlot> slots(table_->slots.data(), table_->slots_used);
   const auto meets = [&](const OrderSlot& slot, const Claim& claim) {
-    return &slot != slot_ && slot.is_revoked.load(std::memory_order_relaxed) == 0 && may_meet(slot.claim, claim);
+    return &slot != slot_ && holds(slot) && may_meet(slot.claim, claim);
   };
-  claim_ = guess_.next(previous_, spanned, offset, length);
+  claim_ = wanted;
   if (table_->slots_taken == 1) {
     claim_ = everything;
   } else {
@@ -264,32 +299,38 @@ std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
            std::ranges::any_of(slots, [&](const OrderSlot& slot) { return meets(slot, claim_); }))
       claim_ = guess_.smaller();
   }
-  bool is_later = number_ > table_->floor;
+  is_in_crowd_ = guess_.is_lost() && table_->slots_taken > 1;
+  bool is_later = number_ > table_->floor && !is_in_crowd_;
   for (OrderSlot& slot : slots) {
     if (&slot == slot_) continue;
     is_later = is_later && (slot.number < number_ || (!may_meet(slot.claim, claim_) && !slot.written.may_meet(claim_)));
-    if (meets(slot, claim_)) slot.is_revoked.store(1, std::memory_order_release);
+    if (meets(slot, claim_)) revoke(*table_, slot);
+  }
+  if (!is_later) slot_->number = number_ = new_number();
+  if (is_in_crowd_) {
+    slot_->written.add(everything);
+    claim_ = {};
+    --table_->claims;
+    return number_;
   }
   slot_->claim = claim_;
-  if (!is_later) slot_->number = number_ = new_number();
-  previous_ = offset;
   low_ = offset;
   high_ = offset + length;
   return number_;
 }
 
 void OrderSeat::renew_at_next() {
-  const Lock lock(table_->mutex);
+  const Lock lock(*table_);
   leave_claim();
   number_ = 0;
 }
 
 std::int64_t OrderSeat::number_once(std::uint64_t begin, std::uint64_t end) {
-  const Lock lock(table_->mutex);
+  const Lock lock(*table_);
   leave_claim();
   const Claim claim{begin, end, 0, 0};
   for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used))
-    if (&slot != slot_ && may_meet(slot.claim, claim)) slot.is_revoked.store(1, std::memory_order_release);
+    if (&slot != slot_ && may_meet(slot.claim, claim)) revoke(*table_, slot);
   number_ = 0;  // what this writer writes next comes later, too
   return table_->floor = new_number();
 }
@@ -314,7 +355,7 @@ std::int64_t OrderSeat::size() const {
 }
 
 std::int64_t OrderSeat::append(std::int64_t length) {
-  const Lock lock(table_->mutex);
+  const Lock lock(*table_);
   const std::int64_t offset = size();
   table_->end = offset + length;
   return offset;
@@ -325,7 +366,7 @@ void OrderSeat::changed() {
 }
 
 void OrderSeat::set_size(std::int64_t size) {
-  const Lock lock(table_->mutex);
+  const Lock lock(*table_);
   table_->end = size;
   for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
 }

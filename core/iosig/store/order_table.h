@@ -12,6 +12,12 @@
 // was greater, or became so. If b's claim was made before a's, it was still there when a's was made, and b's writer was
 // sent back before a began: so b bears a later claim.
 //
+// Who writes at random has nothing to claim but the write at hand, and joins the crowd: it takes a new number for each
+// write, makes it known, and looks whether there are claims at all. If there are none, that was it: two of the crowd
+// are in order by their numbers. If there are, it goes on under the lock and sends back those whose claims it meets.
+// Who claims is counted before it looks at the numbers of others, so one of the two sees the other: either the claimer
+// a greater number than its own, for which it takes a new one, or the writer a claim.
+//
 // Numbers are the microseconds since 1970, or one more than the last: so those of different nodes are in the order of
 // their clocks.
 #pragma once
@@ -101,6 +107,7 @@ class OrderSeat {
   ClaimGuess guess_;
   std::int64_t number_ = 0;
   std::uint64_t previous_ = 0, low_ = 0, high_ = 0;  ///< of the last write; of the writes under claim_
+  bool is_in_crowd_ = false;                         ///< claims nothing, and takes a number for each write
 };
 
 /// What readers ask of this node's table: whether somebody has changed the file since they looked.
