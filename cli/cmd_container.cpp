@@ -116,6 +116,11 @@ int run_check(const Options& options, Console& console) {
   if (!folder) return console.fail(folder.error());
   const auto check = check_container(*folder);
   if (!check) return console.fail(check.error());
+  for (const std::string& left : hidden_beside(options.path))
+    console.note(
+        fmt::format("'{}' is of a creation, a removal or a copy that was interrupted, unless it is at work; "
+                    "it is no part of the container, and may be removed",
+                    printable(left)));
   const bool is_sound = std::ranges::all_of(check->problems, [](const ContainerProblem& problem) {
     return problem.kind == ContainerProblem::Kind::unsynced;
   });

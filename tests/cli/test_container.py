@@ -236,3 +236,11 @@ def test_flatten_waits_for_nobody(iosig: Iosig, container: Path) -> None:
     assert len(iosig.json("container", "repair", container)["steps"]) == 1
     iosig("container", "flatten", container)
     assert container.read_bytes() == b"ZZ" + CONTENT[2:]
+
+
+def test_check_names_what_an_interrupted_removal_left(iosig: Iosig, container: Path) -> None:
+    left = container.with_name(f".{container.name}.iosig-removed-0123456789abcdef")
+    left.mkdir()
+    done = iosig("container", "check", container)
+    assert done.stdout == "sound\n"
+    assert str(left) in done.stderr

@@ -58,6 +58,18 @@ std::string name_beside(std::string_view path, std::string_view what, std::strin
   return fmt::format("{}/.{}.iosig-{}-{}", at.folder, cut_to(at.name, 180), what, id);
 }
 
+std::vector<std::string> hidden_beside(std::string_view path) {
+  const SplitPath at = split_path(path);
+  const Fd folder(::open(at.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto names = folder ? names_in(folder) : Result<std::vector<std::string>>();
+  std::vector<std::string> found;
+  const std::string prefix = fmt::format(".{}.iosig-", cut_to(at.name, 180));
+  for (const std::string& name : names.value_or(std::vector<std::string>()))
+    if (name.starts_with(prefix)) found.push_back(at.folder + "/" + name);
+  std::ranges::sort(found);
+  return found;
+}
+
 bool is_container(const std::string& path) {
   struct stat status {};
   return ::stat(fmt::format("{}/{}", path, container_manifest_name).c_str(), &status) == 0 && S_ISREG(status.st_mode);

@@ -84,6 +84,10 @@ struct SplitPath {
 /// A hidden name beside `path`, for what is there only for a while: `what` it is, and what makes it unlike others.
 [[nodiscard]] std::string name_beside(std::string_view path, std::string_view what, std::string_view id);
 
+/// What is there beside `path` under such names, sorted: of a creation, a removal or a copy that was interrupted, or is
+/// at work. Empty where the folder cannot be listed.
+[[nodiscard]] std::vector<std::string> hidden_beside(std::string_view path);
+
 /// Whether there is a container at `path`, by its manifest's name alone. Follows links as open(2) does.
 [[nodiscard]] bool is_container(const std::string& path);
 
