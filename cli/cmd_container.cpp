@@ -12,6 +12,7 @@
 #include "iosig/store/container.h"
 #include "iosig/store/container_view.h"
 #include "iosig/store/flatten.h"
+#include "iosig/store/manifest_rescue.h"
 #include "iosig/store/repair.h"
 
 namespace iosig::cli {
@@ -149,11 +150,28 @@ int run_check(const Options& options, Console& console) {
   return is_sound ? yes : no;
 }
 
+/// The first step where a container has lost its manifest.
+Result<std::vector<RepairStep>> repair_manifest(const Options& options) {
+  const auto rescued = rescue_manifest(options.path, options.targets);
+  if (!rescued) return pass_on(rescued.error());
+  if (!*rescued) return std::vector<RepairStep>{};
+  if (!options.dry_run)
+    if (auto put = put_manifest(options.path, (*rescued)->manifest); !put) return pass_on(std::move(put.error()));
+  return std::vector<RepairStep>{{fmt::format("made its manifest anew, by {}: {} index, {} subfolders, mode {:o}",
+                                              (*rescued)->from, iosig::name_of((*rescued)->manifest.index),
+                                              (*rescued)->manifest.subfolders, (*rescued)->manifest.mode)}};
+}
+
 int run_repair(const Options& options, Console& console) {
-  const auto folder = ContainerFolder::open(options.path);
-  if (!folder) return console.fail(folder.error());
-  const auto steps = repair_container(*folder, options.dry_run);
+  auto steps = repair_manifest(options);
   if (!steps) return console.fail(steps.error());
+  if (steps->empty() || !options.dry_run) {  // what is left to do shows once there is a manifest
+    const auto folder = ContainerFolder::open(options.path);
+    if (!folder) return console.fail(folder.error());
+    const auto more = repair_container(*folder, options.dry_run);
+    if (!more) return console.fail(more.error());
+    steps->insert(steps->end(), more->begin(), more->end());
+  }
   ordered_json done = ordered_json::array();
   for (const RepairStep& step : *steps) {
     done.push_back(step.done);
@@ -235,6 +253,8 @@ void add_container(CLI::App& app, Action& action) {
   CLI::App* repair = add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
                          "repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
   repair->add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
+  repair->add_option("--target", options->targets, "Where a copy of a lost manifest is: what create was given")
+      ->type_name("FOLDER");
   CLI::App* flatten = add("flatten", "Put an ordinary file with the same bytes in its place", "flatten checkpoint",
                           "iosig.container-copy/1", run_flatten);
   CLI::App* copy = add("export", "Write the bytes into an ordinary file elsewhere",

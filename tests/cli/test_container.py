@@ -244,3 +244,41 @@ def test_check_names_what_an_interrupted_removal_left(iosig: Iosig, container: P
     done = iosig("container", "check", container)
     assert done.stdout == "sound\n"
     assert str(left) in done.stderr
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_lost_manifest_is_made_anew(iosig: Iosig, container: Path, damage: str) -> None:
+    manifest = container / ".iosig-container"
+    before = json.loads(manifest.read_text())
+    if damage == "missing":
+        manifest.unlink()
+    else:
+        manifest.write_text("{}")
+    iosig("container", "check", container, check=3)
+    assert (
+        "would have made its manifest anew, by 2 index" in iosig("container", "repair", "--dry-run", container).stdout
+    )
+    iosig("container", "check", container, check=3)
+    assert iosig.json("container", "repair", container)["steps"][0].startswith("made its manifest anew")
+    assert json.loads(manifest.read_text()) == before
+    assert content(iosig, container) == CONTENT
+    assert iosig("container", "repair", container).stdout == "nothing to repair\n"
+
+
+def test_a_lost_manifest_of_a_container_with_targets(iosig: Iosig, tmp_path: Path) -> None:
+    targets = [tmp_path / "a", tmp_path / "b"]
+    for target in targets:
+        target.mkdir()
+    path = tmp_path / "file"
+    iosig("container", "create", *[f"--target={target}" for target in targets], path)
+    write(path, *ROWS)
+    (path / ".iosig-container").unlink()
+    assert "name one of the folders with --target" in iosig("container", "repair", path, check=3).stderr
+    assert "the copy in" in iosig("container", "repair", "--target", targets[1], path).stdout
+    assert content(iosig, path) == CONTENT
+
+
+def test_what_is_no_container_is_not_repaired(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    assert "no container" in iosig("container", "repair", tmp_path / "folder", check=3).stderr
+    assert list((tmp_path / "folder").iterdir()) == []
