@@ -5,7 +5,7 @@
 #include <map>
 #include <new>
 
-#include "content.h"
+#include "iosig/base/origin.h"
 #include "iosig/base/units.h"
 
 namespace iosig::workloads {

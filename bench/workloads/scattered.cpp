@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "families.h"
+#include "iosig/base/mix.h"
 #include "iosig/base/units.h"
-#include "mix.h"
 
 namespace iosig::workloads {
 namespace {

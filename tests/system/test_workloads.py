@@ -201,7 +201,7 @@ def mixed(number: Words) -> Words:
 
 
 def content(rank: int, sequence: int, begin: int, end: int) -> bytes:
-    """What bench/workloads/content.h says, said again."""
+    """What core/iosig/base/origin.h says, said again."""
     key = mixed(mixed(np.array([rank], dtype=np.uint64)) + np.uint64(sequence))
     words = mixed(key ^ np.arange(begin // 8, end // 8 + 1, dtype=np.uint64))
     return words.tobytes()[begin % 8 : begin % 8 + end - begin]

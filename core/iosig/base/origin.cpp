@@ -1,12 +1,12 @@
-#include "content.h"
+#include "iosig/base/origin.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "mix.h"
+#include "iosig/base/mix.h"
 
-namespace iosig::workloads {
+namespace iosig {
 
 void fill(std::span<std::byte> bytes, Origin origin, std::uint64_t offset_bytes) {
   static_assert(std::endian::native == std::endian::little, "files would differ between machines");
@@ -21,4 +21,4 @@ void fill(std::span<std::byte> bytes, Origin origin, std::uint64_t offset_bytes)
   }
 }
 
-}  // namespace iosig::workloads
+}  // namespace iosig

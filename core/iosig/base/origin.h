@@ -1,15 +1,15 @@
-// What workloads write: bytes that follow from the access they belong to, so that every wrong byte shows.
+// Bytes that follow from the access that wrote them, so that every wrong byte of a file shows.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace iosig::workloads {
+namespace iosig {
 
-/// Who wrote, and as its how-manieth access; shared extents are everybody's, {0, 0}.
+/// Who wrote, and what tells this access from the others of the rank.
 struct Origin {
-  std::uint32_t rank = 0;
+  std::uint64_t rank = 0;
   std::uint64_t sequence = 0;
 
   bool operator==(const Origin&) const = default;
@@ -18,4 +18,4 @@ struct Origin {
 /// The bytes that `origin` writes from `offset_bytes` on. The same for any way to cut an extent into calls.
 void fill(std::span<std::byte> bytes, Origin origin, std::uint64_t offset_bytes);
 
-}  // namespace iosig::workloads
+}  // namespace iosig

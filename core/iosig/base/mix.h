@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace iosig::workloads {
+namespace iosig {
 
 /// SplitMix64's step and finalizer (Steele, Lea, Flood, OOPSLA 2014): a bijection in which each bit depends on all.
 constexpr std::uint64_t mixed(std::uint64_t number) {
@@ -13,4 +13,4 @@ constexpr std::uint64_t mixed(std::uint64_t number) {
   return number ^ number >> 31;
 }
 
-}  // namespace iosig::workloads
+}  // namespace iosig
