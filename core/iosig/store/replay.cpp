@@ -1,0 +1,242 @@
+#include "iosig/store/replay.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "iosig/base/team.h"
+#include "iosig/store/replay_turns.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t batch_writes = 64;  ///< between two looks at the clock
+constexpr std::int64_t batch_bytes = 1 << 20;
+
+enum Figure : std::uint8_t {
+  open_begin,
+  open_end,
+  work_begin,
+  work_end,
+  cpu,
+  sync_begin,
+  sync_end,
+  close_begin,
+  close_end,
+  count_done,
+  bytes_done,
+};
+/// Of readers, who have nothing to sync.
+constexpr Figure memory = sync_begin;
+
+std::uint32_t processes_for(const WriteMap& map, std::uint32_t wanted) {
+  const auto ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, map.ranks.size()));
+  return wanted == 0 ? ranks : std::min(wanted, ranks);
+}
+
+/// Each writer takes a few descriptors.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+double span_of(const std::vector<TeamFigures>& team, Figure begin, Figure end) {
+  double first = team.front()[begin], last = team.front()[end];
+  for (const TeamFigures& figures : team) {
+    first = std::min(first, figures[begin]);
+    last = std::max(last, figures[end]);
+  }
+  return last - first;
+}
+double sum_of(const std::vector<TeamFigures>& team, Figure which) {
+  double sum = 0;
+  for (const TeamFigures& figures : team) sum += figures[which];
+  return sum;
+}
+
+/// What one process of a replay does.
+class Writing {
+ public:
+  Writing(const WriteMap& map, const ReplayTarget& target, const ReplayOptions& options, std::uint32_t processes,
+          TeamMember& member)
+      : target_(target),
+        options_(options),
+        member_(member),
+        turns_(map, member.number(), processes, options.in_turn),
+        buffer_(static_cast<std::size_t>(options.is_marked ? std::max(map.longest, batch_bytes) : map.longest),
+                std::byte{'x'}) {}
+
+  Result<void> run() {
+    allow_many_descriptors();
+    member_.meet();
+    member_.figure(open_begin) = steady_s();
+    for (std::size_t n = 0; n < turns_.seats(); ++n) {
+      auto sink = ReplaySink::open(target_);
+      if (!sink) return pass_on(std::move(sink.error()));
+      sinks_.push_back(*std::move(sink));
+    }
+    member_.figure(open_end) = steady_s();
+    member_.meet();
+    member_.figure(work_begin) = steady_s();
+    if (auto written = options_.in_turn ? write_in_turn() : write_in_batches(); !written) return written;
+    member_.figure(work_end) = steady_s();
+    member_.meet();
+    member_.figure(sync_begin) = steady_s();
+    for (ReplaySink& sink : sinks_)
+      if (options_.syncs)
+        if (auto synced = sink.sync(); !synced) return synced;
+    member_.figure(sync_end) = steady_s();
+    member_.meet();
+    member_.figure(close_begin) = steady_s();
+    for (ReplaySink& sink : sinks_)
+      if (auto closed = sink.close(); !closed) return closed;
+    member_.figure(close_end) = steady_s();
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::span<std::byte> bytes_at(std::int64_t at, std::int64_t length) {
+    return std::span(buffer_).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(length));
+  }
+  void mark(const Turn& turn, std::int64_t at) {
+    fill(bytes_at(at, turn.length), origin_of(turns_.rank(turn.seat), turn.offset, turn.physical),
+         static_cast<std::uint64_t>(turn.offset));
+  }
+
+  Result<void> write_in_turn() {
+    for (Turn turn; turns_.next(turn);) {
+      if (options_.is_marked) mark(turn, 0);
+      member_.wait_for_turn(turn.sequence);
+      const double begin = process_cpu_s();
+      if (auto written = sinks_[turn.seat].write(turn.offset, bytes_at(0, turn.length)); !written) return written;
+      member_.figure(cpu) += process_cpu_s() - begin;
+      member_.end_turn(turn.sequence);
+      member_.add_done(1);
+    }
+    return {};
+  }
+
+  Result<void> write_in_batches() {
+    std::vector<Turn> batch;
+    std::vector<std::int64_t> places;  ///< in the buffer
+    Turn turn;
+    for (bool has_one = turns_.next(turn); has_one;) {
+      batch.clear();
+      places.clear();
+      std::int64_t used = 0;
+      do {
+        if (options_.is_marked) mark(turn, used);
+        batch.push_back(turn);
+        places.push_back(options_.is_marked ? used : 0);
+        used += turn.length;
+        has_one = turns_.next(turn);
+      } while (has_one && batch.size() < batch_writes && (!options_.is_marked || used + turn.length <= batch_bytes));
+      const double begin = process_cpu_s();
+      for (std::size_t n = 0; n < batch.size(); ++n)
+        if (auto written = sinks_[batch[n].seat].write(batch[n].offset, bytes_at(places[n], batch[n].length)); !written)
+          return written;
+      member_.figure(cpu) += process_cpu_s() - begin;
+      member_.add_done(batch.size());
+    }
+    return {};
+  }
+
+  const ReplayTarget& target_;
+  const ReplayOptions& options_;
+  TeamMember& member_;
+  RankTurns turns_;
+  std::vector<ReplaySink> sinks_;
+  std::vector<std::byte> buffer_;
+};
+
+/// Opens, gives `read(source, offset, length)` to `work`, and counts what is read.
+template <class Work>
+Result<ReadFigures> read_by_team(const ReplayTarget& target, std::uint32_t processes, const ReplayWatch& watch,
+                                 std::int64_t longest, const Work& work) {
+  const auto team = run_team(
+      processes,
+      [&](TeamMember& member) -> Result<void> {
+        std::vector<std::byte> buffer(static_cast<std::size_t>(longest));
+        member.meet();
+        member.figure(open_begin) = steady_s();
+        auto source = ReplaySource::open(target);
+        if (!source) return pass_on(std::move(source.error()));
+        member.figure(open_end) = steady_s();
+        if (source->view() != nullptr) member.figure(memory) = static_cast<double>(source->view()->memory_bytes());
+        member.meet();
+        member.figure(work_begin) = steady_s();
+        const double begin = process_cpu_s();
+        std::uint64_t untold = 0;
+        auto read = work(member, *source, [&](std::int64_t offset, std::int64_t length) -> Result<void> {
+          const auto got = source->read(offset, std::span(buffer).first(static_cast<std::size_t>(length)));
+          if (!got) return pass_on(got.error());
+          member.figure(count_done) += 1;
+          member.figure(bytes_done) += static_cast<double>(*got);
+          if (++untold == batch_writes) member.add_done(std::exchange(untold, 0));
+          return {};
+        });
+        member.figure(cpu) = process_cpu_s() - begin;
+        member.figure(work_end) = steady_s();
+        return read;
+      },
+      watch);
+  if (!team) return pass_on(team.error());
+  ReadFigures figures;
+  figures.processes = processes;
+  figures.open_s = span_of(*team, open_begin, open_end);
+  figures.open_mean_s = (sum_of(*team, open_end) - sum_of(*team, open_begin)) / processes;
+  figures.read_s = span_of(*team, work_begin, work_end);
+  figures.cpu_s = sum_of(*team, cpu);
+  figures.reads = static_cast<std::uint64_t>(sum_of(*team, count_done));
+  figures.bytes = static_cast<std::int64_t>(sum_of(*team, bytes_done));
+  figures.memory_bytes = static_cast<std::int64_t>(team->front()[memory]);
+  return figures;
+}
+
+}  // namespace
+
+Result<WriteFigures> replay_writes(const WriteMap& map, const ReplayTarget& target, const ReplayOptions& options,
+                                   const ReplayWatch& watch) {
+  const std::uint32_t processes = processes_for(map, options.processes);
+  const auto team = run_team(
+      processes, [&](TeamMember& member) { return Writing(map, target, options, processes, member).run(); }, watch);
+  if (!team) return pass_on(team.error());
+  const auto ranks = static_cast<double>(std::max<std::size_t>(1, map.ranks.size()));
+  WriteFigures figures;
+  figures.processes = processes;
+  figures.open_s = span_of(*team, open_begin, open_end);
+  figures.open_mean_s = (sum_of(*team, open_end) - sum_of(*team, open_begin)) / ranks;
+  figures.write_s = span_of(*team, work_begin, work_end);
+  figures.cpu_s = sum_of(*team, cpu);
+  figures.sync_s = options.syncs ? span_of(*team, sync_begin, sync_end) : 0;
+  figures.close_s = span_of(*team, close_begin, close_end);
+  figures.close_mean_s = (sum_of(*team, close_end) - sum_of(*team, close_begin)) / ranks;
+  return figures;
+}
+
+Result<ReadFigures> replay_reads(const WriteMap& map, const ReplayTarget& target, std::uint32_t processes,
+                                 const ReplayWatch& watch) {
+  processes = processes_for(map, processes);
+  return read_by_team(target, processes, watch, map.longest,
+                      [&](TeamMember& member, ReplaySource&, const auto& read) -> Result<void> {
+                        RankTurns turns(map, member.number(), processes, false);
+                        for (Turn turn; turns.next(turn);)
+                          if (auto done = read(turn.offset, turn.length); !done) return done;
+                        return {};
+                      });
+}
+
+Result<ReadFigures> read_blocks(const ReplayTarget& target, std::uint32_t readers, std::int64_t block,
+                                const ReplayWatch& watch) {
+  return read_by_team(target, readers, watch, block,
+                      [&](TeamMember& member, ReplaySource& source, const auto& read) -> Result<void> {
+                        const std::int64_t blocks = source.size() / block + (source.size() % block != 0);
+                        for (std::int64_t n = member.number(); n < blocks; n += readers)
+                          if (auto done = read(n * block, block); !done) return done;
+                        return {};
+                      });
+}
+
+}  // namespace iosig

@@ -1,0 +1,24 @@
+// Whether a replay left the right bytes: each those of the write that was last there, without a copy to compare with.
+#pragma once
+
+#include <cstdint>
+
+#include "iosig/store/replay.h"
+
+namespace iosig {
+
+struct CheckFigures {
+  double read_s = 0;  ///< of reading alone, from the first byte to the last
+  std::int64_t read_bytes = 0;
+  std::int64_t wrong_bytes = 0;
+  std::int64_t first_wrong = -1;  ///< offset; -1: none
+  std::uint64_t interleaved = 0;  ///< writes that overlap those of other ranks, or are among such ones
+};
+
+/// Reads all that a replay with marked bytes wrote. Where ranks overlap that did not write in the map's order, the last
+/// write of any of them may stand. Of holes, which must be zeros, the first megabyte is read. Takes memory by the size
+/// of the map's patterns. Fails as merged_writes() and PatternLookup::of().
+[[nodiscard]] Result<CheckFigures> check_replay(const WriteMap& map, const ReplayTarget& target, bool was_in_turn,
+                                                const ReplayWatch& watch);
+
+}  // namespace iosig
