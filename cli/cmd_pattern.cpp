@@ -1,7 +1,6 @@
 // `iosig pattern`: finds the structure in sequences of vectors, merges those of many processes, expands them again, and
 // looks things up in them.
 
-#include <fcntl.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "input.h"
 #include "iosig/analyze/access_detector.h"
 #include "iosig/analyze/detect_paper.h"
 #include "iosig/analyze/merge.h"
@@ -27,8 +27,6 @@
 namespace iosig::cli {
 namespace {
 
-constexpr std::uint64_t most_description_bytes = 4 * GiB;
-
 struct Options {
   std::string file, algorithm = "nest", output;
   std::optional<std::string> columns;
@@ -38,8 +36,6 @@ struct Options {
   std::string ids;
   PlotOptions plot;
 };
-
-std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : printable(file); }
 
 /// How many columns --columns gives without names; 0 where it does not.
 std::uint32_t unnamed_columns(const Options& options) {
@@ -73,51 +69,10 @@ Result<void> check_outputs(const Options& options) {
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-/// Gives the bytes of `file` ("-": standard input; pipes too) to `take`, part after part, and an empty part at the end.
-template <class Take>
-Result<void> for_each_part(const std::string& file, Take take) {
-  Fd opened;
-  if (file != "-") {
-    opened = Fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!opened) return system_failure("open", file);
-  }
-  std::string part(1 << 20, '\0');
-  for (;;) {
-    const ssize_t got = ::read(file == "-" ? STDIN_FILENO : opened.get(), part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure("read", file == "-" ? "standard input" : file);
-    if (auto taken = take(std::string_view(part).substr(0, static_cast<std::size_t>(got))); !taken || got == 0)
-      return taken;
-  }
-}
-
 /// Gives each line of `file` to `take`, which fails to stop.
-template <class Take>
-Result<void> for_each_line(const std::string& file, Take take) {
-  std::string begun;  // of a line
-  return for_each_part(file, [&](std::string_view part) -> Result<void> {
-    if (part.empty()) return begun.empty() ? Result<void>{} : take(std::string_view(begun));
-    for (std::size_t end = part.find('\n'); end != std::string_view::npos; end = part.find('\n')) {
-      const std::string_view rest = part.substr(0, end);
-      auto taken = begun.empty() ? take(rest) : take(std::string_view(begun.append(rest)));
-      if (!taken) return taken;
-      begun.clear();
-      part.remove_prefix(end + 1);
-    }
-    begun.append(part);
-    return {};
-  });
-}
-
-Result<std::string> whole_input(const std::string& file) {
-  std::string text;
-  auto read = for_each_part(file, [&](std::string_view part) -> Result<void> {
-    text.append(part);
-    if (text.size() <= most_description_bytes) return {};
-    return fail(ErrorKind::bad_input, "{}: more than {}", shown_name(file), bytes_text(most_description_bytes));
-  });
-  if (!read) return pass_on(std::move(read.error()));
-  return text;
+Result<void> for_each_line(const std::string& file, TakePart take) {
+  LineCutter cutter(std::move(take));
+  return for_each_part(file, [&](std::string_view part) { return cutter(part); });
 }
 
 /// A description in either form, with the names of --columns unless it has these.
@@ -126,9 +81,7 @@ Result<Pattern> described(const std::string& file, const Options& options) {
   if (!given) return pass_on(given.error());
   const auto text = whole_input(file);
   if (!text) return pass_on(text.error());
-  const std::span bytes(reinterpret_cast<const std::uint8_t*>(text->data()), text->size());
-  auto pattern = is_pattern_binary(*text) ? pattern_from_bytes(bytes, shown_name(file))
-                                          : pattern_from_json(*text, shown_name(file));
+  auto pattern = pattern_from_text(*text, shown_name(file));
   if (!pattern) return pattern;
   const auto names = names_in(*pattern, *given);
   if (!names) return fail(names.error().kind, "{}: --columns: {}", shown_name(file), names.error().message);

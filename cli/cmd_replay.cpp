@@ -1,0 +1,370 @@
+// `iosig replay`: does again what a write map says, onto a container or an ordinary file, and says what that costs and
+// whether every byte is right.
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "input.h"
+#include "iosig/base/team.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/format/write_map_text.h"
+#include "iosig/store/replay.h"
+#include "iosig/store/replay_check.h"
+
+namespace iosig::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int interrupted_status = 128;  ///< plus the signal
+constexpr double short_s = 1;            ///< work that takes no longer shows no progress
+
+struct Options {
+  std::string map;
+  ReplayTarget target;
+  ReplayOptions replay;
+  std::int64_t ranks = 0;
+  std::uint32_t readers = 0;
+  bool container = false, traditional = false, plain = false, check = false, read = false, dry_run = false;
+};
+
+volatile std::sig_atomic_t interruption = 0;
+
+/// While it lives, ^C and SIGTERM are noted in `interruption`; if they are ignored they stay so.
+class NoticeSignals {
+ public:
+  NoticeSignals() {
+    for (Handler& handler : handlers_) {
+      struct sigaction note {};
+      note.sa_handler = [](int number) { interruption = number; };
+      ::sigaction(handler.number, nullptr, &handler.before);
+      if (handler.before.sa_handler != SIG_IGN) ::sigaction(handler.number, &note, nullptr);
+    }
+  }
+  NoticeSignals(const NoticeSignals&) = delete;
+  NoticeSignals& operator=(const NoticeSignals&) = delete;
+  ~NoticeSignals() {
+    for (const Handler& handler : handlers_) ::sigaction(handler.number, &handler.before, nullptr);
+  }
+
+ private:
+  struct Handler {
+    int number = 0;
+    struct sigaction before {};
+  };
+  std::array<Handler, 2> handlers_{{{SIGINT, {}}, {SIGTERM, {}}}};
+};
+
+// ---- the map --------------------------------------------------------------------------------------------------------
+
+/// The writes of a text, a description or, of plfs_map, in the order of their times.
+Result<void> add_file(WriteMapBuilder& builder, const std::string& file, bool& is_plfs) {
+  WriteMapLines lines(shown_name(file));
+  std::vector<MappedWrite> timed;
+  MappedWrite write;
+  std::uint64_t line_number = 0;
+  LineCutter cutter([&](std::string_view line) -> Result<void> {
+    ++line_number;
+    const auto found = lines.read(line, write);
+    if (!found) return pass_on(found.error());
+    if (!*found) return {};
+    if (lines.is_plfs()) {
+      timed.push_back(write);
+      return {};
+    }
+    auto added = builder.add(write.rank, write.offset, write.length);
+    if (!added) return fail(added.error().kind, "{}:{}: {}", shown_name(file), line_number, added.error().message);
+    return added;
+  });
+  std::optional<std::string> description;
+  bool is_first = true;
+  auto read = for_each_part(file, [&](std::string_view part) -> Result<void> {
+    if (std::exchange(is_first, false) && is_description(part)) description.emplace();
+    if (!description) return cutter(part);
+    description->append(part);
+    if (description->size() <= most_description_bytes) return {};
+    return fail(ErrorKind::bad_input, "{}: more than {}", shown_name(file), bytes_text(most_description_bytes));
+  });
+  if (!read) return read;
+  if (description) {
+    const auto pattern = pattern_from_text(*description, shown_name(file));
+    if (!pattern) return pass_on(pattern.error());
+    return add_pattern(builder, *pattern, shown_name(file));
+  }
+  is_plfs = lines.is_plfs();
+  std::ranges::stable_sort(timed, {}, &MappedWrite::begin_s);
+  for (const MappedWrite& one : timed)
+    if (auto added = builder.add(one.rank, one.offset, one.length); !added)
+      return fail(added.error().kind, "{}: {}", shown_name(file), added.error().message);
+  return {};
+}
+
+Result<WriteMap> read_map(const Options& options, Console& console) {
+  WriteMapBuilder builder(options.ranks > 0 ? options.ranks : INT64_MAX);
+  bool is_plfs = false;
+  const bool is_folder = is_container(options.map);
+  auto added = is_folder ? add_container(builder, options.map) : add_file(builder, options.map, is_plfs);
+  if (!added) return pass_on(std::move(added.error()));
+  WriteMap map = builder.finish();
+  if (map.writes == 0)
+    return fail(ErrorKind::bad_input, "{}: no write is in it{}", shown_name(options.map),
+                options.ranks > 0 ? fmt::format(" by ranks 0 to {}", options.ranks - 1) : "");
+  if (is_plfs)
+    console.note("what plfs_map prints lacks the bytes that were written over: an extent of one write may be several");
+  if (is_folder && map.left_out > 0 && options.ranks == 0)
+    console.note(fmt::format("{} truncations and holes are left out", map.left_out));
+  return map;
+}
+
+// ---- showing --------------------------------------------------------------------------------------------------------
+
+ordered_json json_of(const WriteMap& map) {
+  return {{"ranks", map.ranks.size()},
+          {"writes", map.writes},
+          {"bytes", map.bytes},
+          {"size", map.size},
+          {"longest_bytes", map.longest}};
+}
+
+double rate_of(std::int64_t bytes, double seconds) { return seconds > 0 ? static_cast<double>(bytes) / seconds : 0; }
+double each_of(double seconds, std::uint64_t count) {
+  return count > 0 ? 1e9 * seconds / static_cast<double>(count) : 0;
+}
+
+ordered_json json_of(const WriteFigures& write, const WriteMap& map) {
+  return {{"processes", write.processes},
+          {"open_s", write.open_s},
+          {"open_mean_s", write.open_mean_s},
+          {"write_s", write.write_s},
+          {"bytes_per_s", rate_of(map.bytes, write.write_s)},
+          {"cpu_ns_per_write", each_of(write.cpu_s, map.writes)},
+          {"sync_s", write.sync_s},
+          {"close_s", write.close_s},
+          {"close_mean_s", write.close_mean_s}};
+}
+
+ordered_json json_of(const ReadFigures& read) {
+  return {{"processes", read.processes},
+          {"open_s", read.open_s},
+          {"open_mean_s", read.open_mean_s},
+          {"memory_bytes", read.memory_bytes},
+          {"read_s", read.read_s},
+          {"reads", read.reads},
+          {"bytes", read.bytes},
+          {"bytes_per_s", rate_of(read.bytes, read.read_s)},
+          {"cpu_ns_per_read", each_of(read.cpu_s, read.reads)}};
+}
+
+ordered_json json_of(const CheckFigures& check) {
+  return {{"read_s", check.read_s},
+          {"bytes", check.read_bytes},
+          {"bytes_per_s", rate_of(check.read_bytes, check.read_s)},
+          {"interleaved", check.interleaved},
+          {"wrong_bytes", check.wrong_bytes},
+          {"first_wrong", check.first_wrong < 0 ? ordered_json() : ordered_json(check.first_wrong)}};
+}
+
+std::string text_of(const WriteMap& map) {
+  return fmt::format("{} writes by {} rank{}, {}; the file ends at {}", map.writes, map.ranks.size(),
+                     map.ranks.size() == 1 ? "" : "s", about_bytes(static_cast<double>(map.bytes)), map.size);
+}
+
+std::string text_of(const WriteFigures& write, const WriteMap& map) {
+  return fmt::format(
+      "written: {} by {} process{}, {}; {:.0f} ns of processors for each write; opened in {}{}, closed in {}",
+      about_seconds(write.write_s), write.processes, write.processes == 1 ? "" : "es",
+      about_rate(rate_of(map.bytes, write.write_s)), each_of(write.cpu_s, map.writes), about_seconds(write.open_s),
+      write.sync_s > 0 ? fmt::format(", synced in {}", about_seconds(write.sync_s)) : "", about_seconds(write.close_s));
+}
+
+std::string text_of(std::string_view what, const ReadFigures& read) {
+  return fmt::format("{}: {} by {} process{}, {}; {:.0f} ns of processors for each of {} reads; opened in {}", what,
+                     about_seconds(read.read_s), read.processes, read.processes == 1 ? "" : "es",
+                     about_rate(rate_of(read.bytes, read.read_s)), each_of(read.cpu_s, read.reads), read.reads,
+                     about_seconds(read.open_s));
+}
+
+// ---- running --------------------------------------------------------------------------------------------------------
+
+/// Takes the target away again unless the writing comes to its end.
+class Unfinished {
+ public:
+  explicit Unfinished(const ReplayTarget& target) : target_(&target) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  void finish() { target_ = nullptr; }
+  ~Unfinished() {
+    if (target_ != nullptr) (void)remove_target(*target_);
+  }
+
+ private:
+  const ReplayTarget* target_;
+};
+
+class Replay {
+ public:
+  Replay(const Options& options, const WriteMap& map, Console& console)
+      : options_(options), map_(map), console_(console) {}
+
+  Result<int> run() {
+    ordered_json document = {{"map", json_of(map_)},
+                             {"target", printable(options_.target.path)},
+                             {"form", name_of(options_.target.form)},
+                             {"in_turn", options_.replay.in_turn},
+                             {"dry_run", options_.dry_run}};
+    if (!console_.json) console_.say(text_of(map_));
+    int status = yes;
+    if (!options_.dry_run) {
+      auto done = perform(document, status);
+      console_.end_progress();
+      if (!done && is_written_)
+        console_.note(fmt::format("'{}' is written whole, and stays", printable(options_.target.path)));
+      if (!done) return pass_on(std::move(done.error()));
+    }
+    if (console_.json) console_.say_json("iosig.replay/1", document);
+    return status;
+  }
+
+ private:
+  Result<void> perform(ordered_json& document, int& status) {
+    if (auto made = make_target(options_.target); !made) return made;
+    Unfinished unfinished(options_.target);
+    const auto write =
+        replay_writes(map_, options_.target, options_.replay, watching("writing", static_cast<double>(map_.writes)));
+    if (!write) return pass_on(write.error());
+    unfinished.finish();
+    is_written_ = true;
+    document["write"] = json_of(*write, map_);
+    say(text_of(*write, map_));
+    if (auto looked = look_at_index(document); !looked) return looked;
+    if (options_.read) {
+      const auto read = replay_reads(map_, options_.target, options_.replay.processes,
+                                     watching("reading", static_cast<double>(map_.writes)));
+      if (!read) return pass_on(read.error());
+      document["read"] = json_of(*read);
+      say(text_of("read as it was written", *read));
+    }
+    if (options_.readers > 0) {
+      const std::int64_t block = std::max<std::int64_t>(1, map_.longest);
+      const auto read = read_blocks(options_.target, options_.readers, block,
+                                    watching("reading blocks", static_cast<double>(map_.size / block)));
+      if (!read) return pass_on(read.error());
+      document["read_blocks"] = json_of(*read);
+      say(text_of("read in blocks", *read));
+    }
+    return options_.check ? check(document, status) : Result<void>{};
+  }
+
+  /// What opening a container for reading takes.
+  Result<void> look_at_index(ordered_json& document) {
+    if (options_.target.form == ReplayForm::plain) return {};
+    const double begin = steady_s();
+    const auto source = ReplaySource::open(options_.target);
+    const double open_s = steady_s() - begin;
+    if (!source) return pass_on(source.error());
+    std::int64_t index_bytes = 0;
+    for (const WriterContent& writer : source->view()->content().writers) index_bytes += writer.index_bytes;
+    const std::size_t memory = source->view()->memory_bytes();
+    document["index"] = {{"bytes", index_bytes}, {"open_s", open_s}, {"memory_bytes", memory}};
+    say(fmt::format("index: {} bytes; opened to read in {}, with {} bytes of memory", index_bytes,
+                    about_seconds(open_s), memory));
+    return {};
+  }
+
+  Result<void> check(ordered_json& document, int& status) {
+    const auto found = check_replay(map_, options_.target, options_.replay.in_turn,
+                                    watching("checking", static_cast<double>(map_.size)));
+    if (!found) return pass_on(found.error());
+    document["check"] = json_of(*found);
+    say(fmt::format("read from the first byte to the last: {}, {}", about_seconds(found->read_s),
+                    about_rate(rate_of(found->read_bytes, found->read_s))));
+    if (found->interleaved > 0 && !options_.replay.in_turn)
+      console_.note(
+          fmt::format("{} writes overlap those of other ranks, or are among such ones: any rank's last one "
+                      "counts as right; --in-turn keeps the map's order",
+                      found->interleaved));
+    say(fmt::format("wrong bytes: {}{}", found->wrong_bytes,
+                    found->wrong_bytes > 0 ? fmt::format(", the first at {}", found->first_wrong) : ""));
+    if (found->wrong_bytes > 0) status = no;
+    return {};
+  }
+
+  void say(const std::string& text) {
+    console_.end_progress();
+    if (!console_.json) console_.say(text);
+  }
+
+  ReplayWatch watching(std::string_view what, double all) {
+    return [this, what, all, begin = steady_s()](std::uint64_t done) {
+      if (steady_s() - begin > short_s)
+        console_.progress(fmt::format("{}: {:.0f} %", what, std::min(100.0, 100 * static_cast<double>(done) / all)));
+      return interruption == 0;
+    };
+  }
+
+  const Options& options_;
+  const WriteMap& map_;
+  Console& console_;
+  bool is_written_ = false;
+};
+
+int run_replay(Options& options, Console& console) {
+  if (options.traditional) options.target.form = ReplayForm::traditional;
+  if (options.plain) options.target.form = ReplayForm::plain;
+  if (options.plain && !options.target.targets.empty())
+    return console.fail({ErrorKind::usage, "--plain makes one ordinary file; --target is for containers"});
+  options.replay.is_marked = options.check;
+  const auto map = read_map(options, console);
+  if (!map) return console.fail(map.error());
+  const NoticeSignals noticing;  // from here on something may be left
+  const auto status = Replay(options, *map, console).run();
+  if (status) return *status;
+  const int failed = console.fail(status.error());
+  if (interruption != 0) return interrupted_status + interruption;
+  return failed;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("replay", "Do again what a write map says, and measure and check it");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("MAP", options->map,
+                   "Lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
+                   "standard input")
+      ->required();
+  verb->add_option("TARGET", options->target.path, "What to make; nothing may be there")->required();
+  CLI::Option* container =
+      verb->add_flag("--container", options->container, "A container with an index of patterns; unless told otherwise");
+  CLI::Option* traditional =
+      verb->add_flag("--traditional", options->traditional, "A container with an index of an entry for each write");
+  CLI::Option* plain = verb->add_flag("--plain", options->plain, "One ordinary file, which all ranks share");
+  container->excludes(traditional)->excludes(plain);
+  traditional->excludes(plain);
+  verb->add_option("--target", options->target.targets, "A folder to put the container's data into; absolute")
+      ->type_name("FOLDER");
+  verb->add_option("--ranks", options->ranks, "Ranks 0 to N - 1 only")
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
+      ->type_name("N");
+  verb->add_option("--processes", options->replay.processes, "That take turns for the ranks; one for each unless given")
+      ->check(CLI::Range(1U, static_cast<std::uint32_t>(most_mapped_ranks)))
+      ->type_name("N");
+  verb->add_flag("--in-turn", options->replay.in_turn, "No write begins before the one before it in MAP has ended");
+  verb->add_flag("--sync", options->replay.syncs, "Each rank syncs what it wrote before it closes");
+  verb->add_flag("--check", options->check, "Give each write bytes of its own, and read all of them back");
+  verb->add_flag("--read", options->read, "Each rank reads what it wrote");
+  verb->add_option("--readers", options->readers, "So many processes read the file, blocks as long as writes in turns")
+      ->check(CLI::Range(1U, static_cast<std::uint32_t>(most_mapped_ranks)))
+      ->type_name("N");
+  verb->add_flag("--dry-run", options->dry_run, "Say what the map has, and write nothing");
+  verb->footer(
+      "What a failure or ^C leaves unfinished is removed. Status 1: bytes are wrong.\n"
+      "Example: iosig replay --check job.map /mnt/fast/again");
+  when_chosen(verb, action, "iosig.replay/1", [options](Console& console) { return run_replay(*options, console); });
+}
+
+}  // namespace iosig::cli
