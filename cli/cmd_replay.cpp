@@ -354,6 +354,8 @@ void add_replay(CLI::App& app, Action& action) {
       ->check(CLI::Range(1U, static_cast<std::uint32_t>(most_mapped_ranks)))
       ->type_name("N");
   verb->add_flag("--in-turn", options->replay.in_turn, "No write begins before the one before it in MAP has ended");
+  verb->add_flag("--open-in-turn", options->replay.opens_in_turn,
+                 "Ranks open one after the other, so that writers' ids are in their order");
   verb->add_flag("--sync", options->replay.syncs, "Each rank syncs what it wrote before it closes");
   verb->add_flag("--check", options->check, "Give each write bytes of its own, and read all of them back");
   verb->add_flag("--read", options->read, "Each rank reads what it wrote");

@@ -65,6 +65,8 @@ class Writing {
         options_(options),
         member_(member),
         turns_(map, member.number(), processes, options.in_turn),
+        processes_(processes),
+        openings_(options.opens_in_turn ? map.ranks.size() : 0),
         buffer_(static_cast<std::size_t>(options.is_marked ? std::max(map.longest, batch_bytes) : map.longest),
                 std::byte{'x'}) {}
 
@@ -73,8 +75,11 @@ class Writing {
     member_.meet();
     member_.figure(open_begin) = steady_s();
     for (std::size_t n = 0; n < turns_.seats(); ++n) {
+      const std::uint64_t turn = member_.number() + n * processes_;
+      if (openings_ > 0) member_.wait_for_turn(turn);
       auto sink = ReplaySink::open(target_);
       if (!sink) return pass_on(std::move(sink.error()));
+      if (openings_ > 0) member_.end_turn(turn);
       sinks_.push_back(*std::move(sink));
     }
     member_.figure(open_end) = steady_s();
@@ -108,11 +113,11 @@ class Writing {
   Result<void> write_in_turn() {
     for (Turn turn; turns_.next(turn);) {
       if (options_.is_marked) mark(turn, 0);
-      member_.wait_for_turn(turn.sequence);
+      member_.wait_for_turn(openings_ + turn.sequence);
       const double begin = process_cpu_s();
       if (auto written = sinks_[turn.seat].write(turn.offset, bytes_at(0, turn.length)); !written) return written;
       member_.figure(cpu) += process_cpu_s() - begin;
-      member_.end_turn(turn.sequence);
+      member_.end_turn(openings_ + turn.sequence);
       member_.add_done(1);
     }
     return {};
@@ -147,6 +152,8 @@ class Writing {
   const ReplayOptions& options_;
   TeamMember& member_;
   RankTurns turns_;
+  std::uint32_t processes_;
+  std::uint64_t openings_;  ///< turns that are for opening
   std::vector<ReplaySink> sinks_;
   std::vector<std::byte> buffer_;
 };
