@@ -41,7 +41,7 @@ def test_a_map_is_replayed_and_every_byte_is_right(iosig: Iosig, job: Path, tmp_
         "longest_bytes": BYTES,
     }
     assert (done["check"]["wrong_bytes"], done["check"]["bytes"], done["check"]["interleaved"]) == (0, size, 0)
-    assert (done["write"]["processes"], done["read"]["processes"], done["read_blocks"]["processes"]) == (RANKS, RANKS, 3)
+    assert [done[step]["processes"] for step in ("write", "read", "read_blocks")] == [RANKS, RANKS, 3]
     assert done["read"]["bytes"] == done["read_blocks"]["bytes"] == size
     assert ("index" in done) == (form != "--plain")
     if form == "--plain":

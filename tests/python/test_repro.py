@@ -33,6 +33,7 @@ from iosig.repro.artefact import Setting, Source
 
 IOSIG_IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
 PATTERN_IDS = ["pattern-fig1", "pattern-fig16", "pattern-fig20"]
+REPLAYED_IDS = ["pattern-fig13", "pattern-fig14", "pattern-fig15"]  # on this machine
 IDS = IOSIG_IDS + PATTERN_IDS
 DIFFERING = ["iosig-fig11b", "iosig-fig12", "pattern-fig1"]
 
@@ -85,7 +86,7 @@ def the_fact(results: Path, id_: str, words: str) -> Any:
 def test_list_names_every_artefact_with_its_place_in_the_paper() -> None:
     listed = json.loads(repro("list", "--json").out)
     assert listed["schema"] == "iosig.repro.list/1"
-    assert [artefact["id"] for artefact in listed["artefacts"]] == IDS
+    assert [artefact["id"] for artefact in listed["artefacts"]] == sorted(IDS + REPLAYED_IDS)
     assert all(re.match(r"section \d", artefact["where"]) for artefact in listed["artefacts"])
 
 
@@ -334,9 +335,38 @@ def test_wrong_usage_names_the_word_and_writes_nothing(tmp_path: Path, words: li
 
 
 def test_all_means_all_that_have_the_source() -> None:
-    assert [artefact.id for artefact in cli.chosen(["all"], Source.LAB)] == [
-        id_ for id_ in IOSIG_IDS if id_ != "iosig-fig12"
-    ]
+    in_lab = [id_ for id_ in IOSIG_IDS if id_ != "iosig-fig12"]
+    assert [artefact.id for artefact, _ in cli.chosen(["all"], Source.LAB)] == in_lab
+    assert [artefact.id for artefact, _ in cli.chosen(["all"], None)] == IDS
+
+
+def test_an_artefact_runs_on_the_first_source_that_it_has() -> None:
+    chosen = cli.chosen(["iosig-fig6", "pattern-fig15"], None)
+    assert [source for _, source in chosen] == [Source.VIRTUAL, Source.MACHINE]
+
+
+def test_figs_13_to_15_are_replayed_on_this_machine(tmp_path: Path) -> None:
+    told = repro("run", *REPLAYED_IDS, "--quick", "--output", tmp_path)
+    assert told.status in (0, 1), told.err  # times may differ
+    assert {path.name for path in tmp_path.iterdir()} == set(REPLAYED_IDS)
+    for id_ in REPLAYED_IDS:
+        assert (tmp_path / id_ / f"{id_}.png").read_bytes().startswith(b"\x89PNG")
+        document = json.loads((tmp_path / id_ / "result.json").read_text())
+        assert document["source"] == "machine" and "--quick" in document["setup"]
+    writes = pd.read_csv(tmp_path / "pattern-fig13" / "data.csv")
+    assert set(writes["form"]) == {"pattern", "traditional", "one shared file"}
+    assert (writes["bytes_per_s"] > 0).all() and (writes["cpu_ns_per_write"] > 0).all()
+    reads = pd.read_csv(tmp_path / "pattern-fig14" / "data.csv").set_index(["place", "form", "count"])
+    for readers in ("uniform", "non-uniform"):
+        memory = reads["memory_bytes"][readers]
+        assert memory["traditional"].max() == 64 * 8 * 512  # a node of a map for each of 8 x 512 writes
+        assert memory["pattern"].max() < 1000 * 8  # not for each
+    index = pd.read_csv(tmp_path / "pattern-fig15" / "data.csv").set_index(["form", "count"])
+    assert set(index["memory_bytes"]["patterns with ranks as ids"]) == {868}  # one nest, whatever it stands for
+    assert the_fact(tmp_path, "pattern-fig15", "an entry of the index")["found"] == pytest.approx(56, abs=0.01)
+    assert the_fact(tmp_path, "pattern-fig15", "index of entries")["found"] == pytest.approx(7, abs=0.01)
+    untested = the_fact(tmp_path, "pattern-fig15", "on disk, at most")
+    assert (untested["verdict"], untested["found"]) == ("untested", "-")
 
 
 def test_an_output_that_cannot_be_written_is_the_systems_refusal(tmp_path: Path) -> None:

@@ -176,19 +176,20 @@ def run_one(artefact: Artefact, source: Source, quick: bool, output: Path) -> tu
     return document(artefact, setting, result) | {"files": files}, result
 
 
-def chosen(ids: list[str], source: Source) -> list[Artefact]:
-    """The artefacts with these IDs; `all` means all that have the source."""
+def chosen(ids: list[str], source: Source | None) -> list[tuple[Artefact, Source]]:
+    """The artefacts with these IDs and what to run them on: `source`, else the first that they have. `all` means all
+    that have the source, the virtual one if there is none."""
     known = artefacts()
     for id_ in ids:
         if id_ not in known and id_ != "all":
             near = difflib.get_close_matches(id_, known, 1)
             hint = f"; did you mean '{near[0]}'?" if near else "; see iosig repro list"
             raise typer.BadParameter(f"'{id_}' is no artefact{hint}", param_hint="ID")
-        if id_ in known and source not in known[id_].sources:
+        if id_ in known and source is not None and source not in known[id_].sources:
             only = ", ".join(known[id_].sources)
             raise typer.BadParameter(f"{id_} has no source '{source}', only {only}", param_hint="--source")
-    every = [id_ for id_, artefact in known.items() if source in artefact.sources]
-    return [known[id_] for id_ in dict.fromkeys(every if "all" in ids else ids)]
+    every = [id_ for id_, artefact in known.items() if (source or Source.VIRTUAL) in artefact.sources]
+    return [(known[id_], source or known[id_].sources[0]) for id_ in dict.fromkeys(every if "all" in ids else ids)]
 
 
 def interrupt(*_: object) -> None:
@@ -216,7 +217,9 @@ def run(
         bool, typer.Option("--quick", help="Smaller sizes and fewer repetitions; the plot says so.")
     ] = False,
     output: Annotated[Path, typer.Option(help="A folder for each ID is made in this one.")] = Path("repro-results"),
-    source: Annotated[Source, typer.Option(help="What to experiment on.")] = Source.VIRTUAL,
+    source: Annotated[
+        Source | None, typer.Option(help="What to experiment on; the first that an ID has unless given.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON document, iosig.repro/1.")] = False,
 ) -> None:
     """Makes tables and figures again, and says of each published fact whether it holds.
@@ -229,13 +232,13 @@ def run(
         signal.signal(number, interrupt)
     documents, all_hold = [], True
     try:
-        for artefact in wanted:
-            told, result = run_one(artefact, source, quick, output)
+        for artefact, on in wanted:
+            told, result = run_one(artefact, on, quick, output)
             documents.append(told)
             all_hold &= result.verdict == Verdict.HOLDS
             if not json_:
                 print(f"{artefact.id}: {artefact.title} ({artefact.where})")
-                print(f"source: {artefact.source_text(source)}; {told['setup']}\n")
+                print(f"source: {artefact.source_text(on)}; {told['setup']}\n")
                 print(aligned(facts_rows(result.facts)))
                 print(f"\n{outcome(artefact, result)}; written: {output / artefact.id}\n")
     except KeyboardInterrupt:
