@@ -15,7 +15,7 @@ from iosig.repro.replays import FORMS, PATTERN, TRADITIONAL, Job, medians, panel
 WHERE = "section 3.1, Fig. 14"
 SIZE = 4096
 READERS = {"uniform": "read", "non-uniform": "read_blocks"}
-PANELS = {"uniform": "AB", "non-uniform": "CD"}
+PANELS = {"uniform": ("A", "B"), "non-uniform": ("C", "D")}
 
 
 def measured(setting: Setting) -> pd.DataFrame:

@@ -98,7 +98,7 @@ def run(setting: Setting) -> Result:
         every = sorted(set(data["count"]))
         words = [count_label(count) for count in every]
         curves = [
-            Curve(form, [count_label(count) for count in rows["count"]], list(rows[column]), Look.MEASURED)
+            Curve(str(form), [count_label(count) for count in rows["count"]], list(rows[column]), Look.MEASURED)
             for form, rows in data.groupby("form", sort=False)
         ]
         line = of_entry(data[data["form"] == TRADITIONAL], column) * int(data["ranks"].iloc[0])
