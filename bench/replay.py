@@ -46,6 +46,30 @@ def wrong_bytes(job: Job, folder: Path) -> dict[str, tuple[int, float]]:
     return found
 
 
+def cells_of(rounds: list[dict[str, float]], shared: list[dict[str, float]]) -> list[str]:
+    """In the order of the table's heads; `shared`: the same rounds of the shared file."""
+
+    def middle(name: str) -> float:
+        return median(one[name] for one in rounds)
+
+    def ratio(name: str) -> float:
+        return median(one[name] / other[name] for one, other in zip(rounds, shared, strict=True))
+
+    more_ns = median(one["write_ns"] - other["write_ns"] for one, other in zip(rounds, shared, strict=True))
+    return [
+        f"{middle('write_mb_per_s'):.0f}",
+        f"{ratio('write_mb_per_s'):.2f}",
+        f"{middle('write_ns'):.0f}",
+        f"{more_ns:+.0f}",
+        f"{middle('read_mb_per_s'):.0f}",
+        f"{ratio('read_mb_per_s'):.2f}",
+        f"{middle('read_ns'):.0f}",
+        f"{middle('open_ms'):.3f}",
+        f"{middle('index_bytes'):.0f}",
+        f"{middle('memory_bytes'):.0f}",
+    ]
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=5)
@@ -62,29 +86,11 @@ def main() -> None:
                 rounds = [round_of(job, folder, place == "disk") for _ in range(told.rounds)]
                 checked = wrong_bytes(job, folder)
                 for form in FORMS:
-
-                    def middle(name: str, form: str = form, rounds: list[dict[str, dict[str, float]]] = rounds) -> float:
-                        return median(one[form][name] for one in rounds)
-
-                    def ratio(name: str, form: str = form, rounds: list[dict[str, dict[str, float]]] = rounds) -> float:
-                        return median(one[form][name] / one[PLAIN][name] for one in rounds)
-
-                    more_ns = median(one[form]["write_ns"] - one[PLAIN]["write_ns"] for one in rounds)
-                    cells = [
-                        f"{middle('write_mb_per_s'):.0f}",
-                        f"{ratio('write_mb_per_s'):.2f}",
-                        f"{middle('write_ns'):.0f}",
-                        f"{more_ns:+.0f}",
-                        f"{middle('read_mb_per_s'):.0f}",
-                        f"{ratio('read_mb_per_s'):.2f}",
-                        f"{middle('read_ns'):.0f}",
-                        f"{middle('open_ms'):.2f}",
-                        f"{middle('index_bytes'):.0f}",
-                        f"{middle('memory_bytes'):.0f}",
-                        f"{checked[form][1]:.0f}",
-                        str(checked[form][0]),
-                    ]
-                    print(" | ".join([place, str(ranks), str(size), form, *cells]), flush=True)
+                    cells = cells_of([one[form] for one in rounds], [one[PLAIN] for one in rounds])
+                    wrong, rate = checked[form]
+                    print(
+                        " | ".join([place, str(ranks), str(size), form, *cells, f"{rate:.0f}", str(wrong)]), flush=True
+                    )
 
 
 if __name__ == "__main__":

@@ -250,8 +250,9 @@ class Replay {
     }
     if (options_.readers > 0) {
       const std::int64_t block = std::max<std::int64_t>(1, map_.longest);
-      const auto read = read_blocks(options_.target, options_.readers, block,
-                                    watching("reading blocks", static_cast<double>(map_.size / block)));
+      const auto read =
+          read_blocks(options_.target, options_.readers, block,
+                      watching("reading blocks", static_cast<double>(map_.size) / static_cast<double>(block)));
       if (!read) return pass_on(read.error());
       document["read_blocks"] = json_of(*read);
       say(text_of("read in blocks", *read));
@@ -351,7 +352,7 @@ void add_replay(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
       ->type_name("N");
   verb->add_option("--processes", options->replay.processes, "That take turns for the ranks; one for each unless given")
-      ->check(CLI::Range(1U, static_cast<std::uint32_t>(most_mapped_ranks)))
+      ->check(CLI::Range(1U, most_replay_processes))
       ->type_name("N");
   verb->add_flag("--in-turn", options->replay.in_turn, "No write begins before the one before it in MAP has ended");
   verb->add_flag("--open-in-turn", options->replay.opens_in_turn,
@@ -360,7 +361,7 @@ void add_replay(CLI::App& app, Action& action) {
   verb->add_flag("--check", options->check, "Give each write bytes of its own, and read all of them back");
   verb->add_flag("--read", options->read, "Each rank reads what it wrote");
   verb->add_option("--readers", options->readers, "So many processes read the file, blocks as long as writes in turns")
-      ->check(CLI::Range(1U, static_cast<std::uint32_t>(most_mapped_ranks)))
+      ->check(CLI::Range(1U, most_replay_processes))
       ->type_name("N");
   verb->add_flag("--dry-run", options->dry_run, "Say what the map has, and write nothing");
   verb->footer(

@@ -31,7 +31,7 @@ constexpr Figure memory = sync_begin;
 
 std::uint32_t processes_for(const WriteMap& map, std::uint32_t wanted) {
   const auto ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, map.ranks.size()));
-  return wanted == 0 ? ranks : std::min(wanted, ranks);
+  return std::min(wanted == 0 ? most_replay_processes : wanted, ranks);
 }
 
 /// Each writer takes a few descriptors.

@@ -15,8 +15,10 @@
 
 namespace iosig {
 
+inline constexpr std::uint32_t most_replay_processes = 1024;
+
 struct ReplayOptions {
-  std::uint32_t processes = 0;  ///< 0, or more than there are ranks: one for each
+  std::uint32_t processes = 0;  ///< 0, or more than there are ranks: one for each, most_replay_processes at most
   bool in_turn = false;         ///< no write begins before the one before it in the map has ended
   bool opens_in_turn = false;   ///< ranks open one after the other, so that writers' ids grow with them
   bool is_marked = false;       ///< each write has bytes of its own (origin_of), else all have the same ones
