@@ -86,7 +86,7 @@ Result<void> ReplaySink::close() {
   return {};
 }
 
-Result<ReplaySource> ReplaySource::open(const ReplayTarget& target) {
+Result<ReplaySource> ReplaySource::open(const ReplayTarget& target, ContainerView::Source from) {
   ReplaySource source;
   source.path_ = target.path;
   if (target.form == ReplayForm::plain) {
@@ -98,7 +98,7 @@ Result<ReplaySource> ReplaySource::open(const ReplayTarget& target) {
   }
   auto folder = ContainerFolder::open(target.path);
   if (!folder) return pass_on(std::move(folder.error()));
-  auto view = ContainerView::open(*std::move(folder));
+  auto view = ContainerView::open(*std::move(folder), from);
   if (!view) return pass_on(std::move(view.error()));
   source.view_ = *std::move(view);
   source.size_ = source.view_->size();

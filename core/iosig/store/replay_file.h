@@ -46,7 +46,8 @@ class ReplaySink {
 /// One process's way to read.
 class ReplaySource {
  public:
-  static Result<ReplaySource> open(const ReplayTarget& target);
+  static Result<ReplaySource> open(const ReplayTarget& target,
+                                   ContainerView::Source source = ContainerView::Source::kept);
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// Bytes read, fewer than asked for at the end of the file only.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes);
