@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Iosig
+from conftest import BUILD, Iosig
 
 FORMS = ["--container", "--traditional", "--plain"]
 RANKS, EACH, BYTES = 4, 50, 64
@@ -98,6 +98,19 @@ def test_overlapping_ranks_are_right_either_way_but_in_turn_only_one_way(iosig: 
     plain = (tmp_path / "turn--plain").read_bytes()
     iosig("container", "export", tmp_path / "turn--container", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == plain
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("btio", "--ranks", 4, "--grid", 12, "--steps", 2), ("milc-a", "--ranks", 4), ("flash-fuse", "--ranks", 4)],
+)
+def test_the_jobs_of_known_programs_are_replayed_without_a_wrong_byte(
+    iosig: Iosig, tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    command = [str(BUILD / "bin" / "workloads"), "print", *map(str, words), "--columns", "id,logical,length"]
+    job = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = iosig.json("replay", "--check", "-", tmp_path / "target", input=job)
+    assert (done["map"]["writes"], done["check"]["wrong_bytes"]) == (job.count("\n"), 0)
 
 
 def test_ranks_and_processes_can_be_fewer(iosig: Iosig, job: Path, tmp_path: Path) -> None:
