@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view name_prefix = "order.";
 constexpr std::uint64_t magic = 0x03454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
 constexpr std::uint32_t most_seats = 4096;
+constexpr int most_tries = 100;
 
 }  // namespace
 
@@ -128,8 +129,13 @@ bool is_order_table(std::string_view name) { return name.starts_with(name_prefix
 /// Makes the table `name` in `folder`, complete in one step; nothing happens if there is one.
 Result<void> OrderSeat::make_table(const Fd& folder, const std::string& name, const std::string& path,
                                    const OrderStart& start) {
-  const std::string draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), now_us());
-  const Fd fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+  // Threads of one process, and processes of other nodes with its number, may come at the same moment.
+  std::string draft;
+  Fd fd;
+  for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < most_tries)); ++tries) {
+    draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), unix_ns());
+    fd = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+  }
   if (!fd) return write_failure("make", path, errno);
   const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
     ::unlinkat(folder.get(), draft.c_str(), 0);
