@@ -83,6 +83,9 @@ ssize_t __wrap_pread(int fd, void* bytes, size_t count, off_t offset) {
 ssize_t __wrap_pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   return ::syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
+ssize_t __wrap_preadv(int fd, const iovec* parts, int count, off_t offset) {
+  return ::syscall(SYS_preadv, fd, parts, count, offset, 0);  // the offset's upper half is for 32 bits
+}
 ssize_t __wrap_writev(int fd, const iovec* parts, int count) { return ::syscall(SYS_writev, fd, parts, count); }
 off_t __wrap_lseek(int fd, off_t offset, int whence) { return ::syscall(SYS_lseek, fd, offset, whence); }
 int __wrap_fsync(int fd) { return static_cast<int>(::syscall(SYS_fsync, fd)); }

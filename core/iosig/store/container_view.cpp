@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <optional>
 
 #include "iosig/base/text.h"
 #include "iosig/store/kept_index.h"
@@ -119,38 +119,37 @@ Result<int> ContainerView::data_fd(std::int64_t id) {
   return data_.emplace(id, std::move(fd)).first->second.get();
 }
 
-Result<void> ContainerView::read_piece(const Piece& piece, std::byte* out) {
-  if (piece.id < 0 || piece.physical < 0 || piece.physical > INT64_MAX - piece.length)
-    return fail(ErrorKind::bad_input, "'{}': the index speaks of byte {}; see iosig container check",
-                folder_->shown(Dropping::data, piece.id), piece.physical);
-  const auto fd = data_fd(piece.id);
-  if (!fd) return pass_on(fd.error());
-  for (std::int64_t done = 0; done < piece.length;) {
-    const ssize_t got = ::pread(*fd, out + done, static_cast<std::size_t>(piece.length - done),
-                                static_cast<off_t>(piece.physical + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure("read", folder_->shown(Dropping::data, piece.id));
-    if (got == 0)
-      return fail(ErrorKind::bad_input, "'{}' ends before byte {}: it was cut; see iosig container check",
-                  folder_->shown(Dropping::data, piece.id), piece.physical + done);
-    done += got;
+Result<void> ContainerView::failed_at(const PieceFailure& failure) const {
+  if (failure.error == 0) return {};
+  const std::string shown = folder_->shown(Dropping::data, failure.piece.id);
+  switch (failure.error) {
+    case EINVAL:
+      return fail(ErrorKind::bad_input, "'{}': the index speaks of byte {}; see iosig container check", shown,
+                  failure.piece.physical);
+    case ENODATA:
+      return fail(ErrorKind::bad_input, "'{}' ends before byte {}: it was cut; see iosig container check", shown,
+                  failure.piece.physical + failure.piece.length);
+    default: return system_failure("read", shown, failure.error);
   }
-  return {};
 }
 
 Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byte> bytes) {
   if (offset < 0) return fail(ErrorKind::usage, "'{}': no file has a byte {}", printable(folder_->path()), offset);
   std::int64_t done = 0;
-  Result<void> all{};
+  std::optional<Error> unopened;
+  PieceReader reader([&](std::int64_t id) {
+    auto fd = data_fd(id);
+    if (fd) return *fd;
+    unopened = std::move(fd.error());
+    return -EIO;
+  });
   find(offset, static_cast<std::int64_t>(bytes.size()), [&](const Piece& piece) {
-    if (!all) return;
-    if (piece.is_hole)
-      std::memset(bytes.data() + done, 0, static_cast<std::size_t>(piece.length));
-    else
-      all = read_piece(piece, bytes.data() + done);
+    reader.add(piece, bytes.data() + done);
     done += piece.length;
   });
-  if (!all) return pass_on(std::move(all.error()));
+  const auto read = failed_at(reader.finish());
+  if (unopened) return pass_on(std::move(*unopened));
+  if (!read) return pass_on(read.error());
   return done;
 }
 

@@ -12,6 +12,7 @@
 #include "iosig/analyze/lookup.h"
 #include "iosig/store/content.h"
 #include "iosig/store/extent_map.h"
+#include "iosig/store/piece_reader.h"
 
 namespace iosig {
 
@@ -71,7 +72,7 @@ class ContainerView {
   Result<void> take(MergedIndex merged, ContainerContent content);
   [[nodiscard]] MergedIndex merged() const;
   Result<int> data_fd(std::int64_t id);
-  Result<void> read_piece(const Piece& piece, std::byte* out);
+  [[nodiscard]] Result<void> failed_at(const PieceFailure& failure) const;
 
   std::shared_ptr<const ContainerFolder> folder_;
   Source source_;

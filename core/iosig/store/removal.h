@@ -8,8 +8,8 @@
 
 namespace iosig {
 
-/// The container of the open `folder` is in use for as long as this descriptor, or a duplicate of it, is open. false: it
-/// is being removed.
+/// The container of the open `folder` is in use for as long as this descriptor, or a duplicate of it, is open. false:
+/// it is being removed.
 [[nodiscard]] bool hold_container(int folder);
 
 /// As unlink(2).

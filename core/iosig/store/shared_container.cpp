@@ -261,19 +261,13 @@ int SharedContainer::data_fd(std::int64_t id) {
 }
 
 /// 0 or errno. With the view's lock held.
-int SharedContainer::read_piece(const Piece& piece, std::byte* out) {
-  const int fd = data_fd(piece.id);
-  int failure = fd < 0 ? -fd : 0;
-  for (std::int64_t got = 0; failure == 0 && got < piece.length;) {
-    const ssize_t n = ::pread(fd, out + got, static_cast<std::size_t>(piece.length - got), piece.physical + got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) failure = n < 0 ? errno : EIO;  // 0: cut since the index was written
-    got += n;
-  }
-  if (failure != 0 && failure != EFAULT)
-    say_(fmt::format("'{}': bytes {} to {} cannot be read; see iosig container check",
-                     folder_->shown(Dropping::data, piece.id), piece.physical, piece.physical + piece.length));
-  return failure;
+int SharedContainer::failed_at(const PieceFailure& failure) const {
+  const bool is_damage = failure.error == ENODATA || failure.error == EINVAL;  // cut since the index was written
+  const int error = is_damage ? EIO : failure.error;
+  if (error != 0 && error != EFAULT)
+    say_(fmt::format("'{}': {} bytes from {} on cannot be read; see iosig container check",
+                     folder_->shown(Dropping::data, failure.piece.id), failure.piece.length, failure.piece.physical));
+  return error;
 }
 
 std::int64_t SharedContainer::read_known(std::int64_t offset, std::span<std::byte> bytes) {
@@ -284,16 +278,12 @@ std::int64_t SharedContainer::read_known(std::int64_t offset, std::span<std::byt
   const std::shared_lock lock(view_mutex_);
   if (!view_) return -EAGAIN;
   std::int64_t done = 0;
-  int failure = 0;
+  PieceReader reader([this](std::int64_t id) { return data_fd(id); });
   view_->find(offset, length, [&](const Piece& piece) {
-    if (failure != 0) return;
-    std::byte* const out = bytes.data() + done;
+    reader.add(piece, bytes.data() + done);
     done += piece.length;
-    if (piece.is_hole)
-      std::fill_n(out, piece.length, std::byte{0});
-    else
-      failure = read_piece(piece, out);
   });
+  const int failure = failed_at(reader.finish());
   return failure != 0 ? -failure : done;
 }
 

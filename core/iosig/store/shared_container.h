@@ -21,6 +21,7 @@
 #include "iosig/store/container.h"
 #include "iosig/store/container_view.h"
 #include "iosig/store/container_writer.h"
+#include "iosig/store/piece_reader.h"
 
 namespace iosig {
 
@@ -91,7 +92,7 @@ class SharedContainer {
   void notice_others();
   void notice_first_writer();
   bool is_stale(std::int64_t begin, std::int64_t end);
-  int read_piece(const Piece& piece, std::byte* out);
+  int failed_at(const PieceFailure& failure) const;
   int open_writer(OpenWriter& writer);
   int close_writer(OpenWriter& writer);
   int refresh_view(std::int64_t begin, std::int64_t end);

@@ -1,0 +1,87 @@
+#include "iosig/store/piece_reader.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t most_parts = 256;  ///< of one call: the stack may be small
+
+}  // namespace
+
+void PieceReader::add(const Piece& piece, std::byte* out) {
+  if (failure_.error != 0) return;
+  if (!piece.is_hole && (piece.physical < 0 || piece.physical > INT64_MAX - piece.length)) {
+    failure_ = {EINVAL, piece};
+  } else if (piece.is_hole) {
+    std::fill_n(out, piece.length, std::byte{0});
+  } else if (firsts_ < few) {
+    first_[firsts_++] = {piece, out};
+  } else {
+    if (more_.empty()) {
+      more_.reserve(many);
+      more_.assign(first_.begin(), first_.end());
+    }
+    more_.push_back({piece, out});
+    if (more_.size() < many) return;
+    read(more_);
+    more_.clear();
+    firsts_ = 0;
+  }
+}
+
+PieceFailure PieceReader::finish() {
+  if (failure_.error == 0) read(more_.empty() ? std::span(first_).first(firsts_) : std::span(more_));
+  more_.clear();
+  firsts_ = 0;
+  return failure_;
+}
+
+void PieceReader::read(std::span<Placed> placed) {
+  std::ranges::sort(placed, {}, [](const Placed& each) { return std::tuple(each.piece.id, each.piece.physical); });
+  for (std::size_t begin = 0; begin < placed.size() && failure_.error == 0;) {
+    std::size_t end = begin + 1;
+    while (end < placed.size() && end - begin < most_parts && placed[end].piece.id == placed[begin].piece.id &&
+           placed[end].piece.physical == placed[end - 1].piece.physical + placed[end - 1].piece.length)
+      ++end;
+    read_run(placed.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+/// Of pieces that lie side by side.
+void PieceReader::read_run(std::span<const Placed> run) {
+  const int fd = fd_of_(run.front().piece.id);
+  if (fd < 0) {
+    failure_ = {-fd, run.front().piece};
+    return;
+  }
+  std::array<iovec, most_parts> parts;  // NOLINT(cppcoreguidelines-pro-type-member-init): as many as are used are set
+  std::size_t at = 0;                   // the first piece that is not read as a whole
+  std::int64_t done = 0;                // of it
+  while (at < run.size()) {
+    int count = 0;
+    for (std::size_t n = at; n < run.size(); ++n) {
+      const std::int64_t skipped = n == at ? done : 0;
+      parts[static_cast<std::size_t>(count++)] = {run[n].out + skipped,
+                                                  static_cast<std::size_t>(run[n].piece.length - skipped)};
+    }
+    const std::int64_t physical = run[at].piece.physical + done;
+    ssize_t got = count == 1 ? ::pread(fd, parts[0].iov_base, parts[0].iov_len, physical)
+                             : ::preadv(fd, parts.data(), count, physical);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      failure_ = {got < 0 ? errno : ENODATA, run[at].piece};
+      return;
+    }
+    for (got += done; at < run.size() && got >= run[at].piece.length; ++at) got -= run[at].piece.length;
+    done = got;
+  }
+}
+
+}  // namespace iosig

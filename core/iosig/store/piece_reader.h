@@ -1,0 +1,51 @@
+// Reads the pieces that a request consists of with as few system calls as their droppings allow: what lies side by side
+// in one is read at once, wherever it belongs in the request.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "iosig/analyze/lookup.h"
+
+namespace iosig {
+
+/// What could not be read, and why: an errno; ENODATA where the dropping ends before; EINVAL where none has such a
+/// byte. 0: nothing.
+struct PieceFailure {
+  int error = 0;
+  Piece piece;
+};
+
+class PieceReader {
+ public:
+  /// fd_of(id): an open data dropping, or -errno.
+  using FdOf = std::function<int(std::int64_t id)>;
+  explicit PieceReader(FdOf fd_of) : fd_of_(std::move(fd_of)) {}
+
+  /// Reads it, or keeps it to be read with others. `out`, which must have room for it, is written by the kernel alone,
+  /// so that an address that is not there is EFAULT. Holes become zeros at once.
+  void add(const Piece& piece, std::byte* out);
+  /// Reads what was kept. The first failure of all; what follows it was not read.
+  [[nodiscard]] PieceFailure finish();
+
+ private:
+  struct Placed {
+    Piece piece;
+    std::byte* out = nullptr;
+  };
+  static constexpr std::size_t few = 4, many = 4096;
+  void read(std::span<Placed> placed);
+  void read_run(std::span<const Placed> run);
+
+  FdOf fd_of_;
+  std::array<Placed, few> first_;  ///< most requests have no more
+  std::size_t firsts_ = 0;
+  std::vector<Placed> more_;
+  PieceFailure failure_;
+};
+
+}  // namespace iosig
