@@ -17,7 +17,7 @@ BUILD = Path(os.environ.get("IOSIG_BUILD", ROOT / "build"))
 DATA = ROOT / "tests" / "data"
 STARTED_S = time.time()
 
-pytest_plugins = ["redirecting", "plugin_compiler"]  # their fixtures: world, hinted; compiler
+pytest_plugins = ["redirecting", "plugin_compiler", "mounting"]  # their fixtures: world, hinted; compiler; mount
 
 
 def bench(name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import json
@@ -13,15 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import BUILD, Iosig
-
-Mount = Callable[..., Path]
+from mounting import Mount, is_mounted
 
 STRIDED_WRITER = """
 import os, sys
@@ -31,39 +29,6 @@ for n in range(count):
     os.pwrite(fd, bytes([1 + rank]) * length, (n * ranks + rank) * length)
 os.close(fd)
 """
-
-
-def is_mounted(path: Path) -> bool:
-    return f" {path} " in Path("/proc/self/mountinfo").read_text()
-
-
-@pytest.fixture
-def mount(iosig: Iosig, tmp_path: Path) -> Iterator[Mount]:
-    """mount(option...) mounts tmp_path/source at tmp_path/mounted; nothing of it is left behind."""
-    if not (BUILD / "libexec/iosig/iosig-fuse").exists():
-        pytest.skip("built without libfuse3")
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR))
-    except OSError as refusal:
-        pytest.skip(f"/dev/fuse: {refusal.strerror}")
-    source, mounted = tmp_path / "source", tmp_path / "mounted"
-    source.mkdir()
-    mounted.mkdir()
-    pids: list[int] = []
-
-    def start(*options: str) -> Path:
-        pids.append(iosig.json("mount", source, mounted, *options)["pid"])
-        return mounted
-
-    start.pids = pids  # type: ignore[attr-defined]
-    try:
-        yield start
-    finally:
-        while is_mounted(mounted):
-            subprocess.run(["umount", "-l", str(mounted)], check=True)
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
 
 
 def names_in(folder: Path) -> list[str]:

@@ -1,0 +1,193 @@
+"""Parallel programs that know nothing of containers: what they write into them is what they write into plain files."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, ROOT, Iosig
+from mounting import Mount
+
+# An MPI library's name: its compiler's, and what the launcher is told to have it, not another one of the same MPI.
+LIBRARIES = {
+    "ompio": ("openmpi", ["--mca", "io", "ompio"]),
+    "romio": ("openmpi", ["--mca", "io", "romio321"]),
+    "mpich": ("mpich", []),
+}
+PRELOAD = BUILD / "lib" / "libiosig-preload.so"
+OVERSUBSCRIBED = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# In the order of mpi_client.c.
+PARTS = [
+    *("independent", "vector_all", "vector_each", "subarray", "darray", "indexed", "nonblocking", "shared_pointer"),
+    *("overlapping", "sizes", "names", "alone"),
+]
+# What OMPIO 4.1 does not do right on plain files.
+NOT_OMPIO = ["atomic_mode", "preallocate"]
+
+Build = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """built(NAME, MPI) is the program of tests/support/NAME.c."""
+    folder = tmp_path_factory.mktemp("clients")
+
+    def build(name: str, mpi: str) -> Path:
+        program = folder / f"{name}.{mpi}"
+        if program.exists():
+            return program
+        compiler, libraries = shutil.which(f"mpicc.{mpi}"), []
+        if compiler is None or shutil.which(f"mpirun.{mpi}") is None:
+            pytest.skip(f"needs {mpi}")
+        for package in {"hdf5_client": ["hdf5-openmpi"], "pnetcdf_client": ["pnetcdf"]}.get(name, []):
+            found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
+            if found.returncode != 0:
+                pytest.skip(f"needs {package}")
+            libraries = found.stdout.split()
+        source = ROOT / "tests/support" / f"{name}.c"
+        subprocess.run([compiler, "-O1", "-w", "-o", program, source, *libraries], check=True)
+        return program
+
+    return build
+
+
+def launch(
+    library: str, ranks: int, *command: object, before: tuple[object, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """The finished job of `ranks` processes; `before` stands before each one's command."""
+    mpi, options = LIBRARIES[library]
+    words = [f"mpirun.{mpi}", *(OVERSUBSCRIBED if mpi == "openmpi" else []), *options, "-n", ranks, *before, *command]
+    env = dict(os.environ, **AS_ROOT)
+    return subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=60, env=env)
+
+
+def do(library: str, ranks: int, *command: object, before: tuple[object, ...] = ()) -> None:
+    done = launch(library, ranks, *command, before=before)
+    assert done.returncode == 0, f"{library}, {ranks} ranks: {done.stdout}\n{done.stderr}"
+
+
+def parts_of(library: str) -> list[str]:
+    """The parts of mpi_client that the library does right on plain files."""
+    more = {"ompio": [], "romio": NOT_OMPIO, "mpich": [*NOT_OMPIO, "large_counts"]}
+    return [*PARTS, *more[library]]
+
+
+@pytest.fixture(scope="session")
+def plain(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """plain(RANKS): what mpi_client writes into a folder of plain files. No library has bytes of its own."""
+
+    def written(ranks: int) -> Path:
+        folder = tmp_path_factory.getbasetemp() / f"plain{ranks}"
+        if not folder.exists():
+            folder.mkdir()
+            library = "mpich" if ranks < 3 else "romio"  # where there are more ranks than processors MPICH is slow
+            do(library, ranks, built("mpi_client", LIBRARIES[library][0]), folder, "write")
+        return folder
+
+    return written
+
+
+class Way:
+    """How programs come to containers: in `folder`, their commands with `before` before them; they lie in `source`."""
+
+    def __init__(self, folder: Path, source: Path, before: tuple[object, ...], leave: Callable[[], object]) -> None:
+        self.folder, self.source, self.before, self.leave = folder, source, before, leave
+
+
+@pytest.fixture(params=["mount", "preload"])
+def way(request: pytest.FixtureRequest, iosig: Iosig, mount: Mount, tmp_path: Path) -> Callable[[str], Way]:
+    """way(GLOB): new files of such names become containers. leave() when all is written, then others can read it."""
+    source = tmp_path / "source"
+
+    def begin(glob: str) -> Way:
+        if request.param == "mount":
+            folder = mount("--containers", glob)
+            return Way(folder, source, (), lambda: iosig("unmount", folder))
+        if not PRELOAD.exists():
+            pytest.skip("built without libiosig-preload.so")
+        return Way(source, source, ("env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={source}/{glob}"), lambda: None)
+
+    return begin
+
+
+def differences(folder: Path, expected: Path) -> list[str]:
+    """Names of the files in `folder` that are not as in `expected`."""
+    assert sorted(path.name for path in folder.iterdir()) != []
+    return [path.name for path in folder.iterdir() if not filecmp.cmp(path, expected / path.name, shallow=False)]
+
+
+def check_containers(iosig: Iosig, folder: Path, expected: Path, scratch: Path) -> None:
+    """Every file is a container that has the expected bytes."""
+    scratch.mkdir()
+    for path in folder.iterdir():
+        iosig("container", "export", path, scratch / path.name)
+    assert differences(scratch, expected) == []
+
+
+@pytest.mark.parametrize(("library", "ranks"), [("ompio", 2), ("romio", 4), ("mpich", 1), ("mpich", 2)])
+def test_mpi_io_writes_into_containers_what_it_writes_into_plain_files(
+    library: str, ranks: int, built: Build, plain: Callable[[int], Path], iosig: Iosig, way: Callable[[str], Way],
+    mount: Mount, tmp_path: Path,
+) -> None:  # fmt: skip
+    expected, client, to = plain(ranks), built("mpi_client", LIBRARIES[library][0]), way("*.dat")
+    for act in ("write", "read"):
+        do(library, ranks, client, to.folder, act, *parts_of(library), before=to.before)
+    to.leave()
+    check_containers(iosig, to.source, expected, tmp_path / "exported")
+    assert differences(mount(), expected) == []
+
+
+def dumped(tool: str, path: Path) -> str:
+    if shutil.which(tool) is None:
+        pytest.skip(f"needs {tool}")
+    return subprocess.run([tool, path.name], cwd=path.parent, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(("name", "file", "tool"), [("hdf5", "f.h5", "h5dump"), ("pnetcdf", "f.nc", "ncdump")])
+def test_formats_have_the_bytes_of_plain_files_and_tools_read_them(
+    name: str, file: str, tool: str, built: Build, iosig: Iosig, way: Callable[[str], Way], mount: Mount, tmp_path: Path
+) -> None:
+    client, to, plain_folder = built(f"{name}_client", "openmpi"), way("f.*"), tmp_path / "plain"
+    plain_folder.mkdir()
+    for ranks in (1, 3):
+        do("ompio", ranks, client, plain_folder / file, "write")
+        do("ompio", ranks, client, to.folder / file, "write", before=to.before)  # a second time it is written over
+        do("ompio", ranks, client, to.folder / file, "read", before=to.before)
+    to.leave()
+    check_containers(iosig, to.source, plain_folder, tmp_path / "exported")
+    folder = mount()
+    assert dumped(tool, folder / file) == dumped(tool, plain_folder / file)
+    subprocess.run(["cp", folder / file, tmp_path / "copy"], check=True)
+    subprocess.run(["tar", "-cf", tmp_path / "all.tar", "-C", folder, file], check=True)
+    subprocess.run(["tar", "-xf", tmp_path / "all.tar", "-C", tmp_path], check=True)
+    for copy in (tmp_path / "copy", tmp_path / file):
+        subprocess.run(["cmp", copy, plain_folder / file], check=True)
+
+
+def strided(ranks: int, small: int = 64, count: int = 1000) -> bytes:
+    """What part `killed` of mpi_client writes: byte_of(rank, n), in blocks in turn."""
+
+    def block(rank: int, number: int) -> bytes:
+        bytes_of = range(number * small, (number + 1) * small)
+        return bytes(((n * 2654435761 & 0xFFFFFFFFFFFFFFFF) >> 13 ^ (rank * 37 + 1)) & 0xFF for n in bytes_of)
+
+    return b"".join(block(rank, number) for number in range(count) for rank in range(ranks))
+
+
+def test_what_ranks_have_synced_is_there_when_one_of_them_is_killed(
+    built: Build, iosig: Iosig, way: Callable[[str], Way], mount: Mount, tmp_path: Path
+) -> None:
+    to = way("*.dat")
+    done = launch("romio", 3, built("mpi_client", "openmpi"), to.folder, "write", "killed", before=to.before)
+    assert done.returncode in (128 + signal.SIGKILL, signal.SIGKILL), done.stderr
+    to.leave()
+    assert iosig.json("container", "check", to.source / "killed.dat")["sound"]
+    assert (mount() / "killed.dat").read_bytes() == strided(3)
