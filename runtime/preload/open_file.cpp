@@ -33,6 +33,7 @@ constexpr std::string_view placeholder_link = "/memfd:iosig-container";
 struct Process {
   std::mutex lock;  ///< of all that follows, and of changes of open_files
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<SharedContainer>> containers;
+  std::weak_ptr<SharedContainer> looked_at;
   std::vector<OpenFile*> files;
   pid_t pid = ::getpid();
 };
@@ -116,7 +117,7 @@ int find_container(OpenFile& file) {
     }
     file.container = *std::move(opened);
     known = file.container;
-  } else {
+  } else if (own.looked_at.lock() != file.container) {
     (void)file.container->look_for_others(0);  // what other nodes have written and closed
   }
   file.is_ready.store(true, std::memory_order_release);
@@ -366,6 +367,29 @@ int open_container(int folder, int flags) {
   sys_close(fd);
   errno = failure;
   return -1;
+}
+
+void set_looked_at(const OpenFile* file) {
+  (void)as_guest([&] {
+    const std::lock_guard lock(process().lock);
+    process().looked_at = file != nullptr ? file->container : nullptr;
+    return 0;
+  });
+}
+
+void look_for_others() {
+  const Inside inside;
+  if (!inside || process_of_now == nullptr || is_stray_child()) return;
+  (void)as_guest([] {
+    std::vector<std::shared_ptr<SharedContainer>> open;
+    {
+      const std::lock_guard lock(process().lock);
+      for (const auto& [place, container] : process().containers)
+        if (auto live = container.lock()) open.push_back(std::move(live));
+    }
+    for (const auto& container : open) (void)container->look_for_others(0);
+    return 0;
+  });
 }
 
 void follow(int fd, int of) {

@@ -109,6 +109,12 @@ int make_writer(OpenFile& file);
 /// case. -1 with errno.
 int open_container(int folder, int flags);
 
+/// What other nodes have written is looked for in every container that is open.
+void look_for_others();
+
+/// The container was looked at just now: whoever opens it too need not look for others. nullptr: none was.
+void set_looked_at(const OpenFile* file);
+
 /// The number `fd` stands for what `of` stands for, after the kernel has made it so. Whatever it stood for is let go.
 void follow(int fd, int of);
 /// Before the kernel closes a descriptor: it is an ordinary number from now on.

@@ -60,6 +60,12 @@ class SharedContainer {
   [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes);
   /// The same if that needs no look into the indices anew, which is long; else -EAGAIN.
   [[nodiscard]] std::int64_t read_known(std::int64_t offset, std::span<std::byte> bytes);
+  /// What is known of the content, for other processes that open the container at the same time. `infeasible` while
+  /// others write, and of a traditional index.
+  [[nodiscard]] Result<std::vector<std::byte>> knowledge();
+  /// Of a container of which nothing was asked yet: knows what another process knew, without a look at its indices. What
+  /// was written since, is noticed as ever on the same node; on another when it is looked for. false: it is of no use.
+  bool take_knowledge(std::span<const std::byte> bytes);
   /// Where the bytes of one dropping are all that is asked for: calls give(descriptor, offset in it, bytes), fewer at
   /// the file's end. false: nothing was called, read() says what there is.
   [[nodiscard]] bool give(std::int64_t offset, std::int64_t length,
