@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -191,3 +192,18 @@ def test_what_ranks_have_synced_is_there_when_one_of_them_is_killed(
     to.leave()
     assert iosig.json("container", "check", to.source / "killed.dat")["sound"]
     assert (mount() / "killed.dat").read_bytes() == strided(3)
+
+
+@pytest.mark.parametrize(("library", "ranks"), [("romio", 4), ("mpich", 2)])
+def test_a_collective_open_reads_the_index_once(library: str, ranks: int, built: Build, tmp_path: Path) -> None:
+    if not PRELOAD.exists() or shutil.which("strace") is None:
+        pytest.skip("needs libiosig-preload.so and strace")
+    client, folder = built("mpi_client", LIBRARIES[library][0]), tmp_path / "source"
+    folder.mkdir()
+    preloaded = ("env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={folder}/*")
+    do(library, ranks, client, folder, "write", "independent", before=preloaded)
+    traced = ("strace", "-ff", "-qq", "-o", tmp_path / "trace", "-e", "trace=openat", *preloaded)
+    do(library, ranks, client, folder, "read", "independent", before=traced)
+    index = re.compile(r'"(index\.\d+|\.iosig-index)"')
+    readers = [trace.name for trace in tmp_path.glob("trace.*") if index.search(trace.read_text())]
+    assert len(readers) == 1
