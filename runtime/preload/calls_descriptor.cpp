@@ -54,6 +54,12 @@ int lock_fd_of(OpenFile& file) {
   return expected;
 }
 
+/// Before a lock is given back, and when one was got.
+std::int64_t meet_other_nodes(OpenFile& file) {
+  if (const int failure = make_ready(file); failure != 0) return -failure;
+  return -as_guest([&] { return file.container->meet_other_nodes(); });
+}
+
 /// Locks of a process become such of its open file: between processes they mean the same.
 std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
   const int fd = lock_fd_of(file);
@@ -72,10 +78,15 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
                     : command == F_SETLKW ? F_OFD_SETLKW
                     : command == F_GETLK  ? F_OFD_GETLK
                                           : command;
+  const bool is_given_back = given != F_OFD_GETLK && asked.l_type == F_UNLCK;
+  const std::int64_t met = is_given_back ? meet_other_nodes(file) : 0;
   const int done = real().fcntl(fd, given, &asked);
   if (done != 0) return -errno;
-  if (given == F_OFD_GETLK) *wanted = asked;
-  return 0;
+  if (given == F_OFD_GETLK)
+    *wanted = asked;
+  else if (!is_given_back)
+    return meet_other_nodes(file);
+  return met;
 }
 
 std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
@@ -155,8 +166,7 @@ int fcntl(int fd, int command, ...) {
   void* const argument = va_arg(rest, void*);
   va_end(rest);
   if (!is_ours(fd)) return real().fcntl(fd, command, argument);
-  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-    return duplicated(real().fcntl(fd, command, argument), fd);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(real().fcntl(fd, command, argument), fd);
   return static_cast<int>(answer_for(fd, [&](OpenFile& file) { return control(fd, file, command, argument); }));
 }
 int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
@@ -185,7 +195,10 @@ int flock(int fd, int operation) noexcept {
   if (!is_ours(fd)) return real().flock(fd, operation);
   return static_cast<int>(answer_for(fd, [&](OpenFile& file) -> std::int64_t {
     const int locked = lock_fd_of(file);
-    return locked >= 0 && real().flock(locked, operation) == 0 ? 0 : -errno;
+    const bool is_given_back = (operation & LOCK_UN) != 0;
+    const std::int64_t met = is_given_back ? meet_other_nodes(file) : 0;
+    if (locked < 0 || real().flock(locked, operation) != 0) return -errno;
+    return is_given_back ? met : meet_other_nodes(file);
   }));
 }
 
@@ -209,7 +222,6 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
   errno = is_clone ? EOPNOTSUPP : ENOTTY;
   return -1;
 }
-
 
 int program_close(int fd) __attribute__((alias("close")));
 int program_dup2(int fd, int to) noexcept __attribute__((alias("dup2")));

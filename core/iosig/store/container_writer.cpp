@@ -58,7 +58,6 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
   writer->seat_ = *std::move(seat);
   if (auto made = writer->make_droppings(); !made) return pass_on(std::move(made.error()));
   writer->is_open_ = true;
-  if (auto looked = writer->look_for_other_nodes(); !looked) return pass_on(std::move(looked.error()));
   return writer;
 }
 
@@ -242,9 +241,10 @@ Result<void> ContainerWriter::sync() {
     if (auto synced = tail_.sync(); !synced) return synced;
     is_tail_synced_ = true;
   }
-  if (auto looked = look_for_other_nodes(); !looked) return looked;
+  const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
+  if (!others) return pass_on(others.error());
   // Between nodes the clock gives the order: what comes after a sync gets a number from after it.
-  if (has_other_nodes_) seat_.renew_at_next();
+  if (*others) seat_.renew_at_next();
   return {};
 }
 
@@ -258,20 +258,6 @@ Result<void> ContainerWriter::sync_names() {
       return system_failure("sync the folder of", folder_->shown(kind, id_));
   }
   are_names_synced_ = true;
-  return {};
-}
-
-Result<void> ContainerWriter::look_for_other_nodes() {
-  struct stat status {};
-  if (::fstat(folder_->fd().get(), &status) != 0) return system_failure("inspect", folder_->path());
-  const std::int64_t changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-  if (changed_ns == folder_changed_ns_) return {};
-  const auto names = names_in(folder_->fd());
-  if (!names) return pass_on(names.error());
-  const std::string ours = order_table_name();
-  has_other_nodes_ =
-      std::ranges::any_of(*names, [&](const std::string& name) { return is_order_table(name) && name != ours; });
-  folder_changed_ns_ = changed_ns;
   return {};
 }
 

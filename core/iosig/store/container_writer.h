@@ -60,7 +60,6 @@ class ContainerWriter {
   Result<void> append_to_index(const std::vector<std::uint8_t>& frame);
   Result<void> mark(IndexMark mark, std::int64_t end);
   Result<void> sync_names();
-  Result<void> look_for_other_nodes();
   [[nodiscard]] bool is_inherited() const;
 
   std::shared_ptr<const ContainerFolder> folder_;
@@ -72,8 +71,7 @@ class ContainerWriter {
   std::int64_t index_bytes_ = 0;  ///< of sound frames
   bool is_traditional_ = false, is_tail_synced_ = false, is_index_synced_ = false, are_names_synced_ = false;
   bool is_open_ = false;
-  std::int64_t folder_changed_ns_ = -1;
-  bool has_other_nodes_ = false;
+  OtherNodes other_nodes_;
   unsigned forks_ = 0;
   std::uint64_t version_ = 0;
 

@@ -377,6 +377,20 @@ void OrderSeat::set_size(std::int64_t size) {
   for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
 }
 
+Result<bool> OtherNodes::are_there(const Fd& folder, const std::string& shown) {
+  struct stat status {};
+  if (::fstat(folder.get(), &status) != 0) return system_failure("inspect", shown);
+  const std::int64_t changed_ns = unix_ns(status.st_mtim);
+  if (changed_ns == folder_changed_ns_) return are_there_;
+  const auto names = names_in(folder);
+  if (!names) return pass_on(names.error());
+  const std::string ours = order_table_name();
+  are_there_ =
+      std::ranges::any_of(*names, [&](const std::string& name) { return is_order_table(name) && name != ours; });
+  folder_changed_ns_ = changed_ns;
+  return are_there_;
+}
+
 OrderWatch::~OrderWatch() {
   if (table_ != nullptr) ::munmap(const_cast<OrderTable*>(table_), sizeof(OrderTable));
 }

@@ -133,6 +133,16 @@ class OrderWatch {
 /// Of a table that is being made, or whose maker died.
 inline constexpr std::string_view order_draft_prefix = ".order.";
 
+/// Whether other nodes have the container open to write; asked anew when a name in its folder came or went.
+class OtherNodes {
+ public:
+  [[nodiscard]] Result<bool> are_there(const Fd& folder, const std::string& shown);
+
+ private:
+  std::int64_t folder_changed_ns_ = -1;
+  bool are_there_ = false;
+};
+
 /// Name of this node's table in a container, and whether `name` is that of any node's.
 [[nodiscard]] std::string order_table_name();
 [[nodiscard]] bool is_order_table(std::string_view name);

@@ -63,8 +63,9 @@ class SharedContainer {
   /// What is known of the content, for other processes that open the container at the same time. `infeasible` while
   /// others write, and of a traditional index.
   [[nodiscard]] Result<std::vector<std::byte>> knowledge();
-  /// Of a container of which nothing was asked yet: knows what another process knew, without a look at its indices. What
-  /// was written since, is noticed as ever on the same node; on another when it is looked for. false: it is of no use.
+  /// Of a container of which nothing was asked yet: knows what another process knew, without a look at its indices.
+  /// What was written since, is noticed as ever on the same node; on another when it is looked for. false: it is of no
+  /// use.
   bool take_knowledge(std::span<const std::byte> bytes);
   /// Where the bytes of one dropping are all that is asked for: calls give(descriptor, offset in it, bytes), fewer at
   /// the file's end. false: nothing was called, read() says what there is.
@@ -85,6 +86,9 @@ class SharedContainer {
   int status(struct stat& status, double age_s);
   /// If it has not done so for `age_s`: looks whether others have written, on other nodes too. 0 or errno.
   int look_for_others(double age_s);
+  /// Around what orders the accesses of several processes, a lock: if other nodes have the container open, what was
+  /// written here is theirs to see, what they wrote is seen, and writes from now on come after it. 0 or errno.
+  int meet_other_nodes();
   int set_times(const timespec times[2]);
   int set_mode(unsigned mode);
   int set_owner(uid_t user, gid_t group);
@@ -109,6 +113,9 @@ class SharedContainer {
 
   std::shared_ptr<const ContainerFolder> folder_;
   const SayFailure say_;
+
+  std::mutex nodes_mutex_;
+  OtherNodes other_nodes_;
 
   std::mutex writers_mutex_;  ///< before a writer's own
   std::list<OpenWriter> writers_;

@@ -1,6 +1,7 @@
-// What one process knows of a container's content, for others that open it at the same time.
+// What one process knows of a container's content, for others: those that open it at the same time, and other nodes.
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -83,6 +84,18 @@ bool SharedContainer::take_knowledge(std::span<const std::byte> bytes) {
   stale_begin_ = stale_end_ = 0;
   has_stale_.store(false, std::memory_order_release);
   return true;
+}
+
+int SharedContainer::meet_other_nodes() {
+  {
+    const std::lock_guard lock(nodes_mutex_);
+    errno = 0;
+    const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
+    if (!others) return failed(others.error(), errno);
+    if (!*others) return 0;
+  }
+  if (const int failure = sync(); failure != 0) return failure;
+  return look_for_others(0);
 }
 
 }  // namespace iosig
