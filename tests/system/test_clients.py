@@ -207,3 +207,31 @@ def test_a_collective_open_reads_the_index_once(library: str, ranks: int, built:
     index = re.compile(r'"(index\.\d+|\.iosig-index)"')
     readers = [trace.name for trace in tmp_path.glob("trace.*") if index.search(trace.read_text())]
     assert len(readers) == 1
+
+
+OTHER_NODE = """
+[ $((OMPI_COMM_WORLD_RANK % 2)) = 0 ] && exec "$@"
+exec unshare --mount --uts sh -c 'mount --bind "$0" /proc/sys/kernel/random/boot_id && hostname other && exec "$@"' \
+  {boot_id} "$@"
+"""
+
+
+def test_ranks_on_several_nodes_lose_nothing(
+    built: Build, plain: Callable[[int], Path], iosig: Iosig, tmp_path: Path
+) -> None:
+    """Odd ranks find another start of the machine, which is what tells nodes from each other."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "--uts", "true"]).returncode != 0:
+        pytest.skip("needs root, to give ranks a node of their own")
+    if not PRELOAD.exists():
+        pytest.skip("built without libiosig-preload.so")
+    client, folder, boot_id = built("mpi_client", "openmpi"), tmp_path / "source", tmp_path / "boot_id"
+    folder.mkdir()
+    boot_id.write_text("01234567-89ab-cdef-0123-456789abcdef\n")
+    (tmp_path / "node").write_text(OTHER_NODE.format(boot_id=boot_id))
+    before = ("sh", tmp_path / "node", "env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={folder}/*.dat")
+    parts = ["independent", "vector_each", "vector_all", "overlapping", "atomic_mode", "shared_pointer", "sizes"]
+    for act in ("write", "read"):
+        do("romio", 4, client, folder, act, *parts, before=before)
+    for part in parts:
+        assert len(list((folder / f"{part}.dat").glob("order.*"))) == 2
+    check_containers(iosig, folder, plain(4), tmp_path / "exported")
