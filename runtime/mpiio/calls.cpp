@@ -93,7 +93,7 @@ int open(OpenCall behind, Handle communicator, const char* path, int mode, Handl
 int sync(SyncCall behind, Handle file) {
   if (behind == nullptr) return cannot;
   const int status = behind(file);
-  if (!is_inside) preload::look_for_others();
+  if (!is_inside) preload::look_for_other_nodes();
   return status;
 }
 

@@ -377,7 +377,7 @@ void set_looked_at(const OpenFile* file) {
   });
 }
 
-void look_for_others() {
+void look_for_other_nodes() {
   const Inside inside;
   if (!inside || process_of_now == nullptr || is_stray_child()) return;
   (void)as_guest([] {
@@ -387,7 +387,7 @@ void look_for_others() {
       for (const auto& [place, container] : process().containers)
         if (auto live = container.lock()) open.push_back(std::move(live));
     }
-    for (const auto& container : open) (void)container->look_for_others(0);
+    for (const auto& container : open) (void)container->look_for_other_nodes();
     return 0;
   });
 }

@@ -110,7 +110,7 @@ int make_writer(OpenFile& file);
 int open_container(int folder, int flags);
 
 /// What other nodes have written is looked for in every container that is open.
-void look_for_others();
+void look_for_other_nodes();
 
 /// The container was looked at just now: whoever opens it too need not look for others. nullptr: none was.
 void set_looked_at(const OpenFile* file);

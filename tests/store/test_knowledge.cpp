@@ -39,7 +39,7 @@ std::string shown_by(SharedContainer& container, std::size_t length = 100) {
 
 /// A container with "one two", of two writers who have ended.
 std::string written(const std::string& folder) {
-  const std::string path = folder + "/file";
+  std::string path = folder + "/file";
   REQUIRE(create_container(path));
   const auto container = opened(path);
   for (const auto& [offset, text] : {std::pair{0, "one "}, std::pair{4, "two"}}) {

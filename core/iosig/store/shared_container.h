@@ -86,6 +86,8 @@ class SharedContainer {
   int status(struct stat& status, double age_s);
   /// If it has not done so for `age_s`: looks whether others have written, on other nodes too. 0 or errno.
   int look_for_others(double age_s);
+  /// The same if other nodes have the container open to write: what this node writes is noticed in any case.
+  int look_for_other_nodes();
   /// Around what orders the accesses of several processes, a lock: if other nodes have the container open, what was
   /// written here is theirs to see, what they wrote is seen, and writes from now on come after it. 0 or errno.
   int meet_other_nodes();
@@ -98,6 +100,7 @@ class SharedContainer {
  private:
   SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say);
   int failed(const Error& error, int seen) const;
+  int find_other_nodes();
   void changed(std::int64_t begin, std::int64_t end, bool grows, std::int64_t blocks = 0);
   void notice_others();
   void notice_first_writer();

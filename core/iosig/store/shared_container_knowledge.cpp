@@ -1,5 +1,6 @@
 // What one process knows of a container's content, for others: those that open it at the same time, and other nodes.
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -86,14 +87,22 @@ bool SharedContainer::take_knowledge(std::span<const std::byte> bytes) {
   return true;
 }
 
+/// 0, errno, or -1: there are none.
+int SharedContainer::find_other_nodes() {
+  const std::lock_guard lock(nodes_mutex_);
+  errno = 0;
+  const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
+  if (!others) return failed(others.error(), errno);
+  return *others ? 0 : -1;
+}
+
+int SharedContainer::look_for_other_nodes() {
+  if (const int found = find_other_nodes(); found != 0) return std::max(found, 0);
+  return look_for_others(0);
+}
+
 int SharedContainer::meet_other_nodes() {
-  {
-    const std::lock_guard lock(nodes_mutex_);
-    errno = 0;
-    const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
-    if (!others) return failed(others.error(), errno);
-    if (!*others) return 0;
-  }
+  if (const int found = find_other_nodes(); found != 0) return std::max(found, 0);
   if (const int failure = sync(); failure != 0) return failure;
   return look_for_others(0);
 }
