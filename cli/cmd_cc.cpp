@@ -17,6 +17,7 @@
 
 #include "commands.h"
 #include "iosig/base/files.h"
+#include "parts.h"
 
 namespace iosig::cli {
 namespace {
@@ -29,25 +30,6 @@ struct Options {
   std::string compiler = "gcc", resolve, storage;
   Words command;
 };
-
-/// Where the parts of this IOSIG lie.
-struct Parts {
-  fs::path include, lib;
-  [[nodiscard]] fs::path plugin(int gcc_major) const {
-    return lib / "iosig" / fmt::format("gcc-{}", gcc_major) / "iosig.so";
-  }
-};
-
-Result<Parts> find_parts() {
-  std::error_code failure;
-  const fs::path self = fs::read_symlink("/proc/self/exe", failure);
-  if (failure) return system_failure("read", "/proc/self/exe", failure.value());
-  const fs::path prefix = self.parent_path().parent_path();
-  for (const fs::path& lib : {prefix / "lib", prefix / IOSIG_LIBDIR})
-    if (fs::exists(lib / "libiosig.so")) return Parts{prefix / "include", lib};
-  return fail(ErrorKind::system, "cannot find libiosig.so in '{}': build it (make build) or install IOSIG again",
-              (prefix / "lib").string());
-}
 
 /// stdout of a command; its stderr goes to /dev/null.
 Result<std::string> output_of(const Words& command) {

@@ -23,6 +23,7 @@ void add_reliability(CLI::App& app, Action& action);
 void add_pattern(CLI::App& app, Action& action);
 void add_container(CLI::App& app, Action& action);
 void add_mount(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
 void add_prepare(CLI::App& app, Action& action);
 void add_finalize(CLI::App& app, Action& action);

@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   add_pattern(app, action);
   add_container(app, action);
   add_mount(app, action);
+  add_run(app, action);
   add_replay(app, action);
   add_prepare(app, action);
   add_finalize(app, action);

@@ -81,17 +81,25 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
   return folders;
 }
 
-std::optional<Binding> binding_of(const std::string& path) {
+bool has_bindings() {
+  static const bool has = !setting("IOSIG_RULES").empty() || !setting("IOSIG_CONTAINERS").empty();
+  return has;
+}
+
+bool is_bound(const std::string& path) {
   const Bindings& known = bindings();
   const Rule* rule = match_rule(known.rules, path);
-  if (rule != nullptr && rule->signature.container_targets) {
-    auto targets = targets_for(rule->signature, path);
-    if (targets) return Binding{*std::move(targets)};
-    say_once("targets", targets.error().message + "; its data lie in the container");
-    return Binding{};
-  }
-  if (rule == nullptr && is_named(known.globs, path)) return Binding{};
-  return {};
+  return rule != nullptr ? rule->signature.container_targets.has_value() : is_named(known.globs, path);
+}
+
+std::optional<Binding> binding_of(const std::string& path) {
+  if (!is_bound(path)) return {};
+  const Rule* rule = match_rule(bindings().rules, path);
+  if (rule == nullptr) return Binding{};
+  auto targets = targets_for(rule->signature, path);
+  if (targets) return Binding{*std::move(targets)};
+  say_once("targets", targets.error().message + "; its data lie in the container");
+  return Binding{};
 }
 
 }  // namespace iosig::runtime

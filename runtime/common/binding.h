@@ -19,6 +19,10 @@ struct Binding {
 /// The same folders for `signature`, whose container_targets is set. `infeasible`: no mount point admits it.
 [[nodiscard]] Result<std::vector<std::string>> targets_for(const Signature& signature, const std::string& path);
 
+/// Whether rules or globs are given at all: costs nothing.
+[[nodiscard]] bool has_bindings();
+/// Whether a new file at `path`, absolute, is a container.
+[[nodiscard]] bool is_bound(const std::string& path);
 /// Of a new file at `path`, absolute; nothing: it is an ordinary one. The first rule that matches counts, then the
 /// globs. Where no mount point can be chosen the data lie in the container, and why is said once.
 [[nodiscard]] std::optional<Binding> binding_of(const std::string& path);

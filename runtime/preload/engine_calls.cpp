@@ -100,6 +100,7 @@ int __wrap_fcntl(int fd, int command, ...) {
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
 }
 int __wrap_fcntl64(int fd, int command, ...) __attribute__((alias("__wrap_fcntl")));
+int __wrap_fstatvfs(int fd, struct statvfs* status) { return real().fstatvfs(fd, status); }
 int __wrap_posix_fallocate(int fd, off_t offset, off_t length) { return real().posix_fallocate(fd, offset, length); }
 
 int __wrap_fstatat(int folder, const char* path, struct stat* status, int flags) {

@@ -1,8 +1,6 @@
 #include "paths.h"
 
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,11 +8,11 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
 
+#include "common/binding.h"
 #include "iosig/store/container.h"
 #include "iosig/store/removal.h"
 #include "iosig/store/shared_container.h"
@@ -22,15 +20,6 @@
 
 namespace iosig::preload {
 namespace {
-
-/// IOSIG_CONTAINERS as it was when the program began; a program with more rights than its user is not led by it.
-const char* globs() {
-  static const char* const given = [] {
-    const char* const value = ::getauxval(AT_SECURE) == 0 ? std::getenv("IOSIG_CONTAINERS") : nullptr;
-    return value != nullptr && *value != '\0' ? value : nullptr;
-  }();
-  return given;
-}
 
 /// Where the engine finds what is at `path`, from `folder` on.
 std::string reachable(int folder, const char* path) {
@@ -97,32 +86,22 @@ bool is_container_not_link_at(int folder, const char* path) {
 }
 
 bool is_bound(int folder, const char* path) {
-  if (globs() == nullptr || path == nullptr) return false;
+  if (!runtime::has_bindings() || path == nullptr) return false;
   const std::string_view name = last_name(path);
   if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name.data())) return false;
-  std::array<char, PATH_MAX> glob;
   std::array<char, 2 * PATH_MAX> whole;
-  for (const char* begin = globs();;) {
-    const char* const end = ::strchrnul(begin, ':');
-    const auto length = static_cast<std::size_t>(end - begin);
-    if (length > 0 && length < glob.size()) {
-      std::memcpy(glob.data(), begin, length);
-      glob[length] = '\0';
-      if (std::memchr(glob.data(), '/', length) == nullptr) {
-        if (::fnmatch(glob.data(), name.data(), 0) == 0) return true;
-      } else if (absolute(folder, path, whole) && ::fnmatch(glob.data(), whole.data(), FNM_PATHNAME) == 0) {
-        return true;
-      }
-    }
-    if (*end == '\0') return false;
-    begin = end + 1;
-  }
+  if (!absolute(folder, path, whole)) return false;
+  bool is_bound = false;
+  return runtime::as_guest([&] { is_bound = runtime::is_bound(whole.data()); }) && is_bound;
 }
 
 int make_container(int folder, const char* path, mode_t mode) {
   return as_guest([&] {
     ContainerOptions wanted;
     wanted.mode = mode & 0777;
+    std::array<char, 2 * PATH_MAX> whole;
+    const auto binding = absolute(folder, path, whole) ? runtime::binding_of(whole.data()) : std::nullopt;
+    if (binding) wanted.targets = binding->targets;
     errno = 0;
     const auto made = create_container(reachable(folder, path), wanted);
     if (!made) return made.error().kind == ErrorKind::usage ? EEXIST : failed(made.error(), errno);
@@ -160,9 +139,7 @@ int rename_over(int from, const char* path, int to, const char* name) {
   // one step, then what was replaced is removed.
   const auto exchange = [&] { return ::renameat2(from, path, to, name, RENAME_EXCHANGE) == 0 ? 0 : errno; };
   if (const int failure = exchange(); failure != 0) return failure;
-  const int failure = replaces_container                ? unlink_at(from, path)
-                      : ::unlinkat(from, path, 0) == 0 ? 0
-                                                        : errno;
+  const int failure = replaces_container ? unlink_at(from, path) : ::unlinkat(from, path, 0) == 0 ? 0 : errno;
   if (failure != 0) (void)exchange();
   return failure;
 }

@@ -10,8 +10,7 @@ namespace iosig::preload {
 /// The same, but for a link.
 [[nodiscard]] bool is_container_not_link_at(int folder, const char* path);
 
-/// Whether a file that is made at `path` shall be a container: IOSIG_CONTAINERS, globs of names or, with a slash in
-/// them, of absolute paths, with colons between them.
+/// Whether a file that is made at `path` shall be a container (runtime/common/binding.h); as a guest.
 [[nodiscard]] bool is_bound(int folder, const char* path);
 
 /// Makes an empty container. 0 or errno; as a guest.

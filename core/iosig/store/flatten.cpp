@@ -65,7 +65,12 @@ Result<std::string> make_flat(ContainerView& view, const std::string& path, cons
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return write_failure("make a file beside", path, errno);
   auto copied = copy_all(view, fd.get(), draft, options);
-  if (copied && ::fchmod(fd.get(), view.folder().manifest().mode) != 0) copied = system_failure("make", draft);
+  // The manifest bears the permissions of the logical file, with the umask of its maker and what chmod made of them.
+  struct stat manifest {};
+  const std::string name(container_manifest_name);
+  if (copied && (::fstatat(view.folder().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
+                 ::fchmod(fd.get(), manifest.st_mode & 0777) != 0))
+    copied = system_failure("make", draft);
   if (copied) return draft;
   ::unlink(draft.c_str());
   return pass_on(std::move(copied.error()));

@@ -1,0 +1,143 @@
+// `iosig run`: a program as it is, with libiosig-preload between it and its files.
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/base/trust.h"
+#include "iosig/format/rules_toml.h"
+#include "parts.h"
+
+namespace iosig::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> containers, command;
+  std::string rules;
+  bool dry_run = false;
+};
+
+struct Setting {
+  std::string name, value;
+};
+
+std::string_view value_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr ? value : "";
+}
+
+/// What the program's environment gets.
+Result<std::vector<Setting>> settings_for(const Options& options) {
+  const auto parts = find_parts();
+  if (!parts) return pass_on(parts.error());
+  const std::string library = parts->preload().string();
+  if (::access(library.c_str(), R_OK) != 0) return system_failure("read", library);
+  if (library.find_first_of(" :") != std::string::npos)
+    return fail(ErrorKind::system, "'{}': the dynamic linker takes no library with a blank or a colon in its path",
+                printable(library));
+  std::vector<Setting> settings;
+  const std::string_view others = value_of("LD_PRELOAD");
+  settings.push_back({"LD_PRELOAD", others.empty() ? library : fmt::format("{}:{}", library, others)});
+  if (!options.containers.empty()) {
+    for (const std::string& glob : options.containers)
+      if (glob.empty() || glob.find(':') != std::string::npos)
+        return fail(ErrorKind::usage, "--container '{}': expected a glob without colons", printable(glob));
+    settings.push_back({"IOSIG_CONTAINERS", fmt::format("{}", fmt::join(options.containers, ":"))});
+  }
+  if (!options.rules.empty()) {
+    const auto rules = read_configuration(options.rules, Configuration::named).and_then([&](const std::string& text) {
+      return parse_rules(text, options.rules);
+    });
+    if (!rules) return pass_on(rules.error());
+    settings.push_back({"IOSIG_RULES", std::filesystem::absolute(options.rules).lexically_normal().string()});
+  }
+  return settings;
+}
+
+/// The file that execvp would run; nothing: it says why itself.
+std::optional<std::string> program_of(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  for (std::string_view rest = value_of("PATH"); !rest.empty();) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string file = fmt::format("{}/{}", rest.substr(0, end), name);
+    if (::access(file.c_str(), X_OK) == 0) return file;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return {};
+}
+
+/// Why no library comes between this program and the system; empty: none is known.
+std::string why_not_caught(const std::string& file) {
+  const Fd program(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!program || ::fstat(program.get(), &status) != 0) return {};
+  if ((status.st_mode & (S_ISUID | S_ISGID)) != 0 && ::geteuid() != 0) return "it runs with more rights than you have";
+  Elf64_Ehdr head{};
+  if (::pread(program.get(), &head, sizeof head, 0) != sizeof head ||
+      std::string_view(reinterpret_cast<const char*>(head.e_ident), SELFMAG) != ELFMAG ||
+      head.e_ident[EI_CLASS] != ELFCLASS64)
+    return {};  // a script, say
+  for (unsigned n = 0; n < head.e_phnum; ++n) {
+    Elf64_Phdr segment{};
+    const auto at = static_cast<off_t>(head.e_phoff + n * sizeof segment);
+    if (::pread(program.get(), &segment, sizeof segment, at) != sizeof segment) return {};
+    if (segment.p_type == PT_INTERP) return {};
+  }
+  return "it is linked statically";
+}
+
+int run_command(const Options& options, Console& console) {
+  if (options.command.empty())
+    return console.fail(
+        {ErrorKind::usage, "expected a command, e.g. iosig run --container '*.dat' -- ./solver input.txt"});
+  const auto settings = settings_for(options);
+  if (!settings) return console.fail(settings.error());
+  const auto program = program_of(options.command.front());
+  if (const std::string why = program ? why_not_caught(*program) : std::string(); !why.empty())
+    console.note(fmt::format("'{}' does its I/O past the library: {}; 'iosig mount' works with every program",
+                             printable(options.command.front()), why));
+  if (options.dry_run) {
+    std::string line = "env";
+    for (const Setting& setting : *settings) line += fmt::format(" {}='{}'", setting.name, setting.value);
+    console.say(fmt::format("{} {}", line, fmt::join(options.command, " ")));
+    return yes;
+  }
+  for (const Setting& setting : *settings) ::setenv(setting.name.c_str(), setting.value.c_str(), 1);
+  std::vector<char*> words;
+  for (const std::string& word : options.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execvp(words.front(), words.data());
+  return console.fail(system_failure("run", options.command.front()).value());
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("run", "Run a program as it is, with containers as its files");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("COMMAND", options->command, "after --: a program and its arguments");
+  verb->add_option("--container", options->containers,
+                   "New files of such a name, or such an absolute path if it has a slash, become containers")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  verb->add_option("--rules", options->rules, "The same for files whose signature says `container`")->type_name("FILE");
+  verb->add_flag("--dry-run", options->dry_run, "Print the environment and the command, and run nothing");
+  verb->footer(
+      "What comes after -- is run in iosig's place; its exit status is passed on.\n"
+      "Example: iosig run --container '*.dat' -- ./solver input.txt\n"
+      "         mpirun -n 4 iosig run --rules rules.toml -- ./solver");
+  when_chosen(verb, action, "", [options](Console& console) { return run_command(*options, console); });
+}
+
+}  // namespace iosig::cli

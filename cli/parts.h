@@ -1,0 +1,18 @@
+// Where the parts of this IOSIG lie, in the build tree as installed.
+#pragma once
+
+#include <filesystem>
+
+#include "iosig/base/result.h"
+
+namespace iosig::cli {
+
+struct Parts {
+  std::filesystem::path include, lib;
+  [[nodiscard]] std::filesystem::path plugin(int gcc_major) const;
+  [[nodiscard]] std::filesystem::path preload() const { return lib / "libiosig-preload.so"; }
+};
+
+[[nodiscard]] Result<Parts> find_parts();
+
+}  // namespace iosig::cli

@@ -1,0 +1,72 @@
+"""`iosig run`: what a program's environment gets, and what is said where that is in vain."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from conftest import BUILD, Iosig
+from redirecting import World
+
+LIBRARY = BUILD / "lib" / "libiosig-preload.so"
+
+
+def test_new_files_of_a_name_become_containers(iosig: Iosig, tmp_path: Path) -> None:
+    script = "echo one > a.dat; echo two >> a.dat; cat a.dat; echo plain > b.txt"
+    done = iosig("run", "--container", "*.dat", "--", "sh", "-c", script, cwd=tmp_path)
+    assert done.stdout == "one\ntwo\n"
+    assert (tmp_path / "a.dat" / ".iosig-container").is_file()
+    assert (tmp_path / "b.txt").read_text() == "plain\n"
+    assert iosig("run", "--", "cat", "a.dat", cwd=tmp_path).stdout == "one\ntwo\n"
+    iosig("run", "--", "rm", "a.dat", cwd=tmp_path)
+    assert not (tmp_path / "a.dat").exists()
+
+
+def test_rules_say_which_and_where(world: World) -> None:
+    rules = world.work / "rules.toml"
+    rules.write_text(
+        'schema = "iosig.rules/1"\n[[rule]]\npath = "out/*.h5"\nsig = "container random"\n'
+        '[[rule]]\npath = "out/*"\nsig = "temp"\n'
+    )
+    (world.work / "out").mkdir()
+    script = "echo data > out/a.h5; echo data > out/b; cat out/a.h5"
+    command = ("--rules", rules, "--container=*", "--", "sh", "-c", script)
+    assert world.iosig("run", *command, cwd=world.work, env=world.env).stdout == "data\n"
+    assert (world.work / "out" / "b").is_file()  # a rule without `container` counts before the globs
+    assert world.iosig.json("container", "ls", world.work / "out" / "a.h5")["size"] == 5
+    assert len(list(world.user_folder.glob("*/d0/data.0"))) == 1  # on the best mount point
+
+
+def test_a_flat_file_has_the_permissions_that_the_umask_left(iosig: Iosig, tmp_path: Path) -> None:
+    iosig("run", "--container=a", "--", "sh", "-c", "umask 027; echo data > a", cwd=tmp_path)
+    iosig("container", "flatten", tmp_path / "a")
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_exit_status_is_the_commands(iosig: Iosig) -> None:
+    iosig("run", "--", "sh", "-c", "exit 7", check=7)
+    assert "no-such-program" in iosig("run", "--", "no-such-program", check=4).stderr
+    assert "expected a command" in iosig("run", check=2).stderr
+
+
+def test_dry_run_prints_what_a_batch_script_can_set(iosig: Iosig, tmp_path: Path) -> None:
+    line = iosig("run", "--dry-run", "--container=*.a", "--container=/x/*.b", "--", "prog", "-x").stdout
+    assert line == f"env LD_PRELOAD='{LIBRARY}' IOSIG_CONTAINERS='*.a:/x/*.b' prog -x\n"
+    environment = iosig.env | {"LD_PRELOAD": "libm.so.6"}
+    assert f"{LIBRARY}:libm.so.6" in iosig("run", "--dry-run", "--", "prog", env=environment).stdout
+
+
+def test_bad_input_runs_nothing(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text("nonsense")
+    touch = ("--", "touch", tmp_path / "made")
+    assert "rules.toml:1" in iosig("run", "--rules", tmp_path / "rules.toml", *touch, check=3).stderr
+    assert "absent" in iosig("run", "--rules", tmp_path / "absent", *touch, check=4).stderr
+    assert "colons" in iosig("run", "--container", "a:b", *touch, check=2).stderr
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_static_program_is_named(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "one.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-static", "-o", tmp_path / "one", tmp_path / "one.c"], check=True)
+    assert "linked statically" in iosig("run", "--", tmp_path / "one").stderr
+    assert iosig("run", "--", "true").stderr == ""
