@@ -20,7 +20,7 @@ struct Head {
   std::uint64_t magic_number = magic;
   std::array<char, 64> node{};       ///< the name of its order table
   std::uint64_t changes = no_table;  ///< by all writers of the node, before the index was read
-  std::uint64_t fingerprint = 0;
+  std::uint64_t fingerprint = 0;     ///< 0: who looks for others reads anew
 };
 
 std::array<char, 64> node_name() {
@@ -37,15 +37,19 @@ Result<std::vector<std::byte>> SharedContainer::knowledge() {
     notice_others();
     Head head{.node = node_name()};
     if (is_watching_.load(std::memory_order_acquire)) head.changes = watch_.changes(0);
-    int failure = look_for_others(0);
+    const bool is_known = [&] {
+      const std::shared_lock lock(view_mutex_);
+      return view_ != nullptr;
+    }();
+    int failure = is_known ? look_for_others(0) : 0;  // else all is read now
     if (failure == 0) failure = refresh_view(0, INT64_MAX);
     if (failure != 0) return system_failure("read", folder_->path(), failure);
     const std::shared_lock view_lock(view_mutex_);
     const std::lock_guard lock(status_mutex_);
-    if (!view_ || !has_status_ || has_stale_) continue;
+    if (!view_ || has_stale_) continue;
     const auto index = view_->index();
     if (!index) return pass_on(index.error());
-    head.fingerprint = fingerprint_;
+    if (is_known) head.fingerprint = fingerprint_;
     const auto head_bytes = std::as_bytes(std::span(&head, 1)), index_bytes = std::as_bytes(std::span(*index));
     std::vector<std::byte> all(head_bytes.begin(), head_bytes.end());
     all.insert(all.end(), index_bytes.begin(), index_bytes.end());
