@@ -50,10 +50,15 @@ Result<std::vector<Setting>> settings_for(const Options& options) {
   const std::string_view others = value_of("LD_PRELOAD");
   settings.push_back({"LD_PRELOAD", others.empty() ? library : fmt::format("{}:{}", library, others)});
   if (!options.containers.empty()) {
-    for (const std::string& glob : options.containers)
+    std::string globs;
+    for (const std::string& glob : options.containers) {
       if (glob.empty() || glob.find(':') != std::string::npos)
         return fail(ErrorKind::usage, "--container '{}': expected a glob without colons", printable(glob));
-    settings.push_back({"IOSIG_CONTAINERS", fmt::format("{}", fmt::join(options.containers, ":"))});
+      const bool is_of_names = glob.find('/') == std::string::npos;
+      globs += (globs.empty() ? "" : ":") +
+               (is_of_names ? glob : std::filesystem::absolute(glob).lexically_normal().string());
+    }
+    settings.push_back({"IOSIG_CONTAINERS", std::move(globs)});
   }
   if (!options.rules.empty()) {
     const auto rules = read_configuration(options.rules, Configuration::named).and_then([&](const std::string& text) {
@@ -128,7 +133,7 @@ void add_run(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   verb->add_option("COMMAND", options->command, "after --: a program and its arguments");
   verb->add_option("--container", options->containers,
-                   "New files of such a name, or such an absolute path if it has a slash, become containers")
+                   "New files of such a name, or at such a path if it has a slash, become containers")
       ->type_name("GLOB")
       ->allow_extra_args(false);
   verb->add_option("--rules", options->rules, "The same for files whose signature says `container`")->type_name("FILE");

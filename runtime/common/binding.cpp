@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <string_view>
 
@@ -48,9 +49,16 @@ const Bindings& bindings() {
   return only;
 }
 
+/// What the system and MPI libraries keep in files of their own, and map.
+bool is_of_system(const std::string& path) {
+  constexpr std::array<std::string_view, 4> folders = {"/dev/", "/proc/", "/sys/", "/run/"};
+  return std::ranges::any_of(folders, [&](std::string_view folder) { return path.starts_with(folder); });
+}
+
 bool is_named(const std::vector<std::string>& globs, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return std::ranges::any_of(globs, [&](const std::string& glob) {
+    if (glob == "*" && is_of_system(path)) return false;
     const bool is_of_names = glob.find('/') == std::string::npos;
     return ::fnmatch(glob.c_str(), is_of_names ? name.c_str() : path.c_str(), is_of_names ? 0 : FNM_PATHNAME) == 0;
   });

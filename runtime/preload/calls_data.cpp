@@ -106,8 +106,7 @@ ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags)
     return failure != 0 ? std::int64_t{-failure} : done;
   });
 }
-ssize_t preadv64v2(int fd, const iovec* parts, int count, off64_t offset, int flags)
-    __attribute__((alias("preadv2")));
+ssize_t preadv64v2(int fd, const iovec* parts, int count, off64_t offset, int flags) __attribute__((alias("preadv2")));
 ssize_t pwritev64v2(int fd, const iovec* parts, int count, off64_t offset, int flags)
     __attribute__((alias("pwritev2")));
 
@@ -170,7 +169,6 @@ int posix_fadvise64(int fd, off64_t offset, off64_t length, int advice) noexcept
 ssize_t readahead(int fd, off64_t offset, size_t count) noexcept {
   return is_ours(fd) ? 0 : real().readahead(fd, offset, count);
 }
-
 
 ssize_t program_read(int fd, void* bytes, size_t count) __attribute__((alias("read")));
 ssize_t program_write(int fd, const void* bytes, size_t count) __attribute__((alias("write")));

@@ -92,9 +92,7 @@ using iosig::preload::open_at;
 
 namespace {
 
-mode_t mode_of(int flags, va_list rest) {
-  return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, unsigned) : 0;
-}
+mode_t mode_of(int flags, va_list rest) { return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, unsigned) : 0; }
 
 }  // namespace
 

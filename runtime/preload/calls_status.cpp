@@ -23,6 +23,7 @@ int with_container(int folder, const char* path, Step step) {
   return as_guest([&] {
     const Fd opened(open_folder_at(folder, path));
     if (!opened) return errno;
+    if (const auto known = known_container(opened.get())) return step(*known);
     errno = 0;
     const auto container = SharedContainer::open(opened.get(), say_failure);
     if (!container) return errno_of(container.error(), errno);
@@ -95,8 +96,8 @@ void tell(const struct stat& from, struct statx& status) {
 template <class Step, class Otherwise>
 int answer_at(int folder, const char* path, int flags, Step step, Otherwise otherwise) {
   if (path == nullptr) return otherwise();
-  const bool is_container = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? is_container_not_link_at(folder, path)
-                                                               : is_container_at(folder, path);
+  const bool is_container =
+      (flags & AT_SYMLINK_NOFOLLOW) != 0 ? is_container_not_link_at(folder, path) : is_container_at(folder, path);
   if (!is_container) return otherwise();
   const int before = errno;
   return static_cast<int>(answer(-with_container(folder, path, step), before));
@@ -252,7 +253,6 @@ int truncate(const char* path, off_t size) noexcept {
       [&] { return real().truncate(path, size); });
 }
 int truncate64(const char* path, off64_t size) noexcept { return truncate(path, size); }
-
 
 int program_fstat(int fd, struct stat* status) noexcept __attribute__((alias("fstat")));
 }  // extern "C"

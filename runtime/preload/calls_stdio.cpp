@@ -3,9 +3,9 @@
 // loaded. So stdin and stdout, which a shell may have led to a container, and every stream behind which a descriptor is
 // exchanged, do what the descriptor says.
 
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <dlfcn.h>
 
 #include <array>
 #include <cerrno>
@@ -48,7 +48,8 @@ ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
   constexpr int error_seen = 0x20;  // _IO_ERR_SEEN
   ssize_t done = 0;
   while (done < count) {
-    const ssize_t put = program_write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
+    const ssize_t put =
+        program_write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
     if (put < 0) {
       stream->_flags |= error_seen;
       break;

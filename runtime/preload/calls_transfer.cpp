@@ -63,7 +63,8 @@ ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t
   ssize_t last = 0;
   while (done < count) {
     const std::size_t wanted = std::min(room_bytes, count - done);
-    const ssize_t got = from_offset != nullptr ? program_pread(from, room, wanted, *from_offset) : program_read(from, room, wanted);
+    const ssize_t got =
+        from_offset != nullptr ? program_pread(from, room, wanted, *from_offset) : program_read(from, room, wanted);
     if (got <= 0) {
       last = got;
       break;
@@ -106,7 +107,7 @@ int finish(aiocb& request, ssize_t done) {
 int read_now(aiocb& request) {
   const int before = errno;
   (void)finish(request, program_pread(request.aio_fildes, const_cast<void*>(request.aio_buf), request.aio_nbytes,
-                              request.aio_offset));
+                                      request.aio_offset));
   errno = before;
   return 0;
 }
@@ -114,7 +115,7 @@ int read_now(aiocb& request) {
 int write_now(aiocb& request) {
   const int before = errno;
   (void)finish(request, program_pwrite(request.aio_fildes, const_cast<const void*>(request.aio_buf), request.aio_nbytes,
-                               request.aio_offset));
+                                       request.aio_offset));
   errno = before;
   return 0;
 }
@@ -171,9 +172,7 @@ int aio_fsync(int operation, aiocb* request) noexcept {
 int aio_fsync64(int operation, aiocb64* request) noexcept {
   return aio_fsync(operation, reinterpret_cast<aiocb*>(request));
 }
-int aio_cancel(int fd, aiocb* request) noexcept {
-  return is_ours(fd) ? AIO_ALLDONE : real().aio_cancel(fd, request);
-}
+int aio_cancel(int fd, aiocb* request) noexcept { return is_ours(fd) ? AIO_ALLDONE : real().aio_cancel(fd, request); }
 int aio_cancel64(int fd, aiocb64* request) noexcept { return aio_cancel(fd, reinterpret_cast<aiocb*>(request)); }
 
 int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) noexcept {

@@ -30,8 +30,7 @@ std::int64_t put_at(OpenFile& file, std::span<const std::byte> bytes, std::int64
   const std::int64_t done = file.container->write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
   if (done > 0 && (flags & (O_SYNC | O_DSYNC)) != 0)
     if (const int failure = sync(file); failure != 0) return -failure;
-  if (is_exiting.load(std::memory_order_relaxed)) 
-    (void)as_guest([&] { return file.container->close_writers(); });
+  if (is_exiting.load(std::memory_order_relaxed)) (void)as_guest([&] { return file.container->close_writers(); });
   return done;
 }
 

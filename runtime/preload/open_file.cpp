@@ -14,7 +14,7 @@
 #include <mutex>
 #include <new>
 
-#include "common/memory.h"
+#include "common/process.h"
 #include "common/voice.h"
 #include "iosig/store/removal.h"
 
@@ -101,8 +101,8 @@ int find_container(OpenFile& file) {
   const std::lock_guard lock(own.lock);
   if (file.is_ready) return 0;
   if (file.folder < 0) {
-    say_failure(fmt::format("'{}' was opened before this program began, and is not there any more",
-                            file.shared->path.data()));
+    say_failure(
+        fmt::format("'{}' was opened before this program began, and is not there any more", file.shared->path.data()));
     return EIO;
   }
   std::weak_ptr<SharedContainer>& known = own.containers[{file.shared->device, file.shared->inode}];
@@ -123,6 +123,18 @@ int find_container(OpenFile& file) {
   file.is_ready.store(true, std::memory_order_release);
   return 0;
 }
+
+}  // namespace
+
+std::shared_ptr<SharedContainer> known_container(int folder) {
+  struct stat status {};
+  if (::fstat(folder, &status) != 0) return nullptr;
+  const std::lock_guard lock(process().lock);
+  const auto known = process().containers.find({status.st_dev, status.st_ino});
+  return known == process().containers.end() ? nullptr : known->second.lock();
+}
+
+namespace {
 
 /// The last descriptor is closed, and no call is at work.
 void release(OpenFile& file) {
@@ -188,8 +200,8 @@ void adopt(int fd) {
   file->shared = state;
   file->placeholder_inode = status.st_ino;
   const int folder = ::open(state->path.data(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0 && ::fstat(folder, &status) == 0 && status.st_dev == state->device &&
-      status.st_ino == state->inode && hold_container(folder))
+  if (folder >= 0 && ::fstat(folder, &status) == 0 && status.st_dev == state->device && status.st_ino == state->inode &&
+      hold_container(folder))
     file->folder = folder;
   else if (folder >= 0)
     ::close(folder);
@@ -212,8 +224,8 @@ void adopt_inherited() {
     for (long at = 0; at < got; at += reinterpret_cast<Entry*>(entries + at)->length) {
       const int fd = std::atoi(reinterpret_cast<Entry*>(entries + at)->name);
       char target[64];
-      const long length = ::syscall(SYS_readlinkat, folder, reinterpret_cast<Entry*>(entries + at)->name, target,
-                                    sizeof target);
+      const long length =
+          ::syscall(SYS_readlinkat, folder, reinterpret_cast<Entry*>(entries + at)->name, target, sizeof target);
       if (length > 0 && std::string_view(target, static_cast<std::size_t>(length)).starts_with(placeholder_link))
         adopt(fd);
     }
@@ -248,21 +260,10 @@ void begin_anew() {
 }
 
 __attribute__((constructor(102))) void load() {
-  runtime::remember_stderr();
   process_of_now = new Process;
-  constexpr auto hold = [] {
-    process().lock.lock();
-    runtime::lock_memory();
-  };
-  constexpr auto go_on = [] {
-    runtime::unlock_memory();
-    process().lock.unlock();
-  };
-  constexpr auto child = [] {
-    runtime::unlock_memory();
-    begin_anew();
-  };
-  ::pthread_atfork(hold, go_on, child);
+  // runtime/common holds the memory at a fork, after us: so it must have been asked something first.
+  (void)runtime::is_disabled();
+  ::pthread_atfork([] { process().lock.lock(); }, [] { process().lock.unlock(); }, begin_anew);
   const Inside inside;
   (void)as_guest([] {
     const std::lock_guard lock(process().lock);

@@ -26,7 +26,7 @@ struct SharedState {
   static constexpr std::uint64_t expected_magic = 0x01454c4946584f49;
   std::uint64_t magic = expected_magic;
   std::atomic<std::int64_t> offset{0};
-  std::atomic<int> flags{0};  ///< as open(2)'s
+  std::atomic<int> flags{0};            ///< as open(2)'s
   std::uint64_t device = 0, inode = 0;  ///< of the container's folder
   std::array<char, PATH_MAX> path{};    ///< where it was when it was opened
 };
@@ -114,6 +114,9 @@ void look_for_other_nodes();
 
 /// The container was looked at just now: whoever opens it too need not look for others. nullptr: none was.
 void set_looked_at(const OpenFile* file);
+
+/// The container of the open `folder`, if this process has it open; else nothing. As a guest.
+std::shared_ptr<SharedContainer> known_container(int folder);
 
 /// The number `fd` stands for what `of` stands for, after the kernel has made it so. Whatever it stood for is let go.
 void follow(int fd, int of);
