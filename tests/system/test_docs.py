@@ -69,7 +69,6 @@ def test_a_page_shows_what_its_commands_print(page: str, iosig: Iosig, tmp_path:
         (scratch / name).symlink_to(ROOT / name)
     environment = iosig.env | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
     environment |= {
-        "IOSIG_LIB": str(BUILD / "lib"),
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
