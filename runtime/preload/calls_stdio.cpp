@@ -86,17 +86,17 @@ bool stand_in(const char* name) {
       !is_at(reinterpret_cast<void*>(table->stat), "_IO_file_stat"))
     return false;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(table) & ~(page - 1);
-  const auto end = (reinterpret_cast<std::uintptr_t>(table + 1) + page - 1) & ~(page - 1);
-  auto* const pages = reinterpret_cast<void*>(begin);
-  if (::mprotect(pages, end - begin, PROT_READ | PROT_WRITE) != 0) return false;
+  const std::uintptr_t before = reinterpret_cast<std::uintptr_t>(table) & (page - 1);
+  const std::uintptr_t length = (before + sizeof *table + page - 1) & ~(page - 1);
+  char* const pages = reinterpret_cast<char*>(table) - before;
+  if (::mprotect(pages, length, PROT_READ | PROT_WRITE) != 0) return false;
   libc_calls = *table;
   table->read = stream_read;
   table->write = stream_write;
   table->seek = stream_seek;
   table->close = stream_close;
   table->stat = stream_stat;
-  (void)::mprotect(pages, end - begin, PROT_READ);
+  (void)::mprotect(pages, length, PROT_READ);
   return true;
 }
 
