@@ -119,6 +119,9 @@ struct Mode {
   std::array<char, 16> plain{};  ///< without what concerns the descriptor only
 };
 
+/// As glibc has it: one that is read, too, starts at the beginning.
+bool starts_at_end(const Mode& mode) { return (mode.flags & O_APPEND) != 0 && (mode.flags & O_ACCMODE) == O_WRONLY; }
+
 Mode parse(const char* text) {
   Mode mode;
   if (text == nullptr) return mode;
@@ -144,7 +147,7 @@ FILE* lead_to(FILE* made, int fd, const Mode& mode) {
   const int nothing = std::exchange(made->_fileno, fd);
   (void)real().close(nothing);
   made->_offset = -1;
-  if ((mode.flags & O_APPEND) != 0) (void)::fseeko(made, 0, SEEK_END);
+  if (starts_at_end(mode)) (void)::fseeko(made, 0, SEEK_END);
   return made;
 }
 
@@ -200,7 +203,7 @@ FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
   if (program_dup2(fd, number) != number) return nullptr;
   (void)program_close(fd);
   made->_offset = -1;
-  if ((mode.flags & O_APPEND) != 0) (void)::fseeko(made, 0, SEEK_END);
+  if (starts_at_end(mode)) (void)::fseeko(made, 0, SEEK_END);
   return made;
 }
 
@@ -217,12 +220,16 @@ FILE* freopen(const char* path, const char* mode, FILE* stream) { return reopen_
 FILE* freopen64(const char* path, const char* mode, FILE* stream) { return reopen_stream(path, mode, stream); }
 FILE* fdopen(int fd, const char* text) noexcept {
   if (!is_ours(fd)) return real().fdopen(fd, text);
-  const Mode mode = parse(text);
+  Mode mode = parse(text);
   const int flags = program_fcntl(fd, F_GETFL), wanted = mode.flags & O_ACCMODE;
   if (mode.flags < 0 || (wanted != (flags & O_ACCMODE) && (flags & O_ACCMODE) != O_RDWR)) {
     errno = EINVAL;
     return nullptr;
   }
+  if ((mode.flags & O_APPEND) != 0 && (flags & O_APPEND) == 0)
+    (void)program_fcntl(fd, F_SETFL, flags | O_APPEND);
+  else
+    mode.flags &= ~O_APPEND;  // as glibc: its offset is left alone
   return stream_of(fd, mode);
 }
 

@@ -1,0 +1,461 @@
+"""libiosig-preload.so: unmodified programs read and write containers, and get what a plain file gives them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import BUILD, ROOT, Iosig
+
+LIBRARY = BUILD / "lib" / "libiosig-preload.so"
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
+
+
+class Preloaded:
+    """Runs programs in `folder`, where every new file but those that end in .plain becomes a container."""
+
+    def __init__(self, iosig: Iosig, folder: Path) -> None:
+        self.iosig = iosig
+        self.folder = folder
+        self.numbers = itertools.count()
+        folder.mkdir()
+        self.env = {
+            **iosig.env,
+            "LD_PRELOAD": str(LIBRARY),
+            "IOSIG_CONTAINERS": f"{folder}/*[!n]:{folder}/*/*[!n]",
+            "LC_ALL": "C",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def start(self, *command: object, **options: Any) -> subprocess.Popen[bytes]:
+        options = {"cwd": self.folder, "env": self.env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen([*map(str, command)], **options)
+
+    def __call__(self, *command: object, status: int = 0, quiet: bool = True, **options: Any) -> str:
+        """What the program says on stdout; `quiet`: and nothing on stderr."""
+        program = self.start(*command, **options)
+        said, complained = program.communicate(timeout=60)
+        assert program.returncode == status, f"{command}: {program.returncode} {complained.decode()}"
+        assert not (quiet and complained), f"{command}: {complained.decode()}"
+        return said.decode(errors="replace")
+
+    def python(self, text: str, *arguments: object, **options: Any) -> str:
+        return self(sys.executable, "-S", "-E", "-c", text, *arguments, **options)
+
+    def is_container(self, name: str) -> bool:
+        return (self.folder / name).is_dir()
+
+    def content(self, name: str) -> bytes:
+        """As `iosig container export` gives it."""
+        to = self.folder.parent / f"exported.{next(self.numbers)}"
+        self.iosig("container", "export", self.folder / name, to)
+        return to.read_bytes()
+
+    def is_sound(self, name: str) -> bool:
+        return bool(self.iosig.json("container", "check", self.folder / name, check=None)["sound"])
+
+
+@pytest.fixture
+def run(iosig: Iosig, tmp_path: Path) -> Preloaded:
+    return Preloaded(iosig, tmp_path / "folder")
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Compiles a C program, once."""
+    made: dict[Path, Path] = {}
+
+    def program(source: Path) -> Path:
+        if source not in made:
+            made[source] = tmp_path_factory.mktemp("compiled") / source.stem
+            subprocess.run(["gcc", "-O1", "-o", str(made[source]), str(source), "-pthread"], check=True)
+        return made[source]
+
+    return program
+
+
+def sample(seed: int, size: int) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+def test_random_calls_give_what_they_give_on_plain_files(
+    run: Preloaded, compiled: Callable[[Path], Path], seed: int
+) -> None:
+    program = compiled(ROOT / "tests/support/random_calls.c")
+    plain = run.folder.parent / "plain"
+    plain.mkdir()
+    command = [str(program), str(seed), "600"]
+    wanted = subprocess.run(command, cwd=plain, env=run.iosig.env, capture_output=True, text=True, check=True)
+    got = run(*command)
+    for one, other in zip(wanted.stdout.splitlines(), got.splitlines(), strict=False):
+        assert one == other, f"{program} {seed} 600"
+    assert wanted.stdout == got
+    assert sorted(path.name for path in plain.iterdir()) == sorted(path.name for path in run.folder.iterdir())
+    for path in plain.iterdir():
+        assert run.content(path.name) == path.read_bytes()
+        assert run.is_sound(path.name)
+
+
+def test_tools_copy_compare_and_read(run: Preloaded) -> None:
+    source = run.folder.parent / "source"
+    for size in (0, 1, 4096, 1_234_567):
+        source.write_bytes(sample(size, size))
+        run("cp", source, "copy")
+        assert run.is_container("copy") and run.content("copy") == source.read_bytes()
+        run("cmp", source, "copy")
+        run("cp", "copy", "again")
+        run("cmp", "copy", "again")
+        assert run("wc", "-c", "again").split()[0] == str(size)
+        assert run("sh", "-c", "cat copy | cmp - again && cat again again | wc -c").strip() == str(2 * size)
+        run("rm", "copy", "again")
+    assert list(run.folder.iterdir()) == []
+
+
+def test_dd_writes_blocks_in_any_order(run: Preloaded) -> None:
+    source = run.folder.parent / "source"
+    source.write_bytes(sample(1, 10 * 512))
+    for block in (7, 0, 3, 9, 1, 8, 2, 6, 5, 4):
+        run(*f"dd if={source} of=file bs=512 count=1 conv=notrunc status=none".split(), f"skip={block}", f"seek={block}")
+    assert run.content("file") == source.read_bytes()
+    run(*"dd if=file of=tail bs=1000 skip=2 status=none".split())
+    assert run.content("tail") == source.read_bytes()[2000:]
+    run(*f"dd if={source} of=file bs=512 count=1 seek=3 status=none".split())  # cuts what is behind
+    assert run.content("file") == source.read_bytes()[: 3 * 512] + source.read_bytes()[:512]
+
+
+def test_tar_goes_both_ways(run: Preloaded) -> None:
+    plain = run.folder.parent / "plain"
+    (plain / "below").mkdir(parents=True)
+    for size in (0, 700, 100_000):
+        (plain / "below" / f"{size}").write_bytes(sample(size, size))
+    (plain / "link").symlink_to("below/700")
+    run("tar", "-cf", "archive", "-C", plain, ".")
+    assert run.is_container("archive")
+    run("sh", "-c", "mkdir out && tar -xf archive -C out && tar -df archive -C out")
+    assert (run.folder / "out/below").is_dir() and not (run.folder / "out/below/700").is_dir()  # the glob ends above it
+    run("sh", "-c", f"cd {plain}/below && cp 0 700 100000 {run.folder}/out && tar -cf {plain}/again.tar -C {run.folder} out/700")
+    assert subprocess.run(["tar", "-xOf", plain / "again.tar"], capture_output=True, check=True).stdout == sample(700, 700)
+    listed = run("ls", "-l", "out/100000")
+    assert listed.startswith("-") and " 100000 " in listed
+
+
+def test_sort_writes_over_what_it_reads(run: Preloaded) -> None:
+    lines = [f"{number}\n" for number in random.Random(1).sample(range(100_000), 5000)]
+    source = run.folder.parent / "source"
+    source.write_text("".join(lines))
+    run("cp", source, "file")
+    run("sort", "-o", "file", "file")
+    assert run.content("file").decode() == "".join(sorted(lines))
+
+
+def test_shells_lead_programs_to_containers(run: Preloaded) -> None:
+    run("sh", "-c", "echo one > file; echo two >> file; printf three >> file; { echo; seq 1000; } >> file")
+    wanted = "one\ntwo\nthree\n" + "".join(f"{n}\n" for n in range(1, 1001))
+    assert run.content("file").decode() == wanted
+    assert run("sh", "-c", "wc -l < file; head -n 1 < file; read line < file; echo $line") == "1003\none\none\n"
+    run("sh", "-c", "set -C; ! echo no > file") if False else None
+    run("sh", "-c", "{ echo out; echo err >&2; sh -c 'echo inner'; } > both 2>&1")
+    assert run.content("both") == b"out\nerr\ninner\n"
+    run("sh", "-c", "exec 3<> file; echo ONE >&3; sed -n 1p <&3 >&4", quiet=False, status=2)  # 4 is not open
+    assert run.content("file").startswith(b"ONE\ntwo\n")
+
+
+def test_python_programs_work(run: Preloaded) -> None:
+    run.python(
+        """
+import mmap, os
+with open("file", "wb+", buffering=64) as file:
+    for n in range(100):
+        file.write(bytes([n]) * 50)
+    file.seek(1000)
+    assert file.read(60) == bytes([20]) * 50 + bytes([21]) * 10
+    file.seek(500)
+    file.write(b"x" * 10)
+    assert file.tell() == 510 and os.fstat(file.fileno()).st_size == 5000
+    file.truncate(4000)
+    file.seek(0, os.SEEK_END)
+    assert file.tell() == 4000
+    file.truncate(6000)
+with open("file", "ab") as file:
+    assert file.tell() == 6000
+    file.write(b"end")
+with open("file", "rb") as file:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
+        assert len(seen) == 6003 and seen[500:511] == b"x" * 10 + bytes([10]) and seen[4000:6003] == bytes(2000) + b"end"
+    assert file.read() == seen if False else True
+text = open("text", "w+")
+print("line", 1, file=text)
+text.flush()
+assert open("text").read() == "line 1\\n" and os.path.getsize("text") == 7 and os.path.isfile("text")
+assert [entry.is_file() for entry in os.scandir(".")] == [True, True] and sorted(os.listdir(".")) == ["file", "text"]
+"""
+    )
+    assert run.is_container("file") and run.content("file")[6000:] == b"end"
+
+
+def test_names_are_renamed_and_removed_as_those_of_files(run: Preloaded) -> None:
+    run.python(
+        """
+import errno, os
+def fails(number, call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as refusal:
+        assert refusal.errno == number, refusal
+    else:
+        assert False
+def put(name, text):
+    with open(name, "wb") as file:
+        file.write(text)
+put("one", b"1" * 100)
+put("two", b"2" * 200)
+held = open("two", "rb")
+os.rename("one", "two")
+assert held.read() == b"2" * 200 and open("two", "rb").read() == b"1" * 100 and not os.path.exists("one")
+held = open("two", "r+b", buffering=0)
+os.unlink("two")
+fails(errno.ENOENT, os.stat, "two")
+assert held.write(b"xx") == 2 and os.pread(held.fileno(), 5, 0) == b"xx111" and os.fstat(held.fileno()).st_size == 100
+put("two", b"new")
+assert os.fstat(held.fileno()).st_size == 100 and os.path.getsize("two") == 3
+put("ordinary.plain", b"plain")
+os.replace("ordinary.plain", "two")
+assert open("two", "rb").read() == b"plain"
+put("three", b"3")
+os.replace("three", "two")
+assert open("two", "rb").read() == b"3" and os.listdir(".") == ["two"]
+os.open("new", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+fails(errno.EEXIST, os.open, "new", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+fails(errno.ENOENT, os.open, "none", os.O_RDONLY)
+fails(errno.ENOTDIR, os.listdir, "new")
+fails(errno.ENOTDIR, os.open, "new", os.O_RDONLY | os.O_DIRECTORY)
+fails(errno.ENOTDIR, os.stat, "new/below")
+fails(errno.ENOTDIR, os.rmdir, "new")
+os.mkdir("folder")
+fails(errno.EISDIR, os.rename, "new", "folder")
+os.rename("new", "folder/new")
+assert os.listdir("folder") == ["new"]
+os.chmod("folder/new", 0o640)
+os.utime("folder/new", (10**9, 10**9 + 1))
+status = os.stat("folder/new")
+assert oct(status.st_mode) == "0o100640" and status.st_mtime == 10**9 + 1 and status.st_nlink == 1
+"""
+    )
+
+
+def test_files_that_are_not_bound_stay_files(run: Preloaded) -> None:
+    run("sh", "-c", "echo text > ordinary.plain; cp ordinary.plain copy.plain; mkdir folder; echo x > folder/a.plain")
+    assert (run.folder / "copy.plain").read_text() == "text\n" and (run.folder / "folder/a.plain").read_text() == "x\n"
+    (run.folder / "before").write_text("was there")
+    run("sh", "-c", "echo more >> before")
+    assert (run.folder / "before").read_text() == "was theremore\n"
+    elsewhere = run.folder.parent / "elsewhere"
+    run("sh", "-c", f"echo text > {elsewhere}")
+    assert elsewhere.read_text() == "text\n"
+
+
+def test_appends_of_many_processes_are_whole(run: Preloaded) -> None:
+    text = """
+import os, sys
+fd = os.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+for n in range(200):
+    os.write(fd, f"{sys.argv[1]} {n:03}\\n".encode() * (1 + n % 3))
+"""
+    writers = [run.start(sys.executable, "-S", "-E", "-c", text, who) for who in "abcd"]
+    for writer in writers:
+        assert writer.communicate(timeout=60)[1] == b"" and writer.returncode == 0
+    lines = run.content("log").decode().splitlines()
+    for who in "abcd":
+        assert [line for line in lines if line[0] == who] == [f"{who} {n:03}" for n in range(200) for _ in range(1 + n % 3)]
+    assert len(lines) == 4 * sum(1 + n % 3 for n in range(200))
+
+
+def test_one_of_many_creators_wins(run: Preloaded) -> None:
+    text = """
+import os, sys
+try:
+    os.write(os.open("lock", os.O_WRONLY | os.O_CREAT | os.O_EXCL), sys.argv[1].encode())
+    print("won")
+except FileExistsError:
+    pass
+"""
+    rivals = [run.start(sys.executable, "-S", "-E", "-c", text, who) for who in range(4)]
+    said = [rival.communicate(timeout=60) for rival in rivals]
+    assert sorted(said) == [(b"", b"")] * 3 + [(b"won\n", b"")]
+    assert run.content("lock").decode() == str([out for out, _ in said].index(b"won\n"))
+
+
+def test_forked_children_and_duplicates_share_the_offset(run: Preloaded) -> None:
+    run.python(
+        """
+import os
+fd = os.open("file", os.O_RDWR | os.O_CREAT)
+other = os.dup(fd)
+os.write(fd, b"aa")
+os.write(other, b"bb")
+for child in range(3):
+    if os.fork() == 0:
+        os.write(fd, b"child %d" % child)
+        os.pwrite(other, b"%d" % child, 100 + child)
+        os._exit(0)
+    os.wait()
+    os.write(other, b".")
+assert os.lseek(fd, 0, os.SEEK_CUR) == os.lseek(other, 0, os.SEEK_CUR) == 28
+assert os.pread(fd, 200, 0) == b"aabbchild 0.child 1.child 2." + bytes(72) + b"012"
+os.close(fd)
+assert os.pread(other, 2, 2) == b"bb"
+"""
+    )
+    assert run.content("file") == b"aabbchild 0.child 1.child 2." + bytes(72) + b"012"
+
+
+def test_a_process_reads_what_another_has_written(run: Preloaded) -> None:
+    run.python(
+        """
+import os
+fd = os.open("file", os.O_RDWR | os.O_CREAT)
+here, there = os.pipe(), os.pipe()
+child = os.fork()
+own = os.open("file", os.O_RDWR)
+for n in range(200):
+    if child:
+        os.pwrite(own, b"%04d" % n, 8 * n)
+        os.write(there[1], b".")
+        os.read(here[0], 1)
+        assert os.pread(own, 9, 8 * n + 4) == b"%04d" % n and os.fstat(own).st_size == 8 * n + 8
+    else:
+        os.read(there[0], 1)
+        assert os.pread(own, 9, 8 * n) == b"%04d" % n and os.lseek(own, 0, os.SEEK_END) == 8 * n + 4
+        os.pwrite(own, b"%04d" % n, 8 * n + 4)
+        os.write(here[1], b".")
+if child:
+    assert os.wait()[1] == 0
+else:
+    os._exit(0)
+"""
+    )
+
+
+def test_threads_write_one_file(run: Preloaded) -> None:
+    run.python(
+        """
+import os, threading
+fd = os.open("file", os.O_RDWR | os.O_CREAT)
+def write(who):
+    for n in range(500):
+        os.pwrite(fd, bytes([1 + who]) * 64, 64 * (4 * n + who))
+threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+    )
+    assert run.content("file") == b"".join(bytes([1 + who]) * 64 for who in range(4)) * 500
+
+
+def test_started_programs_go_on_with_descriptors(run: Preloaded) -> None:
+    run.python(
+        """
+import os, sys
+fd = os.open("file", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"before ")
+os.set_inheritable(fd, True)
+text = '''
+import os, sys
+fd = int(sys.argv[1])
+os.write(fd, b"after ")
+print(os.pread(fd, 100, 0).decode(), os.fstat(fd).st_size, end="")
+'''
+os.execv(sys.executable, [sys.executable, "-S", "-E", "-c", text, str(fd)])
+"""
+    )
+    assert run.content("file") == b"before after "
+    run.python(
+        """
+import os, subprocess, sys
+with open("out", "wb") as out:
+    for n in range(3):
+        subprocess.run(["echo", str(n)], stdout=out, check=True)
+    out.write(b"self\\n")
+"""
+    )
+    assert run.content("out") == b"0\n1\n2\nself\n"
+
+
+def test_what_a_killed_writer_was_told_is_written_is_there(run: Preloaded) -> None:
+    text = """
+import os, sys
+fd = os.open("file", os.O_WRONLY | os.O_CREAT)
+for n in range(10**9):
+    os.pwrite(fd, b"%08d" % n * 8, n * 100)
+    os.pwrite(1, b"%09d" % n, 0)
+"""
+    for wait_s in (0.05, 0.1, 0.15):
+        with tempfile.TemporaryFile() as told:
+            writer = run.start(sys.executable, "-S", "-E", "-c", text, stdout=told)
+            while os.fstat(told.fileno()).st_size < 9 and writer.poll() is None:
+                time.sleep(0.005)
+            time.sleep(wait_s)
+            writer.send_signal(signal.SIGKILL)
+            assert writer.communicate()[1] == b""
+            last = int(os.pread(told.fileno(), 9, 0))
+        content = run.content("file")
+        for n in range(last + 1):
+            assert content[n * 100 : n * 100 + 64] == b"%08d" % n * 8
+        assert len(content) <= (last + 1) * 100 + 64
+        assert run("wc", "-c", "file").split()[0] == str(len(content))
+        run("rm", "file")
+
+
+@pytest.fixture
+def small(run: Preloaded) -> Iterator[Preloaded]:
+    """The folder is a file system of 1 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts a tmpfs: needs root")
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(run.folder)], check=True, capture_output=True)
+    except subprocess.CalledProcessError as refusal:
+        pytest.skip(f"tmpfs cannot be mounted: {refusal.stderr.decode().strip()}")
+    try:
+        yield run
+    finally:
+        subprocess.run(["umount", "-l", str(run.folder)], check=True)
+
+
+def test_no_room_is_told_and_what_was_written_stays(small: Preloaded) -> None:
+    said = small.python(
+        """
+import errno, os
+fd = os.open("file", os.O_RDWR | os.O_CREAT)
+done = 0
+try:
+    while True:
+        done += os.pwrite(fd, bytes([1 + done // 4096 % 250]) * 4096, done)
+except OSError as refusal:
+    assert refusal.errno == errno.ENOSPC, refusal
+assert os.pread(fd, 4096, done - 4096) == bytes([1 + (done // 4096 - 1) % 250]) * 4096
+print(done)
+""",
+        quiet=False,
+    )
+    done = int(said)
+    assert done >= 512 * 1024
+    wanted = b"".join(bytes([1 + n % 250]) * 4096 for n in range(done // 4096 + 1))
+    content = small.content("file")
+    assert len(content) >= done and content[:done] == wanted[:done]
+    small("rm", "file")
+    assert list(small.folder.iterdir()) == []
+    small("sh", "-c", "echo works > file")
+    assert small.content("file") == b"works\n"
