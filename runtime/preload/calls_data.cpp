@@ -146,6 +146,7 @@ int ftruncate64(int fd, off64_t size) noexcept __attribute__((alias("ftruncate")
 int fallocate(int fd, int mode, off_t offset, off_t length) {
   if (!is_ours(fd)) return real().fallocate(fd, mode, offset, length);
   return static_cast<int>(answer_for(fd, [&](OpenFile& file) -> std::int64_t {
+    if (offset < 0 || length <= 0) return -EINVAL;
     if (!file.writes()) return -EBADF;
     if (const int failure = make_writer(file); failure != 0) return -failure;
     return -as_guest([&] { return file.container->allocate(*file.writer, mode, offset, length); });

@@ -284,6 +284,10 @@ void finish_all() {
     const std::lock_guard lock(process().lock);
     for (OpenFile* file : process().files)
       if (file->is_live && file->has_writer) (void)file->container->close_writers();
+    // The kernel closes what the program leaves open, but removes nothing of it.
+    for (OpenFile* file : process().files)
+      if (file->is_live && file->folder >= 0 && is_unlinked(file->folder))
+        let_go_container(Fd(std::exchange(file->folder, -1)));
     return 0;
   });
 }

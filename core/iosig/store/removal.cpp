@@ -23,6 +23,13 @@ Fd take_alone(const std::string& path) {
   return folder;
 }
 
+/// Where an open folder is now; empty: nobody knows.
+std::string place_of(int folder) {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", folder).c_str(), path.data(), path.size() - 1);
+  return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
 }  // namespace
 
 bool hold_container(int folder) { return ::flock(folder, LOCK_SH | LOCK_NB) == 0; }
@@ -37,14 +44,13 @@ Result<void> unlink_container(const std::string& path) {
   return {};
 }
 
+bool is_unlinked(int folder) { return split_path(place_of(folder)).name.find(removed_mark) != std::string::npos; }
+
 void let_go_container(Fd folder) {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t length =
-      ::readlink(fmt::format("/proc/self/fd/{}", folder.get()).c_str(), path.data(), path.size() - 1);
+  const std::string where = place_of(folder.get());
+  const bool is_left_over = is_unlinked(folder.get());
   folder = {};
-  if (length <= 0) return;
-  const std::string where(path.data(), static_cast<std::size_t>(length));
-  if (split_path(where).name.find(removed_mark) == std::string::npos) return;
+  if (!is_left_over) return;
   if (const Fd alone = take_alone(where)) (void)remove_container(where);
 }
 

@@ -15,6 +15,9 @@ namespace iosig {
 /// As unlink(2).
 [[nodiscard]] Result<void> unlink_container(const std::string& path);
 
+/// Whether the container of the open `folder`, which is held, was unlinked.
+[[nodiscard]] bool is_unlinked(int folder);
+
 /// Lets go what hold_container() held; removes it if it was unlinked and nobody else holds it.
 void let_go_container(Fd folder);
 

@@ -108,9 +108,9 @@ int SharedContainer::prepare(OpenWriter& writer) {
 /// What was changed is there already; whoever reads from now on sees it. `grows`: the file ends at `end` at least.
 void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows, std::int64_t blocks) {
   const std::lock_guard lock(status_mutex_);
-  if (grows && end > status_.size) {
-    begin = std::min(begin, status_.size);  // what lies between was behind the end
-    status_.size = end;
+  if (grows) {
+    if (end > view_size_) begin = std::min(begin, view_size_);  // what lies between was behind the end
+    status_.size = std::max(status_.size, end);
   }
   const bool is_sound = stale_begin_ == stale_end_;
   stale_begin_ = is_sound ? begin : std::min(stale_begin_, begin);
@@ -226,6 +226,7 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
     const std::lock_guard status_lock(status_mutex_);
     stale_begin_ = stale_end_ = 0;  // what is written from here on makes it stale again
     has_stale_ = false;
+    view_size_ = 0;
   }
   errno = 0;
   Result<void> done{};
@@ -240,9 +241,10 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
   }
   for (auto& fd : data_fds_) fd = -1;
   data_.clear();
-  if (done) return 0;
-  const int failure = failed(done.error(), errno);
-  changed(0, INT64_MAX, false);
+  const int failure = done ? 0 : failed(done.error(), errno);
+  if (failure != 0) changed(0, INT64_MAX, false);
+  const std::lock_guard status_lock(status_mutex_);
+  view_size_ = view_ ? view_->size() : 0;
   return failure;
 }
 

@@ -142,6 +142,7 @@ class SharedContainer {
   double looked_s_ = 0;
   std::uint64_t fingerprint_ = 0;
   std::int64_t stale_begin_ = 0, stale_end_ = 0;  ///< the bytes that the view may show as they were
+  std::int64_t view_size_ = 0;                    ///< where the view's file ends; 0 while it is read
   std::atomic<bool> has_stale_{true};             ///< false: the view is there and shows all as it is
   std::atomic<std::uint64_t> changes_{1};
 };

@@ -82,6 +82,7 @@ bool SharedContainer::take_knowledge(std::span<const std::byte> bytes) {
   else
     noticed_ = is_watching ? watch_.changes(owner_) : 0;
   view_ = *std::move(view);
+  view_size_ = view_->size();
   status_ = merged->status;
   has_status_ = true;
   looked_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
