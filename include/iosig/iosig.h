@@ -43,7 +43,8 @@ const char* iosig_last_error(void);
 typedef struct iosig_container iosig_container;
 
 /* flags: O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC. What O_CREAT makes is a container, with its data
- * in it, or on the mount points that `signature` ("container(2) persist") leads to if it is not null. ENOTSUP: an
+ * in it, or on the mount points that `signature` ("container(2) persist") leads to if it is not null and a storage
+ * description is there. ENOTSUP: an
  * ordinary file, or a folder, is there. */
 iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature);
 /* 0, or -1 if what was written could not be finished; the handle is gone in either case. */

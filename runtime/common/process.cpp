@@ -3,9 +3,11 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -51,7 +53,8 @@ Process& process() {
       process().lock.unlock();
     };
     ::pthread_atfork(hold, let_go, let_go);
-    return new Process;
+    alignas(Process) static std::byte room[sizeof(Process)];  // there may be no memory to ask for
+    return new (room) Process;
   }();
   return only;
 }

@@ -76,13 +76,16 @@ int make(const char* path, unsigned mode, const char* signature) {
   options.mode = mode & 0777;
   if (signature != nullptr) {
     auto declared = runtime::parsed(signature);
-    if (declared && !declared->container_targets) declared->container_targets = 1;
-    auto targets = declared ? runtime::targets_for(*declared, path) : pass_on(declared.error());
-    if (!targets) {
-      remember(targets.error().message);
-      return targets.error().kind == ErrorKind::infeasible ? ENOSPC : EINVAL;
+    if (!declared) {
+      remember(declared.error().message);
+      return EINVAL;
     }
-    options.targets = *std::move(targets);
+    if (!declared->container_targets) declared->container_targets = 1;
+    auto targets = runtime::targets_for(*declared, path);
+    if (targets)
+      options.targets = *std::move(targets);
+    else
+      runtime::say_once("targets", targets.error().message + "; its data lie in the container");
   }
   errno = 0;
   const auto made = create_container(path, options);
@@ -139,14 +142,14 @@ int iosig_container_close(iosig_container* container) {
 
 int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
   return answer_here([&]() -> std::int64_t {
-    if (!container->reads) return -EBADF;
+    if (container == nullptr || !container->reads) return -EBADF;
     return container->container->read(offset, {static_cast<std::byte*>(buffer), bytes});
   });
 }
 
 int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset) {
   return answer_here([&]() -> std::int64_t {
-    if (container->writer == nullptr) return -EBADF;
+    if (container == nullptr || container->writer == nullptr) return -EBADF;
     if (offset < 0) return -EINVAL;
     if (bytes == 0) return 0;
     return container->container->write(*container->writer, offset, {static_cast<const std::byte*>(buffer), bytes},
@@ -156,7 +159,7 @@ int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, s
 
 int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset) {
   return answer_here([&]() -> std::int64_t {
-    if (container->writer == nullptr) return -EBADF;
+    if (container == nullptr || container->writer == nullptr) return -EBADF;
     if (bytes == 0) return 0;
     std::int64_t at = 0;
     const std::int64_t done =
@@ -169,6 +172,7 @@ int64_t iosig_container_append(iosig_container* container, const void* buffer, s
 int64_t iosig_container_size(iosig_container* container) {
   return answer_as_guest([&]() -> std::int64_t {
     struct stat status {};
+    if (container == nullptr) return -EBADF;
     if (const int failure = container->container->status(status, 0); failure != 0) return -failure;
     return status.st_size;
   });
@@ -176,13 +180,15 @@ int64_t iosig_container_size(iosig_container* container) {
 
 int iosig_container_truncate(iosig_container* container, int64_t size) {
   return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
+    if (container == nullptr) return -EBADF;
     if (container->writer == nullptr || size < 0) return -EINVAL;
     return -container->container->truncate(container->writer, size);
   }));
 }
 
 int iosig_container_sync(iosig_container* container) {
-  return static_cast<int>(answer_as_guest([&]() -> std::int64_t { return -container->container->sync(); }));
+  return static_cast<int>(
+      answer_as_guest([&]() -> std::int64_t { return container == nullptr ? -EBADF : -container->container->sync(); }));
 }
 
 int iosig_container_unlink(const char* path) {

@@ -282,3 +282,14 @@ def test_what_is_no_container_is_not_repaired(iosig: Iosig, tmp_path: Path) -> N
     (tmp_path / "folder").mkdir()
     assert "no container" in iosig("container", "repair", tmp_path / "folder", check=3).stderr
     assert list((tmp_path / "folder").iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut"])
+def test_damage_in_the_only_frame_of_a_closed_writer_is_a_loss(iosig: Iosig, container: Path, damage: str) -> None:
+    path = dropping(container, "index.1")
+    frames = path.read_bytes()
+    path.write_bytes(frames[:-20] if damage == "cut" else frames[:-20] + bytes([frames[-20] ^ 4]) + frames[-19:])
+    problems = iosig.json("container", "check", container, check=1)["problems"]
+    assert {problem["kind"] for problem in problems} == {"lost"}
+    assert "index.1" in iosig("container", "flatten", container, check=3).stderr
+    assert container.is_dir()

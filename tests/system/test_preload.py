@@ -470,3 +470,10 @@ print(done)
     assert list(small.folder.iterdir()) == []
     small("sh", "-c", "echo works > file")
     assert small.content("file") == b"works\n"
+
+
+def test_the_files_mode_counts_for_all_that_a_container_holds(run: Preloaded) -> None:
+    run("sh", "-c", "umask 0; : > narrow; chmod 600 narrow; echo a >> narrow")
+    run("sh", "-c", "umask 077; : > wide; chmod 666 wide; echo a >> wide")
+    tables = {name: next((run.folder / name).glob("order.*")).stat().st_mode & 0o777 for name in ("narrow", "wide")}
+    assert tables == {"narrow": 0o600, "wide": 0o666}

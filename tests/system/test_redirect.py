@@ -283,6 +283,8 @@ def test_the_library_shows_its_c_interface_and_nothing_else() -> None:
     names = {line.split()[-1].split("@")[0] for line in symbols.splitlines()} - {"IOSIG_1"}
     assert names == {
         "iosig_open_hint", "iosig_fopen_hint", "iosig_fstream_hint", "iosig_redirect", "iosig_last_error",
+        *(f"iosig_container_{call}" for call in (
+            "open", "close", "pread", "pwrite", "append", "size", "truncate", "sync", "unlink", "rename")),
     }  # fmt: skip
     needed = subprocess.run(
         ["readelf", "-d", BUILD / "lib/libiosig.so"], capture_output=True, text=True, check=True

@@ -225,11 +225,14 @@ class ContentReader {
     writer.head = std::move(read->head);
     writer.writes = std::move(read->writes);
     writer.marks = std::move(read->marks);
+    // What a writer was at when it died is in its tail. One that has closed its file has none; bytes of its data that
+    // no sound frame speaks of, with damage where the frame should be, had one.
+    const bool has_lost_frame = !writer.has_tail && !read->damage.empty() && writer.data_bytes > writer.physical_end();
     for (const IndexDamage& damage : read->damage)
-      found.add(damage.is_tail ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, id,
+      found.add(damage.is_tail && !has_lost_frame ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, id,
                 fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes));
     if (tail) add_tail(writer, read_tail(bytes_of(*tail)));
-    compare(writer, found);
+    compare(writer, has_lost_frame, found);
     found.writer = std::move(writer);
   }
 
@@ -240,7 +243,7 @@ class ContentReader {
   }
 
   /// What the index says against what is there.
-  void compare(const WriterContent& writer, Found& found) const {
+  void compare(const WriterContent& writer, bool has_lost_frame, Found& found) const {
     const std::string shown = folder_.shown(Dropping::data, writer.id);
     std::int64_t at = 0;
     for (const IndexedWrites& writes : writer.writes) {
@@ -258,10 +261,10 @@ class ContentReader {
                 fmt::format("'{}' was cut: {} bytes of {} are there", shown, writer.data_bytes, at),
                 at - writer.data_bytes);
     else if (writer.data_bytes > at)
-      found.add(
-          ContainerProblem::Kind::unsynced, writer.id,
-          fmt::format("'{}': bytes {} to {} have no index: of a write that did not end", shown, at, writer.data_bytes),
-          writer.data_bytes - at);
+      found.add(has_lost_frame ? ContainerProblem::Kind::lost : ContainerProblem::Kind::unsynced, writer.id,
+                fmt::format("'{}': bytes {} to {} {}", shown, at, writer.data_bytes,
+                            has_lost_frame ? "have lost their index" : "have no index: of a write that did not end"),
+                writer.data_bytes - at);
   }
 
   const ContainerFolder& folder_;

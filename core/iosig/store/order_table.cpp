@@ -13,6 +13,7 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/store/container_folder.h"
 
 namespace iosig {
 namespace {
@@ -141,6 +142,10 @@ Result<void> OrderSeat::make_table(const Fd& folder, const std::string& name, co
     ::unlinkat(folder.get(), draft.c_str(), 0);
     return failure;
   };
+  // Who may read or write the file may do so with its table, whatever the umask of the first who writes.
+  struct stat manifest {};
+  if (::fstatat(folder.get(), std::string(container_manifest_name).c_str(), &manifest, AT_SYMLINK_NOFOLLOW) == 0)
+    (void)::fchmod(fd.get(), (manifest.st_mode & 0666) | 0600);
   if (::ftruncate(fd.get(), sizeof(Table)) != 0) return give_up(write_failure("make", path, errno));
   if (const int failure = reserve(fd.get(), offsetof(Table, slots)); failure != 0)
     return give_up(write_failure("reserve room for", path, failure));
