@@ -53,7 +53,10 @@ struct FdPath {
 /// With the process's lock held.
 OpenFile* new_file() {
   for (OpenFile* file : process().files)
-    if (!file->is_live && file->references == 0) return file;
+    if (file->is_free.load(std::memory_order_acquire) && file->references == 0) {
+      file->is_free = false;
+      return file;
+    }
   auto* file = new (std::nothrow) OpenFile;
   if (file != nullptr) process().files.push_back(file);
   return file;
@@ -155,6 +158,7 @@ void release(OpenFile& file) {
   file.has_writer = false;
   ::munmap(file.shared, placeholder_bytes);
   file.shared = nullptr;
+  file.is_free.store(true, std::memory_order_release);  // last: from here on another thread may have it
 }
 
 void take(OpenFile& file) {
@@ -353,8 +357,8 @@ int open_container(int folder, int flags) {
       file->shared = state;
       file->folder = folder;
       file->placeholder_inode = inode_of(fd);
+      take(*file);  // first: a call that meant what this was before may let it go in between
       file->is_live = true;
-      take(*file);
     }
     if (const int opened = find_container(*file); opened != 0) return opened;
     if ((flags & O_TRUNC) != 0) return file->container->truncate(nullptr, 0);

@@ -38,6 +38,7 @@ struct OpenFile {
   SharedState* shared = nullptr;
   std::atomic<std::uint32_t> references{0};  ///< descriptors and calls at work
   std::atomic<bool> is_live{false};
+  std::atomic<bool> is_free{false};     ///< all of it was let go: it may be used again once nobody refers to it
   std::atomic<bool> has_writer{false};  ///< its dropping is made
   std::atomic<bool> is_ready{false};    ///< container is there
   int folder = -1;                      ///< the container's, locked shared as long as it is open somewhere

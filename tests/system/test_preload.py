@@ -477,3 +477,10 @@ def test_the_files_mode_counts_for_all_that_a_container_holds(run: Preloaded) ->
     run("sh", "-c", "umask 077; : > wide; chmod 666 wide; echo a >> wide")
     tables = {name: next((run.folder / name).glob("order.*")).stat().st_mode & 0o777 for name in ("narrow", "wide")}
     assert tables == {"narrow": 0o600, "wide": 0o666}
+
+
+def test_threads_open_and_close_what_others_write(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
+    program = compiled(ROOT / "tests/support/threads_reopen.c")
+    for forks in ([], ["fork"]):
+        assert run(program, "shared.dat", *forks) == "0 wrong\n"
+        (run.folder / "shared.dat").rename(run.folder / f"kept{len(forks)}")
