@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdarg>
+#include <string_view>
 
 #include "opening.h"
 #include "paths.h"
@@ -23,6 +26,32 @@ int open_checked(int folder, int flags) {
   if (failure == 0 && ::faccessat(folder, manifest, wanted, AT_EACCESS) != 0) failure = errno;
   if (failure == 0) return open_container(folder, flags);
   ::close(folder);
+  errno = failure;
+  return -1;
+}
+
+/// The descriptor that a path stands for, if it is one of this process's by a name of the system's; else -1.
+int named_descriptor(const char* path) {
+  constexpr std::array<std::string_view, 3> streams = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  const std::string_view name(path);
+  for (std::size_t n = 0; n < streams.size(); ++n)
+    if (name == streams[n]) return static_cast<int>(n);
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!name.starts_with(folder)) continue;
+    int fd = -1;
+    const auto [end, failure] = std::from_chars(name.data() + folder.size(), name.data() + name.size(), fd);
+    if (failure == std::errc() && end == name.data() + name.size()) return fd;
+  }
+  return -1;
+}
+
+/// The container of `fd` opened anew, as the system opens a file that it finds by such a name.
+int open_again(int fd, int flags) {
+  const InUse file(fd);
+  const int folder = file && file->folder >= 0 ? ::openat(file->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (folder >= 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL)) return open_checked(folder, flags);
+  const int failure = folder < 0 ? EIO : EEXIST;
+  if (folder >= 0) ::close(folder);
   errno = failure;
   return -1;
 }
@@ -54,6 +83,15 @@ Found make_if_bound(int folder, const char* path, int flags, mode_t mode, int& f
 
 int open_at(int folder, const char* path, int flags, mode_t mode) {
   const int before = errno;
+  if (path != nullptr && path[0] == '/' && (path[1] == 'd' || path[1] == 'p')) {
+    const int named = named_descriptor(path);
+    const Inside inside;
+    if (inside && named >= 0 && is_ours(named) && (flags & O_PATH) == 0) {
+      const int fd = open_again(named, flags);
+      if (fd >= 0) errno = before;
+      return fd;
+    }
+  }
   {
     const Inside inside;
     int fd = -1;

@@ -484,3 +484,17 @@ def test_threads_open_and_close_what_others_write(run: Preloaded, compiled: Call
     for forks in ([], ["fork"]):
         assert run(program, "shared.dat", *forks) == "0 wrong\n"
         (run.folder / "shared.dat").rename(run.folder / f"kept{len(forks)}")
+
+
+def test_names_of_descriptors_lead_to_the_container(run: Preloaded) -> None:
+    run("sh", "-c", "echo hello > in.dat")
+    assert run("sh", "-c", "cat /dev/stdin < in.dat") == "hello\n"
+    run("sh", "-c", "exec 3<>in.dat; echo again >> /dev/fd/3")
+    assert run.content("in.dat") == b"hello\nagain\n"
+    run.python("""
+import os
+fd = os.open("p.dat", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"line1")
+again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
+assert os.read(again, 9) == b"line1" and os.write(again, b"more") == 4 and os.pread(fd, 20, 0) == b"line1more"
+""")
