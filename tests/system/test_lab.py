@@ -269,10 +269,13 @@ def test_a_server_that_does_not_answer_keeps_nobody_waiting(lab: Lab) -> None:
     lab.up("net")
     processes = lab.processes()
     assert len(processes) == 2
+    inside = subprocess.Popen(["sleep", "60"], cwd=lab.folder / "net")  # holds the mount whatever becomes of its server
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     lab("down")
     assert lab.leaves_nothing() and not lab.folder.exists()
+    inside.kill()
+    inside.wait()
 
 
 def test_a_copy_of_its_mounts_in_another_namespace_keeps_no_server_alive(lab: Lab) -> None:
