@@ -27,7 +27,7 @@ struct Options {
   std::string path, to, index = "pattern";
   std::vector<std::string> targets;
   std::uint32_t subfolders = 16;
-  bool dry_run = false;
+  bool dry_run = false, damaged = false;
 };
 
 Result<std::unique_ptr<ContainerView>> open_view(const std::string& path) {
@@ -39,6 +39,7 @@ Result<std::unique_ptr<ContainerView>> open_view(const std::string& path) {
 std::string_view name_of(ContainerProblem::Kind kind) {
   return kind == ContainerProblem::Kind::lost       ? "lost"
          : kind == ContainerProblem::Kind::unsynced ? "unsynced"
+         : kind == ContainerProblem::Kind::absent   ? "absent"
                                                     : "foreign";
 }
 
@@ -186,7 +187,7 @@ int run_repair(const Options& options, Console& console) {
 
 /// Options that show how far the copy is.
 FlattenOptions copying(const Options& options, Console& console) {
-  return {options.dry_run, [&console, last = std::int64_t{0}](std::int64_t done) mutable {
+  return {options.dry_run, options.damaged, [&console, last = std::int64_t{0}](std::int64_t done) mutable {
             if (done - last < progress_bytes) return;
             last = done;
             console.progress(fmt::format("copied: {}", about_bytes(static_cast<double>(done))));
@@ -216,10 +217,13 @@ int run_flatten(const Options& options, Console& console) {
 int run_export(const Options& options, Console& console) {
   const auto view = open_view(options.path);
   if (!view) return console.fail(view.error());
-  const auto done = export_container(**view, options.to, copying(options, console));
-  if (done) return say_copied(options, options.to, (*view)->size(), "written", console);
+  const auto lost_bytes = export_container(**view, options.to, copying(options, console));
   console.end_progress();
-  return console.fail(done.error());
+  if (!lost_bytes) return console.fail(lost_bytes.error());
+  if (*lost_bytes > 0)
+    console.note(fmt::format("{} bytes that are lost are zeros there: iosig container check {}", *lost_bytes,
+                             printable(options.path)));
+  return say_copied(options, options.to, (*view)->size(), "written", console);
 }
 
 }  // namespace
@@ -261,6 +265,7 @@ void add_container(CLI::App& app, Action& action) {
                        "export checkpoint /archive/checkpoint", "iosig.container-copy/1", run_export);
   for (CLI::App* verb : {flatten, copy})
     verb->add_flag("--dry-run", options->dry_run, "Say what would be written, and write nothing");
+  copy->add_flag("--damaged", options->damaged, "Write what is there of a damaged file; what is lost becomes zeros");
   copy->add_option("FILE", options->to, "The file to make; nothing may be there")->required();
 }
 

@@ -19,7 +19,14 @@ constexpr std::size_t frame_head = 12;  // magic, length of the payload, CRC-32C
 constexpr std::uint8_t version = 1;
 constexpr std::size_t entry_bytes = 56;
 
-enum Kind : std::uint8_t { kind_head = 0, kind_pattern = 1, kind_entries = 2, kind_mark = 3, kind_merged = 4 };
+enum Kind : std::uint8_t {
+  kind_head = 0,
+  kind_pattern = 1,
+  kind_entries = 2,
+  kind_mark = 3,
+  kind_merged = 4,
+  kind_loss = 5,
+};
 
 void append_fixed(std::uint64_t value, std::size_t bytes, Bytes& out) {
   for (std::size_t n = 0; n < bytes; ++n) out.push_back(static_cast<std::uint8_t>(value >> (8 * n)));
@@ -142,6 +149,18 @@ std::optional<IndexMark> mark_of(Payload payload) {
   return mark;
 }
 
+std::optional<IndexLoss> loss_of(Payload payload) {
+  IndexLoss loss;
+  loss.physical = payload.number();
+  loss.length = payload.number();
+  const std::int64_t was_unfinished = payload.number();
+  payload.hold(was_unfinished == 0 || was_unfinished == 1);
+  loss.was_unfinished = was_unfinished == 1;
+  payload.hold(loss.physical >= 0 && loss.length >= 0 && loss.length <= INT64_MAX - loss.physical);
+  if (!payload.is_sound()) return {};
+  return loss;
+}
+
 std::optional<MergedIndex> merged_of(Payload payload, std::string_view source) {
   MergedIndex merged;
   payload.hold(payload.number() == version);
@@ -214,6 +233,14 @@ std::vector<std::uint8_t> index_frame(const IndexMark& mark) {
   return framed(payload);
 }
 
+std::vector<std::uint8_t> index_frame(const IndexLoss& loss) {
+  Bytes payload{kind_loss};
+  append_number(loss.physical, payload);
+  append_number(loss.length, payload);
+  append_number(loss.was_unfinished ? 1 : 0, payload);
+  return framed(payload);
+}
+
 std::vector<std::uint8_t> index_frame(const MergedIndex& merged) {
   Bytes payload{kind_merged};
   append_number(version, payload);
@@ -240,6 +267,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
                 source);
   IndexContent content;
   content.head = *head;
+  std::size_t with_sequence = 0, with_physical = 0;  // damages whose next frames are known
   for (std::size_t at = frame_head + first->size(); at < bytes.size();) {
     const auto payload = payload_at(bytes, at);
     const auto kind = payload ? static_cast<Kind>(payload->front()) : kind_head;
@@ -247,11 +275,25 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
     if (payload && (kind == kind_pattern || kind == kind_entries)) {
       auto writes = writes_of(Payload(payload->subspan(1)), kind, source);
       is_sound = writes.has_value();
-      if (writes) content.writes.push_back(*std::move(writes));
+      if (writes) {
+        for (; with_sequence < content.damage.size(); ++with_sequence)
+          content.damage[with_sequence].next_sequence = writes->opened;
+        for (; with_physical < content.damage.size(); ++with_physical)
+          content.damage[with_physical].next_physical = writes->physical;
+        content.writes.push_back(*std::move(writes));
+      }
     } else if (payload && kind == kind_mark) {
       const auto mark = mark_of(Payload(payload->subspan(1)));
       is_sound = mark.has_value();
-      if (mark) content.marks.push_back(*mark);
+      if (mark) {
+        for (; with_sequence < content.damage.size(); ++with_sequence)
+          content.damage[with_sequence].next_sequence = mark->sequence;
+        content.marks.push_back(*mark);
+      }
+    } else if (payload && kind == kind_loss) {
+      const auto loss = loss_of(Payload(payload->subspan(1)));
+      is_sound = loss.has_value();
+      if (loss) content.losses.push_back(*loss);
     }
     if (is_sound) {
       at += frame_head + payload->size();

@@ -65,6 +65,15 @@ struct IndexMark {
   bool operator==(const IndexMark&) const = default;
 };
 
+/// What `iosig container repair` gave up: bytes of the data dropping that no frame tells of any more, so that they are
+/// in no place of the file. None: the frame that was lost told of no bytes that are known.
+struct IndexLoss {
+  std::int64_t physical = 0, length = 0;
+  bool was_unfinished = false;  ///< they are of a write that did not end when its writer died
+
+  bool operator==(const IndexLoss&) const = default;
+};
+
 /// What stat(2) says of a logical file, but for its mode.
 struct ContainerStatus {
   std::int64_t size = 0;
@@ -87,6 +96,7 @@ struct MergedIndex {
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexedWrites& writes);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexMark& mark);
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexLoss& loss);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const MergedIndex& merged);
 
 /// Bytes of an index dropping that are no sound frame.
@@ -94,12 +104,16 @@ struct IndexDamage {
   std::uint64_t at = 0, bytes = 0;
   std::string what;
   bool is_tail = false;  ///< nothing sound follows: a frame that was being written when its writer died, or a cut
+  // What stood there was written before what the next sound frames tell of; INT64_MAX: there are none.
+  std::int64_t next_sequence = INT64_MAX;  ///< the least number of the next frame
+  std::int64_t next_physical = INT64_MAX;  ///< where the data of the next frame of writes begin
 };
 
 struct IndexContent {
   IndexHead head;
   std::vector<IndexedWrites> writes;  ///< in their order
   std::vector<IndexMark> marks;
+  std::vector<IndexLoss> losses;
   std::vector<IndexDamage> damage;
 };
 

@@ -10,7 +10,6 @@
 #include <charconv>
 
 #include "iosig/base/text.h"
-#include "iosig/store/order_table.h"
 
 namespace iosig {
 namespace {
@@ -19,11 +18,6 @@ constexpr std::array<std::string_view, 3> prefixes = {"data.", "index.", "tail."
 constexpr std::int64_t most_ids = std::int64_t{1} << 48;
 constexpr std::uint64_t most_manifest_bytes = 1u << 20;
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-
-void sort_unique(std::vector<std::int64_t>& ids) {
-  std::ranges::sort(ids);
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-}
 
 }  // namespace
 
@@ -143,62 +137,6 @@ Fd ContainerFolder::open_dropping(Dropping kind, std::int64_t id, int flags, uns
 int ContainerFolder::unlink_dropping(Dropping kind, std::int64_t id) const {
   const auto folder = open_subfolder(kind, id);
   return folder ? ::unlinkat(folder->get(), dropping_name(kind, id).c_str(), 0) : -1;
-}
-
-ContainerFolder::Listing ContainerFolder::list() const {
-  Listing listing;
-  const auto look = [&](const Fd& place, std::uint32_t subfolder, bool is_target) {
-    const std::string name = subfolder_name(subfolder);
-    const Fd folder(::openat(place.get(), name.c_str(), folder_flags));
-    if (!folder && errno != ENOENT) listing.unreadable.push_back(system_failure("list", path_ + "/" + name).value());
-    if (!folder) return;
-    const auto names = names_in(folder);
-    if (!names) return listing.unreadable.push_back(names.error());
-    for (const std::string& found : *names) {
-      if (found.starts_with(aside_prefix)) continue;
-      const auto dropping = parse_dropping_name(found);
-      const bool is_here = dropping && dropping->id % static_cast<std::int64_t>(manifest_.subfolders) == subfolder &&
-                           (dropping->kind == Dropping::data || !is_target);
-      if (!is_here) {
-        listing.strangers.push_back(fmt::format("{}/{}", name, found));
-        continue;
-      }
-      (dropping->kind == Dropping::data    ? listing.data
-       : dropping->kind == Dropping::index ? listing.index
-                                           : listing.tail)
-          .push_back(dropping->id);
-    }
-  };
-  // Subfolders are made when they are needed; one listing says which there are.
-  const auto visit = [&](const Fd& place, bool is_target) {
-    if (!place) return;
-    const auto names = names_in(place);
-    if (!names) return listing.unreadable.push_back(names.error());
-    for (const std::string& name : *names) {
-      std::uint32_t subfolder = 0;
-      const auto [end, failure] =
-          std::from_chars(name.data() + std::min<std::size_t>(1, name.size()), name.data() + name.size(), subfolder);
-      const bool is_ours = failure == std::errc() && end == name.data() + name.size() &&
-                           subfolder < manifest_.subfolders && name == subfolder_name(subfolder);
-      if (is_ours)
-        look(place, subfolder, is_target);
-      else if (name != container_manifest_name && !name.starts_with(aside_prefix) &&
-               (is_target || (!is_order_table(name) && !name.starts_with(order_draft_prefix) &&
-                              name != kept_index_name && name != kept_index_draft)))
-        listing.strangers.push_back(name);
-    }
-  };
-  visit(folder_, false);
-  for (std::size_t n = 0; n < targets_.size(); ++n) {
-    if (!targets_[n])
-      listing.unreadable.push_back(
-          {ErrorKind::system, fmt::format("the target '{}' is not there", printable(manifest_.targets[n]))});
-    visit(targets_[n], true);
-  }
-  sort_unique(listing.data);
-  sort_unique(listing.index);
-  sort_unique(listing.tail);
-  return listing;
 }
 
 }  // namespace iosig

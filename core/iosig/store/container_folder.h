@@ -55,11 +55,18 @@ class ContainerFolder {
   [[nodiscard]] Fd open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode = 0) const;
   [[nodiscard]] int unlink_dropping(Dropping kind, std::int64_t id) const;
 
+  /// A data dropping that repair moved aside.
+  struct Aside {
+    std::string shown;
+    std::int64_t id = 0, bytes = 0;
+  };
   /// Who has written, by what lies there, in order; each kind by itself.
   struct Listing {
     std::vector<std::int64_t> data, index, tail;
     std::vector<std::string> strangers;  ///< names that are no dropping's, below the container
     std::vector<Error> unreadable;       ///< folders that cannot be listed
+    std::vector<Aside> aside;
+    bool misses_indices = false;  ///< one of them may hold indices
   };
   [[nodiscard]] Listing list() const;
 

@@ -65,6 +65,9 @@ MergedIndex ContainerView::merged() const { return {folder_->manifest().id, 0, s
 
 Result<std::vector<std::uint8_t>> ContainerView::index() const {
   if (!lookup_) return fail(ErrorKind::infeasible, "'{}' has a traditional index", printable(folder_->path()));
+  if (!content_.lost_writes.empty())
+    return fail(ErrorKind::infeasible, "'{}' is damaged: {}", printable(folder_->path()),
+                content_.lost_writes.front().message);
   return index_frame(merged());
 }
 
@@ -136,6 +139,7 @@ Result<void> ContainerView::failed_at(const PieceFailure& failure) const {
 Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byte> bytes) {
   if (offset < 0) return fail(ErrorKind::usage, "'{}': no file has a byte {}", printable(folder_->path()), offset);
   std::int64_t done = 0;
+  const LostWrites* lost = nullptr;
   std::optional<Error> unopened;
   PieceReader reader([&](std::int64_t id) {
     auto fd = data_fd(id);
@@ -144,10 +148,15 @@ Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byt
     return -EIO;
   });
   find(offset, static_cast<std::int64_t>(bytes.size()), [&](const Piece& piece) {
-    reader.add(piece, bytes.data() + done);
+    if (lost == nullptr) lost = lost_over(piece);
+    if (lost == nullptr) reader.add(piece, bytes.data() + done);
     done += piece.length;
   });
+  if (done == 0 && !bytes.empty()) lost = lost_at_end();
   const auto read = failed_at(reader.finish());
+  if (lost != nullptr)
+    return fail(ErrorKind::bad_input, "'{}': what is at byte {} may not be what was written last: {}",
+                printable(folder_->path()), offset, lost->message);
   if (unopened) return pass_on(std::move(*unopened));
   if (!read) return pass_on(read.error());
   return done;

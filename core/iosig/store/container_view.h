@@ -37,8 +37,11 @@ class ContainerView {
   /// Of the logical file.
   [[nodiscard]] std::int64_t size() const { return status_.size; }
   /// Bytes read, fewer than asked for at the end of the file only. Fails as `bad_input` where bytes are lost, with the
-  /// dropping and the place; other bytes can be read. Holes read as zeros.
+  /// dropping and the place, or may be others than those that were written last; other bytes can be read. Holes read as
+  /// zeros.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes);
+  /// From now on shows a damaged container as if what is lost had never been written.
+  void show_what_is_there() { content_.lost_writes.clear(); }
 
   /// What holds the byte at `offset` < size(), from there on. Neighbours may continue each other.
   [[nodiscard]] Piece piece_at(std::int64_t offset) const;
@@ -54,11 +57,18 @@ class ContainerView {
     }
   }
 
+  /// Lost writes that may have changed the piece, which is what is known of it; nullptr: there are none.
+  [[nodiscard]] const LostWrites* lost_over(const Piece& piece) const {
+    return content_.lost_writes.empty() ? nullptr : content_.lost_over(piece.is_hole ? -1 : piece.id, piece.physical);
+  }
+  /// Lost writes that may have moved the end of the file.
+  [[nodiscard]] const LostWrites* lost_at_end() const { return content_.lost_at_end(); }
+
   /// None if it was opened from a kept index: there were none then.
   [[nodiscard]] const std::vector<ContainerProblem>& problems() const { return content_.problems; }
   /// Without writers if it was opened from a kept index.
   [[nodiscard]] const ContainerContent& content() const { return content_; }
-  /// What another process can open the same view from; `infeasible` for a traditional index.
+  /// What another process can open the same view from; `infeasible` for a traditional index, and where writes are lost.
   [[nodiscard]] Result<std::vector<std::uint8_t>> index() const;
   [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }
   /// The writes of all, in an order that their numbers allow; none in a container with a traditional index.

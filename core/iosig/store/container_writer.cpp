@@ -112,6 +112,7 @@ Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const
     if (put < 0 && done == 0) return write_failure("write", folder_->shown(Dropping::data, id_), errno);
     if (put <= 0) break;  // what is written counts, as write(2) has it
     done += put;
+    data_end_ = std::max(data_end_, physical_ + done);
   }
   if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, begin_ns, unix_ns(), id_});
   if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
@@ -264,6 +265,9 @@ Result<void> ContainerWriter::sync_names() {
 Result<void> ContainerWriter::close() {
   if (!is_open_ || is_inherited()) return closed_already();
   if (auto written = write_frame(); !written) return written;
+  // Without a tail, data that no index tells of are lost data.
+  if (data_end_ > physical_ && ::ftruncate(data_.get(), physical_) != 0)
+    return write_failure("cut", folder_->shown(Dropping::data, id_), errno);
   is_open_ = false;
   tail_ = {};
   if (folder_->unlink_dropping(Dropping::tail, id_) != 0)

@@ -68,6 +68,7 @@ class ContainerWriter {
   Fd data_, index_;
   Tail tail_;
   std::int64_t physical_ = 0;     ///< bytes in the data dropping that are of the file
+  std::int64_t data_end_ = 0;     ///< bytes in it, with those of writes that failed
   std::int64_t index_bytes_ = 0;  ///< of sound frames
   bool is_traditional_ = false, is_tail_synced_ = false, is_index_synced_ = false, are_names_synced_ = false;
   bool is_open_ = false;

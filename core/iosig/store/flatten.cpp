@@ -19,32 +19,64 @@ namespace {
 constexpr std::int64_t piece_bytes = 1 << 20;
 constexpr std::int64_t least_hole = 4096;  ///< shorter ones are written: file systems keep whole blocks
 
-/// Where the hole that holds `offset` ends, or `offset` itself when there is none.
-std::int64_t end_of_hole(const ContainerView& view, std::int64_t offset) {
-  while (offset < view.size()) {
-    const Piece piece = view.piece_at(offset);
-    if (!piece.is_hole) return offset;
-    offset = std::min(view.size(), piece.logical + piece.length);
+/// What there is at an offset; bytes that their dropping does not hold are a hole if that is asked for.
+class Source {
+ public:
+  Source(ContainerView& view, bool damaged) : view_(view), damaged_(damaged) {
+    if (damaged) view.show_what_is_there();
   }
-  return offset;
-}
 
-/// How many bytes from `offset` on are worth writing at once: up to a hole that takes room, at most `most`.
-std::int64_t stretch_at(const ContainerView& view, std::int64_t offset, std::int64_t most) {
-  std::int64_t end = offset;
-  while (end < view.size() && end - offset < most) {
-    const Piece piece = view.piece_at(end);
-    if (piece.is_hole && piece.length >= least_hole) break;
-    end = std::min(offset + most, std::min(view.size() - end, piece.length) + end);
+  /// Where the hole that holds `offset` ends, or `offset` itself when there is none.
+  std::int64_t end_of_hole(std::int64_t offset) {
+    while (offset < view_.size()) {
+      const Piece piece = piece_at(offset);
+      const bool is_lost = !piece.is_hole && is_missing(piece);
+      if (!piece.is_hole && !is_lost) return offset;
+      if (is_lost) lost_bytes_ += piece.length;
+      offset += piece.length;
+    }
+    return offset;
   }
-  return end - offset;
-}
 
-Result<void> copy_all(ContainerView& view, int fd, const std::string& shown, const FlattenOptions& options) {
+  /// How many bytes from `offset` on are worth writing at once: up to a hole that takes room, at most `most`.
+  [[nodiscard]] std::int64_t stretch_at(std::int64_t offset, std::int64_t most) const {
+    std::int64_t end = offset;
+    while (end < view_.size() && end - offset < most) {
+      const Piece piece = piece_at(end);
+      if (piece.is_hole ? piece.length >= least_hole : is_missing(piece)) break;
+      end = std::min(offset + most, piece.length + end);
+    }
+    return end - offset;
+  }
+
+  ContainerView& view() { return view_; }
+  [[nodiscard]] std::int64_t lost_bytes() const { return lost_bytes_; }
+
+ private:
+  /// As far as all of it is there, or nothing.
+  [[nodiscard]] Piece piece_at(std::int64_t offset) const {
+    Piece piece = view_.piece_at(offset);
+    piece.length = std::min(piece.length, view_.size() - offset);
+    if (const std::int64_t there = bytes_there(piece); there > 0) piece.length = there;
+    return piece;
+  }
+  [[nodiscard]] bool is_missing(const Piece& piece) const { return bytes_there(piece) == 0; }
+  [[nodiscard]] std::int64_t bytes_there(const Piece& piece) const {
+    const bool is_sure = !damaged_ || piece.is_hole;
+    return is_sure ? piece.length : view_.content().bytes_there(piece.id, piece.physical, piece.length);
+  }
+
+  ContainerView& view_;
+  bool damaged_;
+  std::int64_t lost_bytes_ = 0;
+};
+
+Result<void> copy_all(Source& source, int fd, const std::string& shown, const FlattenOptions& options) {
   std::vector<std::byte> buffer(piece_bytes);
-  for (std::int64_t at = end_of_hole(view, 0); at < view.size(); at = end_of_hole(view, at)) {
+  ContainerView& view = source.view();
+  for (std::int64_t at = source.end_of_hole(0); at < view.size(); at = source.end_of_hole(at)) {
     const auto got =
-        view.read(at, std::span(buffer).first(static_cast<std::size_t>(stretch_at(view, at, piece_bytes))));
+        view.read(at, std::span(buffer).first(static_cast<std::size_t>(source.stretch_at(at, piece_bytes))));
     if (!got) return pass_on(got.error());
     for (std::int64_t done = 0; done < *got;) {
       const ssize_t put = ::pwrite(fd, buffer.data() + done, static_cast<std::size_t>(*got - done), at + done);
@@ -60,15 +92,15 @@ Result<void> copy_all(ContainerView& view, int fd, const std::string& shown, con
 }
 
 /// A complete file with the view's bytes beside `path`: its name.
-Result<std::string> make_flat(ContainerView& view, const std::string& path, const FlattenOptions& options) {
+Result<std::string> make_flat(Source& source, const std::string& path, const FlattenOptions& options) {
   std::string draft = name_beside(path, "flat", "XXXXXX");
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return write_failure("make a file beside", path, errno);
-  auto copied = copy_all(view, fd.get(), draft, options);
+  auto copied = copy_all(source, fd.get(), draft, options);
   // The manifest bears the permissions of the logical file, with the umask of its maker and what chmod made of them.
   struct stat manifest {};
   const std::string name(container_manifest_name);
-  if (copied && (::fstatat(view.folder().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
+  if (copied && (::fstatat(source.view().folder().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
                  ::fchmod(fd.get(), manifest.st_mode & 0777) != 0))
     copied = system_failure("make", draft);
   if (copied) return draft;
@@ -89,12 +121,15 @@ Result<void> refuse_if_written(const ContainerFolder& folder) {
 
 }  // namespace
 
-Result<void> export_container(ContainerView& view, const std::string& path, const FlattenOptions& options) {
+Result<std::int64_t> export_container(ContainerView& view, const std::string& path, const FlattenOptions& options) {
   struct stat status {};
   const auto exists = [&] { return fail(ErrorKind::usage, "'{}' exists already", printable(path)); };
   if (::lstat(path.c_str(), &status) == 0) return exists();
-  if (options.dry_run) return {};
-  const auto draft = make_flat(view, path, options);
+  if (!options.damaged && !view.content().lost_writes.empty())
+    return fail(ErrorKind::bad_input, "{}; --damaged writes what is there", view.content().lost_writes.front().message);
+  if (options.dry_run) return 0;
+  Source source(view, options.damaged);
+  const auto draft = make_flat(source, path, options);
   if (!draft) return pass_on(draft.error());
   // Unlike rename(), link() replaces nothing.
   const bool is_there = ::link(draft->c_str(), path.c_str()) == 0;
@@ -102,7 +137,7 @@ Result<void> export_container(ContainerView& view, const std::string& path, cons
   ::unlink(draft->c_str());
   if (!is_there && failure == EEXIST) return exists();
   if (!is_there) return system_failure("make", path, failure);
-  return {};
+  return source.lost_bytes();
 }
 
 Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options) {
@@ -113,10 +148,14 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   auto view = ContainerView::open(*folder, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
   for (const ContainerProblem& problem : (*view)->problems())
-    if (problem.kind == ContainerProblem::Kind::lost)
-      return fail(ErrorKind::bad_input, "{}; what is there can be kept by iosig container repair", problem.message);
+    if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
+      return fail(ErrorKind::bad_input,
+                  "{}; it would be removed with the container: iosig container export --damaged writes what is there "
+                  "into another file",
+                  problem.message);
   if (options.dry_run) return (*view)->size();
-  const auto draft = make_flat(**view, plain, options);
+  Source source(**view, false);
+  const auto draft = make_flat(source, plain, options);
   if (!draft) return pass_on(draft.error());
   if (auto quiet = refuse_if_written(**folder); !quiet) {
     ::unlink(draft->c_str());

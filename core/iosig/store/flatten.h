@@ -11,13 +11,15 @@ namespace iosig {
 
 struct FlattenOptions {
   bool dry_run = false;                                ///< everything but the copy and what follows it
+  bool damaged = false;                                ///< what is lost becomes a hole, and what is there is written
   std::function<void(std::int64_t)> on_progress = {};  ///< bytes of the file that are copied, holes included
 };
 
-/// Writes all that `view` shows into `path`, where nothing may be: complete and synced, or not at all. Holes stay
-/// holes. The file gets the logical file's permissions. Fails as ContainerView::read() where bytes are lost.
-[[nodiscard]] Result<void> export_container(ContainerView& view, const std::string& path,
-                                            const FlattenOptions& options = {});
+/// Writes all that `view`, opened from the droppings, shows into `path`, where nothing may be: complete and synced, or
+/// not at all. Holes stay holes. The file gets the logical file's permissions. Bytes that a dropping should hold and
+/// does not: none, unless what is damaged is asked for. Fails as `bad_input` where something is lost otherwise.
+[[nodiscard]] Result<std::int64_t> export_container(ContainerView& view, const std::string& path,
+                                                    const FlattenOptions& options = {});
 
 /// Puts an ordinary file with the same bytes in the container's place, in one step, and removes the container: the
 /// file's size. Fails as `infeasible` while somebody writes to it.

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
@@ -101,26 +103,32 @@ class Repair {
     return {};
   }
 
-  /// The index of a dead writer with all that is known, and nothing else.
+  /// The index of a dead writer with all that is known, and nothing else. What it has lost is noted in it.
   Result<void> mend(const WriterContent& writer, const ContainerContent& content) {
-    const bool is_damaged = std::ranges::any_of(content.problems, [&](const ContainerProblem& problem) {
-      return problem.id == writer.id &&
-             problem.message.find("'" + folder_.shown(Dropping::index, writer.id) + "'") != std::string::npos;
-    });
-    if (!is_damaged && !writer.has_tail) return {};
+    const bool is_lost =
+        std::ranges::find(content.lost_writes, writer.id, &LostWrites::id) != content.lost_writes.end();
+    if (!writer.is_index_damaged && !writer.has_tail && !is_lost) return {};
     const std::string shown = folder_.shown(Dropping::index, writer.id);
+    std::vector<IndexLoss> losses = writer.untold();
+    if (is_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
     if (writer.tail_writes > 0)
-      did(fmt::format("put {} writes of '{}' into its index", writer.tail_writes,
+      did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
                       folder_.shown(Dropping::tail, writer.id)));
-    if (is_damaged) did(fmt::format("wrote '{}' anew without what is unsound", shown));
+    if (writer.is_index_damaged) did(fmt::format("wrote '{}' anew without what is unsound", shown));
+    for (const IndexLoss& loss : losses)
+      if (!loss.was_unfinished)
+        did(fmt::format("gave up bytes {} to {} of '{}': nobody knows where they belong", loss.physical,
+                        loss.physical + loss.length, folder_.shown(Dropping::data, writer.id)));
     if (dry_run_) return {};
-    if (auto written = rewrite(writer, is_damaged); !written) return written;
-    if (writer.has_tail && folder_.unlink_dropping(Dropping::tail, writer.id) != 0)
+    if (auto written = rewrite(writer, losses); !written) return written;
+    if (!writer.has_tail) return {};
+    if (is_lost) return move_aside(Dropping::tail, writer.id, "some of it may be of use to somebody");
+    if (folder_.unlink_dropping(Dropping::tail, writer.id) != 0)
       return system_failure("remove", folder_.shown(Dropping::tail, writer.id));
     return {};
   }
 
-  Result<void> rewrite(const WriterContent& writer, bool keep_old) {
+  Result<void> rewrite(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
     const std::string shown = folder_.shown(Dropping::index, writer.id),
                       name = dropping_name(Dropping::index, writer.id);
     const std::string draft = fmt::format("{}{}", aside_prefix, name);
@@ -136,13 +144,15 @@ class Repair {
     };
     for (const IndexMark& mark : writer.marks) add(index_frame(mark));
     for (const IndexedWrites& writes : writer.writes) add(index_frame(writes));
+    for (const auto* each : {&writer.losses, &losses})
+      for (const IndexLoss& loss : *each) add(index_frame(loss));
     auto written = write_all(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, shown);
     if (written && ::fsync(fd.get()) != 0) written = system_failure("sync", shown);
     if (!written) {
       ::unlinkat(subfolder->get(), draft.c_str(), 0);
       return written;
     }
-    if (keep_old) {
+    if (writer.is_index_damaged) {
       const auto place = aside();
       if (!place) return pass_on(place.error());
       if (::linkat(subfolder->get(), name.c_str(), (*place)->get(), name.c_str(), 0) != 0)
@@ -162,6 +172,24 @@ class Repair {
   std::string aside_name_;
 };
 
+/// Ids are given in turn: of those below the greatest, each has had its writer.
+std::vector<ContainerProblem> absent_in(const ContainerFolder::Listing& listing) {
+  std::set<std::int64_t> ids;
+  for (const auto* each : {&listing.index, &listing.data, &listing.tail}) ids.insert(each->begin(), each->end());
+  for (const ContainerFolder::Aside& aside : listing.aside) ids.insert(aside.id);
+  std::vector<ContainerProblem> absent;
+  std::int64_t next = 0;
+  for (const std::int64_t id : ids) {
+    if (id > next)
+      absent.push_back({ContainerProblem::Kind::absent, next,
+                        fmt::format("nothing is left of {}: all their droppings are gone, or they could make none",
+                                    id - next == 1 ? fmt::format("writer {}", next)
+                                                   : fmt::format("writers {} to {}", next, id - 1))});
+    next = id + 1;
+  }
+  return absent;
+}
+
 }  // namespace
 
 Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFolder>& folder) {
@@ -170,14 +198,14 @@ Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFold
   ContainerCheck check;
   check.size = (*view)->size();
   check.problems = (*view)->problems();
-  std::map<std::int64_t, std::int64_t> there;  // of writers whose data are short
-  for (const WriterContent& writer : (*view)->content().writers)
-    if (writer.data_bytes < writer.physical_end()) there[writer.id] = std::max<std::int64_t>(writer.data_bytes, 0);
-  if (there.empty()) return check;
+  const bool is_short = std::ranges::any_of((*view)->content().writers, [](const WriterContent& writer) {
+    return writer.data_bytes < writer.physical_end();
+  });
+  std::ranges::move(absent_in(folder->list()), std::back_inserter(check.problems));
+  if (!is_short) return check;
   (*view)->find(0, check.size, [&](const Piece& piece) {
-    const auto found = piece.is_hole ? there.end() : there.find(piece.id);
-    if (found == there.end() || piece.physical < 0) return;
-    const std::int64_t kept = std::clamp<std::int64_t>(found->second - piece.physical, 0, piece.length);
+    if (piece.is_hole) return;
+    const std::int64_t kept = (*view)->content().bytes_there(piece.id, piece.physical, piece.length);
     if (kept == piece.length) return;
     const LostRange range{piece.logical + kept, piece.length - kept};
     check.lost_bytes += range.length;

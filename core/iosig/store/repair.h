@@ -30,7 +30,8 @@ struct RepairStep {
 
 /// Notes what dead writers had not put into their indices, rewrites indices without what is unsound, and moves aside
 /// (into a folder `.iosig-aside-<time>` of the container) whatever belongs to no sound writer, and what it replaces.
-/// Writers that live are left alone. Nothing is deleted but tails whose writes stand in an index then.
+/// Lost writes are given up: what is there is read from then on, as if they had never been, and check goes on to name
+/// them. Writers that live are left alone. Nothing is deleted but tails whose writes stand in an index then.
 [[nodiscard]] Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder,
                                                                bool dry_run);
 

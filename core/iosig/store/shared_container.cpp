@@ -280,11 +280,19 @@ std::int64_t SharedContainer::read_known(std::int64_t offset, std::span<std::byt
   const std::shared_lock lock(view_mutex_);
   if (!view_) return -EAGAIN;
   std::int64_t done = 0;
+  const LostWrites* lost = nullptr;
   PieceReader reader([this](std::int64_t id) { return data_fd(id); });
   view_->find(offset, length, [&](const Piece& piece) {
-    reader.add(piece, bytes.data() + done);
+    if (lost == nullptr) lost = view_->lost_over(piece);
+    if (lost == nullptr) reader.add(piece, bytes.data() + done);
     done += piece.length;
   });
+  if (done == 0 && length > 0) lost = view_->lost_at_end();
+  if (lost != nullptr) {
+    say_(fmt::format("'{}': what is at byte {} may not be what was written last: {}; see iosig container check",
+                     printable(folder_->path()), offset, lost->message));
+    return -EIO;
+  }
   const int failure = failed_at(reader.finish());
   return failure != 0 ? -failure : done;
 }
@@ -305,7 +313,7 @@ bool SharedContainer::give(std::int64_t offset, std::int64_t length,
   if (!view_ || offset >= view_->size()) return false;
   length = std::min(length, view_->size() - offset);
   const Piece piece = view_->piece_at(offset);
-  if (piece.is_hole || piece.length < length) return false;
+  if (piece.is_hole || piece.length < length || view_->lost_over(piece) != nullptr) return false;
   const int fd = data_fd(piece.id);
   struct stat status {};
   if (fd < 0 || ::fstat(fd, &status) != 0 || status.st_size - piece.physical < length) return false;
@@ -320,9 +328,11 @@ std::int64_t SharedContainer::seek(std::int64_t offset, int whence) {
   if (offset < 0 || offset >= size) return -ENXIO;
   while (offset < size) {
     const Piece piece = view_->piece_at(offset);
+    if (view_->lost_over(piece) != nullptr) return -EIO;
     if (piece.is_hole == (whence == SEEK_HOLE)) return offset;
     offset = piece.length > size - offset ? size : offset + piece.length;
   }
+  if (view_->lost_at_end() != nullptr) return -EIO;
   return whence == SEEK_HOLE ? size : -ENXIO;
 }
 

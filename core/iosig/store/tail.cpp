@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace iosig {
@@ -16,29 +18,55 @@ constexpr std::string_view magic("IOXTAIL\1", 8);
 constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, then nothing
 constexpr std::size_t first_bytes = 16 << 10, most_bytes = 1 << 20;
 
+std::int64_t physical_end(const TailRecord& record) {
+  return record.physical + static_cast<std::int64_t>(record.count) * record.length;
+}
+
+/// If it is sound in itself.
+std::optional<TailRecord> record_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+  TailRecord record;
+  std::memcpy(&record, bytes.data() + at, sizeof record);
+  if (record.count == 0 || record.count > INT64_MAX) return {};
+  const auto count = static_cast<__int128>(record.count);
+  const auto last_logical = record.logical + (count - 1) * record.stride;
+  const auto end = record.physical + count * record.length;
+  const bool is_sound = record.check == record.expected_check() && record.length > 0 && record.logical >= 0 &&
+                        record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
+                        record.logical <= INT64_MAX - record.length && last_logical <= INT64_MAX - record.length &&
+                        end <= INT64_MAX;
+  return is_sound ? std::optional(record) : std::nullopt;
+}
+
+std::uint64_t check_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+  std::uint64_t check = 0;
+  std::memcpy(&check, bytes.data() + at + offsetof(TailRecord, check), sizeof check);
+  return check;
+}
+
 }  // namespace
 
 std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
   std::vector<TailRecord> records;
   if (bytes.size() < head_bytes || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return records;
   for (std::size_t at = head_bytes; at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
-    TailRecord record;
-    std::memcpy(&record, bytes.data() + at, sizeof record);
-    if (record.count == 0 || record.count > INT64_MAX) break;
-    const auto count = static_cast<__int128>(record.count);
-    const auto last_logical = record.logical + (count - 1) * record.stride;
-    const auto physical_end = record.physical + count * record.length;
-    const bool is_sound = record.check == record.expected_check() && record.length > 0 && record.logical >= 0 &&
-                          record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
-                          record.logical <= INT64_MAX - record.length && last_logical <= INT64_MAX - record.length &&
-                          physical_end <= INT64_MAX;
-    const bool goes_on = records.empty() ||
-                         record.physical == records.back().physical +
-                                                static_cast<std::int64_t>(records.back().count) * records.back().length;
-    if (!is_sound || !goes_on) break;
-    records.push_back(record);
+    const auto record = record_at(bytes, at);
+    if (!record || (!records.empty() && record->physical != physical_end(records.back()))) break;
+    records.push_back(*record);
   }
   return records;
+}
+
+bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes) {
+  if (bytes.size() < first_bytes) return data_bytes > known;
+  const std::vector<TailRecord> records = read_tail(bytes);
+  const std::int64_t newest = records.empty() ? known - 1 : records.back().physical;
+  const std::size_t end = head_bytes + records.size() * sizeof(TailRecord);
+  for (std::size_t at = head_bytes; at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
+    const auto record = record_at(bytes, at);
+    if (record ? !record->has_sure_count() || (at >= end && record->physical > newest) : check_at(bytes, at) != 0)
+      return true;
+  }
+  return false;
 }
 
 Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string shown) {
@@ -86,12 +114,13 @@ bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t 
                                                               static_cast<std::uint64_t>(last_->stride));
   auto* const record = reinterpret_cast<TailRecord*>(mapped_ + at);
   std::atomic_ref(record->check).store(0, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // in this order in a process that is killed
   record->logical = logical;
   record->length = length;
   record->stride = stride;
   record->physical = physical;
   record->sequence = sequence;
-  record->count = 1;
+  record->count = record->count_again = 1;
   // Never 0 of what was just stored but by chance in 2^64; a record whose writer died before this line does not count.
   std::atomic_ref(record->check).store(record->expected_check(), std::memory_order_release);
   last_ = record;

@@ -17,13 +17,14 @@
 namespace iosig {
 
 /// `count` writes: of write n, the logical offset is logical + n stride and the physical one physical + n length.
-/// A record counts once `check` fits; one writes `count` alone after that. As in the file, little-endian.
+/// A record counts once `check` fits; it is 0 while the record is made. As in the file, little-endian.
 struct TailRecord {
   std::int64_t logical = 0, length = 0, stride = 0, physical = 0, sequence = 0;
   std::uint64_t check = 0;
   std::uint64_t count = 0;
-  std::uint64_t unused = 0;  ///< no record lies in two sectors
+  std::uint64_t count_again = 0;  ///< count, or one less of who died between the two; no record lies in two sectors
 
+  [[nodiscard]] bool has_sure_count() const { return count - count_again <= 1; }
   [[nodiscard]] std::uint64_t expected_check() const {
     std::uint64_t mixed = 0x9e3779b97f4a7c15;
     for (const std::int64_t part : {logical, length, stride, physical, sequence}) {
@@ -38,6 +39,11 @@ static_assert(sizeof(TailRecord) == 64);
 /// The sound records of a tail file's `bytes`, each beginning where the one before ends in the data dropping. What
 /// follows, older records or ones half written, is left out. Never fails: a tail of another version has none.
 [[nodiscard]] std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes);
+
+/// Whether the tail of a dead writer tells that records of it are lost, where its index ends at `known` of
+/// `data_bytes`: a record that is neither sound nor half written, one that is sound behind the end of the others, or no
+/// room for any.
+[[nodiscard]] bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes);
 
 /// Whether the writer of an open tail lives, on this node or, where locks reach that far, on another.
 [[nodiscard]] bool is_alive(const Fd& tail);
@@ -63,6 +69,7 @@ class Tail {
         sequence == last_->sequence) {
       next_logical_ += static_cast<std::uint64_t>(last_->stride);
       std::atomic_ref(last_->count).store(++count_, std::memory_order_release);
+      std::atomic_ref(last_->count_again).store(count_, std::memory_order_release);
       return true;
     }
     return begin_record(logical, length, physical, sequence);

@@ -1,0 +1,184 @@
+"""A damaged container gives the bytes that were written last, or an error; never others without a word."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, Iosig
+
+# b lies over a half of a, d over a quarter of both; c has its own.
+COMMANDS = (
+    "open a",
+    "open b",
+    "open c",
+    "open d",
+    "times a 10 0 10 10 a",
+    "write a 100 20 a",
+    "times b 5 0 20 15 b",
+    "times c 9 120 7 3 c",
+    "write c 300 5 c",
+    "write d 0 25 d",
+)
+
+
+def written() -> bytes:
+    content = bytearray(305)
+    content[0:120] = b"a" * 120
+    for n in range(5):
+        content[20 * n : 20 * n + 15] = b"b" * 15
+    for n in range(9):
+        content[120 + 7 * n : 123 + 7 * n] = b"ccc"
+    content[300:305] = b"ccccc"
+    content[0:25] = b"d" * 25
+    return bytes(content)
+
+
+CONTENT = written()
+
+
+class Writing:
+    """The test program at work on a container: see its comment."""
+
+    def __init__(self, container: Path) -> None:
+        self.process = subprocess.Popen(
+            [str(BUILD / "bin" / "write_container"), str(container)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *commands: str) -> None:
+        assert self.process.stdin and self.process.stdout
+        for command in commands:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+            assert self.process.stdout.readline() == "ok\n"
+
+    def end(self, kill: bool) -> None:
+        assert self.process.stdin and self.process.stdout
+        if kill:
+            self.process.kill()
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture(params=["closed", "killed"])
+def container(iosig: Iosig, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    writing = Writing(path)
+    writing(*COMMANDS)
+    writing.end(kill=request.param == "killed")
+    return path
+
+
+def exported(iosig: Iosig, container: Path, *options: str) -> bytes | None:
+    """None: it was refused."""
+    copy = container.with_name("copy")
+    done = iosig("container", "export", container, copy, *options, check=None)
+    assert done.returncode in (0, 3), done.stderr
+    if done.returncode != 0:
+        assert not copy.exists()
+        return None
+    content = copy.read_bytes()
+    copy.unlink()
+    return content
+
+
+def flips(path: Path) -> Iterator[str]:
+    sound = path.read_bytes()
+    for place in range(0, min(len(sound), 400), 5):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ (1 << place % 8)]) + sound[place + 1 :])
+        yield f"{path.name}: byte {place} flipped"
+    path.write_bytes(sound)
+
+
+def cuts(path: Path) -> Iterator[str]:
+    sound = path.read_bytes()
+    for size in range(0, min(len(sound), 300), 9):
+        path.write_bytes(sound[:size])
+        yield f"{path.name}: cut to {size}"
+    path.write_bytes(sound)
+
+
+def removals(path: Path) -> Iterator[str]:
+    sound = path.read_bytes()
+    path.unlink()
+    yield f"{path.name}: removed"
+    path.write_bytes(sound)
+
+
+@pytest.mark.parametrize("damages", [flips, cuts, removals])
+@pytest.mark.parametrize("kind", ["index", "tail", "data"])
+def test_it_is_read_as_it_was_written_or_refused(
+    iosig: Iosig, container: Path, damages: Callable[[Path], Iterator[str]], kind: str
+) -> None:
+    refused = 0
+    for id in range(4):
+        for path in container.glob(f"d{id}/{kind}.*"):
+            if kind == "data" and damages is flips:
+                continue  # of the data themselves there is no checksum
+            for damage in damages(path):
+                content = exported(iosig, container)
+                assert content in (None, CONTENT), damage
+                refused += content is None
+                if content is None:
+                    assert iosig.json("container", "check", container, check=1)["problems"], damage
+    assert exported(iosig, container) == CONTENT
+    if kind == "index" or damages is not flips:
+        assert refused or not list(container.glob(f"d*/{kind}.*"))
+
+
+@pytest.mark.parametrize("name", ["index.1", "data.1"])
+def test_what_is_there_can_be_had_and_repair_makes_it_readable(iosig: Iosig, container: Path, name: str) -> None:
+    path = container / "d1" / name
+    path.unlink()
+    assert exported(iosig, container) is None
+    there = exported(iosig, container, "--damaged")
+    assert there is not None and len(there) == len(CONTENT)
+    for n, byte in enumerate(there):
+        assert byte == CONTENT[n] or (CONTENT[n] == ord("b") and byte in b"a\0"), n
+    iosig("container", "repair", container)
+    lost = iosig.json("container", "check", container, check=1)["problems"]
+    assert any(problem["kind"] == "lost" and problem["bytes"] == 75 for problem in lost)
+    if name == "index.1":
+        assert exported(iosig, container) == there
+    assert "export --damaged" in iosig("container", "flatten", container, check=3).stderr
+
+
+def test_what_was_written_after_the_lost_is_sure(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    writing = Writing(path)
+    writing("open a", "open b", "write a 0 100 a", "write b 0 10 b")
+    writing("truncate a 100", "write a 50 50 A")  # frames of its own number
+    writing("write b 40 20 B")
+    writing.end(kill=False)
+    index = path / "d1" / "index.1"
+    frames = index.read_bytes().split(b"IOX\xf1")[1:]
+    assert len(frames) >= 2
+    sound = b"b" * 10 + b"a" * 30 + b"B" * 20 + b"A" * 40
+    assert exported(iosig, path) == sound
+    index.write_bytes(index.read_bytes()[:-1] + b"\0")
+    assert exported(iosig, path) is None
+
+
+def test_programs_get_an_error(iosig: Iosig, container: Path) -> None:
+    (container / "d1" / "index.1").unlink()
+    done = iosig("run", "--", "cat", container, check=None)
+    assert done.returncode == 1 and "Input/output error" in done.stderr and "index" in done.stderr
+    assert done.stdout == ""
+    iosig("container", "repair", container)
+    assert iosig("run", "--", "cat", container).stdout.encode() == exported(iosig, container)
+
+
+def test_writers_that_left_nothing_are_noticed(iosig: Iosig, container: Path) -> None:
+    shutil.rmtree(container / "d1")
+    problems = iosig.json("container", "check", container, check=1)["problems"]
+    assert [problem["id"] for problem in problems if problem["kind"] == "absent"] == [1]
