@@ -14,12 +14,6 @@ bool is_container_at(int folder, const char* name) {
   return ::fstatat(folder, manifest.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-bool is_hidden_name(std::string_view name) {
-  if (name == container_manifest_name) return true;
-  return name.starts_with('.') &&
-         (name.find(".iosig-new-") != std::string_view::npos || name.find(".iosig-removed-") != std::string_view::npos);
-}
-
 Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
   const std::lock_guard lock(mutex);
   if (container) return container;

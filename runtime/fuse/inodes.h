@@ -76,8 +76,5 @@ class Inodes {
 
 /// Whether the entry `name` of the open `folder` is a container, by its manifest's name.
 [[nodiscard]] bool is_container_at(int folder, const char* name);
-/// Names that the mount does not show, and lets nobody make: a container's manifest, containers that are being made or
-/// removed.
-[[nodiscard]] bool is_hidden_name(std::string_view name);
 
 }  // namespace iosig::fuse

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <sys/random.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -11,7 +10,8 @@
 #include <climits>
 #include <cstdio>
 
-#include "iosig/base/text.h"
+#include "iosig/store/container.h"
+#include "iosig/store/removal.h"
 
 namespace iosig::fuse {
 namespace {
@@ -20,13 +20,6 @@ std::string linked_path(int fd) {
   std::array<char, PATH_MAX + 1> path{};
   const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path.data(), PATH_MAX);
   return length < 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
-}
-
-/// Of a container that is being removed, as the engine calls it.
-std::string removed_name(const char* name) {
-  std::uint64_t random = 0;
-  (void)!::getrandom(&random, sizeof random, 0);
-  return fmt::format(".{}.iosig-removed-{:016x}", cut_to(name, 180), random);
 }
 
 int refused(const Error& error, int seen) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "answer.h"
+#include "iosig/store/container_folder.h"
 #include "opening.h"
 #include "paths.h"
 #include "real.h"

@@ -88,7 +88,7 @@ bool is_container_not_link_at(int folder, const char* path) {
 bool is_bound(int folder, const char* path) {
   if (!runtime::has_bindings() || path == nullptr) return false;
   const std::string_view name = last_name(path);
-  if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name.data())) return false;
+  if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
   std::array<char, 2 * PATH_MAX> whole;
   if (!absolute(folder, path, whole)) return false;
   bool is_bound = false;
@@ -142,11 +142,6 @@ int rename_over(int from, const char* path, int to, const char* name) {
   const int failure = replaces_container ? unlink_at(from, path) : ::unlinkat(from, path, 0) == 0 ? 0 : errno;
   if (failure != 0) (void)exchange();
   return failure;
-}
-
-bool is_hidden_name(const char* name) {
-  return name[0] == '.' && (std::strstr(name, ".iosig-new-") != nullptr ||
-                            std::strstr(name, ".iosig-removed-") != nullptr || name == container_manifest_name);
 }
 
 }  // namespace iosig::preload

@@ -25,7 +25,4 @@ namespace iosig::preload {
 /// As unlink(2). 0 or errno; as a guest.
 [[nodiscard]] int unlink_at(int folder, const char* path);
 
-/// Names that programs do not see: containers that are being made or removed.
-[[nodiscard]] bool is_hidden_name(const char* name);
-
 }  // namespace iosig::preload

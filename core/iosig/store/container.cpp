@@ -17,6 +17,7 @@
 #include "iosig/store/container_writer.h"
 #include "iosig/store/content.h"
 #include "iosig/store/kept_index.h"
+#include "iosig/store/removal.h"
 
 namespace iosig {
 namespace {
@@ -167,9 +168,7 @@ Result<void> remove_container(const std::string& path) {
   if (::lstat(plain.c_str(), &status) != 0) return system_failure("inspect", plain);
   if (S_ISLNK(status.st_mode)) return fail(ErrorKind::usage, "'{}' is a link", printable(plain));
   const ContainerManifest& manifest = (*folder)->manifest();
-  auto unique = new_id();
-  if (!unique) return pass_on(std::move(unique.error()));
-  const std::string aside = name_beside(plain, "removed", unique->substr(0, 16));
+  const std::string aside = removed_name(plain);
   if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
   // A target's folder is ours if it bears the container's id: nothing else may be removed.
   for (const std::string& target : manifest.targets)

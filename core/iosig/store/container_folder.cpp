@@ -52,6 +52,12 @@ std::string name_beside(std::string_view path, std::string_view what, std::strin
   return fmt::format("{}/.{}.iosig-{}-{}", at.folder, cut_to(at.name, 180), what, id);
 }
 
+bool is_hidden_name(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  return name == container_manifest_name ||
+         (name.starts_with('.') && (has(".iosig-new-") || has(".iosig-removed-") || has(".iosig-flat-")));
+}
+
 std::vector<std::string> hidden_beside(std::string_view path) {
   const SplitPath at = split_path(path);
   const Fd folder(::open(at.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

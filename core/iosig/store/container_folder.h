@@ -91,6 +91,9 @@ struct SplitPath {
 /// A hidden name beside `path`, for what is there only for a while: `what` it is, and what makes it unlike others.
 [[nodiscard]] std::string name_beside(std::string_view path, std::string_view what, std::string_view id);
 
+/// Names that are no file's for programs: those of name_beside(), and a manifest's.
+[[nodiscard]] bool is_hidden_name(std::string_view name);
+
 /// What is there beside `path` under such names, sorted: of a creation, a removal or a copy that was interrupted, or is
 /// at work. Empty where the folder cannot be listed.
 [[nodiscard]] std::vector<std::string> hidden_beside(std::string_view path);

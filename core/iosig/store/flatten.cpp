@@ -91,9 +91,10 @@ Result<void> copy_all(Source& source, int fd, const std::string& shown, const Fl
   return {};
 }
 
-/// A complete file with the view's bytes beside `path`: its name.
-Result<std::string> make_flat(Source& source, const std::string& path, const FlattenOptions& options) {
-  std::string draft = name_beside(path, "flat", "XXXXXX");
+/// A complete file with the view's bytes beside `path`, under a name that says `what` it is: the name.
+Result<std::string> make_flat(Source& source, const std::string& path, std::string_view what,
+                              const FlattenOptions& options) {
+  std::string draft = name_beside(path, what, "XXXXXX");
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return write_failure("make a file beside", path, errno);
   auto copied = copy_all(source, fd.get(), draft, options);
@@ -129,7 +130,8 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
     return fail(ErrorKind::bad_input, "{}; --damaged writes what is there", view.content().lost_writes.front().message);
   if (options.dry_run) return 0;
   Source source(view, options.damaged);
-  const auto draft = make_flat(source, path, options);
+  // Not a hidden name: `path` may be in a mount, which makes none of these.
+  const auto draft = make_flat(source, path, "export", options);
   if (!draft) return pass_on(draft.error());
   // Unlike rename(), link() replaces nothing.
   const bool is_there = ::link(draft->c_str(), path.c_str()) == 0;
@@ -155,7 +157,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
                   problem.message);
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
-  const auto draft = make_flat(source, plain, options);
+  const auto draft = make_flat(source, plain, "flat", options);
   if (!draft) return pass_on(draft.error());
   if (auto quiet = refuse_if_written(**folder); !quiet) {
     ::unlink(draft->c_str());

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <climits>
+#include <cstdint>
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
@@ -32,12 +35,35 @@ std::string place_of(int folder) {
 
 }  // namespace
 
+std::string removed_name(std::string_view path) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) random = static_cast<std::uint64_t>(unix_ns());
+  return name_beside(path, "removed", fmt::format("{:016x}", random));
+}
+
 bool hold_container(int folder) { return ::flock(folder, LOCK_SH | LOCK_NB) == 0; }
+
+Result<Removal> removal_of(const std::string& path) {
+  const std::string plain(without_trailing_slashes(path));
+  struct stat status {};
+  if (::lstat(plain.c_str(), &status) != 0) return system_failure("remove", plain);
+  if (S_ISLNK(status.st_mode)) return fail(ErrorKind::usage, "'{}' is a link", printable(plain));
+  const auto folder = ContainerFolder::open(plain);
+  if (!folder) return pass_on(folder.error());
+  Removal removal{{plain}, 0};
+  for (const std::string& target : (*folder)->manifest().targets)
+    if (::lstat(target.c_str(), &status) == 0) removal.folders.push_back(target);
+  for (const std::int64_t id : (*folder)->list().data) {
+    const Fd data = (*folder)->open_dropping(Dropping::data, id, O_PATH);
+    if (data && ::fstat(data.get(), &status) == 0) removal.data_bytes += status.st_size;
+  }
+  return removal;
+}
 
 Result<void> unlink_container(const std::string& path) {
   const std::string plain(without_trailing_slashes(path));
   if (const Fd alone = take_alone(plain)) return remove_container(plain);
-  const std::string aside = name_beside(plain, "removed", fmt::format("{:x}-{:x}", ::getpid(), unix_ns()));
+  const std::string aside = removed_name(plain);
   if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
   // Whoever held it may have let it go just before it had this name.
   if (const Fd alone = take_alone(aside)) return remove_container(aside);
