@@ -166,7 +166,7 @@ ordered_json json_of(const CheckFigures& check) {
   return {{"read_s", check.read_s},
           {"bytes", check.read_bytes},
           {"bytes_per_s", rate_of(check.read_bytes, check.read_s)},
-          {"interleaved", check.interleaved},
+          {"shared_bytes", check.shared_bytes},
           {"wrong_bytes", check.wrong_bytes},
           {"first_wrong", check.first_wrong < 0 ? ordered_json() : ordered_json(check.first_wrong)}};
 }
@@ -296,11 +296,11 @@ class Replay {
     document["check"] = json_of(*found);
     say(fmt::format("read from the first byte to the last: {}, {}", about_seconds(found->read_s),
                     about_rate(rate_of(found->read_bytes, found->read_s))));
-    if (found->interleaved > 0 && !options_.replay.in_turn)
+    if (found->shared_bytes > 0 && !options_.replay.in_turn)
       console_.note(
-          fmt::format("{} writes overlap those of other ranks, or are among such ones: any rank's last one "
-                      "counts as right; --in-turn keeps the map's order",
-                      found->interleaved));
+          fmt::format("{} bytes were written by several ranks: what any of them wrote there last counts as "
+                      "right; --in-turn keeps the map's order",
+                      found->shared_bytes));
     say(fmt::format("wrong bytes: {}{}", found->wrong_bytes,
                     found->wrong_bytes > 0 ? fmt::format(", the first at {}", found->first_wrong) : ""));
     if (found->wrong_bytes > 0) status = no;

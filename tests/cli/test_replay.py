@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -40,7 +41,7 @@ def test_a_map_is_replayed_and_every_byte_is_right(iosig: Iosig, job: Path, tmp_
         "size": size,
         "longest_bytes": BYTES,
     }
-    assert (done["check"]["wrong_bytes"], done["check"]["bytes"], done["check"]["interleaved"]) == (0, size, 0)
+    assert (done["check"]["wrong_bytes"], done["check"]["bytes"], done["check"]["shared_bytes"]) == (0, size, 0)
     assert [done[step]["processes"] for step in ("write", "read", "read_blocks")] == [RANKS, RANKS, 3]
     assert done["read"]["bytes"] == done["read_blocks"]["bytes"] == size
     assert ("index" in done) == (form != "--plain")
@@ -98,6 +99,42 @@ def test_overlapping_ranks_are_right_either_way_but_in_turn_only_one_way(iosig: 
     plain = (tmp_path / "turn--plain").read_bytes()
     iosig("container", "export", tmp_path / "turn--container", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == plain
+
+
+def scattered(ranks: int, overlap: bool) -> list[tuple[int, int, int]]:
+    """Writes in no order: of each rank's own blocks, or of any."""
+    chance = random.Random(11)
+    places = [(place % ranks, 50 * place, chance.randint(1, 50)) for place in range(200)]
+    chance.shuffle(places)
+    if not overlap:
+        return places
+    return [(rank, offset, length + chance.choice((0, 0, 0, 90))) for rank, offset, length in places]
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        scattered(4, overlap=False),
+        scattered(4, overlap=True),
+        [(0, 8 * n, 8) for n in range(40)] + [(1, 100 + 8 * n, 8) for n in range(40)],  # one after the other
+        [(0, 0, 64), (0, 32, 64), (1, 96, 64), (1, 96, 64), (0, (1 << 21) - 5, 10), (1, 1 << 21, 10)],
+        [(rank, 0, 10) for rank in (0, 1, 2, 0)],
+    ],
+    ids=["apart", "scattered", "one-after-the-other", "by-hand", "three"],
+)
+def test_the_bytes_that_several_ranks_wrote_are_counted(
+    iosig: Iosig, tmp_path: Path, writes: list[tuple[int, int, int]]
+) -> None:
+    writers: dict[int, set[int]] = {}
+    for rank, offset, length in writes:
+        for byte in range(offset, offset + length):
+            writers.setdefault(byte, set()).add(rank)
+    shared = sum(len(ranks) > 1 for ranks in writers.values())
+    job = write_map(tmp_path / "map", writes)
+    done = iosig.json("replay", "--check", job, tmp_path / "target")
+    assert (done["check"]["shared_bytes"], done["check"]["wrong_bytes"]) == (shared, 0)
+    said = iosig("replay", "--check", job, tmp_path / "again").stderr
+    assert (f"{shared} bytes were written by several ranks" in said) == (shared > 0)
 
 
 @pytest.mark.parametrize(

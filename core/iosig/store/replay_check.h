@@ -12,7 +12,7 @@ struct CheckFigures {
   std::int64_t read_bytes = 0;
   std::int64_t wrong_bytes = 0;
   std::int64_t first_wrong = -1;  ///< offset; -1: none
-  std::uint64_t interleaved = 0;  ///< writes that overlap those of other ranks, or are among such ones
+  std::int64_t shared_bytes = 0;  ///< of the file that more than one rank wrote
 };
 
 /// Reads all that a replay with marked bytes wrote. Where ranks overlap that did not write in the map's order, the last
