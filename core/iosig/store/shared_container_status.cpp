@@ -101,7 +101,8 @@ int SharedContainer::status(struct stat& status, double age_s) {
   return 0;
 }
 
-/// Calls change(folder, name) for every dropping, subfolder and target, the manifest, and last the container's folder.
+/// Calls change(folder, name) for every dropping, subfolder and target, the order tables, the manifest, and last the
+/// container's folder.
 template <class Change>
 int SharedContainer::change_pieces(Change&& change) const {
   const ContainerFolder::Listing listing = folder_->list();
@@ -114,6 +115,9 @@ int SharedContainer::change_pieces(Change&& change) const {
       if (change(subfolder->get(), ".", true) != 0) return errno;
     }
   }
+  const auto names = names_in(folder_->fd());
+  for (const std::string& name : names.value_or(std::vector<std::string>()))
+    if (is_order_table(name) && change(folder_->fd().get(), name.c_str(), false) != 0 && errno != ENOENT) return errno;
   const std::string manifest(container_manifest_name);
   if (change(folder_->fd().get(), manifest.c_str(), false) != 0) return errno;
   return change(folder_->fd().get(), ".", true) == 0 ? 0 : errno;
@@ -136,13 +140,19 @@ int SharedContainer::set_mode(unsigned mode) {
   return change_pieces([&](int folder, const char* name, bool is_folder) {
     if (is_folder) return ::fchmodat(folder, name, folder_mode & 0777, 0);
     const bool is_manifest = name == container_manifest_name;
-    return ::fchmodat(folder, name, is_manifest ? mode : (mode & 0777) | 0600, 0);
+    const unsigned own = is_order_table(name) ? mode & 0666 : mode & 0777;
+    return ::fchmodat(folder, name, is_manifest ? mode : own | 0600, 0);
   });
 }
 
 int SharedContainer::set_owner(uid_t user, gid_t group) {
-  return change_pieces(
-      [&](int folder, const char* name, bool) { return ::fchownat(folder, name, user, group, AT_SYMLINK_NOFOLLOW); });
+  const auto give = [&](int folder, const char* name, bool) {
+    return ::fchownat(folder, name, user, group, AT_SYMLINK_NOFOLLOW);
+  };
+  for (const std::string& target : folder_->manifest().targets)  // closed to all but their owner
+    for (const std::string& path : {fmt::format("{}/{}", target, container_manifest_name), target})
+      if (give(AT_FDCWD, path.c_str(), false) != 0 && errno != ENOENT) return errno;
+  return change_pieces(give);
 }
 
 }  // namespace iosig
