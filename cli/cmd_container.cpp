@@ -13,6 +13,8 @@
 #include "iosig/store/container_view.h"
 #include "iosig/store/flatten.h"
 #include "iosig/store/manifest_rescue.h"
+#include "iosig/store/merged_index.h"
+#include "iosig/store/removal.h"
 #include "iosig/store/repair.h"
 
 namespace iosig::cli {
@@ -25,7 +27,7 @@ constexpr std::int64_t progress_bytes = 64 << 20;  ///< between two looks at how
 
 struct Options {
   std::string path, to, index = "pattern";
-  std::vector<std::string> targets;
+  std::vector<std::string> targets, paths;
   std::uint32_t subfolders = 16;
   bool dry_run = false, damaged = false;
 };
@@ -52,11 +54,14 @@ int run_create(const Options& options, Console& console) {
   return made ? static_cast<int>(yes) : console.fail(made.error());
 }
 
+bool is_lost(const ContainerProblem& problem) { return problem.kind == ContainerProblem::Kind::lost; }
+
 int run_ls(const Options& options, Console& console) {
   const auto view = open_view(options.path);
   if (!view) return console.fail(view.error());
   const ContainerContent& content = (*view)->content();
   const ContainerManifest& manifest = (*view)->folder().manifest();
+  const bool is_damaged = std::ranges::any_of(content.problems, is_lost);
   ordered_json writers = ordered_json::array();
   Table table({"ID", "DATA", "INDEX", "NOT YET INDEXED", "HOST", "PID", "PLACE"});
   for (const WriterContent& writer : content.writers) {
@@ -82,17 +87,54 @@ int run_ls(const Options& options, Console& console) {
                                                 {"index", iosig::name_of(manifest.index)},
                                                 {"size", (*view)->size()},
                                                 {"memory_bytes", (*view)->memory_bytes()},
+                                                {"damaged", is_damaged},
                                                 {"problems", content.problems.size()},
                                                 {"writers", std::move(writers)}});
   } else {
-    console.say(fmt::format("{} bytes by {} writer{}, {} index", (*view)->size(), content.writers.size(),
-                            content.writers.size() == 1 ? "" : "s", iosig::name_of(manifest.index)));
+    console.say(fmt::format("{} bytes by {} writer{}, {} index{}", (*view)->size(), content.writers.size(),
+                            content.writers.size() == 1 ? "" : "s", iosig::name_of(manifest.index),
+                            is_damaged ? "; damaged: bytes are lost, and these are what is left" : ""));
     if (!content.writers.empty()) console.say(table.text());
   }
   if (!content.problems.empty())
-    console.note(fmt::format("{} of it are not as they should be: iosig container check {}", content.problems.size(),
-                             printable(options.path)));
-  return yes;
+    console.note(fmt::format("{} problem{}, which iosig container check {} names", content.problems.size(),
+                             content.problems.size() == 1 ? "" : "s", printable(options.path)));
+  return is_damaged ? no : yes;
+}
+
+/// How many writes of the index of patterns are none: what truncations and punches left empty.
+std::uint64_t holes_in(const ContainerContent& content) {
+  std::uint64_t holes = 0;
+  for (const WriterContent& writer : content.writers)
+    holes += static_cast<std::uint64_t>(std::ranges::count_if(
+        writer.marks, [](const IndexMark& mark) { return mark.kind != IndexMark::Kind::extend; }));
+  return holes;
+}
+
+/// "2001 writes", or "2000 writes and 1 truncation or hole".
+std::string counted(std::uint64_t all, std::uint64_t holes) {
+  const std::uint64_t writes = all - std::min(all, holes);
+  std::string text = fmt::format("{} write{}", writes, writes == 1 ? "" : "s");
+  if (holes > 0)
+    text += fmt::format(" and {} truncation{} or hole{}", holes, holes == 1 ? "" : "s", holes == 1 ? "" : "s");
+  return text;
+}
+
+/// A pattern's text that says of what nobody wrote what it is.
+std::string with_named_holes(const std::string& text) {
+  const std::string of_nobody = fmt::format(", physical 0, id {}", hole_id);
+  std::string named;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    if (line.ends_with(of_nobody)) {
+      line.resize(line.size() - of_nobody.size());
+      line += ": no write, but a truncation or a hole";
+    }
+    named += (at == 0 ? "" : "\n") + line;
+    at = end + 1;
+  }
+  return named;
 }
 
 int run_index(const Options& options, Console& console) {
@@ -107,9 +149,9 @@ int run_index(const Options& options, Console& console) {
     console.say_json(pattern_schema, pattern_json(pattern));
     return yes;
   }
-  console.say(fmt::format("{} writes as {} term{}: {} bytes", pattern.count(), pattern.terms.size(),
-                          pattern.terms.size() == 1 ? "" : "s", pattern_bytes(pattern).size()));
-  if (pattern.count() > 0) console.say(pattern_text(pattern, column_names(pattern)));
+  console.say(fmt::format("{} as {} term{}: {} bytes", counted(pattern.count(), holes_in((*view)->content())),
+                          pattern.terms.size(), pattern.terms.size() == 1 ? "" : "s", pattern_bytes(pattern).size()));
+  if (pattern.count() > 0) console.say(with_named_holes(pattern_text(pattern, column_names(pattern))));
   return yes;
 }
 
@@ -226,6 +268,33 @@ int run_export(const Options& options, Console& console) {
   return say_copied(options, options.to, (*view)->size(), "written", console);
 }
 
+int run_rm(const Options& options, Console& console) {
+  int status = yes;
+  ordered_json removed = ordered_json::array(), refused = ordered_json::array();
+  for (const std::string& path : options.paths) {
+    const auto removal = removal_of(path);
+    auto done = removal ? Result<void>() : Result<void>(pass_on(removal.error()));
+    if (done && !options.dry_run) done = unlink_container(path);
+    if (!done) {
+      status = std::max(status, console.fail(done.error()));
+      refused.push_back({{"path", printable(path)}, {"message", done.error().message}});
+      continue;
+    }
+    ordered_json folders = ordered_json::array();
+    for (const std::string& folder : removal->folders) folders.push_back(printable(folder));
+    removed.push_back({{"path", printable(path)}, {"data_bytes", removal->data_bytes}, {"folders", folders}});
+    if (console.json) continue;
+    const std::size_t targets = removal->folders.size() - 1;
+    console.say(fmt::format("'{}': {}removed ({}{})", printable(path), options.dry_run ? "would be " : "",
+                            about_bytes(static_cast<double>(removal->data_bytes)),
+                            targets == 0 ? "" : fmt::format(", on {} target{}", targets, targets == 1 ? "" : "s")));
+  }
+  if (console.json)
+    console.say_json("iosig.container-removal/1",
+                     {{"dry_run", options.dry_run}, {"removed", removed}, {"refused", refused}});
+  return status;
+}
+
 }  // namespace
 
 void add_container(CLI::App& app, Action& action) {
@@ -251,6 +320,15 @@ void add_container(CLI::App& app, Action& action) {
   create->add_option("--subfolders", options->subfolders, "Over which the pieces are spread")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  CLI::App* rm = container->add_subcommand("rm", "Remove containers with their data on all targets");
+  rm->add_option("PATH", options->paths, "Containers")->required();
+  rm->add_flag("--dry-run", options->dry_run, "Say what would be removed, and remove nothing");
+  rm->footer(
+      "This cannot be undone: look with --dry-run first. Programs under iosig run that have one open keep it until "
+      "they\n"
+      "close it.\n"
+      "Example: iosig container rm --dry-run checkpoint");
+  when_chosen(rm, action, "iosig.container-removal/1", [=](Console& console) { return run_rm(*options, console); });
   add("ls", "List the writers and their pieces", "ls checkpoint", "iosig.container-list/1", run_ls);
   add("index", "Show the index of all writers as one pattern", "index checkpoint", "iosig.pattern/1", run_index);
   add("check", "Say what is lost, or not as it should be", "check checkpoint", "iosig.container-check/1", run_check);

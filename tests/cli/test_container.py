@@ -241,6 +241,55 @@ def test_flatten_waits_for_nobody(iosig: Iosig, container: Path) -> None:
     assert container.read_bytes() == b"ZZ" + CONTENT[2:]
 
 
+def test_truncations_and_holes_are_no_writes(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    write(path, "open a", "times a 100 0 64 64 a", "truncate a 640", "write a 6400 3 b", "close a")
+    said = iosig("container", "index", path).stdout.splitlines()
+    assert said[0].startswith("101 writes and 1 truncation or hole as ")
+    assert [line for line in said if "truncation" in line][1:] == [
+        f"logical 640, length {(1 << 63) - 1 - 640}: no write, but a truncation or a hole"
+    ]
+    assert "id -1" not in "\n".join(said)
+
+
+def test_ls_of_a_damaged_container_says_so(iosig: Iosig, container: Path) -> None:
+    assert iosig.json("container", "ls", container)["damaged"] is False
+    dropping(container, "data.1").unlink()
+    done = iosig("container", "ls", container, check=1)
+    assert "damaged" in done.stdout.splitlines()[0] and "1 problem, which iosig container check" in done.stderr
+    assert iosig.json("container", "ls", container, check=1)["damaged"] is True
+
+
+def test_rm_takes_the_data_on_targets_and_nothing_but_containers(iosig: Iosig, tmp_path: Path) -> None:
+    targets = [tmp_path / "a", tmp_path / "b"]
+    for target in targets:
+        target.mkdir()
+    paths = [tmp_path / "one", tmp_path / "two"]
+    iosig("container", "create", *[f"--target={target}" for target in targets], paths[0])
+    iosig("container", "create", paths[1])
+    for path in paths:
+        write(path, *ROWS)
+    (tmp_path / "plain").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("two")
+    others = [tmp_path / name for name in ("plain", "folder", "link", "none")]
+    before = sorted(tmp_path.rglob("*"))
+    planned = iosig.json("container", "rm", "--dry-run", paths[0], *others, paths[1], check=4)
+    assert planned["schema"] == "iosig.container-removal/1" and planned["dry_run"]
+    assert [item["path"] for item in planned["refused"]] == list(map(str, others))
+    assert [item["data_bytes"] for item in planned["removed"]] == [12800, 12800]
+    assert [Path(folder).parent for folder in planned["removed"][0]["folders"]] == [tmp_path, *targets]
+    assert sorted(tmp_path.rglob("*")) == before
+    iosig("container", "rm", others[0], check=3)
+    iosig("container", "rm", others[2], check=2)
+    assert iosig("container", "rm", *paths).stdout == (
+        f"'{paths[0]}': removed (12.5 KB, on 2 targets)\n'{paths[1]}': removed (12.5 KB)\n"
+    )
+    gone = {path for path in before for each in (*targets, *paths) if path.is_relative_to(each) and path not in targets}
+    assert set(tmp_path.rglob("*")) == set(before) - gone
+
+
 def test_check_names_what_an_interrupted_removal_left(iosig: Iosig, container: Path) -> None:
     left = container.with_name(f".{container.name}.iosig-removed-0123456789abcdef")
     left.mkdir()
@@ -279,6 +328,19 @@ def test_a_lost_manifest_of_a_container_with_targets(iosig: Iosig, tmp_path: Pat
     assert "name one of the folders with --target" in iosig("container", "repair", path, check=3).stderr
     assert "the copy in" in iosig("container", "repair", "--target", targets[1], path).stdout
     assert content(iosig, path) == CONTENT
+
+
+def test_a_newer_versions_manifest_is_not_made_anew(iosig: Iosig, container: Path) -> None:
+    path = container / ".iosig-container"
+    newer = json.dumps(json.loads(path.read_text()) | {"schema": "iosig.container/2"})
+    path.write_text(newer)
+    for arguments in (["--dry-run"], []):
+        said = iosig("container", "repair", *arguments, container, check=3).stderr
+        assert "iosig.container/2" in said and "newer IOSIG" in said
+    assert path.read_text() == newer
+    path.write_text(newer.replace("iosig.container/2", "iosig.container/0"))  # no version ever was
+    iosig("container", "repair", container)
+    assert content(iosig, container) == CONTENT
 
 
 def test_what_is_no_container_is_not_repaired(iosig: Iosig, tmp_path: Path) -> None:

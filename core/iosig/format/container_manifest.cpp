@@ -1,6 +1,7 @@
 #include "iosig/format/container_manifest.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,7 +13,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view schema = "iosig.container/1";
+constexpr std::string_view schema_name = "iosig.container/", schema = "iosig.container/1";
+constexpr std::uint64_t version = 1;
 constexpr std::uint32_t most_subfolders = 4096;
 constexpr std::size_t most_targets = 1024;
 
@@ -24,6 +26,26 @@ std::string checksum_of(const ordered_json& document) {
 bool is_id(const std::string& id) {
   return id.size() == 32 &&
          std::ranges::all_of(id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+/// Discarded unless it is one document.
+ordered_json document_of(std::string_view text) {
+  const auto is_shallow = [](int depth, ordered_json::parse_event_t, const ordered_json&) { return depth < 4; };
+  return ordered_json::parse(text, is_shallow, false);
+}
+
+/// Empty unless there is a text.
+std::string string_at(const ordered_json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+bool is_newer(std::string_view found) {
+  if (!found.starts_with(schema_name)) return false;
+  found.remove_prefix(schema_name.size());
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(found.data(), found.data() + found.size(), number);
+  return failure == std::errc() && end == found.data() + found.size() && number > version;
 }
 
 /// The unsigned number at `key` if it is one, and at most `most`.
@@ -51,24 +73,21 @@ std::string container_manifest_text(const ContainerManifest& manifest) {
 
 Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source) {
   const auto refuse = [&](std::string_view what) { return fail(ErrorKind::bad_input, "{}: {}", source, what); };
-  const auto is_shallow = [](int depth, ordered_json::parse_event_t, const ordered_json&) { return depth < 4; };
-  ordered_json document = ordered_json::parse(text, is_shallow, false);
+  ordered_json document = document_of(text);
   if (document.is_discarded() || !document.is_object())
     return refuse("this is no container's manifest; expected one JSON document: it was cut or changed");
-  const auto string_at = [&](const char* key) {
-    const auto found = document.find(key);
-    return found != document.end() && found->is_string() ? found->get<std::string>() : std::string{};
-  };
-  if (const std::string found = string_at("schema"); found != schema)
-    return refuse(fmt::format("schema '{}'; this program reads {}", printable(found), schema));
-  const std::string checksum = string_at("crc32c");
+  const std::string found = string_at(document, "schema");
+  if (is_newer(found))
+    return refuse(fmt::format("schema '{}', of a newer IOSIG; this program reads {}", printable(found), schema));
+  if (found != schema) return refuse(fmt::format("schema '{}'; this program reads {}", printable(found), schema));
+  const std::string checksum = string_at(document, "crc32c");
   document.erase("crc32c");
   if (checksum != checksum_of(document))
     return refuse("its checksum does not fit: it was changed; undo that, or run iosig container repair");
   ContainerManifest manifest;
-  manifest.id = string_at("id");
+  manifest.id = string_at(document, "id");
   if (!is_id(manifest.id)) return refuse("id: expected 32 hexadecimal digits");
-  const std::string index = string_at("index");
+  const std::string index = string_at(document, "index");
   if (index != name_of(IndexKind::pattern) && index != name_of(IndexKind::traditional))
     return refuse(fmt::format("index '{}'; expected pattern or traditional", printable(index)));
   manifest.index = index == name_of(IndexKind::pattern) ? IndexKind::pattern : IndexKind::traditional;
@@ -88,6 +107,11 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
     manifest.targets.push_back(*path);
   }
   return manifest;
+}
+
+bool is_newer_container_manifest(std::string_view text) {
+  const ordered_json document = document_of(text);
+  return document.is_object() && is_newer(string_at(document, "schema"));
 }
 
 }  // namespace iosig

@@ -33,4 +33,7 @@ struct ContainerManifest {
 /// version.
 [[nodiscard]] Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source);
 
+/// Whether it is the manifest of a version that this program does not know yet: not damaged, and not to be made anew.
+[[nodiscard]] bool is_newer_container_manifest(std::string_view text);
+
 }  // namespace iosig

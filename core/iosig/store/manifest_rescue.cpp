@@ -109,9 +109,12 @@ std::optional<RescuedManifest> from_target(const std::string& target, const std:
 
 Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
                                                        const std::vector<std::string>& targets) {
-  if (ContainerFolder::open(path)) return std::nullopt;
+  const auto own = ContainerFolder::open(path);
+  if (own) return std::nullopt;
   const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return std::nullopt;
+  const auto text = read_file_in(folder, std::string(container_manifest_name), path, most_manifest_bytes);
+  if (text && is_newer_container_manifest(*text)) return pass_on(own.error());
   const std::vector<FoundIndex> indices = find_indices(folder, path);
   if (indices.empty()) return std::nullopt;
   for (const std::string& target : targets)

@@ -16,8 +16,8 @@ struct RescuedManifest {
 };
 
 /// Of the folder at `path`: the copy in one of `targets`, folders that the container was made with, or else what the
-/// index droppings say. Nothing: its own is sound, or there is nothing of a container. Fails as `bad_input` when the
-/// data lie on targets that are not given, or droppings of several containers lie there.
+/// index droppings say. Nothing: its own is sound, or there is nothing of a container. Fails as `bad_input` when its
+/// own is of a newer version, the data lie on targets that are not given, or droppings of several containers lie there.
 [[nodiscard]] Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
                                                                      const std::vector<std::string>& targets);
 

@@ -114,10 +114,10 @@ class Repair {
     if (writer.tail_writes > 0)
       did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
                       folder_.shown(Dropping::tail, writer.id)));
-    if (writer.is_index_damaged) did(fmt::format("wrote '{}' anew without what is unsound", shown));
+    if (writer.is_index_damaged) did(fmt::format("made '{}' anew without what is unsound", shown));
     for (const IndexLoss& loss : losses)
       if (!loss.was_unfinished)
-        did(fmt::format("gave up bytes {} to {} of '{}': nobody knows where they belong", loss.physical,
+        did(fmt::format("left bytes {} to {} of '{}' out: nobody knows where they belong", loss.physical,
                         loss.physical + loss.length, folder_.shown(Dropping::data, writer.id)));
     if (dry_run_) return {};
     if (auto written = rewrite(writer, losses); !written) return written;
