@@ -48,7 +48,7 @@ lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers
 	@$(MAKE) --no-print-directory python
 	@tools/lint
 
-bench: ## predicted against measured throughput on this machine, the time of a decision and of a compilation, MTTDLs
+bench: ## predicted against measured throughput on this machine, the time of a decision and of a compilation, containers, MTTDLs
 	@tools/setup build python bench
 	@$(MAKE) --no-print-directory python
 	@cmake --preset release -DIOSIG_BENCH=ON --log-level=WARNING >/dev/null
@@ -58,6 +58,7 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 	@build/bin/bench_pattern
 	@build/bin/bench_pattern_lookup
 	@build/bin/bench_pattern_merge
+	@$(PYTHON) bench/replay.py --rounds 1 --bytes 16777216
 	@$(PYTHON) bench/compile.py
 	@$(PYTHON) bench/reliability.py
 

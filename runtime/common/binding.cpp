@@ -86,6 +86,11 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
   }
   if (folders.empty())
     return fail(ErrorKind::infeasible, "no mount point admits the signature of '{}'", printable(path));
+  if (folders.size() < *signature.container_targets)
+    say_once("fewer targets",
+             fmt::format("'{}': container({}): {} mount point{} for it; {} all its data", printable(path),
+                         *signature.container_targets, folders.size(), folders.size() == 1 ? " is" : "s are",
+                         folders.size() == 1 ? "that has" : "they have"));
   return folders;
 }
 

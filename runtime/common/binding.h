@@ -16,7 +16,8 @@ struct Binding {
   std::vector<std::string> targets;
 };
 
-/// The same folders for `signature`, whose container_targets is set. `infeasible`: no mount point admits it.
+/// The same folders for `signature`, whose container_targets is set; that there are fewer is said once. None if one is
+/// asked for and the best mount point is that of `path`. `infeasible`: no mount point admits it.
 [[nodiscard]] Result<std::vector<std::string>> targets_for(const Signature& signature, const std::string& path);
 
 /// Whether rules or globs are given at all: costs nothing.
