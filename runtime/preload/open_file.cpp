@@ -25,9 +25,6 @@ constinit thread_local bool is_inside __attribute__((tls_model("initial-exec")))
 
 namespace {
 
-constexpr const char* placeholder_name = "iosig-container";
-constexpr std::string_view placeholder_link = "/memfd:iosig-container";
-
 /// The process's containers and files. Never destroyed: programs write to the very end, and a child by fork leaves its
 /// parent's alone.
 struct Process {
@@ -45,11 +42,6 @@ Process& process() { return *process_of_now; }
 long sys_open(const char* path, int flags) { return ::syscall(SYS_openat, AT_FDCWD, path, flags, 0); }
 void sys_close(long fd) { ::syscall(SYS_close, fd); }
 
-struct FdPath {
-  char text[40];
-  explicit FdPath(long fd) { *fmt::format_to(text, "/proc/self/fd/{}", fd) = '\0'; }
-};
-
 /// With the process's lock held.
 OpenFile* new_file() {
   for (OpenFile* file : process().files)
@@ -60,37 +52,6 @@ OpenFile* new_file() {
   auto* file = new (std::nothrow) OpenFile;
   if (file != nullptr) process().files.push_back(file);
   return file;
-}
-
-SharedState* map_placeholder(long fd) {
-  void* const mapped = ::mmap(nullptr, placeholder_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
-  return mapped == MAP_FAILED ? nullptr : static_cast<SharedState*>(mapped);
-}
-
-/// The descriptor, with the lowest number that is free, and its mapped content. -1 with errno.
-int make_placeholder(bool closes_on_exec, SharedState*& state) {
-  const int memory = static_cast<int>(::syscall(SYS_memfd_create, placeholder_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (memory < 0) return -1;
-  const auto give_up = [&] {
-    const int failure = errno;
-    sys_close(memory);
-    errno = failure;
-    return -1;
-  };
-  if (::syscall(SYS_ftruncate, memory, placeholder_bytes) != 0) return give_up();
-  state = map_placeholder(memory);
-  if (state == nullptr) return give_up();
-  // Only appending is left to who writes past us, and there is no room to append.
-  ::syscall(SYS_fcntl, memory, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
-  const long closed = sys_open(FdPath(memory).text, O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (closed < 0) {
-    ::munmap(state, placeholder_bytes);
-    return give_up();
-  }
-  ::syscall(SYS_dup3, closed, memory, closes_on_exec ? O_CLOEXEC : 0);
-  sys_close(closed);
-  new (state) SharedState;
-  return memory;
 }
 
 std::uint64_t inode_of(int fd) {
@@ -149,6 +110,7 @@ void release(OpenFile& file) {
     file.writer = nullptr;
     if (const int fd = file.lock_fd.exchange(-1); fd >= 0) ::close(fd);
     if (file.folder >= 0) {
+      remove_holder(*file.shared, file.folder);
       let_go_container(Fd(file.folder));
       file.folder = -1;
     }
@@ -156,7 +118,7 @@ void release(OpenFile& file) {
   });
   file.is_ready = false;
   file.has_writer = false;
-  ::munmap(file.shared, placeholder_bytes);
+  unmap_placeholder(file.shared);
   file.shared = nullptr;
   file.is_free.store(true, std::memory_order_release);  // last: from here on another thread may have it
 }
@@ -191,24 +153,16 @@ void adopt(int fd) {
   if (::fstat(fd, &status) != 0) return;
   for (OpenFile* file : process().files)
     if (file->is_live && file->placeholder_inode == status.st_ino) return set(fd, file);
-  const long memory = sys_open(FdPath(fd).text, O_RDWR | O_CLOEXEC);
-  if (memory < 0) return;
-  SharedState* const state = map_placeholder(memory);
-  sys_close(memory);
-  if (state == nullptr) return;
-  OpenFile* const file = state->magic == SharedState::expected_magic ? new_file() : nullptr;
+  SharedState* const state = map_placeholder(fd);
+  OpenFile* const file = state != nullptr ? new_file() : nullptr;
   if (file == nullptr) {
-    ::munmap(state, placeholder_bytes);
+    if (state != nullptr) unmap_placeholder(state);
     return;
   }
   file->shared = state;
   file->placeholder_inode = status.st_ino;
-  const int folder = ::open(state->path.data(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0 && ::fstat(folder, &status) == 0 && status.st_dev == state->device && status.st_ino == state->inode &&
-      hold_container(folder))
-    file->folder = folder;
-  else if (folder >= 0)
-    ::close(folder);
+  file->folder = find_folder(*state);
+  if (file->folder >= 0) add_holder(*state, file->folder);
   file->is_live = true;
   set(fd, file);
 }
@@ -257,7 +211,10 @@ void begin_anew() {
   engine_fds.for_each([](int fd) { ::close(fd); });
   for (OpenFile* file : own->files) {
     if (!file->is_live) continue;
-    if (file->folder >= 0) engine_fds.add(file->folder);
+    if (file->folder >= 0) {
+      engine_fds.add(file->folder);
+      add_holder(*file->shared, file->folder);
+    }
     if (file->lock_fd >= 0) engine_fds.add(file->lock_fd);
   }
   process_of_now = own;
@@ -290,10 +247,22 @@ void finish_all() {
       if (file->is_live && file->has_writer) (void)file->container->close_writers();
     // The kernel closes what the program leaves open, but removes nothing of it.
     for (OpenFile* file : process().files)
+      if (file->is_live && file->folder >= 0) remove_holder(*file->shared, file->folder);
+    for (OpenFile* file : process().files)
       if (file->is_live && file->folder >= 0 && is_unlinked(file->folder))
         let_go_container(Fd(std::exchange(file->folder, -1)));
     return 0;
   });
+}
+
+void leave_folders_open(bool left) {
+  if (process_of_now == nullptr || is_stray_child()) return;
+  const std::unique_lock lock(process().lock, std::try_to_lock);  // a signal handler's call may have come in between
+  if (!lock) return;
+  const runtime::ErrnoKept kept;
+  for (const OpenFile* file : process().files)
+    if (file->is_live && file->folder >= 0 && !(left && is_in_place(*file->shared)))
+      ::fcntl(file->folder, F_SETFD, left ? 0 : FD_CLOEXEC);
 }
 
 InUse::InUse(int fd) {
@@ -356,6 +325,7 @@ int open_container(int folder, int flags) {
       if (file == nullptr) return ENOMEM;
       file->shared = state;
       file->folder = folder;
+      add_holder(*state, folder);
       file->placeholder_inode = inode_of(fd);
       take(*file);  // first: a call that meant what this was before may let it go in between
       file->is_live = true;
@@ -369,7 +339,7 @@ int open_container(int folder, int flags) {
   if (file != nullptr) {
     give_back(*file);
   } else {
-    ::munmap(state, placeholder_bytes);
+    unmap_placeholder(state);
     ::close(folder);
   }
   if (failure == 0) return fd;

@@ -1,9 +1,4 @@
 // An open file that is a container: what stands behind a descriptor, and behind its duplicates.
-//
-// The descriptor itself is a placeholder, a small file in memory, so that numbers, dup, fork, exec, limits and passing
-// descriptors on are the kernel's business. It also holds what POSIX wants all duplicates to share, in whatever process
-// they are: the offset, and the flags. A program that is started anew finds its inherited placeholders by their name.
-// The kernel refuses to read and write them: what gets past us fails, and is not lost.
 #pragma once
 
 #include <fcntl.h>
@@ -11,27 +6,15 @@
 
 #include <array>
 #include <atomic>
-#include <climits>
 #include <cstdint>
 #include <memory>
 
 #include "common/guest.h"
 #include "engine_fds.h"
 #include "iosig/store/shared_container.h"
+#include "placeholder.h"
 
 namespace iosig::preload {
-
-/// The placeholder's content, mapped by all who share it.
-struct SharedState {
-  static constexpr std::uint64_t expected_magic = 0x01454c4946584f49;
-  std::uint64_t magic = expected_magic;
-  std::atomic<std::int64_t> offset{0};
-  std::atomic<int> flags{0};            ///< as open(2)'s
-  std::uint64_t device = 0, inode = 0;  ///< of the container's folder
-  std::array<char, PATH_MAX> path{};    ///< where it was when it was opened
-};
-inline constexpr std::size_t placeholder_bytes = 8192;
-static_assert(sizeof(SharedState) <= placeholder_bytes);
 
 /// One for each open file description that this process has. Never given back, but used again.
 struct OpenFile {
@@ -127,6 +110,9 @@ void let_go(int fd);
 [[nodiscard]] bool is_stray_child();
 /// What all files have written is in their indices.
 void finish_all();
+/// Before this process begins another program, or when it could not: the folders of containers that are not where they
+/// were stay open, so that the program finds them.
+void leave_folders_open(bool left);
 
 void say_failure(const std::string& message);
 

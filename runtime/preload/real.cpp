@@ -78,6 +78,9 @@ void find_all() {
   find(found.aio_fsync, "aio_fsync");
   find(found.aio_cancel, "aio_cancel");
   find(found.lio_listio, "lio_listio");
+  find(found.execve, "execve");
+  find(found.execvpe, "execvpe");
+  find(found.fexecve, "fexecve");
   find(found.fopen, "fopen");
   find(found.freopen, "freopen");
   find(found.fdopen, "fdopen");

@@ -85,6 +85,9 @@ struct Real {
   int (*aio_fsync)(int, aiocb*);
   int (*aio_cancel)(int, aiocb*);
   int (*lio_listio)(int, aiocb* const*, int, sigevent*);
+  int (*execve)(const char*, char* const*, char* const*);
+  int (*execvpe)(const char*, char* const*, char* const*);
+  int (*fexecve)(int, char* const*, char* const*);
   FILE* (*fopen)(const char*, const char*);
   FILE* (*freopen)(const char*, const char*, FILE*);
   FILE* (*fdopen)(int, const char*);

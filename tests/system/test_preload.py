@@ -498,3 +498,30 @@ os.write(fd, b"line1")
 again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
 assert os.read(again, 9) == b"line1" and os.write(again, b"more") == 4 and os.pread(fd, 20, 0) == b"line1more"
 """)
+
+
+def test_started_programs_find_what_was_renamed_or_removed_meanwhile(run: Preloaded) -> None:
+    # (what is done while the loop runs, where its bytes are then)
+    elsewhere = run.folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (run.folder / "sub").mkdir()
+    for change, at in (
+        ("mv l.dat m.dat", "m.dat"),
+        ("echo old > m.dat; mv l.dat m.dat", "m.dat"),
+        ("mv l.dat sub/m.dat", "sub/m.dat"),
+        (f"mv l.dat {elsewhere}/m.dat", "../elsewhere/m.dat"),
+        ("rm l.dat", None),
+        ("echo new > n.dat; mv n.dat l.dat", None),
+        ("rm l.dat; echo other > l.dat", None),
+    ):
+        run(
+            "sh",
+            "-c",
+            f"mkfifo fifo.plain; (/bin/echo 1; read go < fifo.plain; /bin/echo 2; /bin/echo 3) > l.dat &"
+            f" until [ -s l.dat ]; do :; done; {change}; echo > fifo.plain; wait; rm fifo.plain",
+        )
+        if at is not None:
+            assert run.content(at) == b"1\n2\n3\n", change
+            run("rm", at)
+        run("rm", "-f", "l.dat")
+        assert [path.name for path in run.folder.iterdir()] == ["sub"], change
