@@ -2,11 +2,8 @@
 
 #include <fcntl.h>
 
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdarg>
-#include <string_view>
 
 #include "opening.h"
 #include "paths.h"
@@ -27,21 +24,6 @@ int open_checked(int folder, int flags) {
   if (failure == 0) return open_container(folder, flags);
   ::close(folder);
   errno = failure;
-  return -1;
-}
-
-/// The descriptor that a path stands for, if it is one of this process's by a name of the system's; else -1.
-int named_descriptor(const char* path) {
-  constexpr std::array<std::string_view, 3> streams = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-  const std::string_view name(path);
-  for (std::size_t n = 0; n < streams.size(); ++n)
-    if (name == streams[n]) return static_cast<int>(n);
-  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
-    if (!name.starts_with(folder)) continue;
-    int fd = -1;
-    const auto [end, failure] = std::from_chars(name.data() + folder.size(), name.data() + name.size(), fd);
-    if (failure == std::errc() && end == name.data() + name.size()) return fd;
-  }
   return -1;
 }
 
@@ -83,10 +65,9 @@ Found make_if_bound(int folder, const char* path, int flags, mode_t mode, int& f
 
 int open_at(int folder, const char* path, int flags, mode_t mode) {
   const int before = errno;
-  if (path != nullptr && path[0] == '/' && (path[1] == 'd' || path[1] == 'p')) {
-    const int named = named_descriptor(path);
+  if (const int named = named_descriptor(path); named >= 0 && (flags & O_PATH) == 0) {
     const Inside inside;
-    if (inside && named >= 0 && is_ours(named) && (flags & O_PATH) == 0) {
+    if (inside) {
       const int fd = open_again(named, flags);
       if (fd >= 0) errno = before;
       return fd;

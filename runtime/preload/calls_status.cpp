@@ -58,6 +58,8 @@ int status_of_file(int fd, struct stat* status) {
 int status_at(int folder, const char* path, struct stat* status, int flags) {
   if (path != nullptr && *path == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_ours(folder))
     return status_of_file(folder, status);
+  if (const int named = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path); named >= 0)
+    return status_of_file(named, status);
   const int done = real().fstatat(folder, path, status, flags);
   return done != 0 ? done : correct(folder, path, *status);
 }
@@ -96,11 +98,12 @@ void tell(const struct stat& from, struct statx& status) {
 template <class Step, class Otherwise>
 int answer_at(int folder, const char* path, int flags, Step step, Otherwise otherwise) {
   if (path == nullptr) return otherwise();
-  const bool is_container =
-      (flags & AT_SYMLINK_NOFOLLOW) != 0 ? is_container_not_link_at(folder, path) : is_container_at(folder, path);
+  const Meant meant(folder, path, flags);
+  const bool is_container = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? is_container_not_link_at(folder, path)
+                                                               : is_container_at(meant.folder, meant.path);
   if (!is_container) return otherwise();
   const int before = errno;
-  return static_cast<int>(answer(-with_container(folder, path, step), before));
+  return static_cast<int>(answer(-with_container(meant.folder, meant.path, step), before));
 }
 
 timespec timespec_of(const timeval& time) { return {time.tv_sec, time.tv_usec * 1000}; }
@@ -152,8 +155,10 @@ int __fxstatat64(int, int, const char*, struct stat*, int) __attribute__((alias(
 
 int statx(int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept {
   struct stat known {};
-  if (path != nullptr && *path == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_ours(folder)) {
-    if (status_of_file(folder, &known) != 0) return -1;
+  const bool is_folder_meant = path != nullptr && *path == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_ours(folder);
+  const int named = is_folder_meant ? folder : (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path);
+  if (named >= 0) {
+    if (status_of_file(named, &known) != 0) return -1;
     *status = {};
     tell(known, *status);
     return 0;
@@ -183,10 +188,11 @@ int fstatvfs64(int fd, struct statvfs64* status) noexcept {
 }
 
 int faccessat(int folder, const char* path, int mode, int flags) noexcept {
-  if (path == nullptr || mode == F_OK || !is_container_at(folder, path))
+  const Meant meant(folder, path, flags);
+  if (path == nullptr || mode == F_OK || !is_container_at(meant.folder, meant.path))
     return real().faccessat(folder, path, mode, flags);
   const int before = errno;
-  const Fd opened(open_folder_at(folder, path));
+  const Fd opened(open_folder_at(meant.folder, meant.path));
   if (!opened) return -1;
   const int done = real().faccessat(opened.get(), iosig::container_manifest_name.data(), mode, flags);
   if (done == 0) errno = before;
@@ -247,7 +253,7 @@ int utime(const char* path, const utimbuf* times) noexcept {
 }
 
 int truncate(const char* path, off_t size) noexcept {
-  if (size < 0 || path == nullptr || !is_container_at(AT_FDCWD, path)) return real().truncate(path, size);
+  if (size < 0) return real().truncate(path, size);
   return answer_at(
       AT_FDCWD, path, 0, [&](SharedContainer& container) { return container.truncate(nullptr, size); },
       [&] { return real().truncate(path, size); });

@@ -162,7 +162,8 @@ FILE* stream_of(int fd, const Mode& mode) {
 
 bool concerns_container(const char* path, const Mode& mode) {
   if (path == nullptr || mode.flags < 0) return false;
-  return is_container_at(AT_FDCWD, path) || ((mode.flags & O_CREAT) != 0 && is_bound(AT_FDCWD, path));
+  return named_descriptor(path) >= 0 || is_container_at(AT_FDCWD, path) ||
+         ((mode.flags & O_CREAT) != 0 && is_bound(AT_FDCWD, path));
 }
 
 FILE* open_stream(const char* path, const char* text) {
@@ -183,6 +184,8 @@ FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
   const int before = ::fileno_unlocked(stream);
   const bool was_ours = is_ours(before);
   const Mode mode = parse(text);
+  const FdPath same(before);
+  if (path == nullptr && was_ours) path = same.text;
   if (!concerns_container(path, mode)) {
     // libc closes, or replaces, what is behind the stream by calls of its own.
     if (was_ours) (void)::fflush(stream);

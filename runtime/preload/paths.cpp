@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -16,7 +18,6 @@
 #include "iosig/store/container.h"
 #include "iosig/store/removal.h"
 #include "iosig/store/shared_container.h"
-#include "open_file.h"
 
 namespace iosig::preload {
 namespace {
@@ -62,12 +63,54 @@ bool has_manifest(int folder, const char* path) {
   return ::fstatat(folder, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
+/// The number that `text` is and nothing else, or -1.
+int number_in(std::string_view text) {
+  int number = -1;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
+bool take(std::string_view& from, std::string_view begin) {
+  if (!from.starts_with(begin)) return false;
+  from.remove_prefix(begin.size());
+  return true;
+}
+
+/// Of a name that begins with /dev/ or /proc/.
+int descriptor_of(std::string_view name) {
+  constexpr std::array<std::string_view, 3> streams = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (std::size_t n = 0; n < streams.size(); ++n)
+    if (name == streams[n]) return static_cast<int>(n);
+  if (take(name, "/dev/fd/")) return number_in(name);
+  if (!take(name, "/proc/")) return -1;
+  const auto next = [&name] {
+    const std::size_t end = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, end);
+    name.remove_prefix(std::min(end + 1, name.size()));
+    return part;
+  };
+  std::string_view part = next();
+  if (part != "self" && part != "thread-self" && number_in(part) != ::getpid()) return -1;
+  part = next();
+  if (part == "task") {
+    if (number_in(next()) < 0) return -1;  // all threads have the same
+    part = next();
+  }
+  return part == "fd" ? number_in(name) : -1;
+}
+
 int failed(const Error& error, int seen) {
   say_failure(error.message);
   return errno_of(error, seen);
 }
 
 }  // namespace
+
+int named_descriptor(const char* path) {
+  if (path == nullptr || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
+  const int fd = descriptor_of(path);
+  return fd >= 0 && is_ours(fd) ? fd : -1;
+}
 
 bool is_container_at(int folder, const char* path) {
   const int before = errno;

@@ -1,7 +1,10 @@
 // Which paths are containers, and which new files become some.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/types.h>
+
+#include "open_file.h"
 
 namespace iosig::preload {
 
@@ -9,6 +12,27 @@ namespace iosig::preload {
 [[nodiscard]] bool is_container_at(int folder, const char* path);
 /// The same, but for a link.
 [[nodiscard]] bool is_container_not_link_at(int folder, const char* path);
+
+/// The descriptor of a container that `path` is a name of the system's for: /dev/stdin, /dev/fd/N, /proc/self/fd/N,
+/// /proc/PID/fd/N of this process, ...; else -1. Links that lead to such a name are not followed.
+[[nodiscard]] int named_descriptor(const char* path);
+
+/// What a path means: the container's folder and "" if the path is a name of the system's for a descriptor, which is
+/// kept meanwhile; else what it was.
+class Meant {
+ public:
+  Meant(int from, const char* name, int flags = 0)
+      : folder(from), path(name), file_((flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(name)) {
+    if (!file_ || file_->folder < 0) return;
+    folder = file_->folder;
+    path = "";
+  }
+  int folder;
+  const char* path;
+
+ private:
+  InUse file_;
+};
 
 /// Whether a file that is made at `path` shall be a container (runtime/common/binding.h); as a guest.
 [[nodiscard]] bool is_bound(int folder, const char* path);

@@ -525,3 +525,13 @@ def test_started_programs_find_what_was_renamed_or_removed_meanwhile(run: Preloa
             run("rm", at)
         run("rm", "-f", "l.dat")
         assert [path.name for path in run.folder.iterdir()] == ["sub"], change
+
+
+def test_names_of_descriptors_tell_of_the_container(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
+    program = compiled(ROOT / "tests/support/named_descriptors.c")
+    plain = run.folder.parent / "plain"
+    plain.mkdir()
+    wanted = subprocess.run([str(program)], cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert run(program).splitlines() == wanted.splitlines() and len(wanted) > 1000
+    run("sh", "-c", "seq 1000 > in.dat; cp /dev/stdin out.dat < in.dat; cmp in.dat out.dat")
+    assert run("sh", "-c", "stat -L -c '%s %F' /dev/stdin < in.dat") == "3893 regular file\n"
