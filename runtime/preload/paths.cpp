@@ -16,6 +16,7 @@
 
 #include "common/binding.h"
 #include "iosig/store/container.h"
+#include "iosig/store/container_folder.h"
 #include "iosig/store/removal.h"
 #include "iosig/store/shared_container.h"
 
@@ -99,9 +100,22 @@ int descriptor_of(std::string_view name) {
   return part == "fd" ? number_in(name) : -1;
 }
 
-int failed(const Error& error, int seen) {
-  say_failure(error.message);
+/// Of what was done to reachable(folder, ...): the user knows the folder by its path.
+int failed(const Error& error, int seen, int folder) {
+  std::string message = error.message;
+  const std::string given = reachable(folder, "");
+  if (const std::size_t at = given.empty() ? std::string::npos : message.find(given); at != std::string::npos)
+    message.replace(at, given.size(), place_of(folder) + "/");
+  say_failure(message);
   return errno_of(error, seen);
+}
+
+/// Whether nothing can be made at `path`, which the program is told by errno alone.
+bool is_refused(int folder, const char* path) {
+  const std::string_view whole(path);
+  const std::size_t slash = whole.rfind('/');
+  const std::string parent(slash == std::string_view::npos ? "." : whole.substr(0, slash + 1));
+  return ::faccessat(folder, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0;
 }
 
 }  // namespace
@@ -147,7 +161,11 @@ int make_container(int folder, const char* path, mode_t mode) {
     if (binding) wanted.targets = binding->targets;
     errno = 0;
     const auto made = create_container(reachable(folder, path), wanted);
-    if (!made) return made.error().kind == ErrorKind::usage ? EEXIST : failed(made.error(), errno);
+    if (!made) {
+      const int seen = errno;
+      if (made.error().kind == ErrorKind::usage) return EEXIST;
+      return is_refused(folder, path) ? errno_of(made.error(), seen) : failed(made.error(), seen, folder);
+    }
     if ((mode & 0600) != 0600)  // the engine always lets its own user write
       (void)::fchmodat((*made)->fd().get(), std::string(container_manifest_name).c_str(), mode & 0777, 0);
     return 0;
@@ -162,7 +180,7 @@ int unlink_at(int folder, const char* path) {
   return as_guest([&] {
     errno = 0;
     const auto removed = unlink_container(reachable(folder, path));
-    return removed ? 0 : failed(removed.error(), errno);
+    return removed ? 0 : failed(removed.error(), errno, folder);
   });
 }
 

@@ -535,3 +535,19 @@ def test_names_of_descriptors_tell_of_the_container(run: Preloaded, compiled: Ca
     assert run(program).splitlines() == wanted.splitlines() and len(wanted) > 1000
     run("sh", "-c", "seq 1000 > in.dat; cp /dev/stdin out.dat < in.dat; cmp in.dat out.dat")
     assert run("sh", "-c", "stat -L -c '%s %F' /dev/stdin < in.dat") == "3893 regular file\n"
+
+
+def test_messages_name_the_file_that_the_user_knows(run: Preloaded) -> None:
+    run("sh", "-c", "mkdir below; echo text > below/cut; echo text > below/lost")
+    (run.folder / "below/cut/.iosig-container").write_text("{")
+    (run.folder / "below/lost/d0/data.0").unlink()
+    for name in ("cut", "lost"):
+        command = f"""
+import os
+os.read(os.open("{name}", os.O_RDONLY, dir_fd=os.open("below", os.O_RDONLY)), 9)
+"""
+        program = run.start(sys.executable, "-S", "-E", "-c", command)
+        complained = program.communicate(timeout=60)[1].decode()
+        assert f"{run.folder}/below/{name}/" in complained.splitlines()[0] and "/proc" not in complained
+    refused = run.start("sh", "-c", "echo > none/file").communicate(timeout=60)[1]
+    assert refused == b"sh: 1: cannot create none/file: Directory nonexistent\n"  # what errno says is not said again

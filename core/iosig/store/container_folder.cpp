@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 
 #include "iosig/base/text.h"
 
@@ -70,6 +71,12 @@ std::vector<std::string> hidden_beside(std::string_view path) {
   return found;
 }
 
+std::string place_of(int folder) {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", folder).c_str(), path.data(), path.size() - 1);
+  return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
 bool is_container(const std::string& path) {
   struct stat status {};
   return ::stat(fmt::format("{}/{}", path, container_manifest_name).c_str(), &status) == 0 && S_ISREG(status.st_mode);
@@ -80,19 +87,20 @@ ContainerFolder::ContainerFolder(std::string path, Fd folder, ContainerManifest 
   for (const std::string& target : manifest_.targets) targets_.emplace_back(::open(target.c_str(), folder_flags));
 }
 
-Result<std::shared_ptr<const ContainerFolder>> ContainerFolder::open(const std::string& path) {
+Result<std::shared_ptr<const ContainerFolder>> ContainerFolder::open(const std::string& path,
+                                                                     const std::string& shown) {
   Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder && errno == ENOTDIR)
-    return fail(ErrorKind::bad_input, "'{}' is an ordinary file, not a container", printable(path));
-  if (!folder) return system_failure("open the container", path);
-  const std::string name(container_manifest_name), shown = path + "/" + name;
-  const auto text = read_file_in(folder, name, shown, most_manifest_bytes);
+    return fail(ErrorKind::bad_input, "'{}' is an ordinary file, not a container", printable(shown));
+  if (!folder) return system_failure("open the container", shown);
+  const std::string name(container_manifest_name), manifest_shown = shown + "/" + name;
+  const auto text = read_file_in(folder, name, manifest_shown, most_manifest_bytes);
   if (!text && ::faccessat(folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-    return fail(ErrorKind::bad_input, "'{}' is a folder, but no container: it has no {}", printable(path), name);
+    return fail(ErrorKind::bad_input, "'{}' is a folder, but no container: it has no {}", printable(shown), name);
   if (!text) return pass_on(text.error());
-  auto manifest = parse_container_manifest(*text, printable(shown));
+  auto manifest = parse_container_manifest(*text, printable(manifest_shown));
   if (!manifest) return pass_on(std::move(manifest.error()));
-  return std::shared_ptr<const ContainerFolder>(new ContainerFolder(path, std::move(folder), *std::move(manifest)));
+  return std::shared_ptr<const ContainerFolder>(new ContainerFolder(shown, std::move(folder), *std::move(manifest)));
 }
 
 const Fd& ContainerFolder::place_of(Dropping kind, std::int64_t id) const {

@@ -36,8 +36,9 @@ struct DroppingName {
 /// An open container. Immutable, shared by its writers and readers.
 class ContainerFolder {
  public:
-  /// Fails as `bad_input` for what is no container, or has a manifest that is not sound.
-  static Result<std::shared_ptr<const ContainerFolder>> open(const std::string& path);
+  /// Fails as `bad_input` for what is no container, or has a manifest that is not sound. Messages name it as `shown`.
+  static Result<std::shared_ptr<const ContainerFolder>> open(const std::string& path, const std::string& shown);
+  static Result<std::shared_ptr<const ContainerFolder>> open(const std::string& path) { return open(path, path); }
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const ContainerManifest& manifest() const { return manifest_; }
@@ -97,6 +98,9 @@ struct SplitPath {
 /// What is there beside `path` under such names, sorted: of a creation, a removal or a copy that was interrupted, or is
 /// at work. Empty where the folder cannot be listed.
 [[nodiscard]] std::vector<std::string> hidden_beside(std::string_view path);
+
+/// Where an open folder is now; empty: nobody knows.
+[[nodiscard]] std::string place_of(int folder);
 
 /// Whether there is a container at `path`, by its manifest's name alone. Follows links as open(2) does.
 [[nodiscard]] bool is_container(const std::string& path);

@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <climits>
 #include <cstdint>
 
 #include "iosig/base/machine.h"
@@ -24,13 +22,6 @@ Fd take_alone(const std::string& path) {
   Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return {};
   return folder;
-}
-
-/// Where an open folder is now; empty: nobody knows.
-std::string place_of(int folder) {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", folder).c_str(), path.data(), path.size() - 1);
-  return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
 }
 
 }  // namespace

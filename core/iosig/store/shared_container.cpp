@@ -49,8 +49,7 @@ SharedContainer::SharedContainer(std::shared_ptr<const ContainerFolder> folder, 
 }
 
 Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int folder, SayFailure say) {
-  // The name in messages is the one that it has now.
-  auto opened = ContainerFolder::open(fmt::format("/proc/self/fd/{}", folder));
+  auto opened = ContainerFolder::open(fmt::format("/proc/self/fd/{}", folder), place_of(folder));
   if (!opened) return pass_on(std::move(opened.error()));
   return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened), say));
 }
