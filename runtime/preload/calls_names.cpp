@@ -14,7 +14,9 @@ namespace iosig::preload {
 namespace {
 
 int remove_name(int folder, const char* path, int flags) {
-  if (path == nullptr || !is_container_not_link_at(folder, path)) return real().unlinkat(folder, path, flags);
+  if (is_taken_for_folder(folder, path)) return -1;
+  if (path == nullptr || !is_container_not_link_at(folder, path))
+    return as_below_file(real().unlinkat(folder, path, flags), folder, path);
   const int before = errno;
   if ((flags & AT_REMOVEDIR) != 0) return static_cast<int>(answer(-ENOTDIR, before));
   const Inside inside;
@@ -23,8 +25,10 @@ int remove_name(int folder, const char* path, int flags) {
 
 int rename_name(int from, const char* path, int to, const char* name, unsigned flags) {
   const auto plain = [&] {
-    return flags == 0 ? real().renameat(from, path, to, name) : real().renameat2(from, path, to, name, flags);
+    const int done = flags == 0 ? real().renameat(from, path, to, name) : real().renameat2(from, path, to, name, flags);
+    return as_below_file(as_below_file(done, from, path), to, name);
   };
+  if (is_taken_for_folder(from, path) || is_taken_for_folder(to, name) || would_lie_in_container(to, name)) return -1;
   if (path == nullptr || name == nullptr || flags != 0) return plain();
   if (!is_container_not_link_at(from, path) && !is_container_not_link_at(to, name)) return plain();
   const int before = errno;
@@ -33,7 +37,9 @@ int rename_name(int from, const char* path, int to, const char* name, unsigned f
 }
 
 int link_name(int from, const char* path, int to, const char* name, int flags) {
-  if (path == nullptr || !is_container_not_link_at(from, path)) return real().linkat(from, path, to, name, flags);
+  if (is_taken_for_folder(from, path) || would_lie_in_container(to, name)) return -1;
+  if (path == nullptr || !is_container_not_link_at(from, path))
+    return as_below_file(as_below_file(real().linkat(from, path, to, name, flags), from, path), to, name);
   errno = EPERM;  // a folder has one name
   return -1;
 }
@@ -62,7 +68,22 @@ int unlink(const char* path) noexcept { return remove_name(AT_FDCWD, path, 0); }
 int rmdir(const char* path) noexcept { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
 int remove(const char* path) noexcept {
   if (path != nullptr && is_container_not_link_at(AT_FDCWD, path)) return remove_name(AT_FDCWD, path, 0);
-  return real().remove(path);
+  if (is_taken_for_folder(AT_FDCWD, path)) return -1;
+  return as_below_file(real().remove(path), AT_FDCWD, path);
+}
+
+int mkdirat(int folder, const char* path, mode_t mode) noexcept {
+  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().mkdirat(folder, path, mode), folder, path);
+}
+int mkdir(const char* path, mode_t mode) noexcept { return mkdirat(AT_FDCWD, path, mode); }
+int symlinkat(const char* to, int folder, const char* path) noexcept {
+  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().symlinkat(to, folder, path), folder, path);
+}
+int symlink(const char* to, const char* path) noexcept { return symlinkat(to, AT_FDCWD, path); }
+int chdir(const char* path) noexcept {
+  if (path == nullptr || !is_container_at(AT_FDCWD, path)) return as_below_file(real().chdir(path), AT_FDCWD, path);
+  errno = ENOTDIR;
+  return -1;
 }
 
 int rename(const char* from, const char* to) noexcept { return rename_name(AT_FDCWD, from, AT_FDCWD, to, 0); }
@@ -79,7 +100,11 @@ int linkat(int from, const char* path, int to, const char* name, int flags) noex
 }
 
 DIR* opendir(const char* path) {
-  if (path == nullptr || !is_container_at(AT_FDCWD, path)) return real().opendir(path);
+  if (path == nullptr || !is_container_at(AT_FDCWD, path)) {
+    DIR* const opened = real().opendir(path);
+    if (opened == nullptr) (void)as_below_file(-1, AT_FDCWD, path);
+    return opened;
+  }
   errno = ENOTDIR;
   return nullptr;
 }

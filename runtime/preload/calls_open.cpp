@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <string_view>
 
 #include "opening.h"
 #include "paths.h"
@@ -73,6 +74,15 @@ int open_at(int folder, const char* path, int flags, mode_t mode) {
       return fd;
     }
   }
+  if (is_taken_for_folder(folder, path)) {
+    if ((flags & O_CREAT) != 0 && std::string_view(path).ends_with('/')) errno = EISDIR;
+    return -1;
+  }
+  if ((flags & O_CREAT) != 0 && would_lie_in_container(folder, path)) return -1;
+  if (makes_temporary(flags) && path != nullptr && is_container_at(folder, path)) {
+    errno = ENOTDIR;
+    return -1;
+  }
   {
     const Inside inside;
     int fd = -1;
@@ -82,7 +92,7 @@ int open_at(int folder, const char* path, int flags, mode_t mode) {
     }
   }
   int fd = real().openat(folder, path, flags, mode);
-  if (fd < 0 && errno != EISDIR) return fd;
+  if (fd < 0 && errno != EISDIR) return as_below_file(fd, folder, path);
   // What is opened as a place only stays the folder, unless it must be one.
   const bool is_read = (flags & O_PATH) != 0 ? (flags & O_DIRECTORY) != 0 : (flags & O_ACCMODE) == O_RDONLY;
   const bool may_be_folder = fd < 0 || (is_read && !makes_temporary(flags));

@@ -60,8 +60,9 @@ int status_at(int folder, const char* path, struct stat* status, int flags) {
     return status_of_file(folder, status);
   if (const int named = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path); named >= 0)
     return status_of_file(named, status);
+  if (is_taken_for_folder(folder, path)) return -1;
   const int done = real().fstatat(folder, path, status, flags);
-  return done != 0 ? done : correct(folder, path, *status);
+  return done != 0 ? as_below_file(done, folder, path) : correct(folder, path, *status);
 }
 
 int status_of(int fd, struct stat* status) {
@@ -98,10 +99,11 @@ void tell(const struct stat& from, struct statx& status) {
 template <class Step, class Otherwise>
 int answer_at(int folder, const char* path, int flags, Step step, Otherwise otherwise) {
   if (path == nullptr) return otherwise();
+  if (is_taken_for_folder(folder, path)) return -1;
   const Meant meant(folder, path, flags);
   const bool is_container = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? is_container_not_link_at(folder, path)
                                                                : is_container_at(meant.folder, meant.path);
-  if (!is_container) return otherwise();
+  if (!is_container) return as_below_file(otherwise(), folder, path);
   const int before = errno;
   return static_cast<int>(answer(-with_container(meant.folder, meant.path, step), before));
 }
@@ -163,8 +165,10 @@ int statx(int folder, const char* path, int flags, unsigned mask, struct statx* 
     tell(known, *status);
     return 0;
   }
+  if (is_taken_for_folder(folder, path)) return -1;
   const int done = real().statx(folder, path, flags, mask | STATX_TYPE, status);
-  if (done != 0 || !S_ISDIR(status->stx_mode) || !is_container_at(folder, path)) return done;
+  if (done != 0) return as_below_file(done, folder, path);
+  if (!S_ISDIR(status->stx_mode) || !is_container_at(folder, path)) return done;
   if (status_at(folder, path, &known, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -1;
   tell(known, *status);
   return 0;
@@ -188,9 +192,10 @@ int fstatvfs64(int fd, struct statvfs64* status) noexcept {
 }
 
 int faccessat(int folder, const char* path, int mode, int flags) noexcept {
+  if (is_taken_for_folder(folder, path)) return -1;
   const Meant meant(folder, path, flags);
   if (path == nullptr || mode == F_OK || !is_container_at(meant.folder, meant.path))
-    return real().faccessat(folder, path, mode, flags);
+    return as_below_file(real().faccessat(folder, path, mode, flags), folder, path);
   const int before = errno;
   const Fd opened(open_folder_at(meant.folder, meant.path));
   if (!opened) return -1;

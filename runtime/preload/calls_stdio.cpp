@@ -162,13 +162,17 @@ FILE* stream_of(int fd, const Mode& mode) {
 
 bool concerns_container(const char* path, const Mode& mode) {
   if (path == nullptr || mode.flags < 0) return false;
-  return named_descriptor(path) >= 0 || is_container_at(AT_FDCWD, path) ||
-         ((mode.flags & O_CREAT) != 0 && is_bound(AT_FDCWD, path));
+  if (named_descriptor(path) >= 0 || is_container_at(AT_FDCWD, path)) return true;
+  return (mode.flags & O_CREAT) != 0 && (is_bound(AT_FDCWD, path) || would_lie_in_container(AT_FDCWD, path));
 }
 
 FILE* open_stream(const char* path, const char* text) {
   const Mode mode = parse(text);
-  if (!concerns_container(path, mode)) return real().fopen(path, text);
+  if (!concerns_container(path, mode)) {
+    FILE* const made = real().fopen(path, text);
+    if (made == nullptr) (void)as_below_file(-1, AT_FDCWD, path);
+    return made;
+  }
   const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
   if (fd < 0) return nullptr;
   FILE* const made = is_ours(fd) ? stream_of(fd, mode) : real().fdopen(fd, text);

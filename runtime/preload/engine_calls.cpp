@@ -143,6 +143,11 @@ int __wrap_renameat(int folder, const char* path, int to, const char* name) {
 int __wrap_linkat(int folder, const char* path, int to, const char* name, int flags) {
   return real().linkat(folder, path, to, name, flags);
 }
+int __wrap_mkdirat(int folder, const char* path, mode_t mode) { return real().mkdirat(folder, path, mode); }
+int __wrap_mkdir(const char* path, mode_t mode) { return real().mkdirat(AT_FDCWD, path, mode); }
+int __wrap_symlinkat(const char* to, int folder, const char* path) { return real().symlinkat(to, folder, path); }
+int __wrap_symlink(const char* to, const char* path) { return real().symlinkat(to, AT_FDCWD, path); }
+int __wrap_chdir(const char* path) { return real().chdir(path); }
 int __wrap_truncate(const char* path, off_t size) { return real().truncate(path, size); }
 int __wrap_truncate64(const char* path, off_t size) { return real().truncate(path, size); }
 DIR* __wrap_opendir(const char* path) { return real().opendir(path); }

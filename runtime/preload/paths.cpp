@@ -64,6 +64,21 @@ bool has_manifest(int folder, const char* path) {
   return ::fstatat(folder, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
+/// The path of the folder that `path` is in; false: it is a name alone, or the root. `path` may be `parent` itself.
+bool parent_of(const char* path, std::array<char, PATH_MAX>& parent) {
+  if (path == nullptr) return false;
+  std::string_view rest(path);
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  const std::size_t slash = rest.rfind('/');
+  if (slash == std::string_view::npos) return false;
+  rest = rest.substr(0, slash);
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.empty() || rest.size() >= parent.size()) return false;
+  std::memmove(parent.data(), rest.data(), rest.size());
+  parent[rest.size()] = '\0';
+  return true;
+}
+
 /// The number that `text` is and nothing else, or -1.
 int number_in(std::string_view text) {
   int number = -1;
@@ -140,6 +155,35 @@ bool is_container_not_link_at(int folder, const char* path) {
                      has_manifest(folder, path);
   errno = before;
   return found;
+}
+
+bool is_taken_for_folder(int folder, const char* path) {
+  if (path == nullptr || *path == '\0') return false;
+  const std::string_view whole(path);
+  if (!whole.ends_with('/') && !whole.ends_with("/.")) return false;
+  if (!is_container_at(folder, path)) return false;
+  errno = ENOTDIR;
+  return true;
+}
+
+bool would_lie_in_container(int folder, const char* path) {
+  std::array<char, PATH_MAX> parent;
+  if (!parent_of(path, parent) || !is_container_at(folder, parent.data())) return false;
+  errno = ENOTDIR;
+  return true;
+}
+
+int as_below_file(int done, int folder, const char* path) {
+  if (done >= 0 || errno != ENOENT) return done;
+  std::array<char, PATH_MAX> above;
+  struct stat status {};
+  bool is_below = false;
+  for (bool is_there = false; !is_there && !is_below && parent_of(path, above); path = above.data()) {
+    is_below = has_manifest(folder, above.data());
+    is_there = is_below || ::fstatat(folder, above.data(), &status, 0) == 0;
+  }
+  errno = is_below ? ENOTDIR : ENOENT;
+  return done;
 }
 
 bool is_bound(int folder, const char* path) {

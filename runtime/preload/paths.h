@@ -34,6 +34,14 @@ class Meant {
   InUse file_;
 };
 
+// A container is a file: nothing lies below it, and no slash is behind its name.
+/// Whether `path` is a container's, and written like a folder's; errno is ENOTDIR then.
+[[nodiscard]] bool is_taken_for_folder(int folder, const char* path);
+/// Whether what is at `path` would lie in a container; errno is ENOTDIR then.
+[[nodiscard]] bool would_lie_in_container(int folder, const char* path);
+/// What a call gave: where it found nothing at `path` because that is below a container, errno is ENOTDIR.
+int as_below_file(int done, int folder, const char* path);
+
 /// Whether a file that is made at `path` shall be a container (runtime/common/binding.h); as a guest.
 [[nodiscard]] bool is_bound(int folder, const char* path);
 

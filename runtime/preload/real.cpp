@@ -65,6 +65,9 @@ void find_all() {
   find(found.renameat2, "renameat2");
   find(found.renameat, "renameat");
   find(found.linkat, "linkat");
+  find(found.mkdirat, "mkdirat");
+  find(found.symlinkat, "symlinkat");
+  find(found.chdir, "chdir");
   find(found.opendir, "opendir");
   find(found.fdopendir, "fdopendir");
   find(found.readdir, "readdir");

@@ -72,6 +72,9 @@ struct Real {
   int (*renameat2)(int, const char*, int, const char*, unsigned);
   int (*renameat)(int, const char*, int, const char*);
   int (*linkat)(int, const char*, int, const char*, int);
+  int (*mkdirat)(int, const char*, mode_t);
+  int (*symlinkat)(const char*, int, const char*);
+  int (*chdir)(const char*);
   DIR* (*opendir)(const char*);
   DIR* (*fdopendir)(int);
   dirent* (*readdir)(DIR*);

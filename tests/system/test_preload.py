@@ -551,3 +551,11 @@ os.read(os.open("{name}", os.O_RDONLY, dir_fd=os.open("below", os.O_RDONLY)), 9)
         assert f"{run.folder}/below/{name}/" in complained.splitlines()[0] and "/proc" not in complained
     refused = run.start("sh", "-c", "echo > none/file").communicate(timeout=60)[1]
     assert refused == b"sh: 1: cannot create none/file: Directory nonexistent\n"  # what errno says is not said again
+
+
+def test_nothing_lies_below_a_file(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
+    program = compiled(ROOT / "tests/support/below_file.c")
+    plain = run.folder.parent / "plain"
+    plain.mkdir()
+    wanted = subprocess.run([str(program)], cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert run(program).splitlines() == wanted.splitlines() and len(wanted) > 5000
