@@ -24,9 +24,9 @@ std::int64_t total_of(const iovec* parts, int count) {
 
 std::span<std::byte> bytes_of(const iovec& part) { return {static_cast<std::byte*>(part.iov_base), part.iov_len}; }
 
-/// At a place, or at the end of the file, which is told in `offset`.
-std::int64_t put_at(OpenFile& file, std::span<const std::byte> bytes, std::int64_t& offset) {
-  const int flags = file.flags();
+/// At a place, or at the end of the file; where it was is told in `offset`.
+[[gnu::always_inline]] inline std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes,
+                                                  std::int64_t& offset) {
   const std::int64_t done = file.container->write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
   if (done > 0 && (flags & (O_SYNC | O_DSYNC)) != 0)
     if (const int failure = sync(file); failure != 0) return -failure;
@@ -34,7 +34,32 @@ std::int64_t put_at(OpenFile& file, std::span<const std::byte> bytes, std::int64
   return done;
 }
 
-std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes, std::int64_t offset) {
+/// At the file's own offset, or at its end.
+std::int64_t put_at_own(OpenFile& file, int flags, std::span<const std::byte> bytes) {
+  std::atomic<std::int64_t>& own = file.shared->offset;
+  if ((flags & O_APPEND) != 0) {
+    std::int64_t offset = 0;
+    const std::int64_t done = put_at(file, flags, bytes, offset);
+    if (done >= 0) own = offset + done;
+    return done;
+  }
+  // The bytes that this call may write are its own from here on; other calls go on behind them.
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  std::int64_t begin = own.load(std::memory_order_relaxed);
+  do {
+    if (begin > INT64_MAX - length) return -EFBIG;
+  } while (!own.compare_exchange_weak(begin, begin + length));
+  std::int64_t offset = begin;
+  const std::int64_t done = put_at(file, flags, bytes, offset);
+  if (done < length) {
+    std::int64_t expected = begin + length;
+    (void)own.compare_exchange_strong(expected, begin + std::max<std::int64_t>(0, done));
+  }
+  return done;
+}
+
+[[gnu::always_inline]] inline std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes,
+                                                  std::int64_t offset) {
   std::int64_t done = file.container->read_known(offset, bytes);
   if (done != -EAGAIN) return done;
   const int failure = as_guest([&] {
@@ -49,29 +74,13 @@ std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes, std::int64
 void begin_exit() { is_exiting = true; }
 
 std::int64_t put(OpenFile& file, std::span<const std::byte> bytes, std::int64_t offset) {
-  if (!file.writes()) return -EBADF;
+  const int flags = file.flags();
+  if ((flags & O_ACCMODE) == O_RDONLY) return -EBADF;
   if (bytes.size() > most_bytes) bytes = bytes.first(most_bytes);
   if (bytes.empty()) return 0;
   if (const int failure = make_writer(file); failure != 0) return -failure;
-  if (offset != at_file_offset) return put_at(file, bytes, offset);
-  // The bytes that this call may write are its own from here on; other calls go on behind them.
-  std::atomic<std::int64_t>& own = file.shared->offset;
-  const auto length = static_cast<std::int64_t>(bytes.size());
-  if ((file.flags() & O_APPEND) != 0) {
-    const std::int64_t done = put_at(file, bytes, offset);
-    if (done >= 0) own = offset + done;
-    return done;
-  }
-  offset = own.load(std::memory_order_relaxed);
-  do {
-    if (offset > INT64_MAX - length) return -EFBIG;
-  } while (!own.compare_exchange_weak(offset, offset + length));
-  const std::int64_t begin = offset, done = put_at(file, bytes, offset);
-  if (done < length) {
-    std::int64_t expected = begin + length;
-    (void)own.compare_exchange_strong(expected, begin + std::max<std::int64_t>(0, done));
-  }
-  return done;
+  if (offset == at_file_offset) return put_at_own(file, flags, bytes);
+  return put_at(file, flags, bytes, offset);
 }
 
 std::int64_t get(OpenFile& file, std::span<std::byte> bytes, std::int64_t offset) {

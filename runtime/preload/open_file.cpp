@@ -98,9 +98,6 @@ std::shared_ptr<SharedContainer> known_container(int folder) {
   return known == process().containers.end() ? nullptr : known->second.lock();
 }
 
-namespace {
-
-/// The last descriptor is closed, and no call is at work.
 void release(OpenFile& file) {
   if (!file.is_live.exchange(false)) return;
   const Inside inside;
@@ -123,22 +120,7 @@ void release(OpenFile& file) {
   file.is_free.store(true, std::memory_order_release);  // last: from here on another thread may have it
 }
 
-void take(OpenFile& file) {
-  if (__libc_single_threaded != 0)
-    file.references.store(file.references.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  else
-    file.references.fetch_add(1, std::memory_order_acquire);
-}
-
-void give_back(OpenFile& file) {
-  if (__libc_single_threaded != 0) {
-    const std::uint32_t left = file.references.load(std::memory_order_relaxed) - 1;
-    file.references.store(left, std::memory_order_relaxed);
-    if (left == 0) release(file);
-  } else if (file.references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    release(file);
-  }
-}
+namespace {
 
 /// `fd` stands for `file` from now on.
 void set(int fd, OpenFile* file) {
@@ -263,24 +245,6 @@ void leave_folders_open(bool left) {
   for (const OpenFile* file : process().files)
     if (file->is_live && file->folder >= 0 && !(left && is_in_place(*file->shared)))
       ::fcntl(file->folder, F_SETFD, left ? 0 : FD_CLOEXEC);
-}
-
-InUse::InUse(int fd) {
-  if (static_cast<unsigned>(fd) >= most_fds) return;
-  for (;;) {
-    OpenFile* const file = open_files[static_cast<unsigned>(fd)].load(std::memory_order_acquire);
-    if (file == nullptr) return;
-    take(*file);
-    if (open_files[static_cast<unsigned>(fd)].load(std::memory_order_acquire) == file) {
-      file_ = file;
-      return;
-    }
-    give_back(*file);
-  }
-}
-
-InUse::~InUse() {
-  if (file_ != nullptr) give_back(*file_);
 }
 
 int make_ready(OpenFile& file) {

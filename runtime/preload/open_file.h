@@ -69,13 +69,48 @@ template <class Step>
   return failure;
 }
 
+/// The last descriptor is closed, and no call is at work.
+void release(OpenFile& file);
+
+inline void take(OpenFile& file) {
+  if (__libc_single_threaded != 0)
+    file.references.store(file.references.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  else
+    file.references.fetch_add(1, std::memory_order_acquire);
+}
+
+inline void give_back(OpenFile& file) {
+  if (__libc_single_threaded != 0) {
+    const std::uint32_t left = file.references.load(std::memory_order_relaxed) - 1;
+    file.references.store(left, std::memory_order_relaxed);
+    if (left == 0) release(file);
+  } else if (file.references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    release(file);
+  }
+}
+
 /// For one call: keeps the file while another thread may close it.
 class InUse {
  public:
-  explicit InUse(int fd);
+  explicit InUse(int fd) {
+    if (static_cast<unsigned>(fd) >= most_fds) return;
+    const std::atomic<OpenFile*>& place = open_files[static_cast<unsigned>(fd)];
+    for (;;) {
+      OpenFile* const file = place.load(std::memory_order_acquire);
+      if (file == nullptr) return;
+      take(*file);
+      if (place.load(std::memory_order_acquire) == file) {
+        file_ = file;
+        return;
+      }
+      give_back(*file);
+    }
+  }
   InUse(const InUse&) = delete;
   InUse& operator=(const InUse&) = delete;
-  ~InUse();
+  ~InUse() {
+    if (file_ != nullptr) give_back(*file_);
+  }
   explicit operator bool() const { return file_ != nullptr; }
   OpenFile* operator->() const { return file_; }
   OpenFile& operator*() const { return *file_; }

@@ -149,14 +149,15 @@ Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byt
   });
   find(offset, static_cast<std::int64_t>(bytes.size()), [&](const Piece& piece) {
     if (lost == nullptr) lost = lost_over(piece);
-    if (lost == nullptr) reader.add(piece, bytes.data() + done);
+    if (lost != nullptr) return;
+    reader.add(piece, bytes.data() + done);
     done += piece.length;
   });
-  if (done == 0 && !bytes.empty()) lost = lost_at_end();
+  if (lost == nullptr && done == 0 && !bytes.empty()) lost = lost_at_end();
   const auto read = failed_at(reader.finish());
   if (lost != nullptr)
     return fail(ErrorKind::bad_input, "'{}': what is at byte {} may not be what was written last: {}",
-                printable(folder_->path()), offset, lost->message);
+                printable(folder_->path()), offset + done, lost->message);
   if (unopened) return pass_on(std::move(*unopened));
   if (!read) return pass_on(read.error());
   return done;

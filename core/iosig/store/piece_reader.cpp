@@ -12,22 +12,37 @@ namespace {
 
 constexpr std::size_t most_parts = 256;  ///< of one call: the stack may be small
 
+bool is_possible(const Piece& piece) { return piece.physical >= 0 && piece.physical <= INT64_MAX - piece.length; }
+
 }  // namespace
+
+PieceFailure read_piece(int fd, const Piece& piece, std::byte* out) {
+  if (!is_possible(piece)) return {EINVAL, piece};
+  if (fd < 0) return {-fd, piece};
+  for (std::int64_t done = 0; done < piece.length;) {
+    const ssize_t got = ::pread(fd, out + done, static_cast<std::size_t>(piece.length - done), piece.physical + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return {got < 0 ? errno : ENODATA, piece};
+    done += got;
+  }
+  return {};
+}
 
 void PieceReader::add(const Piece& piece, std::byte* out) {
   if (failure_.error != 0) return;
-  if (!piece.is_hole && (piece.physical < 0 || piece.physical > INT64_MAX - piece.length)) {
-    failure_ = {EINVAL, piece};
-  } else if (piece.is_hole) {
+  const Placed placed{piece.logical, piece.length, piece.id, piece.physical, out};
+  if (piece.is_hole) {
     std::fill_n(out, piece.length, std::byte{0});
+  } else if (!is_possible(piece)) {
+    failure_ = {EINVAL, piece};
   } else if (firsts_ < few) {
-    first_[firsts_++] = {piece, out};
+    first_[firsts_++] = placed;
   } else {
     if (more_.empty()) {
       more_.reserve(many);
       more_.assign(first_.begin(), first_.end());
     }
-    more_.push_back({piece, out});
+    more_.push_back(placed);
     if (more_.size() < many) return;
     read(more_);
     more_.clear();
@@ -43,11 +58,11 @@ PieceFailure PieceReader::finish() {
 }
 
 void PieceReader::read(std::span<Placed> placed) {
-  std::ranges::sort(placed, {}, [](const Placed& each) { return std::tuple(each.piece.id, each.piece.physical); });
+  std::ranges::sort(placed, {}, [](const Placed& each) { return std::tuple(each.id, each.physical); });
   for (std::size_t begin = 0; begin < placed.size() && failure_.error == 0;) {
     std::size_t end = begin + 1;
-    while (end < placed.size() && end - begin < most_parts && placed[end].piece.id == placed[begin].piece.id &&
-           placed[end].piece.physical == placed[end - 1].piece.physical + placed[end - 1].piece.length)
+    while (end < placed.size() && end - begin < most_parts && placed[end].id == placed[begin].id &&
+           placed[end].physical == placed[end - 1].physical + placed[end - 1].length)
       ++end;
     read_run(placed.subspan(begin, end - begin));
     begin = end;
@@ -56,9 +71,9 @@ void PieceReader::read(std::span<Placed> placed) {
 
 /// Of pieces that lie side by side.
 void PieceReader::read_run(std::span<const Placed> run) {
-  const int fd = fd_of_(run.front().piece.id);
-  if (fd < 0) {
-    failure_ = {-fd, run.front().piece};
+  const int fd = fd_of_(run.front().id);
+  if (fd < 0 || run.size() == 1) {
+    failure_ = read_piece(fd, run.front().piece(), run.front().out);
     return;
   }
   std::array<iovec, most_parts> parts;  // NOLINT(cppcoreguidelines-pro-type-member-init): as many as are used are set
@@ -69,17 +84,15 @@ void PieceReader::read_run(std::span<const Placed> run) {
     for (std::size_t n = at; n < run.size(); ++n) {
       const std::int64_t skipped = n == at ? done : 0;
       parts[static_cast<std::size_t>(count++)] = {run[n].out + skipped,
-                                                  static_cast<std::size_t>(run[n].piece.length - skipped)};
+                                                  static_cast<std::size_t>(run[n].length - skipped)};
     }
-    const std::int64_t physical = run[at].piece.physical + done;
-    ssize_t got = count == 1 ? ::pread(fd, parts[0].iov_base, parts[0].iov_len, physical)
-                             : ::preadv(fd, parts.data(), count, physical);
+    ssize_t got = ::preadv(fd, parts.data(), count, run[at].physical + done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      failure_ = {got < 0 ? errno : ENODATA, run[at].piece};
+      failure_ = {got < 0 ? errno : ENODATA, run[at].piece()};
       return;
     }
-    for (got += done; at < run.size() && got >= run[at].piece.length; ++at) got -= run[at].piece.length;
+    for (got += done; at < run.size() && got >= run[at].length; ++at) got -= run[at].length;
     done = got;
   }
 }

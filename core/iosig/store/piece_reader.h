@@ -20,6 +20,9 @@ struct PieceFailure {
   Piece piece;
 };
 
+/// Reads a piece, not a hole, from its open data dropping; a negative `fd`: -errno of opening it.
+[[nodiscard]] PieceFailure read_piece(int fd, const Piece& piece, std::byte* out);
+
 class PieceReader {
  public:
   /// fd_of(id): an open data dropping, or -errno.
@@ -33,16 +36,18 @@ class PieceReader {
   [[nodiscard]] PieceFailure finish();
 
  private:
+  /// A piece, and where it goes. Not set by itself: clearing room for a few takes as long as finding a piece.
   struct Placed {
-    Piece piece;
-    std::byte* out = nullptr;
+    std::int64_t logical, length, id, physical;
+    std::byte* out;
+    [[nodiscard]] Piece piece() const { return {logical, length, id, physical, false}; }
   };
   static constexpr std::size_t few = 4, many = 4096;
   void read(std::span<Placed> placed);
   void read_run(std::span<const Placed> run);
 
   FdOf fd_of_;
-  std::array<Placed, few> first_;  ///< most requests have no more
+  std::array<Placed, few> first_;  // NOLINT(cppcoreguidelines-pro-type-member-init): most requests have no more
   std::size_t firsts_ = 0;
   std::vector<Placed> more_;
   PieceFailure failure_;
