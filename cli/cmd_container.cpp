@@ -29,7 +29,7 @@ struct Options {
   std::string path, to, index = "pattern";
   std::vector<std::string> targets, paths;
   std::uint32_t subfolders = 16;
-  bool dry_run = false, damaged = false;
+  bool dry_run = false, damaged = false, claim = false;
 };
 
 Result<std::unique_ptr<ContainerView>> open_view(const std::string& path) {
@@ -211,7 +211,7 @@ int run_repair(const Options& options, Console& console) {
   if (steps->empty() || !options.dry_run) {  // what is left to do shows once there is a manifest
     const auto folder = ContainerFolder::open(options.path);
     if (!folder) return console.fail(folder.error());
-    const auto more = repair_container(*folder, options.dry_run);
+    const auto more = repair_container(*folder, {options.dry_run, options.claim});
     if (!more) return console.fail(more.error());
     steps->insert(steps->end(), more->begin(), more->end());
   }
@@ -334,6 +334,8 @@ void add_container(CLI::App& app, Action& action) {
   add("check", "Say what is lost, or not as it should be", "check checkpoint", "iosig.container-check/1", run_check);
   CLI::App* repair = add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
                          "repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
+  repair->add_flag("--claim", options->claim,
+                   "Have the data on its targets belong to this copy; the one that it was copied from is gone");
   repair->add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
   repair->add_option("--target", options->targets, "Where a copy of a lost manifest is: what create was given")
       ->type_name("FOLDER");

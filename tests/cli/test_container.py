@@ -115,6 +115,38 @@ def test_data_lie_on_their_targets_and_go_with_the_container(iosig: Iosig, tmp_p
     assert path.read_bytes() == CONTENT and not any(list(target.iterdir()) for target in targets)
 
 
+def test_a_copy_of_one_with_targets_reads_them_and_cannot_harm_the_original(iosig: Iosig, tmp_path: Path) -> None:
+    target = tmp_path / "one"
+    target.mkdir()
+    path, copy = tmp_path / "file", tmp_path / "copied"
+    iosig("container", "create", "--target", target, path)
+    write(path, *ROWS)
+    path.rename(tmp_path / "renamed")
+    (tmp_path / "renamed").rename(path)  # it is the same one by any name
+    subprocess.run(["cp", "-a", path, copy], check=True)
+    assert content(iosig, copy) == CONTENT
+    problems = iosig.json("container", "check", copy, check=1)["problems"]
+    assert [problem["kind"] for problem in problems] == ["foreign"] and str(path) in problems[0]["message"]
+    refused = iosig("run", "--", "sh", "-c", f"echo more >> {copy}", check=None)
+    assert refused.returncode != 0 and "is a copy" in refused.stderr and "--claim" in refused.stderr
+    assert "is a copy" in iosig("container", "repair", copy, check=1).stderr
+    iosig("container", "rm", copy)
+    assert content(iosig, path) == CONTENT
+    subprocess.run(["cp", "-a", path, copy], check=True)
+    iosig("container", "flatten", copy)
+    assert copy.read_bytes() == CONTENT == content(iosig, path)
+    copy.unlink()
+    subprocess.run(["cp", "-a", path, copy], check=True)
+    shutil.rmtree(path)  # as if it had been moved to another file system
+    assert "would have made the data" in iosig("container", "repair", "--claim", "--dry-run", copy).stdout
+    iosig("container", "repair", "--claim", copy)
+    write(copy, "open c", "write c 0 2 Z")
+    assert content(iosig, copy) == b"ZZ" + CONTENT[2:]
+    assert iosig.json("container", "check", copy)["sound"]
+    iosig("container", "rm", copy)
+    assert list(target.iterdir()) == []
+
+
 def cut_data(container: Path) -> None:
     with dropping(container, "data.1").open("r+b") as file:
         file.truncate(6400 - 100)

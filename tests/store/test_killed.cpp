@@ -90,11 +90,11 @@ TEST_CASE("killed: what two writers had written is there, whenever they are kill
       return missing == 0;
     };
     CHECK(holds());
-    const auto steps = repair_container(*container, false);
+    const auto steps = repair_container(*container);
     REQUIRE_MESSAGE(steps, steps.error().message);
     CHECK((*container)->list().tail.empty());
     CHECK(holds());
-    CHECK(repair_container(*container, true)->empty());
+    CHECK(repair_container(*container, {.dry_run = true})->empty());
     most = std::max(most, counted[0] + counted[1]);
   }
   CHECK(most > 1000);

@@ -67,6 +67,8 @@ std::string container_manifest_text(const ContainerManifest& manifest) {
                            {"mode", manifest.mode},
                            {"targets", ordered_json::array()}};
   for (const std::string& target : manifest.targets) document["targets"].push_back(percent_encoded(target));
+  if (manifest.owner)
+    document["owner"] = {{"path", percent_encoded(manifest.owner->path)}, {"inode", manifest.owner->inode}};
   document["crc32c"] = checksum_of(document);
   return document.dump(2) + "\n";
 }
@@ -105,6 +107,14 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
     if (!path || !path->starts_with('/') || path->find('\0') != std::string::npos)
       return refuse("targets: expected absolute paths, percent-encoded");
     manifest.targets.push_back(*path);
+  }
+  if (const auto owner = document.find("owner"); owner != document.end()) {
+    const bool is_one = owner->is_object() && owner->size() == 2 && owner->contains("path") &&
+                        (*owner)["path"].is_string() && owner->contains("inode") &&
+                        (*owner)["inode"].is_number_unsigned();
+    const auto path = is_one ? percent_decoded((*owner)["path"].get<std::string>()) : std::nullopt;
+    if (!path) return refuse("owner: expected a path, percent-encoded, and an inode");
+    manifest.owner = ContainerOwner{*path, (*owner)["inode"].get<std::uint64_t>()};
   }
   return manifest;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,12 +17,22 @@ namespace iosig {
 enum class IndexKind { pattern, traditional };
 [[nodiscard]] std::string_view name_of(IndexKind kind);
 
+/// Whose data lie on a target. A copy of the container's folder has the same id and another inode.
+struct ContainerOwner {
+  std::string path;         ///< where the container was made
+  std::uint64_t inode = 0;  ///< of its folder
+
+  bool operator==(const ContainerOwner&) const = default;
+};
+
 struct ContainerManifest {
   std::string id;  ///< 32 lower-case hexadecimal digits, unlike any other container's
   IndexKind index = IndexKind::pattern;
   std::uint32_t subfolders = 16;     ///< over which the droppings are spread, 1 to 4096
   std::uint32_t mode = 0644;         ///< permissions of the logical file
   std::vector<std::string> targets;  ///< absolute folders that hold the data droppings; none: the container does
+
+  std::optional<ContainerOwner> owner;  ///< in the copy on a target
 
   bool operator==(const ContainerManifest&) const = default;
 };

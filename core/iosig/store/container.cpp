@@ -18,6 +18,7 @@
 #include "iosig/store/content.h"
 #include "iosig/store/kept_index.h"
 #include "iosig/store/removal.h"
+#include "iosig/store/target_owner.h"
 
 namespace iosig {
 namespace {
@@ -36,11 +37,11 @@ void remove_tree(const std::string& path) {
   std::filesystem::remove_all(path, ignored);  // follows no links
 }
 
-Result<void> write_manifest(const std::string& folder, const std::string& text, unsigned mode) {
+Result<void> write_manifest(const std::string& folder, const ContainerManifest& manifest) {
   const std::string path = fmt::format("{}/{}", folder, container_manifest_name);
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, manifest.mode | 0600));
   if (!fd) return write_failure("make", path, errno);
-  if (auto written = write_all(fd.get(), text, path); !written) return written;
+  if (auto written = write_all(fd.get(), container_manifest_text(manifest), path); !written) return written;
   if (::fsync(fd.get()) != 0) return system_failure("sync", path);
   return {};
 }
@@ -76,7 +77,7 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
   if (::lstat(plain.c_str(), &status) == 0) return fail(ErrorKind::usage, "'{}' exists already", printable(plain));
   auto id = new_id();
   if (!id) return pass_on(std::move(id.error()));
-  ContainerManifest manifest{*id, options.index, options.subfolders, options.mode & 07777, {}};
+  ContainerManifest manifest{*id, options.index, options.subfolders, options.mode & 07777, {}, {}};
   Draft draft;
   for (const std::string& target : options.targets) {
     if (!target.starts_with('/'))
@@ -86,14 +87,17 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
       return write_failure("make the target", manifest.targets.back(), errno);
     draft.folders.push_back(manifest.targets.back());
   }
-  const std::string text = container_manifest_text(manifest), made = name_beside(plain, "new", id->substr(0, 16));
+  const std::string made = name_beside(plain, "new", id->substr(0, 16));
   // Who may read the file may look into the folder.
   const unsigned mode = manifest.mode | 0700 | (manifest.mode & 0444) >> 2;
   if (::mkdir(made.c_str(), mode) != 0) return write_failure("make", plain, errno);
   draft.folders.push_back(made);
-  for (const std::string& folder : draft.folders)
-    if (auto written = write_manifest(folder, text, manifest.mode | 0600); !written)
-      return pass_on(std::move(written.error()));
+  if (::stat(made.c_str(), &status) != 0) return system_failure("inspect", made);
+  if (auto written = write_manifest(made, manifest); !written) return pass_on(std::move(written.error()));
+  std::error_code unknown;
+  manifest.owner = ContainerOwner{std::filesystem::absolute(plain, unknown).string(), status.st_ino};
+  for (const std::string& folder : manifest.targets)
+    if (auto written = write_manifest(folder, manifest); !written) return pass_on(std::move(written.error()));
   const int failure = put_in_place(made, plain);
   if (failure == EEXIST) return fail(ErrorKind::usage, "'{}' exists already", printable(plain));
   if (failure != 0) return write_failure("make", plain, failure);
@@ -133,8 +137,9 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& fo
     if (auto synced = (*writer)->sync(); !synced) return synced;
     for (const WriterContent& closed : before.writers) {
       if (closed.has_tail || closed.id == id) continue;
-      (void)folder->unlink_dropping(Dropping::index, closed.id);
+      // In this order: an index without data, which are void, costs a reader nothing; data without an index do.
       (void)folder->unlink_dropping(Dropping::data, closed.id);
+      (void)folder->unlink_dropping(Dropping::index, closed.id);
     }
   }
   return (*writer)->close();
@@ -170,9 +175,10 @@ Result<void> remove_container(const std::string& path) {
   const ContainerManifest& manifest = (*folder)->manifest();
   const std::string aside = removed_name(plain);
   if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
-  // A target's folder is ours if it bears the container's id: nothing else may be removed.
-  for (const std::string& target : manifest.targets)
-    if (split_path(target).name == manifest.id) remove_tree(target);
+  // A target's folder is ours if it bears the container's id, and is no other container's: nothing else may be removed.
+  for (std::size_t n = 0; n < manifest.targets.size(); ++n)
+    if (split_path(manifest.targets[n]).name == manifest.id && !other_owner(**folder, n))
+      remove_tree(manifest.targets[n]);
   remove_tree(aside);
   return {};
 }

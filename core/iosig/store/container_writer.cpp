@@ -13,6 +13,7 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/store/content.h"
+#include "iosig/store/target_owner.h"
 
 namespace iosig {
 namespace {
@@ -52,6 +53,7 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
       if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
     return known;
   };
+  if (auto may = may_be_written(*folder); !may) return pass_on(std::move(may.error()));
   auto seat = OrderSeat::take(folder->fd(), folder->path(), start, owner);
   if (!seat) return pass_on(std::move(seat.error()));
   std::unique_ptr<ContainerWriter> writer(new ContainerWriter(std::move(folder)));

@@ -99,8 +99,9 @@ std::optional<RescuedManifest> from_target(const std::string& target, const std:
                           ? read_file_in(folder, std::string(container_manifest_name), folder_path, most_manifest_bytes)
                           : Result<std::string>(fail(ErrorKind::system, "none"));
     auto manifest = text ? parse_container_manifest(*text, folder_path) : pass_on(text.error());
-    if (manifest && manifest->id == each.head.container)
-      return RescuedManifest{*std::move(manifest), fmt::format("the copy in '{}'", printable(folder_path))};
+    if (!manifest || manifest->id != each.head.container) continue;
+    manifest->owner.reset();
+    return RescuedManifest{*std::move(manifest), fmt::format("the copy in '{}'", printable(folder_path))};
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/store/container.h"
+#include "iosig/store/target_owner.h"
 
 namespace iosig {
 namespace {
@@ -42,8 +43,9 @@ Result<Removal> removal_of(const std::string& path) {
   const auto folder = ContainerFolder::open(plain);
   if (!folder) return pass_on(folder.error());
   Removal removal{{plain}, 0};
-  for (const std::string& target : (*folder)->manifest().targets)
-    if (::lstat(target.c_str(), &status) == 0) removal.folders.push_back(target);
+  const std::vector<std::string>& targets = (*folder)->manifest().targets;
+  for (std::size_t n = 0; n < targets.size(); ++n)
+    if (::lstat(targets[n].c_str(), &status) == 0 && !other_owner(**folder, n)) removal.folders.push_back(targets[n]);
   for (const std::int64_t id : (*folder)->list().data) {
     const Fd data = (*folder)->open_dropping(Dropping::data, id, O_PATH);
     if (data && ::fstat(data.get(), &status) == 0) removal.data_bytes += status.st_size;

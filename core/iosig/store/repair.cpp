@@ -14,6 +14,7 @@
 #include "iosig/base/text.h"
 #include "iosig/store/container_view.h"
 #include "iosig/store/tail.h"
+#include "iosig/store/target_owner.h"
 
 namespace iosig {
 namespace {
@@ -172,20 +173,24 @@ class Repair {
   std::string aside_name_;
 };
 
-/// Ids are given in turn: of those below the greatest, each has had its writer.
-std::vector<ContainerProblem> absent_in(const ContainerFolder::Listing& listing) {
+/// Ids are given in turn: of those below the greatest, each has had its writer. Who cuts the file to nothing removes
+/// the droppings of earlier ones.
+std::vector<ContainerProblem> absent_in(const ContainerFolder::Listing& listing, const ContainerContent& content) {
   std::set<std::int64_t> ids;
   for (const auto* each : {&listing.index, &listing.data, &listing.tail}) ids.insert(each->begin(), each->end());
   for (const ContainerFolder::Aside& aside : listing.aside) ids.insert(aside.id);
   std::vector<ContainerProblem> absent;
   std::int64_t next = 0;
+  for (const WriterContent& writer : content.writers)
+    for (const IndexMark& mark : writer.marks)
+      if (mark.kind == IndexMark::Kind::truncate && mark.offset == 0) next = writer.id;
   for (const std::int64_t id : ids) {
     if (id > next)
       absent.push_back({ContainerProblem::Kind::absent, next,
                         fmt::format("nothing is left of {}: all their droppings are gone, or they could make none",
                                     id - next == 1 ? fmt::format("writer {}", next)
                                                    : fmt::format("writers {} to {}", next, id - 1))});
-    next = id + 1;
+    next = std::max(next, id + 1);
   }
   return absent;
 }
@@ -201,7 +206,13 @@ Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFold
   const bool is_short = std::ranges::any_of((*view)->content().writers, [](const WriterContent& writer) {
     return writer.data_bytes < writer.physical_end();
   });
-  std::ranges::move(absent_in(folder->list()), std::back_inserter(check.problems));
+  for (std::size_t n = 0; n < folder->manifest().targets.size(); ++n)
+    if (const auto owner = other_owner(*folder, n))
+      check.problems.push_back(
+          {ContainerProblem::Kind::foreign, -1,
+           fmt::format("this is a copy: the data on '{}' are those of the container that was made as '{}'",
+                       printable(folder->manifest().targets[n]), printable(owner->path))});
+  std::ranges::move(absent_in(folder->list(), (*view)->content()), std::back_inserter(check.problems));
   if (!is_short) return check;
   (*view)->find(0, check.size, [&](const Piece& piece) {
     if (piece.is_hole) return;
@@ -217,8 +228,18 @@ Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFold
   return check;
 }
 
-Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder, bool dry_run) {
-  return Repair(*folder, dry_run).run();
+Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder,
+                                                 const RepairOptions& options) {
+  std::vector<RepairStep> claimed;
+  if (const auto may = may_be_written(*folder); !may) {
+    if (!options.claim) return pass_on(may.error());
+    claimed.push_back({"made the data on its targets its own"});
+    if (!options.dry_run)
+      if (auto done = claim_targets(*folder); !done) return pass_on(std::move(done.error()));
+  }
+  auto steps = Repair(*folder, options.dry_run).run();
+  if (steps) steps->insert(steps->begin(), claimed.begin(), claimed.end());
+  return steps;
 }
 
 }  // namespace iosig

@@ -32,7 +32,11 @@ struct RepairStep {
 /// (into a folder `.iosig-aside-<time>` of the container) whatever belongs to no sound writer, and what it replaces.
 /// Lost writes are given up: what is there is read from then on, as if they had never been, and check goes on to name
 /// them. Writers that live are left alone. Nothing is deleted but tails whose writes stand in an index then.
+struct RepairOptions {
+  bool dry_run = false;  ///< say what would be done
+  bool claim = false;    ///< a copy takes the data on the targets from the container that they belong to
+};
 [[nodiscard]] Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder,
-                                                               bool dry_run);
+                                                               const RepairOptions& options = {});
 
 }  // namespace iosig

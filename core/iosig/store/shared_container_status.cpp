@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "iosig/store/shared_container.h"
+#include "iosig/store/target_owner.h"
 
 namespace iosig {
 namespace {
@@ -149,6 +150,7 @@ int SharedContainer::set_owner(uid_t user, gid_t group) {
   const auto give = [&](int folder, const char* name, bool) {
     return ::fchownat(folder, name, user, group, AT_SYMLINK_NOFOLLOW);
   };
+  if (!may_be_written(*folder_)) return EROFS;
   for (const std::string& target : folder_->manifest().targets)  // closed to all but their owner
     for (const std::string& path : {fmt::format("{}/{}", target, container_manifest_name), target})
       if (give(AT_FDCWD, path.c_str(), false) != 0 && errno != ENOENT) return errno;
