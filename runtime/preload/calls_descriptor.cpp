@@ -90,10 +90,11 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
 }
 
 std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
+  constexpr int kernel_large_file = 0100000;  // which the kernel sets where O_LARGEFILE is 0, as all files are large
   constexpr int settable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
   const auto number = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
   switch (command) {
-    case F_GETFL: return file.flags() | O_LARGEFILE;
+    case F_GETFL: return file.flags() | kernel_large_file;
     case F_SETFL: file.shared->flags = (file.flags() & ~settable) | (number & settable); return 0;
     case F_SETLK:
     case F_SETLKW:

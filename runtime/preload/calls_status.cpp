@@ -8,6 +8,7 @@
 
 #include "answer.h"
 #include "iosig/store/container_folder.h"
+#include "iosig/store/removal.h"
 #include "paths.h"
 #include "program.h"
 #include "real.h"
@@ -52,7 +53,11 @@ int correct(int folder, const char* path, struct stat& status) {
 }
 
 int status_of_file(int fd, struct stat* status) {
-  return long_answer_for(fd, [&](OpenFile& file) { return -file.container->status(*status, 1); });
+  return long_answer_for(fd, [&](OpenFile& file) {
+    const int failure = file.container->status(*status, 1);
+    if (failure == 0 && is_unlinked(file.folder)) status->st_nlink = 0;
+    return -failure;
+  });
 }
 
 int status_at(int folder, const char* path, struct stat* status, int flags) {

@@ -52,6 +52,29 @@ void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, 
   return done < 0 ? MAP_FAILED : mapped;
 }
 
+/// Why the kernel refuses to copy between the two at all: an errno, or 0. `if_appends`: for what is appended to.
+int refusal(int from, int to, int if_appends) {
+  const auto is_regular = [](int fd) {
+    struct stat status {};
+    return is_ours(fd) || (program_fstat(fd, &status) == 0 && S_ISREG(status.st_mode));
+  };
+  const int reads = program_fcntl(from, F_GETFL), writes = program_fcntl(to, F_GETFL);
+  if (reads < 0 || writes < 0) return EBADF;
+  if ((reads & O_ACCMODE) == O_WRONLY || (writes & O_ACCMODE) == O_RDONLY) return EBADF;
+  if ((writes & O_APPEND) != 0) return if_appends;
+  return is_regular(from) ? 0 : EINVAL;
+}
+
+/// Of two descriptors of containers, with places in them: whether the bytes from there on overlap.
+bool overlap(int from, off_t from_offset, int to, off_t to_offset, std::size_t count) {
+  const InUse one(from), other(to);
+  if (!one || !other || one->shared->device != other->shared->device || one->shared->inode != other->shared->inode)
+    return false;
+  const auto distance =
+      static_cast<std::uint64_t>(from_offset > to_offset ? from_offset - to_offset : to_offset - from_offset);
+  return distance < count;
+}
+
 /// From one descriptor to another, at offsets of the caller's or the files' own.
 ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t count) {
   std::array<char, 4096> small;
@@ -135,14 +158,29 @@ void* mmap64(void*, size_t, int, int, int, off64_t) noexcept __attribute__((alia
 
 ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   if (!is_ours(to) && !is_ours(from)) return real().sendfile(to, from, offset, count);
+  if (const int failure = refusal(from, to, EINVAL); failure != 0) {
+    errno = failure;
+    return -1;
+  }
   return copy(from, offset, to, nullptr, std::min<size_t>(count, 0x7ffff000));
 }
 ssize_t sendfile64(int, int, off64_t*, size_t) noexcept __attribute__((alias("sendfile")));
 
 ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
   if (!is_ours(to) && !is_ours(from)) return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
-  if (flags != 0) {
-    errno = EINVAL;
+  const auto place = [](int fd, const off64_t* given) {
+    return given != nullptr ? *given : program_lseek(fd, 0, SEEK_CUR);
+  };
+  int failure = flags != 0 ? EINVAL : refusal(from, to, EBADF);
+  struct stat status {};
+  if (failure == 0 && !is_ours(to) && (program_fstat(to, &status) != 0 || !S_ISREG(status.st_mode))) failure = EINVAL;
+  if (failure == 0) {
+    const off64_t begin = place(from, from_offset), end = place(to, to_offset);
+    if (begin < 0 || end < 0) failure = EOVERFLOW;
+    if (failure == 0 && overlap(from, begin, to, end, count)) failure = EINVAL;
+  }
+  if (failure != 0) {
+    errno = failure;
     return -1;
   }
   return copy(from, from_offset, to, to_offset, std::min<size_t>(count, 0x7ffff000));

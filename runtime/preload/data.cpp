@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "user_memory.h"
+
 namespace iosig::preload {
 namespace {
 
@@ -14,6 +16,8 @@ std::atomic<bool> is_exiting{false};
 
 std::int64_t total_of(const iovec* parts, int count) {
   if (count < 0 || count > IOV_MAX) return -EINVAL;
+  const std::size_t array_bytes = static_cast<std::size_t>(count) * sizeof *parts;
+  if (readable_bytes(parts, array_bytes) < array_bytes) return -EFAULT;
   std::size_t total = 0;
   for (int n = 0; n < count; ++n) {
     if (parts[n].iov_len > SSIZE_MAX - total) return -EINVAL;
@@ -109,12 +113,14 @@ std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64
     return 0;
   });
   if (failure != 0) return -failure;
-  for (int n = 0; n < count; ++n) {
-    const auto part = bytes_of(parts[n]);
-    all.insert(all.end(), part.begin(),
-               part.begin() + static_cast<std::ptrdiff_t>(std::min(part.size(), all.capacity() - all.size())));
+  bool is_whole = true;
+  for (int n = 0; n < count && is_whole; ++n) {
+    const std::size_t wanted = std::min(parts[n].iov_len, static_cast<std::size_t>(total) - all.size());
+    const auto part = bytes_of(parts[n]).first(readable_bytes(parts[n].iov_base, wanted));
+    is_whole = part.size() == wanted;
+    all.insert(all.end(), part.begin(), part.end());
   }
-  done = put(file, {all.data(), std::min(all.size(), static_cast<std::size_t>(total))}, offset);
+  done = all.empty() && !is_whole && file.writes() ? -EFAULT : put(file, all, offset);
   (void)as_guest([&] {
     all = {};
     return 0;

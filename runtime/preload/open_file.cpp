@@ -17,6 +17,7 @@
 #include "common/process.h"
 #include "common/voice.h"
 #include "iosig/store/removal.h"
+#include "user_memory.h"
 
 namespace iosig::preload {
 
@@ -73,7 +74,7 @@ int find_container(OpenFile& file) {
   file.container = known.lock();
   if (!file.container) {
     errno = 0;
-    auto opened = SharedContainer::open(file.folder, say_failure);
+    auto opened = SharedContainer::open(file.folder, say_failure, fill_with_zeros_if_there);
     if (!opened) {
       const int seen = errno;
       say_failure(opened.error().message);
@@ -277,7 +278,7 @@ int open_container(int folder, int flags) {
     errno = failure;
     return -1;
   }
-  state->flags = flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
+  state->flags = flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC);
   state->device = status.st_dev;
   state->inode = status.st_ino;
   (void)!::readlink(FdPath(folder).text, state->path.data(), state->path.size() - 1);

@@ -86,6 +86,14 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]
     return program
 
 
+def assert_same_as_plain(run: Preloaded, program: Path, least: int) -> None:
+    """The program says the same on containers as on plain files: more than `least` characters."""
+    plain = run.folder.parent / "plain"
+    plain.mkdir()
+    wanted = subprocess.run([str(program)], cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert run(program).splitlines() == wanted.splitlines() and len(wanted) > least
+
+
 def sample(seed: int, size: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
@@ -529,10 +537,7 @@ def test_started_programs_find_what_was_renamed_or_removed_meanwhile(run: Preloa
 
 def test_names_of_descriptors_tell_of_the_container(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
     program = compiled(ROOT / "tests/support/named_descriptors.c")
-    plain = run.folder.parent / "plain"
-    plain.mkdir()
-    wanted = subprocess.run([str(program)], cwd=plain, capture_output=True, text=True, check=True).stdout
-    assert run(program).splitlines() == wanted.splitlines() and len(wanted) > 1000
+    assert_same_as_plain(run, program, 1000)
     run("sh", "-c", "seq 1000 > in.dat; cp /dev/stdin out.dat < in.dat; cmp in.dat out.dat")
     assert run("sh", "-c", "stat -L -c '%s %F' /dev/stdin < in.dat") == "3893 regular file\n"
 
@@ -555,7 +560,9 @@ os.read(os.open("{name}", os.O_RDONLY, dir_fd=os.open("below", os.O_RDONLY)), 9)
 
 def test_nothing_lies_below_a_file(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
     program = compiled(ROOT / "tests/support/below_file.c")
-    plain = run.folder.parent / "plain"
-    plain.mkdir()
-    wanted = subprocess.run([str(program)], cwd=plain, capture_output=True, text=True, check=True).stdout
-    assert run(program).splitlines() == wanted.splitlines() and len(wanted) > 5000
+    assert_same_as_plain(run, program, 5000)
+
+
+def test_what_a_kernel_refuses_is_refused(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
+    program = compiled(ROOT / "tests/support/refused_calls.c")
+    assert_same_as_plain(run, program, 5000)

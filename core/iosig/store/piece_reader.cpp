@@ -28,11 +28,16 @@ PieceFailure read_piece(int fd, const Piece& piece, std::byte* out) {
   return {};
 }
 
+bool fill_with_zeros(std::byte* out, std::size_t count) {
+  std::fill_n(out, count, std::byte{0});
+  return true;
+}
+
 void PieceReader::add(const Piece& piece, std::byte* out) {
   if (failure_.error != 0) return;
   const Placed placed{piece.logical, piece.length, piece.id, piece.physical, out};
   if (piece.is_hole) {
-    std::fill_n(out, piece.length, std::byte{0});
+    if (!fill_(out, static_cast<std::size_t>(piece.length))) failure_ = {EFAULT, piece};
   } else if (!is_possible(piece)) {
     failure_ = {EINVAL, piece};
   } else if (firsts_ < few) {

@@ -23,14 +23,19 @@ struct PieceFailure {
 /// Reads a piece, not a hole, from its open data dropping; a negative `fd`: -errno of opening it.
 [[nodiscard]] PieceFailure read_piece(int fd, const Piece& piece, std::byte* out);
 
+/// Makes `count` bytes zeros; false: they are not the caller's to write.
+using FillHole = bool (*)(std::byte* out, std::size_t count);
+/// Trusts that they are.
+bool fill_with_zeros(std::byte* out, std::size_t count);
+
 class PieceReader {
  public:
   /// fd_of(id): an open data dropping, or -errno.
   using FdOf = std::function<int(std::int64_t id)>;
-  explicit PieceReader(FdOf fd_of) : fd_of_(std::move(fd_of)) {}
+  explicit PieceReader(FdOf fd_of, FillHole fill = fill_with_zeros) : fd_of_(std::move(fd_of)), fill_(fill) {}
 
   /// Reads it, or keeps it to be read with others. `out`, which must have room for it, is written by the kernel alone,
-  /// so that an address that is not there is EFAULT. Holes become zeros at once.
+  /// so that an address that is not there is EFAULT. Holes are filled at once.
   void add(const Piece& piece, std::byte* out);
   /// Reads what was kept. The first failure of all; what follows it was not read.
   [[nodiscard]] PieceFailure finish();
@@ -47,6 +52,7 @@ class PieceReader {
   void read_run(std::span<const Placed> run);
 
   FdOf fd_of_;
+  FillHole fill_;
   std::array<Placed, few> first_;  // NOLINT(cppcoreguidelines-pro-type-member-init): most requests have no more
   std::size_t firsts_ = 0;
   std::vector<Placed> more_;

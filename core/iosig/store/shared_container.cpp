@@ -39,19 +39,19 @@ int errno_of(const Error& error, int seen) {
 }
 
 int SharedContainer::failed(const Error& error, int seen) const {
-  say_(error.message);
+  if (seen != EFAULT) say_(error.message);  // the caller's memory: no trouble of the container
   return errno_of(error, seen);
 }
 
-SharedContainer::SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say)
-    : folder_(std::move(folder)), say_(say), owner_(new_owner()) {
+SharedContainer::SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say, FillHole fill)
+    : folder_(std::move(folder)), say_(say), fill_(fill), owner_(new_owner()) {
   for (auto& fd : data_fds_) fd = -1;
 }
 
-Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int folder, SayFailure say) {
+Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int folder, SayFailure say, FillHole fill) {
   auto opened = ContainerFolder::open(fmt::format("/proc/self/fd/{}", folder), place_of(folder));
   if (!opened) return pass_on(std::move(opened.error()));
-  return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened), say));
+  return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened), say, fill));
 }
 
 OpenWriter* SharedContainer::add_writer() {
@@ -281,7 +281,7 @@ std::int64_t SharedContainer::read_known(std::int64_t offset, std::span<std::byt
   std::int64_t done = 0;
   const LostWrites* lost = nullptr;
   PieceFailure failure;
-  PieceReader reader([this](std::int64_t id) { return data_fd(id); });
+  PieceReader reader([this](std::int64_t id) { return data_fd(id); }, fill_);
   view_->find(offset, length, [&](const Piece& piece) {
     if (lost == nullptr) lost = view_->lost_over(piece);
     if (lost != nullptr) return;

@@ -40,8 +40,8 @@ using SayFailure = void (*)(const std::string& message);
 /// Any thread may call anything. Failures are errno values, 0: none.
 class SharedContainer {
  public:
-  /// Of the folder that the descriptor is open on, O_PATH will do.
-  static Result<std::shared_ptr<SharedContainer>> open(int folder, SayFailure say);
+  /// Of the folder that the descriptor is open on, O_PATH will do. Reads fill holes by `fill`.
+  static Result<std::shared_ptr<SharedContainer>> open(int folder, SayFailure say, FillHole fill = fill_with_zeros);
 
   /// One for each file that is opened to write; to be given back.
   [[nodiscard]] OpenWriter* add_writer();
@@ -98,7 +98,7 @@ class SharedContainer {
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(); }
 
  private:
-  SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say);
+  SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say, FillHole fill);
   int failed(const Error& error, int seen) const;
   int find_other_nodes();
   void changed(std::int64_t begin, std::int64_t end, bool grows, std::int64_t blocks = 0);
@@ -116,6 +116,7 @@ class SharedContainer {
 
   std::shared_ptr<const ContainerFolder> folder_;
   const SayFailure say_;
+  const FillHole fill_;
 
   std::mutex nodes_mutex_;
   OtherNodes other_nodes_;
