@@ -10,7 +10,6 @@
 
 #include "answer.h"
 #include "data.h"
-#include "iosig/store/container_folder.h"
 #include "program.h"
 #include "real.h"
 
@@ -40,13 +39,7 @@ bool is_taken(int fd) {
 /// The engine's descriptor that bears the locks of this open file. -1 with errno.
 int lock_fd_of(OpenFile& file) {
   if (const int known = file.lock_fd; known >= 0) return known;
-  if (file.folder < 0) {
-    errno = EIO;
-    return -1;
-  }
-  const char* const manifest = iosig::container_manifest_name.data();
-  int made = ::openat(file.folder, manifest, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (made < 0) made = ::openat(file.folder, manifest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int made = open_for_locks(file);
   if (made < 0) return -1;
   int expected = -1;
   if (file.lock_fd.compare_exchange_strong(expected, made)) return made;
@@ -60,10 +53,19 @@ std::int64_t meet_other_nodes(OpenFile& file) {
   return -as_guest([&] { return file.container->meet_other_nodes(); });
 }
 
-/// Locks of a process become such of its open file: between processes they mean the same.
+/// Locks of a process become such of an open file that the process has for this: between processes they mean the same,
+/// and the engine, which opens and closes the manifest, does not end them.
 std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
-  const int fd = lock_fd_of(file);
-  if (fd < 0) return -errno;
+  const bool is_of_process = command == F_SETLK || command == F_SETLKW || command == F_GETLK;
+  const bool only_asks = command == F_GETLK || command == F_OFD_GETLK;
+  if (!only_asks && ((wanted->l_type == F_RDLCK && !file.reads()) || (wanted->l_type == F_WRLCK && !file.writes())))
+    return -EBADF;
+  int fd = -1;
+  const int failure = as_guest([&] {
+    fd = is_of_process ? record_lock_fd(file) : lock_fd_of(file);
+    return fd < 0 ? errno : 0;
+  });
+  if (failure != 0) return -failure;
   struct flock asked = *wanted;
   asked.l_pid = 0;
   if (asked.l_whence == SEEK_CUR) asked.l_start += file.shared->offset;

@@ -16,6 +16,7 @@
 
 #include "common/process.h"
 #include "common/voice.h"
+#include "iosig/store/container_folder.h"
 #include "iosig/store/removal.h"
 #include "user_memory.h"
 
@@ -33,6 +34,8 @@ struct Process {
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<SharedContainer>> containers;
   std::weak_ptr<SharedContainer> looked_at;
   std::vector<OpenFile*> files;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Fd> record_locks;  ///< by the container's device and inode
+  std::atomic<bool> has_record_locks{false};
   pid_t pid = ::getpid();
 };
 
@@ -123,11 +126,27 @@ void release(OpenFile& file) {
 
 namespace {
 
+/// One of its descriptors is closed.
+void end_record_locks(const OpenFile& file) {
+  if (!process().has_record_locks.load(std::memory_order_relaxed)) return;
+  const Inside inside;
+  (void)as_guest([&] {
+    if (file.is_ready.load(std::memory_order_acquire)) (void)file.container->meet_other_nodes();
+    const std::lock_guard lock(process().lock);
+    process().record_locks.erase({file.shared->device, file.shared->inode});
+    process().has_record_locks = !process().record_locks.empty();
+    return 0;
+  });
+}
+
 /// `fd` stands for `file` from now on.
 void set(int fd, OpenFile* file) {
   if (static_cast<unsigned>(fd) >= most_fds) return;
   if (file != nullptr) take(*file);
-  if (OpenFile* before = open_files[static_cast<unsigned>(fd)].exchange(file); before != nullptr) give_back(*before);
+  if (OpenFile* before = open_files[static_cast<unsigned>(fd)].exchange(file); before != nullptr) {
+    end_record_locks(*before);
+    give_back(*before);
+  }
 }
 
 /// Of an inherited placeholder. With the process's lock held.
@@ -240,12 +259,14 @@ void finish_all() {
 
 void leave_folders_open(bool left) {
   if (process_of_now == nullptr || is_stray_child()) return;
-  const std::unique_lock lock(process().lock, std::try_to_lock);  // a signal handler's call may have come in between
-  if (!lock) return;
-  const runtime::ErrnoKept kept;
-  for (const OpenFile* file : process().files)
-    if (file->is_live && file->folder >= 0 && !(left && is_in_place(*file->shared)))
-      ::fcntl(file->folder, F_SETFD, left ? 0 : FD_CLOEXEC);
+  const Inside inside;
+  (void)as_guest([&] {
+    const std::lock_guard lock(process().lock);
+    for (const OpenFile* file : process().files)
+      if (file->is_live && file->folder >= 0 && !(left && is_in_place(*file->shared)))
+        ::fcntl(file->folder, F_SETFD, left ? 0 : FD_CLOEXEC);
+    return 0;
+  });
 }
 
 int make_ready(OpenFile& file) {
@@ -311,6 +332,24 @@ int open_container(int folder, int flags) {
   sys_close(fd);
   errno = failure;
   return -1;
+}
+
+int open_for_locks(const OpenFile& file) {
+  if (file.folder < 0) {
+    errno = EIO;
+    return -1;
+  }
+  const char* const manifest = container_manifest_name.data();
+  const int made = ::openat(file.folder, manifest, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  return made >= 0 ? made : ::openat(file.folder, manifest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+int record_lock_fd(const OpenFile& file) {
+  const std::lock_guard lock(process().lock);
+  Fd& known = process().record_locks[{file.shared->device, file.shared->inode}];
+  if (!known) known = Fd(open_for_locks(file));
+  process().has_record_locks = true;
+  return known.get();
 }
 
 void set_looked_at(const OpenFile* file) {

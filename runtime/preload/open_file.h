@@ -25,7 +25,7 @@ struct OpenFile {
   std::atomic<bool> has_writer{false};  ///< its dropping is made
   std::atomic<bool> is_ready{false};    ///< container is there
   int folder = -1;                      ///< the container's, locked shared as long as it is open somewhere
-  std::atomic<int> lock_fd{-1};         ///< for flock(2) and locks of open file descriptions
+  std::atomic<int> lock_fd{-1};         ///< bears flock(2)'s lock, and those of the open file
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;
   std::uint64_t placeholder_inode = 0;
@@ -127,6 +127,12 @@ int make_writer(OpenFile& file);
 /// A descriptor for the container whose folder is open as `folder`, an engine's descriptor that is taken over in any
 /// case. -1 with errno.
 int open_container(int folder, int flags);
+
+/// The descriptor that bears the locks of this process on the container, which closing any of its descriptors ends.
+/// -1 with errno; as a guest.
+int record_lock_fd(const OpenFile& file);
+/// One for locks, newly opened. -1 with errno.
+int open_for_locks(const OpenFile& file);
 
 /// What other nodes have written is looked for in every container that is open.
 void look_for_other_nodes();

@@ -566,3 +566,7 @@ def test_nothing_lies_below_a_file(run: Preloaded, compiled: Callable[[Path], Pa
 def test_what_a_kernel_refuses_is_refused(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
     program = compiled(ROOT / "tests/support/refused_calls.c")
     assert_same_as_plain(run, program, 5000)
+
+
+def test_locks_hold_between_processes(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
+    assert_same_as_plain(run, compiled(ROOT / "tests/support/locks.c"), 900)
