@@ -570,3 +570,51 @@ def test_what_a_kernel_refuses_is_refused(run: Preloaded, compiled: Callable[[Pa
 
 def test_locks_hold_between_processes(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
     assert_same_as_plain(run, compiled(ROOT / "tests/support/locks.c"), 900)
+
+
+def test_asynchronous_calls_and_signal_handlers(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
+    assert_same_as_plain(run, compiled(ROOT / "tests/support/asynchronous.c"), 600)
+    assert run.is_sound("file") and run.is_sound("of_handler")
+
+
+def test_streams_tell_that_there_is_no_room(small: Preloaded) -> None:
+    full = small.start("seq", "1000000", stdout=(small.folder / "file.plain").open("wb"))
+    plain = full.communicate(timeout=60)[1]
+    (small.folder / "file.plain").unlink()
+    full = small.start("sh", "-c", "exec seq 1000000 > file")
+    complained = full.communicate(timeout=60)[1].decode().splitlines()
+    assert complained[-1].encode() == plain.strip() and b"No space left" in plain and full.returncode == 1
+    assert [line.split(":")[0] for line in complained[:-1]] == ["iosig"] * (len(complained) - 1)
+    content = small.content("file").decode()
+    assert len(content) > 512 * 1024 and "".join(f"{n}\n" for n in range(1, 200_000)).startswith(content)
+    small("rm", "file")
+    small("sh", "-c", "seq 10000 > file")
+    assert len(small.content("file")) == 48_894
+
+
+def test_streams_are_opened_anew(run: Preloaded) -> None:
+    program = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = libc.freopen.restype = ctypes.c_void_p
+libc.fputs.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+libc.freopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p]
+libc.fclose.argtypes = libc.fileno.argtypes = [ctypes.c_void_p]
+for number, (one, other) in enumerate([("a", "b"), ("a", "b.plain"), ("a.plain", "b"), ("a", "a")]):
+    one, other = f"{number}{one}".encode(), f"{number}{other}".encode()
+    stream = libc.fopen(one, b"w")
+    before = libc.fileno(stream)
+    assert libc.fputs(b"first", stream) >= 0
+    stream = libc.freopen(other, b"a", stream)
+    assert stream and libc.fileno(stream) == before
+    assert libc.fputs(b"second", stream) >= 0 and libc.fclose(stream) == 0
+    with open(one, "rb") as file, open(other, "rb") as file2:
+        said = file.read(), file2.read()
+    assert said == ((b"first", b"second") if one != other else (b"firstsecond",) * 2), said
+    stream = libc.fopen(one, b"r")
+    fds = len(os.listdir("/proc/self/fd"))
+    assert libc.freopen(b"none/file", b"r", stream) is None and ctypes.get_errno() == 2
+    assert len(os.listdir("/proc/self/fd")) < fds
+"""
+    run.python(program)
+    subprocess.run([sys.executable, "-S", "-E", "-c", program], cwd=run.folder.parent, check=True)
