@@ -25,9 +25,9 @@ namespace {
 /// Does `begin`, which comes back only when it has failed.
 template <class Begin>
 int become(Begin begin) {
-  leave_folders_open(true);
+  leave_open(true);
   const int failed = begin();
-  leave_folders_open(false);
+  leave_open(false);
   return failed;
 }
 

@@ -19,7 +19,11 @@ namespace {
 
 constexpr int usual_least = 700;  ///< larger ones would make each fork copy a large table
 
-int least_number() {
+long sys_fcntl(int fd, int command, long argument) { return ::syscall(SYS_fcntl, fd, command, argument); }
+
+}  // namespace
+
+int least_engine_fd() {
   static const int least = [] {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
@@ -28,14 +32,10 @@ int least_number() {
   return least;
 }
 
-long sys_fcntl(int fd, int command, long argument) { return ::syscall(SYS_fcntl, fd, command, argument); }
-
-}  // namespace
-
 int keep_for_engine(int fd) {
   if (fd < 0) return fd;
   const int errno_before = errno;
-  const auto moved = static_cast<int>(sys_fcntl(fd, F_DUPFD_CLOEXEC, least_number()));
+  const auto moved = static_cast<int>(sys_fcntl(fd, F_DUPFD_CLOEXEC, least_engine_fd()));
   errno = errno_before;
   if (moved >= 0) {
     ::syscall(SYS_close, fd);

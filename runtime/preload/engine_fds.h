@@ -40,6 +40,9 @@ class EngineFds {
 
 inline constinit EngineFds engine_fds;
 
+/// The numbers that the engine keeps begin here.
+int least_engine_fd();
+
 /// Gives an open descriptor a large number, and close-on-exec; -1 stays -1. Its new number.
 int keep_for_engine(int fd);
 

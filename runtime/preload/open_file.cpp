@@ -18,35 +18,16 @@
 #include "common/voice.h"
 #include "iosig/store/container_folder.h"
 #include "iosig/store/removal.h"
+#include "process_files.h"
 #include "user_memory.h"
 
 namespace iosig::preload {
 
 std::array<std::atomic<OpenFile*>, most_fds> open_files;
+Process* process_of_now = nullptr;
+std::atomic<int> last_fd{-1};
 constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
 
-namespace {
-
-/// The process's containers and files. Never destroyed: programs write to the very end, and a child by fork leaves its
-/// parent's alone.
-struct Process {
-  std::mutex lock;  ///< of all that follows, and of changes of open_files
-  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<SharedContainer>> containers;
-  std::weak_ptr<SharedContainer> looked_at;
-  std::vector<OpenFile*> files;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Fd> record_locks;  ///< by the container's device and inode
-  std::atomic<bool> has_record_locks{false};
-  pid_t pid = ::getpid();
-};
-
-Process* process_of_now = nullptr;
-
-Process& process() { return *process_of_now; }
-
-long sys_open(const char* path, int flags) { return ::syscall(SYS_openat, AT_FDCWD, path, flags, 0); }
-void sys_close(long fd) { ::syscall(SYS_close, fd); }
-
-/// With the process's lock held.
 OpenFile* new_file() {
   for (OpenFile* file : process().files)
     if (file->is_free.load(std::memory_order_acquire) && file->references == 0) {
@@ -57,6 +38,10 @@ OpenFile* new_file() {
   if (file != nullptr) process().files.push_back(file);
   return file;
 }
+
+namespace {
+
+void sys_close(long fd) { ::syscall(SYS_close, fd); }
 
 std::uint64_t inode_of(int fd) {
   struct stat status {};
@@ -139,9 +124,11 @@ void end_record_locks(const OpenFile& file) {
   });
 }
 
-/// `fd` stands for `file` from now on.
+}  // namespace
+
 void set(int fd, OpenFile* file) {
   if (static_cast<unsigned>(fd) >= most_fds) return;
+  if (fd > last_fd) last_fd = fd;
   if (file != nullptr) take(*file);
   if (OpenFile* before = open_files[static_cast<unsigned>(fd)].exchange(file); before != nullptr) {
     end_record_locks(*before);
@@ -149,48 +136,7 @@ void set(int fd, OpenFile* file) {
   }
 }
 
-/// Of an inherited placeholder. With the process's lock held.
-void adopt(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) return;
-  for (OpenFile* file : process().files)
-    if (file->is_live && file->placeholder_inode == status.st_ino) return set(fd, file);
-  SharedState* const state = map_placeholder(fd);
-  OpenFile* const file = state != nullptr ? new_file() : nullptr;
-  if (file == nullptr) {
-    if (state != nullptr) unmap_placeholder(state);
-    return;
-  }
-  file->shared = state;
-  file->placeholder_inode = status.st_ino;
-  file->folder = find_folder(*state);
-  if (file->folder >= 0) add_holder(*state, file->folder);
-  file->is_live = true;
-  set(fd, file);
-}
-
-void adopt_inherited() {
-  const long folder = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  alignas(8) char entries[2048];
-  struct Entry {
-    std::uint64_t inode;
-    std::int64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[1];
-  };
-  for (long got = 0; (got = ::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
-    for (long at = 0; at < got; at += reinterpret_cast<Entry*>(entries + at)->length) {
-      const int fd = std::atoi(reinterpret_cast<Entry*>(entries + at)->name);
-      char target[64];
-      const long length =
-          ::syscall(SYS_readlinkat, folder, reinterpret_cast<Entry*>(entries + at)->name, target, sizeof target);
-      if (length > 0 && std::string_view(target, static_cast<std::size_t>(length)).starts_with(placeholder_link))
-        adopt(fd);
-    }
-  sys_close(folder);
-}
+namespace {
 
 /// The engine of a child begins anew: nothing of its parent's is touched, and its descriptors are closed.
 void begin_anew() {
@@ -257,18 +203,6 @@ void finish_all() {
   });
 }
 
-void leave_folders_open(bool left) {
-  if (process_of_now == nullptr || is_stray_child()) return;
-  const Inside inside;
-  (void)as_guest([&] {
-    const std::lock_guard lock(process().lock);
-    for (const OpenFile* file : process().files)
-      if (file->is_live && file->folder >= 0 && !(left && is_in_place(*file->shared)))
-        ::fcntl(file->folder, F_SETFD, left ? 0 : FD_CLOEXEC);
-    return 0;
-  });
-}
-
 int make_ready(OpenFile& file) {
   if (file.is_ready.load(std::memory_order_acquire)) return 0;
   return as_guest([&] { return find_container(file); });
@@ -312,6 +246,7 @@ int open_container(int folder, int flags) {
       file->shared = state;
       file->folder = folder;
       add_holder(*state, folder);
+      if ((flags & O_CLOEXEC) == 0) state->lock_fd = file->lock_fd = open_for_locks(*file);  // children share the locks
       file->placeholder_inode = inode_of(fd);
       take(*file);  // first: a call that meant what this was before may let it go in between
       file->is_live = true;

@@ -151,9 +151,9 @@ void let_go(int fd);
 [[nodiscard]] bool is_stray_child();
 /// What all files have written is in their indices.
 void finish_all();
-/// Before this process begins another program, or when it could not: the folders of containers that are not where they
-/// were stay open, so that the program finds them.
-void leave_folders_open(bool left);
+/// Before this process begins another program, or when it could not: what the program needs of its inherited containers
+/// stays open, the descriptors that bear locks, and the folders of containers that are not where they were.
+void leave_open(bool left);
 
 void say_failure(const std::string& message);
 

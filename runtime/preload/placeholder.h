@@ -18,7 +18,7 @@ namespace iosig::preload {
 
 /// The placeholder's content, mapped by all who share it.
 struct SharedState {
-  static constexpr std::uint64_t expected_magic = 0x02454c4946584f49;
+  static constexpr std::uint64_t expected_magic = 0x03454c4946584f49;
   std::uint64_t magic = expected_magic;
   std::atomic<std::int64_t> offset{0};
   std::atomic<int> flags{0};            ///< as open(2)'s
@@ -26,6 +26,9 @@ struct SharedState {
   /// Processes that have that folder open: their id << 32 | descriptor; 0: none. What is left of one that was killed
   /// does no harm, since what is found is looked at.
   std::array<std::atomic<std::uint64_t>, 32> holders{};
+  /// The number of the descriptor that bears the open file's locks, in processes that have it from the one that opened
+  /// the file; -1: there is none.
+  std::atomic<int> lock_fd{-1};
   std::array<char, PATH_MAX> path{};  ///< where it was when it was opened
 };
 inline constexpr std::size_t placeholder_bytes = 8192;

@@ -618,3 +618,23 @@ for number, (one, other) in enumerate([("a", "b"), ("a", "b.plain"), ("a.plain",
 """
     run.python(program)
     subprocess.run([sys.executable, "-S", "-E", "-c", program], cwd=run.folder.parent, check=True)
+
+
+def test_locks_outlive_the_program_that_takes_them(run: Preloaded) -> None:
+    rival = "(exec 8> lock; flock -n 8 && echo taken || echo busy)"
+    script = f"""
+exec 9> lock
+flock -n 9
+{rival}
+(exec 9>&-; {rival})
+(flock -u 9)
+{rival}
+flock -n 9
+exec {sys.executable} -S -E -c 'import os; os.system("{rival}"); os.close(9); os.system("{rival}")'
+"""
+    wanted = ["busy", "busy", "taken", "busy", "taken"]
+    plain = subprocess.run(["sh", "-c", script], cwd=run.folder.parent, capture_output=True, text=True, check=True)
+    assert plain.stdout.split() == wanted and run("sh", "-c", script).split() == wanted
+    # Who has no descriptor of the file has none that bears its locks.
+    said = run("sh", "-c", f"exec 9> lock; flock 9; exec {sys.executable} -S -E -c 'import os; os.system(\"ls /proc/self/fd 9>&-\")'")
+    assert max(map(int, said.split())) < 300
