@@ -16,11 +16,8 @@ namespace iosig::preload {
 
 /// Answers with call(OpenFile&), which gives a value or -errno. A signal handler that came in between a call of its own
 /// thread gets EDEADLK.
-///
-/// Part of its caller: kernels that guard their own returns leave the processor no guess for those of the functions that
-/// a system call came through, some 6 ns for each.
 template <class Call>
-[[nodiscard, gnu::always_inline]] inline std::int64_t answer_for(int fd, Call call) {
+[[nodiscard]] std::int64_t answer_for(int fd, Call call) {
   const int before = errno;
   std::int64_t value = -EDEADLK;
   {
