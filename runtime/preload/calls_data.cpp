@@ -16,14 +16,6 @@ std::span<Byte> bytes_at(Pointer* memory, size_t count) {
   return {static_cast<Byte*>(memory), count};
 }
 
-ssize_t read_at(int fd, void* memory, size_t count, off_t offset) {
-  return answer_for(fd, [&](OpenFile& file) { return get(file, bytes_at<std::byte>(memory, count), offset); });
-}
-
-ssize_t write_at(int fd, const void* memory, size_t count, off_t offset) {
-  return answer_for(fd, [&](OpenFile& file) { return put(file, bytes_at<const std::byte>(memory, count), offset); });
-}
-
 /// A place that the program names itself.
 bool is_place(off_t offset) {
   if (offset < 0) errno = EINVAL;
@@ -35,18 +27,19 @@ bool is_place(off_t offset) {
 extern "C" {
 
 ssize_t read(int fd, void* bytes, size_t count) {
-  return is_ours(fd) ? read_at(fd, bytes, count, at_file_offset) : real().read(fd, bytes, count);
+  return is_ours(fd) ? read_from(fd, bytes_at<std::byte>(bytes, count), at_file_offset) : real().read(fd, bytes, count);
 }
 ssize_t write(int fd, const void* bytes, size_t count) {
-  return is_ours(fd) ? write_at(fd, bytes, count, at_file_offset) : real().write(fd, bytes, count);
+  return is_ours(fd) ? write_to(fd, bytes_at<const std::byte>(bytes, count), at_file_offset)
+                     : real().write(fd, bytes, count);
 }
 ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
   if (!is_ours(fd)) return real().pread(fd, bytes, count, offset);
-  return is_place(offset) ? read_at(fd, bytes, count, offset) : -1;
+  return is_place(offset) ? read_from(fd, bytes_at<std::byte>(bytes, count), offset) : -1;
 }
 ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   if (!is_ours(fd)) return real().pwrite(fd, bytes, count, offset);
-  return is_place(offset) ? write_at(fd, bytes, count, offset) : -1;
+  return is_place(offset) ? write_to(fd, bytes_at<const std::byte>(bytes, count), offset) : -1;
 }
 ssize_t pread64(int fd, void* bytes, size_t count, off64_t offset) __attribute__((alias("pread")));
 ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t offset) __attribute__((alias("pwrite")));

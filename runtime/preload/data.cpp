@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "answer.h"
 #include "user_memory.h"
 
 namespace iosig::preload {
@@ -29,8 +30,7 @@ std::int64_t total_of(const iovec* parts, int count) {
 std::span<std::byte> bytes_of(const iovec& part) { return {static_cast<std::byte*>(part.iov_base), part.iov_len}; }
 
 /// At a place, or at the end of the file; where it was is told in `offset`.
-[[gnu::always_inline]] inline std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes,
-                                                  std::int64_t& offset) {
+std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes, std::int64_t& offset) {
   const std::int64_t done = file.container->write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
   if (done > 0 && (flags & (O_SYNC | O_DSYNC)) != 0)
     if (const int failure = sync(file); failure != 0) return -failure;
@@ -62,8 +62,7 @@ std::int64_t put_at_own(OpenFile& file, int flags, std::span<const std::byte> by
   return done;
 }
 
-[[gnu::always_inline]] inline std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes,
-                                                  std::int64_t offset) {
+std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes, std::int64_t offset) {
   std::int64_t done = file.container->read_known(offset, bytes);
   if (done != -EAGAIN) return done;
   const int failure = as_guest([&] {
@@ -100,6 +99,14 @@ std::int64_t get(OpenFile& file, std::span<std::byte> bytes, std::int64_t offset
     const std::int64_t done = get_at(file, bytes, begin);
     if (done <= 0 || own.compare_exchange_strong(begin, begin + done)) return done;
   }
+}
+
+ssize_t read_from(int fd, std::span<std::byte> bytes, off_t offset) {
+  return answer_for(fd, [&](OpenFile& file) { return get(file, bytes, offset); });
+}
+
+ssize_t write_to(int fd, std::span<const std::byte> bytes, off_t offset) {
+  return answer_for(fd, [&](OpenFile& file) { return put(file, bytes, offset); });
 }
 
 std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset) {

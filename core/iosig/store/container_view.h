@@ -57,9 +57,10 @@ class ContainerView {
     }
   }
 
+  [[nodiscard]] bool has_lost_writes() const { return !content_.lost_writes.empty(); }
   /// Lost writes that may have changed the piece, which is what is known of it; nullptr: there are none.
   [[nodiscard]] const LostWrites* lost_over(const Piece& piece) const {
-    return content_.lost_writes.empty() ? nullptr : content_.lost_over(piece.is_hole ? -1 : piece.id, piece.physical);
+    return !has_lost_writes() ? nullptr : content_.lost_over(piece.is_hole ? -1 : piece.id, piece.physical);
   }
   /// Lost writes that may have moved the end of the file.
   [[nodiscard]] const LostWrites* lost_at_end() const { return content_.lost_at_end(); }

@@ -96,27 +96,32 @@ ContainerWriter::~ContainerWriter() {
 
 bool ContainerWriter::is_inherited() const { return forks_ != forks.load(std::memory_order_relaxed); }
 
-Result<std::int64_t> ContainerWriter::write(std::int64_t offset, std::span<const std::byte> bytes) {
+Result<std::int64_t> ContainerWriter::begin_write(std::int64_t offset, std::size_t bytes) {
   if (!is_open_ || is_inherited()) return closed_already();
-  if (bytes.empty()) return 0;
-  const auto length = static_cast<std::int64_t>(bytes.size());
+  if (bytes == 0) return 0;
+  const auto length = static_cast<std::int64_t>(bytes);
   if (offset < 0 || length < 0 || offset > INT64_MAX - length)
     return fail(ErrorKind::usage, "'{}': {} bytes at offset {} end after byte 2^63 - 1", printable(folder_->path()),
-                bytes.size(), offset);
-  const std::int64_t begin_ns = is_traditional_ ? unix_ns() : 0;
-  const std::int64_t sequence =
-      seat_.number_for(static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length));
+                bytes, offset);
+  if (is_traditional_) began_ns_ = unix_ns();
+  return seat_.number_for(static_cast<std::uint64_t>(offset), bytes);
+}
+
+Result<std::int64_t> ContainerWriter::finish_write(std::int64_t offset, std::span<const std::byte> bytes,
+                                                   std::int64_t sequence, ssize_t put) {
+  const auto length = static_cast<std::int64_t>(bytes.size());
   std::int64_t done = 0;
-  while (done < length) {
-    const ssize_t put = ::pwrite(data_.get(), bytes.data() + done, static_cast<std::size_t>(length - done),
-                                 static_cast<off_t>(physical_ + done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && done == 0) return write_failure("write", folder_->shown(Dropping::data, id_), errno);
-    if (put <= 0) break;  // what is written counts, as write(2) has it
-    done += put;
-    data_end_ = std::max(data_end_, physical_ + done);
+  for (;;) {
+    if (put > 0) done += put;
+    if (done == length || put == 0) break;
+    if (put < 0 && errno != EINTR) {
+      if (done == 0) return write_failure("write", folder_->shown(Dropping::data, id_), errno);
+      break;  // what is written counts, as write(2) has it
+    }
+    put = ::pwrite(data_.get(), bytes.data() + done, static_cast<std::size_t>(length - done), physical_ + done);
   }
-  if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, begin_ns, unix_ns(), id_});
+  data_end_ = std::max(data_end_, physical_ + done);
+  if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, began_ns_, unix_ns(), id_});
   if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
   return done;
 }

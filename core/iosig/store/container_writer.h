@@ -5,6 +5,8 @@
 // readers from then on, also if the writer is killed; after sync() also if the power fails.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,7 +34,12 @@ class ContainerWriter {
 
   /// Bytes written, fewer than given only when room or quota ends (`infeasible` when there is none for the first one).
   /// Fails as `usage` for bytes that would end after byte 2^63 - 1.
-  [[nodiscard]] Result<std::int64_t> write(std::int64_t offset, std::span<const std::byte> bytes);
+  [[nodiscard]] Result<std::int64_t> write(std::int64_t offset, std::span<const std::byte> bytes) {
+    // Here, so that the system call is its caller's: see runtime/preload/data.h.
+    auto sequence = begin_write(offset, bytes.size());
+    if (!sequence || bytes.empty()) return sequence;
+    return finish_write(offset, bytes, *sequence, ::pwrite(data_.get(), bytes.data(), bytes.size(), physical_));
+  }
   /// At the end of the file, as O_APPEND: no other append on this node gets the same place. The offset, and the bytes
   /// written, in `written`.
   [[nodiscard]] Result<std::int64_t> append(std::span<const std::byte> bytes, std::int64_t& written);
@@ -48,6 +55,8 @@ class ContainerWriter {
   [[nodiscard]] Result<void> close();
 
   [[nodiscard]] std::int64_t id() const { return id_; }
+  /// The data dropping, which has the time of the last write.
+  [[nodiscard]] int data_fd() const { return data_.get(); }
   [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }
   /// Grows with every change.
   [[nodiscard]] std::uint64_t version() const { return version_; }
@@ -55,6 +64,11 @@ class ContainerWriter {
  private:
   explicit ContainerWriter(std::shared_ptr<const ContainerFolder> folder);
   Result<void> make_droppings();
+  /// The number of a write; 0 if it has no bytes.
+  Result<std::int64_t> begin_write(std::int64_t offset, std::size_t bytes);
+  /// `put`: bytes of it that are in the data dropping already, or -1 and errno.
+  Result<std::int64_t> finish_write(std::int64_t offset, std::span<const std::byte> bytes, std::int64_t sequence,
+                                    ssize_t put);
   Result<void> remember(std::int64_t offset, std::int64_t length, std::int64_t sequence);
   Result<void> write_frame();
   Result<void> append_to_index(const std::vector<std::uint8_t>& frame);
@@ -75,6 +89,7 @@ class ContainerWriter {
   OtherNodes other_nodes_;
   unsigned forks_ = 0;
   std::uint64_t version_ = 0;
+  std::int64_t began_ns_ = 0;  ///< the write at hand, for a traditional index
 
   // Since the last frame.
   Detector detector_;

@@ -16,7 +16,7 @@ bool is_possible(const Piece& piece) { return piece.physical >= 0 && piece.physi
 
 }  // namespace
 
-PieceFailure read_piece(int fd, const Piece& piece, std::byte* out) {
+PieceFailure read_piece_again(int fd, const Piece& piece, std::byte* out) {
   if (!is_possible(piece)) return {EINVAL, piece};
   if (fd < 0) return {-fd, piece};
   for (std::int64_t done = 0; done < piece.length;) {

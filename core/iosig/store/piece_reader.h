@@ -2,6 +2,8 @@
 // in one is read at once, wherever it belongs in the request.
 #pragma once
 
+#include <unistd.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +22,14 @@ struct PieceFailure {
   Piece piece;
 };
 
+/// As read_piece(), from the beginning: where the first try gave less.
+[[nodiscard]] PieceFailure read_piece_again(int fd, const Piece& piece, std::byte* out);
+
 /// Reads a piece, not a hole, from its open data dropping; a negative `fd`: -errno of opening it.
-[[nodiscard]] PieceFailure read_piece(int fd, const Piece& piece, std::byte* out);
+[[nodiscard]] inline PieceFailure read_piece(int fd, const Piece& piece, std::byte* out) {
+  if (fd >= 0 && ::pread(fd, out, static_cast<std::size_t>(piece.length), piece.physical) == piece.length) return {};
+  return read_piece_again(fd, piece, out);
+}
 
 /// Makes `count` bytes zeros; false: they are not the caller's to write.
 using FillHole = bool (*)(std::byte* out, std::size_t count);

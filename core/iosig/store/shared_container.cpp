@@ -71,6 +71,10 @@ int SharedContainer::close_writer(OpenWriter& writer) {
   const std::lock_guard lock(writer.mutex);
   if (!writer.writer) return 0;
   unsynced_.push_back(writer.writer->id());
+  {
+    const std::lock_guard status_lock(status_mutex_);
+    if (written_fd_ == writer.writer->data_fd()) learn_times();
+  }
   errno = 0;
   const auto closed = writer.writer->close();
   writer.writer.reset();
@@ -104,9 +108,9 @@ int SharedContainer::prepare(OpenWriter& writer) {
   return open_writer(writer);
 }
 
-/// What was changed is there already; whoever reads from now on sees it. `grows`: the file ends at `end` at least.
-void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows, std::int64_t blocks) {
-  const std::lock_guard lock(status_mutex_);
+/// With the status's lock held. What was changed is there already; whoever reads from now on sees it. `grows`: the file
+/// ends at `end` at least.
+void SharedContainer::make_stale(std::int64_t begin, std::int64_t end, bool grows) {
   if (grows) {
     if (end > view_size_) begin = std::min(begin, view_size_);  // what lies between was behind the end
     status_.size = std::max(status_.size, end);
@@ -115,9 +119,23 @@ void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows, 
   stale_begin_ = is_sound ? begin : std::min(stale_begin_, begin);
   stale_end_ = is_sound ? end : std::max(stale_end_, end);
   has_stale_.store(true, std::memory_order_release);
-  status_.blocks += blocks;
-  status_.modified_unix_ns = status_.changed_unix_ns = now_unix_ns();
   changes_.store(changes_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+/// `fd`: the data dropping. The kernel has stamped it, which is asked when somebody wants to know.
+void SharedContainer::wrote(std::int64_t begin, std::int64_t end, int fd) {
+  const std::lock_guard lock(status_mutex_);
+  make_stale(begin, end, true);
+  status_.blocks += (end - begin + 511) / 512;
+  written_fd_ = fd;
+}
+
+/// By a mark, or nobody knows by what.
+void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows) {
+  const std::lock_guard lock(status_mutex_);
+  make_stale(begin, end, grows);
+  status_.modified_unix_ns = status_.changed_unix_ns = now_unix_ns();
+  written_fd_ = -1;
 }
 
 std::int64_t SharedContainer::write(OpenWriter& to, std::int64_t& offset, std::span<const std::byte> bytes,
@@ -135,7 +153,7 @@ std::int64_t SharedContainer::write(OpenWriter& to, std::int64_t& offset, std::s
     if (!written) return -failed(written.error(), errno);
     done = *written;
   }
-  if (done > 0) changed(offset, offset + done, true, (done + 511) / 512);
+  if (done > 0) wrote(offset, offset + done, to.writer->data_fd());
   return done;
 }
 
@@ -278,26 +296,34 @@ std::int64_t SharedContainer::read_known(std::int64_t offset, std::span<std::byt
   if (is_stale(offset, offset + length)) return -EAGAIN;
   const std::shared_lock lock(view_mutex_);
   if (!view_) return -EAGAIN;
+  if (view_->has_lost_writes()) return read_pieces(offset, bytes);
+  if (offset >= view_->size()) return 0;
+  const std::int64_t known = std::min(length, view_->size() - offset);
+  Piece piece = view_->piece_at(offset);
+  if (piece.is_hole || piece.length < known) return read_pieces(offset, bytes);
+  piece.length = known;
+  const PieceFailure failure = read_piece(data_fd(piece.id), piece, bytes.data());
+  return failure.error != 0 ? -failed_at(failure) : known;
+}
+
+/// With the view's lock held.
+std::int64_t SharedContainer::read_pieces(std::int64_t offset, std::span<std::byte> bytes) {
   std::int64_t done = 0;
   const LostWrites* lost = nullptr;
-  PieceFailure failure;
   PieceReader reader([this](std::int64_t id) { return data_fd(id); }, fill_);
-  view_->find(offset, length, [&](const Piece& piece) {
+  view_->find(offset, static_cast<std::int64_t>(bytes.size()), [&](const Piece& piece) {
     if (lost == nullptr) lost = view_->lost_over(piece);
     if (lost != nullptr) return;
-    if (piece.length == length && !piece.is_hole)
-      failure = read_piece(data_fd(piece.id), piece, bytes.data());  // all of it, as most requests are
-    else
-      reader.add(piece, bytes.data() + done);
+    reader.add(piece, bytes.data() + done);
     done += piece.length;
   });
-  if (lost == nullptr && done == 0 && length > 0) lost = view_->lost_at_end();
+  if (lost == nullptr && done == 0) lost = view_->lost_at_end();
   if (lost != nullptr) {
     say_(fmt::format("'{}': what is at byte {} may not be what was written last: {}; see iosig container check",
                      printable(folder_->path()), offset + done, lost->message));
     return -EIO;
   }
-  if (failure.error == 0) failure = reader.finish();
+  const PieceFailure failure = reader.finish();
   return failure.error != 0 ? -failed_at(failure) : done;
 }
 

@@ -101,7 +101,10 @@ class SharedContainer {
   SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say, FillHole fill);
   int failed(const Error& error, int seen) const;
   int find_other_nodes();
-  void changed(std::int64_t begin, std::int64_t end, bool grows, std::int64_t blocks = 0);
+  void wrote(std::int64_t begin, std::int64_t end, int fd);
+  void changed(std::int64_t begin, std::int64_t end, bool grows);
+  void make_stale(std::int64_t begin, std::int64_t end, bool grows);
+  void learn_times();
   void notice_others();
   void notice_first_writer();
   bool is_stale(std::int64_t begin, std::int64_t end);
@@ -110,6 +113,7 @@ class SharedContainer {
   int close_writer(OpenWriter& writer);
   int refresh_view(std::int64_t begin, std::int64_t end);
   int data_fd(std::int64_t id);
+  [[nodiscard]] std::int64_t read_pieces(std::int64_t offset, std::span<std::byte> bytes);
   [[nodiscard]] std::uint64_t fingerprint() const;
   template <class Change>
   int change_pieces(Change&& change) const;
@@ -140,6 +144,7 @@ class SharedContainer {
   std::mutex status_mutex_;  ///< the last of all
   ContainerStatus status_;
   bool has_status_ = false;
+  int written_fd_ = -1;  ///< the data dropping that has the times of the last write, until status_ has them; else -1
   double looked_s_ = 0;
   std::uint64_t fingerprint_ = 0;
   std::int64_t stale_begin_ = 0, stale_end_ = 0;  ///< the bytes that the view may show as they were

@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <ctime>
+#include <utility>
 
+#include "iosig/base/machine.h"
 #include "iosig/store/shared_container.h"
 #include "iosig/store/target_owner.h"
 
@@ -71,6 +73,7 @@ int SharedContainer::look_for_others(double age_s) {
       if (tries_left > 0) continue;
     }
     status_ = *known;
+    written_fd_ = -1;
     has_status_ = true;
     looked_s_ = now_s();
     fingerprint_ = print;
@@ -82,6 +85,14 @@ int SharedContainer::look_for_others(double age_s) {
   }
 }
 
+/// Those of the last write. With the status's lock held.
+void SharedContainer::learn_times() {
+  struct stat written {};
+  if (written_fd_ < 0 || ::fstat(std::exchange(written_fd_, -1), &written) != 0) return;
+  status_.modified_unix_ns = unix_ns(written.st_mtim);
+  status_.changed_unix_ns = unix_ns(written.st_ctim);
+}
+
 int SharedContainer::status(struct stat& status, double age_s) {
   struct stat folder {
   }, manifest{};
@@ -90,6 +101,7 @@ int SharedContainer::status(struct stat& status, double age_s) {
   const std::string name(container_manifest_name);
   if (::fstatat(folder_->fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0) manifest.st_mode = 0600;
   const std::lock_guard lock(status_mutex_);
+  learn_times();
   status = folder;
   status.st_mode = S_IFREG | (manifest.st_mode & 07777);
   status.st_nlink = 1;
