@@ -1,4 +1,5 @@
-// SharedContainer's chmod and chown: they reach every piece that has a mode of its own.
+// SharedContainer's status: chmod and chown reach every piece that has a mode of its own; times are those of the
+// writes.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -63,4 +64,41 @@ TEST_CASE("status: a mode and an owner reach the order table, the pieces and wha
       CHECK_MESSAGE(is_given(piece), piece);
   }
   CHECK((*container)->remove_writer(writer) == 0);
+}
+
+TEST_CASE("status: a write has the time at which it was written, however late somebody asks") {
+  const Folder folder;
+  const std::string path = folder.path() + "/file";
+  REQUIRE(create_container(path));
+  const Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto container =
+      SharedContainer::open(fd.get(), [](const std::string& message) { FAIL_CHECK(message); }).value();
+  OpenWriter *const first = container->add_writer(), *const second = container->add_writer();
+  struct stat status {};
+  for (OpenWriter* each : {first, second}) REQUIRE(container->prepare(*each) == 0);
+  REQUIRE(container->status(status, 60) == 0);  // what follows is told without a look at the droppings
+  const auto blocks_before = status.st_blocks;
+  const auto put = [&](OpenWriter* by, int id, time_t when) {
+    std::int64_t offset = 0;
+    const std::byte bytes[600]{};
+    REQUIRE(container->write(*by, offset, bytes, false) == sizeof bytes);
+    const timespec times[2] = {{when, 0}, {when, 0}};
+    const std::string dropping = path + "/d" + std::to_string(id) + "/data." + std::to_string(id);
+    REQUIRE(::utimensat(AT_FDCWD, dropping.c_str(), times, 0) == 0);
+  };
+  put(first, 0, 1000);
+  REQUIRE(container->status(status, 60) == 0);
+  CHECK(status.st_mtim.tv_sec == 1000);
+  CHECK(status.st_blocks == blocks_before + 2);
+  put(second, 1, 2000);
+  put(first, 0, 3000);
+  CHECK(container->remove_writer(first) == 0);
+  REQUIRE(container->status(status, 60) == 0);
+  CHECK(status.st_mtim.tv_sec == 3000);
+  put(second, 1, 4000);
+  REQUIRE(container->truncate(second, 10) == 0);  // now
+  REQUIRE(container->status(status, 60) == 0);
+  CHECK(status.st_mtim.tv_sec > 4000);
+  CHECK(status.st_size == 10);
+  CHECK(container->remove_writer(second) == 0);
 }
