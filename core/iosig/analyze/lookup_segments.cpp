@@ -43,10 +43,15 @@ Segments::Segments(std::vector<Written> elements) {
   write_until(INT64_MAX);
   begins_.shrink_to_fit();
   rest_.shrink_to_fit();
+  if (begins_.size() > 1)
+    per_byte_ = static_cast<double>(begins_.size() - 1) / static_cast<double>(begins_.back() - begins_.front());
 }
 
 void Segments::search(ByteSearch& search) const {
-  const std::size_t next = count_up_to(begins_.data(), begins_.size(), search.offset);
+  if (begins_.empty()) return;
+  const std::int64_t distance = std::max<std::int64_t>(0, search.offset - begins_.front());
+  const auto guess = static_cast<std::size_t>(static_cast<double>(distance) * per_byte_);
+  const std::size_t next = count_up_to(begins_.data(), begins_.size(), search.offset, guess);
   if (next < begins_.size()) search.limit(static_cast<std::uint64_t>(begins_[next] - search.offset));
   if (next == 0) return;
   const std::size_t n = next - 1;

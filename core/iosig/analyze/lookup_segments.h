@@ -22,7 +22,7 @@ class Segments {
   /// In any order. Takes n log n.
   explicit Segments(std::vector<Written> elements);
 
-  /// A binary search; to be asked first.
+  /// Quick where elements lie about evenly, at worst a binary search; to be asked first.
   void search(ByteSearch& search) const;
   [[nodiscard]] std::int64_t end() const { return begins_.empty() ? 0 : begins_.back() + rest_.back().length; }
   [[nodiscard]] std::size_t memory_bytes() const {
@@ -36,6 +36,7 @@ class Segments {
   };
   std::vector<std::int64_t> begins_;  ///< apart from the rest, so that searching touches little memory
   std::vector<Rest> rest_;
+  double per_byte_ = 0;  ///< segments, of those between the first and the last
 };
 
 }  // namespace iosig
