@@ -292,7 +292,8 @@ std::int64_t OrderSeat::renew(std::uint64_t offset, std::uint64_t length) {
   const Claim wanted = guess_.next(previous_, high_ - low_, offset, length);
   previous_ = offset;
   if (is_in_crowd_ && guess_.is_lost()) {
-    slot_->number = number_ = new_number();
+    number_ = number_ == 0 ? new_number() : table_->sequence.fetch_add(1) + 1;
+    slot_->number = number_;
     if (table_->claims == 0) return number_;
   }
   const Lock lock(*table_);

@@ -19,7 +19,8 @@
 // a greater number than its own, for which it takes a new one, or the writer a claim.
 //
 // Numbers are the microseconds since 1970, or one more than the last: so those of different nodes are in the order of
-// their clocks.
+// their clocks. Who has a number of the crowd, and nothing to come after on other nodes, takes one more than the last
+// without a look at the clock, as a claim's number stays what it was.
 #pragma once
 
 #include <atomic>
