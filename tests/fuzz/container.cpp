@@ -82,6 +82,8 @@ void try_index(const Bytes& bytes) {
   std::uint64_t last = 0;
   for (const IndexDamage& damage : index->damage) {
     hold(damage.at >= last && damage.bytes > 0 && damage.at + damage.bytes <= bytes.size(), "damage lies in the file");
+    const bool has_next = damage.next_sequence != INT64_MAX || damage.next_physical != INT64_MAX;
+    hold(!damage.is_tail || !has_next, "nothing sound follows the last damage");
     last = damage.at + damage.bytes;
   }
   Bytes again = index_frame(index->head);
@@ -89,8 +91,13 @@ void try_index(const Bytes& bytes) {
     const Bytes frame = index_frame(writes);
     again.insert(again.end(), frame.begin(), frame.end());
   }
+  for (const IndexLoss& loss : index->losses) {
+    const Bytes frame = index_frame(loss);
+    again.insert(again.end(), frame.begin(), frame.end());
+  }
   const auto reread = read_index(again, "written");
-  hold(reread && reread->writes == index->writes && reread->damage.empty(), "what is written is read back");
+  hold(reread && reread->writes == index->writes && reread->losses == index->losses && reread->damage.empty(),
+       "what is written is read back");
   use(*index);
 }
 
@@ -121,6 +128,8 @@ void try_tail(std::string_view text) {
       hold(end < 0 || record.physical == end, "a record goes on where the one before ends");
       end = record.physical + static_cast<std::int64_t>(record.count) * record.length;
     }
+    if (!has_lost_records(bytes, 0, 0))
+      for (const TailRecord& record : read_tail(bytes)) hold(record.has_sure_count(), "a count that differs is a loss");
     // Again with checks that fit.
     for (std::size_t at = sizeof(TailRecord); at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
       TailRecord record;
