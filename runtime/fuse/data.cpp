@@ -87,14 +87,14 @@ int open_file(Inode& inode, fuse_file_info& info, Handle& handle) {
   return 0;
 }
 
-void release(Mount& mount, Inode& inode, Handle* handle) {
-  if (handle->is_cached) --inode.cached_readers;
-  if (handle->container) {
-    if (handle->writer != nullptr) (void)handle->container->remove_writer(handle->writer);
+void release(Mount& mount, Inode& inode, Handle& handle) {
+  if (handle.is_cached) --inode.cached_readers;
+  if (handle.container) {
+    if (handle.writer != nullptr) (void)handle.container->remove_writer(handle.writer);
     const std::lock_guard lock(inode.mutex);
     if (--inode.handles == 0 && !inode.removed_name.empty()) mount.remove_for_good(inode);
   }
-  delete handle;
+  mount.handles.close(handle);
 }
 
 void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
@@ -106,18 +106,16 @@ void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     fuse_reply_err(request, failure);
     return;
   }
-  info->fh = reinterpret_cast<std::uint64_t>(handle.get());
+  const bool writes_container = handle->writer != nullptr;
+  info->fh = mount.handles.keep(std::move(handle));  // before the answer: it may be closed at once
   int answered = 0;
-  if (handle->writer != nullptr) {  // this libfuse has no name for the flag yet
+  if (writes_container) {  // this libfuse has no name for the flag yet
     const fuse_open_out answer{info->fh, FOPEN_DIRECT_IO | parallel_direct_writes, 0};
     answered = fuse_reply_buf(request, reinterpret_cast<const char*>(&answer), sizeof answer);
   } else {
     answered = fuse_reply_open(request, info);
   }
-  if (answered == 0)
-    (void)handle.release();
-  else
-    release(mount, inode, handle.release());  // who asked was interrupted
+  if (answered != 0) release(mount, inode, handle_of(info));  // who asked was interrupted
 }
 
 void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
@@ -152,12 +150,9 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     fuse_reply_err(request, failure);
     return;
   }
-  info->fh = reinterpret_cast<std::uint64_t>(handle.get());
-  if (fuse_reply_create(request, &entry, info) == 0) {
-    (void)handle.release();
-    return;
-  }
-  release(mount, inode, handle.release());
+  info->fh = mount.handles.keep(std::move(handle));
+  if (fuse_reply_create(request, &entry, info) == 0) return;
+  release(mount, inode, handle_of(info));
   mount.inodes.forget(inode, 1);
 }
 
@@ -259,7 +254,7 @@ void add_data(fuse_lowlevel_ops& all) {
   };
   all.release = [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     Mount& mount = mount_of(request);
-    release(mount, mount.inode(number), &handle_of(info));
+    release(mount, mount.inode(number), handle_of(info));
     fuse_reply_err(request, 0);
   };
   all.fsync = [](fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* info) {

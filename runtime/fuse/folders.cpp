@@ -90,8 +90,9 @@ void add_folders(fuse_lowlevel_ops& all) {
     }
     auto handle = std::make_unique<Handle>();
     handle->folder.reset(folder);
-    info->fh = reinterpret_cast<std::uint64_t>(handle.get());
-    if (fuse_reply_open(request, info) == 0) (void)handle.release();
+    Handles& handles = mount_of(request).handles;
+    info->fh = handles.keep(std::move(handle));
+    if (fuse_reply_open(request, info) != 0) handles.close(handle_of(info));
   };
   all.readdir = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info) {
     read_folder(request, number, bytes, offset, info, false);
@@ -100,7 +101,7 @@ void add_folders(fuse_lowlevel_ops& all) {
     read_folder(request, number, bytes, offset, info, true);
   };
   all.releasedir = [](fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
-    delete &handle_of(info);
+    mount_of(request).handles.close(handle_of(info));
     fuse_reply_err(request, 0);
   };
   all.fsyncdir = [](fuse_req_t request, fuse_ino_t, int, fuse_file_info* info) {

@@ -29,6 +29,22 @@ int refused(const Error& error, int seen) {
 
 }  // namespace
 
+std::uint64_t Handles::keep(std::unique_ptr<Handle> handle) {
+  Handle* const kept = handle.get();
+  const std::lock_guard lock(mutex_);
+  open_.emplace(kept, std::move(handle));
+  return reinterpret_cast<std::uint64_t>(kept);
+}
+
+void Handles::close(Handle& handle) {
+  std::unique_ptr<Handle> closed;
+  const std::lock_guard lock(mutex_);
+  const auto found = open_.find(&handle);
+  if (found == open_.end()) return;
+  closed = std::move(found->second);
+  open_.erase(found);
+}
+
 int Mount::attributes(Inode& inode, struct stat& status) {
   if (::fstatat(inode.fd.get(), "", &status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
   if (inode.is_container) {

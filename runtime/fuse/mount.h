@@ -7,7 +7,9 @@
 #include <fuse_lowlevel.h>
 
 #include <bit>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "inodes.h"
 #include "invalidation.h"
@@ -30,11 +32,24 @@ struct Handle {
   off_t offset = 0;        ///< behind what was given
 };
 
+/// What programs have open. The kernel tells when they close it, but not once the daemon ends.
+class Handles {
+ public:
+  /// Its number for the kernel.
+  std::uint64_t keep(std::unique_ptr<Handle> handle);
+  void close(Handle& handle);
+
+ private:
+  std::mutex mutex_;
+  std::map<Handle*, std::unique_ptr<Handle>> open_;
+};
+
 struct Mount {
   Mount(MountOptions wanted, Fd source) : options(std::move(wanted)), inodes(std::move(source)) {}
 
   const MountOptions options;
   Inodes inodes;
+  Handles handles;
   Invalidation invalidation;
 
   [[nodiscard]] Inode& inode(fuse_ino_t number) {
