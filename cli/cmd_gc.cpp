@@ -1,12 +1,16 @@
 // `iosig gc`: removes what dead jobs left on the mount points, and lists what else of this user's lies there.
 
 #include <algorithm>
+#include <ctime>
 #include <memory>
+#include <set>
 
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/collect.h"
+#include "iosig/enact/user_folder.h"
+#include "iosig/store/target_data.h"
 #include "storage_source.h"
 
 namespace iosig::cli {
@@ -16,8 +20,52 @@ using nlohmann::ordered_json;
 
 struct Options {
   std::string older_than = "1d";
-  bool dry_run = false;
+  bool containers = false, dry_run = false;
 };
+
+/// Why data of a container stay; empty: nobody wants them any more.
+std::string reason_to_keep(const TargetData& data, const Options& options, double older_than_s,
+                           const OpenFiles& open_files) {
+  if (data.container.empty()) return "data of a container that they do not name";
+  const std::string whose = fmt::format("data of the container '{}'", printable(data.container));
+  if (data.state == TargetData::State::unknown) return whose + ", whose folder cannot be looked into now";
+  const double idle_s = static_cast<double>(std::max<std::int64_t>(0, std::time(nullptr) - data.changed_unix_s));
+  if (idle_s < older_than_s)
+    return fmt::format("{}, which is gone from there; they changed {} ago", whose, about_seconds(idle_s));
+  if (const auto open = open_files.lower_bound(data.path + "/");
+      open != open_files.end() && open->first.starts_with(data.path + "/"))
+    return fmt::format("{}, which is gone from there; process {} has them open", whose, open->second);
+  if (options.containers) return {};
+  return whose + ", which is gone from there; iosig gc --containers removes them if you have not moved it";
+}
+
+/// The data of containers that are gone, in this user's folder on a mount point. The paths of all go to `accounted`.
+std::vector<Result<Leftover>> collect_container_data(const std::string& mount_point, const Options& options,
+                                                     double older_than_s, const OpenFiles& open_files,
+                                                     std::set<std::string>& accounted) {
+  std::vector<Result<Leftover>> leftovers;
+  const auto folder = open_user_folder(mount_point, IfMissing::refuse);
+  if (!folder) return leftovers;
+  const auto all = target_data_in(folder->path);
+  if (!all) return {pass_on(all.error())};
+  for (const TargetData& data : *all) {
+    accounted.insert(data.path);
+    if (data.state == TargetData::State::used) continue;
+    const std::string why = reason_to_keep(data, options, older_than_s, open_files);
+    if (!why.empty()) {
+      leftovers.emplace_back(Leftover{false, data.path, data.data_bytes, why});
+      continue;
+    }
+    const auto removed = options.dry_run ? Result<void>() : remove_target_data(data);
+    if (removed)
+      leftovers.emplace_back(
+          Leftover{true, data.path, data.data_bytes,
+                   fmt::format("data of the container '{}', which is gone from there", printable(data.container))});
+    else
+      leftovers.emplace_back(pass_on(removed.error()));
+  }
+  return leftovers;
+}
 
 int run_gc(const Options& options, Console& console) {
   const auto older_than_s = parse_seconds(options.older_than);
@@ -29,8 +77,13 @@ int run_gc(const Options& options, Console& console) {
   if (!journal) return console.fail(journal.error());
   for (const Unreadable& entry : journal->unreadable) console.note(entry.error.message);
 
-  const auto leftovers = collect(*journal, known_mount_points(*journal, console),
-                                 {*older_than_s, options.dry_run, open_redirected_files()});
+  const auto mount_points = known_mount_points(*journal, console);
+  CollectOptions wanted{*older_than_s, options.dry_run, open_redirected_files(), {}};
+  std::vector<Result<Leftover>> leftovers;
+  for (const std::string& mount_point : mount_points)
+    for (auto& each : collect_container_data(mount_point, options, *older_than_s, wanted.open_files, wanted.accounted))
+      leftovers.push_back(std::move(each));
+  for (auto& each : collect(*journal, mount_points, wanted)) leftovers.push_back(std::move(each));
   int status = yes;
   ordered_json removed = ordered_json::array(), kept = ordered_json::array(), refused = ordered_json::array();
   for (const auto& leftover : leftovers) {
@@ -62,11 +115,13 @@ void add_gc(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   verb->add_option("--older-than", options->older_than, "only what rested for so long (default 1d); 0s: everything")
       ->type_name("TIME");
+  verb->add_flag("--containers", options->containers, "also data of containers that are gone from where they were");
   verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb->footer(
       "Removed: temporary data and folders of jobs of which no process lives on this machine. Kept and listed: "
       "persistent\n"
-      "data, prepared links, files that no journal entry knows. This cannot be undone: look with --dry-run first.\n"
+      "data, prepared links, files that no journal entry knows, data of containers that are gone. This cannot be "
+      "undone: look with --dry-run first.\n"
       "Exit status: 0; 1 something could not be removed; 4 the system refused.\n"
       "Example: iosig gc --dry-run");
   when_chosen(verb, action, "iosig.gc/1", [options](Console& console) { return run_gc(*options, console); });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -137,3 +138,53 @@ def test_what_is_mounted_in_a_job_folder_is_not_emptied(world: World) -> None:
 
 def test_a_time_without_a_unit_is_wrong_usage(world: World) -> None:
     assert "--older-than" in world.iosig("gc", "--older-than", "5", check=2).stderr
+
+
+def container_on_targets(world: World, name: str) -> tuple[Path, list[Path]]:
+    """(the container, its data's folders) on the fast mount point and the slow one, with 4 bytes on each."""
+    rules = world.work / "rules.toml"
+    rules.write_text('schema = "iosig.rules/1"\n[[rule]]\npath = "**"\nsig = "container(2)"\n')
+    for byte in (0, 4):
+        script = f"printf four | dd of={name} bs=4 seek={byte // 4} conv=notrunc status=none"
+        world.iosig("run", "--rules", rules, "--", "sh", "-c", script, cwd=world.work)
+    rules.unlink()
+    path = world.work / name
+    folders = [
+        Path(folder) for folder in world.iosig.json("container", "rm", "--dry-run", path)["removed"][0]["folders"]
+    ]
+    assert len(folders) == 3 and folders[1].parent == world.user_folder
+    return path, folders[1:]
+
+
+def test_data_of_a_container_that_is_there_are_not_listed(world: World) -> None:
+    path, folders = container_on_targets(world, "file.dat")
+    assert world.iosig("gc", *ALL, "--containers").stdout == "nothing was left behind\n"
+    path.rename(path.with_name("renamed"))
+    assert world.iosig("gc", *ALL, "--containers").stdout == "nothing was left behind\n"
+    assert world.iosig.json("container", "check", path.with_name("renamed"))["sound"] and all(map(Path.exists, folders))
+
+
+def test_data_of_a_container_that_is_gone_go_when_that_is_asked_for(world: World) -> None:
+    path, folders = container_on_targets(world, "file.dat")
+    kept_path, kept_folders = container_on_targets(world, "other.dat")
+    shutil.rmtree(path)
+    found = reasons(world, *ALL)
+    assert set(found) == {folders[0].name}
+    what, why = found[folders[0].name]
+    assert what == "kept" and str(path) in why and "--containers" in why
+    assert "changed" in reasons(world, "--containers")[folders[0].name][1]  # just now
+    data = [next(folder.rglob("data.*")) for folder in folders]
+    with data[0].open("rb"), data[1].open("rb"):
+        assert f"process {os.getpid()} has them open" in reasons(world, *ALL, "--containers")[folders[0].name][1]
+    would = reasons(world, *ALL, "--containers", "--dry-run")
+    assert would[folders[0].name][0] == "removed" and all(map(Path.exists, folders))
+    assert reasons(world, *ALL, "--containers") == would and not any(map(Path.exists, folders))
+    assert world.iosig.json("container", "check", kept_path)["sound"] and all(map(Path.exists, kept_folders))
+
+
+def test_data_of_a_container_whose_folder_cannot_be_seen_are_kept(world: World) -> None:
+    _, folders = container_on_targets(world, "file.dat")
+    world.work.rename(world.root / "elsewhere")
+    for what, why in reasons(world, *ALL, "--containers").values():
+        assert what == "kept" and "cannot be looked into now" in why
+    assert all(map(Path.exists, folders))

@@ -140,7 +140,8 @@ std::vector<Result<Leftover>> collect(const Journal& journal, const std::vector<
     for (const std::string& name : *names) manifests.insert(manifest_name(name));
     for (const std::string& name : *names) {
       std::string path = folder->path + "/" + name;
-      if (name.starts_with('.') || known.contains(path) || manifests.contains(name)) continue;
+      if (name.starts_with('.') || known.contains(path) || manifests.contains(name) || options.accounted.contains(path))
+        continue;
       Extent extent;
       add_up(folder->fd, name, extent);
       const bool is_sealed = there.contains(manifest_name(name));

@@ -6,6 +6,7 @@
 // to it. The journal is read and locked by the caller.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct CollectOptions {
   double older_than_s = 86400;  ///< since it was made, or anything in it last changed
   bool dry_run = false;
   OpenFiles open_files = {};
+  std::set<std::string> accounted = {};  ///< paths in this user's folders that somebody else answers for
 };
 
 /// What was found in the journal, then what lies in this user's folders on `mount_points` without an entry. One that

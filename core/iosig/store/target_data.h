@@ -1,0 +1,34 @@
+// The data of containers on a mount point: which container each folder belongs to, and whether that is still there.
+// What `rm -r` of a container leaves behind is found by it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+struct TargetData {
+  enum class State {
+    used,      ///< the container is there, or under another name in the same folder
+    orphaned,  ///< the folder that the container was made in is there, and no container of that id in it: it was
+               ///< removed, or moved, or its file system is not mounted there now
+    unknown,   ///< that folder cannot be looked into, or the data do not say where it is
+  };
+  std::string path;       ///< of their folder, which is called as the container's id
+  std::string container;  ///< its path; empty: they do not say
+  State state = State::unknown;
+  std::uint64_t data_bytes = 0;
+  std::int64_t changed_unix_s = 0;  ///< when anything in it last changed
+};
+
+/// What lies in `folder`, one of ContainerOptions::targets, by name. No link in it is followed. Fails as `system` where
+/// it cannot be listed.
+[[nodiscard]] Result<std::vector<TargetData>> target_data_in(const std::string& folder);
+
+/// Removes them. Fails as `usage` unless they are orphaned, looked at anew, and as `system`.
+[[nodiscard]] Result<void> remove_target_data(const TargetData& data);
+
+}  // namespace iosig
