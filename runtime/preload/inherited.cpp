@@ -89,6 +89,7 @@ void adopt_inherited() {
 
 void leave_open(bool left) {
   if (process_of_now == nullptr) return;
+  const runtime::ErrnoKept kept;
   const auto mark = [&](int fd, bool stays) {
     if (fd >= 0) ::fcntl(fd, F_SETFD, left && stays ? 0 : FD_CLOEXEC);
   };

@@ -636,5 +636,9 @@ exec {sys.executable} -S -E -c 'import os; os.system("{rival}"); os.close(9); os
     plain = subprocess.run(["sh", "-c", script], cwd=run.folder.parent, capture_output=True, text=True, check=True)
     assert plain.stdout.split() == wanted and run("sh", "-c", script).split() == wanted
     # Who has no descriptor of the file has none that bears its locks.
-    said = run("sh", "-c", f"exec 9> lock; flock 9; exec {sys.executable} -S -E -c 'import os; os.system(\"ls /proc/self/fd 9>&-\")'")
+    said = run(
+        "sh",
+        "-c",
+        f"exec 9> lock; flock 9; exec {sys.executable} -S -E -c 'import os; os.system(\"ls /proc/self/fd 9>&-\")'",
+    )
     assert max(map(int, said.split())) < 300
