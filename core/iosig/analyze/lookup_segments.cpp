@@ -50,7 +50,8 @@ Segments::Segments(std::vector<Written> elements) {
 void Segments::search(ByteSearch& search) const {
   if (begins_.empty()) return;
   const std::int64_t distance = std::max<std::int64_t>(0, search.offset - begins_.front());
-  const auto guess = static_cast<std::size_t>(static_cast<double>(distance) * per_byte_);
+  const auto guess = std::min(static_cast<std::size_t>(static_cast<double>(distance) * per_byte_), begins_.size() - 1);
+  __builtin_prefetch(&rest_[guess]);  // it comes from memory while the place is made sure of
   const std::size_t next = count_up_to(begins_.data(), begins_.size(), search.offset, guess);
   if (next < begins_.size()) search.limit(static_cast<std::uint64_t>(begins_[next] - search.offset));
   if (next == 0) return;
