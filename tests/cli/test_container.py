@@ -109,7 +109,10 @@ def test_data_lie_on_their_targets_and_go_with_the_container(iosig: Iosig, tmp_p
     targets[1].rename(gone)
     answer = iosig.json("container", "check", path, check=1)
     assert answer["lost_bytes"] == 6400 and answer["lost"][0] == {"offset": 64, "length": 64}
-    assert str(targets[1]) in iosig("container", "export", path, tmp_path / "c2", check=4).stderr
+    said = iosig("container", "export", path, tmp_path / "c2", check=4).stderr
+    assert str(targets[1]) in said and "the target that it lies on is not there" in said
+    said = iosig("container", "flatten", path, check=3).stderr
+    assert str(targets[1]) in said and "lost for good" in said and "repair" not in said
     gone.rename(targets[1])
     iosig("container", "flatten", path)
     assert path.read_bytes() == CONTENT and not any(list(target.iterdir()) for target in targets)

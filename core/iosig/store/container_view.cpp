@@ -114,6 +114,8 @@ Result<int> ContainerView::data_fd(std::int64_t id) {
     const std::string shown = folder_->shown(Dropping::data, id);
     if (failure == ENOENT)
       return fail(ErrorKind::bad_input, "'{}' is missing: what it held is lost; see iosig container check", shown);
+    if (auto subfolder = folder_->open_subfolder(Dropping::data, id); failure == ENXIO && !subfolder)
+      return pass_on(std::move(subfolder.error()));  // its target is not there
     return system_failure("open", shown, failure);
   }
   if (!S_ISREG(status.st_mode))

@@ -152,9 +152,10 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   for (const ContainerProblem& problem : (*view)->problems())
     if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
       return fail(ErrorKind::bad_input,
-                  "{}; it would be removed with the container: iosig container export --damaged writes what is there "
-                  "into another file",
-                  problem.message);
+                  "{}; {}: iosig container export --damaged writes what is there into another file", problem.message,
+                  problem.kind == ContainerProblem::Kind::lost
+                      ? "what is lost is lost for good once the container is gone"
+                      : "it would be removed with the container");
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
   const auto draft = make_flat(source, plain, "flat", options);
