@@ -3,8 +3,8 @@
     .venv/bin/python bench/preload.py [--folder /dev/shm] [--rounds 5]
 
 One C program: processes write a file, strided or every block at random, and read it back, at random in another order,
-each access a call of pwrite or pread, timed by their own clocks of processors. Without the library, with it on an ordinary file, and with it on a container take turns within
-each round; medians.
+each access a call of pwrite or pread, timed by their own clocks of processors. Without the library, with it on an
+ordinary file, and with it on a container take turns within each round; medians.
 """
 
 from __future__ import annotations
@@ -99,11 +99,9 @@ def main() -> None:
     options.add_argument("--folder", type=Path, default=Path("/dev/shm"))
     options.add_argument("--rounds", type=int, default=5)
     told = options.parse_args()
-    print(
-        f"ns of processors for a call, {os.cpu_count()} processors, medians of {told.rounds}: without the library, with"
-    )
-    print("it on an ordinary file, on a container (and its ratio)")
-    print("shape    processes  access | write: without  ordinary  container        | read: without  ordinary  container")
+    print(f"ns of processors for a call, {os.cpu_count()} processors, medians of {told.rounds}:")
+    print("alone, with the library on an ordinary file, on a container (and its ratio)")
+    print("shape    processes  access | write:  alone  ordinary  container        | read:  alone  ordinary  container")
     with tempfile.TemporaryDirectory(dir=told.folder) as work:
         source, program = Path(work) / "calls.c", Path(work) / "calls"
         source.write_text(PROGRAM)
