@@ -95,8 +95,11 @@ int main(void) {
   struct {
     const char* name;
     long id;
-  } places[] = {{"/proc/self/fd", 0},        {"/proc/thread-self/fd", 0},          {"/dev/fd", 0},
-                {"/proc/%ld/fd", getpid()}, {"/proc/self/task/%ld/fd", getpid()}};
+  } places[] = {{"/proc/self/fd", 0},
+                {"/proc/thread-self/fd", 0},
+                {"/dev/fd", 0},
+                {"/proc/%ld/fd", getpid()},
+                {"/proc/self/task/%ld/fd", getpid()}};
   for (unsigned n = 0; n < sizeof places / sizeof *places; ++n) {
     (void)snprintf(name, sizeof name, places[n].name, places[n].id);
     (void)snprintf(path, sizeof path, "%s/%d", name, fd);

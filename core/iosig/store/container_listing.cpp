@@ -20,7 +20,7 @@ constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
 void sort_unique(std::vector<std::int64_t>& ids) {
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
 /// The n of a subfolder's name.
@@ -46,7 +46,7 @@ class Lister {
       if (const auto n = subfolder_of(name, folder_.manifest().subfolders))
         visit_subfolder(place, shown, *n, is_target);
       else if (name.starts_with(aside_prefix))
-        visit_aside(place, shown + "/" + name, name);
+        visit_aside(place, fmt::format("{}/{}", shown, name), name);
       else if (!is_known(name, is_target))
         listing_.strangers.push_back(name);
     }
@@ -83,7 +83,7 @@ class Lister {
     for (const std::string& found : *names) {
       const auto dropping = parse_dropping_name(found);
       if (found.starts_with(aside_prefix))
-        note_aside(folder, found, found.substr(aside_prefix.size()), shown + "/" + name);
+        note_aside(folder, found, found.substr(aside_prefix.size()), fmt::format("{}/{}", shown, name));
       else if (!dropping || dropping->id % static_cast<std::int64_t>(folder_.manifest().subfolders) != n ||
                (dropping->kind != Dropping::data && is_target))
         listing_.strangers.push_back(fmt::format("{}/{}", name, found));
