@@ -86,12 +86,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]
     return program
 
 
-def assert_same_as_plain(run: Preloaded, program: Path, least: int) -> None:
+def assert_same_as_plain(run: Preloaded, program: Path, least: int, *arguments: str) -> None:
     """The program says the same on containers as on plain files: more than `least` characters."""
+    command = [str(program), *arguments]
     plain = run.folder.parent / "plain"
     plain.mkdir()
-    wanted = subprocess.run([str(program)], cwd=plain, capture_output=True, text=True, check=True).stdout
-    assert run(program).splitlines() == wanted.splitlines() and len(wanted) > least
+    wanted = subprocess.run(command, cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert run(*command).splitlines() == wanted.splitlines() and len(wanted) > least
 
 
 def sample(seed: int, size: int) -> bytes:
@@ -642,3 +643,23 @@ exec {sys.executable} -S -E -c 'import os; os.system("{rival}"); os.close(9); os
         f"exec 9> lock; flock 9; exec {sys.executable} -S -E -c 'import os; os.system(\"ls /proc/self/fd 9>&-\")'",
     )
     assert max(map(int, said.split())) < 300
+
+
+SANITIZED = BUILD / "asan/lib/libiosig-preload.so"
+CLIENTS = [
+    *(("random_calls", str(seed), "600") for seed in (13, 14, 15)),
+    *((name,) for name in ("asynchronous", "below_file", "locks", "named_descriptors")),
+    ("threads_reopen", "shared.dat"),  # not with fork: AddressSanitizer's own memory does not come through it
+]
+
+
+@pytest.mark.skipif(not SANITIZED.exists(), reason="needs: cmake --build --preset asan --target iosig_preload")
+@pytest.mark.parametrize("client", CLIENTS, ids=" ".join)
+def test_sanitizers_find_nothing(run: Preloaded, compiled: Callable[[Path], Path], client: tuple[str, ...]) -> None:
+    def runtime(name: str) -> str:
+        found = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+        return found.stdout.strip()
+
+    run.env["LD_PRELOAD"] = f"{runtime('libasan.so')} {runtime('libubsan.so')} {SANITIZED}"
+    run.env["ASAN_OPTIONS"] = "detect_leaks=0"  # programs that end leave what they have
+    assert_same_as_plain(run, compiled(ROOT / f"tests/support/{client[0]}.c"), 5, *client[1:])
