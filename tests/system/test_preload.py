@@ -648,7 +648,7 @@ exec {sys.executable} -S -E -c 'import os; os.system("{rival}"); os.close(9); os
 SANITIZED = BUILD / "asan/lib/libiosig-preload.so"
 CLIENTS = [
     *(("random_calls", str(seed), "600") for seed in (13, 14, 15)),
-    *((name,) for name in ("asynchronous", "below_file", "locks", "named_descriptors")),
+    *((name,) for name in ("asynchronous", "below_file", "locks", "named_descriptors", "refused_calls")),
     ("threads_reopen", "shared.dat"),  # not with fork: AddressSanitizer's own memory does not come through it
 ]
 
