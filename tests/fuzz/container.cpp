@@ -54,12 +54,22 @@ void use(const IndexContent& index) {
   ContainerContent content;
   std::uint64_t count = 0;
   for (std::int64_t id = 0; id < 2; ++id) {
-    content.writers.push_back({id, index.head, index.writes, index.marks, 1000, 0, false, 0});
+    content.writers.push_back({.id = id,
+                               .head = index.head,
+                               .writes = index.writes,
+                               .marks = index.marks,
+                               .losses = index.losses,
+                               .data_bytes = 1000});
+    for (const IndexDamage& damage : index.damage)
+      content.lost_writes.push_back({id, damage.next_sequence, damage.next_physical, "damaged"});
     for (const IndexedWrites& writes : index.writes) count += std::min(few, writes.count());
   }
+  for (const IndexLoss& part : content.writers.front().untold()) hold(part.length > 0, "what is untold has bytes");
+  hold(content.lost_writes.empty() == (content.lost_over(-1, 0) == nullptr), "no hole is sure where writes are lost");
   if (count > few) return;
   const std::int64_t size = content.size();
   hold(size >= 0, "a size is not negative");
+  (void)content.lost_at_end();
   (void)content.last_sequence();
   const auto extents = extents_of(content);
   const auto pattern = merged_index(content);
