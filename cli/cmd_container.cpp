@@ -32,10 +32,11 @@ struct Options {
   bool dry_run = false, damaged = false, claim = false;
 };
 
-Result<std::unique_ptr<ContainerView>> open_view(const std::string& path) {
+Result<std::unique_ptr<ContainerView>> open_view(const std::string& path,
+                                                 ContainerView::Source source = ContainerView::Source::droppings) {
   auto folder = ContainerFolder::open(path);
   if (!folder) return pass_on(std::move(folder.error()));
-  return ContainerView::open(*std::move(folder), ContainerView::Source::droppings);
+  return ContainerView::open(*std::move(folder), source);
 }
 
 std::string_view name_of(ContainerProblem::Kind kind) {
@@ -257,11 +258,16 @@ int run_flatten(const Options& options, Console& console) {
 }
 
 int run_export(const Options& options, Console& console) {
-  const auto view = open_view(options.path);
+  // The kept index may know what a writer's own has lost since.
+  const auto view =
+      open_view(options.path, options.damaged ? ContainerView::Source::droppings : ContainerView::Source::kept);
   if (!view) return console.fail(view.error());
   const auto lost_bytes = export_container(**view, options.to, copying(options, console));
   console.end_progress();
   if (!lost_bytes) return console.fail(lost_bytes.error());
+  if (options.damaged)
+    for (const ContainerProblem& problem : (*view)->problems())
+      if (problem.kind == ContainerProblem::Kind::lost) console.note(fmt::format("lost: {}", problem.message));
   if (*lost_bytes > 0)
     console.note(fmt::format("{} bytes that are lost are zeros there: iosig container check {}", *lost_bytes,
                              printable(options.path)));
@@ -316,6 +322,7 @@ void add_container(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"pattern", "traditional"}))
       ->capture_default_str();
   create->add_option("--target", options->targets, "A folder to put data into, in turns with others; absolute")
+      ->allow_extra_args(false)
       ->type_name("FOLDER");
   create->add_option("--subfolders", options->subfolders, "Over which the pieces are spread")
       ->check(CLI::Range(1, 4096))
@@ -338,6 +345,7 @@ void add_container(CLI::App& app, Action& action) {
                    "Have the data on its targets belong to this copy; the one that it was copied from is gone");
   repair->add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
   repair->add_option("--target", options->targets, "Where a copy of a lost manifest is: what create was given")
+      ->allow_extra_args(false)
       ->type_name("FOLDER");
   CLI::App* flatten = add("flatten", "Put an ordinary file with the same bytes in its place", "flatten checkpoint",
                           "iosig.container-copy/1", run_flatten);

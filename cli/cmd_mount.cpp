@@ -268,9 +268,11 @@ void add_mount(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   mount->add_option("SOURCE", options->source, "The folder that holds the files")->required();
   mount->add_option("MOUNTPOINT", options->mount_point, "An empty folder, or SOURCE itself")->required();
-  mount->add_option("--containers", options->containers,
-                    "Which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "
-                    "existing: none (default)");
+  mount
+      ->add_option("--containers", options->containers,
+                   "Which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "
+                   "existing: none (default)")
+      ->allow_extra_args(false);
   mount->add_option("--index", options->index, "Of new containers: pattern (default) or traditional")
       ->check(CLI::IsMember({"pattern", "traditional"}));
   mount->add_option("--threads", options->threads, "That serve requests at most (default 4)")

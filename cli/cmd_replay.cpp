@@ -360,6 +360,7 @@ void add_replay(CLI::App& app, Action& action) {
   container->excludes(traditional)->excludes(plain);
   traditional->excludes(plain);
   verb->add_option("--target", options->target.targets, "A folder to put the container's data into; absolute")
+      ->allow_extra_args(false)
       ->type_name("FOLDER");
   verb->add_option("--ranks", options->ranks, "Ranks 0 to N - 1 only")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX))

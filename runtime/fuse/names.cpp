@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <string>
 
+#include "iosig/store/target_owner.h"
 #include "mount.h"
 
 namespace iosig::fuse {
@@ -78,6 +79,7 @@ int rename_over(Mount& mount, Inode& from, const char* name, Inode& to, const ch
       ::fstatat(to.fd.get(), new_name, &there, AT_SYMLINK_NOFOLLOW) != 0)
     return errno;
   if (here.st_dev == there.st_dev && here.st_ino == there.st_ino) return 0;
+  if (share_data(fmt::format("{}/{}", from.path(), name), fmt::format("{}/{}", to.path(), new_name))) return EROFS;
   if (const int failure = exchange(); failure != 0) return failure;
   const int failure = unlink_at(mount, from, name);
   if (failure != 0) (void)exchange();

@@ -13,6 +13,8 @@
 namespace iosig::preload {
 namespace {
 
+constexpr int most_moves = 1000;  ///< of a name, from one container to another, while it is opened
+
 bool makes_temporary(int flags) { return (flags & __O_TMPFILE) == __O_TMPFILE && (flags & O_TMPFILE) == O_TMPFILE; }
 
 /// The container of the open folder `folder`, which the engine keeps, as the program asked for it.
@@ -24,6 +26,24 @@ int open_checked(int folder, int flags) {
   if (failure == 0 && ::faccessat(folder, manifest, wanted, AT_EACCESS) != 0) failure = errno;
   if (failure == 0) return open_container(folder, flags);
   ::close(folder);
+  errno = failure;
+  return -1;
+}
+
+/// Whether what was found at the path is there no more.
+bool is_elsewhere(const struct stat& found, int folder, const char* path) {
+  struct stat now {};
+  return ::fstatat(folder, path, &now, 0) != 0 || now.st_dev != found.st_dev || now.st_ino != found.st_ino;
+}
+
+/// Of what was found at the path a moment ago.
+int open_found(int container, int folder, const char* path, int flags, bool& has_moved) {
+  struct stat found {};
+  const bool is_known = ::fstat(container, &found) == 0;
+  const int fd = open_checked(container, flags);
+  if (fd >= 0 || !is_known) return fd;
+  const int failure = errno;
+  has_moved = is_elsewhere(found, folder, path);
   errno = failure;
   return -1;
 }
@@ -62,10 +82,10 @@ Found make_if_bound(int folder, const char* path, int flags, mode_t mode, int& f
   return Found::container;
 }
 
-}  // namespace
-
-int open_at(int folder, const char* path, int flags, mode_t mode) {
+/// One look at what is there. `has_moved`: it went, or was replaced, while it was opened.
+int open_once(int folder, const char* path, int flags, mode_t mode, bool& has_moved) {
   const int before = errno;
+  has_moved = false;
   if (const int named = named_descriptor(path); named >= 0 && (flags & O_PATH) == 0) {
     const Inside inside;
     if (inside) {
@@ -101,18 +121,39 @@ int open_at(int folder, const char* path, int flags, mode_t mode) {
   if (!inside) return fd;
   if (fd >= 0) {
     struct stat status {};
-    if (::fstat(fd, &status) != 0 || !S_ISDIR(status.st_mode) || !is_container_at(fd, "")) return fd;
-    fd = open_checked(keep_for_engine(fd), flags);
+    if (::fstat(fd, &status) != 0 || !S_ISDIR(status.st_mode)) return fd;
+    if (!is_container_at(fd, "")) {
+      has_moved = is_elsewhere(status, folder, path);  // it may have been a container until just now
+      if (!has_moved) return fd;
+      ::close(fd);
+      errno = ENOENT;
+      return -1;
+    }
+    fd = open_found(keep_for_engine(fd), folder, path, flags, has_moved);
   } else {
     if (makes_temporary(flags) || !is_container_at(folder, path)) {
+      struct stat now {};
+      has_moved = !makes_temporary(flags) && !std::string_view(path).ends_with('/') &&
+                  (::fstatat(folder, path, &now, 0) != 0 || !S_ISDIR(now.st_mode) || is_container_at(folder, path));
       errno = EISDIR;
       return -1;
     }
     const int opened = open_folder_at(folder, path, flags & O_NOFOLLOW);
-    fd = opened < 0 ? -1 : open_checked(opened, flags);
+    has_moved = opened < 0 && (errno == ENOENT || errno == ENOTDIR);
+    fd = opened < 0 ? -1 : open_found(opened, folder, path, flags, has_moved);
   }
   if (fd >= 0) errno = before;
   return fd;
+}
+
+}  // namespace
+
+int open_at(int folder, const char* path, int flags, mode_t mode) {
+  for (int tries_left = most_moves;; --tries_left) {
+    bool has_moved = false;
+    const int fd = open_once(folder, path, flags, mode, has_moved);
+    if (fd >= 0 || !has_moved || tries_left == 0) return fd;
+  }
 }
 
 }  // namespace iosig::preload

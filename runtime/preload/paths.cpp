@@ -19,6 +19,7 @@
 #include "iosig/store/container_folder.h"
 #include "iosig/store/removal.h"
 #include "iosig/store/shared_container.h"
+#include "iosig/store/target_owner.h"
 
 namespace iosig::preload {
 namespace {
@@ -240,6 +241,14 @@ int rename_over(int from, const char* path, int to, const char* name) {
   const bool replaces_container = S_ISDIR(there.st_mode) && has_manifest(to, name);
   if (S_ISDIR(there.st_mode) && !replaces_container) return EISDIR;
   if (S_ISDIR(here.st_mode) && !has_manifest(from, path)) return ENOTDIR;
+  if (replaces_container && S_ISDIR(here.st_mode)) {
+    bool is_copy = false;
+    (void)as_guest([&] {
+      is_copy = share_data(reachable(from, path), reachable(to, name));
+      return 0;
+    });
+    if (is_copy) return EROFS;
+  }
   // rename(2) knows a container for a folder, which cannot replace a file, nor a file it: their names are exchanged in
   // one step, then what was replaced is removed.
   const auto exchange = [&] { return ::renameat2(from, path, to, name, RENAME_EXCHANGE) == 0 ? 0 : errno; };

@@ -60,8 +60,7 @@ void use(const IndexContent& index) {
                                .marks = index.marks,
                                .losses = index.losses,
                                .data_bytes = 1000});
-    for (const IndexDamage& damage : index.damage)
-      content.lost_writes.push_back({id, damage.next_sequence, damage.next_physical, "damaged"});
+    for (const IndexDamage& damage : index.damage) content.lost_writes.push_back({id, damage.next_sequence, "damaged"});
     for (const IndexedWrites& writes : index.writes) count += std::min(few, writes.count());
   }
   for (const IndexLoss& part : content.writers.front().untold()) hold(part.length > 0, "what is untold has bytes");
@@ -92,8 +91,7 @@ void try_index(const Bytes& bytes) {
   std::uint64_t last = 0;
   for (const IndexDamage& damage : index->damage) {
     hold(damage.at >= last && damage.bytes > 0 && damage.at + damage.bytes <= bytes.size(), "damage lies in the file");
-    const bool has_next = damage.next_sequence != INT64_MAX || damage.next_physical != INT64_MAX;
-    hold(!damage.is_tail || !has_next, "nothing sound follows the last damage");
+    hold(!damage.is_tail || damage.next_sequence == INT64_MAX, "nothing sound follows the last damage");
     last = damage.at + damage.bytes;
   }
   Bytes again = index_frame(index->head);
@@ -138,8 +136,8 @@ void try_tail(std::string_view text) {
       hold(end < 0 || record.physical == end, "a record goes on where the one before ends");
       end = record.physical + static_cast<std::int64_t>(record.count) * record.length;
     }
-    if (!has_lost_records(bytes, 0, 0))
-      for (const TailRecord& record : read_tail(bytes)) hold(record.has_sure_count(), "a count that differs is a loss");
+    (void)has_lost_records(bytes, 0, 0);
+    (void)is_foreign_tail(bytes, 1, 0, 0);
     // Again with checks that fit.
     for (std::size_t at = sizeof(TailRecord); at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
       TailRecord record;

@@ -187,6 +187,14 @@ std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uin
   return payload;
 }
 
+/// Whether the bytes are the beginning of a frame that is longer.
+bool is_cut_frame(std::span<const std::uint8_t> bytes) {
+  if (!std::equal(bytes.begin(), bytes.begin() + static_cast<long>(std::min(bytes.size(), magic.size())),
+                  magic.begin()))
+    return false;
+  return bytes.size() < frame_head || fixed_at(bytes, 4, 4) > bytes.size() - frame_head;
+}
+
 /// Where the next bytes that look like a frame's begin, after `at`.
 std::size_t next_magic(std::span<const std::uint8_t> bytes, std::size_t at) {
   const auto found = std::search(bytes.begin() + static_cast<long>(at) + 1, bytes.end(), magic.begin(), magic.end());
@@ -267,7 +275,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
                 source);
   IndexContent content;
   content.head = *head;
-  std::size_t with_sequence = 0, with_physical = 0;  // damages whose next frames are known
+  std::size_t with_sequence = 0;  // damages whose next mark is known
   for (std::size_t at = frame_head + first->size(); at < bytes.size();) {
     const auto payload = payload_at(bytes, at);
     const auto kind = payload ? static_cast<Kind>(payload->front()) : kind_head;
@@ -275,13 +283,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
     if (payload && (kind == kind_pattern || kind == kind_entries)) {
       auto writes = writes_of(Payload(payload->subspan(1)), kind, source);
       is_sound = writes.has_value();
-      if (writes) {
-        for (; with_sequence < content.damage.size(); ++with_sequence)
-          content.damage[with_sequence].next_sequence = writes->opened;
-        for (; with_physical < content.damage.size(); ++with_physical)
-          content.damage[with_physical].next_physical = writes->physical;
-        content.writes.push_back(*std::move(writes));
-      }
+      if (writes) content.writes.push_back(*std::move(writes));
     } else if (payload && kind == kind_mark) {
       const auto mark = mark_of(Payload(payload->subspan(1)));
       is_sound = mark.has_value();
@@ -311,6 +313,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
   if (!content.damage.empty()) {
     IndexDamage& last = content.damage.back();
     last.is_tail = last.at + last.bytes == bytes.size();
+    last.is_cut = last.is_tail && is_cut_frame(bytes.subspan(last.at));
   }
   return content;
 }

@@ -103,10 +103,11 @@ struct MergedIndex {
 struct IndexDamage {
   std::uint64_t at = 0, bytes = 0;
   std::string what;
-  bool is_tail = false;  ///< nothing sound follows: a frame that was being written when its writer died, or a cut
-  // What stood there was written before what the next sound frames tell of; INT64_MAX: there are none.
-  std::int64_t next_sequence = INT64_MAX;  ///< the least number of the next frame
-  std::int64_t next_physical = INT64_MAX;  ///< where the data of the next frame of writes begin
+  bool is_tail = false;  ///< nothing sound follows
+  bool is_cut = false;   ///< it begins as a frame does, which the bytes end before: its writer died as it wrote it
+  /// The number of the next mark, INT64_MAX if there is none: nothing that stood there has a greater one. A frame of
+  /// writes bounds nothing: it comes when it is full, and a mark that stands before it at once.
+  std::int64_t next_sequence = INT64_MAX;
 };
 
 struct IndexContent {

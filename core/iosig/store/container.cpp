@@ -158,6 +158,11 @@ Result<void> rename_container(const std::string& from, const std::string& to) {
   if (::lstat(source.c_str(), &here) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino) return {};
   if (S_ISDIR(there.st_mode) && !is_container(target))
     return fail(ErrorKind::usage, "'{}' is a folder, and no container; a file cannot replace it", printable(target));
+  if (share_data(source, target)) {
+    errno = EROFS;
+    return fail(ErrorKind::infeasible, "'{}' and '{}' are copies of each other with the same data: remove one",
+                printable(source), printable(target));
+  }
   if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0)
     return system_failure("rename", source);
   if (S_ISDIR(there.st_mode)) return remove_container(source);

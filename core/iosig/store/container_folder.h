@@ -67,6 +67,7 @@ class ContainerFolder {
     std::vector<std::string> strangers;  ///< names that are no dropping's, below the container
     std::vector<Error> unreadable;       ///< folders that cannot be listed
     std::vector<Aside> aside;
+    bool has_aside = false;       ///< repair moved something aside, these or other things
     bool misses_indices = false;  ///< one of them may hold indices
   };
   [[nodiscard]] Listing list() const;

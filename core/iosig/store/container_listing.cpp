@@ -96,6 +96,7 @@ class Lister {
   }
 
   void visit_aside(const Fd& place, const std::string& shown, const std::string& name) {
+    listing_.has_aside = true;
     const Fd folder(::openat(place.get(), name.c_str(), folder_flags));
     const auto names = folder ? names_in(folder) : Result<std::vector<std::string>>{};
     if (!names) return;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,10 +84,23 @@ Result<void> ContainerWriter::make_droppings() {
   if (!data_) return write_failure("make", folder_->shown(Dropping::data, id_), errno);
   const auto subfolder = folder_->open_subfolder(Dropping::tail, id_);
   if (!subfolder) return pass_on(subfolder.error());
-  auto tail = Tail::make(*subfolder, dropping_name(Dropping::tail, id_), folder_->shown(Dropping::tail, id_));
+  auto tail = Tail::make(*subfolder, dropping_name(Dropping::tail, id_), folder_->shown(Dropping::tail, id_),
+                         tail_identity(folder_->manifest().id, id_));
   if (!tail) return pass_on(std::move(tail.error()));
   tail_ = *std::move(tail);
-  return {};
+  return refuse_if_replaced();
+}
+
+/// Who makes an ordinary file of a container locks it, then looks for tails.
+Result<void> ContainerWriter::refuse_if_replaced() {
+  const Fd folder(::openat(folder_->fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) == 0) return {};
+  (void)folder_->unlink_dropping(Dropping::tail, id_);
+  (void)folder_->unlink_dropping(Dropping::data, id_);
+  (void)folder_->unlink_dropping(Dropping::index, id_);
+  errno = EBUSY;
+  return fail(ErrorKind::infeasible, "'{}' is being replaced by an ordinary file, or removed",
+              printable(folder_->path()));
 }
 
 ContainerWriter::~ContainerWriter() {

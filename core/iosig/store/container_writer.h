@@ -64,6 +64,7 @@ class ContainerWriter {
  private:
   explicit ContainerWriter(std::shared_ptr<const ContainerFolder> folder);
   Result<void> make_droppings();
+  Result<void> refuse_if_replaced();
   /// The number of a write; 0 if it has no bytes.
   Result<std::int64_t> begin_write(std::int64_t offset, std::size_t bytes);
   /// `put`: bytes of it that are in the data dropping already, or -1 and errno.

@@ -77,7 +77,7 @@ const LostWrites* ContainerContent::lost_over(std::int64_t id, std::int64_t phys
     if (after != writer->writes.begin()) sequence = std::prev(after)->opened;
   }
   for (const LostWrites& lost : lost_writes)
-    if (lost.sequence >= sequence && !(lost.id == id && physical >= lost.physical)) return &lost;
+    if (lost.sequence >= sequence) return &lost;
   return nullptr;
 }
 

@@ -47,7 +47,6 @@ struct WriterContent {
 struct LostWrites {
   std::int64_t id = 0;                ///< of the writer
   std::int64_t sequence = INT64_MAX;  ///< none of them has a greater number
-  std::int64_t physical = INT64_MAX;  ///< what its data hold from here on was written after them
   std::string message;                ///< with the dropping that should tell of them
 };
 

@@ -232,7 +232,8 @@ class ContentReader {
     writer.has_tail = found.had_tail = tail.has_value();
     const std::int64_t at_stake = std::max<std::int64_t>(0, writer.data_bytes);
     if (!index) {
-      if (at_stake > 0)
+      // The index is made first, and without one nobody knows what the writer cut.
+      if (writer.data_bytes >= 0)
         found.lose({.id = id,
                     .message = fmt::format("'{}': {} bytes of data, but their index is missing",
                                            folder_.shown(Dropping::data, id), at_stake)},
@@ -243,8 +244,8 @@ class ContentReader {
     const std::string shown = folder_.shown(Dropping::index, id);
     auto read = read_index(bytes_of(*index), printable(shown));
     if (!read) {
-      // Whoever died while it made its droppings wrote nothing.
-      if (at_stake > 0)
+      // Whoever died while it made its droppings, the data after the head of the index, wrote nothing.
+      if (writer.data_bytes >= 0)
         found.lose({.id = id, .message = read.error().message}, at_stake);
       else
         found.add(ContainerProblem::Kind::unsynced, id, read.error().message);
@@ -256,7 +257,7 @@ class ContentReader {
           is_copy ? fmt::format("'{}' is the index of writer {}: a copy, or renamed", shown, read->head.id)
                   : fmt::format("'{}' is the index of another container", shown);
       // Its data may be a copy as well; if they are not, their own index has been replaced.
-      if (at_stake > 0 && !(is_copy && have_same_data(id, read->head.id)))
+      if (writer.data_bytes >= 0 && !(is_copy && have_same_data(id, read->head.id)))
         found.lost_writes.push_back({.id = id, .message = message});
       found.add(ContainerProblem::Kind::foreign, id, std::move(message), at_stake);
       return found;
@@ -269,10 +270,10 @@ class ContentReader {
     for (const IndexDamage& damage : read->damage) {
       std::string message = fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes);
       // What a writer was at when it died is in its tail. One that has closed its file has none.
-      if (damage.is_tail && writer.has_tail)
+      if (damage.is_tail && damage.is_cut && writer.has_tail)
         found.add(ContainerProblem::Kind::unsynced, id, std::move(message));
       else
-        found.lose({id, damage.next_sequence, damage.next_physical, std::move(message)});
+        found.lose({id, damage.next_sequence, std::move(message)});
     }
     if (tail) add_tail(writer, *tail, found);
     compare(writer, found);
@@ -298,10 +299,15 @@ class ContentReader {
 
   void add_tail(WriterContent& writer, const std::string& tail, Found& found) const {
     const std::int64_t known = writer.physical_end();
-    IndexedWrites writes = writes_of(read_tail(bytes_of(tail)), known, std::max<std::int64_t>(writer.data_bytes, 0));
-    writer.tail_writes = writes.count();
-    if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
-    if (!has_lost_records(bytes_of(tail), known, writer.data_bytes)) return;
+    const auto bytes = bytes_of(tail);
+    const bool is_foreign =
+        is_foreign_tail(bytes, tail_identity(folder_.manifest().id, writer.id), known, writer.data_bytes);
+    if (!is_foreign) {
+      IndexedWrites writes = writes_of(read_tail(bytes), known, std::max<std::int64_t>(writer.data_bytes, 0));
+      writer.tail_writes = writes.count();
+      if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
+    }
+    if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
     // Of a writer at work records may have been seen while they were made.
     const Fd& subfolder = subfolder_of(Dropping::tail, writer.id);
     const Fd fd(::openat(subfolder.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags));
@@ -322,15 +328,14 @@ class ContentReader {
                 loss.length);
     for (const IndexLoss& part : writer.untold()) {
       const std::int64_t end = part.physical + part.length;
-      const auto after = std::ranges::find(writer.writes, end, &IndexedWrites::physical);
       if (part.was_unfinished)
         found.add(
             ContainerProblem::Kind::unsynced, writer.id,
             fmt::format("'{}': bytes {} to {} have no index: of a write that did not end", shown, part.physical, end),
             part.length);
       else
-        found.lose({writer.id, after == writer.writes.end() ? INT64_MAX : after->opened, end,
-                    fmt::format("'{}': bytes {} to {} have lost their index", shown, part.physical, end)},
+        found.lose({.id = writer.id,
+                    .message = fmt::format("'{}': bytes {} to {} have lost their index", shown, part.physical, end)},
                    part.length);
     }
     const std::int64_t known = writer.physical_end(), there = std::max<std::int64_t>(0, writer.data_bytes);

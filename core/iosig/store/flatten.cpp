@@ -1,6 +1,7 @@
 #include "iosig/store/flatten.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +121,21 @@ Result<void> refuse_if_written(const ContainerFolder& folder) {
   return {};
 }
 
+/// `alone` is locked if nobody else holds the container; nobody has written to it since it was listed.
+Result<void> refuse_if_in_use(const ContainerFolder& folder, const Fd& alone, const ContainerFolder::Listing& before) {
+  struct stat opened {
+  }, there{};
+  const bool is_it = alone && ::fstat(alone.get(), &there) == 0 && ::fstat(folder.fd().get(), &opened) == 0 &&
+                     there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
+  if (!is_it || ::flock(alone.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorKind::infeasible, "'{}' is open in a program; do it when that has ended",
+                printable(folder.path()));
+  const ContainerFolder::Listing now = folder.list();
+  if (now.index != before.index || now.data != before.data)
+    return fail(ErrorKind::infeasible, "'{}' was written meanwhile; do it again", printable(folder.path()));
+  return refuse_if_written(folder);
+}
+
 }  // namespace
 
 Result<std::int64_t> export_container(ContainerView& view, const std::string& path, const FlattenOptions& options) {
@@ -144,8 +160,12 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
 
 Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options) {
   const std::string plain(without_trailing_slashes(path));
+  struct stat status {};
+  if (::lstat(plain.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+    return fail(ErrorKind::usage, "'{}' is a link: name what it leads to", printable(plain));
   const auto folder = ContainerFolder::open(plain);
   if (!folder) return pass_on(folder.error());
+  const ContainerFolder::Listing before = (*folder)->list();
   if (auto quiet = refuse_if_written(**folder); !quiet) return pass_on(std::move(quiet.error()));
   auto view = ContainerView::open(*folder, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
@@ -156,11 +176,19 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
                   problem.kind == ContainerProblem::Kind::lost
                       ? "what is lost is lost for good once the container is gone"
                       : "it would be removed with the container");
+  if (before.has_aside)
+    return fail(ErrorKind::infeasible,
+                "'{}' holds what repair moved aside ({}...), which would be removed with it: move that elsewhere, or "
+                "remove it",
+                printable(plain), aside_prefix);
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
   const auto draft = make_flat(source, plain, "flat", options);
   if (!draft) return pass_on(draft.error());
-  if (auto quiet = refuse_if_written(**folder); !quiet) {
+  // From here on nobody opens it, and no writer begins (ContainerWriter::open).
+  const Fd alone(::open(plain.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  auto quiet = refuse_if_in_use(**folder, alone, before);
+  if (!quiet) {
     ::unlink(draft->c_str());
     return pass_on(std::move(quiet.error()));
   }

@@ -22,7 +22,7 @@ struct FlattenOptions {
                                                     const FlattenOptions& options = {});
 
 /// Puts an ordinary file with the same bytes in the container's place, in one step, and removes the container: the
-/// file's size. Fails as `infeasible` while somebody writes to it.
+/// file's size. Fails as `infeasible` while somebody has it open, and when somebody wrote to it meanwhile.
 [[nodiscard]] Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options = {});
 
 }  // namespace iosig

@@ -25,6 +25,8 @@ Fd take_alone(const std::string& path) {
   return folder;
 }
 
+bool is_removed_name(const std::string& path) { return split_path(path).name.find(removed_mark) != std::string::npos; }
+
 }  // namespace
 
 std::string removed_name(std::string_view path) {
@@ -54,23 +56,33 @@ Result<Removal> removal_of(const std::string& path) {
 }
 
 Result<void> unlink_container(const std::string& path) {
-  const std::string plain(without_trailing_slashes(path));
-  if (const Fd alone = take_alone(plain)) return remove_container(plain);
-  const std::string aside = removed_name(plain);
+  // Its own name first: what else gets the name from now on is another one.
+  const std::string plain(without_trailing_slashes(path)), aside = removed_name(plain);
   if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
-  // Whoever held it may have let it go just before it had this name.
-  if (const Fd alone = take_alone(aside)) return remove_container(aside);
+  struct stat status {};
+  if (::lstat(aside.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {  // a file that was put there in between
+    if (::unlink(aside.c_str()) != 0) return system_failure("remove", plain);
+    return {};
+  }
+  // Whoever holds it removes it, or has just done so.
+  if (const Fd alone = take_alone(aside)) (void)remove_container(aside);
   return {};
 }
 
-bool is_unlinked(int folder) { return split_path(place_of(folder)).name.find(removed_mark) != std::string::npos; }
+bool is_unlinked(int folder) { return is_removed_name(place_of(folder)); }
 
 void let_go_container(Fd folder) {
-  const std::string where = place_of(folder.get());
-  const bool is_left_over = is_unlinked(folder.get());
+  // Its name is looked at when it is let go: who removes it gives it another name first, and then asks who holds it.
+  const Fd known(::openat(folder.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
   folder = {};
-  if (!is_left_over) return;
-  if (const Fd alone = take_alone(where)) (void)remove_container(where);
+  const std::string where = place_of(known.get());
+  struct stat held {
+  }, there{};
+  if (!is_removed_name(where) || ::fstat(known.get(), &held) != 0) return;
+  const Fd alone = take_alone(where);
+  const bool is_it =
+      alone && ::fstat(alone.get(), &there) == 0 && there.st_dev == held.st_dev && there.st_ino == held.st_ino;
+  if (is_it) (void)remove_container(where);
 }
 
 }  // namespace iosig

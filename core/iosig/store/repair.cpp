@@ -13,6 +13,7 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/store/container_view.h"
+#include "iosig/store/kept_index.h"
 #include "iosig/store/tail.h"
 #include "iosig/store/target_owner.h"
 
@@ -26,24 +27,25 @@ class Repair {
   Repair(const ContainerFolder& folder, bool dry_run) : folder_(folder), dry_run_(dry_run) {}
 
   Result<std::vector<RepairStep>> run() {
-    const ContainerContent content = read_content(folder_);
+    // Writers may begin and end meanwhile. Those that are not in the listing are not looked at; the tails of dead ones
+    // are locked, so that what is read then stays; and who has a tail that is not locked here lives, or did.
     const ContainerFolder::Listing listing = folder_.list();
+    for (const std::int64_t id : listing.tail) {
+      Fd tail = folder_.open_dropping(Dropping::tail, id, O_RDWR);
+      if (tail && !is_alive(tail)) dead_.emplace(id, std::move(tail));
+    }
+    const ContainerContent content = read_content(folder_);
     std::map<std::int64_t, const WriterContent*> sound;
     for (const WriterContent& writer : content.writers) sound[writer.id] = &writer;
-    for (const std::int64_t id : listing.tail) {
-      const Fd tail = folder_.open_dropping(Dropping::tail, id, O_RDWR);
-      if (tail && is_alive(tail)) alive_.push_back(id);
-    }
-    for (const std::int64_t id : listing.index) {
+    std::vector<std::int64_t> ids;
+    std::ranges::set_union(listing.index, listing.data, std::back_inserter(ids));
+    for (const std::int64_t id : ids) {
       if (lives(id)) continue;
-      auto done = sound.contains(id) ? mend(*sound[id], content) : discard(id);
+      auto done = sound.contains(id) ? mend(*sound[id], content) : discard_if_lost(id, content);
       if (!done) return pass_on(std::move(done.error()));
     }
-    for (const std::int64_t id : listing.data)
-      if (!std::ranges::binary_search(listing.index, id))
-        if (auto done = discard(id); !done) return pass_on(std::move(done.error()));
     for (const std::int64_t id : listing.tail)
-      if (!std::ranges::binary_search(listing.index, id) && !lives(id))
+      if (!std::ranges::binary_search(ids, id) && !lives(id) && !folder_.open_dropping(Dropping::index, id, O_PATH))
         if (auto done = move_aside(Dropping::tail, id, "there is no index that it continues"); !done)
           return pass_on(std::move(done.error()));
     for (const std::string& name : listing.strangers)
@@ -52,7 +54,9 @@ class Repair {
   }
 
  private:
-  [[nodiscard]] bool lives(std::int64_t id) const { return std::ranges::find(alive_, id) != alive_.end(); }
+  [[nodiscard]] bool lives(std::int64_t id) const {
+    return !dead_.contains(id) && folder_.open_dropping(Dropping::tail, id, O_PATH);
+  }
   void did(std::string what) { steps_.push_back({std::move(what)}); }
 
   /// The folder for what is moved away, made when it is needed.
@@ -96,8 +100,14 @@ class Repair {
     return {};
   }
 
-  /// A writer whose index says nothing.
-  Result<void> discard(std::int64_t id) {
+  /// A writer whose index says nothing, if there is anything to lose: one that is about to begin has no data yet.
+  Result<void> discard_if_lost(std::int64_t id, const ContainerContent& content) {
+    const bool is_problem = std::ranges::any_of(content.problems, [&](const ContainerProblem& problem) {
+      return problem.id == id && (problem.kind == ContainerProblem::Kind::foreign ||
+                                  (problem.kind == ContainerProblem::Kind::lost && problem.bytes > 0));
+    });
+    if (!is_problem && std::ranges::find(content.lost_writes, id, &LostWrites::id) == content.lost_writes.end())
+      return {};
     constexpr std::string_view why = "no sound index says where its bytes belong";
     for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
       if (auto done = move_aside(kind, id, why); !done) return done;
@@ -106,12 +116,15 @@ class Repair {
 
   /// The index of a dead writer with all that is known, and nothing else. What it has lost is noted in it.
   Result<void> mend(const WriterContent& writer, const ContainerContent& content) {
+    if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
     const bool is_lost =
         std::ranges::find(content.lost_writes, writer.id, &LostWrites::id) != content.lost_writes.end();
     if (!writer.is_index_damaged && !writer.has_tail && !is_lost) return {};
     const std::string shown = folder_.shown(Dropping::index, writer.id);
     std::vector<IndexLoss> losses = writer.untold();
     if (is_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
+    if (is_lost)  // of a damaged tail nobody knows how many writes did end
+      for (IndexLoss& loss : losses) loss.was_unfinished = false;
     if (writer.tail_writes > 0)
       did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
                       folder_.shown(Dropping::tail, writer.id)));
@@ -167,7 +180,7 @@ class Repair {
 
   const ContainerFolder& folder_;
   bool dry_run_;
-  std::vector<std::int64_t> alive_;
+  std::map<std::int64_t, Fd> dead_;  ///< tails of dead writers, locked
   std::vector<RepairStep> steps_;
   Fd aside_;
   std::string aside_name_;
@@ -233,10 +246,17 @@ Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const Con
   std::vector<RepairStep> claimed;
   if (const auto may = may_be_written(*folder); !may) {
     if (!options.claim) return pass_on(may.error());
+    if (auto claim = may_be_claimed(*folder); !claim) return pass_on(std::move(claim.error()));
     claimed.push_back({"made the data on its targets its own"});
     if (!options.dry_run)
       if (auto done = claim_targets(*folder); !done) return pass_on(std::move(done.error()));
   }
+  if (!read_content(*folder).lost_writes.empty() && kept_index(*folder))
+    return fail(
+        ErrorKind::infeasible,
+        "'{}': its kept index still tells of what its writers' indices have lost: copy the file by iosig container "
+        "export first; then remove '{}/{}'",
+        printable(folder->path()), printable(folder->path()), kept_index_name);
   auto steps = Repair(*folder, options.dry_run).run();
   if (steps) steps->insert(steps->begin(), claimed.begin(), claimed.end());
   return steps;

@@ -15,7 +15,7 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view magic("IOXTAIL\1", 8);
-constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, then nothing
+constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, whose it is, then nothing
 constexpr std::size_t first_bytes = 16 << 10, most_bytes = 1 << 20;
 
 std::int64_t physical_end(const TailRecord& record) {
@@ -56,6 +56,12 @@ std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
   return records;
 }
 
+std::uint64_t tail_identity(std::string_view container, std::int64_t writer) {
+  std::uint64_t mixed = 0xcbf29ce484222325 ^ static_cast<std::uint64_t>(writer);
+  for (const char c : container) mixed = (mixed ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
+  return mixed | 1;
+}
+
 bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes) {
   if (bytes.size() < first_bytes) return data_bytes > known;
   const std::vector<TailRecord> records = read_tail(bytes);
@@ -69,7 +75,16 @@ bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, s
   return false;
 }
 
-Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string shown) {
+bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity, std::int64_t known,
+                     std::int64_t data_bytes) {
+  if (bytes.size() < head_bytes) return false;
+  std::uint64_t found = 0;
+  std::memcpy(&found, bytes.data() + magic.size(), sizeof found);
+  const bool is_ours = found == identity && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  return !is_ours && (found != 0 || data_bytes > known);
+}
+
+Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string shown, std::uint64_t identity) {
   Tail tail;
   tail.shown_ = std::move(shown);
   tail.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
@@ -84,6 +99,7 @@ Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string s
   tail.mapped_ = static_cast<std::byte*>(mapped);
   tail.bytes_ = first_bytes;
   std::memcpy(tail.mapped_, magic.data(), magic.size());
+  std::memcpy(tail.mapped_ + magic.size(), &identity, sizeof identity);
   return tail;
 }
 

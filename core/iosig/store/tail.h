@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "iosig/base/files.h"
@@ -40,10 +41,17 @@ static_assert(sizeof(TailRecord) == 64);
 /// follows, older records or ones half written, is left out. Never fails: a tail of another version has none.
 [[nodiscard]] std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes);
 
+/// Whose a tail is, as its head says.
+[[nodiscard]] std::uint64_t tail_identity(std::string_view container, std::int64_t writer);
+
 /// Whether the tail of a dead writer tells that records of it are lost, where its index ends at `known` of
 /// `data_bytes`: a record that is neither sound nor half written, one that is sound behind the end of the others, or no
 /// room for any.
 [[nodiscard]] bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes);
+
+/// Whether it is another's tail, or one whose head is gone although its writer has written `data_bytes` behind `known`.
+[[nodiscard]] bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity, std::int64_t known,
+                                   std::int64_t data_bytes);
 
 /// Whether the writer of an open tail lives, on this node or, where locks reach that far, on another.
 [[nodiscard]] bool is_alive(const Fd& tail);
@@ -52,7 +60,7 @@ static_assert(sizeof(TailRecord) == 64);
 class Tail {
  public:
   /// Makes the file `name` in `folder`, exclusively, with room for the first records; `shown` names it in messages.
-  static Result<Tail> make(const Fd& folder, const std::string& name, std::string shown);
+  static Result<Tail> make(const Fd& folder, const std::string& name, std::string shown, std::uint64_t identity);
   Tail() = default;
   Tail(Tail&& other) noexcept { swap(other); }
   Tail& operator=(Tail&& other) noexcept {

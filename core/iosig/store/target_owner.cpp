@@ -43,6 +43,23 @@ Result<void> may_be_written(const ContainerFolder& folder) {
   return {};
 }
 
+bool share_data(const std::string& one, const std::string& other) {
+  const auto first = ContainerFolder::open(one), second = ContainerFolder::open(other);
+  return first && second && (*first)->manifest().id == (*second)->manifest().id &&
+         !(*first)->manifest().targets.empty();
+}
+
+Result<void> may_be_claimed(const ContainerFolder& folder) {
+  for (std::size_t n = 0; n < folder.manifest().targets.size(); ++n) {
+    const auto owner = other_owner(folder, n);
+    struct stat there {};
+    if (owner && ::stat(owner->path.c_str(), &there) == 0 && there.st_ino == owner->inode && is_container(owner->path))
+      return fail(ErrorKind::infeasible, "'{}' is a copy of '{}', which is there: its data belong to that one",
+                  printable(folder.path()), printable(owner->path));
+  }
+  return {};
+}
+
 Result<void> claim_targets(const ContainerFolder& folder) {
   ContainerManifest manifest = folder.manifest();
   manifest.owner = ContainerOwner{place_of(folder.fd().get()), inode_of(folder)};

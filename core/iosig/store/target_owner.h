@@ -16,6 +16,12 @@ namespace iosig {
 /// Fails as `infeasible`, with errno EROFS, for a copy.
 [[nodiscard]] Result<void> may_be_written(const ContainerFolder& folder);
 
+/// Fails as `infeasible` while the container that has the data is still where it was made.
+[[nodiscard]] Result<void> may_be_claimed(const ContainerFolder& folder);
+
+/// Whether the container at `one` has data that are those of the one at `other`, which may therefore not replace it.
+[[nodiscard]] bool share_data(const std::string& one, const std::string& other);
+
 /// Has the data on all targets belong to this container; what had them is the copy from then on. Nobody may be writing.
 [[nodiscard]] Result<void> claim_targets(const ContainerFolder& folder);
 
