@@ -133,6 +133,8 @@ def test_a_copy_of_one_with_targets_reads_them_and_cannot_harm_the_original(iosi
     refused = iosig("run", "--", "sh", "-c", f"echo more >> {copy}", check=None)
     assert refused.returncode != 0 and "is a copy" in refused.stderr and "--claim" in refused.stderr
     assert "is a copy" in iosig("container", "repair", copy, check=1).stderr
+    assert str(path) in iosig("container", "repair", "--claim", copy, check=1).stderr  # which is there
+    assert "Read-only file system" in iosig("run", "--", "mv", copy, path, check=1).stderr
     iosig("container", "rm", copy)
     assert content(iosig, path) == CONTENT
     subprocess.run(["cp", "-a", path, copy], check=True)
@@ -323,6 +325,21 @@ def test_rm_takes_the_data_on_targets_and_nothing_but_containers(iosig: Iosig, t
     )
     gone = {path for path in before for each in (*targets, *paths) if path.is_relative_to(each) and path not in targets}
     assert set(tmp_path.rglob("*")) == set(before) - gone
+
+
+def test_flatten_takes_no_link_and_nothing_that_is_open_or_was_moved_aside(iosig: Iosig, container: Path) -> None:
+    link = container.with_name("link")
+    link.symlink_to(container)
+    assert "is a link" in iosig("container", "flatten", link, check=2).stderr
+    assert link.is_symlink() and container.is_dir()
+    reader = iosig(
+        "run", "--", "sh", "-c", f"exec 3< {container}; {iosig.binary} container flatten {container} 2>&1", check=None
+    )
+    assert reader.returncode != 0 and container.is_dir()
+    (container / "notes.txt").write_text("mine")
+    iosig("container", "repair", container)
+    assert "moved aside" in iosig("container", "flatten", container, check=1).stderr
+    assert next(container.glob(".iosig-aside-*/notes.txt")).read_text() == "mine"
 
 
 def test_check_names_what_an_interrupted_removal_left(iosig: Iosig, container: Path) -> None:

@@ -182,3 +182,84 @@ def test_writers_that_left_nothing_are_noticed(iosig: Iosig, container: Path) ->
     shutil.rmtree(container / "d1")
     problems = iosig.json("container", "check", container, check=1)["problems"]
     assert [problem["id"] for problem in problems if problem["kind"] == "absent"] == [1]
+
+
+MARKS = {  # of a writer that only cuts: its index is a head of 63 bytes and a frame of 24
+    "removed": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut in the head": lambda path: path.write_bytes(path.read_bytes()[:30]),
+    "cut in the mark": lambda path: path.write_bytes(path.read_bytes()[:-5]),
+    "head flipped": lambda path: path.write_bytes(path.read_bytes()[:30] + b"!" + path.read_bytes()[31:]),
+    "mark flipped": lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xff"),
+    "another's": lambda path: shutil.copy(path.parents[1] / "d0" / "index.0", path),
+}
+
+
+@pytest.mark.parametrize("ends", ["closed", "killed"])
+@pytest.mark.parametrize("damage", MARKS)
+def test_lost_marks_are_noticed(iosig: Iosig, tmp_path: Path, ends: str, damage: str) -> None:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    first, second = Writing(path), Writing(path)
+    first("open a", "write a 0 10 a")
+    second("open b", "truncate b 4")
+    first.end(kill=False)
+    second.end(kill=ends == "killed")
+    assert exported(iosig, path) == b"aaaa"
+    MARKS[damage](path / "d1" / "index.1")
+    if (ends, damage) == ("killed", "cut in the mark"):  # as if it had died while it wrote that
+        assert iosig.json("container", "check", path)["problems"][0]["kind"] == "unsynced"
+        return
+    assert exported(iosig, path) is None
+    assert not iosig.json("container", "check", path, check=1)["sound"]
+
+
+def test_a_mark_is_not_bounded_by_the_writes_that_stand_behind_it(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    writing = Writing(path)
+    writing("open a", "write a 0 10 a", "truncate a 4")  # the write's frame comes when the writer ends
+    writing.end(kill=False)
+    assert exported(iosig, path) == b"aaaa"
+    index = path / "d0" / "index.0"
+    frames = index.read_bytes().split(b"IOX\xf1")
+    assert len(frames) == 4
+    frames[2] = frames[2][:-1] + b"\xff"
+    index.write_bytes(b"IOX\xf1".join(frames))
+    done = iosig("run", "--", "dd", f"if={path}", "bs=4", "count=1", check=None)
+    assert done.returncode == 1 and done.stdout == ""
+
+
+def test_another_writers_tail_is_not_taken_for_its_own(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    writing = Writing(path)
+    writing("open a", "open b", "write a 0 10 a", "write b 10 10 b")
+    writing.end(kill=True)
+    tails = [path / f"d{id}" / f"tail.{id}" for id in range(2)]
+    assert exported(iosig, path) == b"a" * 10 + b"b" * 10
+    shutil.copy(tails[0], tails[1])
+    assert exported(iosig, path) is None
+    iosig("container", "repair", path)
+    assert not iosig.json("container", "check", path, check=1)["sound"]
+    assert exported(iosig, path) == b"a" * 10
+    assert iosig("container", "flatten", path, check=3).stderr
+
+
+def test_repair_beside_writers_loses_nothing(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    repairs = subprocess.Popen(
+        ["sh", "-c", f"while [ ! -e {tmp_path / 'end'} ]; do {iosig.binary} container repair {path}; done"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    for n in range(300):
+        writing = Writing(path)
+        writing(f"open w{n}", f"write w{n} {4 * n} 4 {chr(97 + n % 26)}")
+        writing.end(kill=n % 3 == 2)
+    (tmp_path / "end").touch()
+    said = repairs.communicate()[0]
+    assert "aside" not in said
+    assert exported(iosig, path) == b"".join(bytes([97 + n % 26]) * 4 for n in range(300))

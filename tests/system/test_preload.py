@@ -663,3 +663,30 @@ def test_sanitizers_find_nothing(run: Preloaded, compiled: Callable[[Path], Path
     run.env["LD_PRELOAD"] = f"{runtime('libasan.so')} {runtime('libubsan.so')} {SANITIZED}"
     run.env["ASAN_OPTIONS"] = "detect_leaks=0"  # programs that end leave what they have
     assert_same_as_plain(run, compiled(ROOT / f"tests/support/{client[0]}.c"), 5, *client[1:])
+
+
+REPLACE = """
+import os
+for n in range(400):
+    text = bytes([65 + n % 26]) * 4096
+    with open("new.dat", "wb") as file:
+        file.write(text)
+    os.rename("new.dat", "file.dat")
+    with open("file.dat", "rb") as file:
+        assert file.read() == text, n
+"""
+READ = """
+import os
+while not os.path.exists("end"):
+    with open("file.dat", "rb") as file:
+        text = file.read()
+    assert len(text) == 4096 and len(set(text)) == 1, text[:10]
+"""
+
+
+def test_a_container_is_replaced_by_rename_beside_readers(run: Preloaded) -> None:
+    run("sh", "-c", "head -c 4096 /dev/zero > file.dat")
+    assert run.is_container("file.dat")
+    reader = f"(python3 -c '{READ}' && echo read) &"
+    assert run("bash", "-c", f"{reader} {reader} python3 -c '{REPLACE}'; touch end; wait").split() == ["read", "read"]
+    assert sorted(path.name for path in run.folder.iterdir()) == ["end", "file.dat"]

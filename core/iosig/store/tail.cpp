@@ -103,7 +103,7 @@ Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string s
   return tail;
 }
 
-bool is_alive(const Fd& tail) { return ::flock(tail.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
+bool is_alive(const Fd& tail) { return ::flock(tail.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
 
 Tail::~Tail() {
   if (mapped_ != nullptr) ::munmap(mapped_, bytes_);

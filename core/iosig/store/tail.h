@@ -53,7 +53,8 @@ static_assert(sizeof(TailRecord) == 64);
 [[nodiscard]] bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity, std::int64_t known,
                                    std::int64_t data_bytes);
 
-/// Whether the writer of an open tail lives, on this node or, where locks reach that far, on another.
+/// Whether the writer of an open tail lives, on this node or, where locks reach that far, on another. Who asks has a
+/// shared lock on it then, if it does not.
 [[nodiscard]] bool is_alive(const Fd& tail);
 
 /// Of one writer, who is one thread at a time.
