@@ -14,11 +14,13 @@
 #include "common/voice.h"
 #include "iosig/base/text.h"
 #include "iosig/iosig.h"
+#include "iosig/store/removal.h"
 #include "iosig/store/shared_container.h"
 
 using namespace iosig;
 
 struct iosig_container {
+  Fd folder;  ///< held, so that whoever removes the container leaves it to the last who has it open
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;  ///< null: for reading only
   bool reads = false;
@@ -98,7 +100,7 @@ int open_container(const char* path, int flags, unsigned mode, const char* signa
   if (creates)
     if (const int failure = make(path, mode, signature); failure != 0 && (failure != EEXIST || (flags & O_EXCL) != 0))
       return failure;
-  const Fd folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder && errno != ENOTDIR) {
     const int failure = errno;
     remember(system_failure("open", path, failure).value().message);
@@ -111,6 +113,8 @@ int open_container(const char* path, int flags, unsigned mode, const char* signa
   errno = 0;
   auto opened = SharedContainer::open(folder.get(), remember);
   if (!opened) return errno_for(opened.error(), errno);
+  if (!hold_container(folder.get())) return ENOENT;  // it is being removed
+  handle.folder = std::move(folder);
   handle.container = *std::move(opened);
   handle.reads = (flags & O_ACCMODE) != O_WRONLY;
   if (writes) handle.writer = handle.container->add_writer();
@@ -136,7 +140,10 @@ int iosig_container_close(iosig_container* container) {
   if (container == nullptr) return 0;
   return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
     const std::unique_ptr<iosig_container> own(container);
-    return own->writer != nullptr ? -own->container->remove_writer(own->writer) : 0;
+    const int failure = own->writer != nullptr ? own->container->remove_writer(own->writer) : 0;
+    own->container.reset();
+    let_go_container(std::move(own->folder));
+    return -failure;
   }));
 }
 
@@ -195,7 +202,7 @@ int iosig_container_unlink(const char* path) {
   return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
     if (path == nullptr) return -EFAULT;
     errno = 0;
-    const auto removed = remove_container(path);
+    auto removed = removal_of(path).and_then([&](const Removal&) { return unlink_container(path); });
     return removed ? 0 : -errno_for(removed.error(), errno);
   }));
 }

@@ -99,6 +99,15 @@ int main(int argc, char **argv) {
   expect(iosig_container_unlink("renamed") == 0 && access("renamed", F_OK) != 0, "unlink");
   expect(iosig_container_unlink("renamed") == -1 && errno == ENOENT, "unlink again");
 
+  iosig_container* held = iosig_container_open("held", O_RDWR | O_CREAT, 0644, 0);
+  expect(held && iosig_container_pwrite(held, "hello", 5, 0) == 5, "a file that is open");
+  expect(iosig_container_unlink("held") == 0 && access("held", F_OK) != 0, "unlink while open");
+  char back[8] = "";
+  expect(iosig_container_pread(held, back, 5, 0) == 5 && !memcmp(back, "hello", 5), "read after unlink");
+  expect(iosig_container_pwrite(held, "J", 1, 0) == 1 && iosig_container_sync(held) == 0, "write after unlink");
+  expect(iosig_container_pread(held, back, 5, 0) == 5 && !memcmp(back, "Jello", 5), "read what was written then");
+  expect(iosig_container_close(held) == 0, "close after unlink");
+
   fclose(fopen("ordinary", "w"));
   expect(iosig_container_open("ordinary", O_RDWR, 0, 0) == 0 && errno == ENOTSUP, "an ordinary file");
   expect(strstr(iosig_last_error(), "'ordinary' is no container") != 0, "the reason");

@@ -165,7 +165,7 @@ Result<void> rename_container(const std::string& from, const std::string& to) {
   }
   if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0)
     return system_failure("rename", source);
-  if (S_ISDIR(there.st_mode)) return remove_container(source);
+  if (S_ISDIR(there.st_mode)) return unlink_container(source);
   if (::unlink(source.c_str()) != 0) return system_failure("remove", source);
   return {};
 }
