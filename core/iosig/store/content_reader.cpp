@@ -270,7 +270,7 @@ class ContentReader {
     for (const IndexDamage& damage : read->damage) {
       std::string message = fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes);
       // What a writer was at when it died is in its tail. One that has closed its file has none.
-      if (damage.is_tail && damage.is_cut && writer.has_tail)
+      if (damage.is_cut && writer.has_tail)
         found.add(ContainerProblem::Kind::unsynced, id, std::move(message));
       else
         found.lose({id, damage.next_sequence, std::move(message)});

@@ -35,6 +35,11 @@ class Repair {
       if (tail && !is_alive(tail)) dead_.emplace(id, std::move(tail));
     }
     const ContainerContent content = read_content(folder_);
+    if (!content.lost_writes.empty() && kept_index(folder_))
+      return fail(ErrorKind::infeasible,
+                  "'{}': its kept index still tells of what its writers' indices have lost: copy the file by iosig "
+                  "container export first; then remove '{}/{}'",
+                  printable(folder_.path()), printable(folder_.path()), kept_index_name);
     std::map<std::int64_t, const WriterContent*> sound;
     for (const WriterContent& writer : content.writers) sound[writer.id] = &writer;
     std::vector<std::int64_t> ids;
@@ -251,12 +256,6 @@ Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const Con
     if (!options.dry_run)
       if (auto done = claim_targets(*folder); !done) return pass_on(std::move(done.error()));
   }
-  if (!read_content(*folder).lost_writes.empty() && kept_index(*folder))
-    return fail(
-        ErrorKind::infeasible,
-        "'{}': its kept index still tells of what its writers' indices have lost: copy the file by iosig container "
-        "export first; then remove '{}/{}'",
-        printable(folder->path()), printable(folder->path()), kept_index_name);
   auto steps = Repair(*folder, options.dry_run).run();
   if (steps) steps->insert(steps->begin(), claimed.begin(), claimed.end());
   return steps;

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "iosig/base/crc32c.h"
+
 namespace iosig {
 namespace {
 
@@ -57,9 +59,9 @@ std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
 }
 
 std::uint64_t tail_identity(std::string_view container, std::int64_t writer) {
-  std::uint64_t mixed = 0xcbf29ce484222325 ^ static_cast<std::uint64_t>(writer);
-  for (const char c : container) mixed = (mixed ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
-  return mixed | 1;
+  const std::uint32_t of_container =
+      crc32c({reinterpret_cast<const std::uint8_t*>(container.data()), container.size()});
+  return std::uint64_t{of_container} << 32 ^ static_cast<std::uint64_t>(writer + 1);
 }
 
 bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes) {
