@@ -53,7 +53,7 @@ int run_finalize(Options options, Console& console) {
   if (options.all != options.paths.empty())
     return console.fail({ErrorKind::usage, "finalize needs either paths or --all"});
   Result<Fd> lock = Fd{};
-  if (!options.settle.dry_run) lock = lock_journal();
+  if (!options.settle.dry_run) lock = join_journal();
   if (!lock) return console.fail(lock.error());
   const auto journal = read_journal();
   if (!journal) return console.fail(journal.error());
@@ -62,7 +62,7 @@ int run_finalize(Options options, Console& console) {
   const Work work = gather(options, *journal);
 
   int status = yes;
-  ordered_json settled = ordered_json::array(), refused = ordered_json::array();
+  ordered_json settled = ordered_json::array(), refused = ordered_json::array(), elsewhere = ordered_json::array();
   const auto refuse = [&](const Error& error) {
     console.end_progress();
     refused.push_back({{"message", error.message}});
@@ -72,7 +72,19 @@ int run_finalize(Options options, Console& console) {
   options.settle.open_files = open_redirected_files();
   KnownLinks links;
   options.settle.links = &links;
-  for (const JournalEntry& entry : work.entries) {
+  // Another run may settle the same at the same time: its entries wait until the others are done.
+  std::vector<JournalEntry> busy;
+  const auto settle_one = [&](const JournalEntry& entry, IfBusy if_busy) {
+    Result<std::optional<Fd>> held = std::optional<Fd>(Fd{});
+    const bool was_recorded = is_recorded(entry.id);
+    if (!options.settle.dry_run) held = lock_entry(entry.id, if_busy);
+    if (!held) return refuse(held.error());
+    if (!*held) return busy.push_back(entry);
+    if (!options.settle.dry_run && !is_recorded(entry.id) && (was_recorded || entry.pid != 0)) {
+      elsewhere.push_back(entry.path);
+      if (!console.json) console.say(fmt::format("'{}': another run has settled it", printable(entry.path)));
+      return;
+    }
     options.settle.progress = [&](const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes) {
       if (total_bytes < long_copy_bytes) return;
       console.progress(fmt::format("{} {}: {} of {}", doing, printable(entry.path),
@@ -81,20 +93,24 @@ int run_finalize(Options options, Console& console) {
     };
     const auto done = settle(entry, options.settle);
     console.end_progress();
-    if (!done) {
-      refuse(done.error());
-      continue;
-    }
+    if (!done) return refuse(done.error());
     if (!console.json) console.say(done->text);
     settled.push_back({{"path", done->path},
                        {"destination", entry.destination},
                        {"action", name_of(done->action)},
                        {"data_bytes", done->data_bytes},
+                       {"companions", done->companions},
                        {"message", done->text}});
+  };
+  for (const JournalEntry& entry : work.entries) settle_one(entry, IfBusy::skip);
+  for (const JournalEntry& entry : std::vector<JournalEntry>(std::move(busy))) {
+    console.note(fmt::format("'{}': waiting for another run that settles it", printable(entry.path)));
+    settle_one(entry, IfBusy::wait);
   }
   if (console.json) {
     console.say_json("iosig.finalize/1", {{"dry_run", options.settle.dry_run},
                                           {"settled", settled},
+                                          {"settled_by_another_run", elsewhere},
                                           {"refused", refused},
                                           {"nothing_at", work.nothing_at}});
     return status;

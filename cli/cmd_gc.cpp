@@ -71,7 +71,7 @@ int run_gc(const Options& options, Console& console) {
   const auto older_than_s = parse_seconds(options.older_than);
   if (!older_than_s) return console.fail({ErrorKind::usage, "--older-than: " + older_than_s.error().message});
   Result<Fd> lock = Fd{};
-  if (!options.dry_run) lock = lock_journal();
+  if (!options.dry_run) lock = join_journal();
   if (!lock) return console.fail(lock.error());
   const auto journal = read_journal();
   if (!journal) return console.fail(journal.error());

@@ -22,7 +22,7 @@ struct Options {
 
 int run_recover(const Options& options, Console& console) {
   Result<Fd> lock = Fd{};
-  if (!options.dry_run) lock = lock_journal();
+  if (!options.dry_run) lock = join_journal();
   if (!lock) return console.fail(lock.error());
   const auto journal = read_journal();
   if (!journal) return console.fail(journal.error());
@@ -67,7 +67,16 @@ int run_recover(const Options& options, Console& console) {
   settle.dry_run = options.dry_run;
   settle.open_files = open_redirected_files();
   settle.links = &links;
-  for (const JournalEntry& entry : entries) show(recover(entry, settle));
+  for (const JournalEntry& entry : entries) {
+    Result<std::optional<Fd>> held = std::optional<Fd>(Fd{});
+    if (!options.dry_run) held = lock_entry(entry.id, IfBusy::skip);
+    if (!held)
+      show(pass_on(held.error()));
+    else if (!*held)
+      show(Recovery{Recovery::Outcome::left, entry.path, "another run of iosig settles it at this moment"});
+    else
+      show(recover(entry, settle));
+  }
   for (const std::string& mount_point : options.dry_run ? std::vector<std::string>{} : mount_points)
     if (const auto folder = open_user_folder(mount_point, IfMissing::refuse)) release_stale(*folder);
 

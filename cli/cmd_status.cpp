@@ -27,14 +27,20 @@ int run_status(Console& console) {
     const Survey found = survey(entry, &links);
     cut_short += found.cut_short ? 1 : 0;
     const std::int64_t age_s = std::max<std::int64_t>(0, now_unix_s - entry.created_unix_s);
-    table.add({printable(found.path), printable(entry.destination), about_bytes(static_cast<double>(found.data_bytes)),
-               name_of(found.state), signature_text(entry.signature), about_seconds(static_cast<double>(age_s))});
+    std::vector<std::string> companions;
+    if (found.has_companions())
+      for (const Companion& companion : found.destination->companions) companions.push_back(companion.name);
+    std::string size = about_bytes(static_cast<double>(found.data_bytes));
+    if (!companions.empty()) size += fmt::format(" in {} files", companions.size() + (found.has_data ? 1 : 0));
+    table.add({printable(found.path), printable(entry.destination), size, name_of(found.state),
+               signature_text(entry.signature), about_seconds(static_cast<double>(age_s))});
     redirects.push_back({{"id", entry.id},
                          {"kind", name_of(entry.kind)},
                          {"path", found.path},
                          {"destination", entry.destination},
                          {"mount_point", entry.mount_point},
                          {"data_bytes", found.data_bytes},
+                         {"companions", companions},
                          {"state", name_of(found.state)},
                          {"cut_short", found.cut_short},
                          {"signature", signature_text(entry.signature)},

@@ -97,7 +97,7 @@ TEST_CASE("link: the journal knows it, and what is written through it lands on t
   World world;
   const JournalEntry entry = world.link("out");
   CHECK(fs::read_symlink(world.work + "/out") == entry.destination);
-  CHECK(entry.destination.starts_with(world.mount + "/" + user_folder_name() + "/" + entry.id + ".out"));
+  CHECK(entry.destination.starts_with(world.mount + "/" + user_folder_name() + "/" + entry.id + "/out"));
   CHECK(read_journal()->entries == std::vector{entry});
   CHECK(survey(entry).state == RedirectState::empty);
   test::write(world.work + "/out", "hello");
@@ -151,7 +151,10 @@ TEST_CASE("survey: each thing that a program does to its file has a name") {
   CHECK(survey(entry).state == RedirectState::orphan);
   fs::remove(entry.destination);
   CHECK(survey(entry).state == RedirectState::gone);
-  fs::remove(fs::path(entry.destination).parent_path());
+  const fs::path directory = fs::path(entry.destination).parent_path();
+  fs::remove(directory);
+  CHECK(survey(entry).state == RedirectState::gone);
+  fs::remove(directory.parent_path());
   CHECK(survey(entry).state == RedirectState::unreachable);
 }
 

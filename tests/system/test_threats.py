@@ -240,7 +240,7 @@ def test_a_projects_folder_that_its_group_can_write_serves_its_members(stage: St
     stage.describe(stage.config, project)
     give(stage.config, VICTIM, 0o664, PROJECT)
     assert stage.program("out").stderr == b""
-    assert (stage.work / "out").readlink().parent == project / f".iosig-{VICTIM}"
+    assert (stage.work / "out").readlink().parent.parent == project / f".iosig-{VICTIM}"
     assert stage.iosig("finalize", "--all").returncode == 0
     assert (stage.work / "out").read_bytes() == SECRET
 
@@ -284,12 +284,12 @@ def test_names_planted_beside_the_link_are_not_followed_and_cost_no_data(stage: 
     precious = stage.home / "precious"
     precious.write_bytes(b"precious")
     give(precious, VICTIM, 0o600)
-    for number, planted in enumerate(("draft", "aside", "both")):
+    for number, planted in enumerate(("draft", "aside", "both", "companions")):
         path = stage.shared / f"out{number}"
         destination = stage.prepared(path)
         (entry,) = (
             json.loads(file.read_text())
-            for file in (stage.home / "state/journal").iterdir()
+            for file in (stage.home / "state/journal").glob("*.json")
             if json.loads(file.read_text())["path"] == str(path)
         )
         for name in ("draft", "aside") if planted == "both" else (planted,):
@@ -375,7 +375,7 @@ def forged(entry: str) -> str:
 def test_what_others_could_have_written_into_the_journal_is_not_done(stage: Stage, place: str) -> None:
     path = stage.work / "out"
     destination = stage.prepared(path)
-    (entry,) = (stage.home / "state/journal").iterdir()
+    (entry,) = (stage.home / "state/journal").glob("*.json")
     state = stage.shared / "state"
     (state / "journal").mkdir(parents=True)
     (state / "journal" / entry.name).write_text(forged(entry.read_text()))

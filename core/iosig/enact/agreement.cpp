@@ -11,6 +11,7 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_folder.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/reserve.h"
@@ -47,23 +48,7 @@ bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
   struct stat status {};
   if (nearest != nullptr && ::stat(nearest->path.c_str(), &status) == 0 && status.st_dev == place.device)
     return nearest->visibility == Visibility::global;
-  struct statfs kind {};
-  return ::fstatfs(place.folder.get(), &kind) == 0 && is_shared_kind(kind.f_type);
-}
-
-/// The parts of a destination: <mount point>/.iosig-<uid>/<id>.<name>; the first id, of the entry whose twins the
-/// others are.
-struct Destination {
-  std::string mount_point, id;
-};
-
-std::optional<Destination> parse_destination(std::string_view path) {
-  const std::size_t name = path.rfind('/');
-  const std::string folder = "/" + user_folder_name();
-  if (name == std::string_view::npos || !path.substr(0, name).ends_with(folder)) return {};
-  const std::string_view mount_point = path.substr(0, name - folder.size()), id = path.substr(name + 1, 16);
-  if (id.size() < 16 || id.find_first_not_of("0123456789abcdef") != std::string_view::npos) return {};
-  return Destination{std::string(mount_point.empty() ? "/" : mount_point), std::string(id)};
+  return is_on_shared_file_system(place.folder);
 }
 
 /// The same in every process of this node, so that only one of them can write the entry.
@@ -71,8 +56,14 @@ std::string twin_id(std::string_view first_id) {
   return fmt::format("{:016x}", fnv1a(fmt::format("{}@{}", first_id, host_name())));
 }
 
+/// Whether a file can be created at the destination on this node.
+bool has_directory_of(const DestinationName& parsed) {
+  const auto folder = open_user_folder(parsed.mount_point, IfMissing::refuse);
+  return folder && (!parsed.has_directory || ::faccessat(folder->fd.get(), parsed.id.c_str(), F_OK, 0) == 0);
+}
+
 /// Writes the entry for what this node will have behind the link.
-Result<void> record_twin(const Place& place, const std::string& target, const Destination& parsed,
+Result<void> record_twin(const Place& place, const std::string& target, const DestinationName& parsed,
                          const UserFolder& folder, const Signature& declared) {
   auto entry = new_journal_entry(RedirectedBy::runtime);
   if (!entry) return pass_on(entry.error());
@@ -93,6 +84,11 @@ Result<void> record_twin(const Place& place, const std::string& target, const De
 }
 
 }  // namespace
+
+bool is_on_shared_file_system(const Fd& file) {
+  struct statfs kind {};
+  return ::fstatfs(file.get(), &kind) == 0 && is_shared_kind(kind.f_type);
+}
 
 std::string job_on_several_nodes() {
   struct Sign {
@@ -124,7 +120,7 @@ Result<bool> join(const Place& place, const Signature& declared, const Storage& 
   if (!parsed) return false;
   const MountPoint* described = storage.find_mount_point(parsed->mount_point);
   if (described != nullptr && described->visibility == Visibility::global) return false;
-  const bool has_folder = open_user_folder(parsed->mount_point, IfMissing::refuse).has_value();
+  const bool has_folder = has_directory_of(*parsed);
   const auto first = recorded_entry(parsed->id);
   const bool made_here = first && first->host == host_name();
   if (made_here && has_folder) return false;
@@ -137,6 +133,8 @@ Result<bool> join(const Place& place, const Signature& declared, const Storage& 
   }
   const auto folder = open_user_folder(parsed->mount_point);
   if (!folder) return pass_on(folder.error());
+  if (parsed->has_directory)
+    if (auto made = make_destination(*folder, parsed->id, parsed->name); !made) return pass_on(made.error());
   if (made_here) return true;  // it was lost with power, or cleared away
   if (auto recorded = record_twin(place, *target, *parsed, *folder, declared); !recorded)
     return pass_on(recorded.error());

@@ -19,6 +19,9 @@ namespace iosig {
 /// does not, or nobody says so. Asked of Open MPI, Hydra (MPICH, Intel MPI) and Slurm, in this order.
 [[nodiscard]] std::string job_on_several_nodes();
 
+/// Whether the open file or directory lies on a file system that other nodes, or a FUSE daemon, may change.
+[[nodiscard]] bool is_on_shared_file_system(const Fd& file);
+
 /// The signature to choose with.
 struct Agreed {
   Signature signature;

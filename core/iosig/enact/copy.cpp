@@ -118,6 +118,25 @@ Result<bool> same_content(int a, int b, const Progress& progress) {
   return true;
 }
 
+Result<Fd> copy_verified(const Fd& data, const Place& to, const Progress& progress) {
+  struct stat before {
+  }, after{};
+  if (::fstat(data.get(), &before) != 0) return failure("inspect");
+  Fd copy(::openat(to.folder.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (!copy) return write_failure("create a file in", to.folder_path, errno);
+  if (auto copied = copy_content(data.get(), copy.get(), progress); !copied) return pass_on(copied.error());
+  copy_attributes(data.get(), copy.get());
+  if (::fsync(copy.get()) != 0) return write_failure("sync", to.path(), errno);
+  (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare what the device has, not our own pages
+  const auto same = same_content(data.get(), copy.get(), progress);
+  if (!same) return pass_on(same.error());
+  if (::fstat(data.get(), &after) != 0) return failure("inspect");
+  if (!*same || after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+      after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
+    return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
+  return copy;
+}
+
 void copy_attributes(int from, int to) {
   struct stat status {
   }, made{};

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "iosig/base/result.h"
+#include "iosig/enact/place.h"
 
 namespace iosig {
 
@@ -21,5 +22,10 @@ using Progress = std::function<void(const char* doing, std::uint64_t done_bytes,
 /// The group that any new file of this user has was not chosen: then `to` keeps the one that its folder (set-gid) gave
 /// it.
 void copy_attributes(int from, int to);
+
+/// Creates the file at `to`, which must not exist, as a copy of `data` in content and attributes, syncs it, reads it
+/// back from the device and compares. Returns the open copy; a copy that failed stays behind, for the caller to remove.
+/// `infeasible`: no room, or the data changed meanwhile.
+[[nodiscard]] Result<Fd> copy_verified(const Fd& data, const Place& to, const Progress& progress);
 
 }  // namespace iosig

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "iosig/base/text.h"
-#include "iosig/enact/settle.h"
+#include "iosig/enact/change_watch.h"
+#include "iosig/enact/companions.h"
+#include "iosig/enact/destination.h"
 
 namespace iosig {
 namespace {
@@ -22,31 +24,32 @@ class Swap {
   Swap(const Place& link, const JournalEntry& entry)
       : place_(link), entry_(entry), draft_(draft_name(entry)), aside_(aside_name(entry)) {}
 
-  Result<void> put_draft(const std::function<bool()>& may_stay) {
+  Result<void> put_draft(const Handover& handover) {
     copy_is_held_ = true;
     const bool linked = ::linkat(folder(), draft_.c_str(), folder(), aside_.c_str(), 0) == 0;
     const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may number files by their names
     if (linked && !unlike && exchange()) {
       const bool was_link = taken_out_is(Stands::link);
-      if (was_link && may_stay()) return remove(aside_).and_then([&] { return remove(draft_); });
+      if (was_link && handover.complete()) return remove(aside_).and_then([&] { return remove(draft_); });
       if (auto undone = undo(); !undone) return undone;
       return was_link ? just_opened() : link_was_replaced();
     }
     const int failure = unlike ? EOPNOTSUPP : errno;
-    if (lacks_a_way(failure) && link_target(place_) == entry_.destination) return put_plainly(may_stay);
+    if (lacks_a_way(failure) && link_target(place_) == entry_.destination) return put_plainly(handover);
     if (auto undone = undo(); !undone) return undone;
     if (failure == ENOENT || lacks_a_way(failure)) return link_was_replaced();
     return write_failure("put the data at", place_.path(), failure);
   }
 
-  Result<void> take_link() {
+  Result<void> take_link(const std::function<bool()>& complete) {
     if (::renameat(folder(), place_.name.c_str(), folder(), aside_.c_str()) != 0) {
       if (errno == ENOENT) return {};
       return system_failure("remove", place_.path());
     }
-    if (taken_out_is(Stands::link)) return remove(aside_);
+    const bool was_link = taken_out_is(Stands::link);
+    if (was_link && complete()) return remove(aside_);
     if (auto undone = undo(); !undone) return undone;
-    return link_was_replaced();
+    return was_link ? just_opened() : link_was_replaced();
   }
 
   /// Back to how it was before the run: see the table in the header.
@@ -104,15 +107,26 @@ class Swap {
   int folder() const { return place_.folder.get(); }
   std::string shown() const { return printable(place_.path()); }
 
-  /// Without hard links or exchange (some network file systems, FUSE) a moment is left between look and rename.
-  Result<void> put_plainly(const std::function<bool()>& may_stay) {
+  /// Without hard links or exchange (some network file systems, FUSE) the copy replaces the link, which is made anew if
+  /// the exchange may not go on.
+  Result<void> put_plainly(const Handover& handover) {
     if (auto removed = remove(aside_); !removed) return removed;
-    const bool alone = may_stay();
-    if (alone && ::renameat(folder(), draft_.c_str(), folder(), place_.name.c_str()) == 0) return {};
-    const int failure = errno;
-    if (auto undone = undo(); !undone) return undone;
-    if (!alone) return just_opened();
-    return write_failure("put the data at", place_.path(), failure);
+    const bool alone = handover.begin();
+    if (!alone || ::renameat(folder(), draft_.c_str(), folder(), place_.name.c_str()) != 0) {
+      const int failure = errno;
+      if (auto undone = undo(); !undone) return undone;
+      if (!alone) return just_opened();
+      return write_failure("put the data at", place_.path(), failure);
+    }
+    if (handover.complete()) return {};
+    const auto used = may_be_used(place_.name);
+    if (!used) return pass_on(used.error());
+    if (*used) return just_opened();  // that program's file now; the data stay at the destination, too
+    if (::symlinkat(entry_.destination.c_str(), folder(), aside_.c_str()) != 0)
+      return system_failure("make the link anew at", place_.path());
+    if (::renameat(folder(), aside_.c_str(), folder(), place_.name.c_str()) != 0)
+      return system_failure("put the link back at", place_.path());
+    return just_opened();
   }
 
   bool exists(const std::string& name) const {
@@ -141,18 +155,9 @@ class Swap {
     return aside && *aside == wanted;
   }
 
-  /// Whether a program has opened the copy, or written to it. Ours has the time of the data, from before it was made; a
-  /// file with yet another name is the data themselves.
   Result<bool> may_be_used(const std::string& name) const {
-    const Fd copy(::openat(folder(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct statx status {};
-    constexpr unsigned wanted = STATX_MTIME | STATX_BTIME | STATX_NLINK;
-    if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)
-      return system_failure("inspect", beside_path(name));
-    if (status.stx_nlink > 2) return false;
-    const auto time_of = [](const statx_timestamp& time) { return std::pair(time.tv_sec, time.tv_nsec); };
-    return (status.stx_mask & wanted) != wanted || time_of(status.stx_mtime) > time_of(status.stx_btime) ||
-           (!copy_is_held_ && is_open_elsewhere(copy));
+    auto copy = beside(place_, name);
+    return copy ? iosig::may_be_used(*copy, copy_is_held_) : pass_on(copy.error());
   }
 
   bool exchange() const {
@@ -209,31 +214,53 @@ Result<void> remove_at(const Place& place, int flags) {
   return system_failure("remove", place.path());
 }
 
-Result<void> put_in_place(const Place& link, const JournalEntry& entry, const std::function<bool()>& may_stay) {
-  return Swap(link, entry).put_draft(may_stay);
+Result<void> put_in_place(const Place& link, const JournalEntry& entry, const Handover& handover) {
+  return Swap(link, entry).put_draft(handover);
 }
 
-Result<void> remove_link(const Place& link, const JournalEntry& entry) { return Swap(link, entry).take_link(); }
+Result<void> remove_link(const Place& link, const JournalEntry& entry, const std::function<bool()>& complete) {
+  return Swap(link, entry).take_link(complete);
+}
+
+Result<bool> may_be_used(const Place& place, bool is_held) {
+  const Fd copy(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct statx status {};
+  constexpr unsigned wanted = STATX_MTIME | STATX_BTIME | STATX_NLINK;
+  if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)
+    return system_failure("inspect", place.path());
+  if (status.stx_nlink > 2) return false;
+  const auto time_of = [](const statx_timestamp& time) { return std::pair(time.tv_sec, time.tv_nsec); };
+  return (status.stx_mask & wanted) != wanted || time_of(status.stx_mtime) > time_of(status.stx_btime) ||
+         (!is_held && is_open_elsewhere(copy.get()));
+}
 
 bool was_cut_short(const JournalEntry& entry) {
   if (entry.kind != RedirectKind::link) return false;
   const auto place = locate(AT_FDCWD, entry.path);
-  return place && Swap(*place, entry).has_traces();
+  return place && (Swap(*place, entry).has_traces() || has_staged_companions(*place, entry));
 }
 
 Result<void> undo_killed_run(const JournalEntry& entry) {
-  if (entry.kind != RedirectKind::link) return {};
+  if (entry.kind != RedirectKind::link || !was_cut_short(entry)) return {};
   const auto place = locate(AT_FDCWD, entry.path);
   if (!place) return {};  // its folder went, and all in it
+  if (auto restored = restore_retired(entry); !restored) return restored;
   Swap swap(*place, entry);
-  if (!swap.has_traces()) return {};
-  return swap.undo();
+  if (swap.has_traces())
+    if (auto undone = swap.undo(); !undone) return undone;
+  // A copy that a program took over keeps the companions that it may have used.
+  const bool leads_to_data = link_target(*place) == entry.destination;
+  return unstage_companions(*place, entry, leads_to_data ? Placed::remove : Placed::keep);
 }
 
 Result<bool> save_copy_of_killed_run(const JournalEntry& entry) {
   if (entry.kind != RedirectKind::link) return false;
   const auto place = locate(AT_FDCWD, entry.path);
-  return place ? Swap(*place, entry).save_copy() : Result<bool>(false);
+  if (!place) return false;
+  auto saved = Swap(*place, entry).save_copy();
+  if (saved && *saved)  // its companions were placed before it was complete
+    if (auto cleared = unstage_companions(*place, entry, Placed::keep); !cleared) return pass_on(cleared.error());
+  return saved;
 }
 
 }  // namespace iosig

@@ -32,15 +32,27 @@ namespace iosig {
 /// Removes the name at `place`; one that is not there is fine.
 Result<void> remove_at(const Place& place, int flags = 0);
 
-/// Puts the file under the draft's name at `link`. `may_stay` is asked when it is there and no path leads to the data
-/// any more; if not, all is changed back. `infeasible`: changed back, or something else than our link was there.
-[[nodiscard]] Result<void> put_in_place(const Place& link, const JournalEntry& entry,
-                                        const std::function<bool()>& may_stay);
+/// The caller's part in an exchange. Each returns whether the exchange may go on; if not, all is changed back.
+struct Handover {
+  std::function<bool()> begin;     ///< asked before the link goes, where it cannot be put back in one step
+  std::function<bool()> complete;  ///< asked when the path no longer leads to the data: the last look at them, and
+                                   ///< their retirement (enact/destination.h)
+};
 
-/// Removes the link; what else stands there stays, and is `infeasible`.
-[[nodiscard]] Result<void> remove_link(const Place& link, const JournalEntry& entry);
+/// Puts the file under the draft's name at `link`. `infeasible`: changed back, or something else than our link was
+/// there.
+[[nodiscard]] Result<void> put_in_place(const Place& link, const JournalEntry& entry, const Handover& handover);
 
-/// Whether a killed run left something under the two names beside `entry.path`.
+/// Removes the link; what else stands there stays, and is `infeasible`, as is a refusal of `complete`.
+[[nodiscard]] Result<void> remove_link(const Place& link, const JournalEntry& entry,
+                                       const std::function<bool()>& complete);
+
+/// Whether a program has opened the copy `name` of ours in `folder`, or written to it. A copy has the times of the
+/// data, from before it was made; a file with a third name is the data themselves, to which a write is not lost.
+/// `is_held`: this process has it open, so whether others have is not asked.
+[[nodiscard]] Result<bool> may_be_used(const Place& copy, bool is_held);
+
+/// Whether a killed run left files under its names beside `entry.path`.
 [[nodiscard]] bool was_cut_short(const JournalEntry& entry);
 
 /// Brings back what stood at `entry.path` before a run that was killed, and removes its names. Only what is provably

@@ -21,6 +21,7 @@ namespace iosig {
 namespace {
 
 constexpr std::uint64_t largest_entry_bytes = 256 << 10;  // three paths of 4096 bytes, each byte as %XX, and the rest
+constexpr const char* lock_name = ".lock";  ///< an empty file; the byte at a hash of its id stands for an entry
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 Result<std::string> journal_path() {
@@ -166,19 +167,45 @@ Result<Journal> read_journal() {
   return journal;
 }
 
-Result<Fd> lock_journal() {
+Result<Fd> join_journal() {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
   auto folder = open_journal(*path);
-  if (!folder) return folder;
+  if (!folder || !*folder) return folder;
   // A file system that cannot lock (some network ones) is no reason to leave data unsettled.
-  const bool locked = ::flock(folder->get(), LOCK_EX | LOCK_NB) == 0;
-  if (!locked && errno == EWOULDBLOCK)
-    return fail(ErrorKind::system, "another 'iosig finalize', recover or gc is at work; try again when it has ended");
-  if (const auto names = locked ? names_in(*folder) : std::vector<std::string>{})
-    for (const std::string& name : *names)
-      if (name.starts_with('.') && name.ends_with(".draft")) ::unlinkat(folder->get(), name.c_str(), 0);  // of the dead
+  if (::flock(folder->get(), LOCK_EX | LOCK_NB) == 0) {  // alone: a draft is of a run that was killed
+    if (const auto names = names_in(*folder))
+      for (const std::string& name : *names)
+        if (name.starts_with('.') && name.ends_with(".draft")) ::unlinkat(folder->get(), name.c_str(), 0);
+  }
+  for (int tries = 0; ::flock(folder->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) {
+    if (tries == 100)  // a run that begins holds it alone for a moment, an early version until it ends
+      return fail(ErrorKind::system, "another 'iosig finalize', recover or gc is at work; try again when it has ended");
+    const timespec moment{0, 10'000'000};
+    ::nanosleep(&moment, nullptr);
+  }
   return folder;
+}
+
+Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy) {
+  const auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  const auto folder = open_journal(*path);
+  if (!folder) return pass_on(folder.error());
+  Fd file(*folder ? ::openat(folder->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
+                  : -1);
+  if (!file) return file;
+  struct flock one_byte {};
+  one_byte.l_type = F_WRLCK;
+  one_byte.l_whence = SEEK_SET;
+  one_byte.l_start = static_cast<off_t>(fnv1a(id) >> 2);
+  one_byte.l_len = 1;
+  if (::fcntl(file.get(), F_OFD_SETLK, &one_byte) == 0) return file;
+  if (errno != EAGAIN && errno != EACCES) return file;
+  if (if_busy == IfBusy::skip) return std::nullopt;
+  while (::fcntl(file.get(), F_OFD_SETLKW, &one_byte) != 0)
+    if (errno != EINTR) break;
+  return file;
 }
 
 }  // namespace iosig

@@ -46,9 +46,15 @@ struct Journal {
 /// Every entry. A journal that does not exist yet is empty.
 [[nodiscard]] Result<Journal> read_journal();
 
-/// Held while redirects are settled, so that two runs of finalize, recover or gc cannot meet. Fails when another has
-/// it.
-[[nodiscard]] Result<Fd> lock_journal();
+/// Held while redirects are settled. Shared by all runs of finalize, recover and gc; fails as `system` while one of an
+/// early version, which wants the journal for itself, is at work. Removes the drafts of dead runs.
+[[nodiscard]] Result<Fd> join_journal();
+
+/// Held while one redirect is settled, so that two runs never work on the same. Ends with its holder. Nothing: another
+/// process has it, and `if_busy` says not to wait. After a wait, look whether the entry is still recorded. Where the
+/// journal's file system cannot lock, data are settled without. One process holds one at a time.
+enum class IfBusy { wait, skip };
+[[nodiscard]] Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy);
 
 /// f_fsid of the file system that holds the open `folder`; 0: not known.
 [[nodiscard]] std::uint64_t filesystem_id(const Fd& folder);

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "iosig/base/text.h"
+#include "iosig/enact/change_watch.h"
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/user_folder.h"
@@ -65,15 +66,24 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
   return left("unknown state");
 }
 
+/// Removes the redirect's directory if no program wrote anything into it; in a dry run says whether it would.
+bool remove_if_empty(const Fd& folder, const std::string& name, bool dry_run) {
+  if (!dry_run) return ::unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR) == 0;
+  const Fd directory(::openat(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>(std::vector<std::string>{name});
+  return names && names->empty();
+}
+
 /// Data of the redirect `id` in this user's folders; empty: none.
-Result<std::string> data_of(std::string_view id, const std::vector<std::string>& mount_points) {
+Result<std::string> data_of(std::string_view id, const std::vector<std::string>& mount_points, bool dry_run) {
   for (const std::string& mount_point : mount_points) {
     const auto folder = open_user_folder(mount_point, IfMissing::refuse);
     if (!folder) continue;
     const auto names = names_in(folder->fd);
     if (!names) return pass_on(names.error());
     for (const std::string& name : *names)
-      if (name.starts_with(id)) return folder->path + "/" + name;
+      if (name.starts_with(id) && (name != id || !remove_if_empty(folder->fd, name, dry_run)))
+        return folder->path + "/" + name;
   }
   return {};
 }
@@ -104,7 +114,7 @@ const char* name_of(Recovery::Outcome outcome) {
 Result<Recovery> recover(const JournalEntry& entry, const SettleOptions& options) {
   Survey found = survey(entry, options.links);
   if (!found.cut_short || found.state == RedirectState::unreachable) return recover_state(entry, found, options);
-  if (!found.has_data)
+  if (!found.has_data && !found.has_companions())
     return settle_as(Outcome::finished, entry, options, "a run of finalize was killed; what it had copied is complete");
   Recovery undone{Outcome::undone, found.path, "a run of finalize was killed; the data are redirected as before"};
   if (options.dry_run) return undone;
@@ -124,13 +134,13 @@ Result<Recovery> recover(const Unreadable& entry, const std::vector<std::string>
   if (!file) return pass_on(file.error());
   char last[2] = {};
   struct stat status {};
-  if (is_open_elsewhere(*file)) return left("a process is writing it");
+  if (is_open_elsewhere(file->get())) return left("a process is writing it");
   if (::fstat(file->get(), &status) != 0) return system_failure("look at", entry.path);
   if (status.st_size >= 2 && ::pread(file->get(), last, 2, status.st_size - 2) == 2 && last[0] == '}' &&
       last[1] == '\n')
     return left("another process has just written it");
   const std::size_t slash = entry.path.rfind('/') + 1;
-  const auto data = data_of(entry.path.substr(slash, entry.path.rfind('.') - slash), mount_points);
+  const auto data = data_of(entry.path.substr(slash, entry.path.rfind('.') - slash), mount_points, dry_run);
   if (!data) return pass_on(data.error());
   if (!data->empty())
     return left(fmt::format("the entry was cut, but its data are in '{}'; run finalize on the link that leads there",

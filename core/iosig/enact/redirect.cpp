@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 
 #include "iosig/base/text.h"
 #include "iosig/enact/journal_folder.h"
@@ -14,11 +13,6 @@
 
 namespace iosig {
 namespace {
-
-/// `id.name`, cut to what a file system takes.
-std::string destination_name(std::string_view id, std::string_view name) {
-  return std::string(cut_to(fmt::format("{}.{}", id, name), NAME_MAX));
-}
 
 bool is_taken(const Place& place) {
   struct stat status {};
@@ -47,14 +41,22 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoi
   if (!entry) return pass_on(entry.error());
   entry->kind = RedirectKind::link;
   entry->path = place.path();
-  entry->destination = folder->path + "/" + destination_name(entry->id, place.name);
+  entry->destination = fmt::format("{}/{}/{}", folder->path, entry->id, place.name);
   entry->mount_point = mount.path;
   entry->filesystem_id = filesystem_id(folder->fd);
   entry->signature = signature;
   if (auto recorded = record(*entry, by == RedirectedBy::prepare); !recorded) return pass_on(recorded.error());
+  const auto give_up = [&] {
+    (void)::unlinkat(folder->fd.get(), entry->id.c_str(), AT_REMOVEDIR);
+    (void)forget(*entry);
+  };
+  if (auto made = make_destination(*folder, entry->id, place.name); !made) {
+    give_up();
+    return pass_on(made.error());
+  }
   if (::symlinkat(entry->destination.c_str(), place.folder.get(), place.name.c_str()) != 0) {
     const int failure = errno;
-    (void)forget(*entry);
+    give_up();
     if (failure == EEXIST) return std::nullopt;
     return system_failure("make a link at", entry->path, failure);
   }

@@ -3,7 +3,7 @@
 //
 // Which mount point is the caller's decision; this is only the mechanism:
 //
-//   /home/ann/out.bin  ->  /dev/shm/.iosig-1000/5f0c9a3e11d2b764.out.bin
+//   /home/ann/out.bin  ->  /dev/shm/.iosig-1000/5f0c9a3e11d2b764/out.bin
 #pragma once
 
 #include <optional>

@@ -20,6 +20,7 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_folder.h"
 #include "iosig/enact/maker.h"
 #include "iosig/format/storage_file.h"
@@ -48,18 +49,20 @@ constexpr std::size_t most_promises = 1 << 18;
 constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // of a process on another machine
 constexpr timespec between_tries{.tv_sec = 0, .tv_nsec = 100'000};
 constexpr int most_tries = 2000;
-constexpr std::size_t id_digits = 16;
 
-/// The id that a file of a redirect has before its name; nothing for other files.
-std::optional<std::uint64_t> id_of(std::string_view file_name) {
+/// The id of a redirect that the name of its data begins with; nothing for other files.
+std::optional<std::uint64_t> id_of(std::string_view name) {
+  const auto digits = id_in(name);
   std::uint64_t id = 0;
-  const char* end = file_name.data() + id_digits;
-  if (file_name.size() <= id_digits || *end != '.') return {};
-  if (const auto read = std::from_chars(file_name.data(), end, id, 16); read.ptr != end || id == 0) return {};
+  if (!digits || std::from_chars(digits->data(), digits->data() + digits->size(), id, 16).ec != std::errc{} || id == 0)
+    return {};
   return id;
 }
 
-std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::optional<std::uint64_t> id_of(const JournalEntry& entry) {
+  const auto parsed = parse_destination(entry.destination);
+  return parsed ? id_of(std::string_view(parsed->id)) : std::nullopt;
+}
 
 Fd open_table(const UserFolder& folder, int flags) {
   return Fd(::openat(folder.fd.get(), promises_name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
@@ -143,7 +146,7 @@ void look_closer(const UserFolder& folder, Promises& promises) {
   }
   if (by_id.empty()) return;
   for_each_name(folder.fd.get(), [&](const char* name) {
-    const auto id = id_of(name);
+    const auto id = id_of(std::string_view(name));
     const auto promised = id ? by_id.find(*id) : by_id.end();
     if (promised == by_id.end()) return;
     std::uint64_t& left = promised->second->total_bytes;
@@ -218,7 +221,7 @@ Reservation::~Reservation() {
 }
 
 void Reservation::keep_for(const JournalEntry& entry) const {
-  const auto id = id_of(name_in(entry.destination));
+  const auto id = id_of(entry);
   if (!table_ || !id) return;
   Promise promise{.id = *id,
                   .total_bytes = entry.signature.total_bytes.value_or(0),
@@ -253,7 +256,7 @@ Result<Reservation> reserve(const UserFolder& folder, MountPoint mount, std::opt
 }
 
 void release(const JournalEntry& entry) {
-  const auto id = id_of(name_in(entry.destination));
+  const auto id = id_of(entry);
   if (!id) return;
   if (const auto folder = open_user_folder(entry.mount_point, IfMissing::refuse)) drop_promises(*folder, *id);
 }

@@ -1,30 +1,23 @@
 // Settles a redirect after the run: brings data home, drops temporary data, clears what was never used.
 //
 // Every step leaves the data reachable: the link is only replaced by a copy that was read back and compared, in one
-// step that can be undone (enact/exchange), and the destination goes after that, the journal entry last. So a crash
+// step that can be undone (enact/bring_home), and the destination goes after that, the journal entry last. So a crash
 // anywhere is finished by settling once more.
 #pragma once
 
-#include <map>
 #include <string>
+#include <vector>
 
 #include "iosig/enact/copy.h"
+#include "iosig/enact/open_files.h"
 #include "iosig/enact/survey.h"
 
 namespace iosig {
 
-/// Which process holds a file below one of this user's folders open, or works there: path -> process id. Sees the
-/// processes that this user may look into.
-using OpenFiles = std::map<std::string, int, std::less<>>;
-[[nodiscard]] OpenFiles open_redirected_files();
-
-/// Whether another descriptor or a mapping of the open file exists. A file system without leases cannot tell: false.
-[[nodiscard]] bool is_open_elsewhere(const Fd& file);
-
 struct SettleOptions {
   bool keep_temp = false;     ///< bring temporary data home too
   bool drop_orphans = false;  ///< delete data to which no link leads, forget data that cannot be reached
-  bool force = false;         ///< even while a process has the data open
+  bool force = false;         ///< even while a process has the data open; what it writes meanwhile still counts
   bool dry_run = false;       ///< say what would be done
   OpenFiles open_files = {};
   KnownLinks* links = nullptr;  ///< shared by many settlements
@@ -35,7 +28,8 @@ struct Settlement {
   enum class Action { brought_home, sealed, dropped, cleared } action;
   std::string path;  ///< where the data are now, or were asked for
   std::uint64_t data_bytes = 0;
-  std::string text;  ///< one sentence
+  std::vector<std::string> companions;  ///< names of the files that were treated alike (enact/destination.h)
+  std::string text;                     ///< one sentence
 };
 [[nodiscard]] const char* name_of(Settlement::Action action);
 
@@ -44,8 +38,8 @@ struct Settlement {
 /// say how to resolve them: data to which no link leads, a path taken by other content, no room, a file in use, a full
 /// job's folder, a mount point out of reach, a process that may be about to make or use the link.
 ///
-/// First undoes what a killed run left. A link that a program renamed, or that has no journal entry, is journalled as
-/// it is now, so that this run may be killed in turn.
+/// The caller holds the entry's lock (enact/journal_folder.h). First undoes what a killed run left. A link that a
+/// program renamed, or that has no journal entry, is journalled as it is now, so that this run may be killed in turn.
 [[nodiscard]] Result<Settlement> settle(const JournalEntry& entry, const SettleOptions& options);
 
 }  // namespace iosig

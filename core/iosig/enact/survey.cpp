@@ -13,7 +13,6 @@
 #include "iosig/enact/agreement.h"
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/maker.h"
-#include "iosig/enact/user_folder.h"
 
 namespace iosig {
 namespace {
@@ -87,33 +86,16 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
   return std::nullopt;
 }
 
-/// Where the data are, by way of a folder that is proven to be ours: after a reboot somebody else may have made one.
-Result<Place> locate_destination(const JournalEntry& entry) {
-  auto folder = open_user_folder(entry.mount_point, IfMissing::refuse);
-  if (!folder) return pass_on(folder.error());
-  const std::string_view destination = entry.destination;
-  if (!destination.starts_with(folder->path + "/") ||
-      destination.find('/', folder->path.size() + 1) != std::string_view::npos)
-    return fail(ErrorKind::system,
-                "'{}' is not in your own folder there, '{}': only the user who redirected can settle",
-                printable(destination), printable(folder->path));
-  return place_in(std::move(folder->fd), std::string(destination.substr(folder->path.size() + 1)));
-}
-
 /// An entry for a link that leads into this user's own folder on some mount point.
 std::optional<JournalEntry> entry_from_link(const Place& place, const std::string& target) {
-  const std::size_t name = target.rfind('/');
-  const std::string folder = "/" + user_folder_name();
-  if (name == std::string::npos || !target.starts_with('/') ||
-      !std::string_view(target).substr(0, name).ends_with(folder))
-    return {};
+  const auto parsed = parse_destination(target);
+  if (!parsed) return {};
   JournalEntry entry;
   // The same in every run, so that a second run finds the draft of one that was killed.
   entry.id = fmt::format("{:016x}", std::hash<std::string>{}(target));
   entry.path = place.path();
   entry.destination = target;
-  entry.mount_point = target.substr(0, name - folder.size());
-  if (entry.mount_point.empty()) entry.mount_point = "/";
+  entry.mount_point = parsed->mount_point;
   entry.host = host_name();
   struct stat link {};
   if (::fstatat(place.folder.get(), place.name.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0)
@@ -152,30 +134,36 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
     found.link = *std::move(link);
     if (found.link && found.link->name != aside_name(entry)) found.path = found.link->path();
   }
-  auto destination = locate_destination(entry);
+  auto destination = open_destination(entry);
   if (!destination) return unreachable(destination.error().message);
+  // Retired data came home. Only those that a killed run had not yet done with may have to go back.
+  const bool is_over = destination->is_retired && !found.cut_short;
   struct stat data {};
-  found.has_data = ::fstatat(destination->folder.get(), destination->name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!found.has_data && errno != ENOENT)
+  const Place& at = destination->data;
+  found.has_data = !is_over && ::fstatat(at.folder.get(), at.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!found.has_data && !is_over && errno != ENOENT)
     return unreachable(system_failure("look at", entry.destination).value().message);
-  if (is_of_another_node(entry) || (!found.has_data && entry.host != host_name()))
+  if (is_over) destination->companions.clear();
+  const bool is_there = found.has_data || !destination->companions.empty();
+  if (is_of_another_node(entry) || (!is_there && entry.host != host_name()))
     return unreachable(
         fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
-  if (!found.has_data && entry.filesystem_id != 0 && filesystem_id(destination->folder) != entry.filesystem_id)
+  if (!is_there && entry.filesystem_id != 0 && filesystem_id(at.folder) != entry.filesystem_id)
     return unreachable(fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point)));
-  if (!found.has_data)  // where strangers could have swapped the folder, nothing is believed gone
+  if (!is_there)  // where strangers could have swapped the folder, nothing is believed gone
     if (auto sound = check_folder(entry.mount_point); !sound) return unreachable(sound.error().message);
   found.destination = *std::move(destination);
   if (entry.kind == RedirectKind::folder) {
-    found.state = !found.has_data                     ? RedirectState::gone
-                  : holds_nothing(*found.destination) ? RedirectState::empty
-                                                      : RedirectState::filled;
+    found.state = !found.has_data                          ? RedirectState::gone
+                  : holds_nothing(found.destination->data) ? RedirectState::empty
+                                                           : RedirectState::filled;
     return found;
   }
   found.data_bytes = found.has_data ? static_cast<std::uint64_t>(data.st_size) : 0;
+  for (const Companion& companion : found.destination->companions) found.data_bytes += companion.data_bytes;
   struct stat at_path {};
   const bool path_taken = ::lstat(entry.path.c_str(), &at_path) == 0 && !S_ISLNK(at_path.st_mode);
-  if (found.has_data)
+  if (is_there)
     found.state = found.link ? RedirectState::linked : path_taken ? RedirectState::replaced : RedirectState::orphan;
   else
     found.state = found.link ? RedirectState::empty : RedirectState::gone;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "iosig/enact/destination.h"
 #include "iosig/enact/journal_folder.h"
-#include "iosig/enact/place.h"
 
 namespace iosig {
 
@@ -27,11 +27,13 @@ using KnownLinks = std::map<std::string, std::map<std::string, std::string>>;
 
 struct Survey {
   RedirectState state = RedirectState::gone;
-  std::optional<Place> link;         ///< the link that leads to the data, which a program may have renamed
-  std::optional<Place> destination;  ///< absent: unreachable
-  std::string path;                  ///< where the link is, or was to be
-  bool has_data = false;
-  std::uint64_t data_bytes = 0;
+  std::optional<Place> link;               ///< the link that leads to the data, which a program may have renamed
+  std::optional<Destination> destination;  ///< absent: unreachable
+  std::string path;                        ///< where the link is, or was to be
+  bool has_data = false;                   ///< the file itself; its companions may be there without it
+  std::uint64_t data_bytes = 0;            ///< of the file and its companions
+
+  [[nodiscard]] bool has_companions() const { return destination && !destination->companions.empty(); }
   bool cut_short = false;  ///< a run of finalize was killed here, and left its names beside the link
   std::string why;         ///< of `unreachable`: one sentence
 };

@@ -46,4 +46,14 @@ Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if
   return folder;
 }
 
+Result<std::string> make_destination(const UserFolder& folder, const std::string& id, std::string_view name) {
+  std::string path = fmt::format("{}/{}", folder.path, id);
+  if (::mkdirat(folder.fd.get(), id.c_str(), 0700) == 0) {
+    if (::fchmodat(folder.fd.get(), id.c_str(), 0700, 0) != 0) return system_failure("set the mode of", path);
+  } else if (errno != EEXIST) {
+    return write_failure("make the directory", path, errno);
+  }
+  return fmt::format("{}/{}", path, name);
+}
+
 }  // namespace iosig

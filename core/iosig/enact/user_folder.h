@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "iosig/base/files.h"
 #include "iosig/base/result.h"
@@ -23,5 +24,10 @@ enum class IfMissing { make, refuse };
 /// and closed to others is refused as `system`, with what to do.
 [[nodiscard]] Result<UserFolder> open_user_folder(const std::string& mount_point,
                                                   IfMissing if_missing = IfMissing::make);
+
+/// Makes the directory `id` (0700, whatever the umask); returns the path that data called `name` have in it. One that
+/// is there already, of an earlier node or try, is as good.
+[[nodiscard]] Result<std::string> make_destination(const UserFolder& folder, const std::string& id,
+                                                   std::string_view name);
 
 }  // namespace iosig

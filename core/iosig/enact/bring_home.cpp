@@ -1,0 +1,214 @@
+#include "iosig/enact/bring_home.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/enact/change_watch.h"
+#include "iosig/enact/companions.h"
+#include "iosig/enact/exchange.h"
+
+namespace iosig {
+namespace {
+
+using Answer = ChangeWatch::Answer;
+
+Fd open_to_read(const Place& place) {
+  return Fd(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+Result<void> check_room(const std::string& shown, const std::string& folder, std::uint64_t needed_bytes) {
+  const auto free = free_bytes_at(folder);
+  if (!free || *free >= needed_bytes) return {};  // a file system that does not tell will refuse the write
+  return fail(ErrorKind::infeasible, "{}: no room in '{}': {} needed, {} free, {} missing; nothing was changed", shown,
+              printable(folder), about_bytes(static_cast<double>(needed_bytes)),
+              about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
+}
+
+std::string still_there(const JournalEntry& entry, const Error& why) {
+  return fmt::format("'{}' is complete, but its data are also still in '{}': {}; run finalize again",
+                     printable(entry.path), printable(entry.destination), why.message);
+}
+
+/// One way home; the steps share what was opened.
+class WayHome {
+ public:
+  WayHome(const JournalEntry& entry, const Survey& found, const SettleOptions& options)
+      : entry_(entry),
+        found_(found),
+        options_(options),
+        from_(*found.destination),
+        to_(*found.link),
+        companions_(to_, entry, from_),
+        watch_(from_.data.folder, from_.directory.has_value()) {}
+
+  Result<std::string> go() {
+    if (auto possible = check(); !possible) return pass_on(possible.error());
+    if (options_.dry_run) return std::string(one_device_ ? "renamed" : "copied");
+    auto put = make_copies().and_then([&] { return companions_.place(); }).and_then([&] { return exchange(); });
+    if (!put) {
+      if (auto undone = companions_.undo(); !undone) return pass_on(undone.error());
+      return pass_on(refusal_ ? *refusal_ : put.error());
+    }
+    if (auto cleared = companions_.finish(); !cleared) return pass_on(cleared.error());
+    if (left_behind_) return pass_on(*left_behind_);
+    return std::string(was_copied_ ? "copied and verified" : "renamed");
+  }
+
+ private:
+  std::string shown() const { return fmt::format("'{}'", printable(entry_.path)); }
+  std::string destination() const { return printable(entry_.destination); }
+
+  Result<void> check() {
+    struct stat data {};
+    std::uint64_t needed_bytes = 0;
+    for (const Companion& companion : from_.companions) needed_bytes += companion.allocated_bytes;
+    if (found_.has_data) {
+      if (::fstatat(from_.data.folder.get(), from_.data.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) != 0)
+        return system_failure("inspect", entry_.destination);
+      if (!S_ISREG(data.st_mode))
+        return fail(ErrorKind::infeasible, "{}: what was made in '{}' is no regular file; move it yourself", shown(),
+                    destination());
+      needed_bytes += static_cast<std::uint64_t>(data.st_blocks) * 512;
+    }
+    one_device_ = from_.data.device == to_.device;
+    if (auto possible = companions_.check(); !possible) return possible;
+    return one_device_ ? Result<void>() : check_room(shown(), to_.folder_path, needed_bytes);
+  }
+
+  Result<void> make_copies() {
+    was_copied_ = !one_device_;
+    if (auto staged = companions_.stage(one_device_, watch_, options_.progress); !staged)
+      return fail(staged.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
+                  staged.error().message, destination());
+    if (!found_.has_data) return {};
+    content_ = open_to_read(from_.data);
+    if (!content_) return system_failure("read", entry_.destination);
+    const auto draft = beside(to_, draft_name(entry_));
+    if (!draft) return pass_on(draft.error());
+    // A second name for the same file, where that is possible (one device may be mounted twice).
+    if (one_device_ &&
+        ::linkat(from_.data.folder.get(), from_.data.name.c_str(), draft->folder.get(), draft->name.c_str(), 0) == 0)
+      return {};
+    was_copied_ = true;
+    const std::size_t index = watch_.add(from_.data.name, content_);
+    auto copy = copy_verified(content_, *draft, options_.progress);
+    if (!copy) {
+      (void)remove_at(*draft);
+      return fail(copy.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
+                  copy.error().message, destination());
+    }
+    copy_ = *std::move(copy);
+    watch_.set_copy(index, copy_);
+    return {};
+  }
+
+  Result<void> exchange() {
+    if (!found_.has_data) return remove_link(to_, entry_, [&] { return complete(); });
+    return put_in_place(to_, entry_, {[&] { return may_go(/*thorough=*/false); }, [&] { return complete(); }});
+  }
+
+  /// Steps 4 to 6.
+  bool complete() {
+    if (found_.has_data && !has_come_home()) return false;
+    if (!may_go(/*thorough=*/false)) return false;
+    if (auto synced = sync_directory(to_); !synced) return refuse(synced.error());
+    if (auto retired = retire(from_, entry_); !retired) {  // at home all the same; a second run compares both
+      left_behind_ = Error{retired.error().kind, still_there(entry_, retired.error())};
+      return true;
+    }
+    if (may_go(/*thorough=*/true, from_.directory ? "" : retired_name(id_in(from_.data.name).value_or(entry_.id))))
+      return true;
+    if (auto restored = restore_retired(entry_); !restored) (void)refuse(restored.error());
+    return false;
+  }
+
+  bool may_go(bool thorough, const std::string& renamed_to = {}) {
+    const auto answer = watch_.look(thorough, options_.force, renamed_to);
+    if (!answer) return refuse(answer.error());
+    if (*answer == Answer::unchanged) return true;
+    return refuse(
+        Error{ErrorKind::infeasible, fmt::format("{}: a program has just {} its data; settle it when that has ended",
+                                                 shown(), *answer == Answer::in_use ? "opened" : "changed")});
+  }
+
+  /// Whether the copy, or a file of the same content (FUSE may number files by their names), stands at the path: others
+  /// who can write to that directory may have been quicker.
+  bool has_come_home() {
+    struct stat there {
+    }, wanted{};
+    const Fd& home = copy_ ? copy_ : content_;
+    if (::fstatat(to_.folder.get(), to_.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        ::fstat(home.get(), &wanted) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
+      return true;
+    const Fd opened = open_to_read(to_);
+    const auto same = opened ? same_content(opened.get(), content_.get(), options_.progress) : Result<bool>(false);
+    if (same && *same) return true;
+    return refuse(Error{ErrorKind::infeasible,
+                        fmt::format("{}: another user put another file in the place of the copy; the data are still in "
+                                    "'{}'",
+                                    shown(), destination())});
+  }
+
+  bool refuse(Error why) {
+    if (!refusal_) refusal_ = std::move(why);
+    return false;
+  }
+
+  const JournalEntry& entry_;
+  const Survey& found_;
+  const SettleOptions& options_;
+  const Destination& from_;
+  const Place& to_;
+  CompanionsHome companions_;
+  ChangeWatch watch_;
+  Fd content_, copy_;
+  std::optional<Error> refusal_;
+  std::optional<Error> left_behind_;  ///< the data are at home, and still at the destination
+  bool one_device_ = false, was_copied_ = false;
+};
+
+}  // namespace
+
+Result<void> sync_directory(const Place& place) {
+  const Fd directory(::openat(place.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory || ::fsync(directory.get()) == 0 || errno == EINVAL || errno == EROFS) return {};  // or not readable
+  return system_failure("sync the directory", place.folder_path);
+}
+
+Result<std::string> bring_home(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
+  return WayHome(entry, found, options).go();
+}
+
+Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const Survey& found,
+                            const SettleOptions& options) {
+  const Destination& from = *found.destination;
+  for (const Companion& companion : from.companions)
+    if (const auto same = is_at_home(home, from.data, companion); !same || !*same) return same;
+  const Fd file = open_to_read(home), data = open_to_read(from.data);
+  if (!file || (found.has_data && !data)) return false;
+  ChangeWatch watch(from.data.folder, from.directory.has_value());
+  if (found.has_data) {
+    watch.set_copy(watch.add(from.data.name, data), file);
+    const auto same = same_content(file.get(), data.get(), options.progress);
+    if (!same || !*same) return same;
+  }
+  if (options.dry_run) return true;
+  if (auto synced = sync_directory(home); !synced) return pass_on(synced.error());
+  if (auto retired = retire(from, entry); !retired)
+    return fail(retired.error().kind, "{}", still_there(entry, retired.error()));
+  const auto answer = watch.look(
+      /*thorough=*/true, options.force, from.directory ? "" : retired_name(id_in(from.data.name).value_or(entry.id)));
+  if (answer && *answer == Answer::unchanged) return true;
+  if (auto restored = restore_retired(entry); !restored) return pass_on(restored.error());
+  if (!answer) return pass_on(answer.error());
+  return fail(ErrorKind::infeasible, "'{}': a program has just {} its data; settle it when that has ended",
+              printable(entry.path), *answer == Answer::in_use ? "opened" : "changed");
+}
+
+}  // namespace iosig

@@ -1,0 +1,91 @@
+#include "iosig/enact/change_watch.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "iosig/base/text.h"
+#include "iosig/enact/agreement.h"
+
+namespace iosig {
+namespace {
+
+std::vector<std::string> sorted_names(int directory) {
+  const Fd opened(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto names = opened ? names_in(opened) : Result<std::vector<std::string>>(std::vector<std::string>());
+  std::vector<std::string> sorted = names ? *std::move(names) : std::vector<std::string>();
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+
+/// The status change time too, unless the file was given another name, which may set it.
+bool same_status(const struct stat& a, const struct stat& b, bool was_renamed) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim) &&
+         (was_renamed || same_time(a.st_ctim, b.st_ctim));
+}
+
+}  // namespace
+
+bool is_open_elsewhere(int file) {
+  // The kernel grants a write lease only on a file that is neither open nor mapped by anyone else.
+  const bool refused = ::fcntl(file, F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
+  if (!refused) (void)::fcntl(file, F_SETLEASE, F_UNLCK);
+  return refused;
+}
+
+ChangeWatch::ChangeWatch(const Fd& directory, bool whole)
+    : directory_(directory.get()), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), whole_(whole) {
+  if (!events_) was_touched_ = true;
+  if (whole_) names_ = sorted_names(directory_);
+}
+
+std::size_t ChangeWatch::add(std::string name, const Fd& file) {
+  const std::string self = fmt::format("/proc/self/fd/{}", file.get());
+  if (!events_ || ::inotify_add_watch(events_.get(), self.c_str(), IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB) < 0 ||
+      is_on_shared_file_system(file))
+    was_touched_ = true;
+  File added{std::move(name), file.get(), -1, {}};
+  if (::fstat(file.get(), &added.status) != 0) was_touched_ = true;
+  files_.push_back(std::move(added));
+  return files_.size() - 1;
+}
+
+void ChangeWatch::drain() {
+  alignas(inotify_event) std::array<char, 4096> space{};
+  while (events_ && ::read(events_.get(), space.data(), space.size()) > 0) was_touched_ = true;
+}
+
+bool ChangeWatch::is_as_added(const File& file, const std::string& renamed_to) const {
+  struct stat now {
+  }, by_name{};
+  const std::string& name = renamed_to.empty() ? file.name : renamed_to;
+  return ::fstat(file.file, &now) == 0 && same_status(now, file.status, !renamed_to.empty()) &&
+         ::fstatat(directory_, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) == 0 && by_name.st_dev == now.st_dev &&
+         by_name.st_ino == now.st_ino;
+}
+
+Result<ChangeWatch::Answer> ChangeWatch::look(bool thorough, bool may_be_open, const std::string& renamed_to) {
+  if (!may_be_open)
+    for (const File& file : files_)
+      if (is_open_elsewhere(file.file)) return Answer::in_use;
+  for (const File& file : files_)
+    if (!is_as_added(file, renamed_to)) return Answer::changed;
+  if (whole_ && sorted_names(directory_) != names_) return Answer::changed;
+  drain();
+  if (!thorough || !was_touched_) return Answer::unchanged;
+  for (const File& file : files_) {
+    if (file.copy < 0) continue;
+    const auto same = same_content(file.file, file.copy, {});
+    if (!same) return pass_on(same.error());
+    if (!*same) return Answer::changed;
+  }
+  return Answer::unchanged;
+}
+
+}  // namespace iosig

@@ -1,0 +1,44 @@
+// The data of a redirect where they are (enact/destination_name.h has the picture): found, with the files beside them,
+// retired and deleted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/enact/destination_name.h"
+#include "iosig/enact/place.h"
+#include "iosig/enact/user_folder.h"
+#include "iosig/format/journal.h"
+
+namespace iosig {
+
+/// A file that a program made beside the data.
+struct Companion {
+  enum class Kind { file, link, other } kind = Kind::other;
+  std::string name;
+  std::uint64_t data_bytes = 0, allocated_bytes = 0;
+};
+
+struct Destination {
+  Place data;                         ///< where the data are or would be
+  std::optional<Place> directory;     ///< the redirect's own, in the user's folder; nothing: flat, or it is not there
+  std::vector<Companion> companions;  ///< by name
+  bool is_retired = false;            ///< `directory` and `data` are those of the retired one
+};
+
+/// Opens the way to the data, proven to be this user's own (enact/user_folder): after a reboot another user may have
+/// made one. Where the redirect's directory is missing, `data` names a file that does not exist. Fails as `system`.
+[[nodiscard]] Result<Destination> open_destination(const JournalEntry& entry);
+
+/// Gives data (the directory with all in it, or the flat file) their retired name, so that no path leads to them any
+/// more; `restore` takes that back, and does nothing where nothing is retired or where its name is taken.
+[[nodiscard]] Result<void> retire(const Destination& destination, const JournalEntry& entry);
+[[nodiscard]] Result<void> restore_retired(const JournalEntry& entry);
+
+/// **Deletes** retired data for good; they have a complete copy elsewhere, or are unwanted. Nothing retired is fine.
+[[nodiscard]] Result<void> remove_retired(const JournalEntry& entry);
+
+}  // namespace iosig
