@@ -13,12 +13,13 @@
 namespace iosig {
 namespace {
 
-std::string file_name(const SourcePlace& site) {
+/// A directory of its own for each place in the source, and a name in it for the data.
+std::string directory_and_name(const SourcePlace& site) {
   std::error_code ignored;
   std::filesystem::path source = std::filesystem::absolute(site.file, ignored);
   if (source.empty()) source = site.file;
   const std::string place = fmt::format("{}:{}:{}", source.lexically_normal().string(), site.line, site.column);
-  return fmt::format("{}-{}-{:016x}", source.stem().string(), site.line, fnv1a(place));
+  return fmt::format("{:016x}/{}-{}", fnv1a(place), source.stem().string(), site.line);
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ tl::expected<std::string, NoDestination> choose_destination(const Signature& wan
   if (!folder)
     return tl::unexpected(NoDestination{
         fmt::format("the file is not redirected to '{}': {}", *choice.chosen, folder.error().message), {}});
-  return folder->path + '/' + file_name(site);
+  return folder->path + '/' + directory_and_name(site);
 }
 
 }  // namespace iosig

@@ -2,10 +2,11 @@
 //
 //   saved = errno;
 //   if (flags create && access(path, F_OK) != 0) {           // a new file, and links may be followed
+//     mkdir(directory of D, 0700);                           // for D and what programs make beside it
 //     claim = open(D, O_CREAT | O_EXCL | O_WRONLY, mode);    // ours alone: one D never serves two files
-//     if (claim >= 0) {
-//       close(claim);
-//       if (access(D, R_OK | W_OK) != 0 || symlink(D, path) != 0) unlink(D);
+//     if (claim < 0 || (close(claim), access(D, R_OK | W_OK) != 0) || symlink(D, path) != 0) {
+//       if (claim >= 0) unlink(D);
+//       rmdir(directory of D);                               // fails while another process uses it
 //     }
 //   }
 //   errno = saved;
@@ -127,7 +128,9 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
   const bool at_folder = open.opener.dirfd >= 0;
   const tree zero = integer_zero_node;
   const tree target = string_constant(*destination);
+  const tree directory = string_constant(destination->substr(0, destination->rfind('/')));
   const tree undo = code.new_label();
+  const tree leave = code.new_label();
   const tree done = code.new_label();
 
   const tree errno_at = code.call(libc_function("__errno_location", int_pointer, {}), {});
@@ -140,9 +143,11 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
                                              {open.dirfd(), path, int_constant(F_OK), zero})
                                  : code.call(access_of, {path, int_constant(F_OK)});
   code.jump_unless(NE_EXPR, missing, zero, done);
+  code.call(libc_function("mkdir", number, {text, unsigned_type_node}),
+            {directory, build_int_cst(unsigned_type_node, 0700)});
   const tree claim = code.call(open_of, {target, int_constant(O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC),
                                          open.argument(open.opener.permissions, int_constant(0666))});
-  code.jump_unless(GE_EXPR, claim, zero, done);
+  code.jump_unless(GE_EXPR, claim, zero, leave);
   code.call(close_of, {claim});
   const tree refused = code.call(access_of, {target, int_constant(R_OK | W_OK)});
   code.jump_unless(EQ_EXPR, refused, zero, undo);
@@ -152,6 +157,8 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
   code.jump_unless(NE_EXPR, linked, zero, done);
   code.place(undo);
   code.call(unlink_of, {target});
+  code.place(leave);
+  code.call(libc_function("rmdir", number, {text}), {directory});
   code.place(done);
   code.store(errno_place(), saved);
   return true;

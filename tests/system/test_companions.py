@@ -153,6 +153,16 @@ def test_companions_without_their_file_come_home_too(world: World) -> None:
     assert not os.path.lexists(path) and (world.work / "out.bak").read_bytes() == b"data" and world.is_settled()
 
 
+def test_companions_get_the_name_that_the_data_have_at_home(world: World) -> None:
+    """A program renames its file, by its link, and then works on it: SQLite looks for the journal of the new name."""
+    path, destination = world.prepared("new.db", b"")
+    path = path.rename(world.work / "a.db")
+    killed_in_a_transaction(path, "wal", rows=20)
+    assert (destination.parent / "new.db-wal").exists()
+    assert world.iosig.json("finalize", path)["settled"][0]["companions"] == ["a.db-shm", "a.db-wal"]
+    assert rows_of(path) == list(range(20)) and world.is_settled()
+
+
 def test_temporary_data_are_dropped_with_their_companions(world: World) -> None:
     path, destination = world.prepared("scratch", b"data", "temp")
     (destination.parent / "scratch-journal").write_bytes(b"journal")

@@ -223,7 +223,9 @@ class CrashWorld(World):
     def names_of_ours(self) -> list[str]:
         """What IOSIG has anywhere: its entries, its names beside the data, what is in its folder on the mount point."""
         folder = self.user_folder.iterdir() if self.user_folder.exists() else iter(())
-        state = (p for p in self.state.rglob("*") if p.is_file()) if self.state.exists() else iter(())
+        state = (
+            (p for p in self.state.rglob("*") if p.is_file() and p.name != ".lock") if self.state.exists() else iter(())
+        )
         return [str(p) for p in (*state, *self.work.rglob(".iosig*"), *self.home.rglob(".iosig*"), *folder)]
 
     def has_foreign_file(self) -> bool:
@@ -409,7 +411,7 @@ def try_step(scenario: Scenario, writer: Path, tmp: Path, step: Step, what: str,
                 world.iosig("gc", "--older-than", "0s")
             elif scenario.foreign and verb == "finalize":
                 world.iosig("finalize", "--all", check=1)  # two files want one path
-                [data] = (p for p in world.user_folder.iterdir() if p.name.endswith(".out"))
+                [data] = world.user_folder.glob("*/out")
                 assert data.read_bytes() == CONTENT, told
                 data.unlink()
                 world.iosig("finalize", "--all")

@@ -30,6 +30,12 @@ Result<void> check_room(const std::string& shown, const std::string& folder, std
               about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
 }
 
+bool is_same_inode(const Fd& one, const Fd& other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one.get(), &a) == 0 && ::fstat(other.get(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 std::string still_there(const JournalEntry& entry, const Error& why) {
   return fmt::format("'{}' is complete, but its data are also still in '{}': {}; run finalize again",
                      printable(entry.path), printable(entry.destination), why.message);
@@ -193,7 +199,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   const Fd file = open_to_read(home), data = open_to_read(from.data);
   if (!file || (found.has_data && !data)) return false;
   ChangeWatch watch(from.data.folder, from.directory.has_value());
-  if (found.has_data) {
+  if (found.has_data && !is_same_inode(file, data)) {  // else a write to one is a write to the other
     watch.set_copy(watch.add(from.data.name, data), file);
     const auto same = same_content(file.get(), data.get(), options.progress);
     if (!same || !*same) return same;

@@ -41,7 +41,7 @@ bool is_open_elsewhere(int file) {
 
 ChangeWatch::ChangeWatch(const Fd& directory, bool whole)
     : directory_(directory.get()), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), whole_(whole) {
-  if (!events_) was_touched_ = true;
+  if (!events_) is_blind_ = true;
   if (whole_) names_ = sorted_names(directory_);
 }
 
@@ -49,16 +49,17 @@ std::size_t ChangeWatch::add(std::string name, const Fd& file) {
   const std::string self = fmt::format("/proc/self/fd/{}", file.get());
   if (!events_ || ::inotify_add_watch(events_.get(), self.c_str(), IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB) < 0 ||
       is_on_shared_file_system(file))
-    was_touched_ = true;
+    is_blind_ = true;
   File added{std::move(name), file.get(), -1, {}};
-  if (::fstat(file.get(), &added.status) != 0) was_touched_ = true;
+  if (::fstat(file.get(), &added.status) != 0) is_blind_ = true;
   files_.push_back(std::move(added));
   return files_.size() - 1;
 }
 
-void ChangeWatch::drain() {
+bool ChangeWatch::was_touched() {
   alignas(inotify_event) std::array<char, 4096> space{};
   while (events_ && ::read(events_.get(), space.data(), space.size()) > 0) was_touched_ = true;
+  return was_touched_;
 }
 
 bool ChangeWatch::is_as_added(const File& file, const std::string& renamed_to) const {
@@ -77,8 +78,7 @@ Result<ChangeWatch::Answer> ChangeWatch::look(bool thorough, bool may_be_open, c
   for (const File& file : files_)
     if (!is_as_added(file, renamed_to)) return Answer::changed;
   if (whole_ && sorted_names(directory_) != names_) return Answer::changed;
-  drain();
-  if (!thorough || !was_touched_) return Answer::unchanged;
+  if (!thorough || !(was_touched() || is_blind_)) return Answer::unchanged;
   for (const File& file : files_) {
     if (file.copy < 0) continue;
     const auto same = same_content(file.file, file.copy, {});

@@ -43,6 +43,10 @@ class ChangeWatch {
   /// the one watched file has that name now.
   [[nodiscard]] Result<Answer> look(bool thorough, bool may_be_open, const std::string& renamed_to = {});
 
+  /// Whether an event tells that a program wrote to a file, set its attributes, or closed it after having it open for
+  /// writing. For files without a copy, whose content `look` cannot compare.
+  [[nodiscard]] bool was_touched();
+
  private:
   struct File {
     std::string name;
@@ -50,14 +54,14 @@ class ChangeWatch {
     struct stat status {};
   };
   [[nodiscard]] bool is_as_added(const File& file, const std::string& renamed_to) const;
-  void drain();
 
   int directory_ = -1;
   Fd events_;
   std::vector<File> files_;
   std::vector<std::string> names_;  ///< in the directory, sorted; only if `whole_`
   bool whole_ = false;
-  bool was_touched_ = false;  ///< an event came, or events could not be had: only the content proves anything
+  bool is_blind_ = false;     ///< events could not be had, or do not tell all: only the content proves anything
+  bool was_touched_ = false;  ///< an event came
 };
 
 }  // namespace iosig

@@ -69,12 +69,13 @@ Result<void> CompanionsHome::check() const {
           printable(entry_.path), printable(from_.data.folder_path), name);
     const auto home = is_at_home(link_, from_.data, companion);
     if (!home) return pass_on(home.error());
-    if (!*home && exists_at(link_.folder.get(), companion.name))
+    if (!*home && exists_at(link_.folder.get(), companion.home_name))
       return fail(
           ErrorKind::infeasible,
           "'{}': its companion '{}/{}' cannot come home, because '{}/{}' is another file; move or remove one of "
           "them, then run finalize again",
-          printable(entry_.path), printable(from_.data.folder_path), name, printable(link_.folder_path), name);
+          printable(entry_.path), printable(from_.data.folder_path), name, printable(link_.folder_path),
+          printable(companion.home_name));
   }
   return {};
 }
@@ -103,22 +104,22 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
   if (!home) return pass_on(home.error());
   if (*home) return {};
   const int from = from_.data.folder.get();
-  const char* name = companion.name.c_str();
-  if (auto removed = remove_name(link_, staging_.get(), companion.name); !removed) return removed;
+  const char *name = companion.name.c_str(), *home_name = companion.home_name.c_str();
+  if (auto removed = remove_name(link_, staging_.get(), companion.home_name); !removed) return removed;
   if (companion.kind == Companion::Kind::link) {
     const auto source = beside(from_.data, companion.name);
     if (!source) return pass_on(source.error());
     const auto target = link_target(*source);
-    if (!target || ::symlinkat(target->c_str(), staging_.get(), name) != 0)
+    if (!target || ::symlinkat(target->c_str(), staging_.get(), home_name) != 0)
       return write_failure("copy the link", source->path(), errno);
     return {};
   }
-  if (one_device && ::linkat(from, name, staging_.get(), name, 0) == 0) return {};
+  if (one_device && ::linkat(from, name, staging_.get(), home_name, 0) == 0) return {};
   Fd data = open_file(from, companion.name);
   if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.folder_path, companion.name));
   const std::size_t index = watch.add(companion.name, data);
   Fd staging(::fcntl(staging_.get(), F_DUPFD_CLOEXEC, 0));
-  const auto to = place_in(std::move(staging), companion.name);
+  const auto to = place_in(std::move(staging), companion.home_name);
   if (!to) return pass_on(to.error());
   auto copy = copy_verified(data, *to, progress);
   if (!copy) return fail(copy.error().kind, "'{}': {}", printable(companion.name), copy.error().message);
@@ -130,19 +131,20 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
 
 Result<void> CompanionsHome::place() {
   for (const Companion& companion : from_.companions)
-    if (exists_at(staging_.get(), companion.name))
+    if (exists_at(staging_.get(), companion.home_name))
       if (auto placed = place_one(companion); !placed) return placed;
   return {};
 }
 
 Result<void> CompanionsHome::place_one(const Companion& companion) {
   const int home = link_.folder.get();
-  const char* name = companion.name.c_str();
+  const char* name = companion.home_name.c_str();
   if (::linkat(staging_.get(), name, home, name, 0) == 0) return {};
   if (errno != EEXIST) {  // no hard links there
     if (::renameat2(staging_.get(), name, home, name, RENAME_NOREPLACE) == 0 ||
-        (errno != EEXIST && !exists_at(home, companion.name) && ::renameat(staging_.get(), name, home, name) == 0)) {
-      moved_.push_back(companion.name);
+        (errno != EEXIST && !exists_at(home, companion.home_name) &&
+         ::renameat(staging_.get(), name, home, name) == 0)) {
+      moved_.push_back(companion.home_name);
       return {};
     }
   }
@@ -150,7 +152,7 @@ Result<void> CompanionsHome::place_one(const Companion& companion) {
   return fail(ErrorKind::infeasible,
               "'{}': a program has just made '{}/{}', which its companion is called; settle it "
               "afterwards",
-              printable(entry_.path), printable(link_.folder_path), printable(companion.name));
+              printable(entry_.path), printable(link_.folder_path), printable(companion.home_name));
 }
 
 Result<void> CompanionsHome::undo() {
@@ -167,7 +169,7 @@ Result<void> CompanionsHome::finish() {
 }
 
 Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion) {
-  const auto there = beside(home, companion.name), here = beside(data, companion.name);
+  const auto there = beside(home, companion.home_name), here = beside(data, companion.name);
   if (!there || !here) return pass_on(!there ? there.error() : here.error());
   if (companion.kind == Companion::Kind::link) return link_target(*there) && link_target(*there) == link_target(*here);
   const Fd copy = open_file(there->folder.get(), there->name), original = open_file(here->folder.get(), here->name);

@@ -89,7 +89,9 @@ Result<void> copy_content(int from, int to, const Progress& progress) {
       const std::size_t length = std::min<std::size_t>(piece_bytes, static_cast<std::size_t>(end - at));
       const ssize_t moved = copy_piece(from, to, at, length, buffer);
       if (moved < 0) return failure("copy");
-      if (moved == 0) return fail(ErrorKind::system, "the data became shorter while they were copied");
+      if (moved == 0)
+        return fail(ErrorKind::infeasible,
+                    "the data became shorter while they were copied: a program still writes them");
       at += moved;
       if (progress) progress("copying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(size));
     }

@@ -61,8 +61,8 @@ std::vector<Companion> companions_in(const Fd& directory, const std::string& dat
     const auto kind = S_ISREG(status.st_mode)   ? Companion::Kind::file
                       : S_ISLNK(status.st_mode) ? Companion::Kind::link
                                                 : Companion::Kind::other;
-    companions.push_back(
-        {kind, name, static_cast<std::uint64_t>(status.st_size), static_cast<std::uint64_t>(status.st_blocks) * 512});
+    companions.push_back({kind, name, name, static_cast<std::uint64_t>(status.st_size),
+                          static_cast<std::uint64_t>(status.st_blocks) * 512});
   }
   std::ranges::sort(companions, {}, &Companion::name);
   return companions;

@@ -15,10 +15,12 @@
 
 namespace iosig {
 
-/// A file that a program made beside the data.
+/// A file that a program made beside the data. Its name at home has the name of the data there: behind a link `a.db` to
+/// `prog-12`, SQLite makes `prog-12-wal`, and looks for `a.db-wal` when the data are at home.
 struct Companion {
   enum class Kind { file, link, other } kind = Kind::other;
   std::string name;
+  std::string home_name = {};  ///< set by a survey (enact/survey.h)
   std::uint64_t data_bytes = 0, allocated_bytes = 0;
 };
 

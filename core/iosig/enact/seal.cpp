@@ -15,6 +15,8 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/enact/change_watch.h"
+#include "iosig/enact/exchange.h"
 
 namespace iosig {
 namespace {
@@ -23,10 +25,9 @@ constexpr std::size_t piece_bytes = 4u << 20;
 constexpr std::uint64_t largest_manifest_bytes = 64u << 10;  // a path of 4096 bytes, each as %XX, and the rest
 constexpr mode_t write_bits = 0222;
 
-Place beside(const Place& data, std::string name) {
-  return {Fd(::fcntl(data.folder.get(), F_DUPFD_CLOEXEC, 0)), data.folder_path, std::move(name), data.device};
+Place manifest_of(const Place& data) {
+  return {Fd(::fcntl(data.folder.get(), F_DUPFD_CLOEXEC, 0)), data.folder_path, manifest_name(data.name), data.device};
 }
-Place manifest_of(const Place& data) { return beside(data, manifest_name(data.name)); }
 
 Fd open_to_read(const Place& place) {
   return Fd(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -193,6 +194,8 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
       (void)::fchmod(file.get(), open->status.st_mode & 07777);
       return failure;
     };
+    ChangeWatch watch(data.folder, /*whole=*/false);
+    watch.add(data.name, file);
     const auto sha256 = sha256_of(*open, data, "sealing", progress);
     if (!sha256) return give_up(pass_on(sha256.error()));
     struct stat after {};
@@ -203,6 +206,12 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
         std::time(nullptr), *sha256};
     if (is_being_written(file) || !fits(manifest, open->status)) return give_up(still_written(data));
     if (auto written = write_manifest(at, manifest); !written) return give_up(pass_on(written.error()));
+    const auto seen = watch.look(/*thorough=*/true, /*may_be_open=*/true);
+    // A program that wrote after the last look: the manifest is of other data than those that are there.
+    if (!seen || *seen != ChangeWatch::Answer::unchanged || watch.was_touched() || is_being_written(file)) {
+      if (auto removed = remove_at(at); !removed) return pass_on(removed.error());
+      return give_up(still_written(data));
+    }
     known = std::move(manifest);
   }
   if (signature.tamperproof) {
@@ -212,11 +221,7 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
   return Seal{at.path(), known->sha256, closed_by(file)};
 }
 
-Result<void> remove_manifest(const Place& data) {
-  const Place at = manifest_of(data);
-  if (::unlinkat(at.folder.get(), at.name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  return system_failure("remove", at.path());
-}
+Result<void> remove_manifest(const Place& data) { return remove_at(manifest_of(data)); }
 
 Result<Verdict> verify_sealed(const Place& data, const std::string& copy_of_manifest, const Progress& progress) {
   const auto at = copy_of_manifest.empty() ? Result<Place>(manifest_of(data)) : locate(AT_FDCWD, copy_of_manifest);

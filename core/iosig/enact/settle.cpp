@@ -118,7 +118,8 @@ class Settling {
                                                       : "cleared";
     Settlement settlement{action, found_.path, found_.data_bytes, {}, {}};
     if (found_.destination && action != Action::sealed)
-      for (const Companion& companion : found_.destination->companions) settlement.companions.push_back(companion.name);
+      for (const Companion& companion : found_.destination->companions)
+        settlement.companions.push_back(companion.home_name);
     std::string with;
     for (const std::string& name : settlement.companions)
       with += fmt::format("{}'{}'", with.empty() ? " with " : ", ", printable(name));

@@ -28,7 +28,7 @@ struct Settlement {
   enum class Action { brought_home, sealed, dropped, cleared } action;
   std::string path;  ///< where the data are now, or were asked for
   std::uint64_t data_bytes = 0;
-  std::vector<std::string> companions;  ///< names of the files that were treated alike (enact/destination.h)
+  std::vector<std::string> companions;  ///< names at home of the files that were treated alike
   std::string text;                     ///< one sentence
 };
 [[nodiscard]] const char* name_of(Settlement::Action action);

@@ -13,6 +13,7 @@
 #include "iosig/enact/agreement.h"
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/maker.h"
+#include "iosig/enact/user_folder.h"
 
 namespace iosig {
 namespace {
@@ -89,13 +90,17 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
 /// An entry for a link that leads into this user's own folder on some mount point.
 std::optional<JournalEntry> entry_from_link(const Place& place, const std::string& target) {
   const auto parsed = parse_destination(target);
-  if (!parsed) return {};
+  const std::size_t slash = target.rfind('/');
+  const std::string folder = "/" + user_folder_name();
+  const bool is_flat = slash != std::string::npos && std::string_view(target).substr(0, slash).ends_with(folder);
+  if (!target.starts_with('/') || (!parsed && !is_flat)) return {};
   JournalEntry entry;
   // The same in every run, so that a second run finds the draft of one that was killed.
   entry.id = fmt::format("{:016x}", std::hash<std::string>{}(target));
   entry.path = place.path();
   entry.destination = target;
-  entry.mount_point = parsed->mount_point;
+  entry.mount_point = parsed ? parsed->mount_point : target.substr(0, slash - folder.size());
+  if (entry.mount_point.empty()) entry.mount_point = "/";
   entry.host = host_name();
   struct stat link {};
   if (::fstatat(place.folder.get(), place.name.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0)
@@ -160,7 +165,14 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
     return found;
   }
   found.data_bytes = found.has_data ? static_cast<std::uint64_t>(data.st_size) : 0;
-  for (const Companion& companion : found.destination->companions) found.data_bytes += companion.data_bytes;
+  const std::string& data_name = found.destination->data.name;
+  const std::string home_name = found.path.substr(found.path.rfind('/') + 1);
+  for (Companion& companion : found.destination->companions) {
+    found.data_bytes += companion.data_bytes;
+    companion.home_name = companion.name;
+    if (const std::size_t begin = companion.name.find(data_name); begin != std::string::npos)
+      companion.home_name.replace(begin, data_name.size(), home_name);
+  }
   struct stat at_path {};
   const bool path_taken = ::lstat(entry.path.c_str(), &at_path) == 0 && !S_ISLNK(at_path.st_mode);
   if (is_there)
