@@ -87,7 +87,9 @@ std::vector<Call> opens_in(tree* statement) {
 }
 
 void append(std::vector<Call>& calls, const std::vector<Call>& more) {
-  calls.insert(calls.end(), more.begin(), more.end());
+  for (const Call& call : more)
+    if (std::none_of(calls.begin(), calls.end(), [&](const Call& other) { return other.node == call.node; }))
+      calls.push_back(call);
 }
 
 bool contains(tree* tree_at, tree wanted) {
@@ -189,13 +191,30 @@ bool is_invisible(tree statement) {
          (code == PREDICT_EXPR && marked_site(statement) < 0);
 }
 
+/// The variable that a part of it, or all of it, belongs to. C++ initialises an aggregate, as the object of a lambda
+/// with its captures, part by part.
+tree variable_of(tree part) {
+  while (handled_component_p(part)) part = TREE_OPERAND(part, 0);
+  return part;
+}
+
 /// The variable that this tree constructs in place, or NULL_TREE.
 tree constructed_by(tree node) {
   if (TREE_CODE(node) != CALL_EXPR || call_expr_nargs(node) == 0) return NULL_TREE;
   const tree function = get_callee_fndecl(node);
   const tree object = CALL_EXPR_ARG(node, 0);
   if (function == NULL_TREE || !DECL_CXX_CONSTRUCTOR_P(function) || TREE_CODE(object) != ADDR_EXPR) return NULL_TREE;
-  return VAR_P(TREE_OPERAND(object, 0)) ? TREE_OPERAND(object, 0) : NULL_TREE;
+  const tree variable = variable_of(TREE_OPERAND(object, 0));
+  return VAR_P(variable) ? variable : NULL_TREE;
+}
+
+/// C++ goes through an array of objects with a pointer of its own. The array that this tree makes it point to, or
+/// NULL_TREE.
+tree array_walked_by(tree initialisation) {
+  const tree pointer = TREE_OPERAND(initialisation, 0);
+  if (!VAR_P(pointer) || !DECL_ARTIFICIAL(pointer) || DECL_NAME(pointer) != NULL_TREE) return NULL_TREE;
+  const tree address = tree_strip_nop_conversions(TREE_OPERAND(initialisation, 1));
+  return TREE_CODE(address) == ADDR_EXPR ? variable_of(TREE_OPERAND(address, 0)) : NULL_TREE;
 }
 
 /// The node if it initialises or constructs the variable `data`.
@@ -203,22 +222,29 @@ tree find_initialisation(tree* at, int* walk_below, void* data) {
   const tree node = *at;
   const tree variable = static_cast<tree>(data);
   if (TYPE_P(node)) *walk_below = 0;
-  if (TREE_CODE(node) == INIT_EXPR && TREE_OPERAND(node, 0) == variable) return node;
+  if (TREE_CODE(node) == INIT_EXPR)
+    return variable_of(TREE_OPERAND(node, 0)) == variable || array_walked_by(node) == variable ? node : NULL_TREE;
   return constructed_by(node) == variable ? node : NULL_TREE;
+}
+
+/// What this statement declares, or NULL_TREE. A variable that is initialised in parts has the constant ones here.
+tree declared_by(tree statement) {
+  if (TREE_CODE(statement) == CLEANUP_POINT_EXPR) statement = TREE_OPERAND(statement, 0);
+  return TREE_CODE(statement) == DECL_EXPR ? DECL_EXPR_DECL(statement) : NULL_TREE;
 }
 
 /// The opens of a declaration: each variable has a statement of its own, and in C++ its initialisation another one,
 /// behind a guard if it is static.
 std::vector<Call> opens_in_declaration(Statements at) {
   std::vector<Call> calls;
-  const location_t first = DECL_SOURCE_LOCATION(DECL_EXPR_DECL(*at));
+  const location_t first = DECL_SOURCE_LOCATION(declared_by(*at));
   tree variable = NULL_TREE;
   for (; !at.at_end(); at.advance()) {
     const tree statement = *at;
     if (is_invisible(statement)) continue;
-    if (TREE_CODE(statement) == DECL_EXPR) {
-      if (variable != NULL_TREE && !in_one_declaration(first, DECL_SOURCE_LOCATION(DECL_EXPR_DECL(statement)))) break;
-      variable = DECL_EXPR_DECL(statement);
+    if (const tree declared = declared_by(statement); declared != NULL_TREE) {
+      if (variable != NULL_TREE && !in_one_declaration(first, DECL_SOURCE_LOCATION(declared))) break;
+      variable = declared;
     } else if (walk_tree_without_duplicates(at.place(), find_initialisation, variable) == NULL_TREE) {
       break;
     }
@@ -239,7 +265,7 @@ tree* loop_behind(Statements start) {
 struct Marked {
   int site;
   tree marker;
-  tree_stmt_iterator next;
+  tree_stmt_iterator next;  ///< its end: nothing follows
 };
 
 void associate(Site& site, Statements next, std::vector<location_t>& taken) {
@@ -247,7 +273,7 @@ void associate(Site& site, Statements next, std::vector<location_t>& taken) {
   const bool pragma_follows = !next.at_end() && marked_site(*next) >= 0;
   std::vector<Call> calls;
   if (!next.at_end() && !pragma_follows) {
-    calls = TREE_CODE(*next) == DECL_EXPR ? opens_in_declaration(next) : opens_in(next.place());
+    calls = declared_by(*next) != NULL_TREE ? opens_in_declaration(next) : opens_in(next.place());
     if (tree* const loop = calls.empty() ? loop_behind(next) : nullptr; loop != nullptr) calls = opens_in(loop);
   }
   // what a pragma of its own speaks about, deeper in the statement, is no business of this one
@@ -271,8 +297,19 @@ void associate(Site& site, Statements next, std::vector<location_t>& taken) {
 
 struct Markers {
   std::vector<Marked> found;
-  std::vector<tree> coroutines;  ///< bodies of coroutines, which no event shows
+  [[nodiscard]] bool has(tree marker) const {
+    return std::any_of(found.begin(), found.end(), [&](const Marked& one) { return one.marker == marker; });
+  }
+  std::vector<tree> functions;  ///< bodies of coroutines and nested functions, which no event shows
 };
+
+/// The GNU C function that is defined by this statement of another one, or NULL_TREE.
+tree nested_function(tree node) {
+  const tree function = TREE_CODE(node) == DECL_EXPR ? DECL_EXPR_DECL(node) : NULL_TREE;
+  const bool is_defined = function != NULL_TREE && TREE_CODE(function) == FUNCTION_DECL &&
+                          DECL_SAVED_TREE(function) != NULL_TREE && decl_function_context(function) != NULL_TREE;
+  return is_defined ? function : NULL_TREE;
+}
 
 /// C++ moves the body of a coroutine into a function of its own, and the coroutine itself only starts that.
 bool is_coroutine_body(tree node) {
@@ -284,7 +321,11 @@ bool is_coroutine_body(tree node) {
 tree find_markers(tree* at, int* walk_below, void* data) {
   auto* markers = static_cast<Markers*>(data);
   if (TYPE_P(*at)) *walk_below = 0;
-  if (is_coroutine_body(*at)) markers->coroutines.push_back(TREE_OPERAND(*at, 0));
+  if (is_coroutine_body(*at)) markers->functions.push_back(TREE_OPERAND(*at, 0));
+  if (const tree nested = nested_function(*at); nested != NULL_TREE) markers->functions.push_back(nested);
+  // The only statement of a block stands there without a list.
+  if (const int site = marked_site(*at); site >= 0 && !markers->has(*at))
+    markers->found.push_back({site, *at, tree_stmt_iterator{}});
   if (TREE_CODE(*at) != STATEMENT_LIST) return NULL_TREE;
   for (tree_stmt_iterator i = tsi_start(*at); !tsi_end_p(i);) {
     const tree statement = tsi_stmt(i);
@@ -301,19 +342,12 @@ void associate_marked(tree function) {
   // From the last to the first, so that pragmas inside of statements come before those in front of them.
   for (std::size_t i = markers.found.size(); i-- > 0;)
     associate(sites[markers.found[i].site], Statements(markers.found[i].next), taken);
-  for (const Marked& marked : markers.found) neutralise_marker(marked.marker);
-  for (const tree body : markers.coroutines)
-    if (body != function) associate_marked(body);
-}
-
-/// The variable or member that this tree initialises, or NULL_TREE.
-tree initialised_by(tree node) {
-  if (TREE_CODE(node) == INIT_EXPR) {
-    const tree target = TREE_OPERAND(node, 0);
-    if (VAR_P(target)) return target;
-    if (TREE_CODE(target) == COMPONENT_REF) return TREE_OPERAND(target, 1);
+  for (const Marked& marked : markers.found) {
+    sites[marked.site].seen = true;
+    neutralise_marker(marked.marker);
   }
-  return constructed_by(node);
+  for (const tree inner : markers.functions)
+    if (inner != function) associate_marked(inner);
 }
 
 /// Whether the open of a member is written in the function that initialises the member, and so not its default. A
@@ -325,7 +359,8 @@ bool is_written_here(const Call& call) {
 
 struct Declared {
   tree function;
-  tree* statement = nullptr;  ///< the full expression that was passed last
+  tree* statement = nullptr;  ///< the expression statement that was passed last
+  tree* full_expression = nullptr;
   std::map<Site*, std::vector<Call>> calls;
 };
 
@@ -336,6 +371,9 @@ void add_declared(Declared& declared, tree variable, tree* initialisation) {
     if (site.marked || !in_one_declaration(site.at, DECL_SOURCE_LOCATION(variable))) continue;
     std::vector<Call> calls = opens_in(initialisation);
     if (!is_member) {
+      for (Call& call : calls)
+        if (declared.full_expression != nullptr && contains(declared.full_expression, call.node))
+          call.statement = declared.full_expression;
       append(declared.calls[&site], calls);
       continue;
     }
@@ -358,6 +396,7 @@ void add_declared(Declared& declared, tree variable, tree* initialisation) {
 tree visit_initialisations(tree* at, int* walk_below, void* data) {
   auto* declared = static_cast<Declared*>(data);
   if (TYPE_P(*at)) *walk_below = 0;
+  if (TREE_CODE(*at) == CLEANUP_POINT_EXPR) declared->full_expression = at;
   if (TREE_CODE(*at) == CLEANUP_POINT_EXPR || is_called(*at, "expr_stmt")) declared->statement = at;
   if (TREE_CODE(*at) == CONSTRUCTOR) {
     unsigned i = 0;
@@ -366,7 +405,16 @@ tree visit_initialisations(tree* at, int* walk_below, void* data) {
     if (member != NULL_TREE && TREE_CODE(member) == FIELD_DECL)
       add_declared(*declared, member, &(*CONSTRUCTOR_ELTS(*at))[i].value);
   }
-  if (const tree variable = initialised_by(*at); variable != NULL_TREE) add_declared(*declared, variable, at);
+  if (TREE_CODE(*at) == INIT_EXPR) {
+    const tree target = TREE_OPERAND(*at, 0);
+    if (TREE_CODE(target) == COMPONENT_REF) add_declared(*declared, TREE_OPERAND(target, 1), at);
+    if (VAR_P(variable_of(target))) add_declared(*declared, variable_of(target), at);
+    const tree array = array_walked_by(*at);
+    if (array != NULL_TREE && VAR_P(array) && declared->full_expression != nullptr)
+      add_declared(*declared, array, declared->full_expression);
+  } else if (const tree variable = constructed_by(*at); variable != NULL_TREE) {
+    add_declared(*declared, variable, at);
+  }
   return NULL_TREE;
 }
 
@@ -401,7 +449,9 @@ void associate_sites(tree function) {
 void report_unused_sites() {
   if (flag_syntax_only || seen_error()) return;
   for (const Site& site : sites)
-    if (!site.marked && !site.found && !site.told && !may_be_used_elsewhere(site))
+    if (site.marked && !site.seen && !site.in_template)
+      warning_at(site.at, OPT_Wpragmas, "%<#pragma sig%> has no effect: GCC compiles no code for this statement");
+    else if (!site.marked && !site.found && !site.told && !may_be_used_elsewhere(site))
       warning_at(site.at, OPT_Wpragmas, "%<#pragma sig%> is not followed by a declaration that opens a file");
 }
 

@@ -15,6 +15,7 @@
 #include "options.h"
 #include "plugin-version.h"
 #include "pragmas.h"
+#include "sites.h"
 
 extern "C" {
 [[gnu::visibility("default")]] int plugin_is_GPL_compatible;
@@ -68,6 +69,7 @@ void register_callbacks(const plugin_name_args& plugin) {
     // -E -fdirectives-only prints what it does not know, and swallows what somebody registered.
     if (!(flag_preprocess_only && cpp_get_options(parse_in)->directives_only)) register_pragmas();
   });
+  register_kept_trees(plugin.base_name);
   on(PLUGIN_PRE_GENERICIZE, [](void* function, void*) { associate_sites(static_cast<tree>(function)); });
   on(PLUGIN_FINISH_UNIT, [](void*, void*) { report_unused_sites(); });
   // Late enough that no warning speaks of our code, early enough that OpenMP, sanitizers and inlining see it as the

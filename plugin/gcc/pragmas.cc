@@ -181,8 +181,9 @@ void handle_sig(cpp_reader*) {
   site.signature = parsed.signature;
   site.text = signature_text(parsed.signature);
   site.at = pragma.text.begin();
-  site.class_type = current_class();
+  if (const tree type = current_class(); type != NULL_TREE) site.class_type = keep(type);
   site.marked = site.class_type == NULL_TREE && in_statements();
+  site.in_template = site.marked && in_template_function != nullptr && in_template_function();
   if (site.marked) add_stmt(build_marker(sites.size(), site.at));
   sites.push_back(std::move(site));
 }

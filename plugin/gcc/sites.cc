@@ -2,24 +2,43 @@
 
 namespace iosig::gcc {
 
-// The predictor of a marker is -1 - site, which is none of the compiler's, until the marker is neutralised.
+namespace {
+
+vec<tree, va_gc>* kept;
+
+/// The operand of each marker: the number PRED_NO_PREDICTION as a tree of its own, which copies of the marker share.
+std::unordered_map<tree, int> site_of_operand;
+
+tree no_prediction() { return build_int_cst(integer_type_node, PRED_NO_PREDICTION); }
+
+}  // namespace
+
+tree keep(tree node) {
+  vec_safe_push(kept, node);
+  return node;
+}
+
+void register_kept_trees(const char* plugin_name) {
+  static const ggc_root_tab roots[] = {{&kept, 1, sizeof kept, &gt_ggc_mx_vec_tree_va_gc_, &gt_pch_nx_vec_tree_va_gc_},
+                                       LAST_GGC_ROOT_TAB};
+  register_callback(plugin_name, PLUGIN_REGISTER_GGC_ROOTS, nullptr, const_cast<ggc_root_tab*>(roots));
+}
 
 tree build_marker(std::size_t site, location_t at) {
-  const tree marker =
-      build1(PREDICT_EXPR, void_type_node, build_int_cst(integer_type_node, -1 - static_cast<HOST_WIDE_INT>(site)));
+  const tree operand = keep(copy_node(no_prediction()));
+  site_of_operand.emplace(operand, static_cast<int>(site));
+  const tree marker = build1(PREDICT_EXPR, void_type_node, operand);
   SET_EXPR_LOCATION(marker, at);
   return marker;
 }
 
 int marked_site(tree statement) {
   if (TREE_CODE(statement) != PREDICT_EXPR) return -1;
-  const HOST_WIDE_INT predictor = tree_to_shwi(TREE_OPERAND(statement, 0));
-  return predictor < 0 ? static_cast<int>(-1 - predictor) : -1;
+  const auto found = site_of_operand.find(TREE_OPERAND(statement, 0));
+  return found == site_of_operand.end() ? -1 : found->second;
 }
 
-void neutralise_marker(tree statement) {
-  TREE_OPERAND(statement, 0) = build_int_cst(integer_type_node, PRED_NO_PREDICTION);
-}
+void neutralise_marker(tree statement) { TREE_OPERAND(statement, 0) = no_prediction(); }
 
 bool is_marker(const gimple* statement) {
   return gimple_code(statement) == GIMPLE_PREDICT && gimple_predict_predictor(statement) == PRED_NO_PREDICTION;

@@ -21,6 +21,8 @@ struct Site {
   std::string text;  ///< canonical
   location_t at = UNKNOWN_LOCATION;
   bool marked = false;          ///< a marker stands in the code; else the pragma is outside of functions
+  bool in_template = false;     ///< of functions; perhaps no unit instantiates it
+  bool seen = false;            ///< its marker was among the statements of a function that GCC compiles
   tree class_type = NULL_TREE;  ///< the class that it stands in, or none
   bool told = false;            ///< what is wrong with the code that follows has been said
   bool in_place = false;        ///< its call got its location from us: only the first one there is meant
@@ -31,13 +33,18 @@ inline std::vector<Site> sites;
 /// By the location, without its range, of the call that gets the signature. No other open of the unit is there.
 inline std::unordered_map<location_t, std::size_t> site_of_call;
 
-/// A statement that does nothing in every language, in constant expressions too: a branch prediction of no weight.
+/// A statement that does nothing in every language, in constant expressions too: a branch prediction of no weight. Every
+/// pass and dump of GCC understands it, so a marker may stay where the plugin never meets it.
 [[nodiscard]] tree build_marker(std::size_t site, location_t at);
 /// The site whose marker this statement is, or -1.
 [[nodiscard]] int marked_site(tree statement);
-/// Makes the marker one that every pass understands; it is no longer known which site's it is.
+/// It is no longer known which site's marker this is.
 void neutralise_marker(tree statement);
 [[nodiscard]] bool is_marker(const gimple* statement);
+
+/// The tree, which GCC's garbage collector leaves alone from now on.
+tree keep(tree node);
+void register_kept_trees(const char* plugin_name);
 
 /// Order in the text of the program, macros counted where they are expanded.
 [[nodiscard]] bool is_before(location_t a, location_t b);

@@ -126,7 +126,79 @@ int later(void) { return open("x", O_RDONLY); }
 int nothing = 3;
 """,
 }
+NESTED = {
+    "nested functions": r"""
+int main(int argc, char **argv) {
+  int nested(const char *path) {
+#pragma sig temp
+    return open(path, O_RDONLY);
+  }
+  int outer(const char *path) {
+    int inner(void) {
+#pragma sig temp
+      int fd = open(path, O_RDONLY);
+#pragma sig temp
+      return fd;
+    }
+#pragma sig temp
+    int fd = inner(), other = open(path, O_RDONLY);
+#pragma sig temp
+    int more = open(path, O_RDONLY) + open("x", O_RDONLY);
+#pragma sig temp
+#pragma sig persist
+    return fd + other + more;
+  }
+#pragma sig temp
+  int last(void) { return open("x", O_RDONLY); }
+  {
+    int in_block(void) {
+#pragma sig temp
+    }
+#pragma sig temp
+    struct { int a, fd; } parts = {1, 2};
+    parts.fd = open("x", O_RDONLY);
+    in_block();
+#pragma sig temp
+    return nested(argv[0]) + outer("x") + last() + parts.fd + argc;
+  }
+}
+""",
+}
 CXX = {
+    "captures": r"""
+#include <fstream>
+struct Pair { int before, fd; };
+#pragma sig temp
+Pair global = {1, open("x", O_RDONLY)};
+#pragma sig temp
+Pair constant = {1, 2};
+#pragma sig temp
+auto lambda = [before = 1, fd = open("x", O_RDONLY)] { return fd + before; };
+int main() {
+#pragma sig temp
+  auto one = [fd = open("x", O_RDONLY)] { return fd; };
+#pragma sig temp
+  auto two = [before = 1, fd = open("x", O_RDONLY), more = open("y", O_RDONLY)] { return fd + before + more; };
+#pragma sig temp
+  auto none = [before = 1, fd = 2] { return fd + before; };
+#pragma sig temp
+  auto inside = [before = 1] {
+#pragma sig temp
+    return before;
+  };
+#pragma sig temp
+  Pair pair = {1, open("x", O_RDONLY)};
+#pragma sig temp
+  Pair numbers = {1, 2};
+  numbers.fd = open("x", O_RDONLY);
+#pragma sig temp
+  std::ofstream streams[2] = {std::ofstream("x"), std::ofstream()};
+#pragma sig temp
+  std::ofstream closed[2];
+  for (auto &each : closed) each.open("x");
+  return one() + two() + none() + inside() + pair.fd + numbers.fd;
+}
+""",
     "streams": r"""
 #include <fstream>
 #include <string>
@@ -182,7 +254,7 @@ int main() {
 """,
     "numbers": "#pragma sig totalsize(1EB) size-per-IO(08KB)\n#pragma sigdef large totalsize(6 GB)\nint a;\n",
 }
-SOURCES = [(name, "c", text) for name, text in BOTH.items()] + [
+SOURCES = [(name, "c", text) for name, text in (BOTH | NESTED).items()] + [
     (name, "c++", text) for name, text in (BOTH | CXX).items()
 ]
 

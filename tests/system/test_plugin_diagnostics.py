@@ -121,6 +121,95 @@ def test_no_open_and_several_opens_are_warned_about_once_each(compiler: PluginCo
     assert compiler.diagnostics(PLACES, "-Wno-pragmas", language=language) == []
 
 
+LONE = r"""
+void only(void) {
+#pragma sig temp
+}
+int in_blocks(int number) {
+  if (number) {
+#pragma sig temp
+  } else {
+#pragma sig temp
+  }
+  return number;
+}
+"""
+
+UNEVALUATED = r"""
+#include <fcntl.h>
+#define SIGNED _Pragma("sig temp") open("x", O_RDONLY);
+int main(void) {
+  int size = sizeof(({ SIGNED }));
+  __typeof__(({ SIGNED })) type = 0;
+  int aligned = __alignof__(({ SIGNED }));
+  return size + type + aligned;
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2 -fdump-tree-all -fdump-ipa-all -fdump-rtl-all"])
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_a_pragma_alone_in_a_block_is_warned_about(compiler: PluginCompiler, language: str, options: str) -> None:
+    found = compiler.diagnostics(LONE, *options.split(), language=language)
+    none = "'#pragma sig' is not followed by a statement that opens a file"
+    assert sorted((place(f)[0], f["message"]) for f in found) == [(3, none), (7, none), (9, none)]
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2 -fdump-tree-all -fdump-ipa-all -fdump-rtl-all"])
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_a_pragma_in_code_that_is_never_compiled_is_warned_about(
+    compiler: PluginCompiler, language: str, options: str
+) -> None:
+    found = compiler.diagnostics(UNEVALUATED, *options.split(), language=language)
+    dropped = "'#pragma sig' has no effect: GCC compiles no code for this statement"
+    assert [(f["kind"], f["option"], f["message"]) for f in found] == [("warning", "-Wpragmas", dropped)] * 3
+
+
+UNUSED = r"""
+#include <fcntl.h>
+template <class T> int never(T path) {
+#pragma sig temp
+  return open(path, O_RDONLY);
+}
+template <class T> struct Unused {
+  int member(T path) {
+#pragma sig temp
+    return open(path, O_RDONLY) + [=](auto inner) {
+#pragma sig temp
+      return open(inner, O_RDONLY);
+    }(path);
+  }
+};
+template <class T> int elsewhere(T path) {
+#pragma sig temp
+  return open(path, O_RDONLY);
+}
+extern template int elsewhere<const char *>(const char *);
+inline int inline_function() {
+#pragma sig temp
+  return open("x", O_RDONLY);
+}
+template <bool B> int one_branch() {
+  if constexpr (B) {
+    return 1;
+  } else {
+#pragma sig temp
+    return open("x", O_RDONLY);
+  }
+}
+auto generic = [](auto path) {
+#pragma sig temp
+  return open(path, O_RDONLY);
+};
+int main() { return elsewhere("x") + one_branch<true>(); }
+"""
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2 -fdump-tree-all", "-O2 -flto", "-fsyntax-only"])
+def test_nothing_is_said_of_functions_that_this_unit_does_not_need(compiler: PluginCompiler, options: str) -> None:
+    assert compiler.diagnostics(UNUSED, "-std=c++20", *options.split(), language="c++") == []
+
+
 def test_unknown_arguments_of_the_plugin_name_the_known_ones(compiler: PluginCompiler) -> None:
     done = compiler.compile(in_main(""), "-fplugin-arg-iosig-resolv=compile")
     assert "(known: resolve, storage, callee, verbose); did you mean 'resolve'?" in done.stderr

@@ -15,6 +15,31 @@ C_PLACES = r"""
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+struct Pair { int before, fd; };
+static void closed(int *descriptor) { close(*descriptor); }
+static int old_style(path) char *path; {
+#pragma sig global
+  return open(path ? "right old style" : "wrong", O_RDONLY);
+}
+static int outer(int run) {
+  int nested(const char *path) {
+#pragma sig global
+    return open(path, O_RDONLY) + run;
+  }
+  int with_inner(int size, int array[nested("right nested twice") > 0 ? size : ({
+#pragma sig global
+      open("right parameter of a nested function", O_RDONLY);
+    })]) {
+    int inner(void) {
+#pragma sig global
+      int fd = open("right nested in nested", O_RDONLY);
+      return fd + array[0];
+    }
+    return inner() + nested("right nested twice");
+  }
+  int array[] = {0};
+  return with_inner(1, array);
+}
 #define SIGNED _Pragma("sig temp totalsize(16MB)")
 #define CHECK(call) check(call, __LINE__)
 static int check(int result, int line) { return result < 0 ? line : result; }
@@ -99,10 +124,29 @@ label:
 #pragma sig global
     fd = open("right inner", O_RDONLY);
   }
+#pragma sig global
+  struct Pair pair = {1, open("right part of a structure", O_RDONLY)};
+#pragma sig global
+  struct Pair *literal = &(struct Pair){1, open("right compound literal", O_RDONLY)};
+#pragma sig global
+  struct Pair constant = {1, 2};
+  constant.fd = open("wrong", O_RDONLY);
+#pragma sig global
+  __attribute__((cleanup(closed))) int cleaned = open("right cleanup", O_RDONLY);
+  int sized[check(({
+#pragma sig global
+    open("right size of an array", O_RDONLY);
+  }), 1) > 0];
+  fd = ({
+#pragma sig global
+    int inner = open("right statement expression", O_RDONLY);
+    inner;
+  });
 #include "opens.h"
 #pragma sig global
   if (0) fd = open("wrong", O_RDONLY);
   fd = open("wrong", O_RDONLY);
+  number += old_style("") + outer(argc) + pair.fd + literal->fd + constant.fd + cleaned + (int)sizeof sized;
   return in_return() + number + second + third + fourth + checked + (stream == NULL) > 1000;
 }
 """
@@ -168,6 +212,28 @@ Task coroutine(int times) {
 #pragma sig global
   std::ifstream stream("right coroutine stream");
 }
+struct Pair { int before, fd; };
+struct Parts { int before; std::ifstream stream; int after; };
+#pragma sig global
+Pair shared_pair = {1, open("right part of a variable", O_RDONLY)};
+#pragma sig global
+Parts shared_parts = {1, std::ifstream("right stream in a variable"), 2};
+#pragma sig global
+std::ifstream shared_array[2] = {std::ifstream("right element of a variable"), std::ifstream()};
+#pragma sig global
+auto shared_lambda = [before = 1, fd = open("right capture of a variable", O_RDONLY)] { return fd + before; };
+template <class Path> int captured(Path path) {
+#pragma sig global
+  auto lambda = [before = 1, fd = open("right capture in a template", O_RDONLY), path] { return fd + before; };
+#pragma sig global
+  Pair pair = {1, open(path, O_RDONLY)};
+  auto generic = [&](auto inner) {
+#pragma sig global
+    auto deeper = [before = 1, fd = open(inner, O_RDONLY)] { return fd + before; };
+    return deeper();
+  };
+  return lambda() + pair.fd + generic("right capture in a generic lambda");
+}
 void take(const std::ifstream &, const char *) {}
 int check(int result) { return result; }
 template <class Path> void in_template(Path path) {
@@ -222,6 +288,44 @@ int main() {
   auto copied = std::ifstream("right elided");
 #pragma sig global
   auto *heap = new std::ifstream("right new");
+#pragma sig global
+  auto capture = [fd = open("right capture", O_RDONLY)] { return fd; };
+#pragma sig global
+  auto captures = [before = 1, fd = open("right second capture", O_RDONLY), after = 2](auto inner) {
+#pragma sig global
+    int own = open("right in a lambda with captures", O_RDONLY);
+    return before + fd + after + inner + own;
+  };
+#pragma sig global
+  auto stream_capture = [before = 1, stream = std::ifstream("right captured stream")] { return before; };
+#pragma sig global
+  auto outer_capture = [inner = [fd = open("right capture in a capture", O_RDONLY)] { return fd; }] { return inner(); };
+#pragma sig global
+  int called = [before = 1, fd = open("right capture of a call", O_RDONLY)] { return fd + before; }();
+#pragma sig global
+  Pair pair = {1, open("right part of a structure", O_RDONLY)};
+#pragma sig global
+  Parts parts{1, std::ifstream("right stream in a structure"), 2};
+#pragma sig global
+  int numbers[] = {1, open("right element", O_RDONLY)};
+#pragma sig global
+  std::ifstream streams[2] = {std::ifstream("right element of class type"), std::ifstream()};
+#pragma sig global
+  static Pair kept = {1, open("right part of a static variable", O_RDONLY)};
+#pragma sig global
+  auto [bound, other] = std::pair(open("right structured binding", O_RDONLY), 1);
+#pragma sig global
+  const Pair &reference = Pair{1, open("right part of a temporary", O_RDONLY)};
+#pragma sig global
+  Pair constant = {1, 2};
+  constant.fd = open("wrong", O_RDONLY);
+#pragma sig global
+  Parts not_open{1, {}, 2};
+  not_open.stream.open("wrong");
+#pragma sig global
+  std::ifstream none[2];
+  for (auto &each : none) each.open("wrong");
+  captured("right part in a template") + shared_lambda() + capture() + captures(1) + outer_capture();
   Members(), Members(1), Members(1L);
   InTemplate<long>();
   (void)Aggregate{1};
@@ -238,7 +342,11 @@ int main() {
 """
 
 
-@pytest.mark.parametrize("options", ["-O0", "-O2 -fopenmp"])
+# GCC has no case for what it does not know in these.
+DUMPS = "-fdump-tree-all -fdump-ipa-all -fdump-rtl-all"
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2 -fopenmp", f"-O0 {DUMPS}", f"-O2 {DUMPS}", "-O2 -flto", "-Og -g"])
 def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
     compiler: PluginCompiler, options: str
 ) -> None:
@@ -250,7 +358,7 @@ def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
     assert sorted(h.path for h in hints) == sorted(expected)
 
 
-@pytest.mark.parametrize("options", ["-O0", "-O2 -fopenmp", "-O1 -g -fdump-tree-original -fdump-tree-gimple"])
+@pytest.mark.parametrize("options", ["-O0", "-O2 -fopenmp", f"-O1 -g {DUMPS}", "-O2 -flto"])
 def test_in_cxx_too_and_before_members_coroutines_and_constant_functions(
     compiler: PluginCompiler, options: str
 ) -> None:

@@ -102,7 +102,8 @@ void SourceOpens::find_scopes() {
                         });
         (has_name_space ? namespace_bodies_ : class_bodies_).insert(i);
       }
-      if (scope == Scope::block && around.scope == Scope::declarations && !lambda_bodies_.contains(i))
+      const bool in_function = around.scope != Scope::declarations;
+      if (scope == Scope::block && !lambda_bodies_.contains(i) && (!in_function || is_nested_function(i)))
         function_bodies_.insert(i);
       stack.push_back({scope, i + 1, 0});
     } else if (is(i, "}") && stack.size() > 1) {
@@ -111,6 +112,15 @@ void SourceOpens::find_scopes() {
       if (!goes_on) stack.back().head = i + 1;
     }
   }
+}
+
+/// Whether the brace opens the body of a function that GNU C nests in another one. `FOR_EACH(...) {` has no type before
+/// its name.
+bool SourceOpens::is_nested_function(std::size_t brace) {
+  if (is_cxx_ || brace == 0 || !is(brace - 1, ")") || partner_[brace - 1] >= brace) return false;
+  const std::size_t parameters = partner_[brace - 1];
+  return parameters > 0 && is_word(parameters - 1) && !controls(tokens_[parameters - 1]) &&
+         is_declared_here(parameters - 1);
 }
 
 /// What the brace opens, judged by the declaration or statement that it stands in, which begins at `head`.
@@ -289,7 +299,7 @@ void SourceOpens::collect(std::size_t begin, std::size_t end, bool skip_bodies, 
       i = end_of_statement(body, 0);
       while (has_else && is(i, "else")) i = end_of_statement(i + 1, 0);
       --i;
-    } else if (lambda_bodies_.contains(i) || class_bodies_.contains(i)) {
+    } else if (lambda_bodies_.contains(i) || class_bodies_.contains(i) || function_bodies_.contains(i)) {
       i = partner_[i];  // another function's code
     } else if (is_word(i)) {
       look_at_word(i, found);

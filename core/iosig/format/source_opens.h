@@ -50,6 +50,7 @@ class SourceOpens {
   void find_lambdas();
   void find_scopes();
   [[nodiscard]] Scope scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses);
+  [[nodiscard]] bool is_nested_function(std::size_t brace);
   void find_streams();
   void find_stream_variables(std::size_t type);
 
