@@ -100,8 +100,9 @@ Result<Flags> flags_for(const std::string& compiler_name, const Options& options
   Flags flags;
   if (parts->include != "/usr/include") flags.cflags.push_back("-I" + parts->include.string());
   const std::string lib = parts->lib.string();
-  // One word, which nothing reorders; -u, since weak calls alone take nothing out of an archive.
-  flags.libs = {"-L" + lib, "-Wl,-rpath," + lib, "-Wl,-u,iosig_open_hint,-liosig-link,-ldl"};
+  // One word, which nothing reorders; -u, since weak calls alone take nothing out of an archive. No library exports the
+  // symbol, so that none before it in the command is taken instead.
+  flags.libs = {"-L" + lib, "-Wl,-rpath," + lib, "-Wl,-u,iosig_link,-liosig-link,-ldl"};
   const bool only_libs = options.command.empty() && options.libs && !options.cflags;
   if (compiler->is_clang || only_libs) return flags;
   if (compiler->major < oldest_gcc)
@@ -126,13 +127,22 @@ Result<Flags> flags_for(const std::string& compiler_name, const Options& options
 
 /// Whether this call of the compiler ends in a program or a library, so that link flags belong to it.
 bool links(std::span<const std::string> arguments) {
-  constexpr std::array<std::string_view, 8> stops = {"-c", "-S", "-E", "-M", "-MM", "-r", "-fsyntax-only", "-static"};
-  bool has_input = false;
+  const auto is_among = [](std::span<const std::string_view> words, std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  // A static program cannot load libiosig.
+  constexpr std::array<std::string_view, 10> stops = {
+      "-c", "-S", "-E", "-M", "-MM", "-r", "-fsyntax-only", "-static", "--static", "-static-pie"};
+  constexpr std::array<std::string_view, 3> without_libc = {"-nostdlib", "-nodefaultlibs", "-nolibc"};
+  bool has_input = false, has_libc = true;
   for (const std::string& word : arguments) {
-    if (std::ranges::find(stops, word) != stops.end()) return false;
+    if (is_among(stops, word)) return false;
+    if (is_among(without_libc, word)) has_libc = false;
     has_input = has_input || word == "-" || !word.starts_with('-');
   }
-  return has_input;  // `gcc --version` has none
+  // libtool links C++ libraries with -nostdlib, and names all libraries itself.
+  has_libc = has_libc || std::ranges::find(arguments, "-lc") != arguments.end();
+  return has_input && has_libc;  // `gcc --version` has no input
 }
 
 int run_compiler(const Options& options, Console& console) {

@@ -102,8 +102,10 @@ static __inline__ const char* iosig_signed_path(const char* signature, const cha
 #ifdef __cplusplus
 } /* extern "C" */
 
+/* Hidden: a shared library exports no name of this header. */
 template <class Path>
-inline const Path& iosig_signed_path(const char* signature, const Path& path) {
+__attribute__((__visibility__("hidden"))) inline const Path& iosig_signed_path(const char* signature,
+                                                                               const Path& path) {
   iosig_signed_path(signature, path.c_str());
   return path;
 }

@@ -2,7 +2,11 @@
  *
  * It defines the functions of iosig.h and passes each call on to libiosig.so.1, if this machine has it; if not, the
  * program runs as if it had not been annotated. The library is looked for along the program's run path, once, before
- * the constructors of C++ objects, which may open files. */
+ * the constructors of C++ objects, which may open files.
+ *
+ * Each program and each shared library has a copy of its own, and none of it is exported: a program that was linked
+ * with one build of a library must also start with another, which has no copy. The definitions are weak, so that
+ * objects that were joined by ld -r, each with a copy, can be linked together, and a program's own definitions win. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,6 +15,11 @@
 #include <stdlib.h>
 
 #include "iosig/iosig.h"
+
+#define LOCAL __attribute__((weak, visibility("hidden")))
+
+/* The linker is told to look for this (-u iosig_link), and so takes this object. */
+LOCAL char iosig_link;
 
 static struct {
   void (*open_hint)(int, const char*, int, const char*);
@@ -78,23 +87,23 @@ __attribute__((constructor(101))) static void load(void) {
   errno = errno_before;
 }
 
-void iosig_open_hint(int dirfd, const char* path, int flags, const char* signature) {
+LOCAL void iosig_open_hint(int dirfd, const char* path, int flags, const char* signature) {
   if (library.open_hint != NULL) library.open_hint(dirfd, path, flags, signature);
 }
 
-void iosig_fopen_hint(const char* path, const char* mode, const char* signature) {
+LOCAL void iosig_fopen_hint(const char* path, const char* mode, const char* signature) {
   if (library.fopen_hint != NULL) library.fopen_hint(path, mode, signature);
 }
 
-void iosig_fstream_hint(const char* path, int openmode, const char* signature) {
+LOCAL void iosig_fstream_hint(const char* path, int openmode, const char* signature) {
   if (library.fstream_hint != NULL) library.fstream_hint(path, openmode, signature);
 }
 
-int iosig_redirect(const char* path, const char* signature) {
+LOCAL int iosig_redirect(const char* path, const char* signature) {
   return library.redirect != NULL ? library.redirect(path, signature) : -1;
 }
 
-const char* iosig_last_error(void) {
+LOCAL const char* iosig_last_error(void) {
   return library.last_error != NULL ? library.last_error() : "libiosig.so.1 is not on this machine";
 }
 
@@ -104,46 +113,46 @@ static int no_containers(void) {
   return -1;
 }
 
-iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature) {
+LOCAL iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature) {
   if (library.container.open != NULL) return library.container.open(path, flags, mode, signature);
   no_containers();
   return NULL;
 }
 
-int iosig_container_close(iosig_container* container) {
+LOCAL int iosig_container_close(iosig_container* container) {
   return library.container.close != NULL ? library.container.close(container) : no_containers();
 }
 
-int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
+LOCAL int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
   return library.container.pread != NULL ? library.container.pread(container, buffer, bytes, offset) : no_containers();
 }
 
-int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset) {
+LOCAL int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset) {
   return library.container.pwrite != NULL ? library.container.pwrite(container, buffer, bytes, offset)
                                           : no_containers();
 }
 
-int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset) {
+LOCAL int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset) {
   return library.container.append != NULL ? library.container.append(container, buffer, bytes, offset)
                                           : no_containers();
 }
 
-int64_t iosig_container_size(iosig_container* container) {
+LOCAL int64_t iosig_container_size(iosig_container* container) {
   return library.container.size != NULL ? library.container.size(container) : no_containers();
 }
 
-int iosig_container_truncate(iosig_container* container, int64_t size) {
+LOCAL int iosig_container_truncate(iosig_container* container, int64_t size) {
   return library.container.truncate != NULL ? library.container.truncate(container, size) : no_containers();
 }
 
-int iosig_container_sync(iosig_container* container) {
+LOCAL int iosig_container_sync(iosig_container* container) {
   return library.container.sync != NULL ? library.container.sync(container) : no_containers();
 }
 
-int iosig_container_unlink(const char* path) {
+LOCAL int iosig_container_unlink(const char* path) {
   return library.container.unlink != NULL ? library.container.unlink(path) : no_containers();
 }
 
-int iosig_container_rename(const char* from, const char* to) {
+LOCAL int iosig_container_rename(const char* from, const char* to) {
   return library.container.rename != NULL ? library.container.rename(from, to) : no_containers();
 }
