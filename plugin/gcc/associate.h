@@ -11,7 +11,8 @@ namespace iosig::gcc {
 /// and members that it initialises; records them in their sites, and warns where there is none, or more than one.
 void associate_sites(tree function);
 
-/// For PLUGIN_FINISH_UNIT: warns about pragmas outside of functions that no open followed.
+/// When the unit's functions are known: warns about pragmas outside of functions that no open followed, and about those
+/// in code that GCC does not compile.
 void report_unused_sites();
 
 }  // namespace iosig::gcc

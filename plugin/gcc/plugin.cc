@@ -71,7 +71,8 @@ void register_callbacks(const plugin_name_args& plugin) {
   });
   register_kept_trees(plugin.base_name);
   on(PLUGIN_PRE_GENERICIZE, [](void* function, void*) { associate_sites(static_cast<tree>(function)); });
-  on(PLUGIN_FINISH_UNIT, [](void*, void*) { report_unused_sites(); });
+  // All functions are known, and -flto has not yet thrown away what it does not need of classes.
+  on(PLUGIN_ALL_IPA_PASSES_START, [](void*, void*) { report_unused_sites(); });
   // Late enough that no warning speaks of our code, early enough that OpenMP, sanitizers and inlining see it as the
   // program's own.
   register_pass_info pass{new_inject_pass(), "*warn_unused_result", 1, PASS_POS_INSERT_AFTER};
