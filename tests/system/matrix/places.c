@@ -56,6 +56,18 @@ static int in_switch(int kind, int fd) {
   return fd;
 }
 
+static int in_nested(const char* name) {
+  const int rights = RIGHTS;
+  __extension__ int nested(const char* path) {
+    int inner(void) {
+#pragma sig temp totalsize(21KB)
+      return open(path, NEW, rights);
+    }
+    return inner();
+  }
+  return nested(name);
+}
+
 static int after_longjmp(void) {
   jmp_buf back;
   volatile int fd = -1;
@@ -136,6 +148,10 @@ int main(int argc, char** argv) {
   put(in_inline("ok-twice-2"), "ok-twice-2");
   put(in_switch(argc > 0, -1), "ok-case-3");
   put(after_longjmp(), "ok-setjmp-4");
+  put(in_nested("ok-nested-21"), "ok-nested-21");
+#pragma sig temp totalsize(22KB)
+  struct stream parts = {NULL, open("ok-part-22", NEW, RIGHTS)};
+  put(parts.fd, "ok-part-22");
   with_array(sizeof "ok-array-5");
   return close(folder);
 }

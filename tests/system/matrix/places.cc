@@ -31,6 +31,10 @@ void in_template(const Path& path, const char* name) {
   put_name(file, name);
 }
 
+struct Parts {
+  int before, fd;
+};
+
 struct Member {
   std::ofstream file;
   explicit Member(const char* name) {
@@ -140,7 +144,16 @@ int main(int argc, char**) {
   in_template(std::string("ok-string-1"), "ok-string-1");
   Member("ok-member-2");
   Derived().again("ok-derived-3");
+#pragma sig temp totalsize(19KB)
+  const Parts parts = {1, open("ok-part-19", create, 0600)};
+  put(parts.fd, "ok-part-19");
+#pragma sig temp totalsize(20KB)
+  std::ofstream array[2] = {std::ofstream("ok-element-20"), std::ofstream()};
+  put_name(array[0], "ok-element-20");
 #if __cplusplus >= 201402L
+#pragma sig temp totalsize(21KB)
+  const auto capture = [before = 1, fd = open("ok-capture-21", create, 0600)] { return fd * before; };
+  put(capture(), "ok-capture-21");
   put(in_constexpr(argc > 0), "ok-constexpr-5");
 #endif
 #if __cplusplus >= 201703L
