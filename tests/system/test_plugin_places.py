@@ -368,3 +368,34 @@ def test_in_cxx_too_and_before_members_coroutines_and_constant_functions(
     expected = re.findall(r"\"(right [^\"]*)\"", CXX_PLACES)
     twice = ["right checked in a template", "right constant template", "right member", "right member stream"]
     assert sorted(h.path for h in hints) == sorted(expected + twice)
+
+
+MODULE = r"""
+module;
+#include <fcntl.h>
+export module opening;
+export inline int in_line() {
+#pragma sig temp
+  return open("in the module", O_RDONLY);
+}
+export template <class Path> int in_template(Path path) {
+#pragma sig temp
+  return open(path, O_RDONLY);
+}
+"""
+IMPORTER = r"""
+import opening;
+#include <fcntl.h>
+int main() {
+#pragma sig persist
+  int fd = open("right", O_RDONLY);
+  return in_line() + in_template("in the module's template") + fd > 1000;
+}
+"""
+
+
+def test_a_pragma_of_an_imported_module_is_not_taken_for_one_of_the_unit(compiler: PluginCompiler) -> None:
+    (compiler.folder / "opening.cc").write_text(MODULE)
+    compiler.run("g++", f"-fplugin={compiler.plugin}", "-std=c++20", "-fmodules-ts", "-c", "opening.cc")
+    hints = compiler.hints(IMPORTER, "opening.o", "-std=c++20", "-fmodules-ts", language="c++")
+    assert [(hint.path, hint.signature) for hint in hints] == [("right", "persist")]
