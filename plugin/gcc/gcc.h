@@ -53,8 +53,8 @@ extern void c_register_pragma_with_expansion(const char*, const char*, pragma_ha
 extern struct cpp_reader* parse_in IOSIG_WEAK;
 extern tree add_stmt(tree) IOSIG_WEAK;
 extern stmt_tree current_stmt_tree(void) IOSIG_WEAK;
-extern tree current_scope(void) IOSIG_WEAK;       // C++ only
-extern int uses_template_parms(tree) IOSIG_WEAK;  // C++ only
+extern tree current_scope(void) IOSIG_WEAK;         // C++ only
+extern int uses_template_parms(tree) IOSIG_WEAK;    // C++ only
 extern bool in_template_function(void) IOSIG_WEAK;  // C++ only
 extern enum c_language_kind c_language IOSIG_WEAK;
 extern const char* pch_file IOSIG_WEAK;
