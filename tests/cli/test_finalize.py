@@ -221,7 +221,45 @@ def test_a_killed_run_on_a_link_without_an_entry_leaves_no_draft_behind(world: W
     assert not path.is_symlink() and world.is_settled()
 
 
-def test_two_at_once_do_not_meet(world: World) -> None:
+def test_two_runs_at_once_settle_everything_between_them(world: World) -> None:
+    """Each redirect is locked while it is settled, so the runs share the work, and neither refuses anything."""
+    contents = {f"out{number}": os.urandom(200_000) for number in range(40)}
+    for name, content in contents.items():
+        world.prepared(name, content)
+    runs = [
+        subprocess.Popen(
+            [world.iosig.binary, *verb], env=world.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for verb in (["finalize", "--all"], ["finalize", "--all"], ["recover", "all"], ["gc", "--older-than", "0s"])
+    ]
+    said = [run.communicate(timeout=100) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0, 0], said
+    for name, content in contents.items():
+        assert (world.work / name).read_bytes() == content and not (world.work / name).is_symlink()
+        assert sum(f"{name}': brought home" in out for out, _ in said) == 1
+    assert world.is_settled()
+
+
+def test_a_run_waits_for_a_redirect_that_another_run_settles(world: World) -> None:
+    """The other run stands still with its lock held: the second settles the rest first, then waits for it."""
+    held, _ = world.prepared("held", b"held")
+    other, _ = world.prepared("other", b"other")
+    first = subprocess.Popen(
+        ["strace", "-o", "/dev/null", "-e", "inject=renameat2:delay_enter=2000000:when=1",
+         world.iosig.binary, "finalize", held],
+        env=world.env, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while first.poll() is None and not list(world.work.glob(".iosig-*.aside")):
+        time.sleep(0.01)
+    second = world.iosig("finalize", "--all")
+    assert "waiting for another run" in second.stderr and "'another run has settled it" not in second.stderr
+    assert f"'{other}': brought home" in second.stdout and f"'{held}': another run has settled it" in second.stdout
+    assert first.communicate()[0].startswith(f"'{held}': brought home") and first.returncode == 0
+    assert held.read_bytes() == b"held" and other.read_bytes() == b"other" and world.is_settled()
+
+
+def test_an_early_version_at_work_is_waited_for_by_the_user(world: World) -> None:
+    """Early versions lock the whole journal."""
     path, _ = world.prepared("out", b"data")
     folder = os.open(world.state / "journal", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

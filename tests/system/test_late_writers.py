@@ -138,13 +138,12 @@ def test_a_late_writer_loses_nothing(at_step: Path, tmp_path: Path, action: Acti
         pytest.skip(f"{tmp_path} lies on /dev/shm: there is no second file system to redirect to")
 
     def walk(first: int) -> tuple[int, int]:
-        points = lost = 0
-        for step in count(first, 2 * STRIDE):
+        lost = 0
+        for points, step in enumerate(count(first, 2 * STRIDE)):
             with fresh_world(tmp_path, str(step)) as world:
                 reached, lost_here = try_point(world, at_step, action, layout, step)
             if not reached:
                 return points, lost
-            points += 1
             lost += lost_here
             assert lost_here == 0, f"{layout}: {action.name} before call {step}"
         raise AssertionError
