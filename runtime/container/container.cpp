@@ -14,6 +14,7 @@
 #include "common/voice.h"
 #include "iosig/base/text.h"
 #include "iosig/iosig.h"
+#include "iosig/store/names.h"
 #include "iosig/store/removal.h"
 #include "iosig/store/shared_container.h"
 
@@ -113,12 +114,32 @@ int open_container(const char* path, int flags, unsigned mode, const char* signa
   errno = 0;
   auto opened = SharedContainer::open(folder.get(), remember);
   if (!opened) return errno_for(opened.error(), errno);
-  if (!hold_container(folder.get())) return ENOENT;  // it is being removed
+  if (!hold_container(folder.get())) return errno;
   handle.folder = std::move(folder);
   handle.container = *std::move(opened);
   handle.reads = (flags & O_ACCMODE) != O_WRONLY;
   if (writes) handle.writer = handle.container->add_writer();
   return writes && (flags & O_TRUNC) != 0 ? handle.container->truncate(handle.writer, 0) : 0;
+}
+
+/// 0 or errno.
+int refuse_if_no_container(const NameAt& name, std::string_view doing) {
+  switch (kind_at(name)) {
+    case NameKind::container: return 0;
+    case NameKind::none: {
+      const int failure = errno;
+      remember(system_failure(doing, name.path, failure).value().message);
+      return failure;
+    }
+    default: remember(fmt::format("'{}' is no container", printable(name.path))); return ENOTSUP;
+  }
+}
+
+/// 0 or errno; what it came to is remembered.
+int errno_of(const NameResult& done, std::string_view doing, const NameAt& name) {
+  if (done) return 0;
+  remember(as_error(done.error(), doing, name.path).value().message);
+  return done.error().number;
 }
 
 }  // namespace
@@ -201,17 +222,17 @@ int iosig_container_sync(iosig_container* container) {
 int iosig_container_unlink(const char* path) {
   return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
     if (path == nullptr) return -EFAULT;
-    errno = 0;
-    auto removed = removal_of(path).and_then([&](const Removal&) { return unlink_container(path); });
-    return removed ? 0 : -errno_for(removed.error(), errno);
+    const NameAt name{AT_FDCWD, std::string(without_trailing_slashes(path))};
+    if (const int failure = refuse_if_no_container(name, "remove"); failure != 0) return -failure;
+    return -errno_of(unlink_at(name), "remove", name);
   }));
 }
 
 int iosig_container_rename(const char* from, const char* to) {
   return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
     if (from == nullptr || to == nullptr) return -EFAULT;
-    errno = 0;
-    const auto renamed = rename_container(from, to);
-    return renamed ? 0 : -errno_for(renamed.error(), errno);
+    const NameAt source{AT_FDCWD, std::string(without_trailing_slashes(from))};
+    if (const int failure = refuse_if_no_container(source, "rename"); failure != 0) return -failure;
+    return -errno_of(rename_at(source, {AT_FDCWD, std::string(without_trailing_slashes(to))}), "rename", source);
   }));
 }

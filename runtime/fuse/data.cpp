@@ -43,15 +43,18 @@ bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
   const auto container = inode.open_container();
   if (!container) return EIO;
+  if (const int failure = inode.hold(); failure != 0) return failure;
+  const int failure = (info.flags & O_TRUNC) != 0 ? (*container)->truncate(nullptr, 0) : 0;
+  if (failure != 0) {
+    inode.let_go();
+    return failure;
+  }
   handle.container = *container;
-  if ((info.flags & O_TRUNC) != 0)
-    if (const int failure = handle.container->truncate(nullptr, 0); failure != 0) return failure;
   if (writes(info.flags)) handle.writer = handle.container->add_writer();
   handle.is_cached = !writes(info.flags) && (info.flags & O_DIRECT) == 0;
   info.direct_io = handle.is_cached ? 0 : 1;
   if (handle.is_cached) ++inode.cached_readers;  // before it is asked: a write meanwhile makes the kernel forget
   const std::lock_guard lock(inode.mutex);
-  ++inode.handles;
   if (handle.is_cached) {
     struct stat status {};
     (void)handle.container->status(status, 0);
@@ -91,8 +94,7 @@ void release(Mount& mount, Inode& inode, Handle& handle) {
   if (handle.is_cached) --inode.cached_readers;
   if (handle.container) {
     if (handle.writer != nullptr) (void)handle.container->remove_writer(handle.writer);
-    const std::lock_guard lock(inode.mutex);
-    if (--inode.handles == 0 && !inode.removed_name.empty()) mount.remove_for_good(inode);
+    inode.let_go();
   }
   mount.handles.close(handle);
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "iosig/store/removal.h"
+
 namespace iosig::fuse {
 
 bool is_container_at(int folder, const char* name) {
@@ -21,6 +23,36 @@ Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
       SharedContainer::open(fd.get(), [](const std::string& said) { ::syslog(LOG_WARNING, "%s", said.c_str()); });
   if (opened) container = *opened;
   return opened;
+}
+
+int Inode::hold() {
+  const std::lock_guard lock(mutex);
+  if (handles == 0) {
+    Fd folder(::openat(fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder) return errno == ENOENT ? ESTALE : errno;
+    if (!hold_container(folder.get())) return errno == ENOENT ? ESTALE : errno;
+    if (iosig::is_unlinked(folder.get())) {
+      let_go_container(std::move(folder));
+      return ESTALE;
+    }
+    held = std::move(folder);
+  }
+  ++handles;
+  return 0;
+}
+
+void Inode::let_go() {
+  Fd last;
+  {
+    const std::lock_guard lock(mutex);
+    if (--handles == 0) last = std::exchange(held, Fd());
+  }
+  if (last) let_go_container(std::move(last));
+}
+
+bool Inode::is_unlinked() {
+  const std::lock_guard lock(mutex);
+  return held && iosig::is_unlinked(held.get());
 }
 
 Inodes::Inodes(Fd source) {

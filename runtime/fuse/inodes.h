@@ -34,14 +34,18 @@ struct Inode {
   timespec shown_modified{};        ///< of an ordinary file
   std::int64_t shown_size = -1;
   unsigned handles = 0;  ///< open files
-  /// Where it waits for the last of them to be closed, after it was removed; empty: it has its name.
-  std::string removed_name;
-  Fd removed_folder;
+  Fd held;               ///< the container's directory, held while there are any (store/removal.h)
 
   std::atomic<unsigned> cached_readers{0};  ///< handles that use the kernel's cache
 
   /// The container behind it; opened once.
   Result<std::shared_ptr<SharedContainer>> open_container();
+  /// A program opens, or closes, the container: any process that unlinks it meanwhile leaves its data until the last
+  /// close. 0 or errno; ESTALE: the kernel remembers a name that is gone.
+  int hold();
+  void let_go();
+  /// Whether programs still have open what was unlinked.
+  [[nodiscard]] bool is_unlinked();
   /// By which any call that follows links gets at it.
   [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", fd.get()); }
 };

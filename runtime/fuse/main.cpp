@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "iosig/base/text.h"
+#include "iosig/store/removal.h"
 #include "mount.h"
 
 namespace {
@@ -175,7 +176,7 @@ int serve(Mount& mount) {
   bool is_synced = true;
   mount.inodes.for_each([&](Inode& inode) {
     if (inode.container && inode.container->finish() != 0) is_synced = false;
-    if (!inode.removed_name.empty()) mount.remove_for_good(inode);
+    if (inode.held) let_go_container(std::move(inode.held));
   });
   const Fd source(::openat(mount.inodes.root().fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!options.read_only && (!source || ::syncfs(source.get()) != 0)) is_synced = false;

@@ -11,7 +11,6 @@
 #include <cstdio>
 
 #include "iosig/store/container.h"
-#include "iosig/store/removal.h"
 
 namespace iosig::fuse {
 namespace {
@@ -56,6 +55,7 @@ int Mount::attributes(Inode& inode, struct stat& status) {
       status.st_size = status.st_blocks = 0;
       status.st_nlink = 1;
     }
+    if (inode.is_unlinked()) status.st_nlink = 0;
   }
   status.st_ino = inodes.shown_number(inode.device, inode.number);
   return 0;
@@ -102,41 +102,6 @@ int Mount::make_container(const Inode& folder, const char* name, unsigned mode) 
   if ((mode & 0600) != 0600)  // the engine always lets its own user write
     ::fchmodat((*made)->fd().get(), std::string(container_manifest_name).c_str(), mode & 0777, 0);
   return 0;
-}
-
-int Mount::remove_container_at(Inode& folder, const char* name) {
-  Inode* const inode = inodes.look_up(folder, name);
-  if (inode == nullptr) return errno;
-  int failure = 0;
-  {
-    const std::lock_guard lock(inode->mutex);
-    if (inode->handles == 0) {
-      errno = 0;
-      const auto removed = remove_container(fmt::format("{}/{}", folder.path(), name));
-      if (!removed) failure = refused(removed.error(), errno);
-    } else {
-      // At the top, so that its folder can be removed; a mount below the source keeps its own.
-      const std::string hidden = removed_name(name);
-      const auto hide_in = [&](const Inode& place) {
-        if (::renameat2(folder.fd.get(), name, place.fd.get(), hidden.c_str(), RENAME_NOREPLACE) != 0) return errno;
-        inode->removed_name = hidden;
-        inode->removed_folder = Fd(::fcntl(place.fd.get(), F_DUPFD_CLOEXEC, 0));
-        return 0;
-      };
-      failure = hide_in(inodes.root());
-      if (failure != 0) failure = hide_in(folder);
-    }
-  }
-  inodes.forget(*inode, 1);
-  return failure;
-}
-
-void Mount::remove_for_good(Inode& inode) {
-  const auto removed =
-      remove_container(fmt::format("/proc/self/fd/{}/{}", inode.removed_folder.get(), inode.removed_name));
-  if (!removed) (void)refused(removed.error(), 0);
-  inode.removed_name.clear();
-  inode.removed_folder = {};
 }
 
 }  // namespace iosig::fuse

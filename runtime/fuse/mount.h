@@ -66,10 +66,6 @@ struct Mount {
   [[nodiscard]] bool wants_container(const Inode& folder, const char* name) const;
   /// 0 or errno.
   int make_container(const Inode& folder, const char* name, unsigned mode) const;
-  /// Removes the container that is at the name, now or, while it is open, later. 0 or errno.
-  int remove_container_at(Inode& folder, const char* name);
-  /// What remains when the last handle of a removed container is closed. With the inode's lock held.
-  void remove_for_good(Inode& inode);
 };
 
 [[nodiscard]] inline Mount& mount_of(fuse_req_t request) { return *static_cast<Mount*>(fuse_req_userdata(request)); }

@@ -1,7 +1,10 @@
 // What is done to names: looked up, made, renamed, removed.
 
+#include "iosig/store/names.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,7 +13,6 @@
 #include <cstdio>
 #include <string>
 
-#include "iosig/store/target_owner.h"
 #include "mount.h"
 
 namespace iosig::fuse {
@@ -53,51 +55,11 @@ void make_node(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
   reply_made(request, parent, name, ::mknodat(folder.fd.get(), name, mode, device) != 0);
 }
 
-enum class Kind { none, container, folder, other };
+NameAt name_in(const Inode& folder, const char* name) { return {folder.fd.get(), name}; }
 
-Kind kind_at(const Inode& folder, const char* name) {
-  struct stat status {};
-  if (::fstatat(folder.fd.get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0) return Kind::none;
-  if (!S_ISDIR(status.st_mode)) return Kind::other;
-  return is_container_at(folder.fd.get(), name) ? Kind::container : Kind::folder;
-}
-
-int unlink_at(Mount& mount, Inode& folder, const char* name) {
-  if (kind_at(folder, name) == Kind::container) return mount.remove_container_at(folder, name);
-  return ::unlinkat(folder.fd.get(), name, 0) == 0 ? 0 : errno;
-}
-
-/// rename(2) knows a container for a folder, which cannot replace a file, nor a file it: their names are exchanged in
-/// one step, then what was replaced is removed.
-int rename_over(Mount& mount, Inode& from, const char* name, Inode& to, const char* new_name) {
-  const auto exchange = [&] {
-    return ::renameat2(from.fd.get(), name, to.fd.get(), new_name, RENAME_EXCHANGE) == 0 ? 0 : errno;
-  };
-  struct stat here {
-  }, there{};
-  if (::fstatat(from.fd.get(), name, &here, AT_SYMLINK_NOFOLLOW) != 0 ||
-      ::fstatat(to.fd.get(), new_name, &there, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno;
-  if (here.st_dev == there.st_dev && here.st_ino == there.st_ino) return 0;
-  if (share_data(fmt::format("{}/{}", from.path(), name), fmt::format("{}/{}", to.path(), new_name))) return EROFS;
-  if (const int failure = exchange(); failure != 0) return failure;
-  const int failure = unlink_at(mount, from, name);
-  if (failure != 0) (void)exchange();
-  return failure;
-}
-
-int rename_at(Mount& mount, Inode& from, const char* name, Inode& to, const char* new_name, unsigned flags) {
-  const Kind here = kind_at(from, name), there = kind_at(to, new_name);
-  const bool meets = (here == Kind::container || there == Kind::container) && there != Kind::none;
-  if (!meets || flags != 0) {
-    // What is made at a free name meanwhile must not be met as if it were a folder.
-    const unsigned guarded = flags == 0 && here == Kind::container ? RENAME_NOREPLACE : flags;
-    return ::renameat2(from.fd.get(), name, to.fd.get(), new_name, guarded) == 0 ? 0 : errno;
-  }
-  if (there == Kind::folder) return EISDIR;
-  if (here == Kind::folder) return ENOTDIR;
-  if (here == Kind::none) return ENOENT;
-  return rename_over(mount, from, name, to, new_name);
+void reply_done(fuse_req_t request, const NameResult& done) {
+  if (!done && !done.error().message.empty()) ::syslog(LOG_WARNING, "%s", done.error().message.c_str());
+  fuse_reply_err(request, done ? 0 : done.error().number);
 }
 
 }  // namespace
@@ -143,23 +105,23 @@ void add_names(fuse_lowlevel_ops& all) {
       fuse_reply_readlink(request, target.data());
   };
   all.unlink = [](fuse_req_t request, fuse_ino_t parent, const char* name) {
-    Mount& mount = mount_of(request);
-    fuse_reply_err(request, is_hidden_name(name) ? ENOENT : unlink_at(mount, mount.inode(parent), name));
+    if (is_hidden_name(name))
+      fuse_reply_err(request, ENOENT);
+    else
+      reply_done(request, unlink_at(name_in(mount_of(request).inode(parent), name)));
   };
   all.rmdir = [](fuse_req_t request, fuse_ino_t parent, const char* name) {
-    const Inode& folder = mount_of(request).inode(parent);
-    if (kind_at(folder, name) == Kind::container)
-      fuse_reply_err(request, ENOTDIR);
-    else
-      fuse_reply_err(request, ::unlinkat(folder.fd.get(), name, AT_REMOVEDIR) == 0 ? 0 : errno);
+    reply_done(request, unlink_at(name_in(mount_of(request).inode(parent), name), AT_REMOVEDIR));
   };
   all.rename = [](fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
                   unsigned flags) {
     if (refuses_name(request, new_name)) return;
     Mount& mount = mount_of(request);
-    fuse_reply_err(request, is_hidden_name(name) ? ENOENT
-                                                 : rename_at(mount, mount.inode(parent), name, mount.inode(new_parent),
-                                                             new_name, flags));
+    if (is_hidden_name(name))
+      fuse_reply_err(request, ENOENT);
+    else
+      reply_done(request,
+                 rename_at(name_in(mount.inode(parent), name), name_in(mount.inode(new_parent), new_name), flags));
   };
 }
 

@@ -13,27 +13,36 @@
 namespace iosig::preload {
 namespace {
 
+bool is_not_empty(int failure) { return failure == ENOTEMPTY || failure == EEXIST; }
+
+/// What `step` gives, 0 or errno, in the engine.
+template <class Step>
+int answer_from_engine(Step step) {
+  const int before = errno;
+  const Inside inside;
+  return static_cast<int>(answer(inside ? -step() : -EDEADLK, before));
+}
+
 int remove_name(int folder, const char* path, int flags) {
   if (is_taken_for_folder(folder, path)) return -1;
-  if (path == nullptr || !is_container_not_link_at(folder, path))
-    return as_below_file(real().unlinkat(folder, path, flags), folder, path);
-  const int before = errno;
-  if ((flags & AT_REMOVEDIR) != 0) return static_cast<int>(answer(-ENOTDIR, before));
-  const Inside inside;
-  return static_cast<int>(answer(inside ? -unlink_at(folder, path) : -EDEADLK, before));
+  if (path == nullptr || !is_container_not_link_at(folder, path)) {
+    const int done = real().unlinkat(folder, path, flags);
+    if (done != 0 && flags == AT_REMOVEDIR && is_not_empty(errno))
+      return answer_from_engine([&] { return remove_folder_at(folder, path); });
+    return as_below_file(done, folder, path);
+  }
+  return answer_from_engine([&] { return (flags & AT_REMOVEDIR) != 0 ? ENOTDIR : unlink_container_at(folder, path); });
 }
 
 int rename_name(int from, const char* path, int to, const char* name, unsigned flags) {
-  const auto plain = [&] {
-    const int done = flags == 0 ? real().renameat(from, path, to, name) : real().renameat2(from, path, to, name, flags);
-    return as_below_file(as_below_file(done, from, path), to, name);
-  };
   if (is_taken_for_folder(from, path) || is_taken_for_folder(to, name) || would_lie_in_container(to, name)) return -1;
-  if (path == nullptr || name == nullptr || flags != 0) return plain();
-  if (!is_container_not_link_at(from, path) && !is_container_not_link_at(to, name)) return plain();
-  const int before = errno;
-  const Inside inside;
-  return static_cast<int>(answer(inside ? -rename_over(from, path, to, name) : -EDEADLK, before));
+  const bool meets_container = path != nullptr && name != nullptr &&
+                               (is_container_not_link_at(from, path) || is_container_not_link_at(to, name));
+  const auto by_engine = [&] { return rename_container_at(from, path, to, name, flags); };
+  if (meets_container) return answer_from_engine(by_engine);
+  const int done = flags == 0 ? real().renameat(from, path, to, name) : real().renameat2(from, path, to, name, flags);
+  if (done != 0 && flags == 0 && is_not_empty(errno)) return answer_from_engine(by_engine);
+  return as_below_file(as_below_file(done, from, path), to, name);
 }
 
 int link_name(int from, const char* path, int to, const char* name, int flags) {
@@ -69,7 +78,9 @@ int rmdir(const char* path) noexcept { return remove_name(AT_FDCWD, path, AT_REM
 int remove(const char* path) noexcept {
   if (path != nullptr && is_container_not_link_at(AT_FDCWD, path)) return remove_name(AT_FDCWD, path, 0);
   if (is_taken_for_folder(AT_FDCWD, path)) return -1;
-  return as_below_file(real().remove(path), AT_FDCWD, path);
+  const int done = real().remove(path);
+  if (done != 0 && path != nullptr && is_not_empty(errno)) return remove_name(AT_FDCWD, path, AT_REMOVEDIR);
+  return as_below_file(done, AT_FDCWD, path);
 }
 
 int mkdirat(int folder, const char* path, mode_t mode) noexcept {

@@ -225,10 +225,10 @@ int make_writer(OpenFile& file) {
 int open_container(int folder, int flags) {
   struct stat status {};
   SharedState* state = nullptr;
-  const bool is_held = hold_container(folder) && ::fstat(folder, &status) == 0 && status.st_nlink > 0;
+  const bool is_held = hold_container(folder) && ::fstat(folder, &status) == 0;
   const int fd = is_held ? make_placeholder((flags & O_CLOEXEC) != 0, state) : -1;
   if (fd < 0) {
-    const int failure = is_held ? errno : ENOENT;  // it is being removed
+    const int failure = errno;
     ::close(folder);
     errno = failure;
     return -1;

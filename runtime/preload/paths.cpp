@@ -17,9 +17,8 @@
 #include "common/binding.h"
 #include "iosig/store/container.h"
 #include "iosig/store/container_folder.h"
-#include "iosig/store/removal.h"
+#include "iosig/store/names.h"
 #include "iosig/store/shared_container.h"
-#include "iosig/store/target_owner.h"
 
 namespace iosig::preload {
 namespace {
@@ -126,6 +125,13 @@ int failed(const Error& error, int seen, int folder) {
   return errno_of(error, seen);
 }
 
+/// 0 or errno; what errno does not say is said.
+int told(const NameResult& done) {
+  if (done) return 0;
+  if (!done.error().message.empty()) say_failure(done.error().message);
+  return done.error().number;
+}
+
 /// Whether nothing can be made at `path`, which the program is told by errno alone.
 bool is_refused(int folder, const char* path) {
   const std::string_view whole(path);
@@ -221,41 +227,16 @@ int open_folder_at(int folder, const char* path, int flags) {
   return ::openat(folder, *path == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
 }
 
-int unlink_at(int folder, const char* path) {
-  return as_guest([&] {
-    errno = 0;
-    const auto removed = unlink_container(reachable(folder, path));
-    return removed ? 0 : failed(removed.error(), errno, folder);
-  });
+int unlink_container_at(int folder, const char* path) {
+  return as_guest([&] { return told(unlink_at({folder, path})); });
 }
 
-int rename_over(int from, const char* path, int to, const char* name) {
-  struct stat here {
-  }, there{};
-  if (::fstatat(from, path, &here, AT_SYMLINK_NOFOLLOW) != 0) return errno;
-  const bool is_free = ::fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) != 0;
-  if (is_free && errno != ENOENT) return errno;
-  // What is made at a free name meanwhile must not be met as if it were a folder.
-  if (is_free) return ::renameat2(from, path, to, name, RENAME_NOREPLACE) == 0 ? 0 : errno;
-  if (here.st_dev == there.st_dev && here.st_ino == there.st_ino) return 0;
-  const bool replaces_container = S_ISDIR(there.st_mode) && has_manifest(to, name);
-  if (S_ISDIR(there.st_mode) && !replaces_container) return EISDIR;
-  if (S_ISDIR(here.st_mode) && !has_manifest(from, path)) return ENOTDIR;
-  if (replaces_container && S_ISDIR(here.st_mode)) {
-    bool is_copy = false;
-    (void)as_guest([&] {
-      is_copy = share_data(reachable(from, path), reachable(to, name));
-      return 0;
-    });
-    if (is_copy) return EROFS;
-  }
-  // rename(2) knows a container for a folder, which cannot replace a file, nor a file it: their names are exchanged in
-  // one step, then what was replaced is removed.
-  const auto exchange = [&] { return ::renameat2(from, path, to, name, RENAME_EXCHANGE) == 0 ? 0 : errno; };
-  if (const int failure = exchange(); failure != 0) return failure;
-  const int failure = replaces_container ? unlink_at(from, path) : ::unlinkat(from, path, 0) == 0 ? 0 : errno;
-  if (failure != 0) (void)exchange();
-  return failure;
+int remove_folder_at(int folder, const char* path) {
+  return as_guest([&] { return told(unlink_at({folder, path}, AT_REMOVEDIR)); });
+}
+
+int rename_container_at(int from, const char* path, int to, const char* name, unsigned flags) {
+  return as_guest([&] { return told(rename_at({from, path}, {to, name}, flags)); });
 }
 
 }  // namespace iosig::preload

@@ -51,10 +51,10 @@ int as_below_file(int done, int folder, const char* path);
 /// Of a container: opened for the engine; -1 with errno.
 [[nodiscard]] int open_folder_at(int folder, const char* path, int flags = 0);
 
-/// As rename(2), of two names of which one at least is a container. 0 or errno; as a guest.
-[[nodiscard]] int rename_over(int from, const char* path, int to, const char* name);
-
-/// As unlink(2). 0 or errno; as a guest.
-[[nodiscard]] int unlink_at(int folder, const char* path);
+// Operations on names where a container takes part (store/names.h). 0 or errno; as a guest.
+[[nodiscard]] int unlink_container_at(int folder, const char* path);
+/// Of a directory that rmdir(2) found not empty: what was removed from it while it was open is not there for programs.
+[[nodiscard]] int remove_folder_at(int folder, const char* path);
+[[nodiscard]] int rename_container_at(int from, const char* path, int to, const char* name, unsigned flags);
 
 }  // namespace iosig::preload

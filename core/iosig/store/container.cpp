@@ -17,8 +17,8 @@
 #include "iosig/store/container_writer.h"
 #include "iosig/store/content.h"
 #include "iosig/store/kept_index.h"
+#include "iosig/store/names.h"
 #include "iosig/store/removal.h"
-#include "iosig/store/target_owner.h"
 
 namespace iosig {
 namespace {
@@ -147,44 +147,21 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& fo
 
 Result<void> rename_container(const std::string& from, const std::string& to) {
   const std::string source(without_trailing_slashes(from)), target(without_trailing_slashes(to));
-  auto folder = ContainerFolder::open(source);
-  if (!folder) return pass_on(std::move(folder.error()));
-  struct stat there {
-  }, here{};
-  if (::lstat(target.c_str(), &there) != 0) {
-    if (::rename(source.c_str(), target.c_str()) != 0) return system_failure("rename", source);
-    return {};
-  }
-  if (::lstat(source.c_str(), &here) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino) return {};
-  if (S_ISDIR(there.st_mode) && !is_container(target))
-    return fail(ErrorKind::usage, "'{}' is a folder, and no container; a file cannot replace it", printable(target));
-  if (share_data(source, target)) {
-    errno = EROFS;
-    return fail(ErrorKind::infeasible, "'{}' and '{}' are copies of each other with the same data: remove one",
-                printable(source), printable(target));
-  }
-  if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0)
-    return system_failure("rename", source);
-  if (S_ISDIR(there.st_mode)) return unlink_container(source);
-  if (::unlink(source.c_str()) != 0) return system_failure("remove", source);
+  if (const auto folder = ContainerFolder::open(source); !folder) return pass_on(folder.error());
+  if (const auto renamed = rename_at({AT_FDCWD, source}, {AT_FDCWD, target}); !renamed)
+    return as_error(renamed.error(), "rename", source);
   return {};
 }
 
 Result<void> remove_container(const std::string& path) {
   const std::string plain(without_trailing_slashes(path));
-  auto folder = ContainerFolder::open(plain);
-  if (!folder) return pass_on(std::move(folder.error()));
+  if (const auto folder = ContainerFolder::open(plain); !folder) return pass_on(folder.error());
   struct stat status {};
   if (::lstat(plain.c_str(), &status) != 0) return system_failure("inspect", plain);
   if (S_ISLNK(status.st_mode)) return fail(ErrorKind::usage, "'{}' is a link", printable(plain));
-  const ContainerManifest& manifest = (*folder)->manifest();
   const std::string aside = removed_name(plain);
   if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
-  // A target's folder is ours if it bears the container's id, and is no other container's: nothing else may be removed.
-  for (std::size_t n = 0; n < manifest.targets.size(); ++n)
-    if (split_path(manifest.targets[n]).name == manifest.id && !other_owner(**folder, n))
-      remove_tree(manifest.targets[n]);
-  remove_tree(aside);
+  delete_removed(AT_FDCWD, aside);
   return {};
 }
 

@@ -33,12 +33,11 @@ struct ContainerOptions {
 /// droppings whose writers have closed them.
 [[nodiscard]] Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& folder, std::int64_t size);
 
-/// As rename(2): what is at `to`, if it is a container or an ordinary file, is replaced in one step. Both on one file
-/// system. Writers and readers go on.
+/// rename_at() of store/names.h, for two paths and a container at `from`.
 [[nodiscard]] Result<void> rename_container(const std::string& from, const std::string& to);
 
-/// As unlink(2), but that readers lose it, too. Gone from its name in one step; what is left of a removal that was
-/// interrupted is called `.<name>.iosig-removed-...`.
+/// **Deletes immediately, even while the container is open elsewhere.** What a killed removal leaves is called
+/// `.<name>.iosig-removed-...`. unlink_container() of store/removal.h respects its holders.
 [[nodiscard]] Result<void> remove_container(const std::string& path);
 
 }  // namespace iosig

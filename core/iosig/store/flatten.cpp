@@ -12,6 +12,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/store/container.h"
+#include "iosig/store/names.h"
 #include "iosig/store/tail.h"
 
 namespace iosig {
@@ -131,7 +132,7 @@ Result<void> refuse_if_in_use(const ContainerFolder& folder, const Fd& alone, co
     return fail(ErrorKind::infeasible, "'{}' is open in a program; do it when that has ended",
                 printable(folder.path()));
   const ContainerFolder::Listing now = folder.list();
-  if (now.index != before.index || now.data != before.data)
+  if (now.index != before.index || now.data != before.data || now.has_aside != before.has_aside)
     return fail(ErrorKind::infeasible, "'{}' was written meanwhile; do it again", printable(folder.path()));
   return refuse_if_written(folder);
 }
@@ -192,12 +193,12 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
     ::unlink(draft->c_str());
     return pass_on(std::move(quiet.error()));
   }
-  if (::renameat2(AT_FDCWD, draft->c_str(), AT_FDCWD, plain.c_str(), RENAME_EXCHANGE) != 0) {
-    const int failure = errno;
-    ::unlink(draft->c_str());
-    return system_failure("replace", plain, failure);
+  if (const auto replaced = replace_at({AT_FDCWD, *draft}, {AT_FDCWD, plain}, alone); !replaced) {
+    if (!is_container(*draft)) ::unlink(draft->c_str());
+    if (replaced.error().number == ESTALE)
+      return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; do it again", printable(plain));
+    return as_error(replaced.error(), "replace", plain);
   }
-  if (auto removed = remove_container(*draft); !removed) return pass_on(std::move(removed.error()));
   return (*view)->size();
 }
 

@@ -6,26 +6,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
-#include "iosig/store/container.h"
+#include "iosig/store/names.h"
 #include "iosig/store/target_owner.h"
 
 namespace iosig {
 namespace {
 
 constexpr std::string_view removed_mark = ".iosig-removed-";
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+/// How long an opener waits for a process that has a container alone: flatten needs it for one exchange of names.
+constexpr std::int64_t max_wait_ns = 5'000'000'000;
 
-/// With nobody else; -1: somebody holds it.
-Fd take_alone(const std::string& path) {
-  Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  return folder;
+enum class Lock { taken, refused, unsupported };
+
+Lock lock(int folder, int operation) {
+  if (::flock(folder, operation | LOCK_NB) == 0) return Lock::taken;
+  return errno == EWOULDBLOCK || errno == EINTR ? Lock::refused : Lock::unsupported;
 }
 
-bool is_removed_name(const std::string& path) { return split_path(path).name.find(removed_mark) != std::string::npos; }
+void pause_for(std::int64_t ns) {
+  const timespec time{0, static_cast<long>(ns)};
+  ::nanosleep(&time, nullptr);
+}
+
+bool is_same(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+bool is_deleted(int folder) {
+  struct stat status {};
+  return ::fstat(folder, &status) != 0 || status.st_nlink == 0;
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);  // follows no links
+}
 
 }  // namespace
 
@@ -35,7 +60,98 @@ std::string removed_name(std::string_view path) {
   return name_beside(path, "removed", fmt::format("{:016x}", random));
 }
 
-bool hold_container(int folder) { return ::flock(folder, LOCK_SH | LOCK_NB) == 0; }
+bool is_removed_name(std::string_view path) {
+  const std::string name = split_path(path).name;
+  return name.starts_with('.') && name.find(removed_mark) != std::string::npos;
+}
+
+bool hold_container(int folder) {
+  std::int64_t waited_ns = 0, step_ns = 100'000;
+  // Where the file system has no such locks, a holder cannot be seen.
+  while (lock(folder, LOCK_SH) == Lock::refused) {
+    if (is_unlinked(folder) || is_deleted(folder)) {
+      errno = ENOENT;
+      return false;
+    }
+    if (waited_ns >= max_wait_ns) {
+      errno = EBUSY;
+      return false;
+    }
+    pause_for(step_ns);
+    waited_ns += step_ns;
+    step_ns = std::min<std::int64_t>(2 * step_ns, 20'000'000);
+  }
+  const bool may_be_replaced = waited_ns > 0 && is_hidden_name(split_path(place_of(folder)).name);
+  if (!is_deleted(folder) && !may_be_replaced) return true;
+  errno = ENOENT;
+  return false;
+}
+
+bool is_unlinked(int folder) { return is_removed_name(place_of(folder)); }
+
+void let_go_container(Fd folder) {
+  // In this order: unlink_at() renames the container first, then asks for the lock; so one of the two deletes it.
+  const Fd known(::openat(folder.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  folder = {};
+  struct stat held {
+  }, there{};
+  if (!known || ::fstat(known.get(), &held) != 0 || held.st_nlink == 0) return;
+  std::string where = place_of(known.get());
+  for (int tries_left = 16; tries_left > 0 && is_removed_name(where); --tries_left) {
+    const SplitPath at = split_path(where);
+    const Fd parent(::open(at.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const bool is_it =
+        parent && ::fstatat(parent.get(), at.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && is_same(held, there);
+    if (is_it) {
+      (void)discard_removed(parent.get(), at.name);
+      return;
+    }
+    // Its directory was removed or renamed meanwhile, and it moved.
+    const std::string now = place_of(known.get());
+    if (now == where) return;
+    where = now;
+  }
+}
+
+Result<ContainerHold> ContainerHold::take(const ContainerFolder& folder) {
+  ContainerHold hold;
+  hold.folder_ = Fd(::openat(folder.fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!hold.folder_) return system_failure("open the container", folder.path());
+  if (hold_container(hold.folder_.get())) return hold;
+  const int failure = errno;
+  hold.folder_ = {};
+  return system_failure("open the container", folder.path(), failure);
+}
+
+ContainerHold::~ContainerHold() {
+  if (folder_) let_go_container(std::move(folder_));
+}
+
+bool discard_removed(int folder, const std::string& name) {
+  const Fd alone(::openat(folder, name.c_str(), folder_flags));
+  if (!alone || lock(alone.get(), LOCK_EX) == Lock::refused) return false;
+  struct stat locked {
+  }, there{};
+  if (::fstat(alone.get(), &locked) != 0 || ::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !is_same(locked, there))
+    return false;
+  delete_removed(folder, name);
+  return ::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
+void delete_removed(int folder, const std::string& name) {
+  const bool is_path = folder == AT_FDCWD || name.starts_with('/');
+  const std::string path = is_path ? name : fmt::format("/proc/self/fd/{}/{}", folder, name);
+  // The data first: a removal that is cut short can be begun again while the manifest says where they are.
+  if (const auto folder = ContainerFolder::open(path)) {
+    const ContainerManifest& manifest = (*folder)->manifest();
+    // A target's folder is ours if it bears the container's id, and is no other container's: nothing else goes.
+    for (std::size_t n = 0; n < manifest.targets.size(); ++n)
+      if (split_path(manifest.targets[n]).name == manifest.id && !other_owner(**folder, n))
+        remove_tree(manifest.targets[n]);
+  }
+  remove_tree(path);
+}
 
 Result<Removal> removal_of(const std::string& path) {
   const std::string plain(without_trailing_slashes(path));
@@ -56,33 +172,9 @@ Result<Removal> removal_of(const std::string& path) {
 }
 
 Result<void> unlink_container(const std::string& path) {
-  // Its own name first: what else gets the name from now on is another one.
-  const std::string plain(without_trailing_slashes(path)), aside = removed_name(plain);
-  if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
-  struct stat status {};
-  if (::lstat(aside.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {  // a file that was put there in between
-    if (::unlink(aside.c_str()) != 0) return system_failure("remove", plain);
-    return {};
-  }
-  // Whoever holds it removes it, or has just done so.
-  if (const Fd alone = take_alone(aside)) (void)remove_container(aside);
+  const std::string plain(without_trailing_slashes(path));
+  if (auto removed = unlink_at({AT_FDCWD, plain}); !removed) return as_error(removed.error(), "remove", plain);
   return {};
-}
-
-bool is_unlinked(int folder) { return is_removed_name(place_of(folder)); }
-
-void let_go_container(Fd folder) {
-  // Its name is looked at when it is let go: who removes it gives it another name first, and then asks who holds it.
-  const Fd known(::openat(folder.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  folder = {};
-  const std::string where = place_of(known.get());
-  struct stat held {
-  }, there{};
-  if (!is_removed_name(where) || ::fstat(known.get(), &held) != 0) return;
-  const Fd alone = take_alone(where);
-  const bool is_it =
-      alone && ::fstat(alone.get(), &there) == 0 && there.st_dev == held.st_dev && there.st_ino == held.st_ino;
-  if (is_it) (void)remove_container(where);
 }
 
 }  // namespace iosig

@@ -1,5 +1,9 @@
-// Containers that are removed while programs have them open, each in its own process: whoever has one open holds its
-// folder; who removes it only takes its name, and the last who lets it go removes the rest, as with an unlinked file.
+// Holding a container open, and deleting it when no process holds it any more, as the kernel does with an unlinked
+// file.
+//
+// A holder has a shared flock(2) on the container's directory. store/names.h first renames a container to a hidden
+// name, then asks for the exclusive lock. If a process holds the container, that fails, and the last holder to close it
+// sees the hidden name and deletes it. A killed holder deletes nothing: `iosig gc` does.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +12,45 @@
 #include <vector>
 
 #include "iosig/base/files.h"
+#include "iosig/store/container_folder.h"
 
 namespace iosig {
 
-/// A name beside `path` for a container that is being removed, unlike any other's.
+/// A new hidden name beside `path` for a container that is being removed.
 [[nodiscard]] std::string removed_name(std::string_view path);
+/// Whether the last component of `path` is such a name.
+[[nodiscard]] bool is_removed_name(std::string_view path);
 
-/// The container of the open `folder` is in use for as long as this descriptor, or a duplicate of it, is open. false:
-/// it is being removed.
+/// Holds the container of the open `folder` until this descriptor and all its duplicates are closed. Waits while
+/// another process replaces the container by an ordinary file. false: ENOENT, the container is being deleted; EBUSY,
+/// another process keeps it locked for seconds.
 [[nodiscard]] bool hold_container(int folder);
+
+/// Whether the container of the open `folder`, which is held, was unlinked.
+[[nodiscard]] bool is_unlinked(int folder);
+
+/// Releases what hold_container() held. Deletes the container if it was unlinked and no other process holds it.
+void let_go_container(Fd folder);
+
+/// Holds a container for as long as it lives. Movable.
+class ContainerHold {
+ public:
+  ContainerHold() = default;
+  /// Fails as `system` if the container is being deleted, or stays locked.
+  static Result<ContainerHold> take(const ContainerFolder& folder);
+  ContainerHold(ContainerHold&&) = default;
+  ContainerHold& operator=(ContainerHold&&) = default;
+  ~ContainerHold();
+
+ private:
+  Fd folder_;
+};
+
+/// Deletes the container at the hidden name `name` in the open directory `folder`, with its data on all targets, unless
+/// a process holds it. What an interrupted removal has left there counts as one. false: it is still there.
+bool discard_removed(int folder, const std::string& name);
+/// The same for a caller that has the exclusive lock.
+void delete_removed(int folder, const std::string& name);
 
 /// What goes with a container.
 struct Removal {
@@ -26,13 +60,7 @@ struct Removal {
 /// Fails as unlink_container(), and as `bad_input` or `usage` for what is no container, or a link to one.
 [[nodiscard]] Result<Removal> removal_of(const std::string& path);
 
-/// As unlink(2).
+/// As unlink(2): unlink_at() of store/names.h, for a path.
 [[nodiscard]] Result<void> unlink_container(const std::string& path);
-
-/// Whether the container of the open `folder`, which is held, was unlinked.
-[[nodiscard]] bool is_unlinked(int folder);
-
-/// Lets go what hold_container() held; removes it if it was unlinked and nobody else holds it.
-void let_go_container(Fd folder);
 
 }  // namespace iosig

@@ -35,7 +35,7 @@ Result<void> make_target(const ReplayTarget& target) {
 }
 
 Result<void> remove_target(const ReplayTarget& target) {
-  if (target.form != ReplayForm::plain) return remove_container(target.path);
+  if (target.form != ReplayForm::plain) return unlink_container(target.path);
   if (::unlink(target.path.c_str()) != 0) return system_failure("remove", target.path);
   return {};
 }
@@ -50,6 +50,9 @@ Result<ReplaySink> ReplaySink::open(const ReplayTarget& target) {
   }
   auto folder = ContainerFolder::open(target.path);
   if (!folder) return pass_on(std::move(folder.error()));
+  auto hold = ContainerHold::take(**folder);
+  if (!hold) return pass_on(std::move(hold.error()));
+  sink.hold_ = *std::move(hold);
   auto writer = ContainerWriter::open(*std::move(folder));
   if (!writer) return pass_on(std::move(writer.error()));
   sink.writer_ = *std::move(writer);
@@ -98,6 +101,9 @@ Result<ReplaySource> ReplaySource::open(const ReplayTarget& target, ContainerVie
   }
   auto folder = ContainerFolder::open(target.path);
   if (!folder) return pass_on(std::move(folder.error()));
+  auto hold = ContainerHold::take(**folder);
+  if (!hold) return pass_on(std::move(hold.error()));
+  source.hold_ = *std::move(hold);
   auto view = ContainerView::open(*std::move(folder), from);
   if (!view) return pass_on(std::move(view.error()));
   source.view_ = *std::move(view);

@@ -10,6 +10,7 @@
 #include "iosig/base/files.h"
 #include "iosig/store/container_view.h"
 #include "iosig/store/container_writer.h"
+#include "iosig/store/removal.h"
 
 namespace iosig {
 
@@ -40,6 +41,7 @@ class ReplaySink {
   ReplaySink() = default;
   std::string path_;
   Fd plain_;
+  ContainerHold hold_;
   std::unique_ptr<ContainerWriter> writer_;
 };
 
@@ -59,6 +61,7 @@ class ReplaySource {
   std::string path_;
   std::int64_t size_ = 0;
   Fd plain_;
+  ContainerHold hold_;
   std::unique_ptr<ContainerView> view_;
 };
 

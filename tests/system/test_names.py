@@ -1,0 +1,229 @@
+"""Operations on names beside holders: a container that a process has open, by whichever way in, keeps its data when
+another process removes, renames or replaces it, by whichever way in; they go with the last close, or with gc."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, ROOT, Iosig
+from mounting import Mount
+from redirecting import compile_c
+
+LIBRARY = BUILD / "lib" / "libiosig-preload.so"
+SOURCE = (ROOT / "tests/support/name_operations.c").read_text()
+NOREPLACE, EXCHANGE, WHITEOUT = 1, 2, 4
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class Program:
+    """A started name_operations, which is told what to do."""
+
+    def __init__(self, command: list[str], folder: Path, env: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def __call__(self, *words: object) -> str:
+        """Its answer: "ok", "ok TEXT", an errno's number, or "" if it ended."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            print(*words, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().rstrip("\n")
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+
+class Ways:
+    """The ways into containers of the folder `source`: "run", "mount", "c", and "command"."""
+
+    def __init__(self, iosig: Iosig, source: Path, mounted: Path | None, programs: dict[str, Path]) -> None:
+        self.iosig, self.source, self.mounted, self.programs = iosig, source, mounted, programs
+        self.started: list[Program] = []
+
+    def start(self, way: str, *before: str) -> Program:
+        """`before`: a command that starts it."""
+        env = dict(self.iosig.env)
+        folder = self.source
+        if way == "run":
+            env["LD_PRELOAD"] = str(LIBRARY)
+        if way == "mount":
+            assert self.mounted is not None
+            folder = self.mounted
+        inner = [f"-E{name}={value}" for name, value in env.items() if name == "LD_PRELOAD"] if before else []
+        if before:
+            env.pop("LD_PRELOAD", None)
+        program = self.programs["c" if way == "c" else "posix"]
+        self.started.append(Program([*before, *inner, str(program)], folder, env))
+        return self.started[-1]
+
+    def make(self, name: str, text: str) -> None:
+        self.iosig("container", "create", self.source / name)
+        writer = self.start("c")
+        assert [writer("open", name), writer("pwrite", 0, text)] == ["ok", "ok"]
+        writer.end()
+
+    def content(self, name: str) -> str:
+        path = self.source / name
+        if not path.is_dir():
+            return path.read_text()
+        to = self.source.parent / "exported"
+        to.unlink(missing_ok=True)
+        self.iosig("container", "export", path, to)
+        return to.read_text()
+
+    def hidden(self) -> list[str]:
+        return sorted(name for name in os.listdir(self.source) if ".iosig-" in name)
+
+    def shown(self) -> dict[str, str]:
+        return {name: self.content(name) for name in sorted(os.listdir(self.source)) if ".iosig-" not in name}
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("names")
+    posix = folder / "posix"
+    (folder / "posix.c").write_text(SOURCE)
+    subprocess.run(["gcc", "-O1", "-o", str(posix), str(folder / "posix.c")], check=True)
+    return {"posix": posix, "c": compile_c(SOURCE, folder, "c_interface", "-DC_INTERFACE")}
+
+
+@pytest.fixture
+def ways(iosig: Iosig, mount: Mount, tmp_path: Path, programs: dict[str, Path]) -> Iterator[Ways]:
+    made = Ways(iosig, tmp_path / "source", mount("--cache-seconds", "0"), programs)
+    made.daemon = mount.pids[0]  # type: ignore[attr-defined]
+    try:
+        yield made
+    finally:
+        for program in made.started:
+            if program.process.poll() is None:
+                program.kill()
+
+
+HOLDERS = ["run", "mount", "c"]
+# (who removes or replaces "held", how, what the names show then if the holder has written " second")
+OPERATIONS = {
+    "unlink": ("unlink", "held"),
+    "rename over by a container": ("rename", "new", "held"),
+    "rename over by a file": ("rename", "plain", "held"),
+    "rename away": ("rename", "held", "moved"),
+    "rename onto a container": ("rename", "held", "new"),
+    "rename onto a file": ("rename", "held", "plain"),
+    "exchange with a container": ("renameat2", "held", "new", EXCHANGE),
+    "exchange with a file": ("renameat2", "plain", "held", EXCHANGE),
+    "rename away, no replacing": ("renameat2", "held", "moved", NOREPLACE),
+    "command rm": ("container", "rm", "held"),
+}
+AFTER: dict[str, dict[str, str]] = {
+    "unlink": {"new": "NEW", "plain": "PLAIN"},
+    "rename over by a container": {"held": "NEW", "plain": "PLAIN"},
+    "rename over by a file": {"held": "PLAIN", "new": "NEW"},
+    "rename away": {"moved": "first,second", "new": "NEW", "plain": "PLAIN"},
+    "rename onto a container": {"new": "first,second", "plain": "PLAIN"},
+    "rename onto a file": {"new": "NEW", "plain": "first,second"},
+    "exchange with a container": {"held": "NEW", "new": "first,second", "plain": "PLAIN"},
+    "exchange with a file": {"held": "PLAIN", "new": "NEW", "plain": "first,second"},
+    "rename away, no replacing": {"moved": "first,second", "new": "NEW", "plain": "PLAIN"},
+    "command rm": {"new": "NEW", "plain": "PLAIN"},
+}
+UNLINKS = {"unlink", "rename over by a container", "rename over by a file", "command rm"}
+
+
+def pairs() -> Iterator[tuple[str, str, str]]:
+    for holder, operation in itertools.product(HOLDERS, OPERATIONS):
+        for remover in ["command"] if operation == "command rm" else HOLDERS:
+            if remover == "c" and (OPERATIONS[operation][0] == "renameat2" or operation == "rename over by a file"):
+                continue  # not in iosig.h
+            yield holder, remover, operation
+
+
+def prepare(ways: Ways) -> None:
+    for name, text in (("held", "first"), ("new", "NEW")):
+        ways.make(name, text)
+    (ways.source / "plain").write_text("PLAIN")
+
+
+def do(ways: Ways, remover: str, operation: str) -> None:
+    words = OPERATIONS[operation]
+    if remover == "command":
+        ways.iosig(*words, cwd=ways.source)
+        return
+    program = ways.start(remover)
+    assert program(*words) == "ok"
+    program.end()
+
+
+@pytest.mark.parametrize("has_written", [False, True], ids=["reader first", "writer first"])
+@pytest.mark.parametrize(("holder", "remover", "operation"), list(pairs()))
+def test_a_holder_keeps_its_data(ways: Ways, holder: str, remover: str, operation: str, has_written: bool) -> None:
+    prepare(ways)
+    program = ways.start(holder)
+    assert program("open", "held") == "ok"
+    if has_written:
+        assert program("pwrite", 5, ",") == "ok"
+    do(ways, remover, operation)
+    assert [program("pwrite", 5, ",second"), program("fsync"), program("pread")] == ["ok", "ok", "ok first,second"]
+    assert program("size") == "ok 12"
+    if holder != "c":
+        assert program("links") == ("ok 0" if operation in UNLINKS else "ok 1")
+    assert ways.shown() == AFTER[operation]
+    assert len(ways.hidden()) == (1 if operation in UNLINKS else 0)
+    assert program("close") == "ok"
+    wait_for(lambda: ways.hidden() == [])
+    program.end()
+    assert ways.shown() == AFTER[operation]
+
+
+@pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "command rm"])
+@pytest.mark.parametrize("remover", ["run", "mount", "c"])
+def test_what_no_process_holds_goes_at_once(ways: Ways, remover: str, operation: str) -> None:
+    if ("any", remover, operation) not in {("any", *rest) for _, *rest in pairs()}:
+        pytest.skip("not in iosig.h")
+    prepare(ways)
+    do(ways, remover, operation)
+    assert ways.hidden() == []
+    assert ways.shown() == {name: text.replace(",second", "") for name, text in AFTER[operation].items()}
+
+
+def test_several_holders_by_different_ways_share_what_was_unlinked(ways: Ways) -> None:
+    prepare(ways)
+    holders = [ways.start(way) for way in ("run", "mount", "c", "run")]
+    for holder in holders:
+        assert holder("open", "held") == "ok"
+    do(ways, "mount", "unlink")
+    for n, holder in enumerate(holders):
+        assert holder("pwrite", 5 + n, "x") == "ok"
+    for holder in holders[1:]:
+        assert holder("pread") == "ok firstxxxx"
+        assert len(ways.hidden()) == 1
+    for holder in holders[:3]:
+        holder.end()
+        assert len(ways.hidden()) == 1
+    assert holders[3]("pread") == "ok firstxxxx"
+    holders[3].end()
+    wait_for(lambda: ways.hidden() == [])
