@@ -32,11 +32,22 @@ struct Options {
   bool dry_run = false, damaged = false, claim = false;
 };
 
-Result<std::unique_ptr<ContainerView>> open_view(const std::string& path,
-                                                 ContainerView::Source source = ContainerView::Source::droppings) {
+/// Held, so that a removal meanwhile leaves the data until it is closed.
+struct HeldView {
+  ContainerHold hold;
+  std::unique_ptr<ContainerView> view;
+  ContainerView* operator->() const { return view.get(); }
+  ContainerView& operator*() const { return *view; }
+};
+
+Result<HeldView> open_view(const std::string& path, ContainerView::Source source = ContainerView::Source::droppings) {
   auto folder = ContainerFolder::open(path);
   if (!folder) return pass_on(std::move(folder.error()));
-  return ContainerView::open(*std::move(folder), source);
+  auto hold = ContainerHold::take(**folder);
+  if (!hold) return pass_on(std::move(hold.error()));
+  auto view = ContainerView::open(*std::move(folder), source);
+  if (!view) return pass_on(std::move(view.error()));
+  return HeldView{*std::move(hold), *std::move(view)};
 }
 
 std::string_view name_of(ContainerProblem::Kind kind) {
@@ -159,6 +170,8 @@ int run_index(const Options& options, Console& console) {
 int run_check(const Options& options, Console& console) {
   const auto folder = ContainerFolder::open(options.path);
   if (!folder) return console.fail(folder.error());
+  const auto hold = ContainerHold::take(**folder);
+  if (!hold) return console.fail(hold.error());
   const auto check = check_container(*folder);
   if (!check) return console.fail(check.error());
   for (const std::string& left : hidden_beside(options.path))
@@ -212,6 +225,8 @@ int run_repair(const Options& options, Console& console) {
   if (steps->empty() || !options.dry_run) {  // what is left to do shows once there is a manifest
     const auto folder = ContainerFolder::open(options.path);
     if (!folder) return console.fail(folder.error());
+    const auto hold = ContainerHold::take(**folder);
+    if (!hold) return console.fail(hold.error());
     const auto more = repair_container(*folder, {options.dry_run, options.claim});
     if (!more) return console.fail(more.error());
     steps->insert(steps->end(), more->begin(), more->end());
@@ -331,9 +346,7 @@ void add_container(CLI::App& app, Action& action) {
   rm->add_option("PATH", options->paths, "Containers")->required();
   rm->add_flag("--dry-run", options->dry_run, "Say what would be removed, and remove nothing");
   rm->footer(
-      "This cannot be undone: look with --dry-run first. Programs under iosig run that have one open keep it until "
-      "they\n"
-      "close it.\n"
+      "This cannot be undone: look with --dry-run first. Programs that have one open keep it until they close it.\n"
       "Example: iosig container rm --dry-run checkpoint");
   when_chosen(rm, action, "iosig.container-removal/1", [=](Console& console) { return run_rm(*options, console); });
   add("ls", "List the writers and their pieces", "ls checkpoint", "iosig.container-list/1", run_ls);

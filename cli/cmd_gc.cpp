@@ -21,6 +21,7 @@ using nlohmann::ordered_json;
 struct Options {
   std::string older_than = "1d";
   bool containers = false, dry_run = false;
+  std::vector<std::string> folders;
 };
 
 /// Why data of a container stay; empty: nobody wants them any more.
@@ -32,6 +33,8 @@ std::string reason_to_keep(const TargetData& data, const Options& options, doubl
   const double idle_s = static_cast<double>(std::max<std::int64_t>(0, std::time(nullptr) - data.changed_unix_s));
   if (idle_s < older_than_s)
     return fmt::format("{}, which is gone from there; they changed {} ago", whose, about_seconds(idle_s));
+  if (data.state == TargetData::State::removed)
+    return data.is_held ? whose + ", which was removed; a process has it open" : std::string();
   if (const auto open = open_files.lower_bound(data.path + "/");
       open != open_files.end() && open->first.starts_with(data.path + "/"))
     return fmt::format("{}, which is gone from there; process {} has them open", whose, open->second);
@@ -57,10 +60,35 @@ std::vector<Result<Leftover>> collect_container_data(const std::string& mount_po
       continue;
     }
     const auto removed = options.dry_run ? Result<void>() : remove_target_data(data);
+    const std::string_view state =
+        data.state == TargetData::State::removed ? "which was removed, and is not open" : "which is gone from there";
+    if (removed)
+      leftovers.emplace_back(Leftover{true, data.path, data.data_bytes,
+                                      fmt::format("data of the container '{}', {}", printable(data.container), state)});
+    else
+      leftovers.emplace_back(pass_on(removed.error()));
+  }
+  return leftovers;
+}
+
+/// What removals of containers below `folder` have left behind.
+std::vector<Result<Leftover>> collect_removed(const std::string& folder, const Options& options, double older_than_s) {
+  std::vector<Result<Leftover>> leftovers;
+  const auto all = removed_below(folder);
+  if (!all) return {pass_on(all.error())};
+  for (const RemovedContainer& each : *all) {
+    const double idle_s = static_cast<double>(std::max<std::int64_t>(0, std::time(nullptr) - each.changed_unix_s));
+    if (each.is_held || idle_s < older_than_s) {
+      leftovers.emplace_back(
+          Leftover{false, each.path, each.data_bytes,
+                   each.is_held ? std::string("a removed container that a process has open")
+                                : fmt::format("a removed container; it changed {} ago", about_seconds(idle_s))});
+      continue;
+    }
+    const auto removed = options.dry_run ? Result<void>() : remove_removed(each.path);
     if (removed)
       leftovers.emplace_back(
-          Leftover{true, data.path, data.data_bytes,
-                   fmt::format("data of the container '{}', which is gone from there", printable(data.container))});
+          Leftover{true, each.path, each.data_bytes, "a removed container that no process has open any more"});
     else
       leftovers.emplace_back(pass_on(removed.error()));
   }
@@ -83,6 +111,8 @@ int run_gc(const Options& options, Console& console) {
   for (const std::string& mount_point : mount_points)
     for (auto& each : collect_container_data(mount_point, options, *older_than_s, wanted.open_files, wanted.accounted))
       leftovers.push_back(std::move(each));
+  for (const std::string& folder : options.folders)
+    for (auto& each : collect_removed(folder, options, *older_than_s)) leftovers.push_back(std::move(each));
   for (auto& each : collect(*journal, mount_points, wanted)) leftovers.push_back(std::move(each));
   int status = yes;
   ordered_json removed = ordered_json::array(), kept = ordered_json::array(), refused = ordered_json::array();
@@ -113,6 +143,9 @@ int run_gc(const Options& options, Console& console) {
 void add_gc(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("gc", "Remove what dead jobs left on the mount points");
   const auto options = std::make_shared<Options>();
+  verb->add_option(
+      "FOLDER", options->folders,
+      "also what removals of containers below it have left: of programs that had them open and were killed");
   verb->add_option("--older-than", options->older_than, "only what rested for so long (default 1d); 0s: everything")
       ->type_name("TIME");
   verb->add_flag("--containers", options->containers, "also data of containers that are gone from where they were");
@@ -123,7 +156,8 @@ void add_gc(CLI::App& app, Action& action) {
       "data, prepared links, files that no journal entry knows, data of containers that are gone. This cannot be "
       "undone: look with --dry-run first.\n"
       "Exit status: 0; 1 something could not be removed; 4 the system refused.\n"
-      "Example: iosig gc --dry-run");
+      "Example: iosig gc --dry-run\n"
+      "Example: iosig gc /scratch/run");
   when_chosen(verb, action, "iosig.gc/1", [options](Console& console) { return run_gc(*options, console); });
 }
 

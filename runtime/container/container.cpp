@@ -3,9 +3,12 @@
 // What is rare runs as a guest; reading and writing on the caller's own stack, without a system call but the data's
 // own.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "common/binding.h"
@@ -28,6 +31,31 @@ struct iosig_container {
 };
 
 namespace {
+
+/// The handles that are open, for the end of the process. Never destroyed: other threads may still use some.
+struct OpenHandles {
+  std::mutex mutex;
+  std::set<iosig_container*> all;
+};
+OpenHandles& open_handles() {
+  static OpenHandles* const handles = [] {
+    ::pthread_atfork([] { open_handles().mutex.lock(); }, [] { open_handles().mutex.unlock(); },
+                     [] { open_handles().mutex.unlock(); });
+    return new OpenHandles;
+  }();
+  return *handles;
+}
+
+/// What the program leaves open the kernel closes, but of what was unlinked it removes nothing.
+__attribute__((destructor)) void let_go_unlinked() {
+  (void)runtime::as_guest([] {
+    OpenHandles& handles = open_handles();
+    const std::unique_lock lock(handles.mutex, std::try_to_lock);
+    if (!lock) return;
+    for (iosig_container* handle : handles.all)
+      if (is_unlinked(handle->folder.get())) let_go_container(std::move(handle->folder));
+  });
+}
 
 void remember(const std::string& message) { runtime::set_last_error(message); }
 
@@ -152,6 +180,8 @@ iosig_container* iosig_container_open(const char* path, int flags, unsigned mode
     auto made = std::make_unique<iosig_container>();
     if (const int failure = open_container(path, flags, mode, signature, *made); failure != 0) return -failure;
     handle = made.release();
+    const std::lock_guard lock(open_handles().mutex);
+    open_handles().all.insert(handle);
     return 0;
   });
   return failed == 0 ? handle : nullptr;
@@ -161,6 +191,10 @@ int iosig_container_close(iosig_container* container) {
   if (container == nullptr) return 0;
   return static_cast<int>(answer_as_guest([&]() -> std::int64_t {
     const std::unique_ptr<iosig_container> own(container);
+    {
+      const std::lock_guard lock(open_handles().mutex);
+      open_handles().all.erase(container);
+    }
     const int failure = own->writer != nullptr ? own->container->remove_writer(own->writer) : 0;
     own->container.reset();
     let_go_container(std::move(own->folder));

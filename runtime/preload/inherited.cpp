@@ -33,8 +33,15 @@ bool bears_locks(int fd, const OpenFile& file) {
          status.st_dev == manifest.st_dev && status.st_ino == manifest.st_ino;
 }
 
-/// Of an inherited placeholder. With the process's lock held.
-void adopt(int fd) {
+/// A container's folder, and the engine's by nothing else.
+bool is_left_folder(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) &&
+         ::faccessat(fd, container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/// Of an inherited placeholder; `folders`: inherited ones. With the process's lock held.
+void adopt(int fd, std::vector<int>& folders) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return;
   for (OpenFile* file : process().files)
@@ -47,7 +54,7 @@ void adopt(int fd) {
   }
   file->shared = state;
   file->placeholder_inode = status.st_ino;
-  file->folder = find_folder(*state);
+  file->folder = find_folder(*state, folders);
   if (file->folder >= 0) add_holder(*state, file->folder);
   if (const int known = state->lock_fd; file->folder >= 0 && bears_locks(known, *file)) {
     ::fcntl(known, F_SETFD, FD_CLOEXEC);
@@ -63,6 +70,7 @@ void adopt(int fd) {
 void adopt_inherited() {
   const long folder = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
+  std::vector<int> placeholders, folders;
   std::vector<int> bearers;  ///< of locks
   alignas(8) char entries[2048];
   struct Entry {
@@ -79,12 +87,15 @@ void adopt_inherited() {
       const long length =
           ::syscall(SYS_readlinkat, folder, reinterpret_cast<Entry*>(entries + at)->name, target, sizeof target);
       const std::string_view name(target, length > 0 ? static_cast<std::size_t>(length) : 0);
-      if (name.starts_with(placeholder_link)) adopt(fd);
+      if (name.starts_with(placeholder_link)) placeholders.push_back(fd);
       if (name.ends_with(container_manifest_name)) bearers.push_back(fd);
+      if (fd != folder && fd >= least_engine_fd() && !engine_fds.has(fd) && is_left_folder(fd)) folders.push_back(fd);
     }
+  sys_close(folder);
+  for (const int fd : placeholders) adopt(fd, folders);
+  bearers.insert(bearers.end(), folders.begin(), folders.end());
   for (const int fd : bearers)  // of files that were closed before this program began
     if (fd >= least_engine_fd() && !engine_fds.has(fd)) sys_close(fd);
-  sys_close(folder);
 }
 
 void leave_open(bool left) {
@@ -96,8 +107,12 @@ void leave_open(bool left) {
   if (is_stray_child()) {  // by vfork: the tables are its parent's, the descriptors its own
     const std::unique_lock lock(process().lock, std::try_to_lock);
     if (!lock) return;
-    for (const OpenFile* file : process().files)
-      if (file->is_live && file->lock_fd >= 0) mark(file->lock_fd, is_inherited(*file));
+    for (const OpenFile* file : process().files) {
+      if (!file->is_live) continue;
+      const bool stays = left && is_inherited(*file);
+      mark(file->folder, stays);
+      mark(file->lock_fd, stays);
+    }
     return;
   }
   const Inside inside;
@@ -105,8 +120,10 @@ void leave_open(bool left) {
     const std::lock_guard lock(process().lock);
     for (const OpenFile* file : process().files) {
       if (!file->is_live) continue;
-      mark(file->folder, left && !is_in_place(*file->shared));
-      if (file->lock_fd >= 0) mark(file->lock_fd, left && is_inherited(*file));
+      // The folder, too: while the other program starts, the container stays held.
+      const bool stays = left && is_inherited(*file);
+      mark(file->folder, stays);
+      mark(file->lock_fd, stays);
     }
     return 0;
   });

@@ -152,7 +152,7 @@ void let_go(int fd);
 /// What all files have written is in their indices.
 void finish_all();
 /// Before this process begins another program, or when it could not: what the program needs of its inherited containers
-/// stays open, the descriptors that bear locks, and the folders of containers that are not where they were.
+/// stays open, the descriptors that bear locks, and the folders, which hold the containers meanwhile.
 void leave_open(bool left);
 
 void say_failure(const std::string& message);

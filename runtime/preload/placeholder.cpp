@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <new>
@@ -135,11 +136,11 @@ bool is_in_place(const SharedState& state) {
   return ::lstat(state.path.data(), &status) == 0 && is_its(status, state);
 }
 
-int find_folder(const SharedState& state) {
-  for (const auto& each : state.holders) {
-    const std::uint64_t known = each.load(std::memory_order_relaxed);
-    const auto folder = static_cast<int>(static_cast<std::uint32_t>(known));
-    if (process_of(known) != ::getpid() || engine_fds.has(folder) || !is_its(folder, state)) continue;
+int find_folder(const SharedState& state, std::vector<int>& inherited) {
+  const auto own = std::ranges::find_if(inherited, [&](int fd) { return is_its(fd, state); });
+  if (own != inherited.end()) {
+    const int folder = *own;
+    inherited.erase(own);
     ::fcntl(folder, F_SETFD, FD_CLOEXEC);
     engine_fds.add(folder);
     return folder;

@@ -13,6 +13,7 @@
 #include <climits>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace iosig::preload {
 
@@ -57,9 +58,9 @@ void remove_holder(SharedState& state, int folder);
 /// Whether it is where it was when it was opened.
 [[nodiscard]] bool is_in_place(const SharedState& state);
 
-/// The container's folder, opened for the engine and held: what this process has it open as since before it began
-/// another program, or where it was, where other processes have it open, or under another name beside where it was.
-/// -1: it is not there any more.
-[[nodiscard]] int find_folder(const SharedState& state);
+/// The container's folder, opened for the engine and held: one of the `inherited` descriptors, which is taken out of
+/// them, or where it was, where other processes have it open, or under another name beside where it was. -1: it is not
+/// there any more.
+[[nodiscard]] int find_folder(const SharedState& state, std::vector<int>& inherited);
 
 }  // namespace iosig::preload

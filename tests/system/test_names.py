@@ -101,7 +101,12 @@ class Ways:
         return sorted(name for name in os.listdir(self.source) if ".iosig-" in name)
 
     def shown(self) -> dict[str, str]:
-        return {name: self.content(name) for name in sorted(os.listdir(self.source)) if ".iosig-" not in name}
+        names = [path.name for path in self.source.iterdir() if ".iosig-" not in path.name]
+        return {name: self.content(name) for name in sorted(names) if self.is_file(name)}
+
+    def is_file(self, name: str) -> bool:
+        path = self.source / name
+        return path.is_file() or (path / ".iosig-container").exists()
 
 
 @pytest.fixture(scope="session")
@@ -227,3 +232,119 @@ def test_several_holders_by_different_ways_share_what_was_unlinked(ways: Ways) -
     assert holders[3]("pread") == "ok firstxxxx"
     holders[3].end()
     wait_for(lambda: ways.hidden() == [])
+
+
+INHERITS = "import os; assert os.pwrite(9, b',second', 5) == 7; print(os.pread(9, 99, 0).decode())"
+HANDS_ON = """
+import os, subprocess, sys
+os.dup2(os.open("held", os.O_RDWR), 9)
+os.closerange(3, 9)
+os.unlink("held")
+come, go = os.pipe()
+# By vfork, to a program that knows nothing of containers, which begins one that does once all is closed here.
+script = f"read line <&{come}; LD_PRELOAD={sys.argv[1]} exec python3 -S -E {sys.argv[2]}"
+child = subprocess.Popen(["sh", "-c", script], pass_fds=(9, come), env={"PATH": os.environ["PATH"]})
+os.close(9)
+os.write(go, b"go\\n")
+sys.exit(child.wait())
+"""
+
+
+def test_a_container_stays_held_while_a_program_begins_another(ways: Ways, tmp_path: Path) -> None:
+    prepare(ways)
+    (tmp_path / "inherits.py").write_text(INHERITS)
+    between = f"{ways.iosig.binary} container rm held && LD_PRELOAD={LIBRARY} exec python3 -S -E {tmp_path}/inherits.py"
+    script = f"exec 9<> held; exec env -u LD_PRELOAD sh -c '{between}'"
+    env = {**ways.iosig.env, "LD_PRELOAD": str(LIBRARY)}
+    done = subprocess.run(["bash", "-c", script], cwd=ways.source, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (0, ["first,second"], "")
+    assert ways.hidden() == [] and "held" not in ways.shown()
+
+
+def test_a_child_by_vfork_holds_what_its_parent_closes(ways: Ways, tmp_path: Path) -> None:
+    prepare(ways)
+    (tmp_path / "inherits.py").write_text(INHERITS)
+    env = {**ways.iosig.env, "LD_PRELOAD": str(LIBRARY)}
+    command = ["python3", "-S", "-E", "-c", HANDS_ON, str(LIBRARY), str(tmp_path / "inherits.py")]
+    done = subprocess.run(command, cwd=ways.source, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "first,second\n", "")
+    assert ways.hidden() == []
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_program_that_ends_without_closing_is_a_last_close(ways: Ways, holder: str) -> None:
+    prepare(ways)
+    program = ways.start(holder)
+    assert [program("open", "held"), program("unlink", "held"), program("pwrite", 0, "x")] == ["ok"] * 3
+    assert len(ways.hidden()) == 1
+    program.end()
+    wait_for(lambda: ways.hidden() == [])
+
+
+@pytest.mark.parametrize("remover", ["run", "mount"])
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("unlinker", HOLDERS)
+def test_a_directory_is_empty_when_all_in_it_was_unlinked(
+    ways: Ways, holder: str, unlinker: str, remover: str
+) -> None:
+    for name in ("below", "below/deep"):
+        (ways.source / name).mkdir()
+    ways.make("below/deep/held", "first")
+    program, other = ways.start(holder), ways.start(remover)
+    assert program("open", "below/deep/held") == "ok"
+    assert ways.start(unlinker)("unlink", "below/deep/held") == "ok"
+    assert other("rmdir", "below") == str(errno.ENOTEMPTY)
+    assert [other("rmdir", "below/deep"), other("rmdir", "below")] == ["ok", "ok"]
+    assert [program("pwrite", 5, ",second"), program("pread")] == ["ok", "ok first,second"]
+    program.end()
+    wait_for(lambda: os.listdir(ways.source) == [])
+
+
+@pytest.mark.parametrize("renamer", ["run", "mount"])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_directories_of_open_containers_are_renamed_and_replaced(ways: Ways, holder: str, renamer: str) -> None:
+    for name in ("one", "two"):
+        (ways.source / name).mkdir()
+        ways.make(f"{name}/held", "first")
+    programs = [ways.start(holder) for _ in range(3)]
+    assert [program("open", f"{name}/held") for program, name in zip(programs, ("one", "one", "two"))] == ["ok"] * 3
+    other = ways.start(renamer)
+    assert other("rename", "two", "one") == str(errno.ENOTEMPTY)
+    assert other("unlink", "one/held") == "ok"
+    assert other("rename", "two", "one") == "ok"
+    assert [program("pwrite", 5, ",second") for program in programs] == ["ok"] * 3
+    assert [program("pread") for program in programs] == ["ok first,second"] * 3
+    for program in programs:
+        program.end()
+    wait_for(lambda: os.listdir(ways.source) == ["one"] and os.listdir(ways.source / "one") == ["held"])
+    assert ways.content("one/held") == "first,second"
+
+
+def test_a_directory_with_other_hidden_files_is_not_empty(ways: Ways) -> None:
+    (ways.source / "below").mkdir()
+    (ways.source / "below/.mine.iosig-removed-").write_text("no container")
+    assert ways.start("run")("rmdir", "below") == str(errno.ENOTEMPTY)
+    assert os.listdir(ways.source / "below") == [".mine.iosig-removed-"]
+
+
+def test_flags_of_renameat2(ways: Ways) -> None:
+    prepare(ways)
+    (ways.source / "folder").mkdir()
+    for way in ("run", "mount"):
+        program = ways.start(way)
+        assert program("renameat2", "held", "new", NOREPLACE) == str(errno.EEXIST)
+        assert program("renameat2", "plain", "new", NOREPLACE) == str(errno.EEXIST)
+        assert program("renameat2", "held", "none", EXCHANGE) == str(errno.ENOENT)
+        assert program("renameat2", "held", "moved", WHITEOUT) == str(errno.EINVAL)
+        assert program("renameat2", "held", "new", EXCHANGE | NOREPLACE) == str(errno.EINVAL)
+        assert program("renameat2", "held", "new", 64) == str(errno.EINVAL)
+        assert program("rename", "held", "folder") == str(errno.EISDIR)
+        assert program("rename", "folder", "held") == str(errno.ENOTDIR)
+        assert program("rename", "none", "held") == str(errno.ENOENT)
+        assert program("rename", "held", "none/held") == str(errno.ENOENT)
+        assert program("rename", "held", "plain/held") == str(errno.ENOTDIR)
+        assert program("rename", "held", "held") == "ok"
+        assert program("rmdir", "held") == str(errno.ENOTDIR)
+        assert program("unlink", "folder") == str(errno.EISDIR)
+        assert program("unlink", "none") == str(errno.ENOENT)
+    assert ways.shown() == {"held": "first", "new": "NEW", "plain": "PLAIN"}

@@ -61,8 +61,9 @@ std::string removed_name(std::string_view path) {
 }
 
 bool is_removed_name(std::string_view path) {
-  const std::string name = split_path(path).name;
-  return name.starts_with('.') && name.find(removed_mark) != std::string::npos;
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with('.') && name.find(removed_mark) != std::string_view::npos;
 }
 
 bool hold_container(int folder) {
@@ -143,11 +144,11 @@ void delete_removed(int folder, const std::string& name) {
   const bool is_path = folder == AT_FDCWD || name.starts_with('/');
   const std::string path = is_path ? name : fmt::format("/proc/self/fd/{}/{}", folder, name);
   // The data first: a removal that is cut short can be begun again while the manifest says where they are.
-  if (const auto folder = ContainerFolder::open(path)) {
-    const ContainerManifest& manifest = (*folder)->manifest();
+  if (const auto container = ContainerFolder::open(path)) {
+    const ContainerManifest& manifest = (*container)->manifest();
     // A target's folder is ours if it bears the container's id, and is no other container's: nothing else goes.
     for (std::size_t n = 0; n < manifest.targets.size(); ++n)
-      if (split_path(manifest.targets[n]).name == manifest.id && !other_owner(**folder, n))
+      if (split_path(manifest.targets[n]).name == manifest.id && !other_owner(**container, n))
         remove_tree(manifest.targets[n]);
   }
   remove_tree(path);
