@@ -124,25 +124,41 @@ int make(const char* path, unsigned mode, const char* signature) {
   return made.error().kind == ErrorKind::usage ? EEXIST : errno_for(made.error(), errno);
 }
 
-int open_container(const char* path, int flags, unsigned mode, const char* signature, iosig_container& handle) {
-  const bool creates = (flags & O_CREAT) != 0, writes = (flags & O_ACCMODE) != O_RDONLY;
-  if (creates)
-    if (const int failure = make(path, mode, signature); failure != 0 && (failure != EEXIST || (flags & O_EXCL) != 0))
-      return failure;
-  Fd folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder && errno != ENOTDIR) {
-    const int failure = errno;
-    remember(system_failure("open", path, failure).value().message);
+/// The directory of the container at `path`, held. 0 or errno.
+int open_held(const char* path, Fd& folder) {
+  for (int tries_left = 1000;; --tries_left) {
+    folder = Fd(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int failure = folder ? 0 : errno == ENOTDIR ? ENOTSUP : errno;
+    if (failure == 0 && ::faccessat(folder.get(), container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+      failure = ENOTSUP;
+    if (failure == 0 && hold_container(folder.get())) return 0;
+    if (failure == 0) failure = errno;
+    // Another process may have removed or replaced it meanwhile; then what is there now counts.
+    struct stat opened {
+    }, there{};
+    const bool is_there = !folder || (::fstat(folder.get(), &opened) == 0 && ::stat(path, &there) == 0 &&
+                                      opened.st_dev == there.st_dev && opened.st_ino == there.st_ino);
+    if (!is_there && tries_left > 0) continue;
+    remember(failure == ENOTSUP ? fmt::format("'{}' is no container", printable(path))
+                                : system_failure("open", path, failure).value().message);
     return failure;
   }
-  if (!folder || !is_container(path)) {
-    remember(fmt::format("'{}' is no container", printable(path)));
-    return ENOTSUP;
+}
+
+int open_container(const char* path, int flags, unsigned mode, const char* signature, iosig_container& handle) {
+  const bool creates = (flags & O_CREAT) != 0, writes = (flags & O_ACCMODE) != O_RDONLY;
+  Fd folder;
+  for (int tries_left = 1000;; --tries_left) {
+    if (creates)
+      if (const int failure = make(path, mode, signature); failure != 0 && (failure != EEXIST || (flags & O_EXCL) != 0))
+        return failure;
+    const int failure = open_held(path, folder);
+    if (failure == 0) break;
+    if (failure != ENOENT || !creates || tries_left == 0) return failure;  // else it was removed meanwhile
   }
   errno = 0;
   auto opened = SharedContainer::open(folder.get(), remember);
   if (!opened) return errno_for(opened.error(), errno);
-  if (!hold_container(folder.get())) return errno;
   handle.folder = std::move(folder);
   handle.container = *std::move(opened);
   handle.reads = (flags & O_ACCMODE) != O_WRONLY;

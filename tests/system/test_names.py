@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -85,7 +86,7 @@ class Ways:
     def make(self, name: str, text: str) -> None:
         self.iosig("container", "create", self.source / name)
         writer = self.start("c")
-        assert [writer("open", name), writer("pwrite", 0, text)] == ["ok", "ok"]
+        assert [writer("open", name), writer("pwrite", 0, text), writer("close")] == ["ok"] * 3
         writer.end()
 
     def content(self, name: str) -> str:
@@ -348,3 +349,270 @@ def test_flags_of_renameat2(ways: Ways) -> None:
         assert program("unlink", "folder") == str(errno.EISDIR)
         assert program("unlink", "none") == str(errno.ENOENT)
     assert ways.shown() == {"held": "first", "new": "NEW", "plain": "PLAIN"}
+
+
+def strace(*inject: str) -> list[str]:
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    return ["strace", "-f", "-qq", "-o", "/dev/null", *[f"-einject={each}" for each in inject]]
+
+
+@pytest.mark.parametrize("operation", sorted(UNLINKS - {"command rm"}))
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_what_a_killed_holder_kept_goes_with_gc(ways: Ways, holder: str, operation: str) -> None:
+    prepare(ways)
+    program = ways.start(holder)
+    assert [program("open", "held"), program("pwrite", 5, ",second")] == ["ok", "ok"]
+    do(ways, "run", operation)
+    kept = ways.iosig.json("gc", "--older-than", "0s", ways.source)["kept"]
+    assert [item["why"] for item in kept] == ["a removed container that a process has open"]
+    assert program("pread") == "ok first,second"
+    if holder == "mount":
+        os.kill(ways.daemon, signal.SIGKILL)  # type: ignore[attr-defined]
+        wait_for(lambda: program("pread") == str(errno.ENOTCONN))
+    program.kill()
+    shown = ways.shown()
+    assert shown == {name: text.replace(",second", "") for name, text in AFTER[operation].items()}
+    [hidden] = ways.hidden()
+    younger = ways.iosig.json("gc", ways.source)["kept"]
+    assert [item["path"] for item in younger] == [str(ways.source / hidden)] and "changed" in younger[0]["why"]
+    planned = ways.iosig.json("gc", "--older-than", "0s", "--dry-run", ways.source)["removed"]
+    assert ways.hidden() == [hidden]
+    assert ways.iosig.json("gc", "--older-than", "0s", ways.source)["removed"] == planned and len(planned) == 1
+    assert ways.hidden() == [] and ways.shown() == shown
+
+
+def test_gc_knows_the_data_on_targets_of_a_removed_container(ways: Ways, tmp_path: Path) -> None:
+    fast = tmp_path / "fast"
+    target = fast / f".iosig-{os.geteuid()}"
+    target.mkdir(parents=True, mode=0o700)
+    storage = tmp_path / "storage.toml"
+    storage.write_text(
+        f'schema = "iosig.storage/1"\n[[mount_point]]\npath = "{fast}"\ndevice = "fast"\n'
+        '[[device]]\nname = "fast"\nkind = "ram"\n'
+    )
+    ways.iosig.env |= {"IOSIG_STORAGE": str(storage), "IOSIG_STATE": str(tmp_path / "state")}
+    (ways.source / "below").mkdir()
+    ways.iosig("container", "create", "--target", target, ways.source / "below/held")
+    for kill in (False, True):
+        program = ways.start("run")
+        assert [program("open", "below/held"), program("pwrite", 0, "text")] == ["ok", "ok"]
+        if not kill:
+            program.end()
+    assert program("unlink", "below/held") == "ok"
+    for directory in ("kept where it was", "moved up", "made anew"):
+        if directory == "moved up":
+            assert ways.start("run")("rmdir", "below") == "ok"
+        if directory == "made anew":
+            (ways.source / "below").mkdir()
+        [kept] = ways.iosig.json("gc", "--containers", "--older-than", "0s")["kept"]
+        assert "a process has it open" in kept["why"], directory
+        assert program("pread") == "ok text"
+    program.kill()
+    [removed] = ways.iosig.json("gc", "--older-than", "0s")["removed"]
+    assert "which was removed" in removed["why"]
+    assert list(target.iterdir()) == [] and ways.hidden() == []
+
+
+# What may be there once the remover was killed: nothing was done, or all, or the two have changed places.
+BEFORE = {"held": "first,second", "new": "NEW", "plain": "PLAIN"}
+CHANGED = {
+    "rename over by a container": {"held": "NEW", "new": "first,second", "plain": "PLAIN"},
+    "rename over by a file": {"held": "PLAIN", "new": "NEW", "plain": "first,second"},
+    "rename onto a container": {"held": "NEW", "new": "first,second", "plain": "PLAIN"},
+    "rename onto a file": {"held": "PLAIN", "new": "NEW", "plain": "first,second"},
+}
+
+
+@pytest.mark.parametrize("is_held", [True, False], ids=["held", "not held"])
+@pytest.mark.parametrize("operation", [name for name in OPERATIONS if "renameat2" not in OPERATIONS[name][0]])
+@pytest.mark.parametrize("remover", ["run", "mount"])
+def test_a_remover_that_is_killed_at_any_step_loses_nothing(
+    ways: Ways, mount: Mount, remover: str, operation: str, is_held: bool
+) -> None:
+    """Killed at each call that changes a name or takes the lock, one after another, until there is none left."""
+    words, calls = OPERATIONS[operation], "rename,renameat,renameat2,flock,unlinkat,unlink,rmdir"
+    if operation == "command rm" and remover == "mount":
+        pytest.skip("the command does not go through the mount")
+    for step in itertools.count(1):
+        for name in ways.shown():
+            ways.iosig("container", "rm", name, cwd=ways.source, check=None)
+            (ways.source / name).unlink(missing_ok=True)
+        prepare(ways)
+        program = ways.start("c")
+        assert [program("open", "held"), program("pwrite", 5, ",second")] == ["ok", "ok"]
+        if not is_held:
+            assert program("close") == "ok"
+        injected = strace(f"{calls}:signal=SIGKILL:when={step}")
+        if operation == "command rm":
+            killed = subprocess.run([*injected, ways.iosig.binary, *words], cwd=ways.source).returncode != 0
+        elif remover == "run":
+            answer = ways.start("run", *injected)(*words)
+            killed = answer == ""
+            assert killed or answer == "ok"
+        else:
+            daemon = ways.daemon  # type: ignore[attr-defined]
+            tracer = subprocess.Popen([*injected, "-p", str(daemon)])
+            status = Path(f"/proc/{daemon}/status")
+            wait_for(lambda: all(
+                "TracerPid:\t0" not in thread.read_text() for thread in Path(f"/proc/{daemon}/task").glob("*/status")
+            ))
+            answer = ways.start("mount")(*words)
+            killed = answer != "ok"
+            if not killed:
+                tracer.terminate()
+            tracer.wait(30)
+            if killed:
+                wait_for(lambda: not status.exists() or "State:\tZ" in status.read_text())
+                subprocess.run(["umount", "-l", str(ways.mounted)], check=True)
+                mount("--cache-seconds", "0")
+                ways.daemon = mount.pids[-1]  # type: ignore[attr-defined]
+        if is_held:
+            assert [program("pwrite", 5, ",SECOND"), program("fsync")] == ["ok", "ok"]
+            assert program("pread") == "ok first,SECOND", step
+            assert program("pwrite", 5, ",second") == "ok"
+        after = AFTER.get(operation, {})
+        assert ways.shown() in [BEFORE, after, CHANGED.get(operation)], step
+        program.end()
+        assert ways.shown() in [BEFORE, after, CHANGED.get(operation)], step
+        ways.iosig("gc", "--older-than", "0s", ways.source)
+        assert ways.hidden() == []
+        assert ways.shown() in [BEFORE, after, CHANGED.get(operation)], step
+        if not killed:
+            assert ways.shown() == after and step > 1
+            return
+
+
+class Stopped:
+    """`iosig words...`, stopped just after its first flock(2), on the container `path`."""
+
+    def __init__(self, ways: Ways, path: Path, *words: object) -> None:
+        self.process = subprocess.Popen(
+            [*strace("flock:signal=SIGSTOP:when=1"), str(ways.iosig.binary), *map(str, words)],
+            cwd=ways.source,
+            env=ways.iosig.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        inode = f":{path.stat().st_ino} "
+        wait_for(lambda: any(inode in line for line in Path("/proc/locks").read_text().splitlines()))
+
+    def child(self) -> int:
+        return int(Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text())
+
+    def kill(self) -> None:
+        os.kill(self.child(), signal.SIGKILL)
+        self.process.communicate(timeout=60)
+
+    def go_on(self) -> tuple[int, str]:
+        """Its exit status, and what it says on stderr."""
+        child = self.child()
+        wait_for(lambda: Path(f"/proc/{child}/stat").read_text().split(") ")[1][0] in "tT")
+        os.kill(child, signal.SIGCONT)
+        said = self.process.communicate(timeout=60)[1]
+        return self.process.returncode, said
+
+
+@pytest.mark.parametrize("remover", ["run", "mount", "c", "command"])
+@pytest.mark.parametrize("verb", ["export", "check", "repair", "ls", "index"])
+def test_the_command_keeps_what_it_reads(ways: Ways, verb: str, remover: str, tmp_path: Path) -> None:
+    prepare(ways)
+    out = tmp_path / "out"
+    at_work = Stopped(ways, ways.source / "held", "container", verb, "held", *([out] if verb == "export" else []))
+    do(ways, remover, "command rm" if remover == "command" else "unlink")
+    assert len(ways.hidden()) == 1
+    status, said = at_work.go_on()
+    assert (status, said) == (0, "") or (verb, status) == ("check", 0)  # which names what lies beside
+    assert verb != "export" or out.read_text() == "first"
+    assert ways.hidden() == []
+
+
+def test_flatten_refuses_what_is_held_by_any_way(ways: Ways) -> None:
+    prepare(ways)
+    for holder in HOLDERS:
+        program = ways.start(holder)
+        assert program("open", "held") == "ok"
+        refused = ways.iosig("container", "flatten", "held", cwd=ways.source, check=1)
+        assert "open in a program" in refused.stderr
+        assert [program("pwrite", 5, ",second"), program("pread")] == ["ok", "ok first,second"]
+        assert program("close") == "ok"
+        plan = ["container", "flatten", "--dry-run", "held"]
+        wait_for(lambda: ways.iosig(*plan, cwd=ways.source, check=None).returncode == 0)
+
+
+@pytest.mark.parametrize("opener", HOLDERS)
+def test_an_open_beside_flatten_gets_the_file(ways: Ways, opener: str) -> None:
+    """While flatten has the container alone, an open waits for it; it does not find the path missing."""
+    prepare(ways)
+    flatten = Stopped(ways, ways.source / "held", "container", "flatten", "held")
+    program = ways.start(opener)
+    answers: list[str] = []
+    opening = threading.Thread(target=lambda: answers.append(program("open", "held")))
+    opening.start()
+    opening.join(0.3)
+    assert answers == []
+    assert flatten.go_on() == (0, "")
+    opening.join(30)
+    assert answers == [str(errno.ENOTSUP) if opener == "c" else "ok"]
+    if opener != "c":
+        assert [program("pwrite", 5, ",second"), program("pread")] == ["ok", "ok first,second"]
+        program.end()
+        assert ways.shown()["held"] == "first,second" and (ways.source / "held").is_file()
+    assert ways.hidden() == []
+
+
+@pytest.mark.parametrize("opener", HOLDERS)
+def test_an_open_beside_a_flatten_that_is_killed_gets_the_container(ways: Ways, opener: str) -> None:
+    prepare(ways)
+    flatten = Stopped(ways, ways.source / "held", "container", "flatten", "held")
+    program = ways.start(opener)
+    answers: list[str] = []
+    opening = threading.Thread(target=lambda: answers.append(program("open", "held")))
+    opening.start()
+    flatten.kill()
+    opening.join(30)
+    assert answers == ["ok"]
+    assert [program("pwrite", 5, ",second"), program("pread")] == ["ok", "ok first,second"]
+    program.end()
+    assert ways.content("held") == "first,second"
+
+
+def test_flatten_leaves_what_another_process_put_there_meanwhile(ways: Ways) -> None:
+    prepare(ways)
+    flatten = Stopped(ways, ways.source / "held", "container", "flatten", "held")
+    (ways.source / "held").rename(ways.source / "moved")
+    (ways.source / "new").rename(ways.source / "held")
+    status, said = flatten.go_on()
+    assert status == 1 and "meanwhile" in said
+    assert ways.shown() == {"held": "NEW", "moved": "first", "plain": "PLAIN"}
+    assert ways.hidden() == []
+
+
+@pytest.mark.parametrize("way", ["run", "mount"])
+def test_many_names_change_beside_holders(ways: Ways, way: str) -> None:
+    """Each of two programs puts whole containers and files at the names that the other unlinks and exchanges."""
+    for name in "abc":
+        ways.make(name, name * 8)
+    (ways.source / "d").write_text("d" * 8)
+    programs = [ways.start(other) for other in (way, "run")]
+    orders = []
+    for n in range(400):
+        one, two = "abcd"[n % 4], "abcd"[n // 4 % 4]
+        orders.append(("renameat2", one, two, EXCHANGE) if n % 3 else ("rename", one, two))
+    holder = ways.start("run")
+    assert holder("open", "a") == "ok"
+    for program in programs:
+        assert program.process.stdin is not None
+        program.process.stdin.writelines(" ".join(map(str, order)) + "\n" for order in orders)
+        program.process.stdin.flush()
+    for program in programs:
+        assert program.process.stdout is not None
+        answers = {program.process.stdout.readline().strip() for _ in orders}
+        assert answers <= {"ok", str(errno.ENOENT)}
+    assert [holder("pwrite", 0, "A"), holder("pread")] == ["ok", "ok Aaaaaaaa"]
+    holder.end()
+    wait_for(lambda: ways.hidden() == [])
+    left = ways.shown()
+    assert left and set(left.values()) <= {"Aaaaaaaa", "b" * 8, "c" * 8, "d" * 8}
+    assert len(set(left.values())) == len(left)
