@@ -60,6 +60,9 @@ int iosig_container_truncate(iosig_container* container, int64_t size);
 /* Everything that was written through this handle is on the device. */
 int iosig_container_sync(iosig_container* container);
 
+/* As unlink(2) and rename(2); `to` may be a container or an ordinary file, which is replaced. A container that a
+ * process has open, by this interface, under iosig run or through iosig mount, keeps its data until the last one closes
+ * it. ENOTSUP: `path`, or `from`, is no container. */
 int iosig_container_unlink(const char* path);
 int iosig_container_rename(const char* from, const char* to);
 

@@ -1,5 +1,5 @@
-/* Holds a file open, or changes names, as it is told line by line on stdin; answers each line on stdout: "ok", "ok TEXT"
- * or the errno's number. Compiled with -DC_INTERFACE it uses the containers of iosig.h, else POSIX calls.
+/* Holds a file open, or changes names, as it is told line by line on stdin; answers each line on stdout: "ok", "ok
+ * TEXT" or the errno's number. Compiled with -DC_INTERFACE it uses the containers of iosig.h, else POSIX calls.
  *
  *   open PATH | pwrite OFFSET TEXT | pread | fsync | size | links | close
  *   unlink PATH | rename FROM TO | renameat2 FROM TO FLAGS | rmdir PATH */
@@ -13,14 +13,14 @@
 #include <unistd.h>
 #ifdef C_INTERFACE
 #include <iosig/iosig.h>
-static iosig_container *file;
+static iosig_container* file;
 #else
 static int file = -1;
 #endif
 
 static char text[4096];
 
-static int run(const char *what, char *one, char *two, char *three) {
+static int run(const char* what, char* one, char* two, char* three) {
   text[0] = 0;
 #ifdef C_INTERFACE
   if (!strcmp(what, "open")) return (file = iosig_container_open(one, O_RDWR, 0, 0)) != 0 ? 0 : -1;

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,10 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 class Program:
@@ -63,9 +67,13 @@ class Program:
 class Ways:
     """The ways into containers of the folder `source`: "run", "mount", "c", and "command"."""
 
-    def __init__(self, iosig: Iosig, source: Path, mounted: Path | None, programs: dict[str, Path]) -> None:
-        self.iosig, self.source, self.mounted, self.programs = iosig, source, mounted, programs
+    def __init__(self, iosig: Iosig, source: Path, programs: dict[str, Path]) -> None:
+        self.iosig, self.source, self.programs = iosig, source, programs
         self.started: list[Program] = []
+
+    def mount(self, mount: Mount) -> None:
+        self.mounted = mount("--cache-seconds", "0")
+        self.daemon: int = mount.pids[-1]  # type: ignore[attr-defined]
 
     def start(self, way: str, *before: str) -> Program:
         """`before`: a command that starts it."""
@@ -74,7 +82,6 @@ class Ways:
         if way == "run":
             env["LD_PRELOAD"] = str(LIBRARY)
         if way == "mount":
-            assert self.mounted is not None
             folder = self.mounted
         inner = [f"-E{name}={value}" for name, value in env.items() if name == "LD_PRELOAD"] if before else []
         if before:
@@ -99,7 +106,7 @@ class Ways:
         return to.read_text()
 
     def hidden(self) -> list[str]:
-        return sorted(name for name in os.listdir(self.source) if ".iosig-" in name)
+        return [name for name in names_in(self.source) if ".iosig-" in name]
 
     def shown(self) -> dict[str, str]:
         names = [path.name for path in self.source.iterdir() if ".iosig-" not in path.name]
@@ -121,8 +128,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def ways(iosig: Iosig, mount: Mount, tmp_path: Path, programs: dict[str, Path]) -> Iterator[Ways]:
-    made = Ways(iosig, tmp_path / "source", mount("--cache-seconds", "0"), programs)
-    made.daemon = mount.pids[0]  # type: ignore[attr-defined]
+    made = Ways(iosig, tmp_path / "source", programs)
+    made.mount(mount)
     try:
         yield made
     finally:
@@ -285,9 +292,7 @@ def test_a_program_that_ends_without_closing_is_a_last_close(ways: Ways, holder:
 @pytest.mark.parametrize("remover", ["run", "mount"])
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("unlinker", HOLDERS)
-def test_a_directory_is_empty_when_all_in_it_was_unlinked(
-    ways: Ways, holder: str, unlinker: str, remover: str
-) -> None:
+def test_a_directory_is_empty_when_all_in_it_was_unlinked(ways: Ways, holder: str, unlinker: str, remover: str) -> None:
     for name in ("below", "below/deep"):
         (ways.source / name).mkdir()
     ways.make("below/deep/held", "first")
@@ -298,7 +303,7 @@ def test_a_directory_is_empty_when_all_in_it_was_unlinked(
     assert [other("rmdir", "below/deep"), other("rmdir", "below")] == ["ok", "ok"]
     assert [program("pwrite", 5, ",second"), program("pread")] == ["ok", "ok first,second"]
     program.end()
-    wait_for(lambda: os.listdir(ways.source) == [])
+    wait_for(lambda: names_in(ways.source) == [])
 
 
 @pytest.mark.parametrize("renamer", ["run", "mount"])
@@ -308,7 +313,9 @@ def test_directories_of_open_containers_are_renamed_and_replaced(ways: Ways, hol
         (ways.source / name).mkdir()
         ways.make(f"{name}/held", "first")
     programs = [ways.start(holder) for _ in range(3)]
-    assert [program("open", f"{name}/held") for program, name in zip(programs, ("one", "one", "two"))] == ["ok"] * 3
+    assert [program("open", f"{name}/held") for program, name in zip(programs, ("one", "one", "two"), strict=True)] == [
+        "ok"
+    ] * 3
     other = ways.start(renamer)
     assert other("rename", "two", "one") == str(errno.ENOTEMPTY)
     assert other("unlink", "one/held") == "ok"
@@ -317,7 +324,7 @@ def test_directories_of_open_containers_are_renamed_and_replaced(ways: Ways, hol
     assert [program("pread") for program in programs] == ["ok first,second"] * 3
     for program in programs:
         program.end()
-    wait_for(lambda: os.listdir(ways.source) == ["one"] and os.listdir(ways.source / "one") == ["held"])
+    wait_for(lambda: names_in(ways.source) == ["one"] and names_in(ways.source / "one") == ["held"])
     assert ways.content("one/held") == "first,second"
 
 
@@ -325,7 +332,7 @@ def test_a_directory_with_other_hidden_files_is_not_empty(ways: Ways) -> None:
     (ways.source / "below").mkdir()
     (ways.source / "below/.mine.iosig-removed-").write_text("no container")
     assert ways.start("run")("rmdir", "below") == str(errno.ENOTEMPTY)
-    assert os.listdir(ways.source / "below") == [".mine.iosig-removed-"]
+    assert names_in(ways.source / "below") == [".mine.iosig-removed-"]
 
 
 def test_flags_of_renameat2(ways: Ways) -> None:
@@ -368,7 +375,7 @@ def test_what_a_killed_holder_kept_goes_with_gc(ways: Ways, holder: str, operati
     assert [item["why"] for item in kept] == ["a removed container that a process has open"]
     assert program("pread") == "ok first,second"
     if holder == "mount":
-        os.kill(ways.daemon, signal.SIGKILL)  # type: ignore[attr-defined]
+        os.kill(ways.daemon, signal.SIGKILL)
         wait_for(lambda: program("pread") == str(errno.ENOTCONN))
     program.kill()
     shown = ways.shown()
@@ -424,6 +431,22 @@ CHANGED = {
 }
 
 
+def done_by_daemon(ways: Ways, mount: Mount, injected: list[str], words: Sequence[object]) -> bool:
+    """false: what was `injected` has killed the mount's daemon, and there is a new one."""
+    process = Path(f"/proc/{ways.daemon}")
+    tracer = subprocess.Popen([*injected, "-p", str(ways.daemon)])
+    wait_for(lambda: all("TracerPid:\t0" not in each.read_text() for each in process.glob("task/*/status")))
+    is_done = ways.start("mount")(*words) == "ok"
+    if is_done:
+        tracer.terminate()
+    tracer.wait(30)
+    if not is_done:
+        wait_for(lambda: not process.exists() or "State:\tZ" in (process / "status").read_text())
+        subprocess.run(["umount", "-l", str(ways.mounted)], check=True)
+        ways.mount(mount)
+    return is_done
+
+
 @pytest.mark.parametrize("is_held", [True, False], ids=["held", "not held"])
 @pytest.mark.parametrize("operation", [name for name in OPERATIONS if "renameat2" not in OPERATIONS[name][0]])
 @pytest.mark.parametrize("remover", ["run", "mount"])
@@ -451,22 +474,7 @@ def test_a_remover_that_is_killed_at_any_step_loses_nothing(
             killed = answer == ""
             assert killed or answer == "ok"
         else:
-            daemon = ways.daemon  # type: ignore[attr-defined]
-            tracer = subprocess.Popen([*injected, "-p", str(daemon)])
-            status = Path(f"/proc/{daemon}/status")
-            wait_for(lambda: all(
-                "TracerPid:\t0" not in thread.read_text() for thread in Path(f"/proc/{daemon}/task").glob("*/status")
-            ))
-            answer = ways.start("mount")(*words)
-            killed = answer != "ok"
-            if not killed:
-                tracer.terminate()
-            tracer.wait(30)
-            if killed:
-                wait_for(lambda: not status.exists() or "State:\tZ" in status.read_text())
-                subprocess.run(["umount", "-l", str(ways.mounted)], check=True)
-                mount("--cache-seconds", "0")
-                ways.daemon = mount.pids[-1]  # type: ignore[attr-defined]
+            killed = not done_by_daemon(ways, mount, injected, words)
         if is_held:
             assert [program("pwrite", 5, ",SECOND"), program("fsync")] == ["ok", "ok"]
             assert program("pread") == "ok first,SECOND", step
@@ -528,6 +536,10 @@ def test_the_command_keeps_what_it_reads(ways: Ways, verb: str, remover: str, tm
     assert ways.hidden() == []
 
 
+def can_be_flattened(ways: Ways) -> bool:
+    return ways.iosig("container", "flatten", "--dry-run", "held", cwd=ways.source, check=None).returncode == 0
+
+
 def test_flatten_refuses_what_is_held_by_any_way(ways: Ways) -> None:
     prepare(ways)
     for holder in HOLDERS:
@@ -537,8 +549,7 @@ def test_flatten_refuses_what_is_held_by_any_way(ways: Ways) -> None:
         assert "open in a program" in refused.stderr
         assert [program("pwrite", 5, ",second"), program("pread")] == ["ok", "ok first,second"]
         assert program("close") == "ok"
-        plan = ["container", "flatten", "--dry-run", "held"]
-        wait_for(lambda: ways.iosig(*plan, cwd=ways.source, check=None).returncode == 0)
+        wait_for(lambda: can_be_flattened(ways))
 
 
 @pytest.mark.parametrize("opener", HOLDERS)
