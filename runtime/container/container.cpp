@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <set>
@@ -37,6 +38,7 @@ struct OpenHandles {
   std::mutex mutex;
   std::set<iosig_container*> all;
 };
+std::atomic<bool> has_opened{false};
 OpenHandles& open_handles() {
   static OpenHandles* const handles = [] {
     ::pthread_atfork([] { open_handles().mutex.lock(); }, [] { open_handles().mutex.unlock(); },
@@ -48,6 +50,7 @@ OpenHandles& open_handles() {
 
 /// What the program leaves open the kernel closes, but of what was unlinked it removes nothing.
 __attribute__((destructor)) void let_go_unlinked() {
+  if (!has_opened.load(std::memory_order_relaxed)) return;
   (void)runtime::as_guest([] {
     OpenHandles& handles = open_handles();
     const std::unique_lock lock(handles.mutex, std::try_to_lock);
@@ -198,6 +201,7 @@ iosig_container* iosig_container_open(const char* path, int flags, unsigned mode
     handle = made.release();
     const std::lock_guard lock(open_handles().mutex);
     open_handles().all.insert(handle);
+    has_opened.store(true, std::memory_order_relaxed);
     return 0;
   });
   return failed == 0 ? handle : nullptr;

@@ -32,7 +32,7 @@ int Inode::hold() {
     if (!folder) return errno == ENOENT ? ESTALE : errno;
     if (!hold_container(folder.get())) return errno == ENOENT ? ESTALE : errno;
     if (iosig::is_unlinked(folder.get())) {
-      let_go_container(std::move(folder));
+      let_go_container(std::move(folder), fd);
       return ESTALE;
     }
     held = std::move(folder);
@@ -47,7 +47,7 @@ void Inode::let_go() {
     const std::lock_guard lock(mutex);
     if (--handles == 0) last = std::exchange(held, Fd());
   }
-  if (last) let_go_container(std::move(last));
+  if (last) let_go_container(std::move(last), fd);
 }
 
 bool Inode::is_unlinked() {

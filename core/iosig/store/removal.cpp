@@ -91,13 +91,17 @@ bool hold_container(int folder) {
 bool is_unlinked(int folder) { return is_removed_name(place_of(folder)); }
 
 void let_go_container(Fd folder) {
-  // In this order: unlink_at() renames the container first, then asks for the lock; so one of the two deletes it.
   const Fd known(::openat(folder.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  let_go_container(std::move(folder), known);
+}
+
+void let_go_container(Fd folder, const Fd& known) {
+  // In this order: unlink_at() renames the container first, then asks for the lock; so one of the two deletes it.
   folder = {};
+  std::string where = known ? place_of(known.get()) : std::string();
   struct stat held {
   }, there{};
-  if (!known || ::fstat(known.get(), &held) != 0 || held.st_nlink == 0) return;
-  std::string where = place_of(known.get());
+  if (!is_removed_name(where) || ::fstat(known.get(), &held) != 0 || held.st_nlink == 0) return;
   for (int tries_left = 16; tries_left > 0 && is_removed_name(where); --tries_left) {
     const SplitPath at = split_path(where);
     const Fd parent(::open(at.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

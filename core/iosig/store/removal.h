@@ -31,6 +31,8 @@ namespace iosig {
 
 /// Releases what hold_container() held. Deletes the container if it was unlinked and no other process holds it.
 void let_go_container(Fd folder);
+/// The same for a caller that has another descriptor of the directory, which holds nothing: O_PATH.
+void let_go_container(Fd folder, const Fd& known);
 
 /// Holds a container for as long as it lives. Movable.
 class ContainerHold {
