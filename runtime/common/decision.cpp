@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <string>
 
+#include "deleted_links.h"
 #include "guest.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
@@ -34,6 +35,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const auto described = storage_description();
   if (!described) return {Outcome::failed, described.error().message, "storage"};
   const Storage& storage = **described;
+  drop_deleted_data(Among::few);  // room for new data
   // The program's own open is about to meet the same obstacle and will report it.
   const auto place = locate(dirfd, path);
   if (!place) return {Outcome::stays, place.error().message};
@@ -66,6 +68,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
     if (!made && made.error().kind == ErrorKind::infeasible && rounds_left > 1) continue;
     if (!made) return trouble(made.error());
     if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
+    remember_link(HeldLink(*place), **made);
     return {Outcome::redirected,
             fmt::format("now leads to {} (best for '{}', predicted {}{})", (*made)->destination, signature_words,
                         about_rate(choice.candidates.front().throughput_bytes_per_s), assumed)};

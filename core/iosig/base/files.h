@@ -25,6 +25,7 @@ class Fd {
   Fd& operator=(const Fd&) = delete;
   ~Fd();
   [[nodiscard]] int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }  ///< gives up the descriptor without closing it
   explicit operator bool() const { return fd_ >= 0; }
 
  private:
