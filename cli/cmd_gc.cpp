@@ -1,5 +1,7 @@
 // `iosig gc`: removes what dead jobs left on the mount points, and lists what else of this user's lies there.
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <ctime>
 #include <memory>
@@ -9,6 +11,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/collect.h"
+#include "iosig/enact/place.h"
 #include "iosig/enact/user_folder.h"
 #include "iosig/store/target_data.h"
 #include "storage_source.h"
@@ -20,8 +23,8 @@ using nlohmann::ordered_json;
 
 struct Options {
   std::string older_than = "1d";
-  bool containers = false, dry_run = false;
-  std::vector<std::string> folders;
+  bool containers = false, unknown = false, dry_run = false;
+  std::vector<std::string> folders;  ///< with `unknown`: data of unknown jobs that are to go
 };
 
 /// Why data of a container stay; empty: nobody wants them any more.
@@ -95,9 +98,26 @@ std::vector<Result<Leftover>> collect_removed(const std::string& folder, const O
   return leftovers;
 }
 
+/// As the journal has it: the folder free of links.
+std::string absolute_path(const std::string& path) {
+  const auto place = locate(AT_FDCWD, without_trailing_slashes(path));
+  return place ? place->path() : path;
+}
+
+/// Whether `path` is that of a leftover, or of the link that leads to one.
+bool is_among(const std::vector<Result<Leftover>>& leftovers, const Journal& journal, const std::string& path) {
+  return std::ranges::any_of(leftovers, [&](const Result<Leftover>& leftover) {
+    return leftover && (leftover->path == path || std::ranges::any_of(journal.entries, [&](const JournalEntry& entry) {
+                          return entry.destination == leftover->path && entry.path == path;
+                        }));
+  });
+}
+
 int run_gc(const Options& options, Console& console) {
   const auto older_than_s = parse_seconds(options.older_than);
   if (!older_than_s) return console.fail({ErrorKind::usage, "--older-than: " + older_than_s.error().message});
+  if (options.unknown && options.containers)
+    return console.fail({ErrorKind::usage, "--unknown is about jobs, --containers about containers: give one of them"});
   Result<Fd> lock = Fd{};
   if (!options.dry_run) lock = join_journal();
   if (!lock) return console.fail(lock.error());
@@ -106,15 +126,31 @@ int run_gc(const Options& options, Console& console) {
   for (const Unreadable& entry : journal->unreadable) console.note(entry.error.message);
 
   const auto mount_points = known_mount_points(*journal, console);
-  CollectOptions wanted{*older_than_s, options.dry_run, open_redirected_files(), {}};
-  std::vector<Result<Leftover>> leftovers;
-  for (const std::string& mount_point : mount_points)
-    for (auto& each : collect_container_data(mount_point, options, *older_than_s, wanted.open_files, wanted.accounted))
-      leftovers.push_back(std::move(each));
-  for (const std::string& folder : options.folders)
-    for (auto& each : collect_removed(folder, options, *older_than_s)) leftovers.push_back(std::move(each));
-  for (auto& each : collect(*journal, mount_points, wanted)) leftovers.push_back(std::move(each));
+  CollectOptions wanted;
+  wanted.older_than_s = *older_than_s;
+  wanted.dry_run = options.dry_run;
+  wanted.open_files = open_redirected_files();
   int status = yes;
+  std::vector<Result<Leftover>> leftovers;
+  if (options.unknown) {
+    wanted.only_named = true;
+    for (const std::string& path : options.folders) wanted.named.insert(absolute_path(path));
+    leftovers = collect(*journal, {}, wanted);
+    std::erase_if(leftovers, [](const auto& leftover) { return leftover && !leftover->is_unknown; });
+    for (const std::string& path : options.folders)
+      if (!is_among(leftovers, *journal, absolute_path(path)))
+        leftovers.emplace_back(fail(ErrorKind::infeasible,
+                                    "'{}': no data of an unknown job; 'iosig gc --unknown' lists those",
+                                    printable(path)));
+  } else {
+    for (const std::string& mount_point : mount_points)
+      for (auto& each :
+           collect_container_data(mount_point, options, *older_than_s, wanted.open_files, wanted.accounted))
+        leftovers.push_back(std::move(each));
+    for (const std::string& folder : options.folders)
+      for (auto& each : collect_removed(folder, options, *older_than_s)) leftovers.push_back(std::move(each));
+    for (auto& each : collect(*journal, mount_points, wanted)) leftovers.push_back(std::move(each));
+  }
   ordered_json removed = ordered_json::array(), kept = ordered_json::array(), refused = ordered_json::array();
   for (const auto& leftover : leftovers) {
     if (!leftover) {
@@ -128,13 +164,16 @@ int run_gc(const Options& options, Console& console) {
                               leftover->removed ? "removed" : "kept",
                               about_bytes(static_cast<double>(leftover->data_bytes)), leftover->why));
     (leftover->removed ? removed : kept)
-        .push_back({{"path", leftover->path}, {"data_bytes", leftover->data_bytes}, {"why", leftover->why}});
+        .push_back({{"path", leftover->path},
+                    {"data_bytes", leftover->data_bytes},
+                    {"why", leftover->why},
+                    {"unknown", leftover->is_unknown}});
   }
   if (console.json)
     console.say_json("iosig.gc/1",
                      {{"dry_run", options.dry_run}, {"removed", removed}, {"kept", kept}, {"refused", refused}});
   else if (leftovers.empty())
-    console.say("nothing was left behind");
+    console.say(options.unknown ? "nothing of an unknown job was left behind" : "nothing was left behind");
   return status;
 }
 
@@ -149,12 +188,16 @@ void add_gc(CLI::App& app, Action& action) {
   verb->add_option("--older-than", options->older_than, "only what rested for so long (default 1d); 0s: everything")
       ->type_name("TIME");
   verb->add_flag("--containers", options->containers, "also data of containers that are gone from where they were");
+  verb->add_flag("--unknown", options->unknown,
+                 "list data of jobs that cannot be judged from here; remove those whose path is given as FOLDER");
   verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb->footer(
       "Removed: temporary data and folders of jobs of which no process lives on this machine. Kept and listed: "
       "persistent\n"
-      "data, prepared links, files that no journal entry knows, data of containers that are gone. This cannot be "
-      "undone: look with --dry-run first.\n"
+      "data, prepared links, files that no journal entry knows, data of containers that are gone, data of jobs that "
+      "cannot be\n"
+      "judged from here (on another machine, in another PID namespace). This cannot be undone: look with --dry-run "
+      "first.\n"
       "Exit status: 0; 1 something could not be removed; 4 the system refused.\n"
       "Example: iosig gc --dry-run\n"
       "Example: iosig gc /scratch/run");

@@ -1,6 +1,7 @@
 // Journal entries keep every byte of a path, and damage of any kind shows.
 #include <doctest/doctest.h>
 
+#include "iosig/base/text.h"
 #include "iosig/format/journal.h"
 
 using namespace iosig;
@@ -20,7 +21,21 @@ JournalEntry sample() {
   entry.pid = 4711;
   entry.host = "node7";
   entry.created_unix_s = 1'700'000'000;
+  entry.session = 4202;
+  entry.boot = "0f6e1f0b-8d0c-4b5e-9c42-6c1d2c1b7a55";
+  entry.created_boot_s = 86400;
+  entry.pid_namespace = {4, 4026531836};
+  entry.start_ticks = 8640017;
+  entry.session_start_ticks = 8523311;
+  entry.has_machines_host_name = false;
   return entry;
+}
+
+/// The entry without everything from `key` up to the checksum, which then fits again: as an early version wrote it.
+std::string cut_from(const JournalEntry& entry, std::string_view key) {
+  std::string body = journal_entry_text(entry);
+  body.resize(body.find(fmt::format(",\"{}\"", key)));
+  return fmt::format("{},\"checksum\":\"{:016x}\"}}\n", body, fnv1a(body));
 }
 
 }  // namespace
@@ -35,6 +50,26 @@ TEST_CASE("journal: an entry comes back as it was written, whatever bytes its pa
   every_byte.path = "/";
   for (int byte = 1; byte < 256; ++byte) every_byte.path += static_cast<char>(byte);
   CHECK(parse_journal_entry(journal_entry_text(every_byte), "e.json")->path == every_byte.path);
+}
+
+TEST_CASE("journal: an entry of an early version is read, and does not say in which namespace its process ran") {
+  const auto back = parse_journal_entry(cut_from(sample(), "pid_namespace"), "e.json");
+  REQUIRE(back);
+  JournalEntry expected = sample();
+  expected.pid_namespace = {};
+  expected.start_ticks = expected.session_start_ticks = 0;
+  expected.has_machines_host_name = true;
+  CHECK(*back == expected);
+  CHECK(parse_journal_entry(cut_from(sample(), "session"), "e.json")->boot.empty());
+}
+
+TEST_CASE("journal: a namespace that is none is refused") {
+  std::string body = journal_entry_text(sample());
+  body.resize(body.find(",\"checksum\""));
+  body.replace(body.find("4:4026531836"), 12, "4-4026531836");
+  const auto refused = parse_journal_entry(fmt::format("{},\"checksum\":\"{:016x}\"}}\n", body, fnv1a(body)), "e.json");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("\"pid_namespace\"") != std::string::npos);
 }
 
 TEST_CASE("journal: an entry cut at any byte is refused, and the message names the file") {

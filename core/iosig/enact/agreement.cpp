@@ -13,7 +13,6 @@
 #include "iosig/base/text.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_folder.h"
-#include "iosig/enact/maker.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/user_folder.h"
 

@@ -1,6 +1,7 @@
 #include "iosig/enact/change_watch.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -33,6 +34,9 @@ bool same_status(const struct stat& a, const struct stat& b, bool was_renamed) {
 }  // namespace
 
 bool is_open_elsewhere(int file) {
+  // A program that opens it at this very moment breaks the lease: the signal for that ends a process unless it is one
+  // that is ignored by default.
+  (void)::fcntl(file, F_SETSIG, SIGURG);
   // The kernel grants a write lease only on a file that is neither open nor mapped by anyone else.
   const bool refused = ::fcntl(file, F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
   if (!refused) (void)::fcntl(file, F_SETLEASE, F_UNLCK);

@@ -11,6 +11,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/enact/change_watch.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/seal.h"
@@ -27,20 +28,45 @@ std::string top_of(const JournalEntry& entry) {
                                          : entry.destination;
 }
 
-/// Why the temporary data of a redirect are kept; empty: nobody wants them any more.
-std::string reason_to_keep(const JournalEntry& entry, std::int64_t changed_unix_s, const CollectOptions& options) {
-  if (entry.by == RedirectedBy::prepare) return "prepared; iosig finalize drops it";
-  switch (job_of(entry)) {
-    case Life::alive: return fmt::format("its job (session {}) still runs", entry.session);
-    case Life::unknown: return fmt::format("whether its job on '{}' still runs cannot be told", printable(entry.host));
-    case Life::dead: break;
+/// Whether a process has a file there open for writing or mapped so, also one that /proc does not show from here.
+bool is_open_unseen(const Fd& parent, const std::string& name) {
+  if (const Fd folder{::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)}) {
+    const auto names = names_in(folder);
+    return names &&
+           std::ranges::any_of(*names, [&](const std::string& inner) { return is_open_unseen(folder, inner); });
   }
+  const Fd file(::openat(parent.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file && is_open_elsewhere(file.get());
+}
+
+/// Fills in why the temporary data of a redirect are kept; empty: nobody wants them any more.
+void find_reason_to_keep(const JournalEntry& entry, const Place& top, std::int64_t changed_unix_s,
+                         const CollectOptions& options, Leftover& leftover) {
+  std::string& why = leftover.why;
+  if (entry.by == RedirectedBy::prepare) {
+    why = "prepared; iosig finalize drops it";
+    return;
+  }
+  const Life job = job_of(entry);
+  const bool is_named = options.named.contains(entry.destination) || options.named.contains(entry.path);
+  leftover.is_unknown = job == Life::unknown;
+  if (job == Life::alive)
+    why = fmt::format("its job (session {}) still runs", entry.session);
+  else if (job == Life::unknown && !is_named)
+    why = fmt::format(
+        "whether its job on '{}' still runs cannot be told from here; if it has ended: iosig gc --unknown '{}'",
+        printable(entry.host), printable(entry.destination));
+  else if (job == Life::dead && options.only_named)
+    why = "its job is dead; iosig gc without --unknown judges it";
+  if (!why.empty()) return;
   // A clock that was set back makes things younger, never older.
   const auto idle_s = std::max<std::int64_t>(0, std::time(nullptr) - std::max(entry.created_unix_s, changed_unix_s));
-  if (static_cast<double>(idle_s) < options.older_than_s)
-    return fmt::format("its job is dead, but it changed {} ago", about_seconds(static_cast<double>(idle_s)));
-  const int user = user_of(options.open_files, top_of(entry));
-  return user != 0 ? fmt::format("process {} has it open", user) : std::string{};
+  if (job == Life::dead && static_cast<double>(idle_s) < options.older_than_s)
+    why = fmt::format("its job is dead, but it changed {} ago", about_seconds(static_cast<double>(idle_s)));
+  else if (const int user = user_of(options.open_files, top_of(entry)); user != 0)
+    why = fmt::format("process {} has it open", user);
+  else if (is_open_unseen(top.folder, top.name))
+    why = "a process that cannot be seen from here has it open";
 }
 
 /// Whether data with a manifest beside them are `name`, one of `names` in the user's folder, or lie in it.
@@ -81,7 +107,7 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
                                printable(entry.path));
     return leftover;
   }
-  leftover.why = reason_to_keep(entry, extent.changed_unix_s, options);
+  find_reason_to_keep(entry, top, extent.changed_unix_s, options, leftover);
   if (!leftover.why.empty()) return leftover;
   if (!options.dry_run) {
     const auto lock = lock_entry(entry.id, IfBusy::skip);
@@ -92,10 +118,12 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
       if (auto gone = remove_tree(top.folder, top.name, entry.destination); !gone) return pass_on(gone.error());
     SettleOptions settle_options;
     settle_options.open_files = options.open_files;
+    settle_options.force = leftover.is_unknown;  // it was asked for by name
     if (auto settled = settle(entry, settle_options); !settled) return pass_on(settled.error());
   }
   leftover.removed = true;
-  leftover.why = entry.kind == RedirectKind::folder ? "folder of a dead job" : "temporary data of a dead job";
+  leftover.why = fmt::format("{} of a{} job", entry.kind == RedirectKind::folder ? "folder" : "temporary data",
+                             leftover.is_unknown ? "n unknown" : " dead");
   return leftover;
 }
 

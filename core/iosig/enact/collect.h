@@ -19,6 +19,7 @@ struct Leftover {
   std::string path;  ///< of the data or the folder
   std::uint64_t data_bytes = 0;
   std::string why;
+  bool is_unknown = false;  ///< whether its job still runs cannot be judged from here
 };
 
 struct CollectOptions {
@@ -26,6 +27,9 @@ struct CollectOptions {
   bool dry_run = false;
   OpenFiles open_files = {};
   std::set<std::string> accounted = {};  ///< paths in this user's folders that somebody else answers for
+  /// Data, links or folders of unknown jobs that are to go all the same, whatever their age.
+  std::set<std::string> named = {};
+  bool only_named = false;  ///< everything else is kept
 };
 
 /// What was found in the journal, then what lies in this user's folders on `mount_points` without an entry. One that

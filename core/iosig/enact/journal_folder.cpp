@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <tuple>
@@ -126,6 +127,16 @@ std::optional<JournalEntry> recorded_entry(const std::string& id) {
   });
   if (!entry) return {};
   return *std::move(entry);
+}
+
+std::uint32_t journal_mark() {
+  const auto path = journal_path();
+  const Fd folder(path ? ::open(path->c_str(), folder_flags) : -1);
+  struct stat status {};
+  if (!folder || ::fstat(folder.get(), &status) != 0) return 0;
+  const std::array<std::uint64_t, 2> identity{filesystem_id(folder), status.st_ino};
+  const std::uint64_t mark = fnv1a({reinterpret_cast<const char*>(identity.data()), sizeof identity});
+  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(mark));
 }
 
 Result<void> forget(const JournalEntry& entry) {

@@ -28,6 +28,9 @@ namespace iosig {
 /// Whether there is an entry with this id.
 [[nodiscard]] bool is_recorded(std::string_view id);
 
+/// Tells this user's journals apart: a container may have a home, and so a journal, of its own. 0: there is none.
+[[nodiscard]] std::uint32_t journal_mark();
+
 /// Removes the entry's file; one that is not there is no failure.
 [[nodiscard]] Result<void> forget(const JournalEntry& entry);
 

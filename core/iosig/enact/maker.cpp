@@ -1,19 +1,8 @@
 #include "iosig/enact/maker.h"
 
-#include <dirent.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <charconv>
-#include <climits>
-#include <cstdlib>
 #include <ctime>
-#include <memory>
 
-#include "iosig/base/files.h"
 #include "iosig/base/machine.h"
-#include "iosig/base/text.h"
 
 namespace iosig {
 namespace {
@@ -24,60 +13,52 @@ std::int64_t seconds_since_start() {
   return now.tv_sec;
 }
 
-/// Seconds between the machine's start and the process's, field 22 of its stat; nothing: no such process. The second
-/// field, the command's name, may hold blanks and parentheses.
-std::optional<std::int64_t> start_of(std::int64_t pid) {
-  const auto stat = read_file(fmt::format("/proc/{}/stat", pid));
-  if (!stat) return {};
-  std::size_t at = stat->rfind(')');
-  if (at == std::string::npos) return {};
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat->find(' ', at + 1);
-  if (at == std::string::npos) return {};
-  return std::atoll(stat->c_str() + at) / ::sysconf(_SC_CLK_TCK);
+bool is_of_this_start(const JournalEntry& entry) {
+  return !entry.boot.empty() && entry.boot == boot_id() && entry.host == host_name();
 }
 
-/// Whether the entry can be judged here and now, and if not, what follows.
-Life judge(const JournalEntry& entry, bool (*lives)(const JournalEntry&)) {
-  if (entry.boot.empty() || boot_id().empty() || entry.host != host_name()) return Life::unknown;
-  if (entry.boot != boot_id()) return Life::dead;
-  return lives(entry) ? Life::alive : Life::dead;
+/// Whether the machine was started anew since. Two containers on two machines may have one host name, so only the
+/// machine's own tells that it is the same machine.
+bool is_of_earlier_start(const JournalEntry& entry) {
+  return !entry.boot.empty() && !boot_id().empty() && entry.boot != boot_id() && entry.host == host_name() &&
+         entry.has_machines_host_name && has_machines_host_name();
 }
 
-bool session_lives(const JournalEntry& entry) {
-  if (entry.session == 0) return true;
-  const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
-  if (!processes) return true;
-  while (const dirent* item = ::readdir(processes.get())) {
-    const std::string_view name = item->d_name;
-    pid_t pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec == std::errc{} &&
-        ::getsid(pid) == entry.session)
-      return true;
-  }
-  return false;
+template <class Id>
+Life judge(const JournalEntry& entry, const Id& id) {
+  if (is_of_this_start(entry)) return life_of(id);
+  return is_of_earlier_start(entry) ? Life::dead : Life::unknown;
 }
 
 }  // namespace
 
 void sign(JournalEntry& entry) {
-  entry.pid = ::getpid();
-  entry.session = ::getsid(0);
+  const ProcessId process = this_process();
+  const SessionId session = this_session();
+  entry.pid = process.pid;
+  entry.start_ticks = process.start_ticks;
+  entry.pid_namespace = process.pid_namespace;
+  entry.session = session.session;
+  entry.session_start_ticks = session.start_ticks;
   entry.host = host_name();
+  entry.has_machines_host_name = has_machines_host_name();
   entry.boot = boot_id();
   entry.created_unix_s = std::time(nullptr);
   entry.created_boot_s = seconds_since_start();
 }
 
-bool process_lives(std::int64_t pid, std::int64_t boot_s) {
-  if (pid <= 0 || (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)) return false;
-  const auto start = start_of(pid);
-  return !start || *start <= boot_s;  // /proc may be hidden from us
-}
-
 Life maker_of(const JournalEntry& entry) {
-  return judge(entry, [](const JournalEntry& judged) { return process_lives(judged.pid, judged.created_boot_s); });
+  return judge(entry, ProcessId{entry.pid, entry.start_ticks, entry.pid_namespace});
 }
 
-Life job_of(const JournalEntry& entry) { return judge(entry, session_lives); }
+Life job_of(const JournalEntry& entry) {
+  return judge(entry, SessionId{entry.session, entry.session_start_ticks, entry.pid_namespace});
+}
+
+bool may_be_at_work(const JournalEntry& entry) {
+  const Life life = maker_of(entry);
+  return life == Life::alive ||
+         (life == Life::unknown && entry.by == RedirectedBy::runtime && entry.pid_namespace && is_of_this_start(entry));
+}
 
 }  // namespace iosig

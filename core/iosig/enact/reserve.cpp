@@ -18,11 +18,11 @@
 
 #include "iosig/base/in_time.h"
 #include "iosig/base/machine.h"
+#include "iosig/base/process_life.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_folder.h"
-#include "iosig/enact/maker.h"
 #include "iosig/format/storage_file.h"
 
 namespace iosig {
@@ -33,8 +33,12 @@ struct Promise {
   std::uint64_t id = 0;  ///< of the journal entry, which the promised file's name begins with
   std::uint64_t total_bytes = 0;
   std::uint64_t host = 0, boot = 0;  ///< fnv1a of the maker's
-  std::int64_t pid = 0;              ///< 0: lasts until it is released
-  std::int64_t made_boot_s = 0, made_unix_s = 0;
+  std::uint32_t pid = 0;             ///< 0: lasts until it is released
+  /// Inode of the PID namespace that counts `pid`; without a pid, the mark of the journal that has the entry. 0: made
+  /// by an early version, which wrote neither.
+  std::uint32_t where = 0;
+  std::int64_t start_ticks = 0;  ///< when process `pid` started; early versions wrote something else
+  std::int64_t made_unix_s = 0;
   std::uint64_t checksum = 0;  ///< fnv1a of all before it
 
   [[nodiscard]] std::uint64_t sum() const {
@@ -46,7 +50,7 @@ static_assert(sizeof(Promise) == 64);
 using Promises = std::vector<Promise>;
 
 constexpr std::size_t most_promises = 1 << 18;
-constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // of a process on another machine
+constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // of a process that cannot be judged from here
 constexpr timespec between_tries{.tv_sec = 0, .tv_nsec = 100'000};
 constexpr int most_tries = 2000;
 
@@ -96,13 +100,28 @@ void write_slot(const Fd& table, std::size_t slot, const Promise& promise) {
   (void)!::pwrite(table.get(), &promise, sizeof promise, static_cast<off_t>(slot * sizeof promise));
 }
 
+/// A container may have the host name of another machine's container, so its name counts within one start only.
+std::uint64_t host_mark() {
+  return fnv1a(has_machines_host_name() ? host_name() : fmt::format("{}@{}", host_name(), boot_id()));
+}
+
+/// Whether the maker of a promise is gone; of one that was made on this machine since it was started.
+Life maker_of(const Promise& promise) {
+  static const NamespaceId here = this_process().pid_namespace;
+  if (promise.pid == 0) {
+    if (promise.where != 0 && promise.where != journal_mark()) return Life::unknown;
+    return is_recorded(fmt::format("{:016x}", promise.id)) ? Life::alive : Life::dead;
+  }
+  return life_of(ProcessId{promise.pid, promise.start_ticks, {here.device, promise.where}});
+}
+
 bool is_stale(const Promise& promise) {
-  static const std::uint64_t this_host = fnv1a(host_name()), this_boot = fnv1a(boot_id());
+  static const std::uint64_t this_host = host_mark(), this_boot = fnv1a(boot_id());
   if (promise.checksum != promise.sum()) return true;
-  if (promise.host != this_host) return std::abs(std::time(nullptr) - promise.made_unix_s) > longest_unjudged_s;
-  if (promise.pid == 0) return !is_recorded(fmt::format("{:016x}", promise.id));
-  if (promise.boot != this_boot) return true;
-  return promise.pid != ::getpid() && !process_lives(promise.pid, promise.made_boot_s);
+  Life maker = Life::unknown;
+  if (promise.host == this_host) maker = promise.pid != 0 && promise.boot != this_boot ? Life::dead : maker_of(promise);
+  return maker == Life::dead ||
+         (maker == Life::unknown && std::abs(std::time(nullptr) - promise.made_unix_s) > longest_unjudged_s);
 }
 
 /// Calls `each` with every name in the folder. Not by opendir, which allocates: this also runs in a program's signal
@@ -225,11 +244,16 @@ void Reservation::keep_for(const JournalEntry& entry) const {
   if (!table_ || !id) return;
   Promise promise{.id = *id,
                   .total_bytes = entry.signature.total_bytes.value_or(0),
-                  .host = fnv1a(entry.host),
+                  .host = host_mark(),
                   .boot = fnv1a(entry.boot),
-                  .pid = entry.by == RedirectedBy::runtime ? entry.pid : 0,
-                  .made_boot_s = entry.created_boot_s,
+                  .start_ticks = entry.start_ticks,
                   .made_unix_s = entry.created_unix_s};
+  if (entry.by == RedirectedBy::runtime) {
+    promise.pid = static_cast<std::uint32_t>(entry.pid);
+    promise.where = static_cast<std::uint32_t>(entry.pid_namespace.inode);
+  } else {
+    promise.where = journal_mark();
+  }
   promise.checksum = promise.sum();
   write_slot(table_, slot_, promise);
 }

@@ -87,7 +87,7 @@ class Settling {
   }
 
   /// Whether a process may be between its journal entry, its link and its data.
-  bool maker_is_at_work() const { return !options_.force && maker_of(entry_) == Life::alive; }
+  bool maker_is_at_work() const { return !options_.force && may_be_at_work(entry_); }
 
   tl::unexpected<Error> wait() const {
     return fail(ErrorKind::infeasible,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "iosig/base/text.h"
 #include "iosig/format/signature_text.h"
@@ -40,6 +41,12 @@ class Members {
     refuse(key);
     return 0;
   }
+  bool flag(const char* key) {
+    const auto found = document_.find(key);
+    if (found != document_.end() && found->is_boolean()) return found->get<bool>();
+    refuse(key);
+    return false;
+  }
   template <class Values>
   auto one_of(const Values& values, const char* key) {
     const std::string name = text(key);
@@ -57,6 +64,17 @@ class Members {
   const nlohmann::json& document_;
   std::string wrong_;
 };
+
+/// "device:inode".
+std::string namespace_text(const NamespaceId& id) { return fmt::format("{}:{}", id.device, id.inode); }
+
+std::optional<NamespaceId> parse_namespace(std::string_view text) {
+  const auto parts = split(text, ':');
+  if (parts.size() != 2) return {};
+  const auto device = parse_count<std::uint64_t>(parts[0]), inode = parse_count<std::uint64_t>(parts[1]);
+  if (!device || !inode) return {};
+  return NamespaceId{*device, *inode};
+}
 
 bool is_id(std::string_view text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -90,7 +108,11 @@ std::string journal_entry_text(const JournalEntry& entry) {
                                            {"created_unix_s", entry.created_unix_s},
                                            {"session", entry.session},
                                            {"boot", percent_encoded(entry.boot)},
-                                           {"created_boot_s", entry.created_boot_s}};
+                                           {"created_boot_s", entry.created_boot_s},
+                                           {"pid_namespace", namespace_text(entry.pid_namespace)},
+                                           {"start_ticks", entry.start_ticks},
+                                           {"session_start_ticks", entry.session_start_ticks},
+                                           {"has_machines_host_name", entry.has_machines_host_name}};
   std::string text = document.dump();
   text.pop_back();  // the closing brace: the checksum goes before it
   return fmt::format("{}{}{}\"}}\n", text, checksum_key, checksum(text));
@@ -136,6 +158,14 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
     entry.session = members.number("session");
     entry.boot = percent_decoded(members.text("boot")).value_or("");
     entry.created_boot_s = members.number("created_boot_s");
+  }
+  if (document.contains("pid_namespace")) {  // entries before 0.1.0 lack it
+    const auto pid_namespace = parse_namespace(members.text("pid_namespace"));
+    if (!pid_namespace) members.refuse("pid_namespace");
+    entry.pid_namespace = pid_namespace.value_or(NamespaceId{});
+    entry.start_ticks = members.number("start_ticks");
+    entry.session_start_ticks = members.number("session_start_ticks");
+    entry.has_machines_host_name = members.flag("has_machines_host_name");
   }
   const auto signature = parse_signature(members.text("signature"), {}, fmt::format("{}: signature", source));
   if (!signature) return pass_on(signature.error());

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "iosig/base/process_life.h"
 #include "iosig/base/result.h"
 #include "iosig/model/signature.h"
 
@@ -30,9 +31,13 @@ struct JournalEntry {
   std::string host;
   std::int64_t created_unix_s = 0;
   // Whether the maker still lives is told by these, which no change of the clock touches (enact/maker.h).
-  std::int64_t session = 0;         ///< of the maker's processes (getsid); 0: not known
-  std::string boot;                 ///< which start of the machine (the kernel's boot_id); empty: not known
-  std::int64_t created_boot_s = 0;  ///< seconds since that start
+  std::int64_t session = 0;              ///< of the maker's processes (getsid); 0: not known
+  std::string boot;                      ///< which start of the machine (the kernel's boot_id); empty: not known
+  std::int64_t created_boot_s = 0;       ///< seconds since that start
+  NamespaceId pid_namespace;             ///< that counts `pid` and `session`; not known: they cannot be judged
+  std::int64_t start_ticks = 0;          ///< when process `pid` started (base/process_life.h); 0: not known
+  std::int64_t session_start_ticks = 0;  ///< likewise the leader of `session`
+  bool has_machines_host_name = true;    ///< false: `host` is the name of a container, which others may have too
 
   bool operator==(const JournalEntry&) const = default;
 };

@@ -1,0 +1,323 @@
+#include "iosig/base/process_life.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+// The kernel's own namespaces have fixed numbers (include/linux/proc_ns.h), the same on every machine.
+constexpr std::uint64_t initial_pid_namespace = 0xEFFFFFFC, initial_time_namespace = 0xEFFFFFFA,
+                        initial_uts_namespace = 0xEFFFFFFE;
+constexpr std::size_t max_levels = 33;  // of PID namespaces, as the kernel (MAX_PID_NS_LEVEL and the initial one)
+
+/// A path in /proc, without an allocation.
+struct ProcPath {
+  std::array<char, 64> text;
+  ProcPath(std::string_view process, const char* name) {
+    *fmt::format_to_n(text.data(), text.size() - 1, "/proc/{}/{}", process, name).out = '\0';
+  }
+};
+
+std::string_view digits(std::array<char, 24>& space, std::int64_t number) {
+  return {space.data(), static_cast<std::size_t>(fmt::format_to_n(space.data(), space.size(), "{}", number).size)};
+}
+
+NamespaceId namespace_of(const struct stat& status) { return {status.st_dev, status.st_ino}; }
+
+/// Nothing: the process is gone, or its namespaces are closed to this user.
+std::optional<NamespaceId> namespace_at(std::string_view process, const char* link) {
+  struct stat status {};
+  if (::stat(ProcPath(process, link).text.data(), &status) != 0) return {};
+  return namespace_of(status);
+}
+
+/// A kernel without time namespaces has no such link, and one clock for all.
+bool has_machines_clock() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/time", &status) != 0 ? errno == ENOENT : status.st_ino == initial_time_namespace;
+}
+
+/// Field 22 of the process's stat; nothing: no such process, or hidden. The second field, the command's name, may hold
+/// blanks and parentheses.
+std::optional<std::int64_t> start_of(std::string_view process) {
+  const Fd file(::open(ProcPath(process, "stat").text.data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 2048> space;
+  const ssize_t got = file ? ::read(file.get(), space.data(), space.size()) : -1;
+  if (got <= 0) return {};
+  const std::string_view stat(space.data(), static_cast<std::size_t>(got));
+  std::size_t at = stat.rfind(')');
+  for (int field = 2; field < 22 && at != std::string_view::npos; ++field) at = stat.find(' ', at + 1);
+  std::int64_t ticks = 0;
+  if (at == std::string_view::npos) return {};
+  const char* const begin = stat.data() + at + 1;
+  return std::from_chars(begin, stat.data() + stat.size(), ticks).ec == std::errc{} ? std::optional(ticks)
+                                                                                    : std::nullopt;
+}
+
+/// What one process is called in each namespace, from that of /proc to its own.
+struct Levels {
+  std::array<std::int64_t, max_levels> pids{}, sessions{};
+  std::size_t count = 0;
+
+  [[nodiscard]] std::int64_t pid() const { return count == 0 ? 0 : pids[count - 1]; }
+};
+
+std::size_t read_numbers(std::string_view status, std::string_view key, std::array<std::int64_t, max_levels>& numbers) {
+  std::size_t at = status.find(key), count = 0;
+  if (at == std::string_view::npos) return 0;
+  status = status.substr(at + key.size());
+  for (const std::string_view word : words_of(status.substr(0, status.find('\n')))) {
+    const auto number = parse_count<std::uint32_t>(word);
+    if (!number || count == max_levels) return 0;
+    numbers[count++] = *number;
+  }
+  return count;
+}
+
+/// Nothing: no such process, or hidden.
+std::optional<Levels> levels_of(std::string_view process) {
+  const auto status = read_file(ProcPath(process, "status").text.data());
+  if (!status) return {};
+  Levels levels;
+  levels.count = read_numbers(*status, "\nNSpid:", levels.pids);
+  if (read_numbers(*status, "\nNSsid:", levels.sessions) != levels.count) levels.count = 0;
+  return levels;
+}
+
+/// Whether /proc was mounted with hidepid, which keeps other users' processes from us.
+bool proc_hides_processes() {
+  const auto mounts = read_file("/proc/self/mountinfo");
+  if (!mounts) return true;
+  bool hides = false;
+  for (const std::string_view line : split(*mounts, '\n')) {
+    const auto words = words_of(line);
+    if (words.size() < 5 || words[4] != "/proc") continue;
+    const std::size_t option = line.rfind("hidepid=");  // the last mount at /proc counts
+    hides = option != std::string_view::npos && !line.substr(option + 8).starts_with("0") &&
+            !line.substr(option + 8).starts_with("off");
+  }
+  return hides;
+}
+
+/// From where this process looks.
+struct View {
+  NamespaceId own;         ///< nothing can be judged without
+  std::size_t levels = 0;  ///< of this process, counted from the namespace of /proc; 1: /proc is of our own
+};
+
+View look_around() {
+  View view;
+  if (const auto own = namespace_at("self", "ns/pid")) view.own = *own;
+  if (view.own.inode == initial_pid_namespace)
+    view.levels = 1;  // it has no ancestor whose /proc this could be
+  else if (const auto levels = levels_of("self"))
+    view.levels = levels->count;
+  return view;
+}
+
+/// Calls `each` with the text of every PID that /proc shows, until it returns false. Not by opendir, which allocates.
+/// False: /proc cannot be listed.
+template <class Each>
+bool for_each_process(Each each) {
+  const Fd folder(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return false;
+  alignas(dirent64) std::array<char, 8192> space;
+  for (;;) {
+    const ssize_t got = ::getdents64(folder.get(), space.data(), space.size());
+    if (got <= 0) return got == 0;
+    for (ssize_t at = 0; at < got;) {
+      const auto* item = reinterpret_cast<const dirent64*>(space.data() + at);
+      const std::string_view name = item->d_name;
+      if (name.front() >= '1' && name.front() <= '9' && !each(name)) return true;
+      at += item->d_reclen;
+    }
+  }
+}
+
+enum class Relation { inside, outside, unsure };
+struct Membership {
+  Relation relation = Relation::unsure;
+  std::size_t steps = 0;  ///< from the process's own namespace up to the wanted one
+};
+
+/// Whether `process` runs in `wanted` or in a descendant of it.
+Membership membership(std::string_view process, const NamespaceId& wanted) {
+  Fd at(::open(ProcPath(process, "ns/pid").text.data(), O_RDONLY | O_CLOEXEC));
+  if (!at && (errno == ENOENT || errno == ESRCH)) return {Relation::outside};
+  for (std::size_t steps = 0; at && steps < max_levels; ++steps) {
+    struct stat status {};
+    if (::fstat(at.get(), &status) != 0) break;
+    if (namespace_of(status) == wanted) return {Relation::inside, steps};
+    at = Fd(::ioctl(at.get(), NS_GET_PARENT));
+    if (!at) return {errno == EPERM ? Relation::outside : Relation::unsure};  // EPERM: above our own
+  }
+  return {};
+}
+
+/// One that /proc has just listed.
+bool is_gone(std::string_view process) {
+  struct stat status {};
+  return ::stat(ProcPath(process, "").text.data(), &status) != 0 && errno == ENOENT;
+}
+
+/// Looks for what belongs to one namespace among all processes of /proc.
+class Search {
+ public:
+  Search(const View& view, const NamespaceId& wanted)
+      : view_(view), wanted_(wanted), covers_(wanted == view.own || view.own.inode == initial_pid_namespace) {}
+
+  /// Calls `each(process, levels, membership)` for all that are or may be in the namespace.
+  template <class Each>
+  void run(Each each) {
+    const bool listed = for_each_process([&](std::string_view process) {
+      const auto levels = levels_of(process);
+      if (!levels || levels->count == 0) {
+        hidden_ = hidden_ || !is_gone(process);
+        return true;
+      }
+      // Those of the namespace of /proc itself, if that is ours and not the wanted one.
+      if (levels->count == 1 && view_.levels == 1 && wanted_ != view_.own) return true;
+      const Membership found = membership(process, wanted_);
+      covers_ = covers_ || found.relation == Relation::inside;
+      if (found.relation != Relation::outside) each(process, *levels, found);
+      return true;
+    });
+    hidden_ = hidden_ || !listed;
+  }
+
+  /// Whether what was not found does not exist.
+  [[nodiscard]] bool is_complete() const { return covers_ && !hidden_ && !proc_hides_processes(); }
+
+ private:
+  const View& view_;
+  const NamespaceId& wanted_;
+  bool covers_;  ///< /proc shows the wanted namespace
+  bool hidden_ = false;
+};
+
+bool has_no_such_process(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
+
+/// In the namespace of this process, whose /proc this is.
+Life life_here(const ProcessId& process) {
+  std::array<char, 24> space;
+  const auto start = start_of(digits(space, process.pid));
+  if (!start) return has_no_such_process(process.pid) ? Life::dead : Life::unknown;
+  if (process.start_ticks == 0 || !has_machines_clock()) return Life::unknown;
+  return *start == process.start_ticks ? Life::alive : Life::dead;
+}
+
+/// What is known of the leader of a session: its number, once another process has it, is no longer the session's.
+enum class Leader { gone, same, other, unsure };
+Leader leader_is(std::string_view process, std::int64_t start_ticks) {
+  const auto start = start_of(process);
+  if (!start) return Leader::unsure;
+  if (start_ticks == 0 || !has_machines_clock()) return Leader::unsure;
+  return *start == start_ticks ? Leader::same : Leader::other;
+}
+
+Life session_life_here(const SessionId& session) {
+  std::array<char, 24> space;
+  const Leader leader = has_no_such_process(session.session)
+                            ? Leader::gone
+                            : leader_is(digits(space, session.session), session.start_ticks);
+  if (leader == Leader::other) return Life::dead;
+  bool found = false, unsure = false;
+  const bool listed = for_each_process([&](std::string_view process) {
+    const auto pid = parse_count<std::uint32_t>(process);
+    const pid_t of = pid ? ::getsid(static_cast<pid_t>(*pid)) : -1;
+    found = of == session.session;
+    unsure = unsure || (of < 0 && errno != ESRCH);
+    return !found;
+  });
+  if (found) return Life::alive;
+  return unsure || !listed || proc_hides_processes() ? Life::unknown : Life::dead;
+}
+
+}  // namespace
+
+ProcessId this_process() {
+  ProcessId process{::getpid(), 0, namespace_at("self", "ns/pid").value_or(NamespaceId{})};
+  if (has_machines_clock()) process.start_ticks = start_of("self").value_or(0);
+  return process;
+}
+
+SessionId this_session() {
+  const View view = look_around();
+  SessionId session{::getsid(0), 0, view.own};
+  std::array<char, 24> space;
+  // Under another namespace's /proc the number would name another process.
+  if (session.session > 0 && view.levels == 1 && has_machines_clock())
+    session.start_ticks = start_of(digits(space, session.session)).value_or(0);
+  return session;
+}
+
+bool has_machines_host_name() {
+  const auto own = namespace_at("self", "ns/uts");
+  return own && own->inode == initial_uts_namespace;
+}
+
+bool is_own_pid_namespace(const NamespaceId& pid_namespace) {
+  return pid_namespace && namespace_at("self", "ns/pid") == pid_namespace;
+}
+
+Life life_of(const ProcessId& process) {
+  const View view = look_around();
+  if (process.pid <= 0 || !process.pid_namespace || !view.own || view.levels == 0) return Life::unknown;
+  if (process.pid_namespace == view.own) {
+    if (has_no_such_process(process.pid)) return Life::dead;
+    if (view.levels == 1) return life_here(process);
+  }
+  if (process.start_ticks == 0 || !has_machines_clock()) return Life::unknown;
+  Search search(view, process.pid_namespace);
+  bool found = false, unsure = false;
+  search.run([&](std::string_view pid, const Levels& levels, const Membership& in) {
+    if (levels.pid() != process.pid || (in.relation == Relation::inside && in.steps != 0)) return;
+    const auto start = start_of(pid);
+    found = found || start == process.start_ticks;
+    unsure = unsure || (!start && !is_gone(pid));
+  });
+  if (found) return Life::alive;
+  return unsure || !search.is_complete() ? Life::unknown : Life::dead;
+}
+
+Life life_of(const SessionId& session) {
+  const View view = look_around();
+  if (session.session <= 0 || !session.pid_namespace || !view.own || view.levels == 0) return Life::unknown;
+  if (session.pid_namespace == view.own && view.levels == 1) return session_life_here(session);
+  Search search(view, session.pid_namespace);
+  Leader leader = Leader::gone;
+  bool found = false, unsure = false;
+  search.run([&](std::string_view process, const Levels& levels, const Membership& in) {
+    if (in.relation == Relation::unsure) {
+      const auto end = levels.sessions.begin() + static_cast<std::ptrdiff_t>(levels.count);
+      unsure = unsure || std::find(levels.sessions.begin(), end, session.session) != end;
+    } else if (levels.count > in.steps) {
+      const std::size_t level = levels.count - 1 - in.steps;
+      found = found || levels.sessions[level] == session.session;
+      if (levels.pids[level] == session.session) leader = leader_is(process, session.start_ticks);
+    }
+  });
+  if (leader == Leader::other) return Life::dead;
+  if (found) return Life::alive;
+  return unsure || !search.is_complete() ? Life::unknown : Life::dead;
+}
+
+}  // namespace iosig
