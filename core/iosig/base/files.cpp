@@ -115,7 +115,9 @@ Result<std::vector<std::string>> names_in(const Fd& folder) {
 Result<void> make_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (::mkdir(part.c_str(), 0700) == 0) {
+      (void)::chmod(part.c_str(), 0700);  // whatever the umask
+    } else if (errno != EEXIST) {
       struct stat status {};
       // A parent that cannot be written (or an automounter's) but is there is no obstacle.
       const int failure = errno;

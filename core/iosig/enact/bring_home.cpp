@@ -12,15 +12,14 @@
 #include "iosig/enact/change_watch.h"
 #include "iosig/enact/companions.h"
 #include "iosig/enact/exchange.h"
+#include "iosig/enact/own_file.h"
 
 namespace iosig {
 namespace {
 
 using Answer = ChangeWatch::Answer;
 
-Fd open_to_read(const Place& place) {
-  return Fd(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-}
+Fd open_to_read(const Place& place) { return open_own_to_read(place.folder.get(), place.name); }
 
 Result<void> check_room(const std::string& shown, const std::string& folder, std::uint64_t needed_bytes) {
   const auto free = free_bytes_at(folder);
@@ -62,6 +61,8 @@ class WayHome {
       return pass_on(refusal_ ? *refusal_ : put.error());
     }
     if (auto cleared = companions_.finish(); !cleared) return pass_on(cleared.error());
+    if (copy_)
+      if (auto moved = move_locks(content_, copy_, entry_.destination); !moved) return pass_on(moved.error());
     if (left_behind_) return pass_on(*left_behind_);
     return std::string(was_copied_ ? "copied and verified" : "renamed");
   }

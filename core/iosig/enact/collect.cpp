@@ -13,6 +13,7 @@
 #include "iosig/base/units.h"
 #include "iosig/enact/change_watch.h"
 #include "iosig/enact/maker.h"
+#include "iosig/enact/own_file.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/seal.h"
 #include "iosig/enact/tree.h"
@@ -35,7 +36,7 @@ bool is_open_unseen(const Fd& parent, const std::string& name) {
     return names &&
            std::ranges::any_of(*names, [&](const std::string& inner) { return is_open_unseen(folder, inner); });
   }
-  const Fd file(::openat(parent.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Fd file = open_own_to_read(parent.get(), name);
   return file && is_open_elsewhere(file.get());
 }
 

@@ -9,6 +9,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/enact/exchange.h"
+#include "iosig/enact/own_file.h"
 
 namespace iosig {
 namespace {
@@ -32,9 +33,7 @@ bool is_same_inode(int folder, const std::string& name, int other_folder) {
          one.st_ino == other.st_ino;
 }
 
-Fd open_file(int folder, const std::string& name) {
-  return Fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-}
+Fd open_file(int folder, const std::string& name) { return open_own_to_read(folder, name); }
 
 Result<void> remove_name(const Place& link, int folder, const std::string& name) {
   if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return {};

@@ -12,6 +12,7 @@
 #include "iosig/enact/change_watch.h"
 #include "iosig/enact/companions.h"
 #include "iosig/enact/destination.h"
+#include "iosig/enact/own_file.h"
 
 namespace iosig {
 namespace {
@@ -223,7 +224,7 @@ Result<void> remove_link(const Place& link, const JournalEntry& entry, const std
 }
 
 Result<bool> may_be_used(const Place& place, bool is_held) {
-  const Fd copy(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Fd copy = open_own_to_read(place.folder.get(), place.name);
   struct statx status {};
   constexpr unsigned wanted = STATX_MTIME | STATX_BTIME | STATX_NLINK;
   if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)

@@ -87,6 +87,7 @@ Result<void> record(const JournalEntry& entry, bool durable) {
   const std::string name = file_name(entry), full = *path + "/" + name;
   const Fd file(::openat(folder->get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
   if (!file) return system_failure("write the journal entry", full);
+  (void)::fchmod(file.get(), 0600);  // whatever the umask of the program
   auto written = write_all(file.get(), journal_entry_text(entry), full);
   if (written && durable && (::fsync(file.get()) != 0 || ::fsync(folder->get()) != 0))
     written = system_failure("sync the journal entry", full);
@@ -107,6 +108,7 @@ Result<void> record_anew(const JournalEntry& entry) {
   const std::string name = file_name(entry), draft = fmt::format(".{}.draft", entry.id), full = *path + "/" + name;
   const Fd file(::openat(folder->get(), draft.c_str(), O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600));
   if (!file) return system_failure("write the journal entry", full);
+  (void)::fchmod(file.get(), 0600);
   auto written = write_all(file.get(), journal_entry_text(entry), full);
   if (written &&
       (::fsync(file.get()) != 0 || ::renameat(folder->get(), draft.c_str(), folder->get(), name.c_str()) != 0 ||

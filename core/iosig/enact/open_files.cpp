@@ -8,6 +8,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/enact/change_watch.h"
+#include "iosig/enact/own_file.h"
 
 namespace iosig {
 
@@ -39,8 +40,7 @@ int user_of(const OpenFiles& open, const std::string& path) {
 
 bool is_in_use(const Destination& destination) {
   const auto has_it_open = [&](const std::string& name) {
-    const Fd file(
-        ::openat(destination.data.folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Fd file = open_own_to_read(destination.data.folder.get(), name);
     return file && is_open_elsewhere(file.get());
   };
   if (has_it_open(destination.data.name)) return true;

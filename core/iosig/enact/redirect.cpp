@@ -8,6 +8,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/enact/journal_folder.h"
+#include "iosig/enact/own_file.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/user_folder.h"
 
@@ -84,6 +85,7 @@ Result<std::string> make_job_folder(const MountPoint& mount, const Signature& si
     (void)forget(*entry);
     return failure;
   }
+  ensure_mode(folder->fd, name, 0700);
   room->keep_for(*entry);
   return entry->path;
 }

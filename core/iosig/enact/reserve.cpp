@@ -23,6 +23,7 @@
 #include "iosig/base/units.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_folder.h"
+#include "iosig/enact/own_file.h"
 #include "iosig/format/storage_file.h"
 
 namespace iosig {
@@ -69,7 +70,9 @@ std::optional<std::uint64_t> id_of(const JournalEntry& entry) {
 }
 
 Fd open_table(const UserFolder& folder, int flags) {
-  return Fd(::openat(folder.fd.get(), promises_name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  Fd table(::openat(folder.fd.get(), promises_name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if ((flags & O_CREAT) != 0) ensure_mode(folder.fd, promises_name, 0600);
+  return table;
 }
 
 /// The open table, locked: a forked child may share the descriptor, so it is to be unlocked, not only closed. A file

@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <linux/fsverity.h>
 #include <openssl/evp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "iosig/base/units.h"
 #include "iosig/enact/change_watch.h"
 #include "iosig/enact/exchange.h"
+#include "iosig/enact/own_file.h"
 
 namespace iosig {
 namespace {
@@ -29,9 +31,7 @@ Place manifest_of(const Place& data) {
   return {Fd(::fcntl(data.folder.get(), F_DUPFD_CLOEXEC, 0)), data.folder_path, manifest_name(data.name), data.device};
 }
 
-Fd open_to_read(const Place& place) {
-  return Fd(::openat(place.folder.get(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-}
+Fd open_to_read(const Place& place) { return open_own_to_read(place.folder.get(), place.name); }
 
 bool exists(const Place& place) {
   struct stat status {};
@@ -99,6 +99,7 @@ Result<Manifest> read_manifest(const Place& place) {
 /// Whether a program has the file open for writing, or mapped so. The kernel grants a read lease only if none has; a
 /// file system without leases cannot tell.
 bool is_being_written(const Fd& file) {
+  (void)::fcntl(file.get(), F_SETSIG, SIGURG);  // as in is_open_elsewhere()
   const bool refused = ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
   if (!refused) (void)::fcntl(file.get(), F_SETLEASE, F_UNLCK);
   return refused;
@@ -144,6 +145,7 @@ Result<void> write_manifest(const Place& place, const Manifest& manifest) {
   if (::unlinkat(folder, draft.c_str(), 0) != 0 && errno != ENOENT) return system_failure("replace", place.path());
   const Fd file(::openat(folder, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0400));
   if (!file) return system_failure("create", place.path());
+  (void)::fchmod(file.get(), 0400);  // whatever the umask
   auto written = write_all(file.get(), manifest_text(manifest), place.path());
   if (written && ::fsync(file.get()) != 0) written = system_failure("sync", place.path());
   if (written && ::renameat(folder, draft.c_str(), folder, place.name.c_str()) != 0)

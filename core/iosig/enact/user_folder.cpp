@@ -5,16 +5,51 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 
 namespace iosig {
 
-std::string user_folder_name() { return fmt::format(".iosig-{}", ::geteuid()); }
+namespace {
+
+constexpr std::uint32_t unmapped = 0xffffffff;  // also the size of a map of all ids
+
+/// The user id that this user's files have outside of this user namespace; nothing when they have none that tells them
+/// from other users' files. In the machine's own namespace, or with all ids mapped: geteuid().
+std::optional<uid_t> uid_outside() {
+  const uid_t own = ::geteuid();
+  const auto map = read_file("/proc/self/uid_map");
+  if (!map) return own;
+  for (const std::string_view line : split(*map, '\n')) {
+    const auto words = words_of(line);
+    if (words.size() != 3) continue;
+    const auto inside = parse_count<std::uint32_t>(words[0]), outside = parse_count<std::uint32_t>(words[1]),
+               count = parse_count<std::uint32_t>(words[2]);
+    if (!inside || !outside || !count || own < *inside || own - *inside >= *count) continue;
+    if (*outside == unmapped) return {};
+    const uid_t found = *outside + (own - *inside);
+    // Root of an outer namespace, but not of the machine: this one is nested, and whose files they are is not told.
+    struct stat roots {};
+    if (found == 0 && *count != unmapped && ::stat("/proc", &roots) == 0 && roots.st_uid != own) return {};
+    return found;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string user_folder_name() { return fmt::format(".iosig-{}", uid_outside().value_or(::geteuid())); }
 
 Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if_missing) {
-  const std::string name = user_folder_name();
+  const auto uid = uid_outside();
+  if (!uid)
+    return fail(ErrorKind::system,
+                "this user namespace gives user {} no user id of its own outside (/proc/self/uid_map), so its files "
+                "could not be told from other users'; nothing is put into '{}'",
+                ::geteuid(), printable(mount_point));
+  const std::string name = fmt::format(".iosig-{}", *uid);
   // Data that lie there already are fetched from anywhere: what is held open and proven ours cannot be swapped.
   if (if_missing == IfMissing::make)
     if (auto sound = check_folder(mount_point); !sound) return pass_on(sound.error());
@@ -29,6 +64,15 @@ Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if
     if (::mkdirat(mount.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
       return system_failure("make the folder", folder.path);
     folder.fd = open_folder();
+  }
+  if (!folder.fd && errno == EACCES) {  // a umask took the permissions, now or in the program that made it
+    struct stat closed {};
+    if (::fstatat(mount.get(), name.c_str(), &closed, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(closed.st_mode) &&
+        closed.st_uid == ::geteuid() && (closed.st_mode & 0777) != 0700 && (closed.st_mode & 0077) == 0 &&
+        ::fchmodat(mount.get(), name.c_str(), 0700, 0) == 0)
+      folder.fd = open_folder();
+    else
+      errno = EACCES;
   }
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorKind::system,

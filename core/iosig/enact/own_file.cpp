@@ -1,0 +1,58 @@
+#include "iosig/enact/own_file.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+
+Fd open_own_to_read(int folder, const std::string& name) {
+  Fd file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file || errno != EACCES) return file;
+  const auto refused = [] {
+    errno = EACCES;
+    return Fd();
+  };
+  // By the inode, which nobody can exchange for another on the way.
+  const Fd found(::openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!found || ::fstat(found.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
+      (status.st_mode & S_IRUSR) != 0)
+    return refused();
+  const std::string self = fmt::format("/proc/self/fd/{}", found.get());
+  const mode_t mode = status.st_mode & 07777;
+  if (::chmod(self.c_str(), mode | S_IRUSR) != 0) return refused();
+  file = Fd(::open(self.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  (void)::chmod(self.c_str(), mode);
+  return file ? std::move(file) : refused();
+}
+
+void ensure_mode(const Fd& folder, const std::string& name, unsigned mode) {
+  struct stat status {};
+  if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode)) return;
+  if (status.st_uid == ::geteuid() && (status.st_mode & mode) != mode)
+    (void)::fchmodat(folder.get(), name.c_str(), mode, 0);
+}
+
+Result<void> move_locks(const Fd& from, const Fd& to, const std::string& shown) {
+  constexpr int locks = FS_IMMUTABLE_FL | FS_APPEND_FL;
+  int flags = 0, home = 0;
+  if (::ioctl(from.get(), FS_IOC_GETFLAGS, &flags) != 0 || (flags & locks) == 0) return {};
+  const int found = flags & locks;
+  flags &= ~locks;
+  if (::ioctl(from.get(), FS_IOC_SETFLAGS, &flags) != 0)
+    return system_failure("take the attribute immutable or append-only (chattr -i -a) from", shown);
+  if (::ioctl(to.get(), FS_IOC_GETFLAGS, &home) != 0) return {};
+  home |= found;
+  (void)::ioctl(to.get(), FS_IOC_SETFLAGS, &home);
+  return {};
+}
+
+}  // namespace iosig

@@ -1,0 +1,23 @@
+// Files of this user that their mode closes to this user, too: umask 0777, or a program that made them write-only.
+#pragma once
+
+#include <string>
+
+#include "iosig/base/files.h"
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+/// Opens `name` in `folder` to read it, follows no link and waits for no other process. A regular file of this user
+/// that lacks the owner's read permission gets it for the moment of the open: its owner may read it all the same.
+[[nodiscard]] Fd open_own_to_read(int folder, const std::string& name);
+
+/// Gives `mode` to what `name` in `folder` is, if this user owns it and its owner lacks a permission of `mode`: the
+/// umask of the program took it away when it was made.
+void ensure_mode(const Fd& folder, const std::string& name, unsigned mode);
+
+/// Moves immutable and append-only, which keep a file from being removed, from `from` to `to`, as far as this user may
+/// and the file system of `to` has them. Fails if they cannot be taken from `from`.
+[[nodiscard]] Result<void> move_locks(const Fd& from, const Fd& to, const std::string& shown);
+
+}  // namespace iosig
