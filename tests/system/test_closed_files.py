@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -89,7 +90,8 @@ class Owned:
 
     def create(self, creator: Path, way: str, name: str, mode: str, wrap: tuple[str, ...]) -> str:
         """Makes the file, redirected by `way`; what was said to the user."""
-        umask, path, said = MODES[mode], self.work / name, ""
+        umask, path, said = mode.partition(" ")[2] or MODES[mode], self.work / name, ""
+        mode = mode.partition(" ")[0]
         if way == "prepare":
             prepare = f"umask {umask}; exec {BUILD}/bin/iosig prepare {path} 'random totalsize(1KB)'"
             said = self.run(*wrap, "sh", "-c", prepare, ok=False).stderr
@@ -200,6 +202,33 @@ def test_an_immutable_file_comes_home_immutable(flag: str, places: tuple[Path, P
     assert listed[0] == listed[1] and flag[1] in listed[0]
     assert attributes(owned.work / "out") == attributes(owned.work / "reference")
     assert owned.left() == []
+
+
+def default_acl(user: int) -> bytes:
+    """rwx for the owner, rw- for `user`, r-- for the group, mask rw-, --- for others, as setxattr takes it."""
+    entries = [(1, 7, -1), (2, 6, user), (4, 4, -1), (0x10, 6, -1), (0x20, 0, -1)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+
+
+@pytest.mark.parametrize("way", ["hint", "prepare"])
+def test_a_default_acl_of_the_directory_gives_the_same_permissions(
+    way: str, places: tuple[Path, Path], creator: Path
+) -> None:
+    """With one, the umask does not count, so the permissions cannot be made up afterwards."""
+    owned = Owned("root", places)
+    for path in (owned.work, owned.fast):
+        try:
+            os.setxattr(path, "system.posix_acl_default", default_acl(NOBODY))
+        except OSError:
+            pytest.skip(f"no ACLs on the file system of {path}")
+    os.removexattr(owned.fast, "system.posix_acl_default")
+    for wanted, name in (("plain", "reference"), (way, "out")):
+        owned.create(creator, wanted, name, "0666 022", ())
+    assert (owned.work / "out").is_symlink()
+    owned.run(BUILD / "bin/iosig", "finalize", "--all")
+    acls = [os.getxattr(owned.work / name, "system.posix_acl_access") for name in ("reference", "out")]
+    assert acls[0] == acls[1] and struct.pack("<HHi", 0x10, 6, -1) in acls[0]
+    assert attributes(owned.work / "out") == attributes(owned.work / "reference")
 
 
 def test_a_folder_that_an_early_version_made_under_umask_0777_is_opened_again(

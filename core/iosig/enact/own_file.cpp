@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,6 +40,18 @@ void ensure_mode(const Fd& folder, const std::string& name, unsigned mode) {
   if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode)) return;
   if (status.st_uid == ::geteuid() && (status.st_mode & mode) != mode)
     (void)::fchmodat(folder.get(), name.c_str(), mode, 0);
+}
+
+Result<void> inherit_default_acl(const Fd& home, const Fd& folder, const std::string& name, const std::string& shown) {
+  constexpr const char* attribute = "system.posix_acl_default";
+  const std::string from = fmt::format("/proc/self/fd/{}", home.get());
+  const ssize_t size = ::getxattr(from.c_str(), attribute, nullptr, 0);
+  if (size <= 0) return {};
+  std::string acl(static_cast<std::size_t>(size), '\0');
+  const ssize_t got = ::getxattr(from.c_str(), attribute, acl.data(), acl.size());
+  const std::string to = fmt::format("/proc/self/fd/{}/{}", folder.get(), name);
+  if (got == size && ::setxattr(to.c_str(), attribute, acl.data(), acl.size(), 0) == 0) return {};
+  return system_failure("give the default ACL of the file's directory to", shown);
 }
 
 Result<void> move_locks(const Fd& from, const Fd& to, const std::string& shown) {

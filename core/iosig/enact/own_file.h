@@ -16,6 +16,12 @@ namespace iosig {
 /// umask of the program took it away when it was made.
 void ensure_mode(const Fd& folder, const std::string& name, unsigned mode);
 
+/// Gives the directory `name` in `folder` the default ACL of the open directory `home` (O_PATH will do), so that what a
+/// program makes in it has the permissions that it would have had at home. Fails as `system` where the file system has
+/// no ACLs; no default ACL at home is fine.
+[[nodiscard]] Result<void> inherit_default_acl(const Fd& home, const Fd& folder, const std::string& name,
+                                               const std::string& shown);
+
 /// Moves immutable and append-only, which keep a file from being removed, from `from` to `to`, as far as this user may
 /// and the file system of `to` has them. Fails if they cannot be taken from `from`.
 [[nodiscard]] Result<void> move_locks(const Fd& from, const Fd& to, const std::string& shown);

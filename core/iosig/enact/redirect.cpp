@@ -55,6 +55,10 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoi
     give_up();
     return pass_on(made.error());
   }
+  if (auto inherited = inherit_default_acl(place.folder, folder->fd, entry->id, entry->destination); !inherited) {
+    give_up();
+    return pass_on(inherited.error());
+  }
   if (::symlinkat(entry->destination.c_str(), place.folder.get(), place.name.c_str()) != 0) {
     const int failure = errno;
     give_up();
