@@ -2,8 +2,8 @@
  *
  *   at_step STEP ACTION PATH RESOLVED COMMAND...
  *
- * The command's calls are counted from the moment when it locks a redirect: it opens the journal's `.lock`. Before call STEP (from 1), while the command
- * stands still:
+ * The command's calls are counted from the moment when it locks a redirect: it opens the journal's `.lock`. Before call
+ * STEP (from 1), while the command stands still:
  *
  *   append         open PATH, append LATE, close             truncate    open PATH with O_TRUNC, write LATE, close
  *   overwrite      write LATE at the start of PATH and give the file its former times back
@@ -14,8 +14,8 @@
  *   chmod          set the mode of PATH to 0604
  *   kill           kill the command
  *
- * An action that blocks (on a lease of the command) goes on beside it. Prints "<what became of the action> <status of the
- * command> <calls>": done, not-reached, refused-ERRNO. A status of 128 + N is a death by signal N.
+ * An action that blocks (on a lease of the command) goes on beside it. Prints "<what became of the action> <status of
+ * the command> <calls>": done, not-reached, refused-ERRNO. A status of 128 + N is a death by signal N.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,24 +38,24 @@ enum { late_bytes = sizeof LATE - 1 };
 
 static int failed(void) { return errno != 0 ? errno : EIO; }
 
-static int write_late(const char *path, int flags) {
+static int write_late(const char* path, int flags) {
   int fd = open(path, flags | O_CLOEXEC, 0644);
   if (fd < 0) return failed();
   int why = write(fd, LATE, late_bytes) == late_bytes ? 0 : failed();
   return close(fd) == 0 || why != 0 ? why : failed();
 }
 
-static int overwrite(const char *path, int mapped) {
+static int overwrite(const char* path, int mapped) {
   int fd = open(path, O_RDWR | O_CLOEXEC);
   struct stat status;
   if (fd < 0 || fstat(fd, &status) != 0) return failed();
   if (mapped) {
-    volatile char *bytes = mmap(NULL, late_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    volatile char* bytes = mmap(NULL, late_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (bytes == MAP_FAILED) return failed();
     volatile char read_first = bytes[0];
     (void)read_first;
     for (int i = 0; i < late_bytes; ++i) bytes[i] = LATE[i];
-    munmap((void *)bytes, late_bytes);
+    munmap((void*)bytes, late_bytes);
   } else {
     struct timespec times[2] = {status.st_atim, status.st_mtim};
     if (pwrite(fd, LATE, late_bytes, 0) != late_bytes || futimens(fd, times) != 0) return failed();
@@ -63,7 +63,7 @@ static int overwrite(const char *path, int mapped) {
   return close(fd) == 0 ? 0 : failed();
 }
 
-static int act(const char *action, const char *path, const char *resolved) {
+static int act(const char* action, const char* path, const char* resolved) {
   char other[4096];
   errno = 0;
   if (!strcmp(action, "append")) return write_late(path, O_WRONLY | O_APPEND);
@@ -83,9 +83,9 @@ static int act(const char *action, const char *path, const char *resolved) {
 }
 
 /* Whether the call is an openat of `.lock`. */
-static int opens_lock(pid_t child, const struct user_regs_struct *call) {
+static int opens_lock(pid_t child, const struct user_regs_struct* call) {
   char path[4096] = "";
-  struct iovec here = {path, sizeof path - 1}, there = {(void *)call->rsi, sizeof path - 1};
+  struct iovec here = {path, sizeof path - 1}, there = {(void*)call->rsi, sizeof path - 1};
   if (call->orig_rax != 257) return 0; /* openat */
   if (process_vm_readv(child, &here, 1, &there, 1, 0) < 0) {
     here.iov_len = there.iov_len = 256; /* the string lies near the end of its page */
@@ -94,7 +94,7 @@ static int opens_lock(pid_t child, const struct user_regs_struct *call) {
   return strcmp(path, ".lock") == 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc < 6) return 2;
   const long step = atol(argv[1]);
   const char *action = argv[2], *path = argv[3], *resolved = argv[4];

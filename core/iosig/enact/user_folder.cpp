@@ -11,15 +11,17 @@
 #include "iosig/base/trust.h"
 
 namespace iosig {
-
 namespace {
 
-constexpr std::uint32_t unmapped = 0xffffffff;  // also the size of a map of all ids
+constexpr ino_t initial_user_namespace = 0xeffffffd;  // PROC_USER_INIT_INO, part of the kernel's interface
+constexpr std::uint32_t unmapped = 0xffffffff;        // also the size of a map of all ids
 
 /// The user id that this user's files have outside of this user namespace; nothing when they have none that tells them
 /// from other users' files. In the machine's own namespace, or with all ids mapped: geteuid().
 std::optional<uid_t> uid_outside() {
   const uid_t own = ::geteuid();
+  struct stat user_namespace {};
+  if (::stat("/proc/self/ns/user", &user_namespace) != 0 || user_namespace.st_ino == initial_user_namespace) return own;
   const auto map = read_file("/proc/self/uid_map");
   if (!map) return own;
   for (const std::string_view line : split(*map, '\n')) {
