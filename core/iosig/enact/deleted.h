@@ -35,9 +35,9 @@ class HeldLink {
   ino_t inode_ = 0;
 };
 
-/// **Deletes** the data of a redirect whose link was deleted, their companions and the journal entry. As after an unlink,
-/// programs that have them open keep them until they close. False, and nothing is changed: another run settles them,
-/// they came home already, or they are declared tamperproof or archive.
+/// **Deletes** the data of a redirect whose link was deleted, their companions and the journal entry. As after an
+/// unlink, programs that have them open keep them until they close. False, and nothing is changed: another run settles
+/// them, they came home already, or they are declared tamperproof or archive.
 [[nodiscard]] Result<bool> drop_deleted(const JournalEntry& entry);
 
 }  // namespace iosig
