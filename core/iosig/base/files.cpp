@@ -83,6 +83,12 @@ Result<std::string> read_file_in(const Fd& folder, const std::string& name, std:
   return read_at(folder.get(), name, O_NOFOLLOW, shown, limit_bytes);
 }
 
+bool is_same_inode(const Fd& one, const Fd& other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one.get(), &a) == 0 && ::fstat(other.get(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 Result<void> write_all(int fd, std::string_view data, std::string_view path) {
   while (!data.empty()) {
     const ssize_t put = ::write(fd, data.data(), data.size());

@@ -60,6 +60,9 @@ class Fd {
 /// All of `data` or an error; retries short and interrupted writes.
 [[nodiscard]] Result<void> write_all(int fd, std::string_view data, std::string_view path);
 
+/// Whether both descriptors are of one file.
+[[nodiscard]] bool is_same_inode(const Fd& one, const Fd& other);
+
 /// The names in the open `folder` (O_PATH will do), but "." and ".."; in no order.
 [[nodiscard]] Result<std::vector<std::string>> names_in(const Fd& folder);
 

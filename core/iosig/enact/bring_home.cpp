@@ -29,12 +29,6 @@ Result<void> check_room(const std::string& shown, const std::string& folder, std
               about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
 }
 
-bool is_same_inode(const Fd& one, const Fd& other) {
-  struct stat a {
-  }, b{};
-  return ::fstat(one.get(), &a) == 0 && ::fstat(other.get(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 std::string still_there(const JournalEntry& entry, const Error& why) {
   return fmt::format("'{}' is complete, but its data are also still in '{}': {}; run finalize again",
                      printable(entry.path), printable(entry.destination), why.message);
@@ -50,7 +44,7 @@ class WayHome {
         from_(*found.destination),
         to_(*found.link),
         companions_(to_, entry, from_),
-        watch_(from_.data.folder, from_.directory.has_value()) {}
+        watch_(from_.data.folder, from_.names) {}
 
   Result<std::string> go() {
     if (auto possible = check(); !possible) return pass_on(possible.error());
@@ -100,8 +94,10 @@ class WayHome {
     if (!draft) return pass_on(draft.error());
     // A second name for the same file, where that is possible (one device may be mounted twice).
     if (one_device_ &&
-        ::linkat(from_.data.folder.get(), from_.data.name.c_str(), draft->folder.get(), draft->name.c_str(), 0) == 0)
+        ::linkat(from_.data.folder.get(), from_.data.name.c_str(), draft->folder.get(), draft->name.c_str(), 0) == 0) {
+      watch_.add_linked(from_.data.name, *draft);
       return {};
+    }
     was_copied_ = true;
     const std::size_t index = watch_.add(from_.data.name, content_);
     auto copy = copy_verified(content_, *draft, options_.progress);
@@ -195,12 +191,15 @@ Result<std::string> bring_home(const JournalEntry& entry, const Survey& found, c
 Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const Survey& found,
                             const SettleOptions& options) {
   const Destination& from = *found.destination;
+  ChangeWatch watch(from.data.folder, from.names);
+  std::vector<Fd> held;
   for (const Companion& companion : from.companions)
-    if (const auto same = is_at_home(home, from.data, companion); !same || !*same) return same;
+    if (const auto same = is_at_home(home, from.data, companion, watch, held); !same || !*same) return same;
   const Fd file = open_to_read(home), data = open_to_read(from.data);
   if (!file || (found.has_data && !data)) return false;
-  ChangeWatch watch(from.data.folder, from.directory.has_value());
-  if (found.has_data && !is_same_inode(file, data)) {  // else a write to one is a write to the other
+  if (found.has_data && is_same_inode(file, data)) {
+    watch.add_linked(from.data.name, home);
+  } else if (found.has_data) {
     watch.set_copy(watch.add(from.data.name, data), file);
     const auto same = same_content(file.get(), data.get(), options.progress);
     if (!same || !*same) return same;

@@ -43,10 +43,9 @@ bool is_open_elsewhere(int file) {
   return refused;
 }
 
-ChangeWatch::ChangeWatch(const Fd& directory, bool whole)
-    : directory_(directory.get()), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), whole_(whole) {
+ChangeWatch::ChangeWatch(const Fd& directory, std::optional<std::vector<std::string>> names)
+    : directory_(directory.get()), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), names_(std::move(names)) {
   if (!events_) is_blind_ = true;
-  if (whole_) names_ = sorted_names(directory_);
 }
 
 std::size_t ChangeWatch::add(std::string name, const Fd& file) {
@@ -60,6 +59,12 @@ std::size_t ChangeWatch::add(std::string name, const Fd& file) {
   return files_.size() - 1;
 }
 
+void ChangeWatch::add_linked(std::string name, const Place& link) {
+  File added{std::move(name), -1, -1, {}};
+  (void)::fstatat(link.folder.get(), link.name.c_str(), &added.status, AT_SYMLINK_NOFOLLOW);
+  files_.push_back(std::move(added));
+}
+
 bool ChangeWatch::was_touched() {
   alignas(inotify_event) std::array<char, 4096> space{};
   while (events_ && ::read(events_.get(), space.data(), space.size()) > 0) was_touched_ = true;
@@ -70,18 +75,20 @@ bool ChangeWatch::is_as_added(const File& file, const std::string& renamed_to) c
   struct stat now {
   }, by_name{};
   const std::string& name = renamed_to.empty() ? file.name : renamed_to;
-  return ::fstat(file.file, &now) == 0 && same_status(now, file.status, !renamed_to.empty()) &&
-         ::fstatat(directory_, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) == 0 && by_name.st_dev == now.st_dev &&
-         by_name.st_ino == now.st_ino;
+  if (::fstatat(directory_, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) != 0 || by_name.st_dev != file.status.st_dev ||
+      by_name.st_ino != file.status.st_ino)
+    return false;
+  return file.file < 0 ||
+         (::fstat(file.file, &now) == 0 && same_status(now, file.status, /*was_renamed=*/!renamed_to.empty()));
 }
 
 Result<ChangeWatch::Answer> ChangeWatch::look(bool thorough, bool may_be_open, const std::string& renamed_to) {
   if (!may_be_open)
     for (const File& file : files_)
-      if (is_open_elsewhere(file.file)) return Answer::in_use;
+      if (file.file >= 0 && is_open_elsewhere(file.file)) return Answer::in_use;
   for (const File& file : files_)
     if (!is_as_added(file, renamed_to)) return Answer::changed;
-  if (whole_ && sorted_names(directory_) != names_) return Answer::changed;
+  if (names_ && sorted_names(directory_) != *names_) return Answer::changed;
   if (!thorough || !(was_touched() || is_blind_)) return Answer::unchanged;
   for (const File& file : files_) {
     if (file.copy < 0) continue;

@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,17 @@ namespace iosig {
 
 class ChangeWatch {
  public:
-  /// Watches `directory` for names that come and go if `whole`, else only the files that are added.
-  ChangeWatch(const Fd& directory, bool whole);
+  /// Watches files in `directory`. `names`: all that are in it, sorted, as they were when the caller decided what to do
+  /// with each; a name that comes or goes is a change. Nothing: other files in it do not matter.
+  ChangeWatch(const Fd& directory, std::optional<std::vector<std::string>> names);
 
   /// Watches the open regular file `name` of the directory from now on. Call it before the first byte is copied, and
   /// set `copy` when there is one: its content is what the file's is compared with.
   /// Returns its index.
   std::size_t add(std::string name, const Fd& file);
+  /// Watches the file `name` of the directory that got the second name `link` instead of a copy: it may be written, but
+  /// another file must not take its place.
+  void add_linked(std::string name, const Place& link);
   void set_copy(std::size_t index, const Fd& copy) { files_[index].copy = copy.get(); }
 
   enum class Answer {
@@ -50,7 +55,7 @@ class ChangeWatch {
  private:
   struct File {
     std::string name;
-    int file = -1, copy = -1;
+    int file = -1, copy = -1;  ///< file -1: linked
     struct stat status {};
   };
   [[nodiscard]] bool is_as_added(const File& file, const std::string& renamed_to) const;
@@ -58,8 +63,7 @@ class ChangeWatch {
   int directory_ = -1;
   Fd events_;
   std::vector<File> files_;
-  std::vector<std::string> names_;  ///< in the directory, sorted; only if `whole_`
-  bool whole_ = false;
+  std::optional<std::vector<std::string>> names_;
   bool is_blind_ = false;     ///< events could not be had, or do not tell all: only the content proves anything
   bool was_touched_ = false;  ///< an event came
 };

@@ -25,7 +25,7 @@ bool exists_at(int folder, const std::string& name) {
   return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-bool is_same_inode(int folder, const std::string& name, int other_folder) {
+bool is_one_file(int folder, const std::string& name, int other_folder) {
   struct stat one {
   }, other{};
   return ::fstatat(folder, name.c_str(), &one, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -99,7 +99,7 @@ Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Pr
 
 Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
                                        const Progress& progress) {
-  const auto home = is_at_home(link_, from_.data, companion);
+  const auto home = is_at_home(link_, from_.data, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};
   const int from = from_.data.folder.get();
@@ -113,13 +113,16 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
       return write_failure("copy the link", source->path(), errno);
     return {};
   }
-  if (one_device && ::linkat(from, name, staging_.get(), home_name, 0) == 0) return {};
-  Fd data = open_file(from, companion.name);
-  if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.folder_path, companion.name));
-  const std::size_t index = watch.add(companion.name, data);
   Fd staging(::fcntl(staging_.get(), F_DUPFD_CLOEXEC, 0));
   const auto to = place_in(std::move(staging), companion.home_name);
   if (!to) return pass_on(to.error());
+  if (one_device && ::linkat(from, name, staging_.get(), home_name, 0) == 0) {
+    watch.add_linked(companion.name, *to);
+    return {};
+  }
+  Fd data = open_file(from, companion.name);
+  if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.folder_path, companion.name));
+  const std::size_t index = watch.add(companion.name, data);
   auto copy = copy_verified(data, *to, progress);
   if (!copy) return fail(copy.error().kind, "'{}': {}", printable(companion.name), copy.error().message);
   watch.set_copy(index, *copy);
@@ -175,6 +178,21 @@ Result<bool> is_at_home(const Place& home, const Place& data, const Companion& c
   return copy && original ? same_content(copy.get(), original.get(), {}) : Result<bool>(false);
 }
 
+Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion, ChangeWatch& watch,
+                        std::vector<Fd>& held) {
+  const auto there = beside(home, companion.home_name), here = beside(data, companion.name);
+  if (!there || !here) return pass_on(!there ? there.error() : here.error());
+  Fd copy = open_file(there->folder.get(), there->name), original = open_file(here->folder.get(), here->name);
+  if (companion.kind == Companion::Kind::link || is_same_inode(copy, original)) {
+    watch.add_linked(companion.name, *here);
+  } else if (copy && original) {
+    watch.set_copy(watch.add(companion.name, original), copy);
+    held.push_back(std::move(copy));
+    held.push_back(std::move(original));
+  }
+  return is_at_home(home, data, companion);
+}
+
 bool has_staged_companions(const Place& link, const JournalEntry& entry) {
   return exists_at(link.folder.get(), staging_name(entry));
 }
@@ -185,7 +203,7 @@ Result<void> unstage_companions(const Place& link, const JournalEntry& entry, Pl
   const auto names = names_in(staging);
   if (!names) return pass_on(names.error());
   for (const std::string& name : *names) {
-    if (placed == Placed::remove && is_same_inode(link.folder.get(), name, staging.get()))
+    if (placed == Placed::remove && is_one_file(link.folder.get(), name, staging.get()))
       if (auto gone = unplace(link, name); !gone) return gone;
     if (auto removed = remove_name(link, staging.get(), name); !removed) return removed;
   }

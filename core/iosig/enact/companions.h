@@ -50,6 +50,10 @@ class CompanionsHome {
 /// Whether the companion `name` in `data`'s directory has the same content, or target, in the directory of `home`.
 [[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion);
 
+/// The same, and from now on `watch` sees a change of the companion; what it needs open goes to `held`.
+[[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion,
+                                      ChangeWatch& watch, std::vector<Fd>& held);
+
 /// What a killed run left of the above.
 enum class Placed { keep, remove };
 [[nodiscard]] bool has_staged_companions(const Place& link, const JournalEntry& entry);

@@ -49,12 +49,11 @@ std::string retired_name_of(const JournalEntry& entry) {
   return retired_name(id_in(top_name(entry)).value_or(entry.id));
 }
 
-std::vector<Companion> companions_in(const Fd& directory, const std::string& data_name) {
+std::vector<Companion> companions_among(const std::vector<std::string>& names, const Fd& directory,
+                                        const std::string& data_name) {
   std::vector<Companion> companions;
-  const auto names = names_in(directory);
-  if (!names) return companions;
   const std::string manifest = manifest_name(data_name);
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     struct stat status {};
     if (name == data_name || name.starts_with(manifest)) continue;
     if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -64,7 +63,6 @@ std::vector<Companion> companions_in(const Fd& directory, const std::string& dat
     companions.push_back({kind, name, name, static_cast<std::uint64_t>(status.st_size),
                           static_cast<std::uint64_t>(status.st_blocks) * 512});
   }
-  std::ranges::sort(companions, {}, &Companion::name);
   return companions;
 }
 
@@ -86,21 +84,24 @@ Result<Destination> open_destination(const JournalEntry& entry) {
   if (!has_directory) {
     auto data = place_in(at(), standing);
     if (!data) return pass_on(data.error());
-    return Destination{*std::move(data), std::nullopt, {}, is_retired};
+    return Destination{*std::move(data), std::nullopt, {}, {}, is_retired};
   }
   Fd directory(::openat(folder->fd.get(), standing.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory && errno == ENOENT) {
     auto missing = place_in(at(), top);
     if (!missing) return pass_on(missing.error());
-    return Destination{*std::move(missing), std::nullopt, {}, false};
+    return Destination{*std::move(missing), std::nullopt, {}, {}, false};
   }
   if (!directory) return system_failure("open the directory", fmt::format("{}/{}", folder->path, standing));
-  auto companions = companions_in(directory, parsed->name);
+  auto names = names_in(directory);
+  if (!names) return pass_on(names.error());
+  std::ranges::sort(*names);
+  auto companions = companions_among(*names, directory, parsed->name);
   auto own = place_in(at(), standing);
   if (!own) return pass_on(own.error());
   auto data = place_in(std::move(directory), parsed->name);
   if (!data) return pass_on(data.error());
-  return Destination{*std::move(data), *std::move(own), std::move(companions), is_retired};
+  return Destination{*std::move(data), *std::move(own), std::move(companions), *std::move(names), is_retired};
 }
 
 Result<void> retire(const Destination& destination, const JournalEntry& entry) {

@@ -28,7 +28,8 @@ struct Destination {
   Place data;                         ///< where the data are or would be
   std::optional<Place> directory;     ///< the redirect's own, in the user's folder; nothing: flat, or it is not there
   std::vector<Companion> companions;  ///< by name
-  bool is_retired = false;            ///< `directory` and `data` are those of the retired one
+  std::optional<std::vector<std::string>> names;  ///< of all that is in `directory`, sorted
+  bool is_retired = false;                        ///< `directory` and `data` are those of the retired one
 };
 
 /// Opens the way to the data, proven to be this user's own (enact/user_folder): after a reboot another user may have

@@ -196,7 +196,7 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
       (void)::fchmod(file.get(), open->status.st_mode & 07777);
       return failure;
     };
-    ChangeWatch watch(data.folder, /*whole=*/false);
+    ChangeWatch watch(data.folder, std::nullopt);
     watch.add(data.name, file);
     const auto sha256 = sha256_of(*open, data, "sealing", progress);
     if (!sha256) return give_up(pass_on(sha256.error()));
