@@ -169,5 +169,9 @@ ssize_t program_write(int fd, const void* bytes, size_t count) __attribute__((al
 ssize_t program_pread(int fd, void* bytes, size_t count, off_t offset) __attribute__((alias("pread")));
 ssize_t program_pwrite(int fd, const void* bytes, size_t count, off_t offset) __attribute__((alias("pwrite")));
 off_t program_lseek(int fd, off_t offset, int whence) noexcept __attribute__((alias("lseek")));
+ssize_t program_preadv2(int fd, const iovec* parts, int count, off_t offset, int flags)
+    __attribute__((alias("preadv2")));
+ssize_t program_pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags)
+    __attribute__((alias("pwritev2")));
 int program_fsync(int fd) __attribute__((alias("fsync")));
 }  // extern "C"

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 extern "C" {
 
@@ -11,6 +12,8 @@ ssize_t program_write(int fd, const void* bytes, size_t count);
 ssize_t program_pread(int fd, void* bytes, size_t count, off_t offset);
 ssize_t program_pwrite(int fd, const void* bytes, size_t count, off_t offset);
 off_t program_lseek(int fd, off_t offset, int whence) noexcept;
+ssize_t program_preadv2(int fd, const struct iovec* parts, int count, off_t offset, int flags);
+ssize_t program_pwritev2(int fd, const struct iovec* parts, int count, off_t offset, int flags);
 int program_fsync(int fd);
 int program_close(int fd);
 int program_dup2(int fd, int to) noexcept;

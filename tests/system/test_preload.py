@@ -578,6 +578,16 @@ def test_asynchronous_calls_and_signal_handlers(run: Preloaded, compiled: Callab
     assert run.is_sound("file") and run.is_sound("of_handler")
 
 
+def test_libaio_gives_what_it_gives_on_plain_files(run: Preloaded, tmp_path: Path) -> None:
+    if not Path("/usr/include/libaio.h").exists():
+        pytest.skip("needs libaio-dev")
+    program = tmp_path / "kernel_aio"
+    subprocess.run(["gcc", "-O1", "-o", program, ROOT / "tests/support/kernel_aio.c", "-laio"], check=True)
+    assert_same_as_plain(run, program, 1200)
+    assert run.is_container("file") and run.is_sound("file")
+    assert run.content("file") == (tmp_path / "plain/file").read_bytes()
+
+
 def test_streams_tell_that_there_is_no_room(small: Preloaded) -> None:
     full = small.start("seq", "1000000", stdout=(small.folder / "file.plain").open("wb"))
     plain = full.communicate(timeout=60)[1]
