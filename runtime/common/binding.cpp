@@ -14,6 +14,7 @@
 #include "iosig/enact/place.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/user_folder.h"
+#include "iosig/format/container_globs.h"
 #include "iosig/format/rules_toml.h"
 #include "iosig/format/storage_file.h"
 #include "process.h"
@@ -58,7 +59,7 @@ bool is_of_system(const std::string& path) {
 bool is_named(const std::vector<std::string>& globs, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return std::ranges::any_of(globs, [&](const std::string& glob) {
-    if (glob == "*" && is_of_system(path)) return false;
+    if ((glob == "*" && is_of_system(path)) || is_shared_memory(glob, path)) return false;
     const bool is_of_names = glob.find('/') == std::string::npos;
     return ::fnmatch(glob.c_str(), is_of_names ? name.c_str() : path.c_str(), is_of_names ? 0 : FNM_PATHNAME) == 0;
   });
@@ -102,7 +103,8 @@ bool has_bindings() {
 bool is_bound(const std::string& path) {
   const Bindings& known = bindings();
   const Rule* rule = match_rule(known.rules, path);
-  return rule != nullptr ? rule->signature.container_targets.has_value() : is_named(known.globs, path);
+  if (rule == nullptr) return is_named(known.globs, path);
+  return rule->signature.container_targets.has_value() && !is_shared_memory(rule->path_glob, path);
 }
 
 std::optional<Binding> binding_of(const std::string& path) {

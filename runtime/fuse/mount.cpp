@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstdio>
 
+#include "iosig/format/container_globs.h"
 #include "iosig/store/container.h"
 
 namespace iosig::fuse {
@@ -78,6 +79,7 @@ int Mount::entry(Inode& folder, const char* name, fuse_entry_param& entry) {
 
 bool Mount::wants_container(const Inode& folder, const char* name) const {
   for (const std::string& glob : options.containers) {
+    if (is_shared_memory(glob, name)) continue;
     if (glob.find('/') == std::string::npos) {
       if (::fnmatch(glob.c_str(), name, 0) == 0) return true;
       continue;

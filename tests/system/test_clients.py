@@ -146,6 +146,21 @@ def test_mpi_io_writes_into_containers_what_it_writes_into_plain_files(
     assert differences(mount(), expected) == []
 
 
+def test_ompios_shared_file_pointer_is_no_container(
+    built: Build, plain: Callable[[int], Path], iosig: Iosig, tmp_path: Path
+) -> None:
+    if not PRELOAD.exists():
+        pytest.skip("built without libiosig-preload.so")
+    expected, client, folder = plain(3), built("mpi_client", "openmpi"), tmp_path / "folder"
+    folder.mkdir()
+    # In a temporary folder OMPIO maps `shared_pointer.dat_cid-N-PID.sm`, which all ranks open before.
+    before = ("env", f"LD_PRELOAD={PRELOAD}", "IOSIG_CONTAINERS=*.dat*")
+    for act in ("write", "read"):
+        do("ompio", 3, client, folder, act, "shared_pointer", before=before)
+    assert (folder / "shared_pointer.dat").is_dir()
+    check_containers(iosig, folder, expected, tmp_path / "exported")
+
+
 def dumped(tool: str, path: Path) -> str:
     if shutil.which(tool) is None:
         pytest.skip(f"needs {tool}")
