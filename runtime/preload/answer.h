@@ -14,6 +14,10 @@ namespace iosig::preload {
   return value < 0 ? -1 : value;
 }
 
+/// Of a call that failed: another thread has made the container an ordinary file meanwhile, which shall be asked
+/// instead.
+[[nodiscard]] inline bool is_ordinary_now(int fd) { return errno == EBADF && !is_ours(fd); }
+
 /// Answers with call(OpenFile&), which gives a value or -errno. A signal handler that came in between a call of its own
 /// thread gets EDEADLK.
 template <class Call>

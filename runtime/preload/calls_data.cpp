@@ -105,7 +105,8 @@ ssize_t pwritev64v2(int fd, const iovec* parts, int count, off64_t offset, int f
 
 off_t lseek(int fd, off_t offset, int whence) noexcept {
   if (!is_ours(fd)) return real().lseek(fd, offset, whence);
-  return answer_for(fd, [&](OpenFile& file) { return seek(file, offset, whence); });
+  const off_t done = answer_for(fd, [&](OpenFile& file) { return seek(file, offset, whence); });
+  return done < 0 && is_ordinary_now(fd) ? real().lseek(fd, offset, whence) : done;
 }
 off64_t lseek64(int fd, off64_t offset, int whence) noexcept __attribute__((alias("lseek")));
 

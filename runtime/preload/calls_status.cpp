@@ -53,11 +53,12 @@ int correct(int folder, const char* path, struct stat& status) {
 }
 
 int status_of_file(int fd, struct stat* status) {
-  return long_answer_for(fd, [&](OpenFile& file) {
+  const int done = long_answer_for(fd, [&](OpenFile& file) {
     const int failure = file.container->status(*status, 1);
     if (failure == 0 && !is_in_place(*file.shared) && is_unlinked(file.folder)) status->st_nlink = 0;
     return -failure;
   });
+  return done != 0 && is_ordinary_now(fd) ? real().fstat(fd, status) : done;
 }
 
 int status_at(int folder, const char* path, struct stat* status, int flags) {

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,16 +21,33 @@ namespace {
 
 constexpr std::size_t step_bytes = 64 << 10;  ///< copied at once
 
+bool is_place_to_map(std::size_t length, off_t offset) {
+  return length > 0 && offset >= 0 && offset % ::sysconf(_SC_PAGESIZE) == 0;
+}
+
+/// Whether what is mapped must go on to be the file's bytes, and an ordinary file stands at the container's place now
+/// so that it is. A container that is open to read only is mapped as it is at the moment: see map_copy().
+bool is_ordinary_to_map(int fd, std::size_t length, int flags, off_t offset) {
+  const bool is_shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+  if (!is_shared || !is_place_to_map(length, offset)) return false;
+  {
+    const InUse file(fd);
+    if (file && !(file->reads() && file->writes())) return false;
+  }
+  return !is_ours(fd) || become_ordinary(fd);
+}
+
 /// Memory with the container's bytes as they are now; what others write later is not in it.
 void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, off_t offset) {
   void* mapped = MAP_FAILED;
   const std::int64_t done = answer_for(fd, [&](OpenFile& file) -> std::int64_t {
-    if (offset < 0 || length == 0) return -EINVAL;
+    if (!is_place_to_map(length, offset)) return -EINVAL;
     if (!file.reads()) return -EACCES;
     const bool is_shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
     if (is_shared && (protection & PROT_WRITE) != 0) {
       if (!file.writes()) return -EACCES;
-      say_failure(fmt::format("'{}': a container cannot be mapped to be written", file.shared->path.data()));
+      say_failure(fmt::format("'{}' is a container and open in other programs: it cannot be mapped to be written",
+                              file.shared->path.data()));
       return -ENODEV;
     }
     const int private_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
@@ -49,6 +67,7 @@ void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, 
     if (protection != (PROT_READ | PROT_WRITE)) (void)::mprotect(mapped, length, protection);
     return 0;
   });
+  if (done < 0 && is_ordinary_now(fd)) return real().mmap(at, length, protection, flags, fd, offset);
   return done < 0 ? MAP_FAILED : mapped;
 }
 
@@ -152,6 +171,7 @@ extern "C" {
 
 void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
   if ((flags & MAP_ANONYMOUS) != 0 || !is_ours(fd)) return real().mmap(at, length, protection, flags, fd, offset);
+  if (is_ordinary_to_map(fd, length, flags, offset)) return real().mmap(at, length, protection, flags, fd, offset);
   return map_copy(fd, at, length, protection, flags, offset);
 }
 void* mmap64(void*, size_t, int, int, int, off64_t) noexcept __attribute__((alias("mmap")));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "answer.h"
+#include "real.h"
 #include "user_memory.h"
 
 namespace iosig::preload {
@@ -102,11 +103,19 @@ std::int64_t get(OpenFile& file, std::span<std::byte> bytes, std::int64_t offset
 }
 
 ssize_t read_from(int fd, std::span<std::byte> bytes, off_t offset) {
-  return answer_for(fd, [&](OpenFile& file) { return get(file, bytes, offset); });
+  const ssize_t done = answer_for(fd, [&](OpenFile& file) { return get(file, bytes, offset); });
+  if (done >= 0 || !is_ordinary_now(fd)) [[likely]]
+    return done;
+  return offset == at_file_offset ? real().read(fd, bytes.data(), bytes.size())
+                                  : real().pread(fd, bytes.data(), bytes.size(), offset);
 }
 
 ssize_t write_to(int fd, std::span<const std::byte> bytes, off_t offset) {
-  return answer_for(fd, [&](OpenFile& file) { return put(file, bytes, offset); });
+  const ssize_t done = answer_for(fd, [&](OpenFile& file) { return put(file, bytes, offset); });
+  if (done >= 0 || !is_ordinary_now(fd)) [[likely]]
+    return done;
+  return offset == at_file_offset ? real().write(fd, bytes.data(), bytes.size())
+                                  : real().pwrite(fd, bytes.data(), bytes.size(), offset);
 }
 
 std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset) {

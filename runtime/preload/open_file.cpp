@@ -151,6 +151,7 @@ void begin_anew() {
     file->is_ready = false;
     file->has_writer = false;
     file->references = 0;
+    file->is_leaving = false;
     engine_fds.remove(file->folder);
     engine_fds.remove(file->lock_fd);
   }
@@ -163,6 +164,7 @@ void begin_anew() {
       engine_fds.add(file->folder);
       add_holder(*file->shared, file->folder);
     }
+    file->shared->begun_children.fetch_sub(1);
     if (file->lock_fd >= 0) engine_fds.add(file->lock_fd);
   }
   process_of_now = own;
@@ -172,7 +174,13 @@ __attribute__((constructor(102))) void load() {
   process_of_now = new Process;
   // runtime/common holds the memory at a fork, after us: so it must have been asked something first.
   (void)runtime::is_disabled();
-  ::pthread_atfork([] { process().lock.lock(); }, [] { process().lock.unlock(); }, begin_anew);
+  ::pthread_atfork(
+      [] {
+        process().lock.lock();
+        for (const OpenFile* file : process().files)
+          if (file->is_live) file->shared->begun_children.fetch_add(1);
+      },
+      [] { process().lock.unlock(); }, begin_anew);
   const Inside inside;
   (void)as_guest([] {
     const std::lock_guard lock(process().lock);
@@ -315,6 +323,9 @@ void follow(int fd, int of) {
   if (is_ours(fd) || file) set(fd, file ? &*file : nullptr);
 }
 
-void let_go(int fd) { set(fd, nullptr); }
+void let_go(int fd) {
+  { const InUse file(fd); }  // waits while it becomes an ordinary file
+  set(fd, nullptr);
+}
 
 }  // namespace iosig::preload

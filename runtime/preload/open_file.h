@@ -24,6 +24,7 @@ struct OpenFile {
   std::atomic<bool> is_free{false};     ///< all of it was let go: it may be used again once nobody refers to it
   std::atomic<bool> has_writer{false};  ///< its dropping is made
   std::atomic<bool> is_ready{false};    ///< container is there
+  std::atomic<bool> is_leaving{false};  ///< it becomes an ordinary file: calls wait until that is decided
   int folder = -1;                      ///< the container's, locked shared as long as it is open somewhere
   std::atomic<int> lock_fd{-1};         ///< bears flock(2)'s lock, and those of the open file
   std::shared_ptr<SharedContainer> container;
@@ -89,6 +90,9 @@ inline void give_back(OpenFile& file) {
   }
 }
 
+/// Before a look at something that another thread is about to change.
+void wait_a_moment();
+
 /// For one call: keeps the file while another thread may close it.
 class InUse {
  public:
@@ -99,11 +103,13 @@ class InUse {
       OpenFile* const file = place.load(std::memory_order_acquire);
       if (file == nullptr) return;
       take(*file);
-      if (place.load(std::memory_order_acquire) == file) {
+      const bool is_leaving = file->is_leaving.load(std::memory_order_relaxed);
+      if (!is_leaving && place.load(std::memory_order_acquire) == file) {
         file_ = file;
         return;
       }
       give_back(*file);
+      if (is_leaving) wait_a_moment();
     }
   }
   InUse(const InUse&) = delete;
@@ -136,6 +142,11 @@ int open_for_locks(const OpenFile& file);
 
 /// What other nodes have written is looked for in every container that is open.
 void look_for_other_nodes();
+
+/// Puts an ordinary file with the same bytes in the place of the container of `fd`, and behind all descriptors that
+/// this process has for it, with their offsets, flags and locks. false: it stays a container, as another process has it
+/// open, or the system refused.
+[[nodiscard]] bool become_ordinary(int fd);
 
 /// The container was looked at just now: whoever opens it too need not look for others. nullptr: none was.
 void set_looked_at(const OpenFile* file);

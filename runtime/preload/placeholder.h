@@ -31,6 +31,8 @@ struct SharedState {
   /// the file; -1: there is none.
   std::atomic<int> lock_fd{-1};
   std::array<char, PATH_MAX> path{};  ///< where it was when it was opened
+  /// Children by fork that have it, and have not told so in `holders` yet.
+  std::atomic<std::uint32_t> begun_children{0};
 };
 inline constexpr std::size_t placeholder_bytes = 8192;
 static_assert(sizeof(SharedState) <= placeholder_bytes);

@@ -578,6 +578,98 @@ def test_asynchronous_calls_and_signal_handlers(run: Preloaded, compiled: Callab
     assert run.is_sound("file") and run.is_sound("of_handler")
 
 
+def test_files_that_are_mapped_shared_become_ordinary(
+    run: Preloaded, compiled: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    program, plain = compiled(ROOT / "tests/support/mapped.c"), tmp_path / "plain"
+    plain.mkdir()
+    wanted = subprocess.run([program], cwd=plain, capture_output=True, text=True, check=True)
+    assert run(program, quiet=False).splitlines() == wanted.stdout.splitlines() and len(wanted.stdout) > 1000
+    assert "Success" not in wanted.stdout and not wanted.stderr
+    assert sorted(path.name for path in run.folder.iterdir()) == sorted(path.name for path in plain.iterdir())
+    for name in ("renamed", "secret"):
+        assert (run.folder / name).is_file() and (run.folder / name).read_bytes() == (plain / name).read_bytes()
+        assert (run.folder / name).stat().st_mode == (plain / name).stat().st_mode
+
+
+def test_a_container_that_others_have_open_is_not_mapped_to_be_written(run: Preloaded) -> None:
+    mapped = """
+import errno, mmap, os
+def tries(fd):
+    try:
+        mmap.mmap(fd, 0)
+    except OSError as refusal:
+        return errno.errorcode[refusal.errno]
+    return "mapped"
+fd = os.open("file", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"one " * 1000)
+"""
+    other = (
+        mapped
+        + """
+pid = os.fork()
+if pid == 0:
+    os.read(0, 1)  # the parent is refused before
+    os.write(fd, b"of the child")
+    os._exit(0)
+assert tries(fd) == "ENODEV", "shared with a child"
+os.write(int(os.environ["GO"]), b"x")
+os.waitpid(pid, 0)
+assert os.pread(fd, 100, 4000) == b"of the child"
+assert tries(fd) == "mapped"
+assert os.lseek(fd, 0, os.SEEK_CUR) == 4012 and os.pread(fd, 100, 4000) == b"of the child"
+"""
+    )
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer):
+        run.env["GO"] = str(writer)
+        run.python(other, quiet=False, stdin=reader, pass_fds=[reader, writer])
+    assert (run.folder / "file").read_bytes() == b"one " * 1000 + b"of the child"
+    run("rm", "file")
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer):
+        holds = run.start(
+            sys.executable, "-S", "-E", "-c",
+            mapped + "print('ready', flush=True); os.read(0, 1); os.write(fd, b'more'); print(tries(fd))",
+            stdin=reader,
+        )  # fmt: skip
+        assert holds.stdout is not None and holds.stdout.readline() == b"ready\n"
+        said = run.python(
+            "import os, mmap; exec(os.environ['DEFINES']); print(tries(fd)); os.pwrite(fd, b'two', 0)",
+            env={**run.env, "DEFINES": mapped}, quiet=False,
+        )  # fmt: skip
+        assert said == "ENODEV\n" and run.is_container("file")
+        os.write(writer, b"x")
+        said_last, _ = holds.communicate(timeout=60)
+    assert said_last == b"mapped\n"
+    assert (run.folder / "file").read_bytes() == b"two " + b"one " * 999 + b"more"
+
+
+def test_databases_in_wal_mode_work_in_several_processes(run: Preloaded) -> None:
+    run.env["IOSIG_CONTAINERS"] = "*"
+    program = """
+import sqlite3, sys
+database = sqlite3.connect("a.db", timeout=60, isolation_level=None)
+assert database.execute("pragma journal_mode=wal").fetchall() == [("wal",)]
+database.execute("create table if not exists t(writer, number, text)")
+for number in range(60):
+    database.execute("begin immediate")
+    database.execute("insert into t values(?, ?, ?)", (int(sys.argv[1]), number, "x" * 500))
+    database.execute("commit")
+assert database.execute("select count(*) from t where writer = ?", (int(sys.argv[1]),)).fetchall() == [(60,)]
+"""
+    run(sys.executable, "-c", "import sqlite3; sqlite3.connect('a.db').execute('pragma journal_mode=wal')", quiet=False)
+    writers = [run.start(sys.executable, "-c", program, number) for number in range(4)]
+    for writer in writers:
+        said = writer.communicate(timeout=60)
+        assert writer.returncode == 0, said
+    program = "import sqlite3; print(*sqlite3.connect('a.db').execute(*__import__('sys').argv[1:]).fetchall())"
+    assert run(sys.executable, "-c", program, "pragma integrity_check", quiet=False) == "('ok',)\n"
+    counted = "select writer, count(*), sum(number), sum(length(text)) from t group by writer"
+    assert run(sys.executable, "-c", program, counted) == " ".join(f"({n}, 60, 1770, 30000)" for n in range(4)) + "\n"
+    assert run.is_container("a.db")
+
+
 def test_libaio_gives_what_it_gives_on_plain_files(run: Preloaded, tmp_path: Path) -> None:
     if not Path("/usr/include/libaio.h").exists():
         pytest.skip("needs libaio-dev")

@@ -13,6 +13,7 @@
 #include "iosig/base/text.h"
 #include "iosig/store/container.h"
 #include "iosig/store/names.h"
+#include "iosig/store/removal.h"
 #include "iosig/store/tail.h"
 
 namespace iosig {
@@ -95,11 +96,12 @@ Result<void> copy_all(Source& source, int fd, const std::string& shown, const Fl
 
 /// A complete file with the view's bytes beside `path`, under a name that says `what` it is: the name.
 Result<std::string> make_flat(Source& source, const std::string& path, std::string_view what,
-                              const FlattenOptions& options) {
+                              const FlattenOptions& options, const std::function<Result<void>(int)>& on_draft = {}) {
   std::string draft = name_beside(path, what, "XXXXXX");
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return write_failure("make a file beside", path, errno);
-  auto copied = copy_all(source, fd.get(), draft, options);
+  auto copied = on_draft ? on_draft(fd.get()) : Result<void>();
+  if (copied) copied = copy_all(source, fd.get(), draft, options);
   // The manifest bears the permissions of the logical file, with the umask of its maker and what chmod made of them.
   struct stat manifest {};
   const std::string name(container_manifest_name);
@@ -121,6 +123,26 @@ Result<void> refuse_if_written(const ContainerFolder& folder) {
   }
   return {};
 }
+
+/// While it lives, the caller's own descriptors do not hold the container.
+class NotHeld {
+ public:
+  NotHeld() = default;
+  NotHeld(const NotHeld&) = delete;
+  NotHeld& operator=(const NotHeld&) = delete;
+  ~NotHeld() {
+    for (const int fd : held_) (void)hold_container(fd);
+  }
+  void begin(const std::vector<int>& held) {
+    held_ = held;
+    for (const int fd : held_) (void)::flock(fd, LOCK_UN);
+  }
+  /// The container is gone.
+  void forget() { held_.clear(); }
+
+ private:
+  std::vector<int> held_;
+};
 
 /// `alone` is locked if nobody else holds the container; nobody has written to it since it was listed.
 Result<void> refuse_if_in_use(const ContainerFolder& folder, const Fd& alone, const ContainerFolder::Listing& before) {
@@ -159,7 +181,8 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
   return source.lost_bytes();
 }
 
-Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options) {
+Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options,
+                                       const FlattenOwnUse& own) {
   const std::string plain(without_trailing_slashes(path));
   struct stat status {};
   if (::lstat(plain.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
@@ -184,11 +207,14 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
                 printable(plain), aside_prefix);
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
-  const auto draft = make_flat(source, plain, "flat", options);
+  const auto draft = make_flat(source, plain, "flat", options, own.on_draft);
   if (!draft) return pass_on(draft.error());
+  NotHeld own_descriptors;  // they hold it again after `alone` has let it go
   // From here on nobody opens it, and no writer begins (ContainerWriter::open).
   const Fd alone(::open(plain.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  own_descriptors.begin(own.held);
   auto quiet = refuse_if_in_use(**folder, alone, before);
+  if (quiet && own.before_exchange) quiet = own.before_exchange();
   if (!quiet) {
     ::unlink(draft->c_str());
     return pass_on(std::move(quiet.error()));
@@ -199,6 +225,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
       return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; do it again", printable(plain));
     return as_error(replaced.error(), "replace", plain);
   }
+  own_descriptors.forget();
   return (*view)->size();
 }
 

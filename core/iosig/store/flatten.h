@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "iosig/store/container_view.h"
 
@@ -15,6 +16,13 @@ struct FlattenOptions {
   std::function<void(std::int64_t)> on_progress = {};  ///< bytes of the file that are copied, holes included
 };
 
+/// How a caller that has the container open itself goes on with the ordinary file.
+struct FlattenOwnUse {
+  std::vector<int> held = {};                          ///< descriptors by which the caller holds the container
+  std::function<Result<void>(int)> on_draft = {};      ///< the new file, still empty, open to read and write
+  std::function<Result<void>()> before_exchange = {};  ///< nobody else has the container; the file is complete
+};
+
 /// Writes all that `view`, opened from the droppings, shows into `path`, where nothing may be: complete and synced, or
 /// not at all. Holes stay holes. The file gets the logical file's permissions. Bytes that a dropping should hold and
 /// does not: none, unless what is damaged is asked for. Fails as `bad_input` where something is lost otherwise.
@@ -23,6 +31,7 @@ struct FlattenOptions {
 
 /// Puts an ordinary file with the same bytes in the container's place, in one step, and removes the container: the
 /// file's size. Fails as `infeasible` while somebody has it open, and when somebody wrote to it meanwhile.
-[[nodiscard]] Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options = {});
+[[nodiscard]] Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options = {},
+                                                     const FlattenOwnUse& own = {});
 
 }  // namespace iosig
