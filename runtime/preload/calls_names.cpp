@@ -36,7 +36,7 @@ int remove_name(int folder, const char* path, int flags) {
 
 int rename_name(int from, const char* path, int to, const char* name, unsigned flags) {
   if (is_taken_for_folder(from, path) || is_taken_for_folder(to, name) || would_lie_in_container(to, name)) return -1;
-  const bool meets_container = path != nullptr && name != nullptr &&
+  const bool meets_container = is_string(path) && is_string(name) &&
                                (is_container_not_link_at(from, path) || is_container_not_link_at(to, name));
   const auto by_engine = [&] { return rename_container_at(from, path, to, name, flags); };
   if (meets_container) return answer_from_engine(by_engine);

@@ -62,8 +62,7 @@ int status_of_file(int fd, struct stat* status) {
 }
 
 int status_at(int folder, const char* path, struct stat* status, int flags) {
-  if (path != nullptr && *path == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_ours(folder))
-    return status_of_file(folder, status);
+  if ((flags & AT_EMPTY_PATH) != 0 && is_ours(folder) && is_empty_string(path)) return status_of_file(folder, status);
   if (const int named = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path); named >= 0)
     return status_of_file(named, status);
   if (is_taken_for_folder(folder, path)) return -1;
@@ -163,7 +162,7 @@ int __fxstatat64(int, int, const char*, struct stat*, int) __attribute__((alias(
 
 int statx(int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept {
   struct stat known {};
-  const bool is_folder_meant = path != nullptr && *path == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_ours(folder);
+  const bool is_folder_meant = (flags & AT_EMPTY_PATH) != 0 && is_ours(folder) && is_empty_string(path);
   const int named = is_folder_meant ? folder : (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path);
   if (named >= 0) {
     if (status_of_file(named, &known) != 0) return -1;

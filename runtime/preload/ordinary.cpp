@@ -184,7 +184,7 @@ class Leaving {
     for (const Change& change : changes_) own.held.push_back(change.file->folder);
     own.on_draft = [&](int draft) { return open_as_they_are(draft); };
     own.before_exchange = [&] { return put_behind_numbers(); };
-    if (auto done = flatten_container(path, {}, own); !done) {
+    if (auto done = flatten_container(path, {}, own); !done && is_container(path)) {
       put_back();
       return false;
     }

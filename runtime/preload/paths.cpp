@@ -19,9 +19,12 @@
 #include "iosig/store/container_folder.h"
 #include "iosig/store/names.h"
 #include "iosig/store/shared_container.h"
+#include "user_memory.h"
 
 namespace iosig::preload {
 namespace {
+
+constexpr std::size_t max_own_name = 100;  ///< bytes that the engine appends to a container's path
 
 /// Where the engine finds what is at `path`, from `folder` on.
 std::string reachable(int folder, const char* path) {
@@ -52,6 +55,7 @@ bool absolute(int folder, const char* path, std::array<char, 2 * PATH_MAX>& whol
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool has_manifest(int folder, const char* path) {
+  if (!is_string(path)) return false;
   std::array<char, PATH_MAX + 32> manifest;
   const std::size_t length = std::strlen(path);
   if (length >= PATH_MAX) return false;
@@ -66,7 +70,7 @@ bool has_manifest(int folder, const char* path) {
 
 /// The path of the folder that `path` is in; false: it is a name alone, or the root. `path` may be `parent` itself.
 bool parent_of(const char* path, std::array<char, PATH_MAX>& parent) {
-  if (path == nullptr) return false;
+  if (!is_string(path)) return false;
   std::string_view rest(path);
   while (rest.ends_with('/')) rest.remove_suffix(1);
   const std::size_t slash = rest.rfind('/');
@@ -143,10 +147,27 @@ bool is_refused(int folder, const char* path) {
 }  // namespace
 
 int named_descriptor(const char* path) {
-  if (path == nullptr || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
+  if (!is_string(path) || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
   const int fd = descriptor_of(path);
   return fd >= 0 && is_ours(fd) ? fd : -1;
 }
+
+bool is_string(const char* path) {
+  static constinit thread_local const char* known __attribute__((tls_model("initial-exec"))) = nullptr;
+  constexpr std::size_t page_bytes = 4096;
+  if (path == nullptr || path == known) return path != nullptr;
+  for (std::size_t length = 0; length < PATH_MAX;) {
+    const char* const at = path + length;
+    const std::size_t in_page = page_bytes - reinterpret_cast<std::uintptr_t>(at) % page_bytes;
+    if (readable_bytes(at, 1) == 0) return false;
+    if (std::memchr(at, 0, in_page) != nullptr) break;
+    length += in_page;
+  }
+  known = path;
+  return true;
+}
+
+bool is_empty_string(const char* path) { return is_string(path) && *path == '\0'; }
 
 bool is_container_at(int folder, const char* path) {
   const int before = errno;
@@ -165,7 +186,7 @@ bool is_container_not_link_at(int folder, const char* path) {
 }
 
 bool is_taken_for_folder(int folder, const char* path) {
-  if (path == nullptr || *path == '\0') return false;
+  if (!is_string(path) || *path == '\0') return false;
   const std::string_view whole(path);
   if (!whole.ends_with('/') && !whole.ends_with("/.")) return false;
   if (!is_container_at(folder, path)) return false;
@@ -194,11 +215,14 @@ int as_below_file(int done, int folder, const char* path) {
 }
 
 bool is_bound(int folder, const char* path) {
-  if (!runtime::has_bindings() || path == nullptr) return false;
+  if (!runtime::has_bindings() || !is_string(path)) return false;
   const std::string_view name = last_name(path);
   if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
   std::array<char, 2 * PATH_MAX> whole;
   if (!absolute(folder, path, whole)) return false;
+  // The engine's names below and beside a container are longer, and must be paths, too.
+  if (std::strlen(whole.data()) + max_own_name >= PATH_MAX || std::strlen(path) + max_own_name >= PATH_MAX)
+    return false;
   bool is_bound = false;
   return runtime::as_guest([&] { is_bound = runtime::is_bound(whole.data()); }) && is_bound;
 }

@@ -34,6 +34,12 @@ class Meant {
   InUse file_;
 };
 
+/// Whether the program gave a string: the kernel refuses another pointer with EFAULT, and so it gets such a path as it
+/// is. The pointer that was last asked for is not looked at again.
+[[nodiscard]] bool is_string(const char* path);
+/// Whether `path` is "", and a string.
+[[nodiscard]] bool is_empty_string(const char* path);
+
 // A container is a file: nothing lies below it, and no slash is behind its name.
 /// Whether `path` is a container's, and written like a folder's; errno is ENOTDIR then.
 [[nodiscard]] bool is_taken_for_folder(int folder, const char* path);

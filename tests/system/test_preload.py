@@ -569,6 +569,30 @@ def test_what_a_kernel_refuses_is_refused(run: Preloaded, compiled: Callable[[Pa
     assert_same_as_plain(run, program, 5000)
 
 
+def test_pointers_that_are_no_paths_are_refused(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
+    assert_same_as_plain(run, compiled(ROOT / "tests/support/bad_paths.c"), 2000)
+
+
+def test_the_longest_paths_work(run: Preloaded) -> None:
+    run.python(
+        """
+import errno, os
+levels = "/".join(["d" * 200] * 19 + ["e" * 90] * 4)
+longest = (os.getcwd() + "/" + levels)[:4095]
+parent, name = longest.rsplit("/", 1)
+os.makedirs(parent)
+assert len(longest) == 4095 and name
+with open(longest, "wb") as file:
+    file.write(b"x" * 100)
+assert os.path.isfile(longest) and os.path.getsize(longest) == 100 and open(longest, "rb").read() == b"x" * 100
+os.rename(longest, longest[:-1] + "e")
+os.unlink(longest[:-1] + "e")
+assert os.listdir(parent) == []
+""",
+        env={**run.env, "IOSIG_CONTAINERS": "*"},
+    )
+
+
 def test_locks_hold_between_processes(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
     assert_same_as_plain(run, compiled(ROOT / "tests/support/locks.c"), 900)
 
