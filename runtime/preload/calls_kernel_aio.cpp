@@ -33,9 +33,11 @@ std::int64_t carry_out(const iocb& request) {
   const bool is_sync = request.aio_lio_opcode == IOCB_CMD_FSYNC || request.aio_lio_opcode == IOCB_CMD_FDSYNC;
   if (request.aio_reserved2 != 0 || (request.aio_flags & ~known_flags) != 0) return -EINVAL;
   if (!is_sync && request.aio_offset < 0) return -EINVAL;
+  // NOLINTBEGIN(performance-no-int-to-ptr): the kernel's struct has them so
   const iovec whole{reinterpret_cast<void*>(request.aio_buf), request.aio_nbytes};
   const bool has_parts = request.aio_lio_opcode == IOCB_CMD_PREADV || request.aio_lio_opcode == IOCB_CMD_PWRITEV;
   const auto* const parts = has_parts ? reinterpret_cast<const iovec*>(request.aio_buf) : &whole;
+  // NOLINTEND(performance-no-int-to-ptr)
   const int count = has_parts ? static_cast<int>(std::min<std::uint64_t>(request.aio_nbytes, INT32_MAX)) : 1;
   ssize_t done = -1;
   switch (request.aio_lio_opcode) {
