@@ -1,6 +1,7 @@
 // What is done to names, and what folders show.
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -49,8 +50,9 @@ int link_name(int from, const char* path, int to, const char* name, int flags) {
   if (is_taken_for_folder(from, path) || would_lie_in_container(to, name)) return -1;
   if (path == nullptr || !is_container_not_link_at(from, path))
     return as_below_file(as_below_file(real().linkat(from, path, to, name, flags), from, path), to, name);
-  errno = EPERM;  // a folder has one name
-  return -1;
+  // A container has one name. The kernel refuses a second one for its directory with EPERM, after all that it refuses
+  // for a file, too (EEXIST, ENOENT, EFAULT, ...).
+  return as_below_file(real().linkat(from, path, to, name, flags), to, name);
 }
 
 /// The next entry that programs may see; a container's kind is that of a file.
@@ -87,6 +89,15 @@ int mkdirat(int folder, const char* path, mode_t mode) noexcept {
   return would_lie_in_container(folder, path) ? -1 : as_below_file(real().mkdirat(folder, path, mode), folder, path);
 }
 int mkdir(const char* path, mode_t mode) noexcept { return mkdirat(AT_FDCWD, path, mode); }
+int mknodat(int folder, const char* path, mode_t mode, dev_t device) noexcept {
+  return would_lie_in_container(folder, path) ? -1
+                                              : as_below_file(real().mknodat(folder, path, mode, device), folder, path);
+}
+int mknod(const char* path, mode_t mode, dev_t device) noexcept { return mknodat(AT_FDCWD, path, mode, device); }
+int mkfifoat(int folder, const char* path, mode_t mode) noexcept {
+  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().mkfifoat(folder, path, mode), folder, path);
+}
+int mkfifo(const char* path, mode_t mode) noexcept { return mkfifoat(AT_FDCWD, path, mode); }
 int symlinkat(const char* to, int folder, const char* path) noexcept {
   return would_lie_in_container(folder, path) ? -1 : as_below_file(real().symlinkat(to, folder, path), folder, path);
 }

@@ -66,6 +66,8 @@ void find_all() {
   find(found.renameat, "renameat");
   find(found.linkat, "linkat");
   find(found.mkdirat, "mkdirat");
+  find(found.mknodat, "mknodat");
+  find(found.mkfifoat, "mkfifoat");
   find(found.symlinkat, "symlinkat");
   find(found.chdir, "chdir");
   find(found.opendir, "opendir");

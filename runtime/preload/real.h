@@ -73,6 +73,8 @@ struct Real {
   int (*renameat)(int, const char*, int, const char*);
   int (*linkat)(int, const char*, int, const char*, int);
   int (*mkdirat)(int, const char*, mode_t);
+  int (*mknodat)(int, const char*, mode_t, dev_t);
+  int (*mkfifoat)(int, const char*, mode_t);
   int (*symlinkat)(const char*, int, const char*);
   int (*chdir)(const char*);
   DIR* (*opendir)(const char*);

@@ -49,11 +49,17 @@ static void try_all(const char* bad) {
   say("renameat2", renameat2(AT_FDCWD, "file", AT_FDCWD, bad, RENAME_NOREPLACE));
   say("link", link(bad, "other"));
   say("link of none", link("none", bad));
+  say("link to", link("file", bad));
+  say("link to none", link("file", "none/other"));
+  say("link to what is there", link("file", "taken"));
+  say("mknod", mknod(bad, S_IFIFO | 0600, 0));
+  say("mkfifo", mkfifo(bad, 0600));
   say("chdir", chdir(bad));
 }
 
 int main(void) {
   (void)!write(open("file", O_RDWR | O_CREAT, 0644), "content", 7);
+  (void)symlink("nothing", "taken");
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char* const pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mprotect(pages + page, page, PROT_NONE) != 0) return 1;

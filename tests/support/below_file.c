@@ -49,6 +49,10 @@ static void ask(const char* path) {
   say("link to", path, link(other, path));
   say("symlink", path, symlink("somewhere", path));
   say("mkdir", path, mkdir(path, 0700));
+  say("mkfifo", path, mkfifo(path, 0600));
+  say("mkfifoat", path, mkfifoat(AT_FDCWD, path, 0600));
+  say("mknod", path, mknod(path, S_IFIFO | 0600, 0));
+  say("mknodat", path, mknodat(AT_FDCWD, path, S_IFREG | 0600, 0));
   say("chdir", path, chdir(path));
 }
 
