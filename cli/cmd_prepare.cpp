@@ -14,6 +14,7 @@
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/agreement.h"
+#include "iosig/enact/link_check.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/survey.h"
@@ -94,6 +95,7 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
     json["action"] = "stays";
     return Prepared{fmt::format("{}: stays, it lies on the best mount point{}", shown, explained), json};
   }
+  if (const auto possible = links_lead_on(*place, storage); !possible) return pass_on(possible.error());
   json["action"] = "linked";
   if (dry_run)
     return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explained), json};

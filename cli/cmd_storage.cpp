@@ -76,6 +76,7 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"max_file_bytes", optional_json(mount.max_file_bytes)},
           {"visibility", mount.visibility == Visibility::global ? "global" : "local"},
           {"persistent", mount.persistent},
+          {"follows_links", mount.follows_links},
           {"archive", mount.archive},
           {"tamperproof", mount.tamperproof},
           {"origins", origins_json(mount.provenance, mount_point_keys())}};

@@ -12,6 +12,7 @@
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/agreement.h"
+#include "iosig/enact/link_check.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/format/storage_file.h"
@@ -64,8 +65,11 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
     if (!there) return trouble(there.error());
     if (*there)
       return {Outcome::stays, fmt::format("it lies on the best mount point already, {}{}", *choice.chosen, assumed)};
+    if (const auto possible = links_lead_on(*place, storage); !possible)
+      return {Outcome::failed, possible.error().message, "links"};
     const auto made = make_link(*place, *storage.find_mount_point(*choice.chosen), signature, RedirectedBy::runtime);
     if (!made && made.error().kind == ErrorKind::infeasible && rounds_left > 1) continue;
+    if (!made && !links_lead_on(*place, storage)) return {Outcome::failed, made.error().message, "links"};
     if (!made) return trouble(made.error());
     if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
     remember_link(HeldLink(*place), **made);

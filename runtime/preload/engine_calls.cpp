@@ -147,6 +147,9 @@ int __wrap_mkdirat(int folder, const char* path, mode_t mode) { return real().mk
 int __wrap_mkdir(const char* path, mode_t mode) { return real().mkdirat(AT_FDCWD, path, mode); }
 int __wrap_symlinkat(const char* to, int folder, const char* path) { return real().symlinkat(to, folder, path); }
 int __wrap_symlink(const char* to, const char* path) { return real().symlinkat(to, AT_FDCWD, path); }
+int __wrap_statx(int folder, const char* path, int flags, unsigned mask, struct statx* status) {
+  return real().statx(folder, path, flags, mask, status);
+}
 int __wrap_chdir(const char* path) { return real().chdir(path); }
 int __wrap_truncate(const char* path, off_t size) { return real().truncate(path, size); }
 int __wrap_truncate64(const char* path, off_t size) { return real().truncate(path, size); }

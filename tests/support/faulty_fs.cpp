@@ -4,7 +4,9 @@
 //   faulty_fs SOURCE FAULTS MOUNT
 //   echo 'fsync EDQUOT' > FAULTS
 //
-// Operations: look read write create fsync rename link unlink folder. Errors: EIO ENOSPC EDQUOT EROFS.
+// Operations: look read write create fsync rename link unlink folder, symlink (makes one), readlink (of one that is
+// absolute, as sshfs with contain_symlinks), transform (readlink gives such a one relative to the mount, as sshfs with
+// transform_symlinks; any error). Errors: EIO ENOSPC EDQUOT EROFS EPERM ENOSYS.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,8 +27,8 @@ std::string source, faults;
 
 /// 0, or the negative error that `operation` is to fail with.
 int fault(const std::string& operation) {
-  static const std::map<std::string, int> errors{
-      {"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS}};
+  static const std::map<std::string, int> errors{{"EIO", EIO},     {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},
+                                                 {"EROFS", EROFS}, {"EPERM", EPERM},   {"ENOSYS", ENOSYS}};
   std::ifstream lines(faults);
   for (std::string name, error; lines >> name >> error;)
     if (name == operation) return -errors.at(error);
@@ -52,14 +54,17 @@ fuse_operations operations() {
     config->hard_remove = 1;
     return nullptr;
   };
-  all.getattr = [](const char* path, struct stat* status, fuse_file_info*) {
+  // A file that is open and was unlinked has no path any more.
+  all.getattr = [](const char* path, struct stat* status, fuse_file_info* info) {
+    if (path == nullptr) return answer("look", [&] { return ::fstat(fd_of(info), status); });
     return answer(path[1] == '\0' ? "" : "look", [&] { return ::lstat(behind(path).c_str(), status); });
   };
   all.readlink = [](const char* path, char* target, size_t size) {
     const int length = answer("look", [&] { return ::readlink(behind(path).c_str(), target, size - 1); });
     if (length < 0) return length;
     target[length] = '\0';
-    return 0;
+    if (target[0] == '/' && fault("transform") != 0) target[0] = '.';
+    return target[0] == '/' ? fault("readlink") : 0;
   };
   all.mkdir = [](const char* path, mode_t mode) {
     return answer("folder", [&] { return ::mkdir(behind(path).c_str(), mode); });
@@ -67,6 +72,7 @@ fuse_operations operations() {
   all.rmdir = [](const char* path) { return answer("folder", [&] { return ::rmdir(behind(path).c_str()); }); };
   all.unlink = [](const char* path) { return answer("unlink", [&] { return ::unlink(behind(path).c_str()); }); };
   all.symlink = [](const char* target, const char* path) {
+    if (const int failure = fault("symlink")) return failure;
     return answer("create", [&] { return ::symlink(target, behind(path).c_str()); });
   };
   all.rename = [](const char* from, const char* to, unsigned flags) {
@@ -85,7 +91,8 @@ fuse_operations operations() {
   all.utimens = [](const char* path, const timespec times[2], fuse_file_info*) {
     return answer("", [&] { return ::utimensat(AT_FDCWD, behind(path).c_str(), times, AT_SYMLINK_NOFOLLOW); });
   };
-  all.truncate = [](const char* path, off_t size, fuse_file_info*) {
+  all.truncate = [](const char* path, off_t size, fuse_file_info* info) {
+    if (path == nullptr) return answer("write", [&] { return ::ftruncate(fd_of(info), size); });
     return answer("write", [&] { return ::truncate(behind(path).c_str(), size); });
   };
   all.open = [](const char* path, fuse_file_info* info) {

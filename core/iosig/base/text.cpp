@@ -160,6 +160,11 @@ std::string_view cut_to(std::string_view text, std::size_t most_bytes) {
   return text.substr(0, most_bytes);
 }
 
+bool is_below(std::string_view path, std::string_view folder) {
+  if (folder == "/") return path.starts_with('/');
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
 std::uint64_t fnv1a(std::string_view bytes) {
   std::uint64_t sum = 0xcbf29ce484222325u;
   for (const char c : bytes) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

@@ -52,6 +52,9 @@ template <std::unsigned_integral Number = std::uint32_t>
 /// The first `most_bytes` of `text`, fewer rather than ending within a UTF-8 character: some file systems check.
 [[nodiscard]] std::string_view cut_to(std::string_view text, std::size_t most_bytes);
 
+/// Whether `path` is `folder` or below it, by name.
+[[nodiscard]] bool is_below(std::string_view path, std::string_view folder);
+
 /// FNV-1a, 64 bits: the same on every machine. Each step is a bijection, so one changed byte always shows; against
 /// malice it is no help.
 [[nodiscard]] std::uint64_t fnv1a(std::string_view bytes);

@@ -34,15 +34,10 @@ bool is_shared_kind(long kind) {
   return std::ranges::find(shared, static_cast<unsigned long>(kind) & 0xffffffffu) != shared.end();
 }
 
-bool contains(std::string_view folder, std::string_view path) {
-  if (folder == "/") return true;
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
   const MountPoint* nearest = nullptr;
   for (const MountPoint& mount : storage.mount_points)
-    if (contains(mount.path, place.folder_path) && (nearest == nullptr || mount.path.size() > nearest->path.size()))
+    if (is_below(place.folder_path, mount.path) && (nearest == nullptr || mount.path.size() > nearest->path.size()))
       nearest = &mount;
   struct stat status {};
   if (nearest != nullptr && ::stat(nearest->path.c_str(), &status) == 0 && status.st_dev == place.device)

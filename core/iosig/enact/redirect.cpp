@@ -8,6 +8,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/enact/journal_folder.h"
+#include "iosig/enact/link_check.h"
 #include "iosig/enact/own_file.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/user_folder.h"
@@ -63,7 +64,12 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoi
     const int failure = errno;
     give_up();
     if (failure == EEXIST) return std::nullopt;
-    return system_failure("make a link at", entry->path, failure);
+    return refused_link(place, failure);
+  }
+  if (auto leads = check_link(place, entry->destination); !leads) {
+    (void)::unlinkat(place.folder.get(), place.name.c_str(), 0);
+    give_up();
+    return pass_on(std::move(leads.error()));
   }
   room->keep_for(*entry);
   return *std::move(entry);

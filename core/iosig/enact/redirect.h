@@ -21,7 +21,8 @@ namespace iosig {
 /// somebody else put something at `place` first (symlinkat is atomic, so the loser of a race follows the winner).
 ///
 /// The totalsize that the signature declares is promised to the stream (enact/reserve.h). `infeasible`: that room has
-/// just been promised to another; choose again.
+/// just been promised to another; choose again. `system` when a link at `place` leads a program nowhere
+/// (enact/link_check.h): nothing is left of it then.
 ///
 /// The entry is on its way to disk before the link is made. `prepare` also syncs it: a person waits, and the run it
 /// prepares may be long. The runtime does not: a sync costs milliseconds in every open, and if the machine crashes and

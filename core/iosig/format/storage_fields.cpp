@@ -180,6 +180,7 @@ const std::vector<Field<MountPoint>>& mount_point_fields() {
           "visibility", &M::visibility, [](const toml::node& n) { return enum_of(n, visibility_names); },
           [](Visibility visibility) { return quoted(name_of(visibility, visibility_names)); }),
       field("persistent", &M::persistent, truth_of, truth_text),
+      field("follows_links", &M::follows_links, truth_of, truth_text),
       field("archive", &M::archive, truth_of, truth_text),
       field("tamperproof", &M::tamperproof, truth_of, truth_text),
   };

@@ -93,6 +93,7 @@ struct MountPoint {
   std::optional<std::uint64_t> max_file_bytes;
   Visibility visibility = Visibility::local;
   bool persistent = true;
+  bool follows_links = true;  ///< a symbolic link on it may lead to other storage (sshfs, nosymfollow, FAT: false)
   bool archive = false, tamperproof = false;
   Provenances provenance;
 

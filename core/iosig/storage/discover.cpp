@@ -69,6 +69,7 @@ Result<std::vector<Mount>> mounts_of_this_process() {
 struct Answer {
   int failure = 0;  ///< errno of the first thing that failed
   bool is_folder = false, read_only = false;
+  bool follows_links = true;  ///< in that folder, below
   std::uint64_t capacity_bytes = 0, free_bytes = 0, block_bytes = 0;
   char folder[PATH_MAX] = {};            ///< where a file could be created; empty: nowhere
   std::optional<Visibility> visibility;  ///< of that folder, if a convention tells
@@ -153,6 +154,7 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
     }
     std::memcpy(answer.folder, real, std::strlen(real) + 1);
     answer.visibility = offered_visibility(folder);
+    answer.follows_links = follows_links(real, mount.filesystem);
     break;
   }
   return answer;
@@ -207,8 +209,9 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
   point.visibility =
       answer.visibility.value_or(is_shared_filesystem(mount.filesystem) ? Visibility::global : Visibility::local);
   point.persistent = !is_volatile_filesystem(mount.filesystem) && !hardware.is_volatile;
+  point.follows_links = answer.follows_links;
   // Neither `free` nor `max_file_size` belongs into the file: the one changes, the other follows from `filesystem`.
-  for (const char* key : {"path", "device", "filesystem", "block_size", "visibility", "persistent"})
+  for (const char* key : {"path", "device", "filesystem", "block_size", "visibility", "persistent", "follows_links"})
     set_origin(point.provenance, key, Origin::inspected);
   return found;
 }

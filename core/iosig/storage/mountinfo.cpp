@@ -148,11 +148,6 @@ std::optional<std::string> option_of(const Mount& mount, std::string_view name) 
   return std::nullopt;
 }
 
-bool is_below(std::string_view path, std::string_view folder) {
-  if (folder == "/") return path.starts_with('/');
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) { return MountTree(mounts).top(path); }
 
 std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, const std::vector<std::string>& wanted) {

@@ -33,9 +33,6 @@ struct Mount {
 /// The value of the file system's option `name` ("tcp" of proto=tcp), "" for one without a value, nothing without it.
 [[nodiscard]] std::optional<std::string> option_of(const Mount& mount, std::string_view name);
 
-/// Whether `path` is `folder` or below it, by name.
-[[nodiscard]] bool is_below(std::string_view path, std::string_view folder);
-
 /// The mounts that make sense as destinations: real file systems, tmpfs and network file systems that are visible and
 /// not read-only, outside the system's own folders (/proc, /sys, /run, /boot, /dev but /dev/shm), unless one of
 /// `wanted` lies on them. One inner list for each file system, never empty: where it is mounted, best first (the whole

@@ -1,8 +1,12 @@
 #include "iosig/storage/scratch.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -22,6 +26,33 @@ Result<Fd> open_scratch_file(const std::string& folder) {
   if (named) ::unlink(path.c_str());
   if (!named) return system_failure("create a file in", folder, failure);
   return named;
+}
+
+bool follows_links(const std::string& folder, std::string_view filesystem) {
+  static constexpr std::array<std::string_view, 10> plain{"ext2", "ext3",  "ext4",     "xfs",   "btrfs",
+                                                          "f2fs", "tmpfs", "bcachefs", "ramfs", "overlay"};
+  constexpr unsigned long no_symfollow = 0x2000;  // ST_NOSYMFOLLOW, which glibc 2.36 does not name
+  struct statvfs flags {};
+  if (::statvfs(folder.c_str(), &flags) == 0 && (flags.f_flag & no_symfollow) != 0) return false;
+  if (std::ranges::find(plain, filesystem) != plain.end()) return true;
+  // "/" lies on another file system, or is the one directory that a link in `folder` may lead to.
+  struct stat there {
+  }, reached{};
+  if (::stat("/", &there) != 0) return true;
+  const SignalsLater until_unlinked;
+  constexpr int most_tries = 8;
+  for (int attempt = 0; attempt < most_tries; ++attempt) {
+    const std::string path = fmt::format("{}/.iosig-link-{}-{}", folder, ::getpid(), attempt);
+    if (::symlink("/", path.c_str()) != 0) {
+      if (errno == EEXIST) continue;
+      return errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP;
+    }
+    const bool leads =
+        ::stat(path.c_str(), &reached) == 0 && reached.st_dev == there.st_dev && reached.st_ino == there.st_ino;
+    ::unlink(path.c_str());
+    return leads;
+  }
+  return true;
 }
 
 }  // namespace iosig

@@ -1,0 +1,80 @@
+#include "iosig/enact/link_check.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+/// The file system that last refused a link in this process; 0: none has. Another one costs one more attempt.
+std::atomic<dev_t> refusing_device{0};
+
+/// What the user can do about a link that the kernel does not follow.
+std::string_view remedy(int failure) {
+  if (failure == EPERM) return "; sshfs follows links out of its mount with -o no_contain_symlinks";
+  if (failure == ELOOP) return "; the mount may have the option nosymfollow";
+  return "";
+}
+
+/// Whether nothing can be made in the directory for a reason of its own.
+bool is_sealed(const Fd& folder) {
+  struct statx status {};
+  return ::statx(folder.get(), "", AT_EMPTY_PATH, 0, &status) == 0 &&
+         (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
+}
+
+}  // namespace
+
+Result<void> links_lead_on(const Place& place, const Storage& storage) {
+  if (refusing_device.load(std::memory_order_relaxed) == place.device)
+    return fail(ErrorKind::system,
+                "'{}' stays where it is: its file system follows no symbolic link to other storage, as was found out "
+                "before",
+                printable(place.path()));
+  for (const MountPoint& mount : storage.mount_points) {
+    // The program is at work below this path, so a look at it waits for nothing that the program does not wait for.
+    if (mount.follows_links || !is_below(place.folder_path, mount.path)) continue;
+    if (struct stat status{}; ::stat(mount.path.c_str(), &status) == 0 && status.st_dev == place.device)
+      return fail(ErrorKind::system,
+                  "'{}' stays where it is: the storage description says that the file system at '{}' does not follow "
+                  "symbolic links to other storage (follows_links = false)",
+                  printable(place.path()), printable(mount.path));
+  }
+  return {};
+}
+
+Result<void> check_link(const Place& place, const std::string& destination) {
+  struct stat status {};
+  const bool follows = ::fstatat(place.folder.get(), place.name.c_str(), &status, 0) == 0 || errno == ENOENT;
+  const int failure = follows ? 0 : errno;
+  if (failure == ENOMEM || failure == EINTR) return {};  // says nothing about links
+  const auto text = link_target(place);
+  if (follows && text == destination) return {};
+  // Replaced meanwhile by another program, which the open then followed.
+  if (::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(status.st_mode))
+    return {};
+  refusing_device = place.device;
+  if (follows)
+    return fail(ErrorKind::system,
+                "'{}' stays where it is: on its file system a symbolic link to '{}' leads to '{}' instead",
+                printable(place.path()), printable(destination), printable(text.value_or("nothing")));
+  return fail(ErrorKind::system,
+              "'{}' stays where it is: its file system does not follow a symbolic link to '{}': {}{}",
+              printable(place.path()), printable(destination), std::strerror(failure), remedy(failure));
+}
+
+tl::unexpected<Error> refused_link(const Place& place, int failure) {
+  const bool has_no_links = failure == EPERM || failure == ENOSYS || failure == EOPNOTSUPP;
+  if (!has_no_links || is_sealed(place.folder)) return system_failure("make a link at", place.path(), failure);
+  refusing_device = place.device;
+  return fail(ErrorKind::system, "'{}' stays where it is: its file system has no symbolic links: {}",
+              printable(place.path()), std::strerror(failure));
+}
+
+}  // namespace iosig
