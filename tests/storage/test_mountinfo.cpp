@@ -141,6 +141,41 @@ TEST_CASE("mountinfo: a FUSE type that stands before the source is the type") {
   CHECK(mounts[0].source == "10.9.9.1:9421");
 }
 
+TEST_CASE(
+    "mountinfo: iosig's own mounts, other users' FUSE mounts and services are no destinations, and it is told why") {
+  const auto mounts = parse_mountinfo(
+      "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+      "30 27 0:40 / /own rw - fuse.iosig /home/me rw,user_id=0\n"
+      "31 27 0:41 / /his rw - fuse.sshfs far: rw,user_id=1001,allow_other\n"
+      "32 27 0:42 / /mine rw - fuse.sshfs far: rw,user_id=1000\n"
+      "33 27 0:43 / /roots rw - fuse.sshfs far: rw,user_id=0,allow_other\n"
+      "34 27 0:44 / /srv/lxc rw - fuse lxcfs rw,user_id=0,allow_other\n"
+      "35 27 0:45 / /srv/cg rw - cgroup2 none rw\n");
+  const auto paths = [&](unsigned user) {
+    Paths found;
+    for (const auto& group : destinations(mounts, {}, user)) found.push_back(group.front().path);
+    return found;
+  };
+  CHECK(paths(1000) == Paths{"/", "/mine", "/roots"});
+  CHECK(paths(1001) == Paths{"/", "/his", "/roots"});
+  CHECK(paths(0) == Paths{"/", "/roots"});
+  CHECK(unsuitability(mounts[1], 0) == "is a mount of iosig itself, which shows '/home/me'");
+  CHECK(unsuitability(mounts[2], 0).starts_with("was mounted by user 1001"));
+  CHECK(unsuitability(mounts[5], 0) == "shows something else than stored files (fuse)");
+  CHECK(unsuitability(mounts[6], 0) == "is an interface of the kernel (cgroup2), no storage");
+  CHECK(unsuitability(mounts[4], 0).empty());
+}
+
+TEST_CASE("mountinfo: the system's tmpfs are none elsewhere either, as in a chroot; another tmpfs there is one") {
+  CHECK(best_paths("27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+                   "30 27 0:40 / /run rw - tmpfs run rw\n"
+                   "31 27 0:40 / /srv/chroot/run rw - tmpfs run rw\n"
+                   "32 27 0:41 / /srv/chroot/cg rw - tmpfs cgroups rw\n"
+                   "33 32 0:42 / /srv/chroot/cg/cpu rw - cgroup none rw,cpu\n"
+                   "34 27 0:43 / /srv/chroot/tmp rw - tmpfs tmp rw\n"
+                   "35 34 0:44 / /srv/chroot/tmp/build/proc rw - proc proc rw\n") == Paths{"/", "/srv/chroot/tmp"});
+}
+
 TEST_CASE("mountinfo: of thousands of mounts on one folder the topmost counts, the others are hidden") {
   constexpr int count = 3000;
   std::string text = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";

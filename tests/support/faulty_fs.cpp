@@ -1,7 +1,7 @@
 // A file system that fails on request: shows the folder SOURCE at MOUNT, and each operation named in the file FAULTS
 // fails with the error beside it, for as long as it stands there.
 //
-//   faulty_fs SOURCE FAULTS MOUNT
+//   faulty_fs SOURCE FAULTS MOUNT [-o OPTION of FUSE]...
 //   echo 'fsync EDQUOT' > FAULTS
 //
 // Operations: look read write create fsync rename link unlink folder, symlink (makes one), readlink (of one that is
@@ -20,6 +20,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -131,13 +132,15 @@ fuse_operations operations() {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 4) {
-    std::fprintf(stderr, "usage: %s SOURCE FAULTS MOUNT\n", arguments[0]);
+  if (count < 4) {
+    std::fprintf(stderr, "usage: %s SOURCE FAULTS MOUNT [-o OPTION]...\n", arguments[0]);
     return 2;
   }
   source = arguments[1];
   faults = arguments[2];
-  const char* own[] = {arguments[0], "-f", "-s", arguments[3]};  // in the foreground, on one thread
+  std::vector<char*> own(arguments + 3, arguments + count);
+  char in_foreground[] = "-f", on_one_thread[] = "-s";
+  own.insert(own.begin(), {arguments[0], in_foreground, on_one_thread});
   const fuse_operations all = operations();
-  return fuse_main(4, const_cast<char**>(own), &all, nullptr);
+  return fuse_main(static_cast<int>(own.size()), own.data(), &all, nullptr);
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_failing_storage import failing
 
 from redirecting import World, compile_c, needs_mounts
-from test_failing_storage import failing
 
 # Opens each PATH with a hint, and writes "data" to it. The next program is the same with IOSIG_OPEN.
 HINTED = r"""

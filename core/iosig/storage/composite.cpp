@@ -33,12 +33,6 @@ constexpr std::array<std::pair<std::string_view, MountReader>, 11> mount_readers
                                                                                   {"fuse.mfs", read_moosefs},
                                                                                   {"pvfs2", read_orangefs}}};
 
-/// Anybody may mount a FUSE file system and call it what he likes; nobody else's tools are run on his word.
-bool is_of_stranger(const Mount& mount) {
-  const auto owner = option_of(mount, "user_id");
-  return owner && *owner != "0" && *owner != std::to_string(::getuid());
-}
-
 /// A device with all that is below it.
 struct Tree {
   Device device;
@@ -151,7 +145,8 @@ class Builder {
 
 /// What `mount` is on, as its file system or its block device says.
 std::optional<Part> part_of(const Mount& mount, const Machine& machine) {
-  if (is_of_stranger(mount)) return std::nullopt;
+  // Any user may mount a FUSE file system and give it any type; only root's and this user's word starts tools.
+  if (is_of_stranger(mount, ::getuid())) return std::nullopt;
   const auto reader = std::ranges::find(mount_readers, mount.filesystem, &decltype(mount_readers)::value_type::first);
   if (reader != mount_readers.end()) return reader->second(mount, machine);
   if (const auto folder = block_folder(mount, machine.sysfs)) return block_part(folder->filename().string());

@@ -15,16 +15,19 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "iosig/base/files.h"
 #include "iosig/base/in_time.h"
+#include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/storage/composite.h"
 #include "iosig/storage/hardware.h"
 #include "iosig/storage/mountinfo.h"
+#include "iosig/storage/persistence.h"
 #include "iosig/storage/scratch.h"
 
 namespace iosig {
@@ -195,6 +198,7 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
   Found found{.mount = {},
               .device = std::move(hardware.device),
               .members = std::move(composed.members),
+              .remark = {},
               .kind_is_sure = hardware.kind_is_sure};
   if (!found.device.capacity_bytes) {
     found.device.capacity_bytes = answer.capacity_bytes;
@@ -208,7 +212,17 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
   point.max_file_bytes = max_file_bytes_of(mount.filesystem);
   point.visibility =
       answer.visibility.value_or(is_shared_filesystem(mount.filesystem) ? Visibility::global : Visibility::local);
-  point.persistent = !is_volatile_filesystem(mount.filesystem) && !hardware.is_volatile;
+  const Beneath beneath = what_lies_beneath(mount, mounts);
+  point.persistent = beneath.persistence == Persistence::lasting && !hardware.is_volatile;
+  if (beneath.persistence == Persistence::unknown)
+    found.remark = fmt::format("{} {}: its data do not count as persistent unless you write persistent = true for it",
+                               printable(mount.path), beneath.why);
+  else if (!point.persistent && !is_volatile_filesystem(mount.filesystem) && !beneath.why.empty())
+    found.remark = fmt::format("{} {}: its data are not persistent", printable(mount.path), beneath.why);
+  if (beneath.is_memory && (found.device.kind == DeviceKind::hdd || found.device.kind == DeviceKind::ssd)) {
+    set_kind(found.device, DeviceKind::ram);
+    found.kind_is_sure = true;
+  }
   point.follows_links = answer.follows_links;
   // Neither `free` nor `max_file_size` belongs into the file: the one changes, the other follows from `filesystem`.
   for (const char* key : {"path", "device", "filesystem", "block_size", "visibility", "persistent", "follows_links"})
@@ -246,7 +260,11 @@ Result<Discovery> discover(const std::vector<std::string>& preferred) {
   const auto mounts = mounts_of_this_process();
   if (!mounts) return pass_on(mounts.error());
   Discovery discovery;
-  for (const std::vector<Mount>& places : destinations(*mounts, offered_folders())) {
+  for (const std::string& folder : preferred)
+    if (const Mount* carrier = mount_of(*mounts, std::filesystem::absolute(folder).lexically_normal().string()))
+      if (const std::string reason = unsuitability(*carrier, ::geteuid()); !reason.empty())
+        discovery.skipped.push_back({std::string(without_trailing_slashes(folder)), reason});
+  for (const std::vector<Mount>& places : destinations(*mounts, offered_folders(), ::geteuid())) {
     std::string why;
     for (const Mount& place : places) {
       const Answer answer = examine_in_time(place, *mounts, preferred);

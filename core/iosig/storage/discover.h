@@ -18,6 +18,7 @@ struct Found {
   MountPoint mount;  ///< `path` is a folder in which this user can create files; free_bytes is statvfs's answer
   Device device;
   std::vector<Device> members;  ///< that a composite `device` names, and theirs
+  std::string remark;           ///< a sentence for the user on what lies beneath the mount; "": nothing unusual
   bool kind_is_sure = true;     ///< false: ssd or hdd is a conservative guess that a measurement should decide
 };
 

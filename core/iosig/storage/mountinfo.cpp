@@ -1,5 +1,7 @@
 #include "iosig/storage/mountinfo.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,6 +10,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "iosig/base/text.h"
 #include "iosig/model/storage.h"
@@ -69,17 +72,54 @@ std::optional<Mount> parse_line(std::string_view line) {
 }
 
 /// FUSE file systems that show something else than stored files.
-constexpr std::array<std::string_view, 6> fuse_services{"fuse.gvfsd-fuse",   "fuse.portal",   "fuse.lxcfs",
-                                                        "fuse.archivemount", "fuse.snapfuse", "fuse.squashfuse"};
+constexpr std::array<std::string_view, 7> fuse_services{"fuse.gvfsd-fuse",    "fuse.portal",   "fuse.lxcfs",
+                                                        "fuse.archivemount",  "fuse.snapfuse", "fuse.squashfuse",
+                                                        "fuse.vmware-vmblock"};
+/// Interfaces of the kernel. Their files take no data, or do something when they are written.
+constexpr std::array<std::string_view, 24> kernel_interfaces{
+    "proc",     "sysfs",     "cgroup",   "cgroup2",     "cpuset",  "debugfs", "tracefs",    "securityfs",
+    "pstore",   "bpf",       "efivarfs", "configfs",    "fusectl", "mqueue",  "hugetlbfs",  "devpts",
+    "devtmpfs", "selinuxfs", "smackfs",  "binfmt_misc", "nsfs",    "nfsd",    "rpc_pipefs", "autofs"};
 /// Real file systems without a block device of their own in mountinfo.
 constexpr std::array<std::string_view, 9> unnumbered{"btrfs", "overlay",  "zfs",    "bcachefs", "ubifs",
                                                      "aufs",  "virtiofs", "vboxsf", "fuse"};
 
-bool stores_files(const Mount& mount) {
+bool is_kernel_interface(std::string_view type) {
+  return std::ranges::find(kernel_interfaces, type) != kernel_interfaces.end();
+}
+
+/// FUSE's type, where the kernel was not told it either: then the source is often the program's name.
+bool is_fuse_service(const Mount& mount) {
+  const std::string type = mount.filesystem == "fuse" ? "fuse." + mount.source : mount.filesystem;
+  return std::ranges::find(fuse_services, type) != fuse_services.end();
+}
+
+bool is_known_to_store(const Mount& mount) {
   const std::string_view type = mount.filesystem;
-  if (mount.major != 0 || is_volatile_filesystem(type) || is_shared_filesystem(type)) return true;
-  if (std::ranges::find(unnumbered, type) != unnumbered.end()) return true;
-  return type.starts_with("fuse.") && std::ranges::find(fuse_services, type) == fuse_services.end();
+  return mount.major != 0 || is_volatile_filesystem(type) || is_shared_filesystem(type) || type.starts_with("fuse.") ||
+         std::ranges::find(unnumbered, type) != unnumbered.end();
+}
+
+using FilesystemId = std::pair<unsigned, unsigned>;
+
+/// The tmpfs that hold the system's own files, by number: /run, /dev, and what cgroups or terminals are mounted in.
+std::set<FilesystemId> system_memory(const std::vector<Mount>& mounts) {
+  static constexpr std::array<std::string_view, 3> places{"/run", "/dev", "/sys/fs/cgroup"};
+  std::map<int, const Mount*> by_id;
+  for (const Mount& mount : mounts) by_id.emplace(mount.id, &mount);
+  std::set<FilesystemId> found;
+  for (const Mount& mount : mounts) {
+    if (is_volatile_filesystem(mount.filesystem) && mount.root == "/" &&
+        std::ranges::find(places, mount.path) != places.end())
+      found.emplace(mount.major, mount.minor);
+    const std::string_view type = mount.filesystem;
+    const auto parent = by_id.find(mount.parent);
+    if ((type != "cgroup" && type != "cgroup2" && type != "devpts") || parent == by_id.end()) continue;
+    const Mount& below = *parent->second;
+    const bool is_directly_in = mount.path.substr(0, mount.path.rfind('/')) == below.path;
+    if (is_directly_in && is_volatile_filesystem(below.filesystem)) found.emplace(below.major, below.minor);
+  }
+  return found;
 }
 
 bool is_system_folder(std::string_view path) {
@@ -150,7 +190,27 @@ std::optional<std::string> option_of(const Mount& mount, std::string_view name) 
 
 const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) { return MountTree(mounts).top(path); }
 
-std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, const std::vector<std::string>& wanted) {
+bool is_of_stranger(const Mount& mount, unsigned user) {
+  const auto owner = option_of(mount, "user_id");
+  return owner && *owner != "0" && *owner != fmt::format("{}", user);
+}
+
+std::string unsuitability(const Mount& mount, unsigned user) {
+  const std::string type = printable(mount.filesystem);
+  if (mount.filesystem == "fuse.iosig")
+    return fmt::format("is a mount of iosig itself, which shows '{}'", printable(mount.source));
+  if (is_of_stranger(mount, user))
+    return fmt::format("was mounted by user {}, whose program would see and serve your files",
+                       printable(*option_of(mount, "user_id")));
+  if (is_kernel_interface(mount.filesystem)) return fmt::format("is an interface of the kernel ({}), no storage", type);
+  if (is_fuse_service(mount)) return fmt::format("shows something else than stored files ({})", type);
+  if (!is_known_to_store(mount)) return fmt::format("has a file system that is not known to store files ({})", type);
+  return {};
+}
+
+std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, const std::vector<std::string>& wanted,
+                                             unsigned user) {
+  const std::set<FilesystemId> system = system_memory(mounts);
   const MountTree tree(mounts);
   std::map<std::string_view, const Mount*> tops;  // of the folders that something is mounted on
   for (const Mount& mount : mounts)
@@ -159,8 +219,10 @@ std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, c
   for (const std::string& folder : wanted) carriers.push_back(tree.top(folder));
   std::vector<std::vector<Mount>> groups;
   for (const Mount& mount : mounts) {
-    if (mount.read_only || !stores_files(mount)) continue;
-    if (is_system_folder(mount.path) && std::ranges::find(carriers, &mount) == carriers.end()) continue;
+    if (mount.read_only || !unsuitability(mount, user).empty()) continue;
+    if ((is_system_folder(mount.path) || system.contains({mount.major, mount.minor})) &&
+        std::ranges::find(carriers, &mount) == carriers.end())
+      continue;
     if (tops.at(mount.path) != &mount) continue;  // hidden below another mount
     const auto group =
         std::ranges::find_if(groups, [&](const auto& other) { return other.front().same_filesystem(mount); });

@@ -33,11 +33,22 @@ struct Mount {
 /// The value of the file system's option `name` ("tcp" of proto=tcp), "" for one without a value, nothing without it.
 [[nodiscard]] std::optional<std::string> option_of(const Mount& mount, std::string_view name);
 
+/// lab/slowdisk, which plays a disk from memory: it counts as what it plays.
+inline constexpr std::string_view simulated_disk = "fuse.slowdisk";
+
+/// Whether a FUSE mount belongs to another user than root and `user`: that user's program sees and serves its files.
+[[nodiscard]] bool is_of_stranger(const Mount& mount, unsigned user);
+
+/// Why `mount` is no destination for `user`, to follow its path in a sentence; "" when it may be one.
+[[nodiscard]] std::string unsuitability(const Mount& mount, unsigned user);
+
 /// The mounts that make sense as destinations: real file systems, tmpfs and network file systems that are visible and
 /// not read-only, outside the system's own folders (/proc, /sys, /run, /boot, /dev but /dev/shm), unless one of
-/// `wanted` lies on them. One inner list for each file system, never empty: where it is mounted, best first (the whole
-/// before a bind mount, then the shortest path). Those lists are in order of their first path.
+/// `wanted` lies on them, and suitable for `user`. A tmpfs of the system's (/run, /dev, that of the cgroups) is none
+/// wherever else it is mounted. One inner list for each file system, never empty: where it is mounted, best first (the
+/// whole before a bind mount, then the shortest path). Those lists are in order of their first path.
 [[nodiscard]] std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts,
-                                                           const std::vector<std::string>& wanted = {});
+                                                           const std::vector<std::string>& wanted = {},
+                                                           unsigned user = 0);
 
 }  // namespace iosig

@@ -151,8 +151,9 @@ Result<void> keep_only(const std::vector<std::string>& folders, Discovery& disco
       return std::ranges::find(discovery.skipped, path, &Skipped::path);
     };
     const auto refuse = [&](std::string_view reason) {
-      return fail(ErrorKind::infeasible, "'{}' is no destination: {}; `iosig storage probe` without --mount shows all",
-                  printable(folder), reason);
+      return fail(ErrorKind::infeasible,
+                  "'{}' is no destination: it {}; `iosig storage probe` without --mount shows all", printable(folder),
+                  reason);
     };
     // Nobody touches what is known not to answer.
     const std::string bare(without_trailing_slashes(folder));
@@ -167,7 +168,7 @@ Result<void> keep_only(const std::vector<std::string>& folders, Discovery& disco
       return fail(ErrorKind::infeasible, "'{}' is no destination: {}", printable(folder), sound.error().message);
     const auto skipped = skipped_at(path);
     return refuse(skipped != discovery.skipped.end() ? skipped->reason
-                                                     : "no folder there in which you can create files");
+                                                     : "has no folder there in which you can create files");
   }
   discovery.found = std::move(kept);
   discovery.skipped.clear();
@@ -247,6 +248,7 @@ Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progres
       discovery->skipped.push_back({path, measurement.error().message});
       continue;
     }
+    if (!found.remark.empty()) probe.notes.push_back(found.remark);
     if (!measurement->direct_reads)
       probe.notes.push_back(
           fmt::format("{}: {} refuses O_DIRECT; reads were measured after asking the kernel to drop "

@@ -14,8 +14,9 @@ namespace iosig {
 [[nodiscard]] Result<Fd> open_scratch_file(const std::string& folder);
 
 /// Whether a symbolic link in `folder`, a directory on a file system of type `filesystem`, leads out of it. Local file
-/// systems of the kernel do that unless they are mounted with `nosymfollow`; elsewhere (FUSE, network file systems, FAT)
-/// a link with a name of its own is made, followed and removed again. True where none can be made for want of room.
+/// systems of the kernel do that unless they are mounted with `nosymfollow`; elsewhere (FUSE, network file systems,
+/// FAT) a link with a name of its own is made, followed and removed again. True where none can be made for want of
+/// room.
 [[nodiscard]] bool follows_links(const std::string& folder, std::string_view filesystem);
 
 }  // namespace iosig
