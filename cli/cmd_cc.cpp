@@ -17,6 +17,7 @@
 
 #include "commands.h"
 #include "iosig/base/files.h"
+#include "iosig/base/text.h"
 #include "parts.h"
 
 namespace iosig::cli {
@@ -27,7 +28,7 @@ using Words = std::vector<std::string>;
 
 struct Options {
   bool cflags = false, libs = false, dry_run = false;
-  std::string compiler = "gcc", resolve, storage;
+  std::string compiler, resolve, storage;
   Words command;
 };
 
@@ -145,6 +146,63 @@ bool links(std::span<const std::string> arguments) {
   return has_input && has_libc;  // `gcc --version` has no input
 }
 
+bool has_suffix(const std::string& word, std::initializer_list<std::string_view> suffixes) {
+  return !word.starts_with('-') &&
+         std::ranges::any_of(suffixes, [&](std::string_view suffix) { return word.ends_with(suffix); });
+}
+
+/// The value of `key` in the CMakeCache.txt of the build that the working directory belongs to; "" without one.
+std::string cmake_setting(std::string_view key) {
+  std::error_code failure;
+  for (fs::path folder = fs::current_path(failure); !failure && folder.has_relative_path();
+       folder = folder.parent_path()) {
+    const auto cache = read_file((folder / "CMakeCache.txt").string());
+    if (!cache) continue;
+    for (const std::string_view line : split(*cache, '\n'))
+      if (line.starts_with(key) && line.substr(key.size()).starts_with(':'))
+        return std::string(line.substr(std::min(line.find('='), line.size() - 1) + 1));
+    return {};
+  }
+  return {};
+}
+
+/// CMake starts COMPILER_LAUNCHER for compiling alone. Linked without libiosig, the hints of an annotated source do
+/// nothing, and silently: a program must run without IOSIG.
+void note_missing_link_launcher(std::span<const std::string> arguments, const Console& console) {
+  if (std::ranges::find(arguments, "-c") == arguments.end()) return;
+  for (const std::string& word : arguments) {
+    const bool is_c = has_suffix(word, {".c"});
+    if (!is_c && !has_suffix(word, {".cc", ".cpp", ".cxx", ".C", ".c++"})) continue;
+    const auto source = read_file(word);
+    if (!source || (source->find("#pragma sig") == std::string::npos && source->find("IOSIG_") == std::string::npos))
+      continue;
+    const std::string language = is_c ? "C" : "CXX";
+    const auto launches_us = [&](std::string_view step) {
+      return cmake_setting(fmt::format("CMAKE_{}_{}_LAUNCHER", language, step)).find("iosig;cc") != std::string::npos;
+    };
+    if (launches_us("COMPILER") && !launches_us("LINKER"))
+      console.note(
+          fmt::format("'{}' will give hints only in a program that is linked by iosig cc too: give CMake "
+                      "-DCMAKE_{}_LINKER_LAUNCHER='iosig;cc;--' as well, or link iosig::iosig",
+                      printable(word), language));
+    return;
+  }
+}
+
+/// What this call of the compiler does not do for the user, who may think that it does.
+void note_shortcomings(const Flags& flags, std::span<const std::string> arguments, const Console& console) {
+  const auto has = [&](std::string_view word) { return std::ranges::find(arguments, word) != arguments.end(); };
+  if ((has("-static") || has("--static") || has("-static-pie")) && !has("-c") && !has("-S") && !has("-E"))
+    console.note("a program that is linked statically cannot load libiosig: its hints do nothing");
+  for (const std::string& word : arguments)
+    if (has_suffix(word,
+                   {".f", ".for", ".ftn", ".f90", ".f95", ".f03", ".f08", ".F", ".F90", ".F95", ".F03", ".F08"})) {
+      console.note(fmt::format("'{}' is compiled as it is: `#pragma sig` is for C and C++", printable(word)));
+      break;
+    }
+  if (!flags.plugin.empty()) note_missing_link_launcher(arguments, console);
+}
+
 int run_compiler(const Options& options, Console& console) {
   const std::size_t compiler_at = launcher_words(options.command);
   const std::string& name = options.command[compiler_at];
@@ -153,6 +211,7 @@ int run_compiler(const Options& options, Console& console) {
   if (!flags) return console.fail(flags.error());
   if (flags->plugin.empty())
     console.note(fmt::format("'{}' is clang: it ignores pragmas; IOSIG_OPEN(...) of iosig.h works with it", name));
+  note_shortcomings(*flags, arguments, console);
   Words words(options.command.begin(), options.command.end() - static_cast<std::ptrdiff_t>(arguments.size()));
   const auto append = [&](const auto& more) { words.insert(words.end(), more.begin(), more.end()); };
   append(flags->cflags);
@@ -173,10 +232,11 @@ int run_compiler(const Options& options, Console& console) {
 }
 
 int print_flags(const Options& options, Console& console) {
-  const auto flags = flags_for(options.compiler, options);
+  const std::string compiler = options.compiler.empty() ? "gcc" : options.compiler;
+  const auto flags = flags_for(compiler, options);
   if (!flags) return console.fail(flags.error());
   if (console.json) {
-    console.say_json("iosig.cc/1", {{"compiler", options.compiler},
+    console.say_json("iosig.cc/1", {{"compiler", compiler},
                                     {"plugin", flags->plugin.empty() ? nlohmann::ordered_json()
                                                                      : nlohmann::ordered_json(flags->plugin)},
                                     {"cflags", flags->cflags},
@@ -190,7 +250,20 @@ int print_flags(const Options& options, Console& console) {
   return yes;
 }
 
+/// Options that would have no effect in this call; "" when there is none.
+std::string idle_options(const Options& options) {
+  if (!options.command.empty() && (options.cflags || options.libs))
+    return "--cflags and --libs print flags; they take no compiler's command after --";
+  if (!options.command.empty() && !options.compiler.empty())
+    return "--compiler is for --cflags and --libs; the command after -- names its compiler itself";
+  if (!options.storage.empty() && options.resolve != "compile")
+    return "--storage is for --resolve=compile; at run time the program asks $IOSIG_STORAGE or the user's file";
+  if (options.dry_run && options.command.empty()) return "--dry-run needs a compiler's command after --";
+  return {};
+}
+
 int run_cc(const Options& options, Console& console) {
+  if (const std::string idle = idle_options(options); !idle.empty()) return console.fail({ErrorKind::usage, idle});
   if (!options.command.empty()) return run_compiler(options, console);
   if (options.cflags || options.libs || console.json) return print_flags(options, console);
   return console.fail({ErrorKind::usage,

@@ -10,7 +10,6 @@
 
 #include "commands.h"
 #include "iosig/base/text.h"
-#include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/agreement.h"
@@ -19,8 +18,8 @@
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/survey.h"
 #include "iosig/format/choice_json.h"
-#include "iosig/format/rules_toml.h"
 #include "iosig/format/signature_text.h"
+#include "rules_source.h"
 #include "storage_source.h"
 
 namespace iosig::cli {
@@ -31,7 +30,7 @@ using nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> words;  ///< PATH SIGNATURE..., or with rules PATH...
   std::string rules, storage;
-  bool dry_run = false;
+  bool dry_run = false, literal = false;
 };
 
 /// What became of one path: the line for people, the object for programs.
@@ -108,31 +107,48 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   return Prepared{fmt::format("{}: leads to {}{}", shown, printable((*entry)->destination), explained), json};
 }
 
-Result<Rules> read_rules(const std::string& file) {
-  return read_configuration(file, Configuration::named).and_then([&](const std::string& text) {
-    return parse_rules(text, file);
-  });
+/// A pattern that the shell left as it is, as no file matches it yet; a link of that name helps no program.
+bool is_pattern(std::string_view path) {
+  const std::size_t bracket = path.find('[');
+  return path.find_first_of("*?") != std::string_view::npos ||
+         (bracket != std::string_view::npos && path.find(']', bracket) != std::string_view::npos);
+}
+
+Result<void> check_path(const std::string& path, const Options& options) {
+  if (is_pattern(path) && !options.literal)
+    return fail(
+        ErrorKind::usage,
+        "'{}' is a pattern, and no file that it matches exists yet; give the path of each file that the program "
+        "will create, e.g. step{{1..9}}.out in bash, or --literal if the file is really called so",
+        printable(path));
+  return {};
 }
 
 /// The paths to prepare, each with its signature. Rules match absolute paths, with links in them resolved or as given.
-Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Options& options, const Console& console) {
+Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Options& options, const Console& console,
+                                                                      ordered_json& unmatched) {
   std::vector<std::pair<std::string, Signature>> wanted;
   if (options.rules.empty()) {
+    if (auto fine = check_path(options.words.front(), options); !fine) return pass_on(fine.error());
     auto signature = parse_signature(fmt::format("{}", fmt::join(options.words.begin() + 1, options.words.end(), " ")));
     if (!signature) return pass_on(signature.error());
     wanted.emplace_back(options.words.front(), *std::move(signature));
     return wanted;
   }
-  const auto rules = read_rules(options.rules);
+  const auto rules = read_rules(options.rules, console);
   if (!rules) return pass_on(rules.error());
   for (const std::string& path : options.words) {
+    if (auto fine = check_path(path, options); !fine) return pass_on(fine.error());
     const auto place = locate(AT_FDCWD, path);
+    if (!place && place.error().kind == ErrorKind::usage) return pass_on(place.error());  // a directory
     const Rule* rule = match_rule(*rules, place ? place->path() : path);
     if (rule == nullptr) rule = match_rule(*rules, std::filesystem::absolute(path).lexically_normal());
-    if (rule != nullptr)
+    if (rule != nullptr) {
       wanted.emplace_back(path, rule->signature);
-    else
-      console.note(fmt::format("no rule matches '{}'; it stays where it is", printable(path)));
+      continue;
+    }
+    console.note(fmt::format("no rule matches '{}'; it stays where it is", printable(path)));
+    unmatched.push_back({{"path", path}, {"action", "stays"}, {"message", "no rule matches"}});
   }
   return wanted;
 }
@@ -140,13 +156,16 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Opti
 int run_prepare(const Options& options, Console& console) {
   if (options.rules.empty() && options.words.size() < 2)
     return console.fail({ErrorKind::usage, "prepare needs PATH and SIGNATURE, or --rules FILE PATH..."});
-  const auto wanted = wanted_streams(options, console);
+  ordered_json redirects = ordered_json::array();
+  const auto wanted = wanted_streams(options, console, redirects);
   if (!wanted) return console.fail(wanted.error());
   auto source = load_storage(options.storage, console);
   if (!source) return console.fail(source.error());
   int status = yes;
-  ordered_json redirects = ordered_json::array();
   for (const auto& [path, signature] : *wanted) {
+    if (signature.container_targets)
+      console.note(
+          fmt::format("'{}': only 'iosig run' makes containers; it is placed as one ordinary file", printable(path)));
     auto prepared = prepare(path, signature, source->storage, options.dry_run);
     if (!prepared) {
       status = std::max(status, console.fail(prepared.error()));
@@ -170,6 +189,7 @@ void add_prepare(CLI::App& app, Action& action) {
       ->type_name("PATH SIGNATURE...");
   verb->add_option("--rules", options->rules, "take the signatures from this file; all words are paths")
       ->type_name("FILE");
+  verb->add_flag("--literal", options->literal, "* ? [ in a path are letters of its name");
   add_storage_option(*verb, options->storage);
   verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb->footer(

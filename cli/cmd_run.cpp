@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -15,9 +16,8 @@
 #include "commands.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
-#include "iosig/base/trust.h"
-#include "iosig/format/rules_toml.h"
 #include "parts.h"
+#include "rules_source.h"
 
 namespace iosig::cli {
 namespace {
@@ -37,8 +37,22 @@ std::string_view value_of(const char* variable) {
   return value != nullptr ? value : "";
 }
 
+/// `run` makes containers and redirects nothing. A rule without `container` only exempts its files from what comes
+/// after it: from later rules and the globs.
+void note_rules_without_effect(const Rules& rules, const Options& options, const Console& console) {
+  const auto makes_container = [](const Rule& rule) { return rule.signature.container_targets.has_value(); };
+  for (auto rule = rules.rules.begin(); rule != rules.rules.end(); ++rule) {
+    if (makes_container(*rule) || !options.containers.empty() || std::any_of(rule, rules.rules.end(), makes_container))
+      continue;
+    console.note(
+        fmt::format("{}:{}: this rule does nothing here: its signature has no `container`, and 'iosig run' leaves such "
+                    "files where they are; 'iosig prepare --rules' redirects them",
+                    printable(options.rules), rule->line));
+  }
+}
+
 /// What the program's environment gets.
-Result<std::vector<Setting>> settings_for(const Options& options) {
+Result<std::vector<Setting>> settings_for(const Options& options, const Console& console) {
   const auto parts = find_parts();
   if (!parts) return pass_on(parts.error());
   const std::string library = parts->preload().string();
@@ -54,6 +68,9 @@ Result<std::vector<Setting>> settings_for(const Options& options) {
     for (const std::string& glob : options.containers) {
       if (glob.empty() || glob.find(':') != std::string::npos)
         return fail(ErrorKind::usage, "--container '{}': expected a glob without colons", printable(glob));
+      if (glob.ends_with('/'))
+        return fail(ErrorKind::usage, "--container '{0}' matches no file: it names a directory; expected e.g. '{0}*'",
+                    printable(glob));
       const bool is_of_names = glob.find('/') == std::string::npos;
       globs += (globs.empty() ? "" : ":") +
                (is_of_names ? glob : std::filesystem::absolute(glob).lexically_normal().string());
@@ -61,10 +78,9 @@ Result<std::vector<Setting>> settings_for(const Options& options) {
     settings.push_back({"IOSIG_CONTAINERS", std::move(globs)});
   }
   if (!options.rules.empty()) {
-    const auto rules = read_configuration(options.rules, Configuration::named).and_then([&](const std::string& text) {
-      return parse_rules(text, options.rules);
-    });
+    const auto rules = read_rules(options.rules, console);
     if (!rules) return pass_on(rules.error());
+    note_rules_without_effect(*rules, options, console);
     settings.push_back({"IOSIG_RULES", std::filesystem::absolute(options.rules).lexically_normal().string()});
   }
   return settings;
@@ -106,7 +122,7 @@ int run_command(const Options& options, Console& console) {
   if (options.command.empty())
     return console.fail(
         {ErrorKind::usage, "expected a command, e.g. iosig run --container '*.dat' -- ./solver input.txt"});
-  const auto settings = settings_for(options);
+  const auto settings = settings_for(options, console);
   if (!settings) return console.fail(settings.error());
   const auto program = program_of(options.command.front());
   if (const std::string why = program ? why_not_caught(*program) : std::string(); !why.empty())

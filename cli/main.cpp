@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 
@@ -34,6 +35,18 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
                           command, iosig::did_you_mean(word, names));
   }
   return fmt::format("iosig: {}; see {} --help\n", message, command);
+}
+
+/// `--storage "$UNSET"` would be as if it were not there, and the verb at work on something else.
+iosig::Result<void> check_values(const CLI::App& app) {
+  for (const CLI::App* verb : app.get_subcommands()) {
+    for (const CLI::Option* option : verb->get_options())
+      if (option->nonpositional() && option->get_expected_max() > 0 && option->count() > 0 &&
+          std::ranges::count(option->results(), "") > 0)
+        return iosig::fail(iosig::ErrorKind::usage, "{} is empty; give it a value or leave it out", option->get_name());
+    if (auto checked = check_values(*verb); !checked) return checked;
+  }
+  return {};
 }
 
 }  // namespace
@@ -81,6 +94,7 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+    if (const auto checked = check_values(app); !checked) return console.finish(console.fail(checked.error()));
     return console.finish(action ? action(console) : static_cast<int>(wrong_usage));
   } catch (const CLI::ParseError& error) {
     return console.finish(app.exit(error) == 0 ? yes : wrong_usage);

@@ -30,11 +30,12 @@ Result<void> check_keys(const toml::table& table, std::string_view source, const
 /// A glob as an absolute one: "~/" is the home folder, a relative one starts at the folder of the rules file, free of
 /// links as the paths that it is held against.
 std::string absolute_glob(const std::string& glob, std::string_view source) {
-  if (glob.starts_with('/')) return glob;
-  if (glob.starts_with("~/")) return home_folder() + glob.substr(1);
+  namespace fs = std::filesystem;
+  if (glob.starts_with('/')) return fs::path(glob).lexically_normal().string();
+  if (glob.starts_with("~/")) return fs::path(home_folder() + glob.substr(1)).lexically_normal().string();
   std::error_code ignored;
-  const auto folder = std::filesystem::absolute(source, ignored).parent_path();
-  return (std::filesystem::weakly_canonical(folder, ignored) / glob).string();
+  const auto folder = fs::absolute(source, ignored).parent_path();
+  return (fs::weakly_canonical(folder, ignored) / glob).lexically_normal().string();
 }
 
 Result<void> read_definitions(const toml::table& root, std::string_view source, Rules& rules) {
@@ -66,6 +67,10 @@ Result<Rule> read_rule(const toml::node& node, std::string_view source, const Si
   const auto* sig = (*table)["sig"].as_string();
   if (path == nullptr || path->get().empty() || sig == nullptr)
     return fail(ErrorKind::bad_input, "{}: expected path = \"...\" and sig = \"...\"", at);
+  if (path->get().ends_with('/') || path->get() == "~")
+    return fail(ErrorKind::bad_input, "{}: '{}' matches no file: it names a directory; expected e.g. \"{}*\"",
+                place(source, path->source().begin), printable(path->get()),
+                path->get() == "~" ? "~/" : printable(path->get()));
   auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin) + ": sig");
   if (!signature) return pass_on(signature.error());
   return Rule{absolute_glob(path->get(), source), *signature, sig->source().begin.line};
@@ -91,6 +96,17 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
     rules.rules.push_back(*std::move(rule));
   }
   return rules;
+}
+
+const Rule* rule_that_hides(const Rules& rules, std::size_t number) {
+  // A pattern with `*` alone matches the text of a narrower pattern as it matches each path of it.
+  for (std::size_t earlier = 0; earlier < number; ++earlier) {
+    const std::string &wide = rules.rules[earlier].path_glob, &narrow = rules.rules[number].path_glob;
+    if (wide == narrow ||
+        (wide.find_first_of("?[\\") == std::string::npos && ::fnmatch(wide.c_str(), narrow.c_str(), FNM_PATHNAME) == 0))
+      return &rules.rules[earlier];
+  }
+  return nullptr;
 }
 
 const Rule* match_rule(const Rules& rules, const std::string& path) {

@@ -30,6 +30,9 @@ struct Rules {
 };
 
 [[nodiscard]] Result<Rules> parse_rules(std::string_view text, std::string_view source);
+/// The earlier rule that matches all that `rules.rules[number]` matches, so that this one never counts; nullptr when
+/// there is none, or none that is plainly so (its only wildcards are `*`).
+[[nodiscard]] const Rule* rule_that_hides(const Rules& rules, std::size_t number);
 /// The first rule that matches, or nullptr.
 [[nodiscard]] const Rule* match_rule(const Rules& rules, const std::string& path);
 
