@@ -73,7 +73,8 @@ tl::unexpected<Error> refused_link(const Place& place, int failure) {
   const bool has_no_links = failure == EPERM || failure == ENOSYS || failure == EOPNOTSUPP;
   if (!has_no_links || is_sealed(place.folder)) return system_failure("make a link at", place.path(), failure);
   refusing_device = place.device;
-  return fail(ErrorKind::system, "'{}' stays where it is: its file system has no symbolic links: {}",
+  return fail(ErrorKind::system,
+              "cannot make a link at '{}': {}: its file system may have no symbolic links; the file stays where it is",
               printable(place.path()), std::strerror(failure));
 }
 
