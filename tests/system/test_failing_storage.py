@@ -124,7 +124,7 @@ def test_a_mount_point_that_vanishes_or_turns_read_only_is_waited_for(world: Wor
         $i prepare waiting random
         mount -o remount,ro {world.fast}
         $i finalize out; echo read-only $?
-        cmp out "$(readlink out 2>/dev/null || echo {world.user_folder}/*.out)" || exit 2
+        cmp out "$(readlink out 2>/dev/null || echo {world.user_folder}/*/out)" || exit 2
         mount -o remount,rw {world.fast}
         exec 3< {world.user_folder}
         umount -l {world.fast}

@@ -47,6 +47,8 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
     case RedirectState::filled: return left("a job's folder; iosig gc removes it when the job has ended");
     case RedirectState::gone:
     case RedirectState::empty: {
+      if (found.destination && found.destination->is_retired)
+        return settle_as(Outcome::finished, entry, options, "its data had come home; what was left of them is removed");
       if (auto why = doubt(entry); !why.empty()) return left(std::move(why));
       if (found.state == RedirectState::gone)
         return settle_as(Outcome::undone, entry, options, "neither link nor data are there");

@@ -37,7 +37,9 @@ class Settling {
     }
     const bool temporary = entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp && !stays();
     switch (found_.state) {
-      case RedirectState::gone: return maker_is_at_work() ? wait() : clear("nothing is left of it");
+      case RedirectState::gone:
+        if (is_retired()) return clear("its data had come home");
+        return maker_is_at_work() ? wait() : clear("nothing is left of it");
       case RedirectState::empty:
         if (entry_.kind == RedirectKind::folder) return clear("the job's folder is empty");
         return maker_is_at_work() ? wait() : clear("it was never written, or what was written is gone");
@@ -105,6 +107,9 @@ class Settling {
     return user_of(options_.open_files, at.directory ? at.directory->path() : at.data.path());
   }
 
+  /// Whether an earlier run came to its end but for the deletion of the retired data.
+  bool is_retired() const { return found_.destination && found_.destination->is_retired; }
+
   /// Whether the data belong where they are: home lacks what they were declared to need.
   bool stays() const {
     return entry_.kind == RedirectKind::link && found_.destination &&
@@ -133,7 +138,10 @@ class Settling {
   Result<Settlement> finish(Action action, std::string_view why) const {
     if (found_.destination) {
       if (action != Action::sealed)
-        if (auto removed = remove_retired(entry_); !removed) return pass_on(removed.error());
+        if (auto removed = remove_retired(entry_); !removed)
+          return fail(removed.error().kind, "{} is {}, but its data are also still in '{}': {}; run finalize again",
+                      shown(), action == Action::brought_home ? "complete" : "settled", destination(),
+                      removed.error().message);
       const Destination& at = *found_.destination;
       if (auto synced = sync_directory(at.directory ? *at.directory : at.data); !synced) return pass_on(synced.error());
     }
