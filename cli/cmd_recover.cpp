@@ -74,6 +74,8 @@ int run_recover(const Options& options, Console& console) {
       show(pass_on(held.error()));
     else if (!*held)
       show(Recovery{Recovery::Outcome::left, entry.path, "another run of iosig settles it at this moment"});
+    else if (!options.dry_run && !is_recorded(entry.id) && entry.pid != 0)
+      show(Recovery{Recovery::Outcome::left, entry.path, "another run of iosig has settled it"});
     else
       show(recover(entry, settle));
   }

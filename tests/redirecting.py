@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -149,6 +150,19 @@ def compile_c(source: str, into: Path, name: str, *flags: str) -> Path:
 def hinted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """PROGRAM, compiled."""
     return compile_c(PROGRAM, tmp_path_factory.mktemp("hinted"), "hinted")
+
+
+@pytest.fixture(scope="session")
+def at_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/support/at_step.c, compiled: stops a command at one of its system calls."""
+    if platform.machine() != "x86_64":
+        pytest.skip(f"the tracer of the tests knows the system calls of x86_64, not of {platform.machine()}")
+    program = tmp_path_factory.mktemp("at_step") / "at_step"
+    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-o", program, ROOT / "tests/support/at_step.c"], check=True)
+    traced = subprocess.run([program, "0", "kill", "x", "x", shutil.which("true") or "/bin/true"], capture_output=True)
+    if traced.stdout.split()[1:2] != [b"0"]:
+        pytest.skip("processes cannot be traced here")
+    return program
 
 
 def race_for_one_path(world: World, hinted: Path, name: str, signature: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import shutil
 import stat
 import subprocess
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Iosig
+from conftest import Iosig
 from redirecting import World
 
 EVERYTHING = os.environ.get("IOSIG_CRASH_STEPS") == "all"
@@ -56,18 +55,6 @@ ACTIONS = [
     Action("chmod", unchanged),
     Action("kill", unchanged),
 ]
-
-
-@pytest.fixture(scope="session")
-def at_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if platform.machine() != "x86_64":
-        pytest.skip(f"the tracer of the tests knows the system calls of x86_64, not of {platform.machine()}")
-    program = tmp_path_factory.mktemp("at_step") / "at_step"
-    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-o", program, ROOT / "tests/support/at_step.c"], check=True)
-    traced = subprocess.run([program, "0", "kill", "x", "x", shutil.which("true") or "/bin/true"], capture_output=True)
-    if traced.stdout.split()[1:2] != [b"0"]:
-        pytest.skip("processes cannot be traced here")
-    return program
 
 
 @contextmanager

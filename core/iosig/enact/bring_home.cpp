@@ -34,6 +34,10 @@ std::string still_there(const JournalEntry& entry, const Error& why) {
                      printable(entry.path), printable(entry.destination), why.message);
 }
 
+ChangeWatch watch_of(const Destination& from) {
+  return from.directory ? ChangeWatch(from.data.folder, from.names) : ChangeWatch(from.data.folder);
+}
+
 /// One way home; the steps share what was opened.
 class WayHome {
  public:
@@ -44,13 +48,14 @@ class WayHome {
         from_(*found.destination),
         to_(*found.link),
         companions_(to_, entry, from_),
-        watch_(from_.data.folder, from_.names) {}
+        watch_(watch_of(from_)) {}
 
   Result<std::string> go() {
     if (auto possible = check(); !possible) return pass_on(possible.error());
     if (options_.dry_run) return std::string(one_device_ ? "renamed" : "copied");
-    auto put = make_copies().and_then([&] { return companions_.place(); }).and_then([&] { return exchange(); });
+    auto put = make_copies().and_then([&] { return place_companions(); }).and_then([&] { return exchange(); });
     if (!put) {
+      watch_ = ChangeWatch(from_.data.folder);  // what it holds open would count as used
       if (auto undone = companions_.undo(); !undone) return pass_on(undone.error());
       return pass_on(refusal_ ? *refusal_ : put.error());
     }
@@ -88,19 +93,22 @@ class WayHome {
       return fail(staged.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
                   staged.error().message, destination());
     if (!found_.has_data) return {};
-    content_ = open_to_read(from_.data);
-    if (!content_) return system_failure("read", entry_.destination);
+    if (one_device_)
+      if (auto watched = watch_.add_name(from_.data.name); !watched) return watched;
+    Fd content = open_to_read(from_.data);
+    if (!content) return system_failure("read", entry_.destination);
     const auto draft = beside(to_, draft_name(entry_));
     if (!draft) return pass_on(draft.error());
     // A second name for the same file, where that is possible (one device may be mounted twice).
     if (one_device_ &&
         ::linkat(from_.data.folder.get(), from_.data.name.c_str(), draft->folder.get(), draft->name.c_str(), 0) == 0) {
-      watch_.add_linked(from_.data.name, *draft);
+      content_ = std::move(content);
       return {};
     }
     was_copied_ = true;
-    const std::size_t index = watch_.add(from_.data.name, content_);
-    auto copy = copy_verified(content_, *draft, options_.progress);
+    const std::size_t index = watch_.add(from_.data.name, std::move(content));
+    content_ = Fd(::fcntl(watch_.file(index).get(), F_DUPFD_CLOEXEC, 0));
+    auto copy = copy_verified(watch_.file(index), *draft, options_.progress);
     if (!copy) {
       (void)remove_at(*draft);
       return fail(copy.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
@@ -109,6 +117,12 @@ class WayHome {
     copy_ = *std::move(copy);
     watch_.set_copy(index, copy_);
     return {};
+  }
+
+  Result<void> place_companions() {
+    auto placed = companions_.place();
+    if (const auto draft = beside(to_, draft_name(entry_)); !placed && draft) (void)remove_at(*draft);
+    return placed;
   }
 
   Result<void> exchange() {
@@ -191,17 +205,24 @@ Result<std::string> bring_home(const JournalEntry& entry, const Survey& found, c
 Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const Survey& found,
                             const SettleOptions& options) {
   const Destination& from = *found.destination;
-  ChangeWatch watch(from.data.folder, from.names);
+  ChangeWatch watch = watch_of(from);
   std::vector<Fd> held;
   for (const Companion& companion : from.companions)
     if (const auto same = is_at_home(home, from.data, companion, watch, held); !same || !*same) return same;
-  const Fd file = open_to_read(home), data = open_to_read(from.data);
+  const Fd file = open_to_read(home);
+  Fd data = open_to_read(from.data);
   if (!file || (found.has_data && !data)) return false;
-  if (found.has_data && is_same_inode(file, data)) {
-    watch.add_linked(from.data.name, home);
+  if (found.has_data && is_same_inode(file, data)) {  // a write to one is a write to the other
+    if (auto watched = watch.add_name(from.data.name); !watched) return pass_on(watched.error());
+    if (!is_same_inode(file, open_to_read(from.data))) return false;
+    data = Fd{};
   } else if (found.has_data) {
-    watch.set_copy(watch.add(from.data.name, data), file);
-    const auto same = same_content(file.get(), data.get(), options.progress);
+    struct stat there {
+    }, here{};
+    if (::fstat(file.get(), &there) != 0 || ::fstat(data.get(), &here) != 0 || !is_own(there, home, here)) return false;
+    const std::size_t index = watch.add(from.data.name, std::move(data));
+    watch.set_copy(index, file);
+    const auto same = same_content(file.get(), watch.file(index).get(), options.progress);
     if (!same || !*same) return same;
   }
   if (options.dry_run) return true;

@@ -25,9 +25,11 @@ std::vector<std::string> sorted_names(int directory) {
 
 bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
 
+bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
 /// The status change time too, unless the file was given another name, which may set it.
 bool same_status(const struct stat& a, const struct stat& b, bool was_renamed) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim) &&
+  return is_same_file(a, b) && a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim) &&
          (was_renamed || same_time(a.st_ctim, b.st_ctim));
 }
 
@@ -43,26 +45,34 @@ bool is_open_elsewhere(int file) {
   return refused;
 }
 
-ChangeWatch::ChangeWatch(const Fd& directory, std::optional<std::vector<std::string>> names)
-    : directory_(directory.get()), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), names_(std::move(names)) {
-  if (!events_) is_blind_ = true;
+ChangeWatch::ChangeWatch(const Fd& directory)
+    : directory_(directory.get()), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), is_blind_(!events_) {}
+
+ChangeWatch::ChangeWatch(const Fd& directory, std::vector<std::string> names) : ChangeWatch(directory) {
+  names_ = std::move(names);
+  whole_ = true;
 }
 
-std::size_t ChangeWatch::add(std::string name, const Fd& file) {
+std::size_t ChangeWatch::add(std::string name, Fd file) {
   const std::string self = fmt::format("/proc/self/fd/{}", file.get());
   if (!events_ || ::inotify_add_watch(events_.get(), self.c_str(), IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB) < 0 ||
       is_on_shared_file_system(file))
     is_blind_ = true;
-  File added{std::move(name), file.get(), -1, {}};
+  File added{std::move(name), nullptr, -1, {}};
   if (::fstat(file.get(), &added.status) != 0) is_blind_ = true;
+  const auto known = std::ranges::find_if(
+      files_, [&](const File& other) { return other.file && is_same_file(other.status, added.status); });
+  added.file = known != files_.end() ? known->file : std::make_shared<const Fd>(std::move(file));
   files_.push_back(std::move(added));
   return files_.size() - 1;
 }
 
-void ChangeWatch::add_linked(std::string name, const Place& link) {
-  File added{std::move(name), -1, -1, {}};
-  (void)::fstatat(link.folder.get(), link.name.c_str(), &added.status, AT_SYMLINK_NOFOLLOW);
+Result<void> ChangeWatch::add_name(std::string name) {
+  File added{std::move(name), nullptr, -1, {}};
+  if (::fstatat(directory_, added.name.c_str(), &added.status, AT_SYMLINK_NOFOLLOW) != 0)
+    return system_failure("inspect", added.name);
   files_.push_back(std::move(added));
+  return {};
 }
 
 bool ChangeWatch::was_touched() {
@@ -75,24 +85,26 @@ bool ChangeWatch::is_as_added(const File& file, const std::string& renamed_to) c
   struct stat now {
   }, by_name{};
   const std::string& name = renamed_to.empty() ? file.name : renamed_to;
-  if (::fstatat(directory_, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) != 0 || by_name.st_dev != file.status.st_dev ||
-      by_name.st_ino != file.status.st_ino)
-    return false;
-  return file.file < 0 ||
-         (::fstat(file.file, &now) == 0 && same_status(now, file.status, /*was_renamed=*/!renamed_to.empty()));
+  if (::fstatat(directory_, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  // A file's second name sets its status change time; a link that was made anew may have the inode of the old one.
+  if (!file.file)
+    return is_same_file(by_name, file.status) &&
+           (!S_ISLNK(by_name.st_mode) || same_time(by_name.st_ctim, file.status.st_ctim));
+  return ::fstat(file.file->get(), &now) == 0 && same_status(now, file.status, !renamed_to.empty()) &&
+         is_same_file(by_name, now);
 }
 
 Result<ChangeWatch::Answer> ChangeWatch::look(bool thorough, bool may_be_open, const std::string& renamed_to) {
   if (!may_be_open)
     for (const File& file : files_)
-      if (file.file >= 0 && is_open_elsewhere(file.file)) return Answer::in_use;
+      if (file.file && is_open_elsewhere(file.file->get())) return Answer::in_use;
   for (const File& file : files_)
     if (!is_as_added(file, renamed_to)) return Answer::changed;
   if (names_ && sorted_names(directory_) != *names_) return Answer::changed;
   if (!thorough || !(was_touched() || is_blind_)) return Answer::unchanged;
   for (const File& file : files_) {
     if (file.copy < 0) continue;
-    const auto same = same_content(file.file, file.copy, {});
+    const auto same = same_content(file.file->get(), file.copy, {});
     if (!same) return pass_on(same.error());
     if (!*same) return Answer::changed;
   }

@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,18 +25,23 @@ namespace iosig {
 
 class ChangeWatch {
  public:
-  /// Watches files in `directory`. `names`: all that are in it, sorted, as they were when the caller decided what to do
-  /// with each; a name that comes or goes is a change. Nothing: other files in it do not matter.
-  ChangeWatch(const Fd& directory, std::optional<std::vector<std::string>> names);
+  /// Watches only the files of `directory` that are added.
+  explicit ChangeWatch(const Fd& directory);
+  /// Watches for names that come and go, too. `names`, sorted, are those that the caller found in the directory: a name
+  /// that came since then is a change.
+  ChangeWatch(const Fd& directory, std::vector<std::string> names);
 
   /// Watches the open regular file `name` of the directory from now on. Call it before the first byte is copied, and
   /// set `copy` when there is one: its content is what the file's is compared with.
+  /// Keeps the file open. Two names of one file share a descriptor, or each would count as another program's.
   /// Returns its index.
-  std::size_t add(std::string name, const Fd& file);
-  /// Watches the file `name` of the directory that got the second name `link` instead of a copy: it may be written, but
-  /// another file must not take its place.
-  void add_linked(std::string name, const Place& link);
+  std::size_t add(std::string name, Fd file);
+  const Fd& file(std::size_t index) const { return *files_[index].file; }
   void set_copy(std::size_t index, const Fd& copy) { files_[index].copy = copy.get(); }
+
+  /// Watches which file `name` is, not its content: for one that gets a second name, and for links. Call it before that
+  /// name is made, or the link is read.
+  [[nodiscard]] Result<void> add_name(std::string name);
 
   enum class Answer {
     unchanged,
@@ -55,7 +60,8 @@ class ChangeWatch {
  private:
   struct File {
     std::string name;
-    int file = -1, copy = -1;  ///< file -1: linked
+    std::shared_ptr<const Fd> file;  ///< null: only which file has the name
+    int copy = -1;
     struct stat status {};
   };
   [[nodiscard]] bool is_as_added(const File& file, const std::string& renamed_to) const;

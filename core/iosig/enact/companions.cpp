@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "iosig/base/text.h"
 #include "iosig/enact/exchange.h"
@@ -16,8 +17,39 @@ namespace {
 
 std::string staging_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.companions", entry.id); }
 
+constexpr int directory_flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+/// The staging directory, if it is one that a run of this user made: it has the mark, or it is empty still. Otherwise
+/// nothing.
 Fd open_staging(const Place& link, const JournalEntry& entry) {
-  return Fd(::openat(link.folder.get(), staging_name(entry).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const std::string name = staging_name(entry);
+  Fd staging(::openat(link.folder.get(), name.c_str(), O_RDONLY | directory_flags));
+  struct stat status {
+  }, mark{};
+  if (!staging || ::fstat(staging.get(), &status) != 0 || status.st_uid != ::geteuid()) return {};
+  if (::fstatat(staging.get(), name.c_str(), &mark, AT_SYMLINK_NOFOLLOW) == 0)
+    return S_ISREG(mark.st_mode) && mark.st_uid == ::geteuid() ? std::move(staging) : Fd{};
+  const auto names = names_in(staging);
+  return names && names->empty() ? std::move(staging) : Fd{};
+}
+
+/// Makes the staging directory and marks it.
+Result<Fd> make_staging(const Place& link, const JournalEntry& entry) {
+  const std::string name = staging_name(entry);
+  if (::mkdirat(link.folder.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
+    return write_failure("create a directory in", link.folder_path, errno);
+  const Fd made(::openat(link.folder.get(), name.c_str(), O_PATH | directory_flags));
+  struct stat status {};
+  if (made && ::fstat(made.get(), &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 0700) != 0700)
+    (void)::chmod(fmt::format("/proc/self/fd/{}", made.get()).c_str(), 0700);  // the umask closed it to ourselves
+  Fd staging = open_staging(link, entry);
+  if (!staging)
+    return fail(ErrorKind::system,
+                "'{}/{}' is not a directory that a run of yours made, so nothing is put there; have it removed",
+                printable(link.folder_path), name);
+  const Fd mark(::openat(staging.get(), name.c_str(), O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!mark) return write_failure("create a file in", link.folder_path, errno);
+  return staging;
 }
 
 bool exists_at(int folder, const std::string& name) {
@@ -25,11 +57,11 @@ bool exists_at(int folder, const std::string& name) {
   return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-bool is_one_file(int folder, const std::string& name, int other_folder) {
+bool is_one_file(int folder, const std::string& name, int other_folder, const std::string& other_name) {
   struct stat one {
   }, other{};
   return ::fstatat(folder, name.c_str(), &one, AT_SYMLINK_NOFOLLOW) == 0 &&
-         ::fstatat(other_folder, name.c_str(), &other, AT_SYMLINK_NOFOLLOW) == 0 && one.st_dev == other.st_dev &&
+         ::fstatat(other_folder, other_name.c_str(), &other, AT_SYMLINK_NOFOLLOW) == 0 && one.st_dev == other.st_dev &&
          one.st_ino == other.st_ino;
 }
 
@@ -57,16 +89,37 @@ Result<void> unplace(const Place& link, const std::string& name) {
 CompanionsHome::CompanionsHome(const Place& link, const JournalEntry& entry, const Destination& destination)
     : link_(link), entry_(entry), from_(destination) {}
 
+Result<void> CompanionsHome::check_name(const Companion& companion) const {
+  const std::string& wanted = companion.home_name;
+  const auto cannot = [&](const std::string& why) {
+    return fail(
+        ErrorKind::infeasible,
+        "'{}': its companion '{}/{}' cannot come home, because {}; rename or remove it, then run finalize again",
+        printable(entry_.path), printable(from_.data.folder_path), printable(companion.name), why);
+  };
+  if (wanted.size() > NAME_MAX) return cannot(fmt::format("'{}' is too long for a name", printable(wanted)));
+  if (wanted.starts_with(fmt::format(".iosig-{}.", entry_.id)))
+    return cannot(fmt::format("finalize itself needs the name '{}'", printable(wanted)));
+  for (const Companion& other : from_.companions)
+    if (&other != &companion && other.home_name == wanted)
+      return cannot(fmt::format("'{}/{}' becomes '{}', too", printable(from_.data.folder_path), printable(other.name),
+                                printable(wanted)));
+  return {};
+}
+
 Result<void> CompanionsHome::check() const {
   for (const Companion& companion : from_.companions) {
     const std::string name = printable(companion.name);
+    if (auto sound = check_name(companion); !sound) return sound;
     if (companion.kind == Companion::Kind::other)
       return fail(
           ErrorKind::infeasible,
           "'{}': its companion '{}/{}' is neither a file nor a link, so it cannot come home; move or remove it, "
           "then run finalize again",
           printable(entry_.path), printable(from_.data.folder_path), name);
-    const auto home = is_at_home(link_, from_.data, companion);
+    ChangeWatch watch(from_.data.folder);
+    std::vector<Fd> held;
+    const auto home = is_at_home(link_, from_.data, companion, watch, held);
     if (!home) return pass_on(home.error());
     if (!*home && exists_at(link_.folder.get(), companion.home_name))
       return fail(
@@ -81,16 +134,9 @@ Result<void> CompanionsHome::check() const {
 
 Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Progress& progress) {
   if (from_.companions.empty()) return {};
-  if (::mkdirat(link_.folder.get(), staging_name(entry_).c_str(), 0700) != 0 && errno != EEXIST)
-    return write_failure("create a directory in", link_.folder_path, errno);
-  (void)::fchmodat(link_.folder.get(), staging_name(entry_).c_str(), 0700, 0);
-  staging_ = open_staging(link_, entry_);
-  struct stat status {};
-  if (staging_ && ::fstat(staging_.get(), &status) == 0 && status.st_uid != ::geteuid())
-    return fail(ErrorKind::system, "'{}/{}' belongs to user {}, so nothing is put there; have it removed",
-                printable(link_.folder_path), staging_name(entry_), status.st_uid);
-  if (!staging_)
-    return system_failure("open the directory", fmt::format("{}/{}", link_.folder_path, staging_name(entry_)));
+  auto staging = make_staging(link_, entry_);
+  if (!staging) return pass_on(staging.error());
+  staging_ = *std::move(staging);
   for (const Companion& companion : from_.companions)
     if (auto staged = stage_one(companion, one_device, watch, progress); !staged) return staged;
   if (::fsync(staging_.get()) != 0 && errno != EINVAL) return system_failure("sync", link_.folder_path);
@@ -108,25 +154,25 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
   if (companion.kind == Companion::Kind::link) {
     const auto source = beside(from_.data, companion.name);
     if (!source) return pass_on(source.error());
+    if (auto watched = watch.add_name(companion.name); !watched) return watched;
     const auto target = link_target(*source);
     if (!target || ::symlinkat(target->c_str(), staging_.get(), home_name) != 0)
       return write_failure("copy the link", source->path(), errno);
     return {};
   }
-  Fd staging(::fcntl(staging_.get(), F_DUPFD_CLOEXEC, 0));
-  const auto to = place_in(std::move(staging), companion.home_name);
-  if (!to) return pass_on(to.error());
-  if (one_device && ::linkat(from, name, staging_.get(), home_name, 0) == 0) {
-    watch.add_linked(companion.name, *to);
-    return {};
+  if (one_device) {
+    if (auto watched = watch.add_name(companion.name); !watched) return watched;
+    if (::linkat(from, name, staging_.get(), home_name, 0) == 0) return {};
   }
   Fd data = open_file(from, companion.name);
   if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.folder_path, companion.name));
-  const std::size_t index = watch.add(companion.name, data);
-  auto copy = copy_verified(data, *to, progress);
+  const std::size_t index = watch.add(companion.name, std::move(data));
+  Fd staging(::fcntl(staging_.get(), F_DUPFD_CLOEXEC, 0));
+  const auto to = place_in(std::move(staging), companion.home_name);
+  if (!to) return pass_on(to.error());
+  auto copy = copy_verified(watch.file(index), *to, progress);
   if (!copy) return fail(copy.error().kind, "'{}': {}", printable(companion.name), copy.error().message);
   watch.set_copy(index, *copy);
-  held_.push_back(std::move(data));
   held_.push_back(*std::move(copy));
   return {};
 }
@@ -170,31 +216,41 @@ Result<void> CompanionsHome::finish() {
   return unstage_companions(link_, entry_, Placed::keep);
 }
 
-Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion) {
-  const auto there = beside(home, companion.home_name), here = beside(data, companion.name);
-  if (!there || !here) return pass_on(!there ? there.error() : here.error());
-  if (companion.kind == Companion::Kind::link) return link_target(*there) && link_target(*there) == link_target(*here);
-  const Fd copy = open_file(there->folder.get(), there->name), original = open_file(here->folder.get(), here->name);
-  return copy && original ? same_content(copy.get(), original.get(), {}) : Result<bool>(false);
+bool is_own(const struct stat& there, const Place& home, const struct stat& data) {
+  struct stat folder {};
+  return there.st_uid == ::geteuid() || there.st_uid == data.st_uid ||
+         (::fstat(home.folder.get(), &folder) == 0 && there.st_uid == folder.st_uid);
 }
 
 Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion, ChangeWatch& watch,
                         std::vector<Fd>& held) {
-  const auto there = beside(home, companion.home_name), here = beside(data, companion.name);
-  if (!there || !here) return pass_on(!there ? there.error() : here.error());
-  Fd copy = open_file(there->folder.get(), there->name), original = open_file(here->folder.get(), here->name);
-  if (companion.kind == Companion::Kind::link || is_same_inode(copy, original)) {
-    watch.add_linked(companion.name, *here);
-  } else if (copy && original) {
-    watch.set_copy(watch.add(companion.name, original), copy);
-    held.push_back(std::move(copy));
-    held.push_back(std::move(original));
+  struct stat there {
+  }, here{};
+  if (::fstatat(home.folder.get(), companion.home_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (::fstatat(data.folder.get(), companion.name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (!is_own(there, home, here)) return false;
+  const bool is_same = there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+  if (companion.kind == Companion::Kind::link || is_same)
+    if (auto watched = watch.add_name(companion.name); !watched) return pass_on(watched.error());
+  if (is_same) return is_one_file(home.folder.get(), companion.home_name, data.folder.get(), companion.name);
+  if (companion.kind == Companion::Kind::link) {
+    const auto place = beside(home, companion.home_name), original = beside(data, companion.name);
+    if (!place || !original) return pass_on(!place ? place.error() : original.error());
+    return link_target(*place) && link_target(*place) == link_target(*original);
   }
-  return is_at_home(home, data, companion);
+  if (there.st_size != here.st_size) return false;
+  Fd copy = open_file(home.folder.get(), companion.home_name), original = open_file(data.folder.get(), companion.name);
+  if (!copy || !original) return false;
+  const std::size_t index = watch.add(companion.name, std::move(original));
+  auto same = same_content(copy.get(), watch.file(index).get(), {});
+  if (!same || !*same) return same;
+  watch.set_copy(index, copy);
+  held.push_back(std::move(copy));
+  return true;
 }
 
 bool has_staged_companions(const Place& link, const JournalEntry& entry) {
-  return exists_at(link.folder.get(), staging_name(entry));
+  return exists_at(link.folder.get(), staging_name(entry)) && open_staging(link, entry);
 }
 
 Result<void> unstage_companions(const Place& link, const JournalEntry& entry, Placed placed) {
@@ -202,11 +258,14 @@ Result<void> unstage_companions(const Place& link, const JournalEntry& entry, Pl
   if (!staging) return {};
   const auto names = names_in(staging);
   if (!names) return pass_on(names.error());
+  const std::string mark = staging_name(entry);
   for (const std::string& name : *names) {
-    if (placed == Placed::remove && is_one_file(link.folder.get(), name, staging.get()))
+    if (name == mark) continue;
+    if (placed == Placed::remove && is_one_file(link.folder.get(), name, staging.get(), name))
       if (auto gone = unplace(link, name); !gone) return gone;
     if (auto removed = remove_name(link, staging.get(), name); !removed) return removed;
   }
+  if (auto removed = remove_name(link, staging.get(), mark); !removed) return removed;
   if (::unlinkat(link.folder.get(), staging_name(entry).c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
   return system_failure("remove the directory", fmt::format("{}/{}", link.folder_path, staging_name(entry)));
 }

@@ -8,7 +8,9 @@
 //   a.db-wal                          placed: the same file, by a second name
 //   a.db                              then the data replace the link (enact/exchange.h)
 //
-// A placed file that is the staged one was put there by us, so that a killed run can be undone.
+// A placed file that is the staged one was put there by us, so that a killed run can be undone. The staging directory
+// holds an empty file of its own name: where every user can rename, another directory of this user may have got that
+// name, and its files are not ours to remove.
 #pragma once
 
 #include "iosig/enact/change_watch.h"
@@ -22,7 +24,8 @@ class CompanionsHome {
   CompanionsHome(const Place& link, const JournalEntry& entry, const Destination& destination);
 
   /// Whether all can go home: `infeasible`, naming the first that cannot, because it is neither a file nor a link or
-  /// its name is taken at home by other content. Changes nothing.
+  /// its name at home is taken by other content, wanted by another companion, too long, or reserved for finalize.
+  /// Changes nothing.
   [[nodiscard]] Result<void> check() const;
   /// Copies them into the staging directory, or gives them a second name there on `one_device`. `watch` sees their
   /// changes from before the copy.
@@ -38,17 +41,24 @@ class CompanionsHome {
   [[nodiscard]] Result<void> stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
                                        const Progress& progress);
   [[nodiscard]] Result<void> place_one(const Companion& companion);
+  [[nodiscard]] Result<void> check_name(const Companion& companion) const;
 
   const Place& link_;
   const JournalEntry& entry_;
   const Destination& from_;
   Fd staging_;
-  std::vector<Fd> held_;            ///< sources and copies, while their content may have to be compared
+  std::vector<Fd> held_;            ///< copies, while their content may have to be compared
   std::vector<std::string> moved_;  ///< placed by renaming, where a file can have one name only
 };
 
-/// Whether the companion `name` in `data`'s directory has the same content, or target, in the directory of `home`.
-[[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion);
+/// Whether the companion in `data`'s directory has the same content, or target, in the directory of `home`, in a file
+/// that no other user owns. If so `watch` sees its changes from before the comparison, with the copies in `held`.
+[[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion,
+                                      ChangeWatch& watch, std::vector<Fd>& held);
+
+/// Whether a file with the status `there`, in the directory of `home`, belongs to this user, to the owner of `data`, or
+/// to the directory's.
+[[nodiscard]] bool is_own(const struct stat& there, const Place& home, const struct stat& data);
 
 /// The same, and from now on `watch` sees a change of the companion; what it needs open goes to `held`.
 [[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion,

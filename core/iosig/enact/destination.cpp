@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "iosig/base/text.h"
@@ -49,13 +50,20 @@ std::string retired_name_of(const JournalEntry& entry) {
   return retired_name(id_in(top_name(entry)).value_or(entry.id));
 }
 
-std::vector<Companion> companions_among(const std::vector<std::string>& names, const Fd& directory,
-                                        const std::string& data_name) {
+bool is_manifest(const Fd& directory, const std::string& name) {
+  const Fd file(::openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  std::array<char, manifest_begin.size()> begin{};
+  return file && ::pread(file.get(), begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
+         std::string_view(begin.data(), begin.size()) == manifest_begin;
+}
+
+std::vector<Companion> companions_in(const Fd& directory, const std::vector<std::string>& names,
+                                     const std::string& data_name) {
   std::vector<Companion> companions;
   const std::string manifest = manifest_name(data_name);
   for (const std::string& name : names) {
     struct stat status {};
-    if (name == data_name || name.starts_with(manifest)) continue;
+    if (name == data_name || (name == manifest && is_manifest(directory, name))) continue;
     if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const auto kind = S_ISREG(status.st_mode)   ? Companion::Kind::file
                       : S_ISLNK(status.st_mode) ? Companion::Kind::link
@@ -66,6 +74,26 @@ std::vector<Companion> companions_among(const std::vector<std::string>& names, c
   return companions;
 }
 
+/// The name under which the data stand, where retired ones may stand, too.
+struct Standing {
+  std::string name;
+  bool is_retired = false, is_double = false;
+};
+
+Standing standing_in(const Fd& folder, const JournalEntry& entry) {
+  const std::string top = top_name(entry), retired = retired_name_of(entry);
+  const auto exists = [&](const std::string& name) {
+    struct stat status {};
+    return ::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+  };
+  if (!exists(retired)) return {top};
+  // An empty directory holds nothing of a program's: it was made on the way to an open.
+  const Fd directory(::openat(folder.get(), top.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>(std::vector<std::string>{top});
+  if (exists(top) && !(names && names->empty())) return {top, false, true};
+  return {retired, true, false};
+}
+
 }  // namespace
 
 Result<Destination> open_destination(const JournalEntry& entry) {
@@ -73,35 +101,30 @@ Result<Destination> open_destination(const JournalEntry& entry) {
   if (!folder) return pass_on(folder.error());
   const auto parsed = parse_destination(entry.destination);
   const bool has_directory = parsed && parsed->has_directory;
-  const std::string top = top_name(entry), retired = retired_name_of(entry);
-  const auto exists = [&](const std::string& name) {
-    struct stat status {};
-    return ::fstatat(folder->fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-  };
-  const bool is_retired = !exists(top) && exists(retired);
-  const std::string& standing = is_retired ? retired : top;
+  const Standing standing = standing_in(folder->fd, entry);
   const auto at = [&]() { return Fd(::fcntl(folder->fd.get(), F_DUPFD_CLOEXEC, 0)); };
   if (!has_directory) {
-    auto data = place_in(at(), standing);
+    auto data = place_in(at(), standing.name);
     if (!data) return pass_on(data.error());
-    return Destination{*std::move(data), std::nullopt, {}, {}, is_retired};
+    return Destination{*std::move(data), std::nullopt, {}, {}, standing.is_retired, standing.is_double};
   }
-  Fd directory(::openat(folder->fd.get(), standing.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  Fd directory(::openat(folder->fd.get(), standing.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory && errno == ENOENT) {
-    auto missing = place_in(at(), top);
+    auto missing = place_in(at(), standing.name);
     if (!missing) return pass_on(missing.error());
-    return Destination{*std::move(missing), std::nullopt, {}, {}, false};
+    return Destination{*std::move(missing), std::nullopt, {}, {}, false, false};
   }
-  if (!directory) return system_failure("open the directory", fmt::format("{}/{}", folder->path, standing));
+  if (!directory) return system_failure("open the directory", fmt::format("{}/{}", folder->path, standing.name));
   auto names = names_in(directory);
   if (!names) return pass_on(names.error());
   std::ranges::sort(*names);
-  auto companions = companions_among(*names, directory, parsed->name);
-  auto own = place_in(at(), standing);
+  auto companions = companions_in(directory, *names, parsed->name);
+  auto own = place_in(at(), standing.name);
   if (!own) return pass_on(own.error());
   auto data = place_in(std::move(directory), parsed->name);
   if (!data) return pass_on(data.error());
-  return Destination{*std::move(data), *std::move(own), std::move(companions), *std::move(names), is_retired};
+  return Destination{*std::move(data),      *std::move(own),     *std::move(names),
+                     std::move(companions), standing.is_retired, standing.is_double};
 }
 
 Result<void> retire(const Destination& destination, const JournalEntry& entry) {
@@ -119,9 +142,24 @@ Result<void> restore_retired(const JournalEntry& entry) {
   const auto folder = open_folder_of(entry);
   if (!folder) return pass_on(folder.error());
   const std::string top = top_name(entry), retired = retired_name_of(entry);
+  const int at = folder->fd.get();
+  const auto parsed = parse_destination(entry.destination);
   struct stat status {};
-  if (::fstatat(folder->fd.get(), top.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return {};
-  if (::renameat(folder->fd.get(), retired.c_str(), folder->fd.get(), top.c_str()) == 0 || errno == ENOENT) return {};
+  // Renaming replaces an empty directory, and no other. It would replace a flat file.
+  const bool may_rename = parsed && parsed->has_directory;
+  if (may_rename ? ::renameat(at, retired.c_str(), at, top.c_str()) == 0
+                 : ::renameat2(at, retired.c_str(), at, top.c_str(), RENAME_NOREPLACE) == 0)
+    return {};
+  if (errno == ENOENT) return {};
+  if (!may_rename && errno == EINVAL && ::fstatat(at, top.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return ::renameat(at, retired.c_str(), at, top.c_str()) == 0 || errno == ENOENT
+               ? Result<void>()
+               : system_failure("rename", fmt::format("{}/{}", folder->path, retired));
+  if (errno == EEXIST || errno == ENOTEMPTY || errno == EINVAL)
+    return fail(ErrorKind::infeasible,
+                "'{}': '{}/{}' was made anew while a run settled it, so there are two: the other is '{}/{}'; move or "
+                "remove one of them, then run finalize again",
+                printable(entry.path), printable(folder->path), top, printable(folder->path), retired);
   return system_failure("rename", fmt::format("{}/{}", folder->path, retired));
 }
 
@@ -129,7 +167,13 @@ Result<void> remove_retired(const JournalEntry& entry) {
   const auto folder = open_folder_of(entry);
   if (!folder) return pass_on(folder.error());
   const std::string retired = retired_name_of(entry);
-  return remove_tree(folder->fd, retired, fmt::format("{}/{}", folder->path, retired));
+  auto removed = remove_tree(folder->fd, retired, fmt::format("{}/{}", folder->path, retired));
+  const auto parsed = parse_destination(entry.destination);
+  if (removed && parsed && parsed->has_directory)  // made anew on the way to an open, and left empty
+    (void)::unlinkat(folder->fd.get(), top_name(entry).c_str(), AT_REMOVEDIR);
+  return removed;
 }
+
+bool has_manifest(const Place& data) { return is_manifest(data.folder, manifest_name(data.name)); }
 
 }  // namespace iosig

@@ -27,9 +27,11 @@ struct Companion {
 struct Destination {
   Place data;                         ///< where the data are or would be
   std::optional<Place> directory;     ///< the redirect's own, in the user's folder; nothing: flat, or it is not there
+  std::vector<std::string> names;     ///< all in the redirect's own directory, sorted
   std::vector<Companion> companions;  ///< by name
-  std::optional<std::vector<std::string>> names;  ///< of all that is in `directory`, sorted
-  bool is_retired = false;                        ///< `directory` and `data` are those of the retired one
+  bool is_retired = false;            ///< `directory` and `data` are those of the retired one
+  /// Both stand there: a program made data anew, under the name that a killed run had retired. Neither may go.
+  bool is_double = false;
 };
 
 /// Opens the way to the data, proven to be this user's own (enact/user_folder): after a reboot another user may have
@@ -37,11 +39,15 @@ struct Destination {
 [[nodiscard]] Result<Destination> open_destination(const JournalEntry& entry);
 
 /// Gives data (the directory with all in it, or the flat file) their retired name, so that no path leads to them any
-/// more; `restore` takes that back, and does nothing where nothing is retired or where its name is taken.
+/// more; `restore` takes that back, and does nothing where nothing is retired. Where a program made data anew under
+/// their name, both stay, and it is `infeasible`.
 [[nodiscard]] Result<void> retire(const Destination& destination, const JournalEntry& entry);
 [[nodiscard]] Result<void> restore_retired(const JournalEntry& entry);
 
 /// **Deletes** retired data for good; they have a complete copy elsewhere, or are unwanted. Nothing retired is fine.
 [[nodiscard]] Result<void> remove_retired(const JournalEntry& entry);
+
+/// Whether a checksum manifest (format/manifest.h) stands beside the data. A program's own file of that name is none.
+[[nodiscard]] bool has_manifest(const Place& data);
 
 }  // namespace iosig

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <ctime>
 #include <utility>
 
 #include "iosig/base/text.h"
@@ -100,6 +102,13 @@ class Swap {
     if (auto removed = remove(draft_); !removed) return pass_on(removed.error());
     return true;
   }
+
+  /// Whether the run had done all but remove its names: the link is gone, for good.
+  bool is_over() const {
+    const auto at_path = look(place_.name);
+    return !exists(aside_) && at_path && *at_path != Stands::link;
+  }
+  Result<void> clear_up() const { return remove(draft_); }
 
   /// One stat each while all is well.
   bool has_traces() const { return exists(draft_) || exists(aside_); }
@@ -230,8 +239,14 @@ Result<bool> may_be_used(const Place& place, bool is_held) {
   if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)
     return system_failure("inspect", place.path());
   if (status.stx_nlink > 2) return false;
-  const auto time_of = [](const statx_timestamp& time) { return std::pair(time.tv_sec, time.tv_nsec); };
-  return (status.stx_mask & wanted) != wanted || time_of(status.stx_mtime) > time_of(status.stx_btime) ||
+  timespec now{};  // a time to come was set by a program, for the data: nothing that is written now gets it
+  (void)::clock_gettime(CLOCK_REALTIME, &now);
+  const auto time_of = [](const statx_timestamp& time) {
+    return std::pair<std::int64_t, std::uint32_t>(time.tv_sec, time.tv_nsec);
+  };
+  const bool is_to_come = time_of(status.stx_mtime) > std::pair<std::int64_t, std::uint32_t>(now.tv_sec + 1, 0);
+  return (status.stx_mask & wanted) != wanted ||
+         (time_of(status.stx_mtime) > time_of(status.stx_btime) && !is_to_come) ||
          (!is_held && is_open_elsewhere(copy.get()));
 }
 
@@ -245,8 +260,11 @@ Result<void> undo_killed_run(const JournalEntry& entry) {
   if (entry.kind != RedirectKind::link || !was_cut_short(entry)) return {};
   const auto place = locate(AT_FDCWD, entry.path);
   if (!place) return {};  // its folder went, and all in it
-  if (auto restored = restore_retired(entry); !restored) return restored;
   Swap swap(*place, entry);
+  // Data are retired after the exchange, and restored before it is undone.
+  if (const auto at = open_destination(entry); at && at->is_retired && swap.is_over())
+    return swap.clear_up().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
+  if (auto restored = restore_retired(entry); !restored) return restored;
   if (swap.has_traces())
     if (auto undone = swap.undo(); !undone) return undone;
   // A copy that a program took over keeps the companions that it may have used.

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <tuple>
 
@@ -58,6 +60,12 @@ Result<Fd> open_or_make_journal(const std::string& path) {
   folder = open_journal(path);
   if (folder && !*folder) return system_failure("open the journal's folder", path, ENOENT);
   return folder;
+}
+
+bool was_just_written(const Fd& folder, const char* name) {
+  struct stat status {};
+  return ::fstatat(folder.get(), name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         std::abs(std::time(nullptr) - status.st_mtim.tv_sec) <= 2;
 }
 
 std::string file_name(const JournalEntry& entry) { return entry.id + ".json"; }
@@ -164,7 +172,15 @@ Result<Journal> read_journal() {
     const std::string_view name = item->d_name;
     if (name.starts_with('.')) continue;
     const std::string full = fmt::format("{}/{}", *path, name);
-    const auto text = read_file_in(*folder, item->d_name, full, largest_entry_bytes);
+    auto text = read_file_in(*folder, item->d_name, full, largest_entry_bytes);
+    // Another process may be writing the entry, or have settled it since the folder was listed.
+    for (int tries = 0; tries < 20 && text && !text->ends_with("}\n") && was_just_written(*folder, item->d_name);
+         ++tries) {
+      const timespec moment{0, 1'000'000};
+      ::nanosleep(&moment, nullptr);
+      text = read_file_in(*folder, item->d_name, full, largest_entry_bytes);
+    }
+    if (!text && ::faccessat(folder->get(), item->d_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) continue;
     auto entry = text ? parse_journal_entry(*text, printable(full)) : pass_on(text.error());
     if (entry && file_name(*entry) != name)
       entry = fail(ErrorKind::bad_input, "{}: journal entry belongs into '{}': it was renamed; delete it or name it so",

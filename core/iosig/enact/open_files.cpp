@@ -1,6 +1,7 @@
 #include "iosig/enact/open_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <charconv>
 #include <filesystem>
@@ -12,22 +13,45 @@
 
 namespace iosig {
 
-OpenFiles open_redirected_files() {
+namespace {
+
+bool is_this_program(const std::filesystem::path& process) {
+  struct stat its {
+  }, ours{};
+  return ::stat((process / "exe").c_str(), &its) == 0 && ::stat("/proc/self/exe", &ours) == 0 &&
+         its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
+}
+
+/// Adds what the process has open below a folder of this user's. Another iosig that looks at a redirect has its
+/// directory open, which keeps nobody from settling it.
+void add_files_of(int pid, OpenFiles& open) {
   const std::string ours = fmt::format("/{}/", user_folder_name());
-  OpenFiles open;
+  const std::filesystem::path process = fmt::format("/proc/{}", pid);
   std::error_code ignored;  // processes end while we look, and others' are closed to us
+  const auto note = [&](const std::filesystem::path& link) {
+    const std::string target = std::filesystem::read_symlink(link, ignored);
+    if (target.find(ours) == std::string::npos) return;
+    if (struct stat file{}; is_this_program(process) && ::stat(link.c_str(), &file) == 0 && S_ISDIR(file.st_mode))
+      return;
+    open.emplace(target, pid);
+  };
+  const std::filesystem::directory_iterator end;
+  note(process / "cwd");
+  for (std::filesystem::directory_iterator fd(process / "fd", ignored); fd != end; fd.increment(ignored))
+    note(fd->path());
+}
+
+}  // namespace
+
+OpenFiles open_redirected_files() {
+  OpenFiles open;
+  std::error_code ignored;
   const std::filesystem::directory_iterator end;
   for (std::filesystem::directory_iterator process("/proc", ignored); process != end; process.increment(ignored)) {
     const std::string name = process->path().filename();
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    const auto note = [&](const std::filesystem::path& link) {
-      const std::string target = std::filesystem::read_symlink(link, ignored);
-      if (target.find(ours) != std::string::npos) open.emplace(target, pid);
-    };
-    note(process->path() / "cwd");
-    for (std::filesystem::directory_iterator fd(process->path() / "fd", ignored); fd != end; fd.increment(ignored))
-      note(fd->path());
+    add_files_of(pid, open);
   }
   return open;
 }
@@ -36,6 +60,16 @@ int user_of(const OpenFiles& open, const std::string& path) {
   if (const auto exact = open.find(path); exact != open.end()) return exact->second;
   const auto below = open.lower_bound(path + "/");
   return below != open.end() && below->first.starts_with(path + "/") ? below->second : 0;
+}
+
+int present_user_of(const OpenFiles& open, const std::string& path) {
+  const int was = user_of(open, path);
+  if (was == 0) return 0;
+  OpenFiles now;
+  add_files_of(was, now);
+  if (user_of(now, path) != 0) return was;
+  now = open_redirected_files();  // `open` names one process for each file
+  return user_of(now, path);
 }
 
 bool is_in_use(const Destination& destination) {

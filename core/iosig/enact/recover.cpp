@@ -43,11 +43,18 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
   const bool temporary = entry.signature.lifetime == Lifetime::temp;
   switch (found.state) {
     case RedirectState::unreachable: return left("its data cannot be reached: " + found.why);
-    case RedirectState::linked: return left("its data are redirected; iosig finalize brings them home or drops them");
+    case RedirectState::linked:
+      if (found.destination->is_retired) {
+        if (!options.dry_run)
+          if (auto restored = restore_retired(entry); !restored) return left(restored.error().message);
+        return Recovery{Outcome::undone, found.path,
+                        "a run that settled it was cut short; its data are redirected as before"};
+      }
+      return left("its data are redirected; iosig finalize brings them home or drops them");
     case RedirectState::filled: return left("a job's folder; iosig gc removes it when the job has ended");
     case RedirectState::gone:
     case RedirectState::empty: {
-      if (found.destination && found.destination->is_retired)
+      if (found.state == RedirectState::gone && found.destination && found.destination->is_retired)
         return settle_as(Outcome::finished, entry, options, "its data had come home; what was left of them is removed");
       if (auto why = doubt(entry); !why.empty()) return left(std::move(why));
       if (found.state == RedirectState::gone)
@@ -94,6 +101,7 @@ Result<std::string> data_of(std::string_view id, const std::vector<std::string>&
 Result<Fd> open_when_quiet(const std::string& path) {
   for (int rounds = 0;; ++rounds) {
     Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file && errno == ENOENT) return file;
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0) return system_failure("look at", path);
     if (rounds == 1 || std::abs(std::time(nullptr) - status.st_mtim.tv_sec) > 1) return file;
@@ -134,6 +142,7 @@ Result<Recovery> recover(const Unreadable& entry, const std::vector<std::string>
   if (!entry.is_cut) return left(entry.error.message);
   const auto file = open_when_quiet(entry.path);
   if (!file) return pass_on(file.error());
+  if (!*file) return left("another run of iosig has settled it");
   char last[2] = {};
   struct stat status {};
   if (is_open_elsewhere(file->get())) return left("a process is writing it");

@@ -17,6 +17,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/change_watch.h"
+#include "iosig/enact/destination.h"
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/own_file.h"
 
@@ -162,7 +163,7 @@ Result<void> write_manifest(const Place& place, const Manifest& manifest) {
 }  // namespace
 
 bool stays_sealed(const Place& data, const Signature& signature) {
-  return signature.archive || signature.tamperproof || exists(manifest_of(data));
+  return signature.archive || signature.tamperproof || has_manifest(data);
 }
 
 Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, const Progress& progress) {
@@ -196,8 +197,8 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
       (void)::fchmod(file.get(), open->status.st_mode & 07777);
       return failure;
     };
-    ChangeWatch watch(data.folder, std::nullopt);
-    watch.add(data.name, file);
+    ChangeWatch watch(data.folder);
+    watch.add(data.name, Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
     const auto sha256 = sha256_of(*open, data, "sealing", progress);
     if (!sha256) return give_up(pass_on(sha256.error()));
     struct stat after {};

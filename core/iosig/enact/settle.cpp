@@ -35,6 +35,8 @@ class Settling {
       if (!saved) return pass_on(saved.error());
       if (*saved) return finish(Action::brought_home, "the copy was complete when its data went");
     }
+    if (found_.destination && found_.destination->is_double)
+      if (auto one = restore_retired(entry_); !one) return pass_on(one.error());
     const bool temporary = entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp && !stays();
     switch (found_.state) {
       case RedirectState::gone:
@@ -83,6 +85,11 @@ class Settling {
       found_ = survey(entry_, options_.links);
     }
     if (!found_.link) return false;
+    if (found_.destination && found_.destination->is_retired) {  // the link leads to them again
+      if (auto restored = restore_retired(entry_); !restored) return pass_on(restored.error());
+      found_ = survey(entry_, options_.links);
+      if (!found_.link) return false;
+    }
     entry_.path = found_.path;
     if (recorded && *recorded == entry_) return false;
     return record_anew(entry_).map([] { return false; });
@@ -104,7 +111,7 @@ class Settling {
   int data_in_use() const {
     if (!found_.destination) return 0;
     const Destination& at = *found_.destination;
-    return user_of(options_.open_files, at.directory ? at.directory->path() : at.data.path());
+    return present_user_of(options_.open_files, at.directory ? at.directory->path() : at.data.path());
   }
 
   /// Whether an earlier run came to its end but for the deletion of the retired data.

@@ -96,7 +96,7 @@ std::optional<JournalEntry> entry_from_link(const Place& place, const std::strin
   if (!target.starts_with('/') || (!parsed && !is_flat)) return {};
   JournalEntry entry;
   // The same in every run, so that a second run finds the draft of one that was killed.
-  entry.id = fmt::format("{:016x}", std::hash<std::string>{}(target));
+  entry.id = parsed ? parsed->id : fmt::format("{:016x}", std::hash<std::string>{}(target));
   entry.path = place.path();
   entry.destination = target;
   entry.mount_point = parsed ? parsed->mount_point : target.substr(0, slash - folder.size());
@@ -141,8 +141,8 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
   }
   auto destination = open_destination(entry);
   if (!destination) return unreachable(destination.error().message);
-  // Retired data came home. Only those that a killed run had not yet done with may have to go back.
-  const bool is_over = destination->is_retired && !found.cut_short;
+  // Retired data came home. Only those that a killed run had not yet done with, or to which a link leads, go back.
+  const bool is_over = destination->is_retired && !found.cut_short && !found.link;
   struct stat data {};
   const Place& at = destination->data;
   found.has_data = !is_over && ::fstatat(at.folder.get(), at.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;

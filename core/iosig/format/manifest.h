@@ -31,6 +31,9 @@ struct Manifest {
 /// version. A line that changed shows by the manifest's own checksum: that is against accidents, not against malice.
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text, std::string_view source);
 
+/// Every manifest begins so, whatever its version.
+inline constexpr std::string_view manifest_begin = "# iosig.manifest/";
+
 /// Of the file beside `data_name`: "<data_name>.sha256", cut to what a file system takes.
 [[nodiscard]] std::string manifest_name(std::string_view data_name);
 
