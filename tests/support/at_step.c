@@ -11,6 +11,7 @@
  *   append-there   open RESOLVED, which PATH led to at the start, without O_CREAT, append LATE, close
  *   rename-there   write LATE into another file beside RESOLVED and rename it over RESOLVED
  *   companion      make the file RESOLVED-late with LATE, as programs do that derive names from the path they reach
+ *   vanish         remove the file RESOLVED-wal, as programs do whose transaction is over
  *   chmod          set the mode of PATH to 0604
  *   kill           kill the command
  *
@@ -74,6 +75,10 @@ static int act(const char* action, const char* path, const char* resolved) {
   if (!strcmp(action, "chmod")) return chmod(path, 0604) == 0 ? 0 : failed();
   snprintf(other, sizeof other, "%s-late", resolved);
   if (!strcmp(action, "companion")) return write_late(other, O_WRONLY | O_CREAT | O_EXCL);
+  if (!strcmp(action, "vanish")) {
+    snprintf(other, sizeof other, "%s-wal", resolved);
+    return unlink(other) == 0 ? 0 : failed();
+  }
   if (!strcmp(action, "rename-there")) {
     int why = write_late(other, O_WRONLY | O_CREAT | O_EXCL);
     return why != 0 ? why : rename(other, resolved) == 0 ? 0 : failed();

@@ -182,3 +182,20 @@ def test_data_with_a_time_to_come_stay_behind_the_link_when_they_are_in_use(worl
         assert path.read_bytes() == b"data" * 1000 + b"written late" and world.is_settled()
     else:
         raise AssertionError
+
+
+def test_a_companion_that_a_program_removes_meanwhile_is_a_program_at_work(world: World, at_step: Path) -> None:
+    for step in range(3, 600, 29):
+        path, destination = world.prepared(f"out{step}", b"data")
+        companion = destination.with_name(f"{destination.name}-wal")
+        companion.write_bytes(b"log")
+        command = [at_step, str(step), "vanish", path, destination, world.iosig.binary, "finalize", path]
+        done = subprocess.run(command, capture_output=True, text=True, env=world.env, timeout=100)
+        outcome, status, _ = done.stdout.splitlines()[-1].split()
+        if outcome == "not-reached":
+            break
+        assert status in ("0", "1"), done.stdout + done.stderr
+        world.iosig("finalize", path)
+        assert path.read_bytes() == b"data" and world.is_settled()
+    else:
+        raise AssertionError

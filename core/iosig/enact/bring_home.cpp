@@ -96,6 +96,7 @@ class WayHome {
     if (one_device_)
       if (auto watched = watch_.add_name(from_.data.name); !watched) return watched;
     Fd content = open_to_read(from_.data);
+    if (!content && errno == ENOENT) return just_removed(from_.data.folder_path, from_.data.name);
     if (!content) return system_failure("read", entry_.destination);
     const auto draft = beside(to_, draft_name(entry_));
     if (!draft) return pass_on(draft.error());

@@ -35,6 +35,11 @@ bool same_status(const struct stat& a, const struct stat& b, bool was_renamed) {
 
 }  // namespace
 
+tl::unexpected<Error> just_removed(std::string_view directory, std::string_view name) {
+  return fail(ErrorKind::infeasible, "a program has just removed '{}{}{}'; settle it when that has ended",
+              printable(directory), directory.empty() ? "" : "/", printable(name));
+}
+
 bool is_open_elsewhere(int file) {
   // A program that opens it at this very moment breaks the lease: the signal for that ends a process unless it is one
   // that is ignored by default.
@@ -70,7 +75,7 @@ std::size_t ChangeWatch::add(std::string name, Fd file) {
 Result<void> ChangeWatch::add_name(std::string name) {
   File added{std::move(name), nullptr, -1, {}};
   if (::fstatat(directory_, added.name.c_str(), &added.status, AT_SYMLINK_NOFOLLOW) != 0)
-    return system_failure("inspect", added.name);
+    return just_removed("", added.name);
   files_.push_back(std::move(added));
   return {};
 }

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "iosig/base/result.h"
@@ -22,6 +23,9 @@ namespace iosig {
 /// Whether another descriptor or a mapping of the open file exists, in this process or another. A file system without
 /// leases cannot tell: false.
 [[nodiscard]] bool is_open_elsewhere(int file);
+
+/// The `infeasible` refusal where a file is gone that was there when the run looked first.
+[[nodiscard]] tl::unexpected<Error> just_removed(std::string_view directory, std::string_view name);
 
 class ChangeWatch {
  public:

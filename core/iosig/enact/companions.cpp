@@ -156,6 +156,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
     if (!source) return pass_on(source.error());
     if (auto watched = watch.add_name(companion.name); !watched) return watched;
     const auto target = link_target(*source);
+    if (!target && (errno == ENOENT || errno == EINVAL)) return just_removed(from_.data.folder_path, companion.name);
     if (!target || ::symlinkat(target->c_str(), staging_.get(), home_name) != 0)
       return write_failure("copy the link", source->path(), errno);
     return {};
@@ -165,6 +166,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
     if (::linkat(from, name, staging_.get(), home_name, 0) == 0) return {};
   }
   Fd data = open_file(from, companion.name);
+  if (!data && errno == ENOENT) return just_removed(from_.data.folder_path, companion.name);
   if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.folder_path, companion.name));
   const std::size_t index = watch.add(companion.name, std::move(data));
   Fd staging(::fcntl(staging_.get(), F_DUPFD_CLOEXEC, 0));
