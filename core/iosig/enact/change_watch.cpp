@@ -55,7 +55,6 @@ ChangeWatch::ChangeWatch(const Fd& directory)
 
 ChangeWatch::ChangeWatch(const Fd& directory, std::vector<std::string> names) : ChangeWatch(directory) {
   names_ = std::move(names);
-  whole_ = true;
 }
 
 std::size_t ChangeWatch::add(std::string name, Fd file) {
