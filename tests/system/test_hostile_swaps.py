@@ -25,7 +25,7 @@ assert stage  # the fixture
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
 
 EVERYTHING = os.environ.get("IOSIG_CRASH_STEPS") == "all"
-ATTEMPTS = 13_000 if EVERYTHING else 400  # of the victim's in each scene; the attacker's come on top
+ATTEMPTS = 17_000 if EVERYTHING else 400  # of the victim's in each scene; the attacker's come on top
 
 # The victim's program: opens FOLDER/n with a hint, COUNT times, writes the secret, and removes what it made. Says how
 # many were redirected, and how many opens failed: by the attacker's doing, not by IOSIG's.
