@@ -33,8 +33,8 @@ inline std::vector<Site> sites;
 /// By the location, without its range, of the call that gets the signature. No other open of the unit is there.
 inline std::unordered_map<location_t, std::size_t> site_of_call;
 
-/// A statement that does nothing in every language, in constant expressions too: a branch prediction of no weight. Every
-/// pass and dump of GCC understands it, so a marker may stay where the plugin never meets it.
+/// A statement that does nothing in every language, in constant expressions too: a branch prediction of no weight.
+/// Every pass and dump of GCC understands it, so a marker may stay where the plugin never meets it.
 [[nodiscard]] tree build_marker(std::size_t site, location_t at);
 /// The site whose marker this statement is, or -1.
 [[nodiscard]] int marked_site(tree statement);
