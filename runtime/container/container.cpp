@@ -63,9 +63,9 @@ __attribute__((destructor)) void let_go_unlinked() {
 void remember(const std::string& message) { runtime::set_last_error(message); }
 
 /// What the engine says of a failure of its own, as errno.
-int errno_for(const Error& error, int seen) {
+int errno_for(const Error& error) {
   remember(error.message);
-  return errno_of(error, seen);
+  return errno_of(error);
 }
 
 /// What a call gives: `value`, or -1 with errno if it is -errno.
@@ -107,7 +107,7 @@ std::int64_t answer_here(Step step) {
 /// A new container at `path`; 0 or errno, EEXIST if something is there.
 int make(const char* path, unsigned mode, const char* signature) {
   ContainerOptions options;
-  options.mode = mode & 0777;
+  options.mode = mode & 07777;
   if (signature != nullptr) {
     auto declared = runtime::parsed(signature);
     if (!declared) {
@@ -121,10 +121,9 @@ int make(const char* path, unsigned mode, const char* signature) {
     else
       runtime::say_once("targets", targets.error().message + "; its data lie in the container");
   }
-  errno = 0;
   const auto made = create_container(path, options);
   if (made) return 0;
-  return made.error().kind == ErrorKind::usage ? EEXIST : errno_for(made.error(), errno);
+  return errno_of(made.error()) == EEXIST ? EEXIST : errno_for(made.error());
 }
 
 /// The directory of the container at `path`, held. 0 or errno.
@@ -159,9 +158,8 @@ int open_container(const char* path, int flags, unsigned mode, const char* signa
     if (failure == 0) break;
     if (failure != ENOENT || !creates || tries_left == 0) return failure;  // else it was removed meanwhile
   }
-  errno = 0;
   auto opened = SharedContainer::open(folder.get(), remember);
-  if (!opened) return errno_for(opened.error(), errno);
+  if (!opened) return errno_for(opened.error());
   handle.folder = std::move(folder);
   handle.container = *std::move(opened);
   handle.reads = (flags & O_ACCMODE) != O_WRONLY;

@@ -28,7 +28,7 @@ void wanted_times(const struct stat& wanted, int what, timespec times[2]) {
 
 int change_container(Inode& inode, const struct stat& wanted, int what, Handle* handle) {
   const auto container = inode.open_container();
-  if (!container) return EIO;
+  if (!container) return errno_of(container.error());
   int failure = 0;
   if ((what & FUSE_SET_ATTR_MODE) != 0) failure = (*container)->set_mode(wanted.st_mode & 07777);
   if (failure == 0 && (what & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0)
@@ -87,8 +87,13 @@ void reply_value(fuse_req_t request, ssize_t got, const char* value, std::size_t
     fuse_reply_buf(request, value, static_cast<std::size_t>(got));
 }
 
-/// The kernel would follow the path of a link to somewhere else.
-bool refuses_link(fuse_req_t request, const Inode& inode) {
+/// The kernel would follow the path of a link to somewhere else; and the pieces of a container have no access control
+/// lists.
+bool refuses(fuse_req_t request, const Inode& inode, std::string_view attribute) {
+  if (inode.is_container && attribute.starts_with("system.posix_acl_")) {
+    fuse_reply_err(request, EOPNOTSUPP);
+    return true;
+  }
   struct stat status {};
   if (::fstat(inode.fd.get(), &status) != 0 || !S_ISLNK(status.st_mode)) return false;
   fuse_reply_err(request, EPERM);
@@ -115,25 +120,25 @@ void add_attributes(fuse_lowlevel_ops& all) {
       const std::string pid = fmt::format("{}", ::getpid());
       return reply_value(request, static_cast<ssize_t>(pid.size()), pid.data(), bytes);
     }
-    if (refuses_link(request, inode)) return;
+    if (refuses(request, inode, name)) return;
     std::vector<char> value(bytes);
     reply_value(request, ::getxattr(inode.path().c_str(), name, value.data(), bytes), value.data(), bytes);
   };
   all.listxattr = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes) {
     const Inode& inode = mount_of(request).inode(number);
-    if (refuses_link(request, inode)) return;
+    if (refuses(request, inode, {})) return;
     std::vector<char> names(bytes);
     reply_value(request, ::listxattr(inode.path().c_str(), names.data(), bytes), names.data(), bytes);
   };
   all.setxattr = [](fuse_req_t request, fuse_ino_t number, const char* name, const char* value, std::size_t bytes,
                     int flags) {
     const Inode& inode = mount_of(request).inode(number);
-    if (refuses_link(request, inode)) return;
+    if (refuses(request, inode, name)) return;
     fuse_reply_err(request, ::setxattr(inode.path().c_str(), name, value, bytes, flags) == 0 ? 0 : errno);
   };
   all.removexattr = [](fuse_req_t request, fuse_ino_t number, const char* name) {
     const Inode& inode = mount_of(request).inode(number);
-    if (refuses_link(request, inode)) return;
+    if (refuses(request, inode, name)) return;
     fuse_reply_err(request, ::removexattr(inode.path().c_str(), name) == 0 ? 0 : errno);
   };
 }

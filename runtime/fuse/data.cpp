@@ -42,7 +42,7 @@ bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 /// 0 or errno; the handle is the inode's from then on.
 int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
   const auto container = inode.open_container();
-  if (!container) return EIO;
+  if (!container) return errno_of(container.error());
   if (const int failure = inode.hold(); failure != 0) return failure;
   const int failure = (info.flags & O_TRUNC) != 0 ? (*container)->truncate(nullptr, 0) : 0;
   if (failure != 0) {
@@ -127,6 +127,7 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
   int failure = is_hidden_name(name) ? EPERM : 0;
   if (failure == 0 && mount.wants_container(folder, name)) {
     failure = mount.make_container(folder, name, mode);
+    if (failure == 0) info->flags &= ~O_TRUNC;  // as the kernel: a file that was just made is not cut
     if (failure == EEXIST && (info->flags & O_EXCL) == 0) failure = 0;  // somebody was faster
   } else if (failure == 0) {
     const int flags = (info->flags & ~O_DIRECT) | O_CREAT | O_NOFOLLOW | O_CLOEXEC;

@@ -198,6 +198,7 @@ int main(int count, char** words) {
     return complain(wrong_usage, "this is the daemon of `iosig mount`; see iosig mount --help");
   ::openlog("iosig-fuse", LOG_PID | (options.ready_fd < 0 ? LOG_PERROR : 0), LOG_USER);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // RLIMIT_FSIZE of the shell that it was started from: a write fails, the mount stays
   const sigset_t ending = EndBySignal::signals();
   ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
   raise_open_files();

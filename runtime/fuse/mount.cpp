@@ -22,9 +22,9 @@ std::string linked_path(int fd) {
   return length < 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
 }
 
-int refused(const Error& error, int seen) {
+int refused(const Error& error) {
   ::syslog(LOG_WARNING, "%s", error.message.c_str());
-  return errno_of(error, seen);
+  return errno_of(error);
 }
 
 }  // namespace
@@ -96,13 +96,10 @@ int Mount::make_container(const Inode& folder, const char* name, unsigned mode) 
   if (std::string_view(name).size() > NAME_MAX) return ENAMETOOLONG;
   ContainerOptions wanted;
   wanted.index = options.index;
-  wanted.mode = mode & 0777;
+  wanted.mode = mode & 07777;
   const std::string path = fmt::format("{}/{}", folder.path(), name);
-  errno = 0;
   const auto made = create_container(path, wanted);
-  if (!made) return made.error().kind == ErrorKind::usage ? EEXIST : refused(made.error(), errno);
-  if ((mode & 0600) != 0600)  // the engine always lets its own user write
-    ::fchmodat((*made)->fd().get(), std::string(container_manifest_name).c_str(), mode & 0777, 0);
+  if (!made) return errno_of(made.error()) == EEXIST ? EEXIST : refused(made.error());
   return 0;
 }
 

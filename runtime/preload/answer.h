@@ -17,6 +17,8 @@ namespace iosig::preload {
 /// Of a call that failed: another thread has made the container an ordinary file meanwhile, which shall be asked
 /// instead.
 [[nodiscard]] inline bool is_ordinary_now(int fd) { return errno == EBADF && !is_ours(fd); }
+/// As the kernel does when a file would grow beyond RLIMIT_FSIZE; elsewhere EFBIG comes alone.
+void signal_size_limit();
 
 /// Answers with call(OpenFile&), which gives a value or -errno. A signal handler that came in between a call of its own
 /// thread gets EDEADLK.
@@ -31,6 +33,8 @@ template <class Call>
       value = file ? call(*file) : -EBADF;
     }
   }
+  if (value == -EFBIG) [[unlikely]]
+    signal_size_limit();
   return answer(value, before);
 }
 

@@ -21,9 +21,15 @@ bool makes_temporary(int flags) { return (flags & __O_TMPFILE) == __O_TMPFILE &&
 int open_checked(int folder, int flags) {
   int failure = 0;
   if ((flags & O_DIRECTORY) != 0) failure = ENOTDIR;
-  const int wanted = (flags & O_ACCMODE) == O_RDONLY ? R_OK : (flags & O_ACCMODE) == O_WRONLY ? W_OK : R_OK | W_OK;
+  int wanted = (flags & O_ACCMODE) == O_RDONLY ? R_OK : (flags & O_ACCMODE) == O_WRONLY ? W_OK : R_OK | W_OK;
+  if ((flags & O_TRUNC) != 0) wanted |= W_OK;
   const char* const manifest = container_manifest_name.data();
   if (failure == 0 && ::faccessat(folder, manifest, wanted, AT_EACCESS) != 0) failure = errno;
+  if (failure == 0 && (flags & O_NOATIME) != 0) {  // which is for the owner: the kernel says so of the folder
+    const int owned = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
+    if (owned < 0) failure = errno;
+    if (owned >= 0) ::close(owned);
+  }
   if (failure == 0) return open_container(folder, flags);
   ::close(folder);
   errno = failure;
@@ -112,6 +118,7 @@ int open_once(int folder, const char* path, int flags, mode_t mode, bool& has_mo
     }
   }
   int fd = real().openat(folder, path, flags, mode);
+  if (fd < 0 && errno == EACCES && (flags & O_DIRECTORY) != 0 && is_container_at(folder, path)) errno = ENOTDIR;
   if (fd < 0 && errno != EISDIR) return as_below_file(fd, folder, path);
   // What is opened as a place only stays the folder, unless it must be one.
   const bool is_read = (flags & O_PATH) != 0 ? (flags & O_DIRECTORY) != 0 : (flags & O_ACCMODE) == O_RDONLY;
@@ -136,6 +143,10 @@ int open_once(int folder, const char* path, int flags, mode_t mode, bool& has_mo
       has_moved = !makes_temporary(flags) && !std::string_view(path).ends_with('/') &&
                   (::fstatat(folder, path, &now, 0) != 0 || !S_ISDIR(now.st_mode) || is_container_at(folder, path));
       errno = EISDIR;
+      return -1;
+    }
+    if ((flags & O_DIRECTORY) != 0) {
+      errno = ENOTDIR;
       return -1;
     }
     const int opened = open_folder_at(folder, path, flags & O_NOFOLLOW);

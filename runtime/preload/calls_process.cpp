@@ -1,13 +1,18 @@
 // Programs that end or become others: _exit(2), which ends one without its destructors, as shells end their children,
-// so that what it wrote is finished here; and execve(2) with its variants, after which descriptors are found again.
+// so that what it wrote is finished here; execve(2) with its variants, after which descriptors are found again; and
+// setrlimit(2).
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdarg>
 #include <cstdlib>
 
+#include "answer.h"
 #include "data.h"
+#include "iosig/base/size_limit.h"
 #include "open_file.h"
 #include "real.h"
 
@@ -20,6 +25,12 @@ namespace {
     finish_all();
   }
   for (;;) (void)::syscall(SYS_exit_group, status);
+}
+
+/// The limit of this process may be another one now.
+int changed_limit(int done) {
+  if (done == 0) (void)read_size_limit();
+  return done;
 }
 
 /// Does `begin`, which comes back only when it has failed.
@@ -46,6 +57,11 @@ int with_listed(const char* first, va_list& rest, Begin begin) {
 }
 
 }  // namespace
+
+void signal_size_limit() {
+  if (read_size_limit() != INT64_MAX) (void)::raise(SIGXFSZ);
+}
+
 }  // namespace iosig::preload
 
 using namespace iosig::preload;
@@ -88,6 +104,20 @@ int execle(const char* path, const char* first, ...) noexcept {
       with_listed(first, rest, [&](char** arguments) { return execve(path, arguments, va_arg(rest, char**)); });
   va_end(rest);
   return failed;
+}
+
+// RLIMIT_FSIZE counts for containers, too.
+int setrlimit(__rlimit_resource_t resource, const rlimit* limit) noexcept {
+  return changed_limit(real().setrlimit(resource, limit));
+}
+int setrlimit64(__rlimit_resource_t resource, const rlimit64* limit) noexcept {
+  return setrlimit(resource, reinterpret_cast<const rlimit*>(limit));
+}
+int prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit, rlimit* before) noexcept {
+  return changed_limit(real().prlimit(process, resource, limit, before));
+}
+int prlimit64(pid_t process, __rlimit_resource resource, const rlimit64* limit, rlimit64* before) noexcept {
+  return prlimit(process, resource, reinterpret_cast<const rlimit*>(limit), reinterpret_cast<rlimit*>(before));
 }
 
 void _exit(int status) { end(status); }

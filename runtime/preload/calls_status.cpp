@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include "answer.h"
@@ -16,38 +18,51 @@
 namespace iosig::preload {
 namespace {
 
-/// Does `step` with the container whose folder is at `path`, from `folder` on. 0 or errno.
-template <class Step>
-int with_container(int folder, const char* path, Step step) {
+/// What the kernel says, 0 or errno, to `ask`(folder, path of the manifest), of the container at `path`.
+template <class Ask>
+int ask_of_manifest(int folder, const char* path, Ask ask) {
+  std::array<char, PATH_MAX + 32> manifest;
+  if (!manifest_of(path, manifest)) return ENAMETOOLONG;
+  return ask(folder, manifest.data()) == 0 ? 0 : errno;
+}
+
+/// Does `step` with the container whose folder is at `path`, from `folder` on; who may not look into that, the owner of
+/// the file at least may, is told what the kernel says to `ask`. 0 or errno.
+template <class Step, class Ask>
+int with_container(int folder, const char* path, Step step, Ask ask) {
   const Inside inside;
   if (!inside) return EDEADLK;
   return as_guest([&] {
     const Fd opened(open_folder_at(folder, path));
+    if (!opened && errno == EACCES) return ask_of_manifest(folder, path, ask);
     if (!opened) return errno;
     if (const auto known = known_container(opened.get())) return step(*known);
-    errno = 0;
     const auto container = SharedContainer::open(opened.get(), say_failure);
-    if (!container) return errno_of(container.error(), errno);
+    if (!container) return errno_of(container.error());
     return step(**container);
   });
 }
 
-/// The kernel has told of a folder: if that is a container, of the file that it stands for.
+/// The kernel has told of a folder: if that is a container, of the file that it stands for. Of one whose index the
+/// caller may not read the size is not known.
 int correct(int folder, const char* path, struct stat& status) {
   if (!S_ISDIR(status.st_mode) || !is_container_at(folder, path)) return 0;
   const auto of_folder = status;
   const int before = errno;
-  const int failure =
-      with_container(folder, path, [&](SharedContainer& container) { return container.status(status, 0); });
-  if (failure == 0) {
-    errno = before;
-    return 0;
+  const auto none = [](int, const char*) {
+    errno = EACCES;
+    return -1;
+  };
+  if (with_container(
+          folder, path, [&](SharedContainer& container) { return container.status(status, 0); }, none) != 0) {
+    struct stat manifest {};
+    status = of_folder;
+    (void)ask_of_manifest(folder, path, [&](int from, const char* name) {
+      return ::fstatat(from, name, &manifest, AT_SYMLINK_NOFOLLOW);
+    });
+    SharedContainer::show_manifest(manifest, status);
+    status.st_size = status.st_blocks = 0;
   }
-  // It is there, though nobody can open it.
-  status = of_folder;
-  status.st_mode = S_IFREG | (of_folder.st_mode & 0666);
-  status.st_nlink = 1;
-  status.st_size = status.st_blocks = 0;
   errno = before;
   return 0;
 }
@@ -100,17 +115,21 @@ void tell(const struct stat& from, struct statx& status) {
   status.stx_dev_minor = minor(from.st_dev);
 }
 
-/// Answers with what `step` makes of the container at the path, if one is there, else with what `otherwise` does.
-template <class Step, class Otherwise>
-int answer_at(int folder, const char* path, int flags, Step step, Otherwise otherwise) {
+/// Answers with what `step` makes of the container at the path, if one is there, else with what `otherwise` does;
+/// `ask`: see with_container().
+template <class Step, class Ask, class Otherwise>
+int answer_at(int folder, const char* path, int flags, Step step, Ask ask, Otherwise otherwise) {
   if (path == nullptr) return otherwise();
   if (is_taken_for_folder(folder, path)) return -1;
   const Meant meant(folder, path, flags);
-  const bool is_container = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? is_container_not_link_at(folder, path)
-                                                               : is_container_at(meant.folder, meant.path);
+  const bool is_container = !meant.is_open_file() && (flags & AT_SYMLINK_NOFOLLOW) != 0
+                                ? is_container_not_link_at(folder, path)
+                                : is_container_at(meant.folder, meant.path);
   if (!is_container) return as_below_file(otherwise(), folder, path);
   const int before = errno;
-  return static_cast<int>(answer(-with_container(meant.folder, meant.path, step), before));
+  const int failure = with_container(meant.folder, meant.path, step, ask);
+  if (failure == EFBIG) signal_size_limit();
+  return static_cast<int>(answer(-failure, before));
 }
 
 timespec timespec_of(const timeval& time) { return {time.tv_sec, time.tv_usec * 1000}; }
@@ -202,9 +221,7 @@ int faccessat(int folder, const char* path, int mode, int flags) noexcept {
   if (path == nullptr || mode == F_OK || !is_container_at(meant.folder, meant.path))
     return as_below_file(real().faccessat(folder, path, mode, flags), folder, path);
   const int before = errno;
-  const Fd opened(open_folder_at(meant.folder, meant.path));
-  if (!opened) return -1;
-  const int done = real().faccessat(opened.get(), iosig::container_manifest_name.data(), mode, flags);
+  const int done = access_container(meant.folder, meant.path, mode, flags);
   if (done == 0) errno = before;
   return done;
 }
@@ -219,6 +236,7 @@ int fchmod(int fd, mode_t mode) noexcept {
 int fchmodat(int folder, const char* path, mode_t mode, int flags) noexcept {
   return answer_at(
       folder, path, flags, [&](SharedContainer& container) { return container.set_mode(mode); },
+      [&](int from, const char* manifest) { return real().fchmodat(from, manifest, mode, 0); },
       [&] { return real().fchmodat(folder, path, mode, flags); });
 }
 int chmod(const char* path, mode_t mode) noexcept { return fchmodat(AT_FDCWD, path, mode, 0); }
@@ -230,6 +248,7 @@ int fchown(int fd, uid_t user, gid_t group) noexcept {
 int fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) noexcept {
   return answer_at(
       folder, path, flags, [&](SharedContainer& container) { return container.set_owner(user, group); },
+      [&](int from, const char* manifest) { return real().fchownat(from, manifest, user, group, 0); },
       [&] { return real().fchownat(folder, path, user, group, flags); });
 }
 int chown(const char* path, uid_t user, gid_t group) noexcept { return fchownat(AT_FDCWD, path, user, group, 0); }
@@ -242,9 +261,10 @@ int futimens(int fd, const timespec times[2]) noexcept {
   return long_answer_for(fd, [&](OpenFile& file) { return -file.container->set_times(times); });
 }
 int utimensat(int folder, const char* path, const timespec times[2], int flags) noexcept {
-  if (path == nullptr) return real().utimensat(folder, path, times, flags);
+  if (path == nullptr) return is_ours(folder) ? futimens(folder, times) : real().utimensat(folder, path, times, flags);
   return answer_at(
       folder, path, flags, [&](SharedContainer& container) { return container.set_times(times); },
+      [&](int from, const char* manifest) { return real().utimensat(from, manifest, times, 0); },
       [&] { return real().utimensat(folder, path, times, flags); });
 }
 int utimes(const char* path, const timeval times[2]) noexcept {
@@ -264,9 +284,19 @@ int utime(const char* path, const utimbuf* times) noexcept {
 
 int truncate(const char* path, off_t size) noexcept {
   if (size < 0) return real().truncate(path, size);
-  return answer_at(
-      AT_FDCWD, path, 0, [&](SharedContainer& container) { return container.truncate(nullptr, size); },
-      [&] { return real().truncate(path, size); });
+  int refused = 0;
+  const auto step = [&](SharedContainer& container) {
+    return refused != 0 ? refused : container.truncate(nullptr, size);
+  };
+  const auto ask = [](int from, const char* manifest) { return ::faccessat(from, manifest, W_OK, AT_EACCESS); };
+  if (path != nullptr) {
+    const Meant meant(AT_FDCWD, path);
+    const int before = errno;
+    if (is_container_at(meant.folder, meant.path) && access_container(meant.folder, meant.path, W_OK, AT_EACCESS) != 0)
+      refused = errno;
+    errno = before;
+  }
+  return answer_at(AT_FDCWD, path, 0, step, ask, [&] { return real().truncate(path, size); });
 }
 int truncate64(const char* path, off64_t size) noexcept { return truncate(path, size); }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "answer.h"
+#include "iosig/base/size_limit.h"
 #include "real.h"
 #include "user_memory.h"
 
@@ -30,8 +31,24 @@ std::int64_t total_of(const iovec* parts, int count) {
 
 std::span<std::byte> bytes_of(const iovec& part) { return {static_cast<std::byte*>(part.iov_base), part.iov_len}; }
 
+/// How many of `length` bytes from `begin` on the file may hold, as the kernel has it of RLIMIT_FSIZE: the first of
+/// them, or -EFBIG. Of an append: from the file's end on.
+std::int64_t within_size_limit(OpenFile& file, int flags, std::int64_t begin, std::int64_t length) {
+  if (!has_size_limit()) return length;
+  const std::int64_t limit = read_size_limit();
+  if ((flags & O_APPEND) != 0) {
+    struct stat status {};
+    if (const int failure = as_guest([&] { return file.container->status(status, 0); }); failure != 0) return -failure;
+    begin = status.st_size;
+  }
+  return begin >= limit ? -EFBIG : std::min(length, limit - begin);
+}
+
 /// At a place, or at the end of the file; where it was is told in `offset`.
 std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes, std::int64_t& offset) {
+  const std::int64_t allowed = within_size_limit(file, flags, offset, static_cast<std::int64_t>(bytes.size()));
+  if (allowed < 0) return allowed;
+  bytes = bytes.first(static_cast<std::size_t>(allowed));
   const std::int64_t done = file.container->write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
   if (done > 0 && (flags & (O_SYNC | O_DSYNC)) != 0)
     if (const int failure = sync(file); failure != 0) return -failure;
@@ -79,7 +96,7 @@ void begin_exit() { is_exiting = true; }
 
 std::int64_t put(OpenFile& file, std::span<const std::byte> bytes, std::int64_t offset) {
   const int flags = file.flags();
-  if ((flags & O_ACCMODE) == O_RDONLY) return -EBADF;
+  if (!file.writes()) return -EBADF;
   if (bytes.size() > most_bytes) bytes = bytes.first(most_bytes);
   if (bytes.empty()) return 0;
   if (const int failure = make_writer(file); failure != 0) return -failure;

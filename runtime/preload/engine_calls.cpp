@@ -123,6 +123,22 @@ int __wrap_fchmodat(int folder, const char* path, mode_t mode, int flags) {
 }
 int __wrap_fchmod(int fd, mode_t mode) { return real().fchmod(fd, mode); }
 int __wrap_chmod(const char* path, mode_t mode) { return real().fchmodat(AT_FDCWD, path, mode, 0); }
+int __wrap_fchown(int fd, uid_t user, gid_t group) { return real().fchown(fd, user, group); }
+ssize_t __wrap_getxattr(const char* path, const char* name, void* value, size_t bytes) {
+  return real().getxattr(path, name, value, bytes);
+}
+int __wrap_setxattr(const char* path, const char* name, const void* value, size_t bytes, int flags) {
+  return real().setxattr(path, name, value, bytes, flags);
+}
+ssize_t __wrap_fgetxattr(int fd, const char* name, void* value, size_t bytes) {
+  return real().fgetxattr(fd, name, value, bytes);
+}
+int __wrap_fsetxattr(int fd, const char* name, const void* value, size_t bytes, int flags) {
+  return real().fsetxattr(fd, name, value, bytes, flags);
+}
+ssize_t __wrap_flistxattr(int fd, char* names, size_t bytes) { return real().flistxattr(fd, names, bytes); }
+int __wrap_fremovexattr(int fd, const char* name) { return real().fremovexattr(fd, name); }
+int __wrap_futimens(int fd, const timespec* times) { return real().futimens(fd, times); }
 int __wrap_fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) {
   return real().fchownat(folder, path, user, group, flags);
 }

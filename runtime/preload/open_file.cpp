@@ -61,12 +61,10 @@ int find_container(OpenFile& file) {
   std::weak_ptr<SharedContainer>& known = own.containers[{file.shared->device, file.shared->inode}];
   file.container = known.lock();
   if (!file.container) {
-    errno = 0;
     auto opened = SharedContainer::open(file.folder, say_failure, fill_with_zeros_if_there);
     if (!opened) {
-      const int seen = errno;
       say_failure(opened.error().message);
-      return errno_of(opened.error(), seen);
+      return errno_of(opened.error());
     }
     file.container = *std::move(opened);
     known = file.container;
@@ -283,8 +281,10 @@ int open_for_locks(const OpenFile& file) {
     return -1;
   }
   const char* const manifest = container_manifest_name.data();
-  const int made = ::openat(file.folder, manifest, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  return made >= 0 ? made : ::openat(file.folder, manifest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  int made = -1;
+  for (const int access : {O_RDWR, O_RDONLY, O_WRONLY})
+    if (made < 0) made = ::openat(file.folder, manifest, access | O_CLOEXEC | O_NOFOLLOW);
+  return made;
 }
 
 int record_lock_fd(const OpenFile& file) {

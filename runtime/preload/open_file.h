@@ -32,8 +32,10 @@ struct OpenFile {
   std::uint64_t placeholder_inode = 0;
 
   [[nodiscard]] int flags() const { return shared->flags.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool reads() const { return (flags() & O_ACCMODE) != O_WRONLY; }
-  [[nodiscard]] bool writes() const { return (flags() & O_ACCMODE) != O_RDONLY; }
+  [[nodiscard]] bool reads() const { return access() == O_RDONLY || access() == O_RDWR; }
+  [[nodiscard]] bool writes() const { return access() == O_WRONLY || access() == O_RDWR; }
+  /// 3, as the kernel has it, is neither to read nor to write.
+  [[nodiscard]] int access() const { return flags() & O_ACCMODE; }
 };
 
 extern std::array<std::atomic<OpenFile*>, most_fds> open_files;

@@ -19,6 +19,7 @@
 #include "iosig/store/container_folder.h"
 #include "iosig/store/names.h"
 #include "iosig/store/shared_container.h"
+#include "real.h"
 #include "user_memory.h"
 
 namespace iosig::preload {
@@ -57,13 +58,7 @@ std::string_view last_name(std::string_view path) { return path.substr(path.rfin
 bool has_manifest(int folder, const char* path) {
   if (!is_string(path)) return false;
   std::array<char, PATH_MAX + 32> manifest;
-  const std::size_t length = std::strlen(path);
-  if (length >= PATH_MAX) return false;
-  std::memcpy(manifest.data(), path, length);
-  std::size_t used = length;
-  if (length > 0) manifest[used++] = '/';
-  std::memcpy(manifest.data() + used, container_manifest_name.data(), container_manifest_name.size());
-  manifest[used + container_manifest_name.size()] = '\0';
+  if (!manifest_of(path, manifest)) return false;
   struct stat status {};
   return ::fstatat(folder, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
@@ -120,13 +115,13 @@ int descriptor_of(std::string_view name) {
 }
 
 /// Of what was done to reachable(folder, ...): the user knows the folder by its path.
-int failed(const Error& error, int seen, int folder) {
+int failed(const Error& error, int folder) {
   std::string message = error.message;
   const std::string given = reachable(folder, "");
   if (const std::size_t at = given.empty() ? std::string::npos : message.find(given); at != std::string::npos)
     message.replace(at, given.size(), place_of(folder) + "/");
   say_failure(message);
-  return errno_of(error, seen);
+  return errno_of(error);
 }
 
 /// 0 or errno; what errno does not say is said.
@@ -145,6 +140,24 @@ bool is_refused(int folder, const char* path) {
 }
 
 }  // namespace
+
+bool manifest_of(const char* path, std::array<char, PATH_MAX + 32>& manifest) {
+  const std::size_t length = std::strlen(path);
+  if (length >= PATH_MAX) return false;
+  std::memcpy(manifest.data(), path, length);
+  std::size_t used = length;
+  if (length > 0) manifest[used++] = '/';
+  std::memcpy(manifest.data() + used, container_manifest_name.data(), container_manifest_name.size());
+  manifest[used + container_manifest_name.size()] = '\0';
+  return true;
+}
+
+int access_container(int folder, const char* path, int mode, int flags) {
+  std::array<char, PATH_MAX + 32> manifest;
+  if (manifest_of(path, manifest)) return real().faccessat(folder, manifest.data(), mode, flags & AT_EACCESS);
+  errno = ENAMETOOLONG;
+  return -1;
+}
 
 int named_descriptor(const char* path) {
   if (!is_string(path) || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
@@ -230,19 +243,15 @@ bool is_bound(int folder, const char* path) {
 int make_container(int folder, const char* path, mode_t mode) {
   return as_guest([&] {
     ContainerOptions wanted;
-    wanted.mode = mode & 0777;
+    wanted.mode = mode & 07777;
     std::array<char, 2 * PATH_MAX> whole;
     const auto binding = absolute(folder, path, whole) ? runtime::binding_of(whole.data()) : std::nullopt;
     if (binding) wanted.targets = binding->targets;
-    errno = 0;
     const auto made = create_container(reachable(folder, path), wanted);
     if (!made) {
-      const int seen = errno;
-      if (made.error().kind == ErrorKind::usage) return EEXIST;
-      return is_refused(folder, path) ? errno_of(made.error(), seen) : failed(made.error(), seen, folder);
+      if (errno_of(made.error()) == EEXIST) return EEXIST;
+      return is_refused(folder, path) ? errno_of(made.error()) : failed(made.error(), folder);
     }
-    if ((mode & 0600) != 0600)  // the engine always lets its own user write
-      (void)::fchmodat((*made)->fd().get(), std::string(container_manifest_name).c_str(), mode & 0777, 0);
     return 0;
   });
 }

@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
+#include <array>
+#include <climits>
+
 #include "open_file.h"
 
 namespace iosig::preload {
@@ -12,6 +15,11 @@ namespace iosig::preload {
 [[nodiscard]] bool is_container_at(int folder, const char* path);
 /// The same, but for a link.
 [[nodiscard]] bool is_container_not_link_at(int folder, const char* path);
+
+/// access(2) of the file whose container is at `path`: its mode is its manifest's. -1 with errno.
+[[nodiscard]] int access_container(int folder, const char* path, int mode, int flags);
+/// The manifest of the container at `path`; false: there is no room for its name.
+[[nodiscard]] bool manifest_of(const char* path, std::array<char, PATH_MAX + 32>& manifest);
 
 /// The descriptor of a container that `path` is a name of the system's for: /dev/stdin, /dev/fd/N, /proc/self/fd/N,
 /// /proc/PID/fd/N of this process, ...; else -1. Links that lead to such a name are not followed.
@@ -22,7 +30,7 @@ namespace iosig::preload {
 class Meant {
  public:
   Meant(int from, const char* name, int flags = 0)
-      : folder(from), path(name), file_((flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(name)) {
+      : folder(from), path(name), file_(descriptor_meant(from, name, flags)) {
     if (!file_ || file_->folder < 0) return;
     folder = file_->folder;
     path = "";
@@ -30,7 +38,13 @@ class Meant {
   int folder;
   const char* path;
 
+  [[nodiscard]] bool is_open_file() const { return file_ && file_->folder >= 0; }
+
  private:
+  static int descriptor_meant(int from, const char* name, int flags) {
+    if ((flags & AT_EMPTY_PATH) != 0 && name != nullptr && *name == '\0') return from;
+    return (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(name);
+  }
   InUse file_;
 };
 

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -90,6 +91,20 @@ struct Real {
   int (*aio_fsync)(int, aiocb*);
   int (*aio_cancel)(int, aiocb*);
   int (*lio_listio)(int, aiocb* const*, int, sigevent*);
+  int (*setrlimit)(__rlimit_resource_t, const rlimit*);
+  int (*prlimit)(pid_t, __rlimit_resource, const rlimit*, rlimit*);
+  int (*setxattr)(const char*, const char*, const void*, size_t, int);
+  int (*lsetxattr)(const char*, const char*, const void*, size_t, int);
+  int (*fsetxattr)(int, const char*, const void*, size_t, int);
+  ssize_t (*getxattr)(const char*, const char*, void*, size_t);
+  ssize_t (*lgetxattr)(const char*, const char*, void*, size_t);
+  ssize_t (*fgetxattr)(int, const char*, void*, size_t);
+  ssize_t (*listxattr)(const char*, char*, size_t);
+  ssize_t (*llistxattr)(const char*, char*, size_t);
+  ssize_t (*flistxattr)(int, char*, size_t);
+  int (*removexattr)(const char*, const char*);
+  int (*lremovexattr)(const char*, const char*);
+  int (*fremovexattr)(int, const char*);
   int (*execve)(const char*, char* const*, char* const*);
   int (*execvpe)(const char*, char* const*, char* const*);
   int (*fexecve)(int, char* const*, char* const*);

@@ -32,7 +32,7 @@ class Fd {
   int fd_ = -1;
 };
 
-/// "cannot open '/x': No such file or directory" as ErrorKind::system, from errno.
+/// "cannot open '/x': No such file or directory" as ErrorKind::system, from errno, which the error bears.
 [[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path);
 [[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path, int error_number);
 
@@ -41,7 +41,8 @@ class Fd {
 
 /// The whole file. Refuses more than `limit_bytes`, folders and devices.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes = 64u << 20);
-/// The same for the file `name` in `folder`, which must be no link; messages call it `shown`.
+/// The same for the file `name` in `folder`, which must be no link; messages call it `shown`. Leaves the time of its
+/// last access as it is where the caller owns it.
 [[nodiscard]] Result<std::string> read_file_in(const Fd& folder, const std::string& name, std::string_view shown,
                                                std::uint64_t limit_bytes);
 
@@ -62,6 +63,9 @@ class Fd {
 
 /// Whether both descriptors are of one file.
 [[nodiscard]] bool is_same_inode(const Fd& one, const Fd& other);
+/// Has the empty file that is open as `fd` written in place where the file system would write each block anew (btrfs):
+/// what is reserved for it then holds, so that a store into its mapped pages finds room.
+void write_in_place(int fd);
 
 /// The names in the open `folder` (O_PATH will do), but "." and ".."; in no order.
 [[nodiscard]] Result<std::vector<std::string>> names_in(const Fd& folder);

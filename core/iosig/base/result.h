@@ -21,7 +21,8 @@ enum class ErrorKind {
 
 struct Error {
   ErrorKind kind;
-  std::string message;  ///< whole sentences for the user: file, place, what was expected, what to do
+  std::string message;   ///< whole sentences for the user: file, place, what was expected, what to do
+  int system_errno = 0;  ///< what a system call would set for it; 0: no errno is known
 };
 
 template <class T>
@@ -30,6 +31,13 @@ using Result = tl::expected<T, Error>;
 template <class... Args>
 [[nodiscard]] tl::unexpected<Error> fail(ErrorKind kind, fmt::format_string<Args...> text, Args&&... args) {
   return tl::unexpected<Error>(Error{kind, fmt::format(text, std::forward<Args>(args)...)});
+}
+
+/// The same with the errno that a program gets for it.
+template <class... Args>
+[[nodiscard]] tl::unexpected<Error> fail_with_errno(int system_errno, ErrorKind kind, fmt::format_string<Args...> text,
+                                                    Args&&... args) {
+  return tl::unexpected<Error>(Error{kind, fmt::format(text, std::forward<Args>(args)...), system_errno});
 }
 
 /// `error` as the failure of a function with another result type.

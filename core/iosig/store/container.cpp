@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
 #include "iosig/store/container_writer.h"
 #include "iosig/store/content.h"
@@ -37,13 +39,42 @@ void remove_tree(const std::string& path) {
   std::filesystem::remove_all(path, ignored);  // follows no links
 }
 
-Result<void> write_manifest(const std::string& folder, const ContainerManifest& manifest) {
-  const std::string path = fmt::format("{}/{}", folder, container_manifest_name);
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, manifest.mode | 0600));
-  if (!fd) return write_failure("make", path, errno);
-  if (auto written = write_all(fd.get(), container_manifest_text(manifest), path); !written) return written;
-  if (::fsync(fd.get()) != 0) return system_failure("sync", path);
+/// Makes `name` in `folder`, with the manifest's mode less what the kernel takes from it, the umask: that is the
+/// manifest's mode then. A copy has `copy_mode` instead.
+Result<void> write_manifest(const Fd& folder, std::string_view shown_folder, std::string_view name,
+                            ContainerManifest& manifest, std::optional<unsigned> copy_mode = {}) {
+  const std::string shown = fmt::format("{}/{}", shown_folder, name);
+  const Fd fd(::openat(folder.get(), std::string(name).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                       copy_mode ? 0600 : manifest.mode));
+  struct stat made {};
+  if (!fd) return write_failure("make", shown, errno);
+  if (copy_mode && ::fchmod(fd.get(), *copy_mode) != 0) return system_failure("set the permissions of", shown);
+  if (::fstat(fd.get(), &made) != 0) return system_failure("inspect", shown);
+  if (!copy_mode) manifest.mode = made.st_mode & 07777;
+  const std::string text = container_manifest_text(manifest);
+  if (exceeds_size_limit(static_cast<std::int64_t>(text.size()))) return write_failure("write", shown, EFBIG);
+  if (auto written = write_all(fd.get(), text, shown); !written) return written;
+  // Writing has taken these bits.
+  if ((made.st_mode & (S_ISUID | S_ISGID)) != 0 && ::fchmod(fd.get(), made.st_mode & 07777) != 0)
+    return system_failure("set the permissions of", shown);
+  if (::fsync(fd.get()) != 0) return system_failure("sync", shown);
   return {};
+}
+
+/// The folder at `path` that was just made there, which is the caller's to enter whatever the umask.
+Result<Fd> open_made(const std::string& path) {
+  const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+  const Fd place(::open(path.c_str(), O_PATH | flags));
+  if (!place) return system_failure("open", path);
+  const std::string found = fmt::format("/proc/self/fd/{}", place.get());
+  Fd folder(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (::fstat(place.get(), &status) != 0) return system_failure("inspect", path);
+  if ((status.st_mode & 0700) != 0700 && ::chmod(found.c_str(), 0700 | (status.st_mode & S_ISGID)) != 0)
+    return system_failure("set the permissions of", path);
+  if (!folder) folder = Fd(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return system_failure("open", path);
+  return folder;
 }
 
 void sync_folder_of(const std::string& path) {
@@ -74,7 +105,8 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
                                                                 const ContainerOptions& options) {
   const std::string plain(without_trailing_slashes(path));
   struct stat status {};
-  if (::lstat(plain.c_str(), &status) == 0) return fail(ErrorKind::usage, "'{}' exists already", printable(plain));
+  if (::lstat(plain.c_str(), &status) == 0)
+    return fail_with_errno(EEXIST, ErrorKind::usage, "'{}' exists already", printable(plain));
   auto id = new_id();
   if (!id) return pass_on(std::move(id.error()));
   ContainerManifest manifest{*id, options.index, options.subfolders, options.mode & 07777, {}, {}};
@@ -88,30 +120,55 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
     draft.folders.push_back(manifest.targets.back());
   }
   const std::string made = name_beside(plain, "new", id->substr(0, 16));
-  // Who may read the file may look into the folder.
-  const unsigned mode = manifest.mode | 0700 | (manifest.mode & 0444) >> 2;
-  if (::mkdir(made.c_str(), mode) != 0) return write_failure("make", plain, errno);
+  if (::mkdir(made.c_str(), 0700) != 0) return write_failure("make", plain, errno);
   draft.folders.push_back(made);
-  if (::stat(made.c_str(), &status) != 0) return system_failure("inspect", made);
-  if (auto written = write_manifest(made, manifest); !written) return pass_on(std::move(written.error()));
+  const auto folder = open_made(made);
+  if (!folder) return pass_on(folder.error());
+  if (::fstat(folder->get(), &status) != 0) return system_failure("inspect", made);
+  if (auto written = write_manifest(*folder, made, container_manifest_name, manifest); !written)
+    return pass_on(std::move(written.error()));
+  if (::fchmod(folder->get(), folder_mode_for(manifest.mode) | (status.st_mode & S_ISGID)) != 0)
+    return system_failure("set the permissions of", made);
+  if (auto kept = keep_manifest_readable(*folder, made, manifest, manifest.mode); !kept)
+    return pass_on(std::move(kept.error()));
   std::error_code unknown;
   manifest.owner = ContainerOwner{std::filesystem::absolute(plain, unknown).string(), status.st_ino};
-  for (const std::string& folder : manifest.targets)
-    if (auto written = write_manifest(folder, manifest); !written) return pass_on(std::move(written.error()));
+  for (const std::string& target : manifest.targets) {
+    const auto opened = open_made(target);
+    if (!opened) return pass_on(opened.error());
+    const unsigned mode = piece_mode_for(manifest.mode);
+    if (auto written = write_manifest(*opened, target, container_manifest_name, manifest, mode); !written)
+      return pass_on(std::move(written.error()));
+  }
   const int failure = put_in_place(made, plain);
-  if (failure == EEXIST) return fail(ErrorKind::usage, "'{}' exists already", printable(plain));
+  if (failure == EEXIST) return fail_with_errno(EEXIST, ErrorKind::usage, "'{}' exists already", printable(plain));
   if (failure != 0) return write_failure("make", plain, failure);
   draft.folders.clear();
   sync_folder_of(plain);
   return ContainerFolder::open(plain);
 }
 
+Result<void> keep_manifest_readable(const Fd& folder, std::string_view shown, const ContainerManifest& manifest,
+                                    unsigned mode) {
+  if ((mode & 0400) != 0) return {};
+  const std::string draft(manifest_copy_draft), name(manifest_copy_name);
+  (void)::unlinkat(folder.get(), draft.c_str(), 0);
+  ContainerManifest copy = manifest;
+  copy.mode = mode & 07777;
+  if (auto written = write_manifest(folder, shown, draft, copy, piece_mode_for(mode)); !written) return written;
+  struct stat owner {};
+  if (::fstat(folder.get(), &owner) != 0) return system_failure("inspect", shown);
+  if ((owner.st_uid != ::geteuid() && ::fchownat(folder.get(), draft.c_str(), owner.st_uid, owner.st_gid, 0) != 0) ||
+      ::renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0)
+    return system_failure("make", fmt::format("{}/{}", shown, name));
+  return {};
+}
+
 Result<ContainerStatus> status_of(const ContainerFolder& folder) {
   // The folder's own times tell of order tables and kept indices, too; those of an empty container are its manifest's.
   struct stat manifest {};
-  const std::string name(container_manifest_name);
-  if (::fstatat(folder.fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0)
-    return system_failure("inspect", folder.path() + "/" + name);
+  if (const int failure = folder.stat_manifest(manifest); failure != 0)
+    return system_failure("inspect", fmt::format("{}/{}", folder.path(), container_manifest_name), failure);
   ContainerStatus known;
   if (const auto kept = kept_index(folder)) {
     known = kept->status;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "iosig/format/index_frames.h"
@@ -15,7 +16,7 @@ namespace iosig {
 struct ContainerOptions {
   IndexKind index = IndexKind::pattern;
   std::uint32_t subfolders = 16;
-  std::uint32_t mode = 0644;  ///< of the logical file; the umask counts as for any file
+  std::uint32_t mode = 0644;  ///< of the logical file, as open(2)'s: the umask or the folder's default ACL counts
   /// Existing folders on the mount points that the data are spread over, round robin by writer; none: they lie in the
   /// container. Each gets a folder of its own (0700), named by the container's id.
   std::vector<std::string> targets;
@@ -25,6 +26,11 @@ struct ContainerOptions {
 /// when something is there already.
 [[nodiscard]] Result<std::shared_ptr<const ContainerFolder>> create_container(const std::string& path,
                                                                               const ContainerOptions& options = {});
+
+/// Before the manifest gets `mode`: if that does not let the file's owner read it, the owner's engine finds a copy of
+/// it beside it (container_folder.h). `shown`: the folder's path.
+[[nodiscard]] Result<void> keep_manifest_readable(const Fd& folder, std::string_view shown,
+                                                  const ContainerManifest& manifest, unsigned mode);
 
 /// Reads the indices, or the one that was kept.
 [[nodiscard]] Result<ContainerStatus> status_of(const ContainerFolder& folder);

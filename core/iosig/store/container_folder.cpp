@@ -94,7 +94,10 @@ Result<std::shared_ptr<const ContainerFolder>> ContainerFolder::open(const std::
     return fail(ErrorKind::bad_input, "'{}' is an ordinary file, not a container", printable(shown));
   if (!folder) return system_failure("open the container", shown);
   const std::string name(container_manifest_name), manifest_shown = shown + "/" + name;
-  const auto text = read_file_in(folder, name, manifest_shown, most_manifest_bytes);
+  auto text = read_file_in(folder, name, manifest_shown, most_manifest_bytes);
+  if (!text && text.error().system_errno == EACCES)
+    if (auto copy = read_file_in(folder, std::string(manifest_copy_name), manifest_shown, most_manifest_bytes))
+      text = std::move(copy);
   if (!text && ::faccessat(folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
     return fail(ErrorKind::bad_input, "'{}' is a folder, but no container: it has no {}", printable(shown), name);
   if (!text) return pass_on(text.error());
@@ -126,15 +129,48 @@ Result<Fd> ContainerFolder::open_subfolder(Dropping kind, std::int64_t id, bool 
     return fail(ErrorKind::system, "cannot open '{}': the target that it lies on is not there", shown(kind, id));
   Fd folder(::openat(place.get(), name.c_str(), folder_flags));
   if (!folder && errno == ENOENT && make) {
-    // As the container's own folder; what is put on a target is reached through a closed folder.
-    struct stat status {};
-    if (::fstat(place.get(), &status) != 0) return system_failure("inspect", path_);
-    if (::mkdirat(place.get(), name.c_str(), status.st_mode & 07777) != 0 && errno != EEXIST)
-      return write_failure("make the folder of", shown(kind, id), errno);
+    // What is put on a target is reached through a closed folder.
+    const bool is_made = ::mkdirat(place.get(), name.c_str(), 0700) == 0;
+    if (!is_made && errno != EEXIST) return write_failure("make the folder of", shown(kind, id), errno);
     folder = Fd(::openat(place.get(), name.c_str(), folder_flags));
+    if (!folder && is_made && errno == EACCES && ::fchmodat(place.get(), name.c_str(), 0700, 0) == 0)  // a strict umask
+      folder = Fd(::openat(place.get(), name.c_str(), folder_flags));
+    if (folder && is_made)
+      if (auto shared = share_piece(folder.get(), shown(kind, id)); !shared) {
+        (void)::unlinkat(place.get(), name.c_str(), AT_REMOVEDIR);
+        return pass_on(std::move(shared.error()));
+      }
   }
   if (!folder) return system_failure("open the folder of", shown(kind, id));
   return folder;
+}
+
+int ContainerFolder::stat_manifest(struct stat& status) const {
+  const std::string name(container_manifest_name);
+  return ::fstatat(folder_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+}
+
+Result<void> ContainerFolder::share_piece(int fd, const std::string& shown) const {
+  struct stat piece {
+  }, manifest{};
+  if (const int failure = stat_manifest(manifest); failure != 0)
+    return system_failure("inspect the manifest of", path_, failure);
+  if (::fstat(fd, &piece) != 0) return system_failure("inspect", shown);
+  const auto is_given = [&](uid_t user) { return ::fchown(fd, user, manifest.st_gid) == 0; };
+  constexpr auto same_user = static_cast<uid_t>(-1);
+  bool has_group = piece.st_gid == manifest.st_gid, has_owner = piece.st_uid == manifest.st_uid;
+  if (!has_owner && is_given(manifest.st_uid)) has_owner = has_group = true;
+  if (!has_group && is_given(same_user)) has_group = true;
+  const unsigned mode = S_ISDIR(piece.st_mode) ? folder_mode_for(manifest.st_mode) | (piece.st_mode & S_ISGID)
+                                               : piece_mode_for(manifest.st_mode);
+  if (!has_owner && (mode & (has_group ? 0044U : 0004U)) == 0)
+    return fail_with_errno(
+        EACCES, ErrorKind::system,
+        "cannot make '{}': the owner of '{}' could not read it; a user who is not the owner can write "
+        "a container only if its mode, {:04o}, lets the owner read the user's own files",
+        printable(shown), printable(path_), manifest.st_mode & 07777);
+  if ((piece.st_mode & 07777) == mode || ::fchmod(fd, mode) == 0) return {};
+  return has_owner ? Result<void>() : system_failure("set the permissions of", shown);
 }
 
 Fd ContainerFolder::open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode) const {

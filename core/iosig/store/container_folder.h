@@ -1,6 +1,8 @@
 // The folder behind a logical file: its names, and how they are reached without following links.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +15,9 @@
 namespace iosig {
 
 inline constexpr std::string_view container_manifest_name = ".iosig-container";
+/// A copy of the manifest that the engine of its owner can read when the mode of the logical file, which the manifest
+/// bears, does not let the owner read it.
+inline constexpr std::string_view manifest_copy_name = ".iosig-manifest", manifest_copy_draft = ".iosig-manifest-new";
 /// What a repair moved out of the way, in folders called so and a number.
 inline constexpr std::string_view aside_prefix = ".iosig-aside-";
 /// What a reader keeps for the next (store/kept_index.h), and its draft.
@@ -33,6 +38,12 @@ struct DroppingName {
 };
 [[nodiscard]] std::optional<DroppingName> parse_dropping_name(std::string_view name);
 
+/// The permissions of what a container consists of, by the mode of the logical file: every user may look its pieces up,
+/// as stat(2) of a file needs no permission on it; who may read or write the file may do so with them; and the engine
+/// of the owner may do all it has to.
+[[nodiscard]] constexpr unsigned folder_mode_for(unsigned mode) { return 0711 | (mode & 0066); }
+[[nodiscard]] constexpr unsigned piece_mode_for(unsigned mode) { return 0600 | (mode & 0666); }
+
 /// An open container. Immutable, shared by its writers and readers.
 class ContainerFolder {
  public:
@@ -50,6 +61,12 @@ class ContainerFolder {
   }
   /// For messages.
   [[nodiscard]] std::string shown(Dropping kind, std::int64_t id) const;
+  /// What stat(2) says of the manifest, which bears the permissions and the owner of the logical file. 0 or errno.
+  [[nodiscard]] int stat_manifest(struct stat& status) const;
+  /// A piece that the caller has just made, open as `fd`, is for those whom the logical file is for, whatever the umask
+  /// and whoever the caller is. EACCES as `system`, and the piece must be removed again, if the file's owner could not
+  /// read it: of a user who may write the file, is not its owner, and cannot give the piece to its owner.
+  [[nodiscard]] Result<void> share_piece(int fd, const std::string& shown) const;
   /// The folder that a dropping of `id` lies in; made if asked for. ENOENT as `system` when it is missing.
   [[nodiscard]] Result<Fd> open_subfolder(Dropping kind, std::int64_t id, bool make = false) const;
   /// `flags`: as openat's; links are never followed. -1 with errno.

@@ -65,7 +65,7 @@ class Lister {
   static bool is_known(const std::string& name, bool is_target) {
     if (name == container_manifest_name) return true;
     return !is_target && (is_order_table(name) || name.starts_with(order_draft_prefix) || name == kept_index_name ||
-                          name == kept_index_draft);
+                          name == kept_index_draft || name == manifest_copy_name || name == manifest_copy_draft);
   }
 
   void cannot_list(Error error, bool is_target) {

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
 #include "iosig/store/content.h"
 #include "iosig/store/target_owner.h"
@@ -34,7 +35,9 @@ DetectOptions index_detection() {
   return options;
 }
 
-tl::unexpected<Error> closed_already() { return fail(ErrorKind::usage, "the writer is closed, or its parent's"); }
+tl::unexpected<Error> closed_already() {
+  return fail_with_errno(EBADF, ErrorKind::usage, "the writer is closed, or was inherited across fork()");
+}
 
 }  // namespace
 
@@ -67,7 +70,7 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
 /// The index first: whoever makes it has the id. Then the data; a writer without data wrote nothing.
 Result<void> ContainerWriter::make_droppings() {
   const int flags = O_WRONLY | O_CREAT | O_EXCL;
-  const unsigned mode = folder_->manifest().mode | 0600;
+  constexpr unsigned mode = 0600;  // until it is shared
   for (int tries = 0; !index_ && tries < most_id_tries; ++tries) {
     id_ = seat_.next_id();
     if (auto subfolder = folder_->open_subfolder(Dropping::index, id_, true); !subfolder)
@@ -76,18 +79,34 @@ Result<void> ContainerWriter::make_droppings() {
     if (!index_ && errno != EEXIST) return write_failure("make", folder_->shown(Dropping::index, id_), errno);
   }
   if (!index_) return fail(ErrorKind::system, "'{}': every id for a new writer is taken", printable(folder_->path()));
+  const auto give_up = [&](Error error) {
+    (void)folder_->unlink_dropping(Dropping::data, id_);
+    (void)folder_->unlink_dropping(Dropping::index, id_);
+    return pass_on(std::move(error));
+  };
+  if (auto shared = folder_->share_piece(index_.get(), folder_->shown(Dropping::index, id_)); !shared)
+    return give_up(std::move(shared.error()));
   const IndexHead head{folder_->manifest().id, id_, folder_->target_of(id_), host_name(), ::getpid(), unix_ns()};
   if (auto written = append_to_index(index_frame(head)); !written) return written;
   if (auto subfolder = folder_->open_subfolder(Dropping::data, id_, true); !subfolder)
     return pass_on(std::move(subfolder.error()));
   data_ = folder_->open_dropping(Dropping::data, id_, flags, mode);
   if (!data_) return write_failure("make", folder_->shown(Dropping::data, id_), errno);
+  if (auto shared = folder_->share_piece(data_.get(), folder_->shown(Dropping::data, id_)); !shared)
+    return give_up(std::move(shared.error()));
+  // Writing is no access: the kernel sets the time when somebody reads it.
+  const timespec no_access[2] = {{0, 0}, {0, UTIME_OMIT}};
+  (void)::futimens(data_.get(), no_access);
   const auto subfolder = folder_->open_subfolder(Dropping::tail, id_);
   if (!subfolder) return pass_on(subfolder.error());
   auto tail = Tail::make(*subfolder, dropping_name(Dropping::tail, id_), folder_->shown(Dropping::tail, id_),
                          tail_identity(folder_->manifest().id, id_));
   if (!tail) return pass_on(std::move(tail.error()));
   tail_ = *std::move(tail);
+  if (auto shared = folder_->share_piece(tail_.fd(), folder_->shown(Dropping::tail, id_)); !shared) {
+    (void)folder_->unlink_dropping(Dropping::tail, id_);
+    return give_up(std::move(shared.error()));
+  }
   return refuse_if_replaced();
 }
 
@@ -98,9 +117,8 @@ Result<void> ContainerWriter::refuse_if_replaced() {
   (void)folder_->unlink_dropping(Dropping::tail, id_);
   (void)folder_->unlink_dropping(Dropping::data, id_);
   (void)folder_->unlink_dropping(Dropping::index, id_);
-  errno = EBUSY;
-  return fail(ErrorKind::infeasible, "'{}' is being replaced by an ordinary file, or removed",
-              printable(folder_->path()));
+  return fail_with_errno(EBUSY, ErrorKind::infeasible, "'{}' is being replaced by an ordinary file, or removed",
+                         printable(folder_->path()));
 }
 
 ContainerWriter::~ContainerWriter() {
@@ -115,8 +133,8 @@ Result<std::int64_t> ContainerWriter::begin_write(std::int64_t offset, std::size
   if (bytes == 0) return 0;
   const auto length = static_cast<std::int64_t>(bytes);
   if (offset < 0 || length < 0 || offset > INT64_MAX - length)
-    return fail(ErrorKind::usage, "'{}': {} bytes at offset {} end after byte 2^63 - 1", printable(folder_->path()),
-                bytes, offset);
+    return fail_with_errno(EFBIG, ErrorKind::usage, "'{}': {} bytes at offset {} end after byte 2^63 - 1",
+                           printable(folder_->path()), bytes, offset);
   if (is_traditional_) began_ns_ = unix_ns();
   return seat_.number_for(static_cast<std::uint64_t>(offset), bytes);
 }
@@ -203,9 +221,11 @@ Result<void> ContainerWriter::write_frame() {
 
 Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& frame) {
   const std::string shown = folder_->shown(Dropping::index, id_);
+  if (exceeds_size_limit(index_bytes_ + static_cast<std::int64_t>(frame.size())))
+    return system_failure("write", shown, EFBIG);
   const auto written = write_all(index_.get(), {reinterpret_cast<const char*>(frame.data()), frame.size()}, shown);
   if (!written) {
-    const int failure = errno;
+    const int failure = written.error().system_errno;
     (void)!::ftruncate(index_.get(), static_cast<off_t>(index_bytes_));  // readers pass over what is left of it
     return write_failure("write", shown, failure);
   }
@@ -215,8 +235,10 @@ Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& f
 
 Result<std::int64_t> ContainerWriter::append(std::span<const std::byte> bytes, std::int64_t& written) {
   if (!is_open_ || is_inherited()) return closed_already();
-  const std::int64_t offset = seat_.append(static_cast<std::int64_t>(bytes.size()));
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  const std::int64_t offset = seat_.append(length);
   const auto done = write(offset, bytes);
+  seat_.end_append(offset, length, done.value_or(0));
   if (!done) return pass_on(done.error());
   written = *done;
   return offset;
@@ -226,7 +248,8 @@ Result<std::int64_t> ContainerWriter::append(std::span<const std::byte> bytes, s
 Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
   if (!is_open_ || is_inherited()) return closed_already();
   if (mark.offset < 0 || mark.length < 0 || mark.length > INT64_MAX - mark.offset)
-    return fail(ErrorKind::usage, "'{}': no file has a byte {}", printable(folder_->path()), mark.offset);
+    return fail_with_errno(EFBIG, ErrorKind::usage, "'{}': offset {} exceeds the maximum file size",
+                           printable(folder_->path()), mark.offset);
   mark.sequence = seat_.number_once(static_cast<std::uint64_t>(mark.offset), static_cast<std::uint64_t>(end));
   if (auto written = append_to_index(index_frame(mark)); !written) return written;
   is_index_synced_ = false;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "iosig/analyze/detect.h"
+#include "iosig/base/size_limit.h"
 #include "iosig/format/index_frames.h"
 #include "iosig/store/container_folder.h"
 #include "iosig/store/order_table.h"
@@ -55,6 +56,10 @@ class ContainerWriter {
   [[nodiscard]] Result<void> close();
 
   [[nodiscard]] std::int64_t id() const { return id_; }
+  /// Whether the data dropping can take so many bytes more: RLIMIT_FSIZE counts for it as for any file.
+  [[nodiscard]] bool has_room_for(std::size_t bytes) const {
+    return !exceeds_size_limit(physical_ + static_cast<std::int64_t>(bytes));
+  }
   /// The data dropping, which has the time of the last write.
   [[nodiscard]] int data_fd() const { return data_.get(); }
   [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }

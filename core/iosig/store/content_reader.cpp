@@ -108,9 +108,10 @@ struct Found {
   void add(ContainerProblem::Kind kind, std::int64_t id, std::string message, std::int64_t bytes = 0) {
     problems.push_back({kind, id, std::move(message), bytes});
   }
-  void take_times(const struct stat& of) {
+  /// Only data are read because a program reads the file.
+  void take_times(const struct stat& of, bool is_data) {
+    if (is_data) status.accessed_unix_ns = std::max(status.accessed_unix_ns, unix_ns(of.st_atim));
     status.modified_unix_ns = std::max(status.modified_unix_ns, unix_ns(of.st_mtim));
-    status.accessed_unix_ns = std::max(status.accessed_unix_ns, unix_ns(of.st_atim));
     status.changed_unix_ns = std::max(status.changed_unix_ns, unix_ns(of.st_ctim));
   }
 };
@@ -185,7 +186,7 @@ class ContentReader {
     if (!fd && errno == ENOENT) return {};
     struct stat status {};
     auto text = fd ? read_whole(fd, folder_.shown(kind, id), status) : system_failure("open", folder_.shown(kind, id));
-    if (text && kind == Dropping::index) found.take_times(status);
+    if (text && kind == Dropping::index) found.take_times(status, false);
     if (text) return *std::move(text);
     found.lose({.id = id, .message = text.error().message});
     return {};
@@ -203,7 +204,7 @@ class ContentReader {
   [[nodiscard]] std::int64_t data_bytes(std::int64_t id, Found& found) const {
     const auto status = status_of(Dropping::data, id);
     if (!status || !S_ISREG(status->st_mode)) return -1;
-    found.take_times(*status);
+    found.take_times(*status, true);
     found.status.blocks += status->st_blocks;
     return status->st_size;
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -67,18 +68,17 @@ void keep_index(const ContainerFolder& folder, const FolderState& before, Merged
   const auto is_old_enough = [&](std::int64_t now_ns) { return now_ns - before.newest_ns >= least_age_ns(before); };
   if (!is_old_enough(unix_ns()) || state_of(folder).fingerprint != before.fingerprint) return;
   const std::string draft_name(kept_index_draft), name(kept_index_name);
-  struct stat manifest {
-  }, status{};
-  if (::fstatat(folder.fd().get(), std::string(container_manifest_name).c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0)
-    return;
-  const Fd draft = make_draft(folder.fd(), draft_name, manifest.st_mode & 0666);
+  struct stat status {};
+  const Fd draft = make_draft(folder.fd(), draft_name, 0600);
   if (!draft) return;
   merged.state = before.fingerprint;
   const std::vector<std::uint8_t> frame = index_frame(merged);
   const std::string_view bytes(reinterpret_cast<const char*>(frame.data()), frame.size());
   // The draft bears a time of the clock that stamps the folders.
-  const bool is_sound = frame.size() <= most_bytes && ::fstat(draft.get(), &status) == 0 &&
-                        is_old_enough(unix_ns(status.st_ctim)) && write_all(draft.get(), bytes, draft_name);
+  const bool is_sound = folder.share_piece(draft.get(), name).has_value() && frame.size() <= most_bytes &&
+                        !exceeds_size_limit(static_cast<std::int64_t>(frame.size())) &&
+                        ::fstat(draft.get(), &status) == 0 && is_old_enough(unix_ns(status.st_ctim)) &&
+                        write_all(draft.get(), bytes, draft_name);
   const bool is_kept =
       is_sound && ::renameat(folder.fd().get(), draft_name.c_str(), folder.fd().get(), name.c_str()) == 0;
   if (!is_kept) (void)::unlinkat(folder.fd().get(), draft_name.c_str(), 0);

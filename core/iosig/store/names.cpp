@@ -171,10 +171,8 @@ tl::expected<Replaced, NameFailure> replace(const NameAt& from, const struct sta
 }  // namespace
 
 tl::unexpected<Error> as_error(const NameFailure& failure, std::string_view doing, std::string_view path) {
-  auto error = failure.message.empty() ? system_failure(doing, path, failure.number)
-                                       : fail(ErrorKind::infeasible, "{}", failure.message);
-  errno = failure.number;
-  return error;
+  return failure.message.empty() ? system_failure(doing, path, failure.number)
+                                 : fail_with_errno(failure.number, ErrorKind::infeasible, "{}", failure.message);
 }
 
 NameKind kind_at(const NameAt& name) {

@@ -35,7 +35,7 @@ struct NameFailure {
 };
 using NameResult = tl::expected<void, NameFailure>;
 
-/// The failure as a Result: "cannot <doing> '<path>': ..."; errno is `failure.number` afterwards.
+/// The failure as a Result: "cannot <doing> '<path>': ...", with its errno.
 [[nodiscard]] tl::unexpected<Error> as_error(const NameFailure& failure, std::string_view doing, std::string_view path);
 
 enum class NameKind {

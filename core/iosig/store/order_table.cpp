@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
 #include "iosig/store/container_folder.h"
 
@@ -37,6 +38,8 @@ struct alignas(128) OrderSlot {
   std::atomic<std::int64_t> end{0};       ///< of what its writer wrote
   std::atomic<std::uint64_t> changes{0};  ///< made by all its writers
   std::atomic<std::uint64_t> owner{0};    ///< under the lock
+  /// Where the append ends that its writer has at hand; 0: none. Set under the lock, cleared after `end` is set.
+  std::atomic<std::int64_t> reserved{0};
 };
 
 struct OrderTable {
@@ -49,6 +52,9 @@ struct OrderTable {
   std::uint32_t slots_used = 0, slots_taken = 0;  // these, too
   std::atomic<std::int64_t> next_id{0};
   std::atomic<std::uint64_t> seatings{0};  ///< how often a writer took a seat
+  /// 1 + where the bytes end that writers without a seat have written; 0: the table's maker knew nothing of it. Under
+  /// the lock.
+  std::int64_t filled_end_plus_1 = 0;
   alignas(4096) std::array<OrderSlot, most_seats> slots;
 };
 
@@ -90,6 +96,25 @@ void revoke(OrderTable& table, OrderSlot& slot) {
   --table.claims;
 }
 
+/// A writer leaves: what it wrote stays.
+void keep_end(OrderTable& table, const OrderSlot& slot) {
+  const std::int64_t end = slot.end;
+  table.end = std::max(table.end.load(), end);
+  if (table.filled_end_plus_1 > 0) table.filled_end_plus_1 = std::max(table.filled_end_plus_1, end + 1);
+}
+
+/// The append that reserved the bytes before `reserved` is over, and did not fill all of them: if they are the last,
+/// the next append goes behind what was written and what others have reserved.
+void give_back_room(OrderTable& table, std::int64_t reserved) {
+  if (table.filled_end_plus_1 == 0 || table.end != reserved) return;
+  std::int64_t end = table.filled_end_plus_1 - 1;
+  for (const OrderSlot& slot : std::span(table.slots.data(), table.slots_used)) {
+    end = std::max(end, slot.reserved.load(std::memory_order_acquire));  // before its end: one of both has the bytes
+    end = std::max(end, slot.end.load());
+  }
+  table.end = end;
+}
+
 /// As long as the descriptor's file is open, in this process or one that inherited it.
 bool lock_bytes(int fd, off_t first, off_t count, int type) {
   struct flock lock {};
@@ -103,6 +128,16 @@ bool lock_bytes(int fd, off_t first, off_t count, int type) {
 /// Byte 0 is locked by those who watch, byte 1 + n by who has seat n.
 bool lock_seat(int fd, std::uint32_t seat, int type) { return lock_bytes(fd, 1 + static_cast<off_t>(seat), 1, type); }
 
+/// Whether somebody has the seat, in this process or another.
+bool is_seat_taken(int fd, std::uint32_t seat) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = 1 + static_cast<off_t>(seat);
+  lock.l_len = 1;
+  return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
 /// Removes the tables of starts of this node, and of other nodes, on which nobody has a seat or looks.
 void remove_deserted_tables(const Fd& folder, const std::string& ours) {
   const auto names = names_in(folder);
@@ -115,7 +150,15 @@ void remove_deserted_tables(const Fd& folder, const std::string& ours) {
 }
 
 /// Rooms of the table that are used must have room behind them: a store without it would kill the program.
-int reserve(int fd, std::size_t bytes) { return ::posix_fallocate(fd, 0, static_cast<off_t>(bytes)); }
+int reserve(int fd, std::size_t bytes) {
+  const auto end = static_cast<off_t>(bytes);
+  return exceeds_size_limit(end) ? EFBIG : ::posix_fallocate(fd, 0, end);
+}
+
+/// Where the table's file must end at least: each slot in use has room, the others need none.
+bool is_long_enough(const struct stat& status) {
+  return S_ISREG(status.st_mode) && status.st_size >= static_cast<off_t>(offsetof(OrderTable, slots));
+}
 
 std::int64_t now_us() { return unix_ns() / 1000; }
 
@@ -135,7 +178,7 @@ Result<void> OrderSeat::make_table(const Fd& folder, const std::string& name, co
   Fd fd;
   for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < most_tries)); ++tries) {
     draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), unix_ns());
-    fd = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+    fd = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   }
   if (!fd) return write_failure("make", path, errno);
   const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
@@ -144,9 +187,16 @@ Result<void> OrderSeat::make_table(const Fd& folder, const std::string& name, co
   };
   // Who may read or write the file may do so with its table, whatever the umask of the first who writes.
   struct stat manifest {};
-  if (::fstatat(folder.get(), std::string(container_manifest_name).c_str(), &manifest, AT_SYMLINK_NOFOLLOW) == 0)
-    (void)::fchmod(fd.get(), (manifest.st_mode & 0666) | 0600);
-  if (::ftruncate(fd.get(), sizeof(Table)) != 0) return give_up(write_failure("make", path, errno));
+  if (::fstatat(folder.get(), std::string(container_manifest_name).c_str(), &manifest, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (manifest.st_uid != ::geteuid() || manifest.st_gid != ::getegid())
+      if (::fchown(fd.get(), manifest.st_uid, manifest.st_gid) != 0)
+        (void)!::fchown(fd.get(), static_cast<uid_t>(-1), manifest.st_gid);
+    (void)::fchmod(fd.get(), piece_mode_for(manifest.st_mode));
+  }
+  write_in_place(fd.get());
+  // Earlier versions want the room of all slots to be in the file, as a hole.
+  if (!exceeds_size_limit(sizeof(Table)) && ::ftruncate(fd.get(), sizeof(Table)) != 0)
+    return give_up(write_failure("make", path, errno));
   if (const int failure = reserve(fd.get(), offsetof(Table, slots)); failure != 0)
     return give_up(write_failure("reserve room for", path, failure));
   void* const mapped = ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
@@ -162,6 +212,7 @@ Result<void> OrderSeat::make_table(const Fd& folder, const std::string& name, co
   table->sequence = start.sequence;
   table->next_id = start.next_id;
   table->end = start.size;
+  table->filled_end_plus_1 = start.size + 1;
   ::munmap(mapped, sizeof(Table));
   // Exclusive without renameat2's flags, which some file systems lack.
   if (::linkat(folder.get(), draft.c_str(), folder.get(), name.c_str(), 0) != 0 && errno != EEXIST)
@@ -173,7 +224,7 @@ Result<void> OrderSeat::make_table(const Fd& folder, const std::string& name, co
 Result<void> OrderSeat::map_table(const std::string& path) {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) return system_failure("inspect", path);
-  const bool is_table = S_ISREG(status.st_mode) && static_cast<std::size_t>(status.st_size) >= sizeof(Table);
+  const bool is_table = is_long_enough(status);
   void* const mapped =
       is_table ? ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0) : nullptr;
   if (mapped == MAP_FAILED) return system_failure("map", path);
@@ -198,13 +249,14 @@ Result<void> OrderSeat::sit_down(const std::string& path, std::uint64_t owner) {
         return write_failure("reserve room for", path, failure);
       table_->slots_used = n + 1;
     }
-    table_->end = std::max(table_->end.load(), slot.end.load());
+    keep_end(*table_, slot);
     table_->slots_taken -= slot.is_taken;
     table_->floor = std::max(table_->floor, slot.number.load());
     drop_claim(*table_, slot);
     slot.written = {};
     slot.number = 0;
     slot.end = 0;
+    if (const std::int64_t reserved = slot.reserved.exchange(0); reserved != 0) give_back_room(*table_, reserved);
     slot.is_taken = slot_ == nullptr ? 1 : 0;
     table_->slots_taken += slot.is_taken;
     if (slot_ == nullptr) {
@@ -252,7 +304,7 @@ OrderSeat::~OrderSeat() {
     slot_->number = 0;
     slot_->is_taken = 0;
     --table_->slots_taken;
-    table_->end = std::max(table_->end.load(), slot_->end.load());
+    keep_end(*table_, *slot_);
   }
   ::munmap(table_, sizeof(Table));
 }
@@ -368,9 +420,34 @@ std::int64_t OrderSeat::size() const {
 
 std::int64_t OrderSeat::append(std::int64_t length) {
   const Lock lock(*table_);
+  give_back_room_of_dead();
   const std::int64_t offset = size();
-  table_->end = offset + length;
+  const std::int64_t end =
+      length > INT64_MAX - offset ? INT64_MAX : offset + length;  // the write itself is refused then
+  slot_->reserved = end;
+  table_->end = end;
   return offset;
+}
+
+void OrderSeat::end_append(std::int64_t offset, std::int64_t length, std::int64_t done) {
+  if (done == length) {
+    slot_->reserved.store(0, std::memory_order_release);
+    return;
+  }
+  const Lock lock(*table_);
+  slot_->reserved = 0;
+  give_back_room(*table_, length > INT64_MAX - offset ? INT64_MAX : offset + length);
+}
+
+/// The room at the end that a writer reserved who was killed before it was filled. With the lock held.
+void OrderSeat::give_back_room_of_dead() {
+  const std::span<OrderSlot> slots(table_->slots.data(), table_->slots_used);
+  for (;;) {
+    const auto last = std::ranges::find_if(
+        slots, [&](const OrderSlot& slot) { return slot.reserved != 0 && slot.reserved == table_->end; });
+    if (last == slots.end() || is_seat_taken(fd_.get(), static_cast<std::uint32_t>(last - slots.begin()))) return;
+    give_back_room(*table_, last->reserved.exchange(0));
+  }
 }
 
 void OrderSeat::changed() {
@@ -380,6 +457,7 @@ void OrderSeat::changed() {
 void OrderSeat::set_size(std::int64_t size) {
   const Lock lock(*table_);
   table_->end = size;
+  if (table_->filled_end_plus_1 > 0) table_->filled_end_plus_1 = size + 1;
   for (OrderSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
 }
 
@@ -404,9 +482,7 @@ OrderWatch::~OrderWatch() {
 bool OrderWatch::look(const Fd& folder) {
   fd_ = Fd(::openat(folder.get(), order_table_name().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
-  if (!fd_ || ::fstat(fd_.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink == 0 ||
-      static_cast<std::size_t>(status.st_size) < sizeof(OrderTable))
-    return false;
+  if (!fd_ || ::fstat(fd_.get(), &status) != 0 || status.st_nlink == 0 || !is_long_enough(status)) return false;
   void* const mapped = ::mmap(nullptr, sizeof(OrderTable), PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (mapped == MAP_FAILED) return false;
   const auto* const table = static_cast<const OrderTable*>(mapped);

@@ -82,8 +82,10 @@ class OrderSeat {
   void extend(std::int64_t end);
   /// Where the logical file ends for this node's writers, appends included that are being written.
   [[nodiscard]] std::int64_t size() const;
-  /// Room for `length` bytes at the end: their offset. No other append gets it.
+  /// Room for `length` bytes at the end: their offset. No other append gets it. end_append() must follow.
   [[nodiscard]] std::int64_t append(std::int64_t length);
+  /// Of these bytes the first `done` were written. If no later append lies behind them, the next one goes there.
+  void end_append(std::int64_t offset, std::int64_t length, std::int64_t done);
   /// The file was cut to, or ends at, `size`.
   void set_size(std::int64_t size);
   /// What this writer changed can be read: after each change, before whoever asked for it is told.
@@ -94,6 +96,7 @@ class OrderSeat {
   std::int64_t renew(std::uint64_t offset, std::uint64_t length);
   std::int64_t new_number();
   void leave_claim();
+  void give_back_room_of_dead();
   void swap(OrderSeat& other) noexcept;
   static Result<void> make_table(const Fd& folder, const std::string& name, const std::string& path,
                                  const OrderStart& start);

@@ -154,9 +154,12 @@ class Repair {
     const auto subfolder = folder_.open_subfolder(Dropping::index, writer.id);
     if (!subfolder) return pass_on(subfolder.error());
     ::unlinkat(subfolder->get(), draft.c_str(), 0);
-    const Fd fd(::openat(subfolder->get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                         folder_.manifest().mode | 0600));
+    const Fd fd(::openat(subfolder->get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd) return write_failure("make", shown, errno);
+    if (auto shared = folder_.share_piece(fd.get(), shown); !shared) {
+      ::unlinkat(subfolder->get(), draft.c_str(), 0);
+      return shared;
+    }
     std::vector<std::uint8_t> bytes = index_frame(writer.head);
     const auto add = [&](const std::vector<std::uint8_t>& frame) {
       bytes.insert(bytes.end(), frame.begin(), frame.end());

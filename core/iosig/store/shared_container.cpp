@@ -1,6 +1,7 @@
 #include "iosig/store/shared_container.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,19 +29,19 @@ std::int64_t now_unix_ns() {
 
 }  // namespace
 
-int errno_of(const Error& error, int seen) {
-  for (const int known : {EACCES, EPERM, EROFS, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOENT, EFAULT})
-    if (seen == known && error.kind != ErrorKind::bad_input) return known;
+int errno_of(const Error& error) {
+  if (error.system_errno != 0 && error.kind != ErrorKind::bad_input) return error.system_errno;
   switch (error.kind) {
     case ErrorKind::infeasible: return ENOSPC;
-    case ErrorKind::usage: return EFBIG;
+    case ErrorKind::usage: return EINVAL;
     default: return EIO;
   }
 }
 
-int SharedContainer::failed(const Error& error, int seen) const {
-  if (seen != EFAULT) say_(error.message);  // the caller's memory: no trouble of the container
-  return errno_of(error, seen);
+int SharedContainer::failed(const Error& error) const {
+  const int failure = errno_of(error);
+  if (failure != EFAULT) say_(error.message);  // the caller's memory: no trouble of the container
+  return failure;
 }
 
 SharedContainer::SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say, FillHole fill)
@@ -75,10 +76,9 @@ int SharedContainer::close_writer(OpenWriter& writer) {
     const std::lock_guard status_lock(status_mutex_);
     if (written_fd_ == writer.writer->data_fd()) learn_times();
   }
-  errno = 0;
   const auto closed = writer.writer->close();
   writer.writer.reset();
-  return closed ? 0 : failed(closed.error(), errno);
+  return closed ? 0 : failed(closed.error());
 }
 
 int SharedContainer::close_writers() {
@@ -96,10 +96,11 @@ int SharedContainer::finish() {
 
 int SharedContainer::open_writer(OpenWriter& writer) {
   if (writer.writer) return 0;
-  errno = 0;
+  (void)read_size_limit();  // it may have changed without our knowledge
   auto opened = ContainerWriter::open(folder_, owner_);
-  if (!opened) return failed(opened.error(), errno);
+  if (!opened) return failed(opened.error());
   writer.writer = *std::move(opened);
+  drop_privileges();
   return 0;
 }
 
@@ -141,16 +142,24 @@ void SharedContainer::changed(std::int64_t begin, std::int64_t end, bool grows) 
 std::int64_t SharedContainer::write(OpenWriter& to, std::int64_t& offset, std::span<const std::byte> bytes,
                                     bool appends) {
   std::int64_t done = 0;
-  const std::lock_guard lock(to.mutex);
+  std::unique_lock lock(to.mutex);
   if (const int failure = open_writer(to); failure != 0) return -failure;
-  errno = 0;
+  if (!to.writer->has_room_for(bytes.size())) {  // what is overwritten stays in a log, and counts for the limit
+    lock.unlock();
+    {
+      const std::lock_guard list_lock(writers_mutex_);
+      (void)close_writer(to);
+    }
+    lock.lock();
+    if (const int failure = open_writer(to); failure != 0) return -failure;
+  }
   if (appends) {
     const auto at = to.writer->append(bytes, done);
-    if (!at) return -failed(at.error(), errno);
+    if (!at) return -failed(at.error());
     offset = *at;
   } else {
     const auto written = to.writer->write(offset, bytes);
-    if (!written) return -failed(written.error(), errno);
+    if (!written) return -failed(written.error());
     done = *written;
   }
   if (done > 0) wrote(offset, offset + done, to.writer->data_fd());
@@ -160,14 +169,18 @@ std::int64_t SharedContainer::write(OpenWriter& to, std::int64_t& offset, std::s
 int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {
   struct stat now {};
   if (const int failure = status(now, 0); failure != 0) return failure;
-  if (now.st_size == size) return 0;
-  errno = 0;
+  if (size > now.st_size && exceeds_size_limit(size)) return EFBIG;
+  drop_privileges();
+  if (now.st_size == size) {
+    touch();
+    return 0;
+  }
   if (by == nullptr) {
-    if (const auto cut = truncate_container(folder_, size); !cut) return failed(cut.error(), errno);
+    if (const auto cut = truncate_container(folder_, size); !cut) return failed(cut.error());
   } else {
     const std::lock_guard lock(by->mutex);
     if (const int failure = open_writer(*by); failure != 0) return failure;
-    if (const auto cut = by->writer->truncate(size); !cut) return failed(cut.error(), errno);
+    if (const auto cut = by->writer->truncate(size); !cut) return failed(cut.error());
   }
   changed(0, INT64_MAX, false);
   const std::lock_guard lock(status_mutex_);
@@ -177,6 +190,16 @@ int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {
   return 0;
 }
 
+/// What changed no byte changes the times all the same, as O_TRUNC of an empty file does.
+void SharedContainer::touch() {
+  const timespec now[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+  const std::string manifest(container_manifest_name);
+  if (::utimensat(folder_->fd().get(), manifest.c_str(), now, AT_SYMLINK_NOFOLLOW) != 0) return;
+  const std::lock_guard lock(status_mutex_);
+  status_.modified_unix_ns = status_.changed_unix_ns = now_unix_ns();
+  written_fd_ = -1;
+}
+
 int SharedContainer::allocate(OpenWriter& by, int mode, std::int64_t offset, std::int64_t length) {
   if (length <= 0 || offset < 0) return EINVAL;
   if (offset > INT64_MAX - length) return EFBIG;
@@ -184,14 +207,19 @@ int SharedContainer::allocate(OpenWriter& by, int mode, std::int64_t offset, std
   const bool punches = (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0;
   if ((mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) return EOPNOTSUPP;
   if (keeps_size && !punches) return EOPNOTSUPP;  // a log can keep no room for what comes
+  if (!keeps_size && exceeds_size_limit(offset + length)) {
+    struct stat now {};
+    if (const int failure = status(now, 0); failure != 0) return failure;
+    if (offset + length > now.st_size) return EFBIG;
+  }
+  drop_privileges();
   {
     const std::lock_guard lock(by.mutex);
     if (const int failure = open_writer(by); failure != 0) return failure;
-    errno = 0;
     if (punches)
-      if (const auto done = by.writer->punch(offset, length); !done) return failed(done.error(), errno);
+      if (const auto done = by.writer->punch(offset, length); !done) return failed(done.error());
     if (!keeps_size)
-      if (const auto done = by.writer->extend(offset + length); !done) return failed(done.error(), errno);
+      if (const auto done = by.writer->extend(offset + length); !done) return failed(done.error());
   }
   changed(offset, offset + length, !keeps_size);
   return 0;
@@ -245,7 +273,6 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
     has_stale_ = false;
     view_size_ = 0;
   }
-  errno = 0;
   Result<void> done{};
   if (view_) {
     done = view_->refresh();
@@ -258,7 +285,7 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
   }
   for (auto& fd : data_fds_) fd = -1;
   data_.clear();
-  const int failure = done ? 0 : failed(done.error(), errno);
+  const int failure = done ? 0 : failed(done.error());
   if (failure != 0) changed(0, INT64_MAX, false);
   const std::lock_guard status_lock(status_mutex_);
   view_size_ = view_ ? view_->size() : 0;
@@ -371,9 +398,8 @@ int SharedContainer::sync() {
   int failure = 0;
   for (OpenWriter& each : writers_) {
     const std::lock_guard writer_lock(each.mutex);
-    errno = 0;
     if (each.writer)
-      if (const auto synced = each.writer->sync(); !synced) failure = failed(synced.error(), errno);
+      if (const auto synced = each.writer->sync(); !synced) failure = failed(synced.error());
   }
   for (const std::int64_t id : unsynced_)
     for (const Dropping kind : {Dropping::data, Dropping::index}) {

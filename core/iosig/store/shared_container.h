@@ -25,8 +25,8 @@
 
 namespace iosig {
 
-/// An errno for the kernel: of the error's kind, or `seen`, the errno when it came, where that says more.
-[[nodiscard]] int errno_of(const Error& error, int seen);
+/// The errno that a program gets for it: the error's own, else one for its kind. What is damaged is always EIO.
+[[nodiscard]] int errno_of(const Error& error);
 
 /// The writes of one open file, by any of its threads. The dropping is made at the first write.
 struct OpenWriter {
@@ -71,6 +71,7 @@ class SharedContainer {
   /// the file's end. false: nothing was called, read() says what there is.
   [[nodiscard]] bool give(std::int64_t offset, std::int64_t length,
                           const std::function<void(int, std::int64_t, std::size_t)>& give);
+  /// EFBIG where the file would grow beyond RLIMIT_FSIZE; the caller sends the signal.
   int truncate(OpenWriter* by, std::int64_t size);
   /// As fallocate(2), of which holes and growing are there.
   int allocate(OpenWriter& by, int mode, std::int64_t offset, std::int64_t length);
@@ -81,6 +82,8 @@ class SharedContainer {
   /// The same when nobody writes any more; closes all writers.
   int finish();
 
+  /// `status`, of a container's folder, is that of the file with this manifest, but for its size and times.
+  static void show_manifest(const struct stat& manifest, struct stat& status);
   /// Of an ordinary file with the container's bytes, size and times. Looks for writes of others when what it knows is
   /// older than `age_s`.
   int status(struct stat& status, double age_s);
@@ -99,7 +102,9 @@ class SharedContainer {
 
  private:
   SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say, FillHole fill);
-  int failed(const Error& error, int seen) const;
+  int failed(const Error& error) const;
+  void drop_privileges() const;
+  void touch();
   int find_other_nodes();
   void wrote(std::int64_t begin, std::int64_t end, int fd);
   void changed(std::int64_t begin, std::int64_t end, bool grows);

@@ -95,9 +95,8 @@ bool SharedContainer::take_knowledge(std::span<const std::byte> bytes) {
 /// 0, errno, or -1: there are none.
 int SharedContainer::find_other_nodes() {
   const std::lock_guard lock(nodes_mutex_);
-  errno = 0;
   const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
-  if (!others) return failed(others.error(), errno);
+  if (!others) return failed(others.error());
   return *others ? 0 : -1;
 }
 

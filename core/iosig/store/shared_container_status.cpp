@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "iosig/base/machine.h"
+#include "iosig/store/container.h"
 #include "iosig/store/shared_container.h"
 #include "iosig/store/target_owner.h"
 
@@ -64,9 +65,8 @@ int SharedContainer::look_for_others(double age_s) {
         return 0;
       }
     }
-    errno = 0;
     const auto known = status_of(*folder_);
-    if (!known) return failed(known.error(), errno);
+    if (!known) return failed(known.error());
     const std::lock_guard lock(status_mutex_);
     if (before != changes_) {  // what was written here meanwhile is perhaps not in it
       if (has_status_) return 0;
@@ -93,47 +93,62 @@ void SharedContainer::learn_times() {
   status_.changed_unix_ns = unix_ns(written.st_ctim);
 }
 
+/// The permissions and the owner of the file are those of its manifest.
+void SharedContainer::show_manifest(const struct stat& manifest, struct stat& status) {
+  status.st_mode = S_IFREG | (manifest.st_mode & 07777);
+  status.st_uid = manifest.st_uid;
+  status.st_gid = manifest.st_gid;
+  status.st_nlink = 1;
+  status.st_blksize = 4096;
+}
+
 int SharedContainer::status(struct stat& status, double age_s) {
   struct stat folder {
   }, manifest{};
   if (const int failure = look_for_others(age_s); failure != 0) return failure;
   if (::fstat(folder_->fd().get(), &folder) != 0) return errno;
-  const std::string name(container_manifest_name);
-  if (::fstatat(folder_->fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0) manifest.st_mode = 0600;
+  if (folder_->stat_manifest(manifest) != 0) {
+    manifest = folder;
+    manifest.st_mode = 0600;
+  }
   const std::lock_guard lock(status_mutex_);
   learn_times();
   status = folder;
-  status.st_mode = S_IFREG | (manifest.st_mode & 07777);
-  status.st_nlink = 1;
+  show_manifest(manifest, status);
   status.st_size = status_.size;
   status.st_blocks = status_.blocks;
-  status.st_blksize = 4096;
   status.st_mtim = timespec_of(status_.modified_unix_ns);
   status.st_atim = timespec_of(status_.accessed_unix_ns);
   status.st_ctim = timespec_of(status_.changed_unix_ns);
   return 0;
 }
 
-/// Calls change(folder, name) for every dropping, subfolder and target, the order tables, the manifest, and last the
-/// container's folder.
+/// Calls change(folder, name, is_folder), which gives 0 or sets errno, for the manifest, then for every dropping,
+/// subfolder, order table and copy, last for the container's folder. The kernel's answer for the manifest is that for
+/// the file. Pieces of other users, who may write the file, too, are theirs.
 template <class Change>
 int SharedContainer::change_pieces(Change&& change) const {
+  const std::string manifest(container_manifest_name);
+  if (change(folder_->fd().get(), manifest.c_str(), false) != 0) return errno;
+  const auto has_failed = [&](int folder, const char* name, bool is_folder) {
+    return change(folder, name, is_folder) != 0 && errno != ENOENT && errno != EPERM && errno != EACCES;
+  };
   const ContainerFolder::Listing listing = folder_->list();
   for (const Dropping kind : {Dropping::data, Dropping::index, Dropping::tail}) {
     const auto& ids = kind == Dropping::data ? listing.data : kind == Dropping::index ? listing.index : listing.tail;
     for (const std::int64_t id : ids) {
       const auto subfolder = folder_->open_subfolder(kind, id);
       if (!subfolder) continue;
-      if (change(subfolder->get(), dropping_name(kind, id).c_str(), false) != 0 && errno != ENOENT) return errno;
-      if (change(subfolder->get(), ".", true) != 0) return errno;
+      if (has_failed(subfolder->get(), dropping_name(kind, id).c_str(), false)) return errno;
+      if (has_failed(subfolder->get(), ".", true)) return errno;
     }
   }
   const auto names = names_in(folder_->fd());
   for (const std::string& name : names.value_or(std::vector<std::string>()))
-    if (is_order_table(name) && change(folder_->fd().get(), name.c_str(), false) != 0 && errno != ENOENT) return errno;
-  const std::string manifest(container_manifest_name);
-  if (change(folder_->fd().get(), manifest.c_str(), false) != 0) return errno;
-  return change(folder_->fd().get(), ".", true) == 0 ? 0 : errno;
+    if ((is_order_table(name) || name == kept_index_name || name == manifest_copy_name) &&
+        has_failed(folder_->fd().get(), name.c_str(), false))
+      return errno;
+  return has_failed(folder_->fd().get(), ".", true) ? errno : 0;
 }
 
 int SharedContainer::set_times(const timespec times[2]) {
@@ -148,13 +163,23 @@ int SharedContainer::set_times(const timespec times[2]) {
 }
 
 int SharedContainer::set_mode(unsigned mode) {
-  // Who may read the file may look into its folders; the daemon's user may always write into them.
-  const unsigned folder_mode = mode | 0700 | (mode & 0444) >> 2;
+  struct stat manifest {};
+  if (const int failure = folder_->stat_manifest(manifest); failure != 0) return failure;
+  const bool is_owner = manifest.st_uid == ::geteuid() || ::geteuid() == 0;
+  if (is_owner)
+    if (const auto kept = keep_manifest_readable(folder_->fd(), folder_->path(), folder_->manifest(), mode); !kept)
+      return failed(kept.error());
+  // Writing takes such bits away, which a writer sees to when it begins.
+  if ((mode & (S_ISUID | S_ISGID)) != 0)
+    if (const int failure = close_writers(); failure != 0) return failure;
   return change_pieces([&](int folder, const char* name, bool is_folder) {
-    if (is_folder) return ::fchmodat(folder, name, folder_mode & 0777, 0);
+    struct stat piece {};
+    if (is_folder) {
+      if (::fstatat(folder, name, &piece, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+      return ::fchmodat(folder, name, folder_mode_for(mode) | (piece.st_mode & S_ISGID), 0);
+    }
     const bool is_manifest = name == container_manifest_name;
-    const unsigned own = is_order_table(name) ? mode & 0666 : mode & 0777;
-    return ::fchmodat(folder, name, is_manifest ? mode : own | 0600, 0);
+    return ::fchmodat(folder, name, is_manifest ? mode & 07777 : piece_mode_for(mode), 0);
   });
 }
 
@@ -162,11 +187,28 @@ int SharedContainer::set_owner(uid_t user, gid_t group) {
   const auto give = [&](int folder, const char* name, bool) {
     return ::fchownat(folder, name, user, group, AT_SYMLINK_NOFOLLOW);
   };
-  if (!may_be_written(*folder_)) return EROFS;
+  if (const auto may = may_be_written(*folder_); !may) return failed(may.error());
+  if (const int failure = change_pieces(give); failure != 0) return failure;
   for (const std::string& target : folder_->manifest().targets)  // closed to all but their owner
     for (const std::string& path : {fmt::format("{}/{}", target, container_manifest_name), target})
       if (give(AT_FDCWD, path.c_str(), false) != 0 && errno != ENOENT) return errno;
-  return change_pieces(give);
+  return 0;
+}
+
+/// Whoever changes a file's bytes takes its set-user-id and set-group-id bits, unless the kernel lets the caller keep
+/// them: it is asked by a change of the manifest that changes no byte.
+void SharedContainer::drop_privileges() const {
+  struct stat manifest {};
+  if (folder_->stat_manifest(manifest) != 0) return;
+  const bool is_group_run = (manifest.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+  if ((manifest.st_mode & S_ISUID) == 0 && !is_group_run) return;
+  const std::string name(container_manifest_name);
+  const Fd fd(::openat(folder_->fd().get(), name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (fd)
+    (void)!::ftruncate(fd.get(), manifest.st_size);
+  else  // a user who may not write the file, as its mode is now, is none whom the kernel lets keep them
+    (void)::fchmodat(folder_->fd().get(), name.c_str(),
+                     manifest.st_mode & 07777 & ~static_cast<unsigned>(S_ISUID | (is_group_run ? S_ISGID : 0)), 0);
 }
 
 }  // namespace iosig

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "iosig/base/crc32c.h"
+#include "iosig/base/size_limit.h"
 
 namespace iosig {
 namespace {
@@ -89,13 +90,14 @@ bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity
 Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string shown, std::uint64_t identity) {
   Tail tail;
   tail.shown_ = std::move(shown);
-  tail.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+  tail.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!tail.fd_) return write_failure("make", tail.shown_, errno);
+  write_in_place(tail.fd_.get());
   // As long as its writer lives; for repair, which asks is_alive().
   (void)::flock(tail.fd_.get(), LOCK_EX | LOCK_NB);
   // Whatever is stored into a page without room behind it would kill the program.
-  if (const int failure = ::posix_fallocate(tail.fd_.get(), 0, first_bytes); failure != 0)
-    return write_failure("reserve room for", tail.shown_, failure);
+  const int failure = exceeds_size_limit(first_bytes) ? EFBIG : ::posix_fallocate(tail.fd_.get(), 0, first_bytes);
+  if (failure != 0) return write_failure("reserve room for", tail.shown_, failure);
   void* const mapped = ::mmap(nullptr, first_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, tail.fd_.get(), 0);
   if (mapped == MAP_FAILED) return system_failure("map", tail.shown_);
   tail.mapped_ = static_cast<std::byte*>(mapped);
@@ -151,6 +153,7 @@ bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t 
 bool Tail::make_room() {
   if (bytes_ >= most_bytes) return false;
   const std::size_t bytes = bytes_ * 2;
+  if (exceeds_size_limit(static_cast<off_t>(bytes))) return false;
   if (::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)) != 0) return false;
   void* const mapped = ::mremap(mapped_, bytes_, bytes, MREMAP_MAYMOVE);
   if (mapped == MAP_FAILED) return false;

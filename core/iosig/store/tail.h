@@ -91,6 +91,7 @@ class Tail {
     last_ = nullptr;
   }
   [[nodiscard]] bool is_empty() const { return used_ == 0; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
   /// Until it returns, what was noted may be lost with power.
   [[nodiscard]] Result<void> sync();
 

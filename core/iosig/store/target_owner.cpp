@@ -33,9 +33,8 @@ std::optional<ContainerOwner> other_owner(const ContainerFolder& folder, std::si
 Result<void> may_be_written(const ContainerFolder& folder) {
   for (std::size_t n = 0; n < folder.manifest().targets.size(); ++n)
     if (const auto owner = other_owner(folder, n)) {
-      errno = EROFS;
-      return fail(
-          ErrorKind::infeasible,
+      return fail_with_errno(
+          EROFS, ErrorKind::infeasible,
           "'{}' is a copy: its data on '{}' are those of the container that was made as '{}'; it can be read, and "
           "exported. If that one is gone: iosig container repair --claim",
           printable(folder.path()), printable(folder.manifest().targets[n]), printable(owner->path));
