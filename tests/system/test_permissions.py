@@ -210,6 +210,19 @@ def test_two_users_write_one_file_and_read_each_others_bytes(world: World) -> No
         assert world("run", user, "cat", "file", **world.preloaded) == "1234 65534 1234 65534 "
 
 
+def test_a_file_that_takes_a_containers_place_is_the_same_users(world: World) -> None:
+    file = world.folder / "run/file"
+    make = "import os; os.write(os.open('file', os.O_WRONLY | os.O_CREAT, 0o640), b'text')"
+    world("run", NOBODY, sys.executable, "-c", make, **world.preloaded)
+    label = "import os; os.setxattr('file', 'user.label', b'1')"
+    world("run", NOBODY, sys.executable, "-c", label, **world.preloaded)
+    world("run", 0, BUILD / "bin/iosig", "container", "flatten", "file")
+    status = file.stat()
+    assert (status.st_uid, status.st_gid, status.st_mode) == (NOBODY, NOBODY, 0o100640)
+    assert file.read_bytes() == b"text"
+    assert os.getxattr(file, "user.label") == b"1"
+
+
 FILL = """
 import errno, os, sys
 path, room = sys.argv[1:]

@@ -1,13 +1,17 @@
 #include "iosig/store/flatten.h"
 
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "iosig/base/text.h"
@@ -94,10 +98,31 @@ Result<void> copy_all(Source& source, int fd, const std::string& shown, const Fl
   return {};
 }
 
-/// A complete file with the view's bytes beside `path`, under a name that says `what` it is: the name.
-Result<std::string> make_flat(Source& source, const std::string& path, std::string_view what,
-                              const FlattenOptions& options, const std::function<Result<void>(int)>& on_draft = {}) {
-  std::string draft = name_beside(path, what, "XXXXXX");
+/// What a file keeps that takes a container's place, as far as the caller may set it: owner and extended attributes.
+void keep_owner(const ContainerFolder& folder, const struct stat& manifest, int fd) {
+  struct stat made {};
+  const bool is_owners = ::fstat(fd, &made) == 0 && made.st_uid == manifest.st_uid && made.st_gid == manifest.st_gid;
+  if (!is_owners && ::fchown(fd, manifest.st_uid, manifest.st_gid) == 0) (void)!::fchmod(fd, manifest.st_mode & 07777);
+  const ssize_t length = ::flistxattr(folder.fd().get(), nullptr, 0);
+  std::string names(static_cast<std::size_t>(std::max<ssize_t>(0, length)), '\0');
+  names.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(0, ::flistxattr(folder.fd().get(), names.data(), names.size()))));
+  for (std::size_t at = 0; at < names.size(); at += std::strlen(names.c_str() + at) + 1) {
+    const char* const name = names.c_str() + at;
+    if (std::string_view(name).starts_with("system.posix_acl_")) continue;  // of a folder
+    std::string value(XATTR_SIZE_MAX, '\0');
+    const ssize_t size = ::fgetxattr(folder.fd().get(), name, value.data(), value.size());
+    if (size >= 0) (void)::fsetxattr(fd, name, value.data(), static_cast<std::size_t>(size), 0);
+  }
+}
+
+/// Where a file with a container's bytes goes.
+enum class Place { of_container, free_name };
+
+/// A complete file with the view's bytes beside `path`: its hidden name.
+Result<std::string> make_flat(Source& source, const std::string& path, Place place, const FlattenOptions& options,
+                              const std::function<Result<void>(int)>& on_draft = {}) {
+  std::string draft = name_beside(path, place == Place::of_container ? "flat" : "export", "XXXXXX");
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return write_failure("make a file beside", path, errno);
   auto copied = on_draft ? on_draft(fd.get()) : Result<void>();
@@ -108,6 +133,7 @@ Result<std::string> make_flat(Source& source, const std::string& path, std::stri
   if (copied && (::fstatat(source.view().folder().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
                  ::fchmod(fd.get(), manifest.st_mode & 0777) != 0))
     copied = system_failure("make", draft);
+  if (copied && place == Place::of_container) keep_owner(source.view().folder(), manifest, fd.get());
   if (copied) return draft;
   ::unlink(draft.c_str());
   return pass_on(std::move(copied.error()));
@@ -170,7 +196,7 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
   if (options.dry_run) return 0;
   Source source(view, options.damaged);
   // Not a hidden name: `path` may be in a mount, which makes none of these.
-  const auto draft = make_flat(source, path, "export", options);
+  const auto draft = make_flat(source, path, Place::free_name, options);
   if (!draft) return pass_on(draft.error());
   // Unlike rename(), link() replaces nothing.
   const bool is_there = ::link(draft->c_str(), path.c_str()) == 0;
@@ -207,7 +233,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
                 printable(plain), aside_prefix);
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
-  const auto draft = make_flat(source, plain, "flat", options, own.on_draft);
+  const auto draft = make_flat(source, plain, Place::of_container, options, own.on_draft);
   if (!draft) return pass_on(draft.error());
   NotHeld own_descriptors;  // they hold it again after `alone` has let it go
   // From here on nobody opens it, and no writer begins (ContainerWriter::open).
