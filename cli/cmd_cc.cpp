@@ -189,7 +189,7 @@ void note_missing_link_launcher(std::span<const std::string> arguments, const Co
   }
 }
 
-/// What this call of the compiler does not do for the user, who may think that it does.
+/// Notes for a user who may expect more of this compiler call than it does.
 void note_shortcomings(const Flags& flags, std::span<const std::string> arguments, const Console& console) {
   const auto has = [&](std::string_view word) { return std::ranges::find(arguments, word) != arguments.end(); };
   if ((has("-static") || has("--static") || has("-static-pie")) && !has("-c") && !has("-S") && !has("-E"))

@@ -177,7 +177,7 @@ int run_check(const Options& options, Console& console) {
   for (const std::string& left : hidden_beside(options.path))
     console.note(
         fmt::format("'{}' is of a creation, a removal or a copy that was interrupted, unless it is at work; "
-                    "it is no part of the container. What is left of a removal, and not open, goes with iosig gc {}",
+                    "it is no part of the container. iosig gc {} deletes leftovers of removals that are not open",
                     printable(left), printable(split_path(options.path).folder)));
   const bool is_sound = std::ranges::all_of(check->problems, [](const ContainerProblem& problem) {
     return problem.kind == ContainerProblem::Kind::unsynced;

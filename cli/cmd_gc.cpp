@@ -74,7 +74,7 @@ std::vector<Result<Leftover>> collect_container_data(const std::string& mount_po
   return leftovers;
 }
 
-/// What removals of containers below `folder` have left behind.
+/// Leftovers of removed containers below `folder`.
 std::vector<Result<Leftover>> collect_removed(const std::string& folder, const Options& options, double older_than_s) {
   std::vector<Result<Leftover>> leftovers;
   const auto all = removed_below(folder);

@@ -37,11 +37,12 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   return fmt::format("iosig: {}; see {} --help\n", message, command);
 }
 
-/// `--storage "$UNSET"` would be as if it were not there, and the verb at work on something else.
+/// `--storage "$UNSET"` would be as if it were not there, and the verb at work on something else. Options whose value
+/// may be left out (--plot) are not asked.
 iosig::Result<void> check_values(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands()) {
     for (const CLI::Option* option : verb->get_options())
-      if (option->nonpositional() && option->get_expected_max() > 0 && option->count() > 0 &&
+      if (option->nonpositional() && option->get_expected_min() > 0 && option->count() > 0 &&
           std::ranges::count(option->results(), "") > 0)
         return iosig::fail(iosig::ErrorKind::usage, "{} is empty; give it a value or leave it out", option->get_name());
     if (auto checked = check_values(*verb); !checked) return checked;

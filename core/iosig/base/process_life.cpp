@@ -72,7 +72,7 @@ std::optional<std::int64_t> start_of(std::string_view process) {
                                                                                     : std::nullopt;
 }
 
-/// What one process is called in each namespace, from that of /proc to its own.
+/// The numbers that one process has in each namespace, from that of /proc to its own.
 struct Levels {
   std::array<std::int64_t, max_levels> pids{}, sessions{};
   std::size_t count = 0;
@@ -224,7 +224,8 @@ Life life_here(const ProcessId& process) {
   return *start == process.start_ticks ? Life::alive : Life::dead;
 }
 
-/// What is known of the leader of a session: its number, once another process has it, is no longer the session's.
+/// The leader of a session, if it can be identified: once another process has its number, the number does not name the
+/// session any more.
 enum class Leader { gone, same, other, unsure };
 Leader leader_is(std::string_view process, std::int64_t start_ticks) {
   const auto start = start_of(process);

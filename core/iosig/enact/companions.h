@@ -64,7 +64,7 @@ class CompanionsHome {
 [[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion,
                                       ChangeWatch& watch, std::vector<Fd>& held);
 
-/// What a killed run left of the above.
+/// Leftovers of a killed run.
 enum class Placed { keep, remove };
 [[nodiscard]] bool has_staged_companions(const Place& link, const JournalEntry& entry);
 [[nodiscard]] Result<void> unstage_companions(const Place& link, const JournalEntry& entry, Placed placed);

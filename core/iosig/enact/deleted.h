@@ -1,4 +1,4 @@
-// What a program deletes stays deleted: data whose link is gone for good.
+// Deletes the data of a redirect whose link a program has deleted.
 //
 // A program that deletes or replaces its file removes only the link; the data would stay on the fast mount point, as 95
 // files of one LevelDB did. Whether a link was deleted or only moved cannot be told by its path. A descriptor of the

@@ -15,7 +15,7 @@ namespace {
 /// The file system that last refused a link in this process; 0: none has. Another one costs one more attempt.
 std::atomic<dev_t> refusing_device{0};
 
-/// What the user can do about a link that the kernel does not follow.
+/// Advice for a link that the kernel does not follow.
 std::string_view remedy(int failure) {
   if (failure == EPERM) return "; sshfs follows links out of its mount with -o no_contain_symlinks";
   if (failure == ELOOP) return "; the mount may have the option nosymfollow";
