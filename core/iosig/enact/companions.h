@@ -60,10 +60,6 @@ class CompanionsHome {
 /// to the directory's.
 [[nodiscard]] bool is_own(const struct stat& there, const Place& home, const struct stat& data);
 
-/// The same, and from now on `watch` sees a change of the companion; what it needs open goes to `held`.
-[[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion,
-                                      ChangeWatch& watch, std::vector<Fd>& held);
-
 /// Leftovers of a killed run.
 enum class Placed { keep, remove };
 [[nodiscard]] bool has_staged_companions(const Place& link, const JournalEntry& entry);

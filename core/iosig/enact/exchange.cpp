@@ -110,6 +110,16 @@ class Swap {
   }
   Result<void> clear_up() const { return remove(draft_); }
 
+  /// Whether a run was killed between the exchange and its end.
+  bool is_exchanged() const {
+    const auto aside = look(aside_), at_path = look(place_.name);
+    return aside && at_path && *aside == Stands::link && *at_path == Stands::copy;
+  }
+  /// The copy stays at the path.
+  Result<void> keep_copy() const {
+    return remove(aside_).and_then([&] { return remove(draft_); });
+  }
+
   /// One stat each while all is well.
   bool has_traces() const { return exists(draft_) || exists(aside_); }
 
@@ -256,6 +266,34 @@ bool was_cut_short(const JournalEntry& entry) {
   return place && (Swap(*place, entry).has_traces() || has_staged_companions(*place, entry));
 }
 
+namespace {
+
+/// Whether a program has changed what a killed run had put at the path, by its content, mode or companions: times can
+/// be set back. Data that changed after their copy was begun (a late writer) are the newer ones: then the answer is no.
+bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
+  const auto at = open_destination(entry);
+  if (!at) return false;
+  const Fd home = open_own_to_read(place.folder.get(), place.name);
+  const Fd data = open_own_to_read(at->data.folder.get(), at->data.name);
+  struct statx copy {
+  }, original{};
+  if (!home || !data || is_same_inode(home, data) ||
+      ::statx(home.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &copy) != 0 ||
+      ::statx(data.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &original) != 0)
+    return false;
+  const auto time_of = [](const statx_timestamp& time) { return std::pair(time.tv_sec, time.tv_nsec); };
+  if ((copy.stx_mask & STATX_BTIME) == 0 || time_of(original.stx_ctime) > time_of(copy.stx_btime)) return false;
+  if ((copy.stx_mode & 07777) != (original.stx_mode & 07777)) return true;
+  if (const auto same = same_content(home.get(), data.get(), {}); !same || !*same) return true;
+  ChangeWatch watch(at->data.folder);
+  std::vector<Fd> held;
+  for (const Companion& companion : at->companions)
+    if (const auto same = is_at_home(place, at->data, companion, watch, held); same && !*same) return true;
+  return false;
+}
+
+}  // namespace
+
 Result<void> undo_killed_run(const JournalEntry& entry) {
   if (entry.kind != RedirectKind::link || !was_cut_short(entry)) return {};
   const auto place = locate(AT_FDCWD, entry.path);
@@ -265,6 +303,9 @@ Result<void> undo_killed_run(const JournalEntry& entry) {
   if (const auto at = open_destination(entry); at && at->is_retired && swap.is_over())
     return swap.clear_up().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
   if (auto restored = restore_retired(entry); !restored) return restored;
+  // Neither of two versions may go: the copy stays at the path, the data where they are, and settling names both.
+  if (swap.is_exchanged() && was_changed_at_home(*place, entry))
+    return swap.keep_copy().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
   if (swap.has_traces())
     if (auto undone = swap.undo(); !undone) return undone;
   // A copy that a program took over keeps the companions that it may have used.

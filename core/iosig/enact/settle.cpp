@@ -52,9 +52,9 @@ class Settling {
       case RedirectState::orphan:
         if (temporary || options_.drop_orphans) return drop(temporary ? "temporary data" : "data without a link");
         return fail(ErrorKind::infeasible,
-                    "{}: the link is gone, the data are kept in '{}'; move them where you want them, "
+                    "{}: the link is gone, the data are kept in '{}'{}; move them where you want them, "
                     "or settle the link under its new path, or delete them with --drop-orphans",
-                    shown(), destination());
+                    shown(), destination(), with_companions());
       case RedirectState::replaced: return temporary ? drop("temporary data") : settle_replaced();
       case RedirectState::unreachable:
         if (options_.drop_orphans) return clear("its data cannot be reached and are given up");
@@ -116,6 +116,18 @@ class Settling {
 
   /// Whether an earlier run came to its end but for the deletion of the retired data.
   bool is_retired() const { return found_.destination && found_.destination->is_retired; }
+
+  /// The data are of no use without them: a database needs its journal.
+  std::string with_companions() const {
+    if (!found_.has_companions()) return {};
+    std::vector<std::string> names;
+    for (const Companion& companion : found_.destination->companions)
+      names.push_back(fmt::format("'{}'", printable(companion.name)));
+    return fmt::format(
+        " (with its companions there: {}; to bring all home, move away what is at the path, then: "
+        "ln -s '{}' {} and run finalize again)",
+        fmt::join(names, ", "), destination(), shown());
+  }
 
   /// Whether the data belong where they are: home lacks what they were declared to need.
   bool stays() const {
@@ -241,8 +253,8 @@ class Settling {
           shown(), printable(found_.destination->data.folder_path));
     return fail(ErrorKind::infeasible,
                 "{}: another file stands there now, and both are kept; to keep that file: rm '{}'; to keep the "
-                "redirected data: mv '{}' {}; then run finalize again",
-                shown(), destination(), destination(), shown());
+                "redirected data: mv '{}' {}; then run finalize again{}",
+                shown(), destination(), destination(), shown(), with_companions());
   }
 
   Result<Settlement> bring_it_home() const {
