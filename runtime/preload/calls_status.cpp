@@ -138,7 +138,6 @@ timespec timespec_of(const timeval& time) { return {time.tv_sec, time.tv_usec * 
 }  // namespace iosig::preload
 
 using namespace iosig::preload;
-using iosig::Fd;
 using iosig::SharedContainer;
 
 extern "C" {
