@@ -94,7 +94,7 @@ ssize_t list_of(int folder, char* names, size_t bytes) {
   if (failure == 0 && bytes != 0 && bytes < length) failure = ERANGE;
   if (failure == 0 && bytes != 0 && !fill_with_zeros_if_there(reinterpret_cast<std::byte*>(names), length))
     failure = EFAULT;
-  if (failure == 0 && bytes != 0) std::memcpy(names, all.data(), length);
+  if (failure == 0 && bytes != 0) (void)all.copy(names, length);
   (void)as_guest([&] {
     all = {};
     return 0;

@@ -209,7 +209,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   ChangeWatch watch = watch_of(from);
   std::vector<Fd> held;
   for (const Companion& companion : from.companions)
-    if (const auto same = is_at_home(home, from.data, companion, watch, held); !same || !*same) return same;
+    if (auto same = is_at_home(home, from.data, companion, watch, held); !same || !*same) return same;
   const Fd file = open_to_read(home);
   Fd data = open_to_read(from.data);
   if (!file || (found.has_data && !data)) return false;
@@ -223,7 +223,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
     if (::fstat(file.get(), &there) != 0 || ::fstat(data.get(), &here) != 0 || !is_own(there, home, here)) return false;
     const std::size_t index = watch.add(from.data.name, std::move(data));
     watch.set_copy(index, file);
-    const auto same = same_content(file.get(), watch.file(index).get(), options.progress);
+    auto same = same_content(file.get(), watch.file(index).get(), options.progress);
     if (!same || !*same) return same;
   }
   if (options.dry_run) return true;
