@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "guest.h"
+#include "process.h"
 
 namespace iosig::runtime {
 namespace {
@@ -26,6 +27,9 @@ struct Links {
 
 Links& links() {
   static Links& only = *[] {
+    // A fork takes the locks in the reverse order of registration. This one must come before the memory's, which
+    // process.cpp registers, since memory is asked for while this one is held.
+    (void)is_disabled();
     // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
     constexpr auto hold = [] { links().lock.lock(); };
     constexpr auto let_go = [] { links().lock.unlock(); };
