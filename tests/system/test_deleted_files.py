@@ -61,6 +61,7 @@ int main(int argc, char **argv) {
       kept = fd;
     }
   }
+  if (!strcmp(how, "unlink") && count("/proc/self/fd") > 30) return 12;  // of links that are gone none stays open
   if (kept >= 0 && lseek(kept, 0, SEEK_END) != sizeof data) return 11;
   printf("%d\n", most);
   return 0;

@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include <utility>
+
 #include "iosig/enact/place.h"
 #include "iosig/format/journal.h"
 
@@ -19,7 +21,12 @@ class HeldLink {
   /// Opens the link at `place`. The descriptor has a high number, which programs do not count on.
   explicit HeldLink(const Place& place);
   HeldLink(HeldLink&&) = default;
-  HeldLink& operator=(HeldLink&&) = default;
+  HeldLink& operator=(HeldLink&& other) noexcept {  // a descriptor goes with its identity, or it is never closed
+    link_ = std::move(other.link_);                 // Fd swaps
+    std::swap(device_, other.device_);
+    std::swap(inode_, other.inode_);
+    return *this;
+  }
   ~HeldLink();
 
   explicit operator bool() const { return is_still_ours(); }
