@@ -49,6 +49,11 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "rename") && (close(fd) || rename(name, other))) return 7;
     snprintf(other, sizeof other, "moved/%d", number);
     if (!strcmp(how, "move") && (close(fd) || rename(name, other))) return 8;
+    if (!strcmp(how, "queue") && close(fd)) return 13;
+    if (!strcmp(how, "queue") && number >= 8) {  // the oldest of several goes
+      snprintf(other, sizeof other, "%s.%d", path, number - 8);
+      if (unlink(other)) return 14;
+    }
     if (!strcmp(how, "replace")) {
       snprintf(other, sizeof other, "%s.new", name);
       close(fd);
@@ -61,7 +66,7 @@ int main(int argc, char **argv) {
       kept = fd;
     }
   }
-  if (!strcmp(how, "unlink") && count("/proc/self/fd") > 30) return 12;  // of links that are gone none stays open
+  if (!strcmp(how, "queue") && count("/proc/self/fd") > 30) return 12;  // of links that are gone none stays open
   if (kept >= 0 && lseek(kept, 0, SEEK_END) != sizeof data) return 11;
   printf("%d\n", most);
   return 0;
@@ -86,6 +91,11 @@ def test_data_that_a_program_deletes_leave_the_mount_point(world: World, deletin
     assert world.is_settled()
     if how == "replace":
         assert all((world.work / f"out.{number}").read_bytes() == b"new" for number in range(95))
+
+
+def test_descriptors_of_deleted_links_are_closed(world: World, deleting: Path) -> None:
+    assert most_at_once(world, deleting, 95, "queue") <= 12
+    assert len(world.journal()) == 8
 
 
 def test_data_whose_link_was_renamed_or_moved_stay(world: World, deleting: Path) -> None:
