@@ -5,7 +5,7 @@
 // Simulated writers take turns in one process: 8 and 64 of them write BYTES (64 and 4096) at a time, strided as N-1
 // checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. FOLDER
 // should be on tmpfs.
-#include "iosig/store/container.h"
+#include "iosig/container/admin/container.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "iosig/store/container_view.h"
-#include "iosig/store/container_writer.h"
+#include "iosig/container/read/container_view.h"
+#include "iosig/container/write/container_writer.h"
 
 using namespace iosig;
 
@@ -81,13 +81,13 @@ double plain_write_ns(const Job& job, const std::string& path, std::span<const s
   return ns;
 }
 
-struct Figures {
+struct Metrics {
   double write_ns = 1e99, close_us = 1e99, open_ms = 1e99, read_ns = 1e99, plain_read_ns = 1e99;
   std::int64_t index_bytes = 0;
   std::size_t memory_bytes = 0;
 };
 
-void measure(const Job& job, IndexKind index, const std::string& path, std::span<const std::byte> data, Figures& best) {
+void measure(const Job& job, IndexKind index, const std::string& path, std::span<const std::byte> data, Metrics& best) {
   const auto folder = sound(create_container(path, [&] {
     ContainerOptions options;
     options.index = index;
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
         double plain = 1e99;
         for (int n = 0; n < rounds; ++n) plain = std::min(plain, plain_write_ns(job, path, data));
         for (const IndexKind index : {IndexKind::pattern, IndexKind::traditional}) {
-          Figures best;
+          Metrics best;
           for (int n = 0; n < rounds; ++n) measure(job, index, path, data, best);
           fmt::print("{:9} {:7} {:5} {:11} | {:8.0f} {:8.0f} {:8.1f} | {:8.3f} {:9} {:9} | {:8.0f} {:8.0f}\n",
                      name_of(shape), writers, bytes, iosig::name_of(index), plain, best.write_ns, best.close_us,

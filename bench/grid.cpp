@@ -34,7 +34,7 @@
 
 #include "iosig/base/files.h"
 #include "iosig/base/units.h"
-#include "iosig/format/storage_file.h"
+#include "iosig/config/storage_file.h"
 #include "iosig/storage/scratch.h"
 
 namespace {

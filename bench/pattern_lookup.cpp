@@ -14,8 +14,8 @@ namespace {
 using namespace iosig;
 
 constexpr std::int64_t block = 4096, turns = 1 << 18;
-constexpr std::array<std::int8_t, most_columns> follows_none = {-1, -1, -1, -1, -1, -1, -1, -1};
-constexpr std::array<std::int8_t, most_columns> physical_follows = {-1, -1, 1, -1, -1, -1, -1, -1};
+constexpr std::array<std::int8_t, max_columns> follows_none = {-1, -1, -1, -1, -1, -1, -1, -1};
+constexpr std::array<std::int8_t, max_columns> physical_follows = {-1, -1, 1, -1, -1, -1, -1, -1};
 
 /// for i < trips { (first + i stride, length, i length, id) }
 void add_strided(PatternBuilder& builder, std::int64_t first, std::int64_t stride, std::int64_t trips,

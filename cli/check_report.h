@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "iosig/format/source_text.h"
+#include "iosig/check/source_text.h"
 
 namespace iosig::cli {
 

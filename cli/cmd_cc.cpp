@@ -19,6 +19,7 @@
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "parts.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -276,19 +277,20 @@ int run_cc(const Options& options, Console& console) {
 void add_cc(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("cc", "Compile a program whose opens have signatures");
   const auto options = std::make_shared<Options>();
-  verb->add_option("command", options->command, "after --: a compiler and its arguments");
+  verb->add_option("COMMAND", options->command, "after --: a compiler and its arguments");
   verb->add_flag("--cflags", options->cflags, "print the flags for compiling");
   verb->add_flag("--libs", options->libs, "print the flags for linking");
   verb->add_option("--compiler", options->compiler, "the compiler that --cflags and --libs are for (default: gcc)")
       ->type_name("NAME");
   verb->add_option("--resolve", options->resolve,
                    "run (default): the program asks libiosig; compile: destinations are fixed while compiling")
-      ->check(CLI::IsMember({"run", "compile"}))
+      ->check(one_of({"run", "compile"}))
       ->type_name("WHEN");
   verb->add_option("--storage", options->storage, "storage description for --resolve=compile")->type_name("FILE");
   verb->add_flag("--dry-run", options->dry_run, "print the compiler's command and do not run it");
   verb->footer(
-      "Everything after -- is the compiler's command; its exit status is passed on.\n"
+      "Everything after -- is the compiler's command.\n"
+      "Exit status: the compiler's; 2 wrong usage, 4 the compiler or the library cannot be run.\n"
       "Example: iosig cc -- gcc -O2 -o solver solver.c\n"
       "         gcc $(iosig cc --cflags) -c solver.c && gcc -o solver solver.o $(iosig cc --libs)");
   when_chosen(verb, action, "iosig.cc/1", [options](Console& console) { return run_cc(*options, console); });

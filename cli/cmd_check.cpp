@@ -12,11 +12,12 @@
 #include "commands.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
+#include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
 #include "iosig/format/opener_text.h"
 #include "iosig/format/rules_toml.h"
-#include "iosig/format/storage_file.h"
 #include "iosig/format/storage_toml.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -207,7 +208,7 @@ void add_check(CLI::App& app, Action& action) {
   auto* verb =
       app.add_subcommand("check", "Find mistakes in pragmas, rules and storage descriptions, without compiling");
   const auto options = std::make_shared<Options>();
-  verb->add_option("files", options->files, "sources of C and C++; rules files and storage descriptions (*.toml)")
+  verb->add_option("FILE", options->files, "sources of C and C++; rules files and storage descriptions (*.toml)")
       ->required();
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help, const char* type) {
     verb->add_option(name, list, help)->allow_extra_args(false)->type_name(type);
@@ -220,7 +221,7 @@ void add_check(CLI::App& app, Action& action) {
            "my_open:1:2; may be repeated",
            "NAME:PATH[:MODE]");
   verb->add_option("-x,--language", options->language, "c or c++, whatever the files are called")
-      ->check(CLI::IsMember({"c", "c++"}))
+      ->check(one_of({"c", "c++"}))
       ->type_name("NAME");
   verb->add_option("--storage", options->storage, "warn about signatures that no mount point of this description suits")
       ->type_name("FILE");

@@ -1,6 +1,7 @@
 // `iosig choose`: says where a stream should live, and why not elsewhere. Changes nothing, but for --make-folder.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
 #include "storage_source.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -23,7 +25,7 @@ struct Options {
   bool make_folder = false, presets = false;
 };
 
-std::string table_of(const Choice& choice) {
+std::string table_of(const Choice& choice, const Screen& screen) {
   Table table({"", "mount point", "throughput", "per operation", "why"});
   for (const Candidate& candidate : choice.candidates) {
     const bool is_chosen = choice.chosen == candidate.mount_point;
@@ -33,15 +35,15 @@ std::string table_of(const Choice& choice) {
                candidate.mount_point, about_rate(candidate.throughput_bytes_per_s),
                about_seconds(candidate.operation_s), fmt::format("{}", fmt::join(candidate.reasons, "; "))});
   }
-  return table.text();
+  return table.text(screen);
 }
 
 /// Everything that led to the choice, for people: to stdout, or to stderr where stdout has the folder alone.
-std::string explanation(const Choice& choice, const Signature& signature, const std::string& file) {
+std::string explanation(const Choice& choice, const Signature& signature, const std::string& file, int to) {
   std::string text = fmt::format("signature  {}\nstorage    {}\n", signature_text(signature),
                                  file.empty() ? "quick inspection, conservative defaults" : file);
   for (const std::string& assumption : choice.assumptions) text += fmt::format("assumed    {}\n", assumption);
-  text += '\n' + table_of(choice) + "\n\n";
+  text += '\n' + table_of(choice, screen_of(to)) + "\n\n";
   return text + (choice.chosen ? fmt::format("chosen: {}", *choice.chosen) : "chosen: none is admissible");
 }
 
@@ -55,15 +57,16 @@ int list_presets(Console& console) {
   if (console.json)
     console.say_json("iosig.presets/1", {{"presets", list}});
   else
-    console.say(table.text());
+    console.say(table);
   return yes;
 }
 
 int run_choose(const Options& options, Console& console) {
   if (options.presets) return list_presets(console);
   if (options.signature.empty())
-    return console.fail({ErrorKind::usage,
-                         "a signature is required, e.g. iosig choose 'persist random'; --presets lists names for one"});
+    return console.fail(
+        {ErrorKind::usage,
+         "SIGNATURE is required: e.g. 'persist random', or a name that --presets lists; see 'iosig choose --help'"});
   const auto wanted = parse_signature(fmt::format("{}", fmt::join(options.signature, " ")));
   if (!wanted) return console.fail(wanted.error());
   const auto source = load_storage(options.storage, console);
@@ -85,10 +88,10 @@ int run_choose(const Options& options, Console& console) {
       document["folder"] = folder.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(folder);
     console.say_json("iosig.choice/1", document);
   } else if (options.make_folder) {
-    console.talk(explanation(choice, *wanted, source->file));
+    console.talk(explanation(choice, *wanted, source->file, STDERR_FILENO));
     if (!folder.empty()) console.say(folder);
   } else {
-    console.say(explanation(choice, *wanted, source->file));
+    console.say(explanation(choice, *wanted, source->file, STDOUT_FILENO));
   }
   return choice.chosen ? yes : no;
 }
@@ -98,14 +101,14 @@ int run_choose(const Options& options, Console& console) {
 void add_choose(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("choose", "Say where a stream should live, and why not elsewhere");
   const auto options = std::make_shared<Options>();
-  verb->add_option("signature", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
+  verb->add_option("SIGNATURE", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
   add_storage_option(*verb, options->storage);
   verb->add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
-      ->check(CLI::IsMember({"mixed", "paper"}))
+      ->check(one_of({"mixed", "paper"}))
       ->type_name("NAME");
   verb->add_flag("--make-folder", options->make_folder,
                  "make a folder of your own on the chosen mount point and print its path, alone, on stdout");
-  verb->add_flag("--presets", options->presets, "list the signatures that are known by name")->excludes("signature");
+  verb->add_flag("--presets", options->presets, "list the signatures that are known by name")->excludes("SIGNATURE");
   verb->footer(
       "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"
       "Example: iosig choose 'persist random size-per-IO(64KB) totalsize(1GB)'\n"

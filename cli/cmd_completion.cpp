@@ -8,6 +8,7 @@
 #include "iosig/base/files.h"
 #include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -20,8 +21,9 @@ struct Node {
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Node>& nodes) {
   Node node{path, {}};
-  const auto verbs = app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
-  for (const CLI::App* verb : verbs) node.words.emplace_back(verb->get_name(), verb->get_description());
+  const auto verbs = shown_verbs(app);
+  for (const CLI::App* verb : path == "help" ? shown_verbs(*app.get_parent()) : verbs)
+    node.words.emplace_back(verb->get_name(), verb->get_description());
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames())
       node.words.emplace_back("--" + name, option->get_description());
@@ -30,7 +32,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Node>& no
     if (const std::size_t open = type.find('{'); open != std::string::npos)
       for (const std::string& choice : CLI::detail::split(type.substr(open + 1, type.rfind('}') - open - 1), ','))
         node.words.emplace_back(choice, option->get_description());
-    if (option->get_name(true) == "signature" || type.find("SIGNATURE") != std::string::npos) {
+    if (option->get_name(true) == "SIGNATURE" || type.find("SIGNATURE") != std::string::npos) {
       for (const ParameterInfo& parameter : signature_parameters()) {
         const bool is_flag = parameter.example.empty();
         node.words.emplace_back(
@@ -155,7 +157,7 @@ void add_completion(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("completion", "Print the completion script of a shell");
   const auto shell = std::make_shared<std::string>();
   const auto output = std::make_shared<std::string>();
-  verb->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(one_of({"bash", "zsh", "fish"}));
   verb->add_option("--output", *output, "write to this file instead of stdout")->type_name("FILE");
   verb->footer("Example: source <(iosig completion bash)");
   when_chosen(verb, action, "", [=, &app](Console& console) { return run_completion(app, *shell, *output, console); });

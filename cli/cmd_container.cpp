@@ -6,23 +6,24 @@
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/container/admin/container.h"
+#include "iosig/container/admin/flatten.h"
+#include "iosig/container/admin/manifest_rescue.h"
+#include "iosig/container/admin/removal.h"
+#include "iosig/container/admin/repair.h"
+#include "iosig/container/read/container_view.h"
+#include "iosig/container/read/merged_index.h"
 #include "iosig/format/pattern_binary.h"
 #include "iosig/format/pattern_json.h"
 #include "iosig/format/pattern_text.h"
-#include "iosig/store/container.h"
-#include "iosig/store/container_view.h"
-#include "iosig/store/flatten.h"
-#include "iosig/store/manifest_rescue.h"
-#include "iosig/store/merged_index.h"
-#include "iosig/store/removal.h"
-#include "iosig/store/repair.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* container_help = "A container";
+constexpr const char* container_help = "a container";
 constexpr std::int64_t progress_bytes = 64 << 20;  ///< between two looks at how far a copy is
 
 struct Options {
@@ -106,7 +107,7 @@ int run_ls(const Options& options, Console& console) {
     console.say(fmt::format("{} bytes by {} writer{}, {} index{}", (*view)->size(), content.writers.size(),
                             content.writers.size() == 1 ? "" : "s", iosig::name_of(manifest.index),
                             is_damaged ? "; damaged: bytes are lost, and these are what is left" : ""));
-    if (!content.writers.empty()) console.say(table.text());
+    if (!content.writers.empty()) console.say(table);
   }
   if (!content.problems.empty())
     console.note(fmt::format("{} problem{}, which iosig container check {} names", content.problems.size(),
@@ -243,12 +244,12 @@ int run_repair(const Options& options, Console& console) {
   return yes;
 }
 
-/// Options that show how far the copy is.
-FlattenOptions copying(const Options& options, Console& console) {
-  return {options.dry_run, options.damaged, [&console, last = std::int64_t{0}](std::int64_t done) mutable {
+/// Options that show how far the copy of `size` bytes is; 0: it is not known.
+FlattenOptions copying(const Options& options, std::int64_t size, Console& console) {
+  return {options.dry_run, options.damaged, [=, &console, last = std::int64_t{0}](std::int64_t done) mutable {
             if (done - last < progress_bytes) return;
             last = done;
-            console.progress(fmt::format("copied: {}", about_bytes(static_cast<double>(done))));
+            console.progress({"copying", static_cast<double>(done), static_cast<double>(size)});
           }};
 }
 
@@ -266,7 +267,8 @@ int say_copied(const Options& options, const std::string& file, std::int64_t siz
 }
 
 int run_flatten(const Options& options, Console& console) {
-  const auto size = flatten_container(options.path, copying(options, console));
+  // Its size is not asked: only flatten itself may open the container, once it has it alone.
+  const auto size = flatten_container(options.path, copying(options, 0, console));
   if (size) return say_copied(options, options.path, *size, "an ordinary file now", console);
   console.end_progress();
   return console.fail(size.error());
@@ -277,7 +279,7 @@ int run_export(const Options& options, Console& console) {
   const auto view =
       open_view(options.path, options.damaged ? ContainerView::Source::droppings : ContainerView::Source::kept);
   if (!view) return console.fail(view.error());
-  const auto lost_bytes = export_container(**view, options.to, copying(options, console));
+  const auto lost_bytes = export_container(**view, options.to, copying(options, (*view)->size(), console));
   console.end_progress();
   if (!lost_bytes) return console.fail(lost_bytes.error());
   if (options.damaged)
@@ -323,51 +325,60 @@ void add_container(CLI::App& app, Action& action) {
   container->require_subcommand(1);
   container->footer("Example: iosig container ls checkpoint");
   const auto options = std::make_shared<Options>();
-  const auto add = [&](const char* name, const char* help, const char* example, const char* document,
+  const auto add = [&](const char* name, const char* help, const std::string& footer, const char* document,
                        int (*run)(const Options&, Console&)) {
     CLI::App* verb = container->add_subcommand(name, help);
     verb->add_option("PATH", options->path, container_help)->required();
-    verb->footer(fmt::format("Example: iosig container {}", example));
+    verb->footer(footer);
     when_chosen(verb, action, document, [=](Console& console) { return run(*options, console); });
     return verb;
   };
-  CLI::App* create =
-      add("create", "Make an empty container", "create --target /mnt/a --target /mnt/b checkpoint", "", run_create);
-  create->add_option("--index", options->index, "How writes are remembered")
-      ->check(CLI::IsMember({"pattern", "traditional"}))
+  CLI::App* create = add("create", "Make an empty container",
+                         "Example: iosig container create --target /mnt/a --target /mnt/b checkpoint", "", run_create);
+  create->add_option("--index", options->index, "how writes are remembered")
+      ->check(one_of({"pattern", "traditional"}))
       ->capture_default_str();
-  create->add_option("--target", options->targets, "A folder to put data into, in turns with others; absolute")
+  create->add_option("--target", options->targets, "a folder to put data into, in turns with others; absolute")
       ->allow_extra_args(false)
       ->type_name("FOLDER");
-  create->add_option("--subfolders", options->subfolders, "Over which the pieces are spread")
-      ->check(CLI::Range(1, 4096))
+  create->add_option("--subfolders", options->subfolders, "over which the pieces are spread")
+      ->check(count_between(1, 4096))
       ->capture_default_str();
   CLI::App* rm = container->add_subcommand("rm", "Remove containers with their data on all targets");
-  rm->add_option("PATH", options->paths, "Containers")->required();
-  rm->add_flag("--dry-run", options->dry_run, "Say what would be removed, and remove nothing");
+  rm->add_option("PATH", options->paths, "containers")->required();
+  rm->add_flag("--dry-run", options->dry_run, "say what would be removed, and remove nothing");
   rm->footer(
       "This cannot be undone: look with --dry-run first. Programs that have one open keep it until they close it.\n"
       "Example: iosig container rm --dry-run checkpoint");
   when_chosen(rm, action, "iosig.container-removal/1", [=](Console& console) { return run_rm(*options, console); });
-  add("ls", "List the writers and their pieces", "ls checkpoint", "iosig.container-list/1", run_ls);
-  add("index", "Show the index of all writers as one pattern", "index checkpoint", "iosig.pattern/1", run_index);
-  add("check", "Say what is lost, or not as it should be", "check checkpoint", "iosig.container-check/1", run_check);
-  CLI::App* repair = add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
-                         "repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
+  add("ls", "List the writers and their pieces",
+      "Exit status: 0 sound, 1 bytes are lost, 3 it is no container, 4 the system refused.\nExample: iosig container "
+      "ls checkpoint",
+      "iosig.container-list/1", run_ls);
+  add("index", "Show the index of all writers as one pattern", "Example: iosig container index checkpoint",
+      "iosig.pattern/1", run_index);
+  add("check", "Say what is lost, or not as it should be",
+      "Exit status: 0 sound, 1 something is wrong, 3 it is no container, 4 the system refused.\nExample: iosig "
+      "container check checkpoint",
+      "iosig.container-check/1", run_check);
+  CLI::App* repair =
+      add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
+          "Example: iosig container repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
   repair->add_flag("--claim", options->claim,
-                   "Have the data on its targets belong to this copy; the one that it was copied from is gone");
-  repair->add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
-  repair->add_option("--target", options->targets, "Where a copy of a lost manifest is: what create was given")
+                   "have the data on its targets belong to this copy; the one that it was copied from is gone");
+  repair->add_flag("--dry-run", options->dry_run, "say what would be done, and do nothing");
+  repair->add_option("--target", options->targets, "where a copy of a lost manifest is: what create was given")
       ->allow_extra_args(false)
       ->type_name("FOLDER");
-  CLI::App* flatten = add("flatten", "Put an ordinary file with the same bytes in its place", "flatten checkpoint",
-                          "iosig.container-copy/1", run_flatten);
-  CLI::App* copy = add("export", "Write the bytes into an ordinary file elsewhere",
-                       "export checkpoint /archive/checkpoint", "iosig.container-copy/1", run_export);
+  CLI::App* flatten = add("flatten", "Put an ordinary file with the same bytes in its place",
+                          "Example: iosig container flatten checkpoint", "iosig.container-copy/1", run_flatten);
+  CLI::App* copy =
+      add("export", "Write the bytes into an ordinary file elsewhere",
+          "Example: iosig container export checkpoint /archive/checkpoint", "iosig.container-copy/1", run_export);
   for (CLI::App* verb : {flatten, copy})
-    verb->add_flag("--dry-run", options->dry_run, "Say what would be written, and write nothing");
-  copy->add_flag("--damaged", options->damaged, "Write what is there of a damaged file; what is lost becomes zeros");
-  copy->add_option("FILE", options->to, "The file to make; nothing may be there")->required();
+    verb->add_flag("--dry-run", options->dry_run, "say what would be written, and write nothing");
+  copy->add_flag("--damaged", options->damaged, "write what is there of a damaged file; what is lost becomes zeros");
+  copy->add_option("FILE", options->to, "the file to make; nothing may be there")->required();
 }
 
 }  // namespace iosig::cli

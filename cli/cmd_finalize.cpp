@@ -1,7 +1,11 @@
 // `iosig finalize`: after a run, brings redirected data to where they were asked for and drops temporary ones.
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <set>
+#include <thread>
+#include <utility>
 
 #include "commands.h"
 #include "iosig/base/text.h"
@@ -19,7 +23,9 @@ struct Options {
   SettleOptions settle;
 };
 
-constexpr std::uint64_t long_copy_bytes = 64 * MiB;  ///< from here on people want to see progress
+using std::chrono::steady_clock;
+constexpr std::chrono::milliseconds quiet_wait{1000}, poll_interval{20};  ///< for another run, before people are told
+constexpr std::uint64_t long_copy_bytes = 64 * MiB;                       ///< from here on people want to see progress
 
 /// Everything that is to be settled, and the paths at which nothing is redirected.
 struct Work {
@@ -49,6 +55,10 @@ Work gather(const Options& options, const Journal& journal) {
   return work;
 }
 
+std::string one_or_count(const std::string& path, std::size_t count) {
+  return count == 1 ? fmt::format("'{}'", printable(path)) : fmt::format("{} redirects", count);
+}
+
 int run_finalize(Options options, Console& console) {
   if (options.all != options.paths.empty())
     return console.fail({ErrorKind::usage, "finalize needs either paths or --all"});
@@ -74,22 +84,21 @@ int run_finalize(Options options, Console& console) {
   options.settle.links = &links;
   // Another run may settle the same at the same time: its entries wait until the others are done.
   std::vector<JournalEntry> busy;
+  std::set<std::string> recorded;  ///< ids that were in the journal at some time
   const auto settle_one = [&](const JournalEntry& entry, IfBusy if_busy) {
     Result<std::optional<Fd>> held = std::optional<Fd>(Fd{});
-    const bool was_recorded = is_recorded(entry.id);
+    if (is_recorded(entry.id)) recorded.insert(entry.id);
     if (!options.settle.dry_run) held = lock_entry(entry.id, if_busy);
     if (!held) return refuse(held.error());
     if (!*held) return busy.push_back(entry);
-    if (!options.settle.dry_run && !is_recorded(entry.id) && (was_recorded || entry.pid != 0)) {
+    if (!options.settle.dry_run && !is_recorded(entry.id) && (recorded.contains(entry.id) || entry.pid != 0)) {
       elsewhere.push_back(entry.path);
-      if (!console.json) console.say(fmt::format("'{}': another run has settled it", printable(entry.path)));
       return;
     }
     options.settle.progress = [&](const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes) {
       if (total_bytes < long_copy_bytes) return;
-      console.progress(fmt::format("{} {}: {} of {}", doing, printable(entry.path),
-                                   about_bytes(static_cast<double>(done_bytes)),
-                                   about_bytes(static_cast<double>(total_bytes))));
+      console.progress({fmt::format("{} {}", doing, printable(entry.path)), static_cast<double>(done_bytes),
+                        static_cast<double>(total_bytes)});
     };
     const auto done = settle(entry, options.settle);
     console.end_progress();
@@ -100,13 +109,20 @@ int run_finalize(Options options, Console& console) {
                        {"action", name_of(done->action)},
                        {"data_bytes", done->data_bytes},
                        {"companions", done->companions},
+                       {"dangling_links", done->dangling_links},
                        {"message", done->text}});
   };
   for (const JournalEntry& entry : work.entries) settle_one(entry, IfBusy::skip);
-  for (const JournalEntry& entry : std::vector<JournalEntry>(std::move(busy))) {
-    console.note(fmt::format("'{}': waiting for another run that settles it", printable(entry.path)));
-    settle_one(entry, IfBusy::wait);
+  const auto try_busy = [&](IfBusy if_busy) {
+    for (const JournalEntry& entry : std::exchange(busy, {})) settle_one(entry, if_busy);
+  };
+  for (const auto begin = steady_clock::now(); !busy.empty() && steady_clock::now() - begin < quiet_wait;) {
+    std::this_thread::sleep_for(poll_interval);
+    try_busy(IfBusy::skip);
   }
+  if (!busy.empty())
+    console.note(fmt::format("waiting for another run that settles {}", one_or_count(busy.front().path, busy.size())));
+  try_busy(IfBusy::wait);
   if (console.json) {
     console.say_json("iosig.finalize/1", {{"dry_run", options.settle.dry_run},
                                           {"settled", settled},
@@ -117,6 +133,10 @@ int run_finalize(Options options, Console& console) {
   }
   for (const std::string& path : work.nothing_at)
     console.say(fmt::format("'{}': nothing is redirected there", printable(path)));
+  if (!elsewhere.empty())
+    console.say(fmt::format("{} {} settled by another run",
+                            one_or_count(elsewhere.front().get<std::string>(), elsewhere.size()),
+                            elsewhere.size() == 1 ? "was" : "were"));
   if (options.all && work.entries.empty() && work.refused.empty()) console.say("nothing is redirected");
   return status;
 }
@@ -126,17 +146,17 @@ int run_finalize(Options options, Console& console) {
 void add_finalize(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("finalize", "After a run: bring redirected data home, drop temporary ones");
   const auto options = std::make_shared<Options>();
-  verb->add_option("paths", options->paths, "paths that were redirected (or folders of --make-folder)")
+  verb->add_option("PATH", options->paths, "paths that were redirected (or folders of --make-folder)")
       ->type_name("PATH");
   verb->add_flag("--all", options->all, "everything in the journal");
   verb->add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");
   verb->add_flag("--drop-orphans", options->settle.drop_orphans,
-                 "delete data to which no link leads any more, forget data that cannot be reached");
+                 "delete data to which no link in their folder leads any more, forget data that cannot be reached");
   verb->add_flag("--force", options->settle.force, "even while a process has the data open");
   verb->add_flag("--dry-run", options->settle.dry_run, "say what would be done, change nothing");
   verb->footer(
-      "Persistent data are copied beside the link, compared, and put in its place in one rename; killed or refused at\n"
-      "any point, they stay reachable, and a second run completes. Safe to repeat.\n"
+      "Persistent data are copied beside the link, compared, and put in its place in one rename; killed or refused at "
+      "any point, they stay reachable; a second run undoes what that run left, and starts again. Safe to repeat.\n"
       "Exit status: 0 all settled, 1 something could not be (it says why, nothing is lost).\n"
       "Example: iosig finalize --all");
   when_chosen(verb, action, "iosig.finalize/1",

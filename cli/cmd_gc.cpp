@@ -10,10 +10,10 @@
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/container/admin/target_data.h"
 #include "iosig/enact/collect.h"
 #include "iosig/enact/place.h"
 #include "iosig/enact/user_folder.h"
-#include "iosig/store/target_data.h"
 #include "storage_source.h"
 
 namespace iosig::cli {
@@ -104,13 +104,15 @@ std::string absolute_path(const std::string& path) {
   return place ? place->path() : path;
 }
 
-/// Whether `path` is that of a leftover, or of the link that leads to one.
-bool is_among(const std::vector<Result<Leftover>>& leftovers, const Journal& journal, const std::string& path) {
-  return std::ranges::any_of(leftovers, [&](const Result<Leftover>& leftover) {
+/// The leftover at `path`, or to which the link at `path` leads; nothing when there is none.
+const Leftover* leftover_at(const std::vector<Result<Leftover>>& leftovers, const Journal& journal,
+                            const std::string& path) {
+  const auto found = std::ranges::find_if(leftovers, [&](const Result<Leftover>& leftover) {
     return leftover && (leftover->path == path || std::ranges::any_of(journal.entries, [&](const JournalEntry& entry) {
                           return entry.destination == leftover->path && entry.path == path;
                         }));
   });
+  return found == leftovers.end() ? nullptr : &**found;
 }
 
 int run_gc(const Options& options, Console& console) {
@@ -136,12 +138,16 @@ int run_gc(const Options& options, Console& console) {
     wanted.only_named = true;
     for (const std::string& path : options.folders) wanted.named.insert(absolute_path(path));
     leftovers = collect(*journal, {}, wanted);
+    std::vector<Error> refused;
+    for (const std::string& path : options.folders) {
+      const Leftover* leftover = leftover_at(leftovers, *journal, absolute_path(path));
+      if (leftover != nullptr && leftover->is_unknown) continue;
+      const std::string why = leftover != nullptr ? "kept, " + leftover->why
+                                                  : "no data of an unknown job; 'iosig gc --unknown' lists those";
+      refused.push_back({ErrorKind::infeasible, fmt::format("'{}': {}", printable(path), why)});
+    }
     std::erase_if(leftovers, [](const auto& leftover) { return leftover && !leftover->is_unknown; });
-    for (const std::string& path : options.folders)
-      if (!is_among(leftovers, *journal, absolute_path(path)))
-        leftovers.emplace_back(fail(ErrorKind::infeasible,
-                                    "'{}': no data of an unknown job; 'iosig gc --unknown' lists those",
-                                    printable(path)));
+    for (Error& error : refused) leftovers.emplace_back(tl::unexpected(std::move(error)));
   } else {
     for (const std::string& mount_point : mount_points)
       for (auto& each :
@@ -193,14 +199,12 @@ void add_gc(CLI::App& app, Action& action) {
   verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb->footer(
       "Removed: temporary data and folders of jobs of which no process lives on this machine. Kept and listed: "
-      "persistent\n"
-      "data, prepared links, files that no journal entry knows, data of containers that are gone, data of jobs that "
-      "cannot be\n"
-      "judged from here (on another machine, in another PID namespace). This cannot be undone: look with --dry-run "
-      "first.\n"
-      "Exit status: 0; 1 something could not be removed; 4 the system refused.\n"
+      "persistent data, prepared links, files that no journal entry knows, data of containers that are gone, data of "
+      "jobs that cannot be judged from here (on another machine, in another PID namespace).\n"
+      "This cannot be undone: look with --dry-run first.\n"
+      "Exit status: 0 done, 1 something could not be removed, 4 the system refused.\n"
       "Example: iosig gc --dry-run\n"
-      "Example: iosig gc /scratch/run");
+      "         iosig gc /scratch/run");
   when_chosen(verb, action, "iosig.gc/1", [options](Console& console) { return run_gc(*options, console); });
 }
 

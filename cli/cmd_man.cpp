@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "iosig/base/files.h"
 #include "iosig/format/signature_text.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -27,10 +28,6 @@ std::string roff(std::string_view text) {
     at_line_start = c == '\n';
   }
   return escaped;
-}
-
-std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
 }
 
 std::string synopsis(const std::string& name, const CLI::App& app) {
@@ -90,7 +87,9 @@ std::string man_page(const std::string& name, const CLI::App& app, bool is_root)
         ".SH ENVIRONMENT\n.TP\n.B IOSIG_STORAGE\nthe storage description to use\n.TP\n.B IOSIG_STATE\nthe state "
         "folder\n"
         ".TP\n.B IOSIG_VERBOSE\n1: annotated programs explain each decision on stderr\n"
-        ".TP\n.B IOSIG_DISABLE\n1: annotated programs redirect nothing\n";
+        ".TP\n.B IOSIG_DISABLE\n1: annotated programs redirect nothing\n"
+        ".TP\n.B COLUMNS\nthe width of tables, instead of the terminal's\n"
+        ".TP\n.B NO_COLOR\nset: no colours, as with TERM=dumb\n";
   } else if (const auto verbs = shown_verbs(app); !verbs.empty()) {
     page += ".SH VERBS\n";
     for (const CLI::App* verb : verbs) describe(command + " " + verb->get_name(), *verb, page);
@@ -119,7 +118,7 @@ int run_man(const CLI::App& root, const std::string& folder, Console& console) {
 void add_man(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("man", "Write the manual pages into a folder")->group("");
   const auto folder = std::make_shared<std::string>();
-  verb->add_option("folder", *folder, "where to write iosig.1, iosig-choose.1, ...")->required();
+  verb->add_option("FOLDER", *folder, "where to write iosig.1, iosig-choose.1, ...")->required();
   verb->footer("Example: iosig man share/man/man1");
   when_chosen(verb, action, "", [=, &app](Console& console) { return run_man(app, *folder, console); });
 }

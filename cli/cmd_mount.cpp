@@ -20,11 +20,12 @@
 #include <memory>
 
 #include "commands.h"
+#include "iosig/base/call_with_timeout.h"
 #include "iosig/base/files.h"
-#include "iosig/base/in_time.h"
 #include "iosig/base/text.h"
+#include "iosig/container/layout/container_folder.h"
 #include "iosig/storage/mountinfo.h"
-#include "iosig/store/container_folder.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -66,7 +67,7 @@ Result<std::string> resolved(const std::string& path) {
 }
 
 bool is_dead(const std::string& path) {
-  const auto failure = in_time([&] {
+  const auto failure = call_with_timeout([&] {
     struct stat status {};
     return ::stat(path.c_str(), &status) == 0 ? 0 : errno;
   });
@@ -232,7 +233,7 @@ Fd daemon_of(const std::string& mount_point) {
     std::array<char, 16> text;
     ssize_t length;
   };
-  const auto pid = in_time([&] {
+  const auto pid = call_with_timeout([&] {
     Pid known{};
     known.length = ::getxattr(mount_point.c_str(), "user.iosig.daemon", known.text.data(), known.text.size());
     return known;
@@ -266,29 +267,29 @@ int run_unmount(const std::string& given, Console& console) {
 void add_mount(CLI::App& app, Action& action) {
   CLI::App* mount = app.add_subcommand("mount", "Show a folder at a mount point, its containers as ordinary files");
   const auto options = std::make_shared<Options>();
-  mount->add_option("SOURCE", options->source, "The folder that holds the files")->required();
-  mount->add_option("MOUNTPOINT", options->mount_point, "An empty folder, or SOURCE itself")->required();
+  mount->add_option("SOURCE", options->source, "the folder that holds the files")->required();
+  mount->add_option("MOUNTPOINT", options->mount_point, "an empty folder, or SOURCE itself")->required();
   mount
       ->add_option("--containers", options->containers,
-                   "Which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "
+                   "which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "
                    "existing: none (default)")
       ->allow_extra_args(false);
-  mount->add_option("--index", options->index, "Of new containers: pattern (default) or traditional")
-      ->check(CLI::IsMember({"pattern", "traditional"}));
-  mount->add_option("--threads", options->threads, "That serve requests at most (default 4)")
-      ->check(CLI::Range(1, 1024));
+  mount->add_option("--index", options->index, "index of new containers: pattern (default) or traditional")
+      ->check(one_of({"pattern", "traditional"}));
+  mount->add_option("--threads", options->threads, "at most so many threads serve requests (default 4)")
+      ->check(count_between(1, 1024));
   mount
       ->add_option("--cache-seconds", options->cache_s,
-                   "How long changes that others make to SOURCE may go unseen (default 1)")
-      ->check(CLI::Range(0.0, 86400.0));
-  mount->add_flag("--read-only", options->read_only, "Let nobody change anything through it");
-  mount->add_flag("--foreground", options->foreground, "Stay in the terminal, and say there what goes wrong");
+                   "how long changes that others make to SOURCE may go unseen (default 1)")
+      ->check(between(0, 86400));
+  mount->add_flag("--read-only", options->read_only, "refuse every change through the mount");
+  mount->add_flag("--foreground", options->foreground, "stay in the terminal, and say there what goes wrong");
   mount->footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
   when_chosen(mount, action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });
 
-  CLI::App* unmount = app.add_subcommand("unmount", "End a mount, when all that was written is on the device");
+  CLI::App* unmount = app.add_subcommand("unmount", "Flush and unmount");
   const auto path = std::make_shared<std::string>();
-  unmount->add_option("MOUNTPOINT", *path, "Where `iosig mount` put it")->required();
+  unmount->add_option("MOUNTPOINT", *path, "where `iosig mount` put it")->required();
   unmount->footer("Example: iosig unmount /tmp/run");
   when_chosen(unmount, action, "", [path](Console& console) { return run_unmount(*path, console); });
 }

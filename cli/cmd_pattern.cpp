@@ -23,6 +23,7 @@
 #include "pattern_ids.h"
 #include "pattern_lookup.h"
 #include "pattern_plot.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -40,7 +41,7 @@ struct Options {
 /// How many columns --columns gives without names; 0 where it does not.
 std::uint32_t unnamed_columns(const Options& options) {
   const std::string text = options.columns.value_or("");
-  return text.size() == 1 && text[0] >= '1' && text[0] <= '0' + static_cast<char>(most_columns)
+  return text.size() == 1 && text[0] >= '1' && text[0] <= '0' + static_cast<char>(max_columns)
              ? static_cast<std::uint32_t>(text[0] - '0')
              : 0;
 }
@@ -121,7 +122,7 @@ Result<Pattern> nest_pattern(const Options& options, VectorLines& lines, const s
   DetectOptions nest{.columns = lines.columns()};
   if (options.window > 0) nest.window = options.window;
   AccessDetector detector(nest, access_columns(names));
-  std::array<std::int64_t, most_columns> vector{};
+  std::array<std::int64_t, max_columns> vector{};
   const std::span<const std::int64_t> values(vector.data(), lines.columns());
   auto read = for_each_line(options.file, [&](std::string_view line) -> Result<void> {
     const auto found = lines.read(line, vector);
@@ -137,7 +138,7 @@ Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
   PaperOptions paper{.columns = lines.columns()};
   if (options.window > 0) paper.window = options.window;
   std::vector<std::int64_t> vectors;
-  std::array<std::int64_t, most_columns> vector{};
+  std::array<std::int64_t, max_columns> vector{};
   auto read = for_each_line(options.file, [&](std::string_view line) -> Result<void> {
     const auto found = lines.read(line, vector);
     if (!found) return pass_on(found.error());
@@ -171,7 +172,7 @@ int run_expand(Options& options, Console& console) {
   if (!pattern) return console.fail(pattern.error());
   if (options.plot.is_wanted) return draw_plot(options.plot, *pattern, column_names(*pattern), console);
   PatternCursor cursor(*pattern);
-  std::array<std::int64_t, most_columns> vector{};
+  std::array<std::int64_t, max_columns> vector{};
   std::string text;
   const auto write = [&]() -> Result<void> {
     auto written = write_all(STDOUT_FILENO, text, "standard output");
@@ -248,53 +249,53 @@ void add_pattern(CLI::App& app, Action& action) {
   pattern->footer("Example: seq 0 4096 1000000 | iosig pattern detect -");
   const auto options = std::make_shared<Options>();
   CLI::App* detect = pattern->add_subcommand("detect", "Describe vectors, one a line, as loop nests");
-  detect->add_option("FILE", options->file, "White-space-separated integers; - for standard input");
+  detect->add_option("FILE", options->file, "white-space-separated integers; - for standard input");
   detect
       ->add_option("--columns", options->columns,
-                   "Some of logical,length,physical,id,sequence, or how many columns of any integers; 1 unless given")
+                   "some of logical,length,physical,id,sequence, or how many columns of any integers; 1 unless given")
       ->type_name("NAMES");
   detect
       ->add_option("--algorithm", options->algorithm,
                    "nest, or the paper's Algorithm 1, for comparison; nest unless given")
-      ->check(CLI::IsMember({"nest", "paper"}))
+      ->check(one_of({"nest", "paper"}))
       ->type_name("NAME");
-  detect->add_option("--window", options->window, "Longest body of a loop; 32 for nest and 64 for paper unless given")
-      ->check(CLI::Range(1, 1024))
+  detect->add_option("--window", options->window, "longest body of a loop; 32 for nest and 64 for paper unless given")
+      ->check(count_between(1, 1024))
       ->type_name("N");
-  detect->add_option("--output", options->output, "Also write the binary form, which takes the fewest bytes")
+  detect->add_option("--output", options->output, "also write the binary form, which takes the fewest bytes")
       ->type_name("FILE");
   add_plot_option(*detect, options->plot);
   detect->footer("Example: iosig pattern detect --columns logical,length trace.txt");
   when_chosen(detect, action, pattern_schema, [options](Console& console) { return run_detect(*options, console); });
 
   CLI::App* expand = pattern->add_subcommand("expand", "Print the vectors that a description stands for");
-  expand->add_option("FILE", options->file, "A description, JSON or binary; - for standard input");
+  expand->add_option("FILE", options->file, "a description, JSON or binary; - for standard input");
   add_plot_option(*expand, options->plot);
   expand->footer("Example: iosig pattern detect --json trace.txt | iosig pattern expand - | cmp - trace.txt");
   when_chosen(expand, action, "", [options](Console& console) { return run_expand(*options, console); });
 
   CLI::App* merge = pattern->add_subcommand("merge", "Fold the descriptions of many processes into one");
-  merge->add_option("FILE", options->files, "A description for each process, JSON or binary")->required();
+  merge->add_option("FILE", options->files, "a description for each process, JSON or binary")->required();
   merge
       ->add_option("--ids", options->ids,
-                   "Of the processes, in order of the files; the numbers in which the files' names differ, or "
+                   "ids of the processes, in order of the files; the numbers in which the files' names differ, or "
                    "0,1,2,..., unless given")
       ->type_name("N,...");
   merge
       ->add_option("--columns", options->columns,
                    "logical,length,physical[,sequence], where the descriptions do not say it themselves")
       ->type_name("NAMES");
-  merge->add_option("--output", options->output, "Also write the binary form")->type_name("FILE");
+  merge->add_option("--output", options->output, "also write the binary form")->type_name("FILE");
   merge->footer("Example: iosig pattern merge rank*.pattern");
   when_chosen(merge, action, pattern_schema, [options](Console& console) { return run_merge(*options, console); });
 
   CLI::App* lookup = pattern->add_subcommand("lookup", "Say where the bytes of a logical file were written");
-  lookup->add_option("FILE", options->file, "A description, JSON or binary; - for standard input")->required();
-  lookup->add_option("OFFSET", options->offset, "First byte of the logical file, e.g. 40000 or 4KB")->required();
-  lookup->add_option("LENGTH", options->length, "How many bytes, e.g. 6000 or 1MB")->required();
+  lookup->add_option("FILE", options->file, "a description, JSON or binary; - for standard input")->required();
+  lookup->add_option("OFFSET", options->offset, "first byte of the logical file, e.g. 40000 or 4KB")->required();
+  lookup->add_option("LENGTH", options->length, "how many bytes, e.g. 6000 or 1MB")->required();
   lookup
       ->add_option("--columns", options->columns,
-                   "What the description has, where it does not say so itself; logical,length,physical,id, or the "
+                   "columns of the description, where it does not say so itself; logical,length,physical,id, or the "
                    "first three, unless given")
       ->type_name("NAMES");
   lookup->footer("Example: iosig pattern lookup trace.pattern 40000 6000");

@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "commands.h"
@@ -52,7 +54,17 @@ Result<std::optional<std::string>> standing_link(const Place& place) {
   const auto known = redirects_at(Journal{}, place.path());
   if (!known) return pass_on(known.error());
   if (known->empty()) return std::nullopt;  // gone meanwhile
-  return known->front().destination;
+  const std::string& destination = known->front().destination;
+  if (::access(destination.substr(0, destination.rfind('/')).c_str(), F_OK) == 0) return destination;
+  // The kernel would refuse the open that is to create the file. Another node may know the link: then it stays.
+  const auto journal = read_journal();
+  if (journal &&
+      std::ranges::none_of(journal->entries, [&](const auto& each) { return each.destination == destination; }))
+    return fail(ErrorKind::infeasible,
+                "'{0}' is a link to '{1}', whose directory is not there: its data were settled by another link or "
+                "deleted, or nothing is mounted there; rm '{0}', then prepare it again",
+                printable(place.path()), printable(destination));
+  return destination;
 }
 
 std::string explanation(const Choice& choice) {
@@ -114,7 +126,7 @@ bool is_pattern(std::string_view path) {
          (bracket != std::string_view::npos && path.find(']', bracket) != std::string_view::npos);
 }
 
-Result<void> check_path(const std::string& path, const Options& options) {
+Result<void> check_pattern(const std::string& path, const Options& options) {
   if (is_pattern(path) && !options.literal)
     return fail(
         ErrorKind::usage,
@@ -124,13 +136,26 @@ Result<void> check_path(const std::string& path, const Options& options) {
   return {};
 }
 
+/// The signature of the words after the path. `prepare a b random` is meant for two paths.
+Result<Signature> signature_in(const std::vector<std::string>& words) {
+  auto signature = parse_signature(fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " ")));
+  if (signature || words.size() < 3 || words[1].find_first_of("(\"") != std::string::npos) return signature;
+  const ParsedSignature alone = parse_sig(words[1]);
+  if (alone.ok() || std::ranges::any_of(alone.diagnostics, [](const auto& each) { return !each.suggestion.empty(); }))
+    return signature;
+  return fail(ErrorKind::bad_input, "'{}' is no word of a signature; several paths need --rules FILE",
+              printable(words[1]));
+}
+
 /// The paths to prepare, each with its signature. Rules match absolute paths, with links in them resolved or as given.
-Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Options& options, const Console& console,
-                                                                      ordered_json& unmatched) {
+/// A path that is refused stops no other: `refuse` gets it.
+Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
+    const Options& options, const Console& console, ordered_json& unmatched,
+    const std::function<void(const std::string&, const Error&)>& refuse) {
   std::vector<std::pair<std::string, Signature>> wanted;
   if (options.rules.empty()) {
-    if (auto fine = check_path(options.words.front(), options); !fine) return pass_on(fine.error());
-    auto signature = parse_signature(fmt::format("{}", fmt::join(options.words.begin() + 1, options.words.end(), " ")));
+    if (auto fine = check_pattern(options.words.front(), options); !fine) return pass_on(fine.error());
+    auto signature = signature_in(options.words);
     if (!signature) return pass_on(signature.error());
     wanted.emplace_back(options.words.front(), *std::move(signature));
     return wanted;
@@ -138,9 +163,15 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Opti
   const auto rules = read_rules(options.rules, console);
   if (!rules) return pass_on(rules.error());
   for (const std::string& path : options.words) {
-    if (auto fine = check_path(path, options); !fine) return pass_on(fine.error());
+    if (auto fine = check_pattern(path, options); !fine) {
+      refuse(path, fine.error());
+      continue;
+    }
     const auto place = locate(AT_FDCWD, path);
-    if (!place && place.error().kind == ErrorKind::usage) return pass_on(place.error());  // a directory
+    if (!place && place.error().kind == ErrorKind::usage) {  // a directory
+      refuse(path, place.error());
+      continue;
+    }
     const Rule* rule = match_rule(*rules, place ? place->path() : path);
     if (rule == nullptr) rule = match_rule(*rules, std::filesystem::absolute(path).lexically_normal());
     if (rule != nullptr) {
@@ -154,22 +185,28 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(const Opti
 }
 
 int run_prepare(const Options& options, Console& console) {
-  if (options.rules.empty() && options.words.size() < 2)
-    return console.fail({ErrorKind::usage, "prepare needs PATH and SIGNATURE, or --rules FILE PATH..."});
+  if (options.words.size() < (options.rules.empty() ? 2 : 1))
+    return console.fail(
+        {ErrorKind::usage,
+         "prepare needs PATH and SIGNATURE, e.g. iosig prepare out.txt 'persist sequential', or --rules "
+         "FILE PATH..."});
   ordered_json redirects = ordered_json::array();
-  const auto wanted = wanted_streams(options, console, redirects);
+  int status = yes;
+  const auto refuse = [&](const std::string& path, const Error& error) {
+    status = std::max(status, console.fail(error));
+    redirects.push_back({{"path", path}, {"action", "refused"}, {"message", error.message}});
+  };
+  const auto wanted = wanted_streams(options, console, redirects, refuse);
   if (!wanted) return console.fail(wanted.error());
   auto source = load_storage(options.storage, console);
   if (!source) return console.fail(source.error());
-  int status = yes;
   for (const auto& [path, signature] : *wanted) {
     if (signature.container_targets)
       console.note(
           fmt::format("'{}': only 'iosig run' makes containers; it is placed as one ordinary file", printable(path)));
     auto prepared = prepare(path, signature, source->storage, options.dry_run);
     if (!prepared) {
-      status = std::max(status, console.fail(prepared.error()));
-      redirects.push_back({{"path", path}, {"action", "refused"}, {"message", prepared.error().message}});
+      refuse(path, prepared.error());
       continue;
     }
     if (!console.json) console.say(prepared->text);
@@ -184,10 +221,10 @@ int run_prepare(const Options& options, Console& console) {
 void add_prepare(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("prepare", "Before a run: make new files land on the best storage");
   const auto options = std::make_shared<Options>();
-  verb->add_option("words", options->words, "the file that the program will create, and what its stream needs")
-      ->required()
-      ->type_name("PATH SIGNATURE...");
-  verb->add_option("--rules", options->rules, "take the signatures from this file; all words are paths")
+  verb->add_option("PATH", options->words, "the file that the program will create, and what its stream needs")
+      ->type_name("PATH SIGNATURE...")
+      ->option_text("SIGNATURE...");
+  verb->add_option("--rules", options->rules, "take the signatures from this file; all arguments are paths")
       ->type_name("FILE");
   verb->add_flag("--literal", options->literal, "* ? [ in a path are letters of its name");
   add_storage_option(*verb, options->storage);

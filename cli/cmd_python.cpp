@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "external.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -20,7 +21,7 @@ void add_plot(CLI::App& app) {
                    ->require_subcommand(1);
   plot->footer("Example: iosig plot model --access random");
   auto* demo = plot->add_subcommand("demo", "Throughput of every run of the demo, predicted and measured");
-  demo->add_option("demo_json", "what `make demo` wrote")->required();
+  demo->add_option("FILE", "what `make demo` wrote")->required();
   auto* model = plot->add_subcommand("model", "Predicted throughput over chunk sizes for every mount point");
   model->add_option("--storage", "storage description; default: the one that iosig uses")->type_name("FILE");
   model->add_option("--measured", "CSV of bench/grid.py, drawn beside the curves")->type_name("FILE");
@@ -28,8 +29,7 @@ void add_plot(CLI::App& app) {
   model->add_option("--operation", "write (default) or read")->type_name("OPERATION");
   auto* pattern =
       plot->add_subcommand("pattern", "Logical offset over position: the accesses that a pattern stands for");
-  pattern->add_option("description", "what iosig pattern detect wrote, JSON or binary; - for standard input")
-      ->required();
+  pattern->add_option("FILE", "what iosig pattern detect wrote, JSON or binary; - for standard input")->required();
   pattern->add_option("--columns", "names, as of iosig pattern detect --columns")->type_name("NAMES");
   pattern->add_option("--output", "folder for the PNG and the HTML, or one of them, by its name")->type_name("DIR");
   for (CLI::App* verb : {demo, model})
@@ -43,11 +43,11 @@ void add_repro(CLI::App& app) {
   repro->footer("Example: iosig repro run iosig-fig11b --quick");
   auto* list = repro->add_subcommand("list", "Every table and figure that can be made again");
   auto* run = repro->add_subcommand("run", "Makes tables and figures again, and says of each fact whether it holds");
-  run->add_option("id", "as `iosig repro list` has them, or all")
+  run->add_option("ID", "as `iosig repro list` has them, or all")
       ->type_name("TEXT")
       ->required()
-      ->check(CLI::IsMember({"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6",
-                             "iosig-table2", "pattern-fig1", "pattern-fig16", "pattern-fig20"}));
+      ->check(one_of({"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6",
+                      "iosig-table2", "pattern-fig1", "pattern-fig16", "pattern-fig20"}));
   add_flag(run, "--quick", "smaller sizes and fewer repetitions; the plot says so");
   run->add_option("--output", "a folder for each id is made in this one; repro-results unless given")->type_name("DIR");
   run->add_option("--source", "what to experiment on: virtual (default), machine or lab")->type_name("SOURCE");

@@ -15,6 +15,7 @@
 #include "iosig/cost/structure.h"
 #include "iosig/decide/placement.h"
 #include "storage_source.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -155,13 +156,6 @@ int run_simulate(const Options& options, Console& console) {
   return yes;
 }
 
-/// A check of an option that is a whole number: CLI11 takes -1 for the largest one.
-template <std::unsigned_integral Number>
-std::string check_count(const std::string& text) {
-  if (parse_count<Number>(text)) return {};
-  return fmt::format("'{}' is no whole number from 0 to {}", text, std::numeric_limits<Number>::max());
-}
-
 }  // namespace
 
 void add_reliability(CLI::App& app, Action& action) {
@@ -172,29 +166,30 @@ void add_reliability(CLI::App& app, Action& action) {
   const auto add = [&](const char* name, const char* what) {
     CLI::App* verb = reliability->add_subcommand(name, what);
     add_storage_option(*verb, options->storage);
-    verb->add_option("--mount-point", options->mount_point, "Where the data are")->type_name("PATH")->required();
-    verb->add_option("--size", options->size, "How much data, e.g. 1TB")->type_name("SIZE")->required();
+    verb->add_option("--mount-point", options->mount_point, "where the data are")->type_name("PATH")->required();
+    verb->add_option("--size", options->size, "how much data, e.g. 1TB")->type_name("SIZE")->required();
     return verb;
   };
   CLI::App* mttdl = add("mttdl", "Compute it: Markov chain of what the device is made of, beside Eq. 2");
-  mttdl->add_option("--duration", options->duration, "Of the probability of loss; 1y unless given")->type_name("TIME");
+  mttdl->add_option("--duration", options->duration, "time span of the probability of loss; 1y unless given")
+      ->type_name("TIME");
   mttdl->footer(
-      "Exit status: 1 where the device is not considered as reliable.\n"
+      "Exit status: 0 reliable, 1 not considered as reliable, 2 wrong usage, 3 bad input, 4 the system refused.\n"
       "Example: iosig reliability mttdl --mount-point /mnt/raid --size 1TB --duration 30d");
   when_chosen(mttdl, action, "iosig.mttdl/1", [options](Console& console) { return run_mttdl(*options, console); });
 
   CLI::App* simulate =
       add("simulate", "Play failures, rebuildings and unreadable sectors through, until it is known well");
   SimulationOptions& simulation = options->simulation;
-  simulate->add_option("--precision", simulation.precision, "Half of the 95 % interval, as a share; 0.05 unless given")
+  simulate->add_option("--precision", simulation.precision, "half of the 95 % interval, as a share; 0.05 unless given")
       ->type_name("SHARE");
-  simulate->add_option("--seed", simulation.seed, "The same seed gives the same result; 1 unless given")
-      ->check(check_count<std::uint64_t>);
+  simulate->add_option("--seed", simulation.seed, "the same seed gives the same result; 1 unless given")
+      ->check(count_between(0, std::numeric_limits<std::uint64_t>::max()));
   simulate
-      ->add_option("--weibull-shape", simulation.weibull_shape, "Lives of devices: 1 exponential, above 1 wearing out")
+      ->add_option("--weibull-shape", simulation.weibull_shape, "lives of devices: 1 exponential, above 1 wearing out")
       ->type_name("SHAPE");
-  simulate->add_option("--threads", simulation.threads, "As many as there are processors unless given")
-      ->check(check_count<unsigned>);
+  simulate->add_option("--threads", simulation.threads, "number of threads; as many as processors unless given")
+      ->check(count_between(0, std::numeric_limits<unsigned>::max()));
   simulate->footer("Example: iosig reliability simulate --mount-point /mnt/raid --size 1TB --seed 7");
   when_chosen(simulate, action, "iosig.simulation/1",
               [options](Console& console) { return run_simulate(*options, console); });

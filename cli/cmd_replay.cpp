@@ -10,12 +10,13 @@
 
 #include "commands.h"
 #include "input.h"
-#include "iosig/base/team.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
-#include "iosig/format/write_map_text.h"
-#include "iosig/store/replay.h"
-#include "iosig/store/replay_check.h"
+#include "iosig/replay/replay.h"
+#include "iosig/replay/replay_check.h"
+#include "iosig/replay/worker_group.h"
+#include "iosig/replay/write_map_text.h"
+#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -89,8 +90,8 @@ Result<void> add_file(WriteMapBuilder& builder, const std::string& file, bool& i
     if (std::exchange(is_first, false) && is_description(part)) description.emplace();
     if (!description) return cutter(part);
     description->append(part);
-    if (description->size() <= most_description_bytes) return {};
-    return fail(ErrorKind::bad_input, "{}: more than {}", shown_name(file), bytes_text(most_description_bytes));
+    if (description->size() <= max_description_bytes) return {};
+    return fail(ErrorKind::bad_input, "{}: more than {}", shown_name(file), bytes_text(max_description_bytes));
   });
   if (!read) return read;
   if (description) {
@@ -138,7 +139,7 @@ double each_of(double seconds, std::uint64_t count) {
   return count > 0 ? 1e9 * seconds / static_cast<double>(count) : 0;
 }
 
-ordered_json json_of(const WriteFigures& write, const WriteMap& map) {
+ordered_json json_of(const WriteMetrics& write, const WriteMap& map) {
   return {{"processes", write.processes},
           {"open_s", write.open_s},
           {"open_mean_s", write.open_mean_s},
@@ -150,7 +151,7 @@ ordered_json json_of(const WriteFigures& write, const WriteMap& map) {
           {"close_mean_s", write.close_mean_s}};
 }
 
-ordered_json json_of(const ReadFigures& read) {
+ordered_json json_of(const ReadMetrics& read) {
   return {{"processes", read.processes},
           {"open_s", read.open_s},
           {"open_mean_s", read.open_mean_s},
@@ -162,7 +163,7 @@ ordered_json json_of(const ReadFigures& read) {
           {"cpu_ns_per_read", each_of(read.cpu_s, read.reads)}};
 }
 
-ordered_json json_of(const CheckFigures& check) {
+ordered_json json_of(const CheckMetrics& check) {
   return {{"read_s", check.read_s},
           {"bytes", check.read_bytes},
           {"bytes_per_s", rate_of(check.read_bytes, check.read_s)},
@@ -176,7 +177,7 @@ std::string text_of(const WriteMap& map) {
                      map.ranks.size() == 1 ? "" : "s", about_bytes(static_cast<double>(map.bytes)), map.size);
 }
 
-std::string text_of(const WriteFigures& write, const WriteMap& map) {
+std::string text_of(const WriteMetrics& write, const WriteMap& map) {
   return fmt::format(
       "written: {} by {} process{}, {}; {:.0f} ns of processors for each write; opened in {}{}, closed in {}",
       about_seconds(write.write_s), write.processes, write.processes == 1 ? "" : "es",
@@ -184,7 +185,7 @@ std::string text_of(const WriteFigures& write, const WriteMap& map) {
       write.sync_s > 0 ? fmt::format(", synced in {}", about_seconds(write.sync_s)) : "", about_seconds(write.close_s));
 }
 
-std::string text_of(std::string_view what, const ReadFigures& read) {
+std::string text_of(std::string_view what, const ReadMetrics& read) {
   return fmt::format("{}: {} by {} process{}, {}; {:.0f} ns of processors for each of {} reads; opened in {}", what,
                      about_seconds(read.read_s), read.processes, read.processes == 1 ? "" : "es",
                      about_rate(rate_of(read.bytes, read.read_s)), each_of(read.cpu_s, read.reads), read.reads,
@@ -236,8 +237,8 @@ class Replay {
   Result<void> perform(ordered_json& document, int& status) {
     if (auto made = make_target(options_.target); !made) return made;
     Unfinished unfinished(options_.target);
-    const auto write =
-        replay_writes(map_, options_.target, options_.replay, watching("writing", static_cast<double>(map_.writes)));
+    const auto write = replay_writes(map_, options_.target, options_.replay,
+                                     watching("writing", static_cast<double>(map_.writes), "writes"));
     if (!write) return pass_on(write.error());
     unfinished.finish();
     is_written_ = true;
@@ -246,16 +247,16 @@ class Replay {
     if (auto looked = look_at_index(document); !looked) return looked;
     if (options_.read) {
       const auto read = replay_reads(map_, options_.target, options_.replay.processes,
-                                     watching("reading", static_cast<double>(map_.writes)));
+                                     watching("reading", static_cast<double>(map_.writes), "writes"));
       if (!read) return pass_on(read.error());
       document["read"] = json_of(*read);
       say(text_of("read as it was written", *read));
     }
     if (options_.readers > 0) {
       const std::int64_t block = std::max<std::int64_t>(1, map_.longest);
-      const auto read =
-          read_blocks(options_.target, options_.readers, block,
-                      watching("reading blocks", static_cast<double>(map_.size) / static_cast<double>(block)));
+      const auto read = read_blocks(
+          options_.target, options_.readers, block,
+          watching("reading blocks", static_cast<double>(map_.size) / static_cast<double>(block), "blocks"));
       if (!read) return pass_on(read.error());
       document["read_blocks"] = json_of(*read);
       say(text_of("read in blocks", *read));
@@ -312,10 +313,9 @@ class Replay {
     if (!console_.json) console_.say(text);
   }
 
-  ReplayWatch watching(std::string_view what, double all) {
-    return [this, what, all, begin = steady_s()](std::uint64_t done) {
-      if (steady_s() - begin > short_s)
-        console_.progress(fmt::format("{}: {:.0f} %", what, std::min(100.0, 100 * static_cast<double>(done) / all)));
+  ReplayWatch watching(const char* what, double all, std::string_view unit = {}) {
+    return [=, this, begin = steady_s()](std::uint64_t done) {
+      if (steady_s() - begin > short_s) console_.progress({what, static_cast<double>(done), all, unit});
       return interruption == 0;
     };
   }
@@ -345,41 +345,43 @@ int run_replay(Options& options, Console& console) {
 }  // namespace
 
 void add_replay(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("replay", "Do again what a write map says, and measure and check it");
+  CLI::App* verb = app.add_subcommand("replay", "Replay a write map; time and verify it");
   const auto options = std::make_shared<Options>();
   verb->add_option("MAP", options->map,
-                   "Lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
+                   "lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
                    "standard input")
       ->required();
-  verb->add_option("TARGET", options->target.path, "What to make; nothing may be there")->required();
+  verb->add_option("TARGET", options->target.path, "what to make; nothing may be there")->required();
   CLI::Option* container =
-      verb->add_flag("--container", options->container, "A container with an index of patterns; unless told otherwise");
+      verb->add_flag("--container", options->container, "a container with an index of patterns; unless told otherwise");
   CLI::Option* traditional =
-      verb->add_flag("--traditional", options->traditional, "A container with an index of an entry for each write");
-  CLI::Option* plain = verb->add_flag("--plain", options->plain, "One ordinary file, which all ranks share");
+      verb->add_flag("--traditional", options->traditional, "a container with an index of an entry for each write");
+  CLI::Option* plain = verb->add_flag("--plain", options->plain, "one ordinary file, which all ranks share");
   container->excludes(traditional)->excludes(plain);
   traditional->excludes(plain);
-  verb->add_option("--target", options->target.targets, "A folder to put the container's data into; absolute")
+  verb->add_option("--target", options->target.targets, "a folder to put the container's data into; absolute")
       ->allow_extra_args(false)
       ->type_name("FOLDER");
-  verb->add_option("--ranks", options->ranks, "Ranks 0 to N - 1 only")
-      ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
+  verb->add_option("--ranks", options->ranks, "ranks 0 to N - 1 only")
+      ->check(count_between(1, INT64_MAX))
       ->type_name("N");
-  verb->add_option("--processes", options->replay.processes, "That take turns for the ranks; one for each unless given")
-      ->check(CLI::Range(1U, most_replay_processes))
+  verb->add_option("--processes", options->replay.processes,
+                   "number of processes, which take turns for the ranks; one for each unless given")
+      ->check(count_between(1, max_replay_processes))
       ->type_name("N");
-  verb->add_flag("--in-turn", options->replay.in_turn, "No write begins before the one before it in MAP has ended");
+  verb->add_flag("--in-turn", options->replay.in_turn, "no write begins before the one before it in MAP has ended");
   verb->add_flag("--open-in-turn", options->replay.opens_in_turn,
-                 "Ranks open one after the other, so that writers' ids are in their order");
-  verb->add_flag("--sync", options->replay.syncs, "Each rank syncs what it wrote before it closes");
-  verb->add_flag("--check", options->check, "Give each write bytes of its own, and read all of them back");
-  verb->add_flag("--read", options->read, "Each rank reads what it wrote");
-  verb->add_option("--readers", options->readers, "So many processes read the file, blocks as long as writes in turns")
-      ->check(CLI::Range(1U, most_replay_processes))
+                 "ranks open one after the other, so that writers' ids are in their order");
+  verb->add_flag("--sync", options->replay.syncs, "each rank syncs what it wrote before it closes");
+  verb->add_flag("--check", options->check, "give each write bytes of its own, and read all of them back");
+  verb->add_flag("--read", options->read, "each rank reads what it wrote");
+  verb->add_option("--readers", options->readers, "so many processes read the file, blocks as long as writes in turns")
+      ->check(count_between(1, max_replay_processes))
       ->type_name("N");
-  verb->add_flag("--dry-run", options->dry_run, "Say what the map has, and write nothing");
+  verb->add_flag("--dry-run", options->dry_run, "say what the map has, and write nothing");
   verb->footer(
-      "What a failure or ^C leaves unfinished is removed. Status 1: bytes are wrong.\n"
+      "What a failure or ^C leaves unfinished is removed.\n"
+      "Exit status: 0 done, 1 bytes are wrong, 2 wrong usage, 3 bad input, 4 the system refused.\n"
       "Example: iosig replay --check job.map /mnt/fast/again");
   when_chosen(verb, action, "iosig.replay/1", [options](Console& console) { return run_replay(*options, console); });
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -27,6 +28,9 @@ struct Options {
   std::string rules;
   bool dry_run = false;
 };
+
+/// The exit status of a shell whose command it cannot run.
+enum ShellStatus : int { not_executable = 126, not_found = 127 };
 
 struct Setting {
   std::string name, value;
@@ -139,7 +143,9 @@ int run_command(const Options& options, Console& console) {
   for (const std::string& word : options.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   ::execvp(words.front(), words.data());
-  return console.fail(system_failure("run", options.command.front()).value());
+  const int status = errno == ENOENT ? not_found : not_executable;
+  console.fail(system_failure("run", options.command.front()).value());
+  return status;
 }
 
 }  // namespace
@@ -149,13 +155,14 @@ void add_run(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   verb->add_option("COMMAND", options->command, "after --: a program and its arguments");
   verb->add_option("--container", options->containers,
-                   "New files of such a name, or at such a path if it has a slash, become containers")
+                   "new files of such a name, or at such a path if it has a slash, become containers")
       ->type_name("GLOB")
       ->allow_extra_args(false);
-  verb->add_option("--rules", options->rules, "The same for files whose signature says `container`")->type_name("FILE");
-  verb->add_flag("--dry-run", options->dry_run, "Print the environment and the command, and run nothing");
+  verb->add_option("--rules", options->rules, "the same for files whose signature says `container`")->type_name("FILE");
+  verb->add_flag("--dry-run", options->dry_run, "print the environment and the command, and run nothing");
   verb->footer(
-      "What comes after -- is run in iosig's place; its exit status is passed on.\n"
+      "What comes after -- is run in iosig's place.\n"
+      "Exit status: the program's; 126 it cannot be executed, 127 it is not found; 2, 3, 4 iosig itself failed.\n"
       "Example: iosig run --container '*.dat' -- ./solver input.txt\n"
       "         mpirun -n 4 iosig run --rules rules.toml -- ./solver");
   when_chosen(verb, action, "", [options](Console& console) { return run_command(*options, console); });

@@ -31,7 +31,8 @@ int run_status(Console& console) {
     if (found.has_companions())
       for (const Companion& companion : found.destination->companions) companions.push_back(companion.name);
     std::string size = about_bytes(static_cast<double>(found.data_bytes));
-    if (!companions.empty()) size += fmt::format(" in {} files", companions.size() + (found.has_data ? 1 : 0));
+    const std::size_t files = companions.size() + (found.has_data ? 1 : 0);
+    if (!companions.empty()) size += fmt::format(" in {} file{}", files, files == 1 ? "" : "s");
     table.add({printable(found.path), printable(entry.destination), size, name_of(found.state),
                signature_text(entry.signature), about_seconds(static_cast<double>(age_s))});
     redirects.push_back({{"id", entry.id},
@@ -52,8 +53,10 @@ int run_status(Console& console) {
   for (const Unreadable& entry : journal->unreadable) unreadable.push_back(entry.error.message);
   if (console.json)
     console.say_json("iosig.status/1", {{"redirects", redirects}, {"unreadable", unreadable}});
+  else if (journal->entries.empty())
+    console.say("nothing is redirected");
   else
-    console.say(journal->entries.empty() ? "nothing is redirected" : table.text());
+    console.say(table);
   if (cut_short > 0)
     console.note(fmt::format("a killed run left traces of {} of them; 'iosig recover all' clears up", cut_short));
   int status = yes;
@@ -66,9 +69,9 @@ int run_status(Console& console) {
 void add_status(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("status", "List what is redirected and what became of it");
   verb->footer(
-      "States: linked, empty (not written yet), filled (a job's folder), orphan (the program removed the link),\n"
+      "States: linked, empty (not written yet), filled (a job's folder), orphan (the program removed the link), "
       "replaced (another file stands at the path), gone, unreachable (not mounted, or on another machine).\n"
-      "Exit status: 0; 3 or 4 when a journal entry is damaged or cannot be opened.\n"
+      "Exit status: 0 done, 3 or 4 a journal entry is damaged or cannot be opened.\n"
       "Example: iosig status --json");
   when_chosen(verb, action, "iosig.status/1", run_status);
 }

@@ -17,8 +17,8 @@
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
+#include "iosig/config/storage_file.h"
 #include "iosig/cost/reliability.h"
-#include "iosig/format/storage_file.h"
 #include "iosig/format/storage_toml.h"
 #include "iosig/storage/probe.h"
 #include "storage_source.h"
@@ -138,7 +138,7 @@ std::string about_free(const MountPoint& mount) {
   return fmt::format("{}, {} promised", free, about_bytes(static_cast<double>(mount.promised_bytes)));
 }
 
-std::string storage_table(const Storage& storage) {
+Table storage_table(const Storage& storage) {
   Table table({"MOUNT POINT", "DEVICE", "KIND", "FILE SYSTEM", "FREE", "READ", "WRITE", "LATENCY", "SEEK", "IOPS",
                "VISIBLE", "PERSISTENT"});
   for (const MountPoint& mount : storage.mount_points) {
@@ -149,7 +149,7 @@ std::string storage_table(const Storage& storage) {
                about_seconds(device.seek_latency_s), device.max_iops ? fmt::format("{:.0f}", *device.max_iops) : "-",
                mount.visibility == Visibility::global ? "global" : "local", mount.persistent ? "yes" : "no"});
   }
-  return table.text();
+  return table;
 }
 
 /// Rows of one mount point or device: value, origin, and what a probe knows beside it.
@@ -221,12 +221,12 @@ Result<Fd> lock_folder_of(const std::string& file) {
   Fd locked(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!locked) return locked;  // it may be written to, not read
   constexpr std::chrono::milliseconds between_tries{10};
-  constexpr int most_tries = 1000;
+  constexpr int max_tries = 1000;
   int tries = 0;
   // A file system that cannot lock (some network ones) is no reason to lose what was measured.
-  while (::flock(locked.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < most_tries)
+  while (::flock(locked.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < max_tries)
     std::this_thread::sleep_for(between_tries);
-  if (tries == most_tries)
+  if (tries == max_tries)
     return fail(ErrorKind::system, "'{}' stays locked by another program, so {} was not written; probe again",
                 printable(folder), printable(file));
   return locked;
@@ -391,7 +391,7 @@ int run_show(const std::string& path, const std::string& file, Console& console)
   if (console.json)
     console.say_json("iosig.storage.values/1", {{"file", file_json(source->file)}, {"mount_points", std::move(shown)}});
   else
-    console.say(table.text());
+    console.say(table);
   return yes;
 }
 
@@ -410,14 +410,14 @@ void add_storage(CLI::App& app, Action& action) {
   CLI::App* probe = add("probe", "Find and measure the storage where you can put files, and write storage.toml",
                         "iosig storage probe --quick --dry-run");
   const auto flags = std::make_shared<ProbeFlags>();
-  probe->add_flag("--quick", flags->quick, "About 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
-  probe->add_option("--output", flags->output, "File to write instead of ~/.config/iosig/storage.toml")
+  probe->add_flag("--quick", flags->quick, "about 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
+  probe->add_option("--output", flags->output, "file to write instead of ~/.config/iosig/storage.toml")
       ->type_name("FILE");
-  probe->add_option("--mount", flags->mounts, "Probe only this folder (repeatable); the rest of the file stays")
+  probe->add_option("--mount", flags->mounts, "probe only this folder (repeatable); the rest of the file stays")
       ->type_name("PATH")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  probe->add_flag("--dry-run", flags->dry_run, "Measure and show, but write nothing");
+  probe->add_flag("--dry-run", flags->dry_run, "measure and show, but write nothing");
   when_chosen(probe, action, "iosig.storage/1", [flags](Console& console) { return run_probe(*flags, console); });
 
   CLI::App* list = add("list", "One line for each mount point", "iosig storage list --storage storage.toml");
@@ -427,7 +427,7 @@ void add_storage(CLI::App& app, Action& action) {
   CLI::App* show = add("show", "Every value, where it came from, and how far the measurements spread",
                        "iosig storage show /dev/shm");
   const auto path = std::make_shared<std::string>();
-  show->add_option("mount", *path, "Only this mount point")->type_name("PATH");
+  show->add_option("MOUNTPOINT", *path, "only this mount point")->type_name("PATH");
   add_storage_option(*show, *file);
   when_chosen(show, action, "iosig.storage.values/1",
               [path, file](Console& console) { return run_show(*path, *file, console); });

@@ -56,9 +56,8 @@ int run_verify_file(const Options& options, Console& console) {
   for (const std::string& path : options.paths) {
     const auto progress = [&](const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes) {
       if (total_bytes < long_read_bytes) return;
-      console.progress(fmt::format("{} {}: {} of {}", doing, printable(path),
-                                   about_bytes(static_cast<double>(done_bytes)),
-                                   about_bytes(static_cast<double>(total_bytes))));
+      console.progress({fmt::format("{} {}", doing, printable(path)), static_cast<double>(done_bytes),
+                        static_cast<double>(total_bytes)});
     };
     const auto verdict =
         data_of(path).and_then([&](const Place& data) { return verify_sealed(data, options.manifest, progress); });
@@ -93,15 +92,15 @@ int run_verify_file(const Options& options, Console& console) {
 void add_verify_file(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("verify-file", "Hold sealed data (tamperproof, archive) against their checksum");
   const auto options = std::make_shared<Options>();
-  verb->add_option("paths", options->paths, "sealed files, or the links that lead to them")
+  verb->add_option("PATH", options->paths, "sealed files, or the links that lead to them")
       ->required()
       ->type_name("PATH");
   verb->add_option("--manifest", options->manifest, "a copy of the manifest that was kept elsewhere")
       ->type_name("FILE");
   verb->footer(
-      "Data declared tamperproof or archive stay on the mount point that was chosen; iosig finalize puts a manifest,\n"
-      "<data>.sha256, beside them, which sha256sum -c reads too. Who can write there can write both: keep a copy of\n"
-      "the manifest where others cannot, and give it with --manifest.\n"
+      "Data declared tamperproof or archive stay on the mount point that was chosen; iosig finalize puts a manifest, "
+      "<data>.sha256, beside them, which sha256sum -c reads too. A user who can write there can change both: "
+      "keep a copy of the manifest where no other user can write, and pass it with --manifest.\n"
       "Exit status: 0 intact, 1 altered or gone, 3 there is no manifest or it is damaged.\n"
       "Example: iosig verify-file ledger.db");
   when_chosen(verb, action, "iosig.verify-file/1",

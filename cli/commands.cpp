@@ -17,4 +17,11 @@ void when_chosen(CLI::App* verb, Action& action, std::string_view document, Acti
   });
 }
 
+/// For the list of verbs alone: main reads `iosig help VERB` as `iosig VERB --help`.
+void add_help(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("help", "Show the help of a command");
+  verb->add_option("VERB", "a command, e.g. choose or container ls")->expected(0, 2);
+  verb->footer("Example: iosig help container ls");
+}
+
 }  // namespace iosig::cli

@@ -35,5 +35,6 @@ void add_completion(CLI::App& app, Action& action);
 void add_man(CLI::App& app, Action& action);
 void add_plot(CLI::App& app);
 void add_repro(CLI::App& app);
+void add_help(CLI::App& app);
 
 }  // namespace iosig::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -19,24 +20,46 @@ enum ExitStatus : int { yes = 0, no = 1, wrong_usage = 2, bad_input = 3, system_
 
 [[nodiscard]] int exit_status(ErrorKind kind);
 
-/// Columns padded to their widest cell; numbers flush right.
+/// The terminal, or file, behind a descriptor.
+struct Screen {
+  std::size_t columns = SIZE_MAX;  ///< $COLUMNS, else the terminal's, else no limit
+  std::size_t rows = 0;            ///< the terminal's; 0: none
+  bool is_terminal = false;
+  bool is_utf8 = false;      ///< as $LC_ALL, $LC_CTYPE and $LANG say
+  bool has_colours = false;  ///< a terminal, unless $NO_COLOR is set or $TERM is dumb
+};
+[[nodiscard]] Screen screen_of(int fd);
+
+/// Columns padded to their widest cell; numbers flush right. A table that is wider than the screen shortens its paths
+/// in the middle, those of the widest column first, and nothing else.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text(const Screen& screen = {}) const;
 
  private:
   std::vector<std::string> header_;
   std::vector<std::vector<std::string>> rows_;
 };
 
+/// How far a piece of work is.
+struct Progress {
+  std::string what;            ///< e.g. "copying /scratch/a"
+  double done = 0, total = 0;  ///< total 0: not known
+  std::string_view unit = {};  ///< e.g. "writes"; empty: bytes
+};
+
+/// Writes each line whole: by one write(2) or, to standard output where it is no terminal, together with other lines.
+/// Flushes standard output before it writes to standard error, so that lines keep their order in a shared file.
 class Console {
  public:
   bool json = false;  ///< --json: one document on stdout
 
   /// To stdout, with a line end.
   void say(std::string_view text) const;
+  /// To stdout, no wider than the screen where its paths can be shortened.
+  void say(const Table& table) const;
   /// To stdout: `document` with its "schema" first.
   void say_json(std::string_view schema, const nlohmann::ordered_json& document) const;
   /// To stderr, with a line end.
@@ -52,16 +75,25 @@ class Console {
   /// could not be written.
   [[nodiscard]] int finish(int status) const;
 
-  /// One line on stderr that is drawn over (a terminal) or, elsewhere, printed only when `text` changes before its
-  /// first colon.
+  /// On stderr: a line that is drawn over (a terminal) or, elsewhere, one more line every few seconds.
+  void progress(const Progress& progress);
+  /// The same for work without an amount. A new stage, which is `text` up to its first colon, is shown at once.
   void progress(std::string_view text);
   /// Removes the progress line.
   void end_progress();
 
  private:
+  void to_stderr(std::string_view line) const;
+
+  mutable std::string said_;     ///< lines that are not yet written to stdout
   mutable int write_error_ = 0;  ///< errno of the first write to stdout that failed
-  std::size_t progress_width_ = 0;
-  std::string progress_word_;
+  /// Whether `stage` is another than before.
+  bool begin_stage(std::string_view stage);
+  void show_progress(std::string_view text, bool at_once);
+
+  mutable std::size_t progress_width_ = 0;  ///< columns of the line that is drawn over
+  std::string stage_;
+  double stage_began_s_ = 0, stage_began_done_ = 0, shown_s_ = 0;
 };
 
 }  // namespace iosig::cli

@@ -8,7 +8,7 @@
 namespace iosig::cli {
 
 /// The heading in the help over what the Python package provides.
-inline constexpr const char* python_group = "Verbs of the Python package";
+inline constexpr const char* python_group = "Commands of the Python package";
 
 /// What to tell who wants such a verb where there is none.
 std::string python_package_missing(std::string_view verb);

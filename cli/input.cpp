@@ -48,8 +48,8 @@ Result<std::string> whole_input(const std::string& file) {
   std::string text;
   auto read = for_each_part(file, [&](std::string_view part) -> Result<void> {
     text.append(part);
-    if (text.size() <= most_description_bytes) return {};
-    return fail(ErrorKind::bad_input, "{}: more than {}", shown_name(file), bytes_text(most_description_bytes));
+    if (text.size() <= max_description_bytes) return {};
+    return fail(ErrorKind::bad_input, "{}: more than {}", shown_name(file), bytes_text(max_description_bytes));
   });
   if (!read) return pass_on(std::move(read.error()));
   return text;

@@ -12,7 +12,7 @@
 
 namespace iosig::cli {
 
-inline constexpr std::uint64_t most_description_bytes = 4 * GiB;
+inline constexpr std::uint64_t max_description_bytes = 4 * GiB;
 
 /// For messages.
 [[nodiscard]] std::string shown_name(const std::string& file);
@@ -34,7 +34,7 @@ class LineCutter {
   std::string begun_;  ///< of a line
 };
 
-/// All of `file`; refuses more than most_description_bytes.
+/// All of `file`; refuses more than max_description_bytes.
 [[nodiscard]] Result<std::string> whole_input(const std::string& file);
 
 /// Whether `text` begins as a description of patterns does, in either form.

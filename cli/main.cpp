@@ -5,65 +5,27 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <memory>
 
 #include "commands.h"
 #include "external.h"
-#include "iosig/base/text.h"
-
-namespace {
-
-/// A wrong call in our words: what was not understood, the nearest verb or option, and where the help is.
-std::string usage_message(const CLI::App* app, const CLI::Error& error) {
-  std::string command = app->get_name();
-  while (!app->get_subcommands().empty()) {
-    app = app->get_subcommands().front();
-    command += " " + app->get_name();
-  }
-  std::string message = error.what();
-  const std::vector<std::string> words = app->remaining();
-  const std::string_view word = words.empty() ? std::string_view{} : words.front();
-  const auto verbs = app->get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
-  if (word.starts_with("-") || (!word.empty() && !verbs.empty())) {
-    std::vector<std::string> known;
-    if (word.starts_with("-"))
-      for (const CLI::Option* option : app->get_options())
-        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    else
-      for (const CLI::App* verb : verbs) known.push_back(verb->get_name());
-    const std::vector<std::string_view> names(known.begin(), known.end());
-    message = fmt::format("'{}' is no {} of {}{}", iosig::printable(word), word.starts_with("-") ? "option" : "verb",
-                          command, iosig::did_you_mean(word, names));
-  }
-  return fmt::format("iosig: {}; see {} --help\n", message, command);
-}
-
-/// `--storage "$UNSET"` would be as if it were not there, and the verb at work on something else. Options whose value
-/// may be left out (--plot) are not asked.
-iosig::Result<void> check_values(const CLI::App& app) {
-  for (const CLI::App* verb : app.get_subcommands()) {
-    for (const CLI::Option* option : verb->get_options())
-      if (option->nonpositional() && option->get_expected_min() > 0 && option->count() > 0 &&
-          std::ranges::count(option->results(), "") > 0)
-        return iosig::fail(iosig::ErrorKind::usage, "{} is empty; give it a value or leave it out", option->get_name());
-    if (auto checked = check_values(*verb); !checked) return checked;
-  }
-  return {};
-}
-
-}  // namespace
+#include "help.h"
+#include "usage.h"
 
 int main(int argc, char** argv) {
   using namespace iosig::cli;
   open_missing_streams();
   std::signal(SIGPIPE, SIG_DFL);  // `iosig storage list | head` ends quietly
   std::signal(SIGCHLD, SIG_DFL);  // who starts this may have ignored it; then the status of tools would be lost
-  CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best.", "iosig");
-  app.set_version_flag("--version", "iosig " IOSIG_VERSION);
+  CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best", "iosig");
+  app.formatter(std::make_shared<HelpFormatter>());  // of every verb, as the flag for help
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.set_version_flag("--version", "iosig " IOSIG_VERSION, "print the version and exit");
   app.require_subcommand(1);
-  app.failure_message(usage_message);
   app.footer(
-      "Start with: iosig storage probe && iosig choose 'persist random size-per-IO(64KB)'\n"
-      "Manual: man iosig");
+      "Manual: man iosig\n"
+      "Example: iosig storage probe && iosig choose 'persist random size-per-IO(64KB)'");
   Console console;
   Action action;
   add_storage(app, action);
@@ -86,21 +48,30 @@ int main(int argc, char** argv) {
   add_man(app, action);
   add_plot(app);
   add_repro(app);
+  add_help(app);
+  if (argc > 1 && std::string_view(argv[1]) == "help" && (argc == 2 || argv[2][0] != '-')) {
+    static char help[] = "--help";
+    std::rotate(argv + 1, argv + 2, argv + argc);  // `iosig help choose` is `iosig choose --help`
+    argv[argc - 1] = help;
+  }
   const auto ours = app.get_subcommands([&](const CLI::App* verb) { return argc > 1 && verb->check_name(argv[1]); });
   const bool is_python = !ours.empty() && ours.front()->get_group() == python_group;
   if (argc > 1 && (ours.empty() || is_python)) run_external_verb(argv[1], argv);
   if (is_python) {
-    fmt::print(stderr, "iosig: {}\n", python_package_missing(argv[1]));
-    return wrong_usage;
+    return console.fail({iosig::ErrorKind::usage, python_package_missing(argv[1])});
   }
   try {
     app.parse(argc, argv);
     if (const auto checked = check_values(app); !checked) return console.finish(console.fail(checked.error()));
     return console.finish(action ? action(console) : static_cast<int>(wrong_usage));
   } catch (const CLI::ParseError& error) {
-    return console.finish(app.exit(error) == 0 ? yes : wrong_usage);
+    const iosig::Error wrong = wrong_call(app, error);
+    if (!wrong.message.empty()) return console.finish(console.fail(wrong));
+    std::string text = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr ? app.version() + "\n" : app.help();
+    text.pop_back();
+    console.say(text);
+    return console.finish(yes);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "iosig: internal error: {}\n", error.what());
-    return system_refused;
+    return console.fail({iosig::ErrorKind::system, fmt::format("internal error: {}", error.what())});
   }
 }

@@ -1,7 +1,6 @@
 #include "pattern_picture.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "console.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/model/access_columns.h"
@@ -68,9 +68,9 @@ Mark mark_of(std::uint64_t position, std::span<const std::int64_t> vector, const
 /// Calls visit(mark) for every access, or a sample of them; the same ones each time.
 template <class Visit>
 void for_each_mark(const Pattern& pattern, const AccessColumns& columns, Visit visit) {
-  std::array<std::int64_t, most_columns> vector{};
+  std::array<std::int64_t, max_columns> vector{};
   const std::uint64_t count = pattern.count();
-  if (count <= most_walked) {
+  if (count <= max_walked) {
     PatternCursor cursor(pattern);
     for (std::uint64_t n = 0; cursor.next(vector); ++n) visit(mark_of(n, vector, columns));
     return;
@@ -160,33 +160,13 @@ class Field {
   std::array<bool, colours.size()> occurs_{};
 };
 
-bool says_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    std::string text(value);
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text.find("utf-8") != std::string::npos || text.find("utf8") != std::string::npos;
-  }
-  return false;
-}
-
 }  // namespace
 
 PictureStyle picture_style() {
-  PictureStyle style{.has_braille = says_utf8()};
-  winsize size{};
-  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  if (is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    style.columns = size.ws_col;
-    style.rows = std::clamp<std::size_t>(size.ws_row, 12, 32) - 8;
-  }
-  if (const char* columns = std::getenv("COLUMNS"))
-    if (const auto told = parse_count<std::uint32_t>(columns); told && *told > 0) style.columns = *told;
-  style.columns = std::clamp(style.columns, narrowest, widest);
-  const char *none = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
-  style.has_colours =
-      is_terminal && (none == nullptr || *none == '\0') && terminal != nullptr && std::string_view(terminal) != "dumb";
+  const Screen screen = screen_of(STDOUT_FILENO);
+  PictureStyle style{.has_braille = screen.is_utf8, .has_colours = screen.has_colours};
+  if (screen.columns < SIZE_MAX) style.columns = std::clamp(screen.columns, narrowest, widest);
+  if (screen.rows > 0) style.rows = std::clamp<std::size_t>(screen.rows, 12, 32) - 8;
   return style;
 }
 

@@ -20,8 +20,8 @@ struct PictureStyle {
 /// $LANG say whether it is UTF-8; $COLUMNS goes before what the terminal says; $NO_COLOR switches colours off.
 [[nodiscard]] PictureStyle picture_style();
 
-/// Of more accesses than most_walked, sample_size are drawn, at random places of even stretches, and a line says so.
-inline constexpr std::uint64_t most_walked = 1 << 24, sample_size = 1 << 17;
+/// Of more accesses than max_walked, sample_size are drawn, at random places of even stretches, and a line says so.
+inline constexpr std::uint64_t max_walked = 1 << 24, sample_size = 1 << 17;
 
 /// The picture with its axes, without a line end behind the last; a line without accesses. `names`: of the columns.
 /// What is drawn is the column `logical`, up to its length if there is one; without names the first. Colours: `id`. Of

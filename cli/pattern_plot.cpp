@@ -38,14 +38,16 @@ void add_plot_option(CLI::App& verb, PlotOptions& plot) {
     plot.picture = picture;
   };
   verb.add_option_function<std::string>("--plot", take,
-                                        "Draw logical offset over position: here, or into a file .png or .html")
+                                        "draw logical offset over position: here, or into a file .png or .html")
       ->type_name("[PICTURE]")
       ->expected(0, 1);
 }
 
 Result<void> check_plot(PlotOptions& plot, std::string& file, std::string_view verb, bool json) {
   if (plot.is_wanted && file.empty() && !names_a_picture(plot.picture)) file = std::exchange(plot.picture, "");
-  if (file.empty()) return fail(ErrorKind::usage, "FILE is required; see iosig pattern {} --help", verb);
+  if (file.empty())
+    return fail(ErrorKind::usage,
+                "FILE is required: a description, or - for standard input; see 'iosig pattern {} --help'", verb);
   if (!plot.is_wanted) return {};
   if (plot.picture.empty() && json)
     return fail(ErrorKind::usage, "--plot draws here, where --json prints; name a file for the picture");

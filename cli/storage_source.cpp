@@ -3,8 +3,8 @@
 #include <set>
 
 #include "iosig/base/text.h"
+#include "iosig/config/storage_file.h"
 #include "iosig/enact/reserve.h"
-#include "iosig/format/storage_file.h"
 #include "iosig/storage/discover.h"
 
 namespace iosig::cli {
@@ -26,7 +26,7 @@ Result<StorageSource> load_storage(const std::string& option, const Console& con
 }
 
 void add_storage_option(CLI::App& verb, std::string& file) {
-  verb.add_option("--storage", file, "Storage description instead of $IOSIG_STORAGE or the user's file")
+  verb.add_option("--storage", file, "storage description instead of $IOSIG_STORAGE or the user's file")
       ->type_name("FILE");
 }
 

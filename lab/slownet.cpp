@@ -40,7 +40,7 @@ class Direction {
       const auto bytes = static_cast<std::size_t>(got);
       const lab::Time end = wire_.transfer(lab::Clock::now(), bytes, bytes_per_s_) + latency_;
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return travelling_.size() < most_parts || broken_; });
+      changed_.wait(lock, [&] { return travelling_.size() < max_parts || broken_; });
       if (broken_) break;
       travelling_.push_back({end, {part.begin(), part.begin() + got}});
       changed_.notify_all();
@@ -81,7 +81,7 @@ class Direction {
     }
   }
 
-  static constexpr std::size_t most_parts = 16;  ///< a window of 1 MiB, far more than bandwidth x latency
+  static constexpr std::size_t max_parts = 16;  ///< a window of 1 MiB, far more than bandwidth x latency
 
   const int from_, to_;
   const std::uint64_t bytes_per_s_;

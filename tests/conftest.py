@@ -35,7 +35,7 @@ class Iosig:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.binary = BUILD / "bin" / "iosig"
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("IOSIG_", "XDG_"))}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("IOSIG_", "XDG_")) and k != "COLUMNS"}
         self.env["HOME"] = str(home)
 
     def __call__(self, *args: object, check: int | None = 0, **options: Any) -> subprocess.CompletedProcess[str]:

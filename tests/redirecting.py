@@ -115,8 +115,9 @@ class World:
     def run(self, *command: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
         options.setdefault("env", self.env)
         options.setdefault("cwd", self.work)
+        options.setdefault("timeout", 60)
         # fsencode: file names are bytes
-        return subprocess.run([os.fsencode(str(c)) for c in command], capture_output=True, timeout=60, **options)
+        return subprocess.run([os.fsencode(str(c)) for c in command], capture_output=True, **options)
 
     def run_with_own_mounts(self, script: str, *words: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
         """Runs the Bash script, with `words` as its $1 and so on; what it mounts goes with it (`needs_mounts`)."""

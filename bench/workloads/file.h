@@ -1,4 +1,4 @@
-// The files that a workload works on, through POSIX or (mpi_team.cpp) MPI-IO.
+// The files that a workload works on, through POSIX or (mpi_workers.cpp) MPI-IO.
 #pragma once
 
 #include <cstddef>

@@ -75,10 +75,10 @@ Result<Plan> plan_flash_fuse(const Parameters& told) {
 // Netcdf variables (time, cells, values) on a geodesic grid of 10 * 4^level + 2 cells. Blocks of cells go to the ranks
 // in turn; the two poles are the first rank's.
 Result<Plan> plan_pagoda(const Parameters& told) {
-  constexpr std::uint64_t most_levels = 15, value_bytes = 4, poles = 2;
+  constexpr std::uint64_t max_levels = 15, value_bytes = 4, poles = 2;
   const std::uint64_t level = told.values.at("level"), records = told.values.at("records");
   const std::uint64_t block = told.values.at("block"), header = told.values.at("header"), ranks = told.ranks;
-  if (level > most_levels) return fail(ErrorKind::bad_input, "--level {}: expected at most {}", level, most_levels);
+  if (level > max_levels) return fail(ErrorKind::bad_input, "--level {}: expected at most {}", level, max_levels);
   const std::uint64_t faces = 10ULL << 2 * level, cells = faces + poles;
   if (faces % block != 0)
     return fail(ErrorKind::bad_input, "--block {}: expected a divisor of the {} cells of --level {}", block, faces,

@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "options.h"
-#include "team.h"
+#include "worker_group.h"
 
 int main(int argc, char** argv) {
   using namespace iosig;

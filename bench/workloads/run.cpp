@@ -4,7 +4,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "options.h"
-#include "team.h"
+#include "worker_group.h"
 
 namespace iosig::workloads {
 namespace {
@@ -20,16 +20,16 @@ struct RunOptions {
 /// Takes the files away again unless the run comes to its end.
 class Unfinished {
  public:
-  explicit Unfinished(Team& team) : team_(&team) {}
+  explicit Unfinished(WorkerGroup& workers) : workers_(&workers) {}
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
   ~Unfinished() {
-    if (team_ != nullptr) team_->remove_made();
+    if (workers_ != nullptr) workers_->remove_made();
   }
-  void finish() { team_ = nullptr; }
+  void finish() { workers_ = nullptr; }
 
  private:
-  Team* team_;
+  WorkerGroup* workers_;
 };
 
 double rate_of(const Outcome& outcome) {
@@ -51,15 +51,15 @@ Result<void> check_size(const Job& job, std::uint32_t rank) {
               job.plan.file_bytes);
 }
 
-int run_job(const Told& told, const RunOptions& options, Team& team, const cli::Console& console) {
+int run_job(const Told& told, const RunOptions& options, WorkerGroup& workers, const cli::Console& console) {
   const auto say_failed = [&](const Error& error) {
-    return team.is_speaker() ? failed(error) : cli::exit_status(error.kind);
+    return workers.is_speaker() ? failed(error) : cli::exit_status(error.kind);
   };
-  if (team.ranks() > 0 && told.ranks.value_or(team.ranks()) != team.ranks())
-    return say_failed({ErrorKind::usage, fmt::format("--ranks {}, but MPI started {}", *told.ranks, team.ranks())});
+  if (workers.ranks() > 0 && told.ranks.value_or(workers.ranks()) != workers.ranks())
+    return say_failed({ErrorKind::usage, fmt::format("--ranks {}, but MPI started {}", *told.ranks, workers.ranks())});
   if (options.through == "mpiio" && !is_mpi_program)
     return say_failed({ErrorKind::usage, "--through mpiio needs MPI's ranks: mpirun -n 16 workloads_mpi run ..."});
-  const auto plan = team.ranks() > 0 ? plan_of(told, team.ranks()) : plan_of(told);
+  const auto plan = workers.ranks() > 0 ? plan_of(told, workers.ranks()) : plan_of(told);
   if (!plan) return say_failed(plan.error());
   const Job job{*plan, options.target, options.force, options.sync, options.through == "mpiio"};
   std::vector<Phase> phases;
@@ -68,13 +68,13 @@ int run_job(const Told& told, const RunOptions& options, Team& team, const cli::
   if (options.verify) phases.push_back(Phase::verify);
 
   if (interruption() != 0) return 128 + interruption();  // from here on ^C is noticed
-  Unfinished unfinished(team);
+  Unfinished unfinished(workers);
   if (phases.front() == Phase::write)
-    if (const auto made = team.create(job); !made) return say_failed(made.error());
+    if (const auto made = workers.create(job); !made) return say_failed(made.error());
   ordered_json done = ordered_json::array();
   cli::Table table({"phase", "operations", "bytes", "elapsed", "in calls", "rate"});
   for (const Phase phase : phases) {
-    const auto outcome = team.run(job, phase);
+    const auto outcome = workers.run(job, phase);
     if (!outcome) {
       const int status = say_failed(outcome.error());
       return interruption() != 0 ? 128 + interruption() : status;
@@ -85,7 +85,7 @@ int run_job(const Told& told, const RunOptions& options, Team& team, const cli::
                std::to_string(outcome->tally.bytes), about_seconds(outcome->elapsed_s),
                about_seconds(outcome->tally.in_calls_s), about_rate(rate_of(*outcome))});
   }
-  if (!team.is_speaker()) return cli::yes;
+  if (!workers.is_speaker()) return cli::yes;
   if (options.verify)
     for (std::uint32_t rank = 0; rank < (job.plan.is_one_file ? 1 : job.plan.ranks); ++rank)
       if (const auto fits = check_size(job, rank); !fits) return failed(fits.error());
@@ -123,9 +123,9 @@ void add_run(CLI::App& app, Action& action) {
       "Example: workloads run milc-a /tmp/lattice --ranks 8 --write --verify");
   verb->callback([=, &action] {
     action = [=](cli::Console& console) {
-      const auto team = make_team(options->threads);
-      if (!team) return failed(team.error());
-      return run_job(*told, *options, **team, console);
+      const auto workers = make_worker_group(options->threads);
+      if (!workers) return failed(workers.error());
+      return run_job(*told, *options, **workers, console);
     };
   });
 }

@@ -41,8 +41,8 @@ std::vector<double> added_shares(std::uint64_t n, double skew) {
 // Every rank has slots of its own, and the popular ones lie anywhere among them.
 Result<Plan> plan_zipf(const Parameters& told) {
   const std::uint64_t size = told.values.at("size"), count = told.values.at("count"), slots = told.values.at("slots");
-  constexpr std::uint64_t most_slots = 1u << 24;
-  if (slots > most_slots) return fail(ErrorKind::bad_input, "--slots {}: expected at most {}", slots, most_slots);
+  constexpr std::uint64_t max_slots = 1u << 24;
+  if (slots > max_slots) return fail(ErrorKind::bad_input, "--slots {}: expected at most {}", slots, max_slots);
   if (product({count, size}) > max_bytes)
     return fail(ErrorKind::bad_input, "--count {} of --size {}: a rank would write more than 2^63 - 1 bytes", count,
                 bytes_text(size));

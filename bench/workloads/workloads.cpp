@@ -61,8 +61,8 @@ Result<const Workload*> find_workload(std::string_view name) {
 }
 
 Result<Plan> make_plan(const Workload& workload, Parameters parameters) {
-  if (parameters.ranks == 0 || parameters.ranks > most_ranks)
-    return fail(ErrorKind::bad_input, "--ranks {}: expected 1 to {}", parameters.ranks, most_ranks);
+  if (parameters.ranks == 0 || parameters.ranks > max_ranks)
+    return fail(ErrorKind::bad_input, "--ranks {}: expected 1 to {}", parameters.ranks, max_ranks);
   for (const auto& [name, value] : parameters.values) {
     const auto known = std::ranges::find(workload.parameters, name, &Parameter::name);
     if (known == workload.parameters.end()) {

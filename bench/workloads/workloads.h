@@ -60,7 +60,7 @@ struct Workload {
 /// `bad_input` when there is none, with the nearest name.
 [[nodiscard]] Result<const Workload*> find_workload(std::string_view name);
 
-inline constexpr std::uint32_t most_ranks = 1u << 20;
+inline constexpr std::uint32_t max_ranks = 1u << 20;
 inline constexpr std::uint64_t largest_value = 1ULL << 40;  ///< of a parameter
 
 /// `bad_input` when the workload has no such parameter, a value is out of range, the ranks do not suit it, or the file

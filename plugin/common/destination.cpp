@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "iosig/base/text.h"
+#include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/user_folder.h"
 #include "iosig/format/signature_text.h"
-#include "iosig/format/storage_file.h"
 
 namespace iosig {
 namespace {

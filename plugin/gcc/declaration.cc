@@ -1,11 +1,11 @@
 #include "declaration.h"
 
-#include "iosig/format/source_tokens.h"
+#include "iosig/check/source_tokens.h"
 
 namespace iosig::gcc {
 namespace {
 
-constexpr int most_lines = 100;
+constexpr int max_lines = 100;
 
 /// Between two places of a file; nothing when it cannot be read.
 std::optional<std::string> text_between(const expanded_location& from, const expanded_location& to) {
@@ -49,7 +49,7 @@ bool in_one_declaration(location_t from, location_t to) {
   const expanded_location first = expand_location(from);
   const expanded_location last = expand_location(to);
   if (first.file == nullptr || last.file == nullptr || strcmp(first.file, last.file) != 0) return false;
-  if (last.line < first.line || last.line - first.line > most_lines) return false;
+  if (last.line < first.line || last.line - first.line > max_lines) return false;
   static std::map<std::pair<location_t, location_t>, bool> answers;
   const auto [known, is_new] = answers.try_emplace({from, to}, false);
   if (is_new) {

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "emit.h"
+#include "iosig/config/storage_file.h"
 #include "iosig/enact/creating.h"
-#include "iosig/format/storage_file.h"
 #include "options.h"
 #include "plugin/common/destination.h"
 

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "iosig/config/storage_file.h"
 #include "iosig/cost/markov.h"
 #include "iosig/cost/reliability.h"
 #include "iosig/cost/simulate.h"
@@ -13,7 +14,6 @@
 #include "iosig/decide/placement.h"
 #include "iosig/format/choice_json.h"
 #include "iosig/format/signature_text.h"
-#include "iosig/format/storage_file.h"
 #include "pattern.h"
 #include "raise.h"
 

@@ -36,7 +36,7 @@ inline Made made(Pattern pattern) { return std::make_unique<IndexedPattern>(std:
 
 /// Calls work(first, end) for stretches of 0 .. count without the GIL; ^C between two of them raises.
 template <class Work>
-void in_stretches(std::uint64_t count, Work work) {
+void in_batches(std::uint64_t count, Work work) {
   constexpr std::uint64_t stretch = 1 << 20;
   for (std::uint64_t first = 0; first < count; first += stretch) {
     {

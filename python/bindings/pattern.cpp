@@ -26,7 +26,7 @@ nb::object run_of(const IndexedPattern& of, std::uint64_t first, std::uint64_t c
   const std::uint32_t columns = of.pattern.columns;
   const NewVectors vectors(count, columns);
   PatternCursor cursor(of.index, first);
-  in_stretches(count, [&](std::uint64_t from, std::uint64_t end) {
+  in_batches(count, [&](std::uint64_t from, std::uint64_t end) {
     for (std::uint64_t n = from; n < end; ++n) cursor.next({vectors.data + n * columns, columns});
   });
   return vectors.array;
@@ -37,7 +37,7 @@ template <class Position>
 nb::object elements_of(const IndexedPattern& of, std::uint64_t count, Position position) {
   const std::uint32_t columns = of.pattern.columns;
   const NewVectors vectors(count, columns);
-  in_stretches(count, [&](std::uint64_t from, std::uint64_t end) {
+  in_batches(count, [&](std::uint64_t from, std::uint64_t end) {
     for (std::uint64_t n = from; n < end; ++n) of.index.element(position(n), {vectors.data + n * columns, columns});
   });
   return vectors.array;
@@ -53,7 +53,7 @@ std::uint64_t checked_position(const IndexedPattern& of, std::int64_t position) 
 }
 
 nb::object element_at(const IndexedPattern& of, std::int64_t position) {
-  std::array<std::int64_t, most_columns> vector{};
+  std::array<std::int64_t, max_columns> vector{};
   of.index.element(checked_position(of, position), vector);
   if (of.pattern.columns == 1) return nb::int_(vector[0]);
   nb::list values;

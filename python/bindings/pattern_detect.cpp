@@ -21,8 +21,8 @@ namespace {
 constexpr std::int64_t largest_window = 1024;
 
 std::uint32_t checked_columns(std::uint64_t columns) {
-  if (columns < 1 || columns > most_columns)
-    raise_python(PyExc_ValueError, fmt::format("columns: expected 1 to {}, got {}", most_columns, columns));
+  if (columns < 1 || columns > max_columns)
+    raise_python(PyExc_ValueError, fmt::format("columns: expected 1 to {}, got {}", max_columns, columns));
   return static_cast<std::uint32_t>(columns);
 }
 
@@ -47,7 +47,7 @@ Made detected(const Vectors& vectors, const nb::object& columns, const std::stri
   const AccessCheck check(names);
   AccessDetector detector(nest, access_columns(names));
   std::string fault;
-  in_stretches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
+  in_batches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
     for (std::uint64_t n = from; n < end && fault.empty(); ++n) {
       const std::span<const std::int64_t> vector(vectors.data() + n * width, width);
       if (fault = check.fault(vector); !fault.empty())
@@ -96,14 +96,14 @@ class SharedDetector {
       raise_python(PyExc_ValueError, fmt::format("vectors: expected {} columns, got {}", columns_, vectors.shape(1)));
     if (!check_.names().empty()) {
       std::string fault;  // before anything is pushed
-      in_stretches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
+      in_batches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
         for (std::uint64_t n = from; n < end && fault.empty(); ++n)
           if (fault = check_.fault({vectors.data() + n * columns_, columns_}); !fault.empty())
             fault = fmt::format("row {}: {}", n, fault);
       });
       if (!fault.empty()) raise_python(PyExc_ValueError, fault);
     }
-    in_stretches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
+    in_batches(vectors.shape(0), [&](std::uint64_t from, std::uint64_t end) {
       const std::scoped_lock alone(mutex_);
       for (std::uint64_t n = from; n < end; ++n) detector_.push({vectors.data() + n * columns_, columns_});
     });

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint32_t parallel_direct_writes = 1u << 6;  // FOPEN_PARALLEL_DIRECT_WRITES, since Linux 6.2
 
-constexpr std::size_t least_splice = 32u << 10;  ///< below, copying is cheaper
+constexpr std::size_t min_splice = 32u << 10;  ///< below, copying is cheaper
 
 /// Room for the bytes of one request of this thread.
 std::span<std::byte> buffer(std::size_t bytes) {
@@ -166,13 +166,13 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_
     fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
     return;
   }
-  (void)handle.container->look_for_others(mount_of(request).options.cache_s);
+  (void)handle.container->refresh_if_older_than(mount_of(request).options.cache_s);
   const bool is_given =
-      bytes >= least_splice && handle.container->give(offset, static_cast<std::int64_t>(bytes),
-                                                      [&](int fd, std::int64_t physical, std::size_t length) {
-                                                        fuse_bufvec data = at(fd, physical, length);
-                                                        fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
-                                                      });
+      bytes >= min_splice && handle.container->give(offset, static_cast<std::int64_t>(bytes),
+                                                    [&](int fd, std::int64_t physical, std::size_t length) {
+                                                      fuse_bufvec data = at(fd, physical, length);
+                                                      fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+                                                    });
   if (is_given) return;
   const std::span<std::byte> room = buffer(bytes);
   const std::int64_t got = handle.container->read(offset, room);

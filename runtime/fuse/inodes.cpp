@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "iosig/store/removal.h"
+#include "iosig/container/admin/removal.h"
 
 namespace iosig::fuse {
 

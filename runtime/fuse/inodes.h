@@ -16,7 +16,7 @@
 #include <tuple>
 
 #include "iosig/base/files.h"
-#include "iosig/store/shared_container.h"
+#include "iosig/container/shared/shared_container.h"
 
 namespace iosig::fuse {
 
@@ -34,7 +34,7 @@ struct Inode {
   timespec shown_modified{};        ///< of an ordinary file
   std::int64_t shown_size = -1;
   unsigned handles = 0;  ///< open files
-  Fd held;               ///< the container's directory, held while there are any (store/removal.h)
+  Fd held;               ///< the container's directory, held while there are any (container/admin/removal.h)
 
   std::atomic<unsigned> cached_readers{0};  ///< handles that use the kernel's cache
 

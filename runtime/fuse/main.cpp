@@ -21,7 +21,7 @@
 #include <thread>
 
 #include "iosig/base/text.h"
-#include "iosig/store/removal.h"
+#include "iosig/container/admin/removal.h"
 #include "mount.h"
 
 namespace {

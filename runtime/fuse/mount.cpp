@@ -10,8 +10,8 @@
 #include <climits>
 #include <cstdio>
 
+#include "iosig/container/admin/container.h"
 #include "iosig/format/container_globs.h"
-#include "iosig/store/container.h"
 
 namespace iosig::fuse {
 namespace {

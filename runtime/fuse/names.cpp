@@ -1,6 +1,6 @@
 // What is done to names: looked up, made, renamed, removed.
 
-#include "iosig/store/names.h"
+#include "iosig/container/admin/names.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

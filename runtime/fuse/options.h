@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "iosig/format/container_manifest.h"
+#include "iosig/container/layout/container_manifest.h"
 
 namespace iosig::fuse {
 

@@ -145,8 +145,8 @@ Pattern generated_pattern(Random& random) {
   if (random.chance(30)) follows[2] = 1;
   PatternBuilder builder(columns, follows);
   const auto literal = [&] {
-    return std::array<std::int64_t, most_columns>{random.below(400), random.below(10) - (random.chance(1) ? 2 : 0),
-                                                  random.below(1000), random.below(3)};
+    return std::array<std::int64_t, max_columns>{random.below(400), random.below(10) - (random.chance(1) ? 2 : 0),
+                                                 random.below(1000), random.below(3)};
   };
   const std::int64_t terms = 1 + random.below(5);
   for (std::int64_t n = 0; n < terms; ++n) {

@@ -330,11 +330,11 @@ TEST_CASE("merge: what would have to be expanded and is too much is refused, not
   }
   const Pattern one = growing.finish(), other = shared.finish();
   const auto refused = [](const std::vector<LocalPattern>& locals) {
-    const auto result = merge_patterns(locals, {.most_expanded = 999});
+    const auto result = merge_patterns(locals, {.max_expanded = 999});
     REQUIRE_FALSE(result);
     CHECK(result.error().kind == ErrorKind::infeasible);
   };
   refused({{&one, 0}});
   refused({{&other, 0}, {&other, 1}});
-  CHECK(merge_patterns(std::vector<LocalPattern>{{&other, 0}}, {.most_expanded = 999}));
+  CHECK(merge_patterns(std::vector<LocalPattern>{{&other, 0}}, {.max_expanded = 999}));
 }

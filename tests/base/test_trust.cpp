@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uid_t victim = 61001, stranger = 61002;
+constexpr uid_t victim = 61001, untrusted = 61002;
 constexpr gid_t project = 61003;
 
 auto needs_root() { return doctest::skip(test::lacks("root, to own files as several users", ::geteuid() != 0)); }
@@ -97,33 +97,33 @@ TEST_CASE("trust: in a folder for everybody only one's own, root's and a project
   CHECK(world.victim_trusts(world.mine));
   own(world.mine, 0, 0, 0755);
   CHECK(world.victim_trusts(world.mine));
-  own(world.mine, stranger, project, 02770);
+  own(world.mine, untrusted, project, 02770);
   CHECK(world.victim_trusts(world.mine));
-  own(world.mine, stranger, project, 02777);
+  own(world.mine, untrusted, project, 02777);
   CHECK_FALSE(world.victim_trusts(world.mine));
-  own(world.mine, stranger, stranger, 0775);  // of a group that the victim is not in
+  own(world.mine, untrusted, untrusted, 0775);  // of a group that the victim is not in
   CHECK_FALSE(world.victim_trusts(world.mine));
-  own(world.mine, stranger, stranger, 01777);
+  own(world.mine, untrusted, untrusted, 01777);
   CHECK_FALSE(world.victim_trusts(world.mine));
 }
 
 TEST_CASE("trust: outside such folders an ordinary user trusts owners and groups, root only root" * needs_root()) {
   const World world;
-  own(world.shared, stranger, project, 02775);  // a project's folder, led by somebody else
+  own(world.shared, untrusted, project, 02775);  // a project's folder, led by somebody else
   CHECK(world.victim_trusts(world.mine));
   CHECK_FALSE(check_folder(world.mine));
   own(world.shared, 0, project, 02775);
   CHECK_FALSE(check_folder(world.mine));
   own(world.shared, 0, 0, 0755);
   CHECK(check_folder(world.mine));
-  own(world.mine, stranger, 0, 0755);
+  own(world.mine, untrusted, 0, 0755);
   CHECK_FALSE(check_folder(world.mine));
-  own(world.shared, stranger, 0, 01777);  // its owner may rename all that is in it
+  own(world.shared, untrusted, 0, 01777);  // its owner may rename all that is in it
   own(world.mine, 0, 0, 0755);
   CHECK_FALSE(check_folder(world.mine));
 }
 
-TEST_CASE("trust: a configuration is read only if no stranger could have written it") {
+TEST_CASE("trust: a configuration is read only if no untrusted user could have written it") {
   const World world;
   const std::string file = world.mine + "/storage.toml";
   test::write(file, "text");
@@ -168,7 +168,7 @@ TEST_CASE("trust: a configuration that somebody planted in a folder for everybod
   own(file, 0, 0, 0664);
   CHECK_FALSE(read_configuration(file, Configuration::found));
   CHECK(read_configuration(file, Configuration::named));
-  own(file, stranger, project, 0640);
+  own(file, untrusted, project, 0640);
   CHECK_FALSE(victim_reads());
 }
 

@@ -77,9 +77,9 @@ def test_the_model_as_printed_ignores_reads(iosig: Iosig) -> None:
     [
         (["randm"], 3, "signature:1:1: error: unknown parameter 'randm'; did you mean 'random'?"),
         (["global local"], 3, "'local' contradicts 'global'"),
-        ([], 2, "signature is required"),
+        ([], 2, "SIGNATURE is required"),
         (["random", "--model", "guess"], 2, "--model"),
-        (["random", "--josn"], 2, "'--josn' is no option of iosig choose; did you mean '--json'?"),
+        (["random", "--josn"], 2, "unknown option '--josn'. Did you mean '--json'?"),
         (["random", "--storage", "/nonexistent/storage.toml"], 4, "No such file"),
     ],
 )
@@ -90,8 +90,8 @@ def test_bad_calls_say_what_was_expected(iosig: Iosig, arguments: list[str], sta
 
 
 def test_a_mistyped_verb_gets_the_nearest_one(iosig: Iosig) -> None:
-    assert "'chose' is no verb of iosig; did you mean 'choose'?" in iosig("chose", "persist", check=2).stderr
-    assert "did you mean 'probe'?" in iosig("storage", "prob", check=2).stderr
+    assert "unknown command 'chose'. Did you mean 'choose'?" in iosig("chose", "persist", check=2).stderr
+    assert "Did you mean 'probe'?" in iosig("storage", "prob", check=2).stderr
 
 
 def test_a_description_that_everyone_can_write_is_refused(iosig: Iosig, two_mounts: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -244,6 +245,39 @@ def test_another_writers_tail_is_not_taken_for_its_own(iosig: Iosig, tmp_path: P
     assert not iosig.json("container", "check", path, check=1)["sound"]
     assert exported(iosig, path) == b"a" * 10
     assert iosig("container", "flatten", path, check=3).stderr
+
+
+def test_repair_between_the_making_of_a_tail_and_its_lock_loses_nothing(iosig: Iosig, tmp_path: Path) -> None:
+    """Repair takes a tail that is not locked for a dead writer's."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    delayed = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:delay_enter=300000"]
+    program = [*delayed, str(BUILD / "bin" / "write_container"), str(path)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writing:
+        assert writing.stdin and writing.stdout
+        writing.stdin.write("open w\n")
+        writing.stdin.flush()
+        tail = wait_for_tail(path)
+        iosig("container", "repair", path)
+        assert writing.stdout.readline() == "ok\n"
+        assert not tail.exists()  # it was taken for a dead writer's, so the writer has another one
+        writing.stdin.write("write w 0 4 a\n")
+        writing.stdin.flush()
+        assert writing.stdout.readline() == "ok\n"
+        iosig("container", "repair", path)
+        writing.kill()
+    iosig("container", "repair", path)
+    assert exported(iosig, path) == b"aaaa"
+
+
+def wait_for_tail(container: Path) -> Path:
+    for _ in range(1000):
+        if tails := list(container.rglob("tail.*")):
+            return tails[0]
+        time.sleep(0.005)
+    raise AssertionError("no tail was made")
 
 
 def test_repair_beside_writers_loses_nothing(iosig: Iosig, tmp_path: Path) -> None:

@@ -161,6 +161,58 @@ def test_a_link_without_a_journal_entry_is_settled_too(world: World) -> None:
     assert path.read_bytes() == b"data" and not path.is_symlink() and not list(world.user_folder.iterdir())
 
 
+def test_other_links_to_the_data_are_named_when_they_dangle(world: World) -> None:
+    """`cp -a` and tar copy the link. Only the user knows whether a copy or a link was meant."""
+    path, destination = world.prepared("out", b"data")
+    for name in ("out2", "out3"):
+        world.run("cp", "-a", path, world.work / name)
+    (world.work / "by-name").symlink_to("out")
+    (world.work / "elsewhere").symlink_to(world.root)
+    would = world.iosig.json("finalize", path, "--dry-run")["settled"][0]
+    assert would["dangling_links"] == [str(world.work / name) for name in ("out2", "out3")]
+    assert "would dangle" in would["message"] and path.is_symlink()
+    said = world.iosig("finalize", path).stdout
+    assert f"dangle now: '{world.work}/out2', '{world.work}/out3' (ln -sfn '{path}' LINK leads one to them)" in said
+    assert "by-name" not in said and "elsewhere" not in said and (world.work / "out2").readlink() == destination
+    assert (world.work / "by-name").read_bytes() == path.read_bytes() == b"data" and world.is_settled()
+
+
+def test_the_first_link_is_named_when_the_data_went_home_by_another(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    (world.work / "folder").mkdir()
+    world.run("cp", "-a", path, world.work / "folder")
+    said = world.iosig.json("finalize", world.work / "folder" / "out")["settled"][0]
+    assert said["dangling_links"] == [str(path)] and str(path) in said["message"]
+    assert (world.work / "folder" / "out").read_bytes() == b"data" and world.is_settled()
+
+
+def test_links_to_dropped_data_are_named(world: World) -> None:
+    path, _ = world.prepared("out", b"data", "temp")
+    world.run("cp", "-a", path, world.work / "out2")
+    said = world.iosig("finalize", "--all").stdout
+    assert f"dangle now: '{world.work}/out2'" in said and "ln -s" not in said and world.is_settled()
+
+
+def test_a_link_to_data_that_were_settled_by_another_stays_and_says_so(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    other = world.work / "other"
+    world.run("cp", "-a", path, other)
+    world.iosig("finalize", path)
+    for options in (["--dry-run"], []):
+        refused = world.iosig("finalize", other, *options, check=1)
+        assert f"leads to '{destination}', where no data are" in refused.stderr and f"rm '{other}'" in refused.stderr
+        assert "never written" not in refused.stdout + refused.stderr
+    assert other.readlink() == destination and path.read_bytes() == b"data" and world.is_settled()
+
+
+def test_a_link_without_a_journal_entry_into_an_empty_directory_stays_and_says_so(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    destination.unlink()
+    shutil.rmtree(world.state)
+    assert "where no data are" in world.iosig("finalize", path, check=1).stderr
+    assert path.readlink() == destination and not world.journal()
+
+
 def test_a_link_that_iosig_did_not_make_is_refused(world: World, tmp_path: Path) -> None:
     (tmp_path / "own").write_bytes(b"own")
     (world.work / "out").symlink_to(tmp_path / "own")
@@ -241,21 +293,46 @@ def test_two_runs_at_once_settle_everything_between_them(world: World) -> None:
 
 
 def test_a_run_waits_for_a_redirect_that_another_run_settles(world: World) -> None:
-    """The other run stands still with its lock held: the second settles the rest first, then waits for it."""
+    """The other run stands still with its lock held: the second settles the rest first, then waits for it, and says so
+    once that has taken a while."""
     held, _ = world.prepared("held", b"held")
     other, _ = world.prepared("other", b"other")
     first = subprocess.Popen(
-        ["strace", "-o", "/dev/null", "-e", "inject=renameat2:delay_enter=2000000:when=1",
+        ["strace", "-o", "/dev/null", "-e", "inject=renameat2:delay_enter=4000000:when=1",
          world.iosig.binary, "finalize", held],
         env=world.env, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     while first.poll() is None and not list(world.work.glob(".iosig-*.aside")):
         time.sleep(0.01)
     second = world.iosig("finalize", "--all")
-    assert "waiting for another run" in second.stderr and "'another run has settled it" not in second.stderr
-    assert f"'{other}': brought home" in second.stdout and f"'{held}': another run has settled it" in second.stdout
+    assert second.stderr == f"iosig: note: waiting for another run that settles '{held}'\n"
+    assert f"'{other}': brought home" in second.stdout
+    assert f"'{held}' was settled by another run" in second.stdout
     assert first.communicate()[0].startswith(f"'{held}': brought home") and first.returncode == 0
     assert held.read_bytes() == b"held" and other.read_bytes() == b"other" and world.is_settled()
+
+
+def test_what_other_runs_settle_meanwhile_is_one_line(world: World) -> None:
+    """The other run takes long over its first redirect; what it settles after that, this one finds settled."""
+    names = [f"out{number}" for number in range(4)]
+    for name in names:
+        world.prepared(name, b"data")
+    first = subprocess.Popen(
+        ["strace", "-o", "/dev/null", "-e", "inject=renameat2:delay_enter=300000:when=1+2",
+         world.iosig.binary, "finalize", "--all"],
+        env=world.env, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while first.poll() is None and not list(world.work.glob(".iosig-*.aside")):
+        time.sleep(0.01)
+    others = [subprocess.Popen([world.iosig.binary, "finalize", "--all"], env=world.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True) for _ in range(3)]  # fmt: skip
+    said = [other.communicate() for other in others]
+    first.communicate()
+    assert all(other.returncode == 0 for other in [first, *others])
+    assert [errors for _, errors in said] == [""] * 3  # none has waited for a second
+    assert all(output.count("settled by another run\n") == 1 for output, _ in said)
+    assert any(" redirects were settled by another run\n" in output for output, _ in said)
+    assert all((world.work / name).read_bytes() == b"data" for name in names) and world.is_settled()
 
 
 def test_an_early_version_at_work_is_waited_for_by_the_user(world: World) -> None:

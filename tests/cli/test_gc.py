@@ -78,6 +78,9 @@ def test_a_live_job_keeps_what_is_its(world: World, hinted: Path) -> None:
     assert job.stdout.readline() == b"0 77\n"
     kept = reasons(world, *ALL)
     assert len(kept) == 2 and all(what == "kept" and "still runs" in why for what, why in kept.values())
+    for path in (folder, world.work / "scratch"):
+        refused = world.iosig("gc", "--unknown", path, check=1).stderr
+        assert f"'{path}': kept, its job (session {job.pid}) still runs" in refused and "unknown" not in refused
     assert folder.exists() and (world.work / "scratch").exists()
     job.communicate(b"\n")
     assert {what for what, _ in reasons(world, *ALL).values()} == {"removed"}

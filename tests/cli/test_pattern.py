@@ -51,13 +51,13 @@ def test_expand_prints_the_lines_again(iosig: Iosig, tmp_path: Path, name: str, 
     assert iosig("pattern", "expand", binary).stdout == text
 
 
-@pytest.mark.parametrize(("name", "most_bytes"), [("strided", 20), ("rows", 24), ("triangle", 30)])
-def test_regular_accesses_are_one_term_of_few_bytes(iosig: Iosig, name: str, most_bytes: int) -> None:
+@pytest.mark.parametrize(("name", "max_bytes"), [("strided", 20), ("rows", 24), ("triangle", 30)])
+def test_regular_accesses_are_one_term_of_few_bytes(iosig: Iosig, name: str, max_bytes: int) -> None:
     answer = iosig.json("pattern", "detect", "--columns", ALL, "-", input=lines(inputs()[name]))
     assert answer["schema"] == "iosig.pattern/1"
     assert answer["count"] == len(inputs()[name])
     assert answer["terms"] == 1
-    assert answer["bytes"] <= most_bytes
+    assert answer["bytes"] <= max_bytes
 
 
 def test_the_binary_form_has_as_many_bytes_as_told_and_random_input_takes_few(iosig: Iosig, tmp_path: Path) -> None:

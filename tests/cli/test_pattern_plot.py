@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
 import shutil
 import subprocess
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD, Iosig
+from terminal import run_on_terminal
 
 COLUMNS = ("--columns", "logical,length,id")
 ROWS = 20
@@ -68,24 +67,14 @@ def test_utf8_has_braille_and_a_terminal_colours(plain: Iosig) -> None:
     told = plain("pattern", "detect", *COLUMNS, "--plot", "-", input=text).stdout
     assert any("\u2800" <= c <= "\u28ff" for c in told) and "\x1b" not in told
     for no_color in ("", "1"):
-        master, slave = pty.openpty()
-        environment = plain.env | {"TERM": "xterm", "NO_COLOR": no_color}
-        words = [str(plain.binary), "pattern", "detect", *COLUMNS, "--plot", "-"]
-        subprocess.run(words, input=text.encode(), stdout=slave, env=environment, check=True)
-        os.close(slave)
-        shown = os.read(master, 1 << 16).decode(errors="replace")
-        os.close(master)
+        words = [plain.binary, "pattern", "detect", *COLUMNS, "--plot", "-"]
+        shown = run_on_terminal(words, plain.env | {"NO_COLOR": no_color}, text=text)
         assert ("\x1b[34m" in shown and "\x1b[33m" in shown) == (no_color == "")
 
 
 def test_ranks_in_turn_are_all_seen_and_the_legend_has_their_colours(plain: Iosig) -> None:
     text = lines([(n, 1, n % 4) for n in range(4096)])  # more than one access of each rank in every character
-    master, slave = pty.openpty()
-    words = [str(plain.binary), "pattern", "detect", *COLUMNS, "--plot", "-"]
-    subprocess.run(words, input=text.encode(), stdout=slave, env=plain.env | {"TERM": "xterm"}, check=True)
-    os.close(slave)
-    shown = os.read(master, 1 << 16).decode()
-    os.close(master)
+    shown = run_on_terminal([plain.binary, "pattern", "detect", *COLUMNS, "--plot", "-"], plain.env, text=text)
     picture, legend = shown.split("id modulo 6:")
     assert all(f"\x1b[{colour}m" in picture for colour in (34, 33, 32, 31))
     assert legend.strip() == " ".join(f"\x1b[{colour}m{id_}\x1b[0m" for id_, colour in enumerate((34, 33, 32, 31)))

@@ -35,6 +35,19 @@ def test_finalize_undoes_it(world: World) -> None:
     assert not os.path.lexists(world.work / "out") and not world.journal()
 
 
+def test_a_link_to_settled_data_is_refused_with_what_to_do(world: World) -> None:
+    """No program could create its file by it: the directory is gone."""
+    path, _ = world.prepared("out", b"data")
+    other = world.work / "other"
+    world.run("cp", "-a", path, other)
+    assert "already" in world.iosig("prepare", other, "random").stdout
+    world.iosig("finalize", path)
+    assert f"rm '{other}', then prepare" in world.iosig("prepare", other, "random", check=1).stderr
+    other.unlink()
+    world.iosig("prepare", other, "random")
+    assert other.is_symlink() and other.readlink().parent.is_dir()
+
+
 def test_what_exists_is_refused_with_what_to_do(world: World) -> None:
     (world.work / "file").write_bytes(b"old")
     (world.work / "link").symlink_to("/nowhere")
@@ -73,6 +86,30 @@ def test_rules_give_each_path_its_signature(world: World) -> None:
     done = world.iosig("prepare", "--rules", rules, "a.tmp", "b.out", "c.log", cwd=world.work)
     assert (world.work / "a.tmp").is_symlink() and not os.path.lexists(world.work / "b.out")
     assert "no rule matches 'c.log'" in done.stderr
+
+
+def test_rules_prepare_the_other_paths_when_one_is_a_pattern_or_a_directory(world: World) -> None:
+    (world.work / "rules.toml").write_text('schema = "iosig.rules/1"\n[[rule]]\npath = "*"\nsig = "temp"\n')
+    done = world.iosig("prepare", "--rules", "rules.toml", "a*", "b", "folder/", "c", cwd=world.work, check=2)
+    assert "'a*' is a pattern" in done.stderr and "'folder/' is the path of a folder" in done.stderr
+    assert all((world.work / name).is_symlink() and f"{world.work}/{name}: leads to" in done.stdout for name in "bc")
+    told = world.iosig.json("prepare", "--rules", "rules.toml", "a*", "b", cwd=world.work, check=2)["redirects"]
+    assert [(each["path"], each["action"]) for each in told] == [("a*", "refused"), (f"{world.work}/b", "already")]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ([], 2, "prepare needs PATH and SIGNATURE"),
+        (["--rules", "rules.toml"], 2, "prepare needs PATH and SIGNATURE"),
+        (["a1", "a2", "random"], 3, "'a2' is no word of a signature; several paths need --rules FILE"),
+        (["a1", "randon", "temp"], 3, "did you mean 'random'?"),
+        (["a1", "random", "temp persist"], 3, "persist"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(world: World, words: list[str], status: int, message: str) -> None:
+    refused = world.iosig("prepare", *words, check=status, cwd=world.work).stderr
+    assert message in refused and "words" not in refused and not world.journal()
 
 
 def test_globs_start_at_the_rules_file_however_it_is_named_and_links_do_not_matter(world: World) -> None:

@@ -28,8 +28,8 @@ def test_a_preset_is_overridden_by_what_follows_it(iosig: Iosig) -> None:
 
 
 def test_presets_and_a_signature_exclude_each_other(iosig: Iosig) -> None:
-    assert "excludes" in iosig("choose", "--presets", "random", check=2).stderr
-    assert "--presets lists names" in iosig("choose", check=2).stderr
+    assert "cannot be given together" in iosig("choose", "--presets", "random", check=2).stderr
+    assert "a name that --presets lists" in iosig("choose", check=2).stderr
 
 
 def test_a_rules_file_knows_presets_and_its_own_definition_wins(iosig: Iosig, tmp_path: Path) -> None:

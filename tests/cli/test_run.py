@@ -64,7 +64,7 @@ def test_a_flat_file_has_the_permissions_that_the_umask_left(iosig: Iosig, tmp_p
 
 def test_the_exit_status_is_the_commands(iosig: Iosig) -> None:
     iosig("run", "--", "sh", "-c", "exit 7", check=7)
-    assert "no-such-program" in iosig("run", "--", "no-such-program", check=4).stderr
+    assert "no-such-program" in iosig("run", "--", "no-such-program", check=127).stderr
     assert "expected a command" in iosig("run", check=2).stderr
 
 

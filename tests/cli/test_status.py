@@ -39,6 +39,14 @@ def test_the_table_says_where_how_much_and_for_what(world: World) -> None:
     assert row.startswith(str(path)) and str(destination) in row and "2 KB" in row and "linked" in row
 
 
+def test_one_companion_alone_is_one_file(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    (destination.parent / "out.part").write_bytes(b"part")
+    assert " in 2 files " in world.iosig("status").stdout
+    destination.unlink()
+    assert " in 1 file " in world.iosig("status").stdout and path.is_symlink()
+
+
 def test_a_renamed_link_is_shown_where_it_is(world: World) -> None:
     path, _ = world.prepared("out.tmp", b"data")
     path.rename(world.work / "out")

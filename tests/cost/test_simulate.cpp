@@ -73,7 +73,7 @@ TEST_CASE("simulation: Weibull lives: the mean stays the MTTF, and wearing out t
 
 TEST_CASE("simulation: what never loses, or is never whole, ends by a count of events, with the same words") {
   const auto message = [](const Structure& structure, unsigned threads) {
-    const auto found = simulate_mttdl(structure, {.threads = threads, .most_events = 20'000});
+    const auto found = simulate_mttdl(structure, {.threads = threads, .max_events = 20'000});
     REQUIRE(!found);
     CHECK(found.error().kind == ErrorKind::infeasible);
     return found.error().message;

@@ -15,6 +15,8 @@ JournalEntry sample() {
   entry.destination = "/dev/shm/.iosig-1000/0123456789abcdef.out";
   entry.mount_point = "/dev/shm";
   entry.filesystem_id = 0xfedcba9876543210;
+  entry.home_filesystem_id = 0xfedcba9876543211;
+  entry.home_inode = 0xfedcba9876543212;
   entry.signature.lifetime = Lifetime::persist;
   entry.signature.bytes_per_io = 64 * 1024;
   entry.by = RedirectedBy::prepare;

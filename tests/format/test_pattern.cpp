@@ -23,7 +23,7 @@ Pattern generated_pattern(Random& random) {
   for (;;) {
     const GeneratedNest nest = generated_nest(random);
     if (nest.count == 0 || nest.count > 1000) continue;
-    std::array<std::int8_t, most_columns> follows = follows_none;
+    std::array<std::int8_t, max_columns> follows = follows_none;
     if (nest.columns > 1 && random.chance(50)) follows[1] = 0;
     PatternBuilder builder(nest.columns, follows);
     std::vector<std::int64_t> vector(nest.columns);

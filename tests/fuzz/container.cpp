@@ -5,10 +5,10 @@
 
 #include "iosig/analyze/lookup.h"
 #include "iosig/base/crc32c.h"
-#include "iosig/format/container_manifest.h"
-#include "iosig/format/index_frames.h"
-#include "iosig/store/merged_index.h"
-#include "iosig/store/tail.h"
+#include "iosig/container/layout/container_manifest.h"
+#include "iosig/container/layout/index_frames.h"
+#include "iosig/container/layout/tail.h"
+#include "iosig/container/read/merged_index.h"
 #include "property.h"
 
 using namespace iosig;
@@ -63,7 +63,8 @@ void use(const IndexContent& index) {
     for (const IndexDamage& damage : index.damage) content.lost_writes.push_back({id, damage.next_sequence, "damaged"});
     for (const IndexedWrites& writes : index.writes) count += std::min(few, writes.count());
   }
-  for (const IndexLoss& part : content.writers.front().untold()) hold(part.length > 0, "what is untold has bytes");
+  for (const IndexLoss& part : content.writers.front().unindexed())
+    hold(part.length > 0, "what is unindexed has bytes");
   hold(content.lost_writes.empty() == (content.lost_over(-1, 0) == nullptr), "no hole is sure where writes are lost");
   if (count > few) return;
   const std::int64_t size = content.size();

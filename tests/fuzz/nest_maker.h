@@ -18,7 +18,7 @@ class NestMaker {
   Pattern make() {
     const auto kind = static_cast<unsigned>(next());
     const std::uint32_t columns = 3 + (kind & 1);
-    std::array<std::int8_t, most_columns> follows;
+    std::array<std::int8_t, max_columns> follows;
     follows.fill(-1);
     if ((kind & 6) == 2) follows[2] = 1;
     if ((kind & 14) == 4) follows[0] = 1;

@@ -27,7 +27,7 @@ void use(const Pattern& pattern) {
   const std::uint64_t count = pattern.count();
   PatternCursor cursor(pattern);
   const PatternIndex index(pattern);
-  std::array<std::int64_t, most_columns> walk{}, random{};
+  std::array<std::int64_t, max_columns> walk{}, random{};
   for (std::uint64_t n = 0; n < std::min(count, walked); ++n) {
     hold(cursor.next(walk), "the walk goes on to the end");
     index.element(n, random);

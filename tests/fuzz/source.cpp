@@ -1,6 +1,6 @@
 // Fuzzes the checks of source text: the input is a C source whose first byte, if it is a '+', makes it C++. It may
 // include itself.
-#include "iosig/format/source_text.h"
+#include "iosig/check/source_text.h"
 #include "property.h"
 
 using namespace iosig;
@@ -11,7 +11,7 @@ void try_one(std::string_view text) {
   const ReadInclude read = [&](const std::string& path) {
     return path == "self.h" ? std::optional(source) : std::nullopt;
   };
-  const SourceLanguage language{.is_cxx = text.starts_with('+'), .most_work = 100'000};
+  const SourceLanguage language{.is_cxx = text.starts_with('+'), .max_work = 100'000};
   const CheckedSource checked = check_source("main.c", source, language, {}, read);
   const auto check_position = [](const SourcePosition& at) {
     hold(at.line >= 1 && at.column >= 1 && at.column <= at.end_column, "a place is a range of columns", at.line_text);

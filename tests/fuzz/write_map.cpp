@@ -3,9 +3,9 @@
 #include <map>
 
 #include "iosig/analyze/lookup.h"
-#include "iosig/format/write_map_text.h"
 #include "iosig/model/pattern_cursor.h"
-#include "iosig/store/replay_turns.h"
+#include "iosig/replay/replay_turns.h"
+#include "iosig/replay/write_map_text.h"
 #include "property.h"
 
 using namespace iosig;
@@ -62,7 +62,7 @@ void try_one(std::string_view text) {
   for (Turn turn; turns.next(turn); ++next) {
     hold(turn.sequence == next, "turns come in the order of the lines");
     const MappedWrite& write = writes[next];
-    hold(turns.rank(turn.seat) == write.rank && turn.offset == write.offset && turn.length == write.length,
+    hold(turns.rank(turn.local_rank) == write.rank && turn.offset == write.offset && turn.length == write.length,
          "a turn is its line");
   }
   hold(next == writes.size(), "every line has its turn");

@@ -89,7 +89,7 @@ TEST_CASE("pattern: a column that follows another one is its running sum, throug
   for (int n = 0; n < 100; ++n) {
     const GeneratedNest nest = generated_nest(random);
     if (nest.count < 2 || nest.count > 500 || nest.columns < 2) continue;
-    std::array<std::int8_t, most_columns> follows = follows_none;
+    std::array<std::int8_t, max_columns> follows = follows_none;
     follows[nest.columns - 1] = 0;
     PatternBuilder builder(nest.columns, follows);
     std::vector<std::int64_t> stored;

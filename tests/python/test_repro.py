@@ -491,7 +491,7 @@ def test_our_own_verbs_and_relative_folders_of_path_are_never_taken_from_others(
     iosig.env["PATH"] = f"{tmp_path / 'bin'}:{iosig.env['PATH']}"
     iosig("status", check=0)
     iosig.env["PATH"] = "bin:"
-    assert "is no verb" in iosig("hello", check=2, cwd=tmp_path).stderr
+    assert "unknown command 'hello'" in iosig("hello", check=2, cwd=tmp_path).stderr
 
 
 def test_the_command_knows_the_words_of_the_python_packages_verbs(iosig: Iosig, tmp_path: Path) -> None:
@@ -515,7 +515,7 @@ def test_the_command_knows_the_words_of_the_python_packages_verbs(iosig: Iosig, 
 
 
 def test_a_mistyped_verb_is_offered_the_python_packages_verbs(iosig: Iosig) -> None:
-    assert "did you mean 'repro'" in iosig("repo", check=2).stderr
+    assert "Did you mean 'repro'" in iosig("repo", check=2).stderr
 
 
 def test_without_the_python_package_its_verbs_say_how_to_get_it(iosig: Iosig, tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ int main(void) {
   const ssize_t size = pread(fd, all, 2 << 20, 0), others = pread(other, all + (1 << 20), 1 << 20, 0);
   printf("%zd %zd %lx\n", size, others, (unsigned long)hash_of(all, 2 << 20));
   struct stat status;
-  printf("%d %ld\n", fstat(fd, &status), (long)status.st_size);
+  const int asked = fstat(fd, &status);
+  printf("%d %ld\n", asked, (long)status.st_size);
   fflush(stdout);
   if (fork() == 0) {  // the child's own context
     context = 0;

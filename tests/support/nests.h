@@ -9,7 +9,7 @@
 
 namespace iosig::testing {
 
-inline constexpr std::array<std::int8_t, most_columns> follows_none = {-1, -1, -1, -1, -1, -1, -1, -1};
+inline constexpr std::array<std::int8_t, max_columns> follows_none = {-1, -1, -1, -1, -1, -1, -1, -1};
 
 class Random {
  public:

@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { files = 3, slots = 6, most_bytes = 20000, most_offset = 60000 };
+enum { files = 3, slots = 6, max_bytes = 20000, max_offset = 60000 };
 
 static uint64_t state;
 static int fds[slots];
-static char bytes[most_bytes];
+static char bytes[max_bytes];
 static int step;
 
 static unsigned drawn(unsigned below) {
@@ -33,9 +33,9 @@ static const char* name(void) {
   return names[drawn(files)];
 }
 
-static off_t place(void) { return drawn(40) == 0 ? -1 : (off_t)drawn(drawn(3) == 0 ? most_offset : 2000); }
+static off_t place(void) { return drawn(40) == 0 ? -1 : (off_t)drawn(drawn(3) == 0 ? max_offset : 2000); }
 
-static size_t length(void) { return drawn(8) == 0 ? drawn(most_bytes) : drawn(200); }
+static size_t length(void) { return drawn(8) == 0 ? drawn(max_bytes) : drawn(200); }
 
 static void fill(size_t count) {
   const char first = (char)('a' + drawn(26));

@@ -9,8 +9,8 @@
 #include <map>
 #include <sstream>
 
-#include "iosig/store/container.h"
-#include "iosig/store/container_writer.h"
+#include "iosig/container/admin/container.h"
+#include "iosig/container/write/container_writer.h"
 
 using namespace iosig;
 

@@ -396,7 +396,7 @@ def test_ten_thousand_files_are_redirected_listed_and_settled(world: World, stre
         {world.iosig.binary} finalize --all | wc -l
         ls | wc -l; ls {world.state}/journal | wc -l
     """
-    done = world.run_with_own_mounts(script)
+    done = world.run_with_own_mounts(script, timeout=600)
     assert done.stdout.split() == b"10000 1 9900 empty 100 linked 10000 100 0".split(), done.stderr
     assert not list(world.user_folder.iterdir())
 

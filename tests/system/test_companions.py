@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from redirecting import World, with_checksum
+from redirecting import World, needs_mounts, with_checksum
 
 # Commits rows until it is killed, says each commit, and leaves a transaction open at the end: its pages are on disk,
 # its rollback journal or log beside them.
@@ -123,6 +123,47 @@ def test_companions_of_all_kinds_come_home(world: World) -> None:
     assert path.read_bytes() == b"data" and world.is_settled()
 
 
+def test_links_among_companions_lead_to_the_files_at_home(world: World) -> None:
+    """Absolute, or by a name that changes on the way: else they dangle, since the directory goes."""
+    path, destination = world.prepared("prog-12", b"data")
+    path = path.rename(world.work / "a.db")
+    directory = destination.parent
+    (directory / "prog-12.part").write_bytes(b"part")
+    targets = {
+        "absolute": (destination, "a.db"),
+        "of-part": (directory / "prog-12.part", "a.db.part"),
+        "relative": ("prog-12", "a.db"),
+        "dotted": ("./prog-12.part", "a.db.part"),
+        "by-link": (directory / "absolute", "absolute"),
+        "to-come": (directory / "prog-12-wal", "a.db-wal"),
+        "directory": (directory, "."),
+        "same": ("absolute", "absolute"),
+        "lock": ("ann@host.prog-12:7", "ann@host.prog-12:7"),
+        "elsewhere": ("/etc/passwd", "/etc/passwd"),
+        "above": ("../prog-12", "../prog-12"),
+        "like": (f"{directory}0/prog-12", f"{directory}0/prog-12"),
+    }
+    for name, (target, _) in targets.items():
+        (directory / name).symlink_to(target)
+    world.iosig("finalize", path)
+    for name, (_, wanted) in targets.items():
+        assert (world.work / name).readlink() == Path(wanted), name
+    assert all((world.work / name).read_bytes() == b"data" for name in ("absolute", "relative", "by-link", "same"))
+    assert (world.work / "of-part").read_bytes() == b"part" and world.is_settled()
+
+
+def test_a_link_among_companions_that_spells_the_mount_point_free_of_links_is_led_home_too(world: World) -> None:
+    alias = world.root / "alias"
+    alias.symlink_to(world.fast)
+    world.storage.write_text(world.storage.read_text().replace(f'"{world.fast}"', f'"{alias}"'))
+    path, destination = world.prepared("out", b"data")
+    assert destination.is_relative_to(alias)
+    (destination.parent / "one").symlink_to(destination)
+    (destination.parent / "other").symlink_to(destination.resolve())
+    world.iosig("finalize", path)
+    assert [(world.work / name).readlink() for name in ("one", "other")] == [Path("out")] * 2 and world.is_settled()
+
+
 def test_a_companion_whose_name_is_taken_at_home_is_named_and_nothing_is_changed(world: World) -> None:
     path, destination = world.prepared("out", b"data")
     (destination.parent / "out.log").write_bytes(b"behind the link")
@@ -196,6 +237,7 @@ def test_companions_without_a_link_are_kept_and_counted(world: World) -> None:
     assert world.is_settled()
 
 
+@needs_mounts
 def test_a_full_home_refuses_all_of_them(world: World) -> None:
     """Room is asked for the data and their companions together; what a full disk refuses is undone."""
     path, destination = world.prepared("out", b"data")

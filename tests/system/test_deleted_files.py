@@ -79,7 +79,7 @@ def deleting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_c(PROGRAM, tmp_path_factory.mktemp("deleting"), "deleting")
 
 
-def most_at_once(world: World, deleting: Path, count: int, how: str) -> int:
+def max_at_once(world: World, deleting: Path, count: int, how: str) -> int:
     done = world.run(deleting, "out", count, how, world.user_folder)
     assert done.returncode == 0 and done.stderr == b"", done
     return int(done.stdout)
@@ -87,21 +87,21 @@ def most_at_once(world: World, deleting: Path, count: int, how: str) -> int:
 
 @pytest.mark.parametrize("how", ["unlink", "replace", "keep-open"])
 def test_data_that_a_program_deletes_leave_the_mount_point(world: World, deleting: Path, how: str) -> None:
-    assert most_at_once(world, deleting, 95, how) <= 3
+    assert max_at_once(world, deleting, 95, how) <= 3
     assert world.is_settled()
     if how == "replace":
         assert all((world.work / f"out.{number}").read_bytes() == b"new" for number in range(95))
 
 
 def test_descriptors_of_deleted_links_are_closed(world: World, deleting: Path) -> None:
-    assert most_at_once(world, deleting, 95, "queue") <= 12
+    assert max_at_once(world, deleting, 95, "queue") <= 12
     assert len(world.journal()) == 8
 
 
 def test_data_whose_link_was_renamed_or_moved_stay(world: World, deleting: Path) -> None:
     (world.work / "moved").mkdir()
-    most_at_once(world, deleting, 20, "rename")
-    most_at_once(world, deleting, 20, "move")
+    max_at_once(world, deleting, 20, "rename")
+    max_at_once(world, deleting, 20, "move")
     assert len(world.journal()) == 40 and len(list(world.user_folder.iterdir())) == 40
     for path in [*world.work.glob("out.*"), *(world.work / "moved").iterdir()]:
         assert path.is_symlink() and path.read_bytes()[:4] == b"data"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import platform
 import resource
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -28,8 +30,10 @@ HOST = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -49,12 +53,15 @@ static void fork_now(int ignored) {
   setitimer(ITIMER_REAL, &soon, 0);
 }
 
+/* Once: a timer that repeats would leave a busy machine no time between two handlers. */
+static const struct itimerval soon = {{0, 0}, {0, 150}};
 static volatile int opened;
 static void open_one_more(int ignored) {
   char name[16];
   (void)ignored;
   snprintf(name, sizeof name, "new%d", opened++);
   iosig_open_hint(AT_FDCWD, name, O_CREAT | O_WRONLY, opened % 2 ? "random" : "random totalsize(1MB)");
+  setitimer(ITIMER_REAL, &soon, 0);
 }
 
 static void *open_for_ever(void *ignored) {
@@ -69,9 +76,61 @@ static void refuse(int ignored, siginfo_t *info, void *context) {
   ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -1; /* EPERM */
 }
 
+static void put_and_get(int fd) {
+  static char put[5000], got[5000];
+  struct iovec halves[2] = {{put, 2000}, {put + 2000, 3000}};
+  struct stat status;
+  memset(put, 'x', sizeof put);
+  lseek(fd, 0, SEEK_SET);
+  if (writev(fd, halves, 2) == sizeof put && pread(fd, got, sizeof got, 0) > 0 && memcmp(put, got, sizeof put))
+    puts("what was written is not there");
+  pwrite(fd, put, 100, 9000);
+  fstat(fd, &status);
+  ftruncate(fd, 3000);
+  fsync(fd);
+}
+static void use_container(iosig_container *container) {
+  static char put[5000], got[5000];
+  int64_t end;
+  memset(put, 'x', sizeof put);
+  if (iosig_container_pwrite(container, put, sizeof put, 0) == sizeof put &&
+      iosig_container_pread(container, got, sizeof got, 0) > 0 && memcmp(put, got, sizeof put))
+    puts("what was written is not there");
+  iosig_container_append(container, put, 100, &end);
+  iosig_container_size(container);
+  iosig_container_truncate(container, 3000);
+  iosig_container_sync(container);
+  iosig_container_close(container);
+}
+
 int main(int argc, char **argv) {
   (void)argc;
   path = argv[2];
+  if (!strcmp(argv[1], "files")) {
+    int fd = open(path, O_CREAT | O_RDWR, 0644), status = 0;
+    setvbuf(stdout, 0, _IONBF, 0);
+    put_and_get(fd);
+    pid_t child = fork();
+    if (child == 0) {
+      put_and_get(fd);
+      _exit(0);
+    }
+    waitpid(child, &status, 0);
+    if (status != 0) return 4;
+    FILE *text = fopen("text", "w");
+    if (text != 0) {
+      fprintf(text, "text");
+      fclose(text);
+    }
+    close(fd);
+    rename(path, "renamed");
+    unlink("renamed");
+  }
+  if (!strcmp(argv[1], "container")) {
+    use_container(iosig_container_open(path, O_CREAT | O_RDWR, 0644, 0));
+    iosig_container_rename(path, "renamed");
+    iosig_container_unlink("renamed");
+  }
   if (!strcmp(argv[1], "_Fork")) {
     pthread_t thread;
     pthread_create(&thread, 0, open_for_ever, 0);
@@ -126,9 +185,8 @@ int main(int argc, char **argv) {
   }
   if (!strcmp(argv[1], "malloc")) {
     /* The handler opens files while this thread is anywhere in malloc. */
-    struct itimerval often = {{0, 150}, {0, 150}};
     signal(SIGALRM, open_one_more);
-    setitimer(ITIMER_REAL, &often, 0);
+    setitimer(ITIMER_REAL, &soon, 0);
     void *kept[64] = {0};
     for (unsigned i = 0; opened < 300; i++) {
       free(kept[i % 64]);
@@ -187,17 +245,45 @@ def test_a_limit_on_the_size_of_files_that_the_journal_meets_does_not_end_the_pr
     assert not os.path.lexists(world.work / "out") and not world.journal()
 
 
-@pytest.mark.parametrize(
-    ("what", "amount"),
-    [(resource.RLIMIT_NOFILE, n) for n in (4, 5, 6)] + [(resource.RLIMIT_AS, n << 20) for n in (6, 8, 12)],
-)
-def test_a_program_without_descriptors_or_memory_to_spare_goes_on(
-    world: World, host: Path, what: int, amount: int
-) -> None:
-    done = world.run(host, "plain", "out", preexec_fn=lambda: resource.setrlimit(what, (amount, amount)))
-    if b"error while loading shared libraries" in done.stderr:
-        pytest.skip("not even the libraries fit")
+@pytest.mark.parametrize("descriptors", [4, 5, 6])
+def test_a_program_without_descriptors_to_spare_goes_on(world: World, host: Path, descriptors: int) -> None:
+    limit = (descriptors, descriptors)
+    done = world.run(host, "plain", "out", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit))
     assert done.returncode == 0 and done.stdout == b"alive\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("does", "is_preloaded", "steps", "step_pages"),
+    [("plain", False, 512, 1), ("container", False, 192, 4), ("files", True, 256, 4)],
+)
+def test_a_program_that_starts_ends_as_without_the_library_however_little_memory_is_left(
+    world: World, host: Path, does: str, is_preloaded: bool, steps: int, step_pages: int
+) -> None:
+    page = 4096
+    if is_preloaded:
+        world.env |= {"LD_PRELOAD": str(BUILD / "lib/libiosig-preload.so"), "IOSIG_CONTAINERS": "*"}
+
+    def run_with(what: str, limit: int) -> subprocess.CompletedProcess[bytes]:
+        return world.run(
+            host, what, "out", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        )  # fmt: skip
+
+    def starts(limit: int) -> bool:
+        done = run_with("nothing", limit)
+        loader_failed = done.returncode in (127, -signal.SIGSEGV) or b"cannot be preloaded" in done.stderr
+        return not loader_failed
+
+    least = next(n for n in range(8) if starts(page << (8 + n)))
+    first = bisect.bisect_left(range(page << (7 + least), page << (8 + least), page), True, key=starts)
+    first = (page << (7 + least)) + first * page
+    is_helped = []
+    for limit in range(first, first + steps * step_pages * page, step_pages * page):
+        done = run_with(does, limit)
+        assert (done.returncode, done.stdout) == (0, b"alive\n"), (limit, done)
+        is_helped.append((world.work / "out").is_symlink())
+        for left in world.work.iterdir():
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+    assert not is_helped[0] and is_helped[-1] == (does == "plain")
 
 
 def test_a_signature_that_is_no_pointer_is_refused(world: World, host: Path) -> None:

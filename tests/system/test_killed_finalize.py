@@ -17,11 +17,13 @@ from test_companions import SQLITE_WRITER, killed_in_a_transaction, rows_of
 from redirecting import World
 
 
-def killed_after_the_exchange(world: World, path: Path) -> None:
+def killed_after_the_exchange(world: World, path: Path, is_retired: bool = False) -> None:
     if shutil.which("strace") is None:
         pytest.skip("needs strace")
-    inject = "inject=renameat2:signal=KILL:when=2"  # the first exchanges, the second retires the data
-    traced = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat2", "-e", inject]
+    # The first renameat2 exchanges, the second retires the data; then the names beside them are removed.
+    call, when = ("unlinkat", 1) if is_retired else ("renameat2", 2)
+    inject = f"inject={call}:signal=KILL:when={when}"
+    traced = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject]
     subprocess.run([*traced, world.iosig.binary, "finalize", path], env=world.env, capture_output=True, check=False)
     assert not path.is_symlink() and list(world.work.glob(".iosig-*.aside"))
 
@@ -78,3 +80,48 @@ def test_an_orphan_is_told_of_with_its_companions_and_the_way_that_brings_all_ho
     path.symlink_to(destination)
     world.iosig("finalize", path)
     assert rows_of(path) == list(range(20)) and world.is_settled()
+
+
+@pytest.mark.parametrize("step", ["before the data are retired", "after"])
+def test_a_file_that_was_removed_at_home_does_not_come_back(world: World, step: str) -> None:
+    path, destination = world.prepared("out", b"data")
+    killed_after_the_exchange(world, path, is_retired=step == "after")
+    path.unlink()
+    assert world.states() == {"out": "orphan"}
+    refused = world.iosig("finalize", "--all", check=1).stderr
+    assert list(world.work.iterdir()) == [] and destination.read_bytes() == b"data" and str(destination) in refused
+    world.iosig("finalize", "--all", "--drop-orphans")
+    assert list(world.work.iterdir()) == [] and world.is_settled()
+
+
+def test_a_file_that_was_renamed_at_home_has_one_name(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    killed_after_the_exchange(world, path)
+    path.rename(world.work / "kept")
+    world.iosig("recover", "all")
+    assert [file.name for file in world.work.iterdir()] == ["kept"] and destination.read_bytes() == b"data"
+    world.iosig("finalize", "--all", "--drop-orphans")
+    assert (world.work / "kept").read_bytes() == b"data" and world.is_settled()
+
+
+def test_links_among_companions_that_a_killed_run_led_home_are_recognized(world: World) -> None:
+    """Their text at home is not that at the destination; the second run must not take them for another's files."""
+    path, destination = world.prepared("prog-12", b"data")
+    path = path.rename(world.work / "a.db")
+    (destination.parent / "latest").symlink_to(destination)
+    (destination.parent / "previous").symlink_to("prog-12")
+    killed_after_the_exchange(world, path)
+    path.chmod(0o600)  # so the copy at home stays, and is compared with the data
+    world.iosig("finalize", "--all")
+    assert [(world.work / name).readlink() for name in ("latest", "previous")] == [Path("a.db")] * 2
+    assert path.read_bytes() == b"data" and path.stat().st_mode & 0o777 == 0o600 and world.is_settled()
+
+
+def test_what_a_killed_run_led_home_is_undone_without_a_trace(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    (destination.parent / "latest").symlink_to(destination)
+    killed_after_the_exchange(world, path)
+    world.iosig("recover", "all")
+    assert list(world.work.iterdir()) == [path] and path.is_symlink()
+    world.iosig("finalize", path)
+    assert (world.work / "latest").readlink() == Path("out") and world.is_settled()

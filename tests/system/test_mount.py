@@ -229,6 +229,16 @@ def test_renaming_replaces_containers_and_files_alike(iosig: Iosig, mount: Mount
         (folder / ".iosig-container").touch()
 
 
+def test_a_change_of_the_mode_changes_the_ctime(mount: Mount) -> None:
+    path = mount("--containers", "all") / "file"
+    path.write_bytes(b"x")
+    before = path.stat()
+    time.sleep(0.05)
+    path.chmod(0o400)
+    after = path.stat()
+    assert after.st_ctime_ns > before.st_ctime_ns and after.st_mtime_ns == before.st_mtime_ns
+
+
 def test_holes_attributes_and_links(mount: Mount) -> None:
     folder = mount("--containers", "all")
     path = folder / "file"

@@ -552,15 +552,23 @@ def test_flatten_refuses_what_is_held_by_any_way(ways: Ways) -> None:
         wait_for(lambda: can_be_flattened(ways))
 
 
+class OpenBesideFlatten:
+    """Flatten is stopped while it has the container alone; then a program opens the path, and waits."""
+
+    def __init__(self, ways: Ways, opener: str) -> None:
+        prepare(ways)
+        self.flatten = Stopped(ways, ways.source / "held", "container", "flatten", "held")
+        self.program = ways.start(opener)
+        self.answers: list[str] = []
+        self.opening = threading.Thread(target=lambda: self.answers.append(self.program("open", "held")))
+        self.opening.start()
+
+
 @pytest.mark.parametrize("opener", HOLDERS)
 def test_an_open_beside_flatten_gets_the_file(ways: Ways, opener: str) -> None:
     """While flatten has the container alone, an open waits for it; it does not find the path missing."""
-    prepare(ways)
-    flatten = Stopped(ways, ways.source / "held", "container", "flatten", "held")
-    program = ways.start(opener)
-    answers: list[str] = []
-    opening = threading.Thread(target=lambda: answers.append(program("open", "held")))
-    opening.start()
+    beside = OpenBesideFlatten(ways, opener)
+    flatten, program, opening, answers = beside.flatten, beside.program, beside.opening, beside.answers
     opening.join(0.3)
     assert answers == []
     assert flatten.go_on() == (0, "")
@@ -575,15 +583,11 @@ def test_an_open_beside_flatten_gets_the_file(ways: Ways, opener: str) -> None:
 
 @pytest.mark.parametrize("opener", HOLDERS)
 def test_an_open_beside_a_flatten_that_is_killed_gets_the_container(ways: Ways, opener: str) -> None:
-    prepare(ways)
-    flatten = Stopped(ways, ways.source / "held", "container", "flatten", "held")
-    program = ways.start(opener)
-    answers: list[str] = []
-    opening = threading.Thread(target=lambda: answers.append(program("open", "held")))
-    opening.start()
-    flatten.kill()
-    opening.join(30)
-    assert answers == ["ok"]
+    beside = OpenBesideFlatten(ways, opener)
+    beside.flatten.kill()
+    beside.opening.join(30)
+    program = beside.program
+    assert beside.answers == ["ok"]
     assert [program("pwrite", 5, ",second"), program("pread")] == ["ok", "ok first,second"]
     program.end()
     assert ways.content("held") == "first,second"

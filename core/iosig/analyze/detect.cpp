@@ -7,9 +7,9 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint32_t most_waiting = 8;   ///< vectors until an exception must be known as one
+constexpr std::uint32_t max_waiting = 8;    ///< vectors until an exception must be known as one
 constexpr std::uint32_t fits_needed = 3;    ///< that follow it
-constexpr std::uint32_t most_misfits = 2;   ///< among those that wait
+constexpr std::uint32_t max_misfits = 2;    ///< among those that wait
 constexpr std::uint64_t per_exception = 8;  ///< vectors of a nest
 
 std::uint64_t wrapped(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -17,15 +17,15 @@ std::uint64_t wrapped(std::int64_t value) { return static_cast<std::uint64_t>(va
 }  // namespace
 
 Detector::Detector(const DetectOptions& options)
-    : columns_(std::clamp(options.columns, 1u, most_columns)),
+    : columns_(std::clamp(options.columns, 1u, max_columns)),
       allows_exceptions_(options.allows_exceptions),
       stack_(columns_, options.window),
       builder_(columns_, options.follows) {
   for (std::uint32_t column = 0; column < columns_; ++column)
     if (options.follows[column] >= 0)
       follower_[followers_++] = {static_cast<std::uint8_t>(column), static_cast<std::uint8_t>(options.follows[column])};
-  waiting_.reserve(std::size_t{most_waiting} * columns_);
-  replayed_.reserve(std::size_t{2} * most_waiting * columns_);
+  waiting_.reserve(std::size_t{max_waiting} * columns_);
+  replayed_.reserve(std::size_t{2} * max_waiting * columns_);
 }
 
 void Detector::store(const std::int64_t* vector, std::int64_t* stored) {
@@ -35,7 +35,7 @@ void Detector::store(const std::int64_t* vector, std::int64_t* stored) {
 }
 
 void Detector::push_slowly(const std::int64_t* vector) {
-  std::array<std::int64_t, most_columns> stored;
+  std::array<std::int64_t, max_columns> stored;
   store(vector, stored.data());
   feed(stored.data());
   replay();
@@ -43,7 +43,7 @@ void Detector::push_slowly(const std::int64_t* vector) {
 
 void Detector::replay() {
   while (!replayed_.empty()) {
-    std::array<std::int64_t, most_columns> vector{};
+    std::array<std::int64_t, max_columns> vector{};
     std::copy_n(replayed_.end() - columns_, columns_, vector.begin());
     replayed_.resize(replayed_.size() - columns_);
     feed(vector.data());
@@ -104,7 +104,7 @@ void Detector::expect() {
   if (round_.size() < 2 * steps_) round_.resize(2 * steps_);
   expected_ = round_.data();
   round_end_ = expected_ + steps_;
-  std::array<std::int64_t, most_columns> values, steps;
+  std::array<std::int64_t, max_columns> values, steps;
   for (std::uint32_t n = 0; n < leaves; ++n) {
     walk_.round_values(n, values.data(), steps.data());
     for (std::uint32_t column = 0; column < columns_; ++column) {
@@ -174,10 +174,10 @@ void Detector::await(const std::int64_t* stored, bool fits) {
   waiting_.insert(waiting_.end(), stored, stored + columns_);
   if (!fits) misfits_ |= 1u << count;
   fits_ = fits ? fits_ + 1 : 0;
-  if (is_at_end_ || std::popcount(misfits_) > static_cast<int>(most_misfits)) return reject();
+  if (is_at_end_ || std::popcount(misfits_) > static_cast<int>(max_misfits)) return reject();
   advance();
   if (fits_ == fits_needed) return accept();
-  if (count + 1 == most_waiting) reject();
+  if (count + 1 == max_waiting) reject();
 }
 
 /// Whether an exception at `position` goes on an arithmetic sequence of exceptions: structure that the nest lacks.
@@ -197,7 +197,7 @@ bool Detector::is_periodic(std::uint64_t position, const std::int64_t* vector) c
 void Detector::accept() {
   const std::uint64_t first = saved_.position;
   if (is_periodic(first, waiting_.data())) {
-    no_exceptions_before_ = first + 4 * (first - exceptions_.positions.back()) + most_waiting;
+    no_exceptions_before_ = first + 4 * (first - exceptions_.positions.back()) + max_waiting;
     return reject();
   }
   for (std::size_t n = 0; n * columns_ < waiting_.size(); ++n) {
@@ -234,7 +234,7 @@ std::size_t Detector::predict(std::span<std::int64_t> out) const {
   NestWalk walk = walk_;
   std::int64_t limit = limit_;
   if (!walk.at_end()) catch_up(walk);
-  std::array<std::uint64_t, most_columns> sums = sums_;
+  std::array<std::uint64_t, max_columns> sums = sums_;
   std::size_t count = 0;
   for (; (count + 1) * columns_ <= out.size(); ++count) {
     if (walk.at_end()) look_further(walk, limit);

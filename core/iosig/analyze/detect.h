@@ -19,9 +19,9 @@
 namespace iosig {
 
 struct DetectOptions {
-  std::uint32_t columns = 1;  ///< 1 to most_columns
+  std::uint32_t columns = 1;  ///< 1 to max_columns
   /// As Pattern::follows: which columns to describe as running sums of others.
-  std::array<std::int8_t, most_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
+  std::array<std::int8_t, max_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
   std::uint32_t window = 32;      ///< the longest body of a loop, in terms (vectors, or nests within it)
   bool allows_exceptions = true;  ///< at most an eighth of a nest
 };
@@ -102,9 +102,9 @@ class Detector {
   struct Follower {
     std::uint8_t column = 0, source = 0;
   };
-  std::array<Follower, most_columns> follower_{};
+  std::array<Follower, max_columns> follower_{};
   std::uint32_t followers_ = 0;
-  std::array<std::uint64_t, most_columns>
+  std::array<std::uint64_t, max_columns>
       sums_{};  ///< what the next vector is above as it is stored; 0 but of followers
 
   // The odometer. walk_ is at the leaf that the running nest, the top of the window, expected when it last moved. If

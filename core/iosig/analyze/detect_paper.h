@@ -20,7 +20,7 @@
 namespace iosig {
 
 struct PaperOptions {
-  std::uint32_t columns = 1;  ///< 1 to most_columns
+  std::uint32_t columns = 1;  ///< 1 to max_columns
   std::uint32_t window = 64;  ///< w: differences in each of the two windows
 };
 

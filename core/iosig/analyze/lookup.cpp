@@ -7,8 +7,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t most_expanded = 1 << 20;  ///< elements of nests that cannot be indexed
-constexpr std::uint64_t most_steps = 1 << 20;     ///< to find the last byte
+constexpr std::uint64_t max_expanded = 1 << 20;  ///< elements of nests that cannot be indexed
+constexpr std::uint64_t max_steps = 1 << 20;     ///< to find the last byte
 
 std::int64_t sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -45,7 +45,7 @@ Result<void> PatternLookup::make() {
   for (std::uint32_t n = 0; n < pattern.terms.size(); ++n) {
     const Term& term = pattern.terms[n];
     std::string fault = term.is_nest ? leaves_.add(n, index_) : "literals";
-    if (term.is_nest && !fault.empty() && (expanded += std::min(term.count, most_expanded + 1)) > most_expanded)
+    if (term.is_nest && !fault.empty() && (expanded += std::min(term.count, max_expanded + 1)) > max_expanded)
       return fail(ErrorKind::infeasible, "term {} {}, and is too large to be expanded: {} elements", n + 1, fault,
                   term.count);
     if (!fault.empty()) {
@@ -55,7 +55,7 @@ Result<void> PatternLookup::make() {
     auto& positions = pattern.exception_positions;
     while (exception < positions.size() && positions[exception] < term.first) ++exception;
     for (; exception < positions.size() && positions[exception] - term.first < term.count; ++exception) {
-      std::array<std::int64_t, most_columns> vector{};
+      std::array<std::int64_t, max_columns> vector{};
       index_.element(positions[exception], vector);
       const auto element = written(positions[exception], vector.data());
       if (!element) return pass_on(element.error());
@@ -66,7 +66,7 @@ Result<void> PatternLookup::make() {
   leaves_.shrink();
   tree_ = LeafTree(leaves_);
   size_ = segments_.end();
-  auto budget = static_cast<std::int64_t>(most_steps + 64 * leaves_.leaves().size());
+  auto budget = static_cast<std::int64_t>(max_steps + 64 * leaves_.leaves().size());
   for (const LeafIndex::Leaf& leaf : leaves_.leaves()) {
     const auto end = leaves_.last_end(leaf, size_, budget);
     if (!end)
@@ -81,7 +81,7 @@ Result<void> PatternLookup::make() {
 Result<void> PatternLookup::expand(std::uint32_t term, std::vector<Written>& elements) const {
   const Term& it = pattern_->terms[term];
   PatternCursor cursor(index_, it.first);
-  std::array<std::int64_t, most_columns> vector{};
+  std::array<std::int64_t, max_columns> vector{};
   for (std::uint64_t n = 0; n < it.count && cursor.next(vector); ++n) {
     const auto element = written(it.first + n, vector.data());
     if (!element) return pass_on(element.error());
@@ -117,7 +117,7 @@ Piece PatternLookup::piece_at(std::int64_t offset) const {
   }
   if (search.after == 0) return {offset, std::min(search.until, size_) - offset, 0, 0, true};
   if (found.by_position) {
-    std::array<std::int64_t, most_columns> vector{};
+    std::array<std::int64_t, max_columns> vector{};
     index_.element(found.position, vector);
     found.physical = static_cast<std::uint64_t>(vector[static_cast<std::size_t>(columns_.physical)]);
     found.id = columns_.id < 0 ? 0 : static_cast<std::uint64_t>(vector[static_cast<std::size_t>(columns_.id)]);

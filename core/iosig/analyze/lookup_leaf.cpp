@@ -142,8 +142,8 @@ class LeafSearch {
 
   /// Goes from the newest element back until there is one that is no exception. False when there is none.
   bool newest_of(const Interval& holding) {
-    std::array<Interval, most_nest_depth> ranges;
-    std::array<std::uint8_t, most_nest_depth> order;  // levels from `free` on, the innermost loop last
+    std::array<Interval, max_nest_depth> ranges;
+    std::array<std::uint8_t, max_nest_depth> order;  // levels from `free` on, the innermost loop last
     std::size_t count = 0;
     for (std::size_t k = leaf_.free; k < levels_.size(); ++k) {
       ranges[k] = leaf_.is_solved && k == leaf_.free ? holding : Interval{0, Wide{levels_[k].trips} - 1};
@@ -184,8 +184,8 @@ class LeafSearch {
       return position;
     }
     const Pattern& pattern = *index_.pattern_;
-    std::array<std::int64_t, most_nest_depth> indices{};
-    std::array<std::uint32_t, most_nest_depth + 1> path{};
+    std::array<std::int64_t, max_nest_depth> indices{};
+    std::array<std::uint32_t, max_nest_depth + 1> path{};
     for (const Level& level : levels_) {
       indices[level.depth] = real(level);
       path[level.depth] = level.loop;
@@ -268,7 +268,7 @@ class LeafSearch {
   const LeafIndex::Leaf& leaf_;
   std::span<const Level> levels_;
   ByteSearch* search_ = nullptr;
-  std::array<std::uint64_t, most_nest_depth> at_;  ///< by level
+  std::array<std::uint64_t, max_nest_depth> at_;  ///< by level
   std::uint64_t left_ = 0, length_ = 0, position_ = 0;
   Wide end_ = 0;
   std::int64_t* budget_ = nullptr;

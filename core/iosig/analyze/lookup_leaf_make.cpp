@@ -9,7 +9,7 @@ namespace {
 
 using Wide = __int128;
 
-constexpr std::uint64_t most_candidates = 1 << 16;  ///< elements of a leaf that may have to be looked at for one byte
+constexpr std::uint64_t max_candidates = 1 << 16;  ///< elements of a leaf that may have to be looked at for one byte
 
 std::uint64_t saturated(Wide value) { return value > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(value); }
 
@@ -56,9 +56,9 @@ class LeafMaker {
 
   /// The least or the greatest value of base + of[0] i0 + .. over `depth` loops: at one end of the innermost loop's
   /// range, which is affine in the others. May go beyond where a loop does not turn at all; nothing beyond 2^127.
-  std::optional<Wide> extreme(Wide base, const std::array<Wide, most_nest_depth>& of, std::size_t depth,
+  std::optional<Wide> extreme(Wide base, const std::array<Wide, max_nest_depth>& of, std::size_t depth,
                               bool greatest) const {
-    std::array<Wide, most_nest_depth> slopes = of;
+    std::array<Wide, max_nest_depth> slopes = of;
     for (std::size_t d = depth; d-- > 0;) {
       const Wide slope = slopes[d];
       if (greatest ? slope <= 0 : slope >= 0) continue;
@@ -75,17 +75,17 @@ class LeafMaker {
   }
 
   std::optional<Wide> extreme(const AffineForm& form, bool greatest, const AffineForm* plus = nullptr) const {
-    std::array<Wide, most_nest_depth> of{};
+    std::array<Wide, max_nest_depth> of{};
     for (std::size_t d = 0; d < path_.size(); ++d) of[d] = Wide{form.of[d]} + (plus ? plus->of[d] : 0);
     return extreme(Wide{form.base} + (plus ? plus->base : 0), of, path_.size(), greatest);
   }
 
   std::string add(std::uint32_t node, std::uint64_t first) {
     const std::size_t depth = path_.size();
-    std::array<Wide, most_nest_depth> trips{};
+    std::array<Wide, max_nest_depth> trips{};
     for (std::size_t d = 0; d < depth; ++d) {
       const std::int64_t* found = numbers(path_[d]);
-      std::array<Wide, most_nest_depth> of{};
+      std::array<Wide, max_nest_depth> of{};
       std::copy_n(found + 1, d, of.begin());
       const auto most = extreme(found[0], of, d, true);
       if (!most || *most > INT64_MAX) return "has a trip count above 2^63 - 1";
@@ -207,8 +207,8 @@ class LeafMaker {
       if (k < leaf.free) {
         const Wide most = level.stride == 0 ? Wide{level.trips} : reach / level.stride + 2;
         if (level.stride == 0 || reach > level.stride) candidates *= std::min<Wide>(most, level.trips);
-        if (candidates > most_candidates)
-          return fmt::format("writes over itself more than {} times for one byte", most_candidates);
+        if (candidates > max_candidates)
+          return fmt::format("writes over itself more than {} times for one byte", max_candidates);
       }
       reach = std::min<Wide>(reach + Wide{level.stride} * (Wide{level.trips} - 1), UINT64_MAX);
       if (static_cast<std::int64_t>(level.position) > 0) newest += level.position * (level.trips - 1);

@@ -9,8 +9,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t least_group = 8;      ///< leaves; fewer are looked at one by one
-constexpr std::uint8_t most_moduli = 4;     ///< strides within each other by which leaves are kept apart
+constexpr std::size_t min_group = 8;        ///< leaves; fewer are looked at one by one
+constexpr std::uint8_t max_moduli = 4;      ///< strides within each other by which leaves are kept apart
 constexpr std::size_t tolerated_depth = 3;  ///< of intervals over each other
 
 /// How many of the intervals, in order of begin, lie over each other at most.
@@ -52,7 +52,7 @@ std::uint32_t LeafTree::build(const LeafIndex& leaves, std::vector<Draft> drafts
     for (last = first + 1; last < drafts.size() && drafts[last].begin < end; ++last)
       end = std::max(end, drafts[last].end);
     const std::span<Draft> cluster = std::span(drafts).subspan(first, last - first);
-    if (coordinate < most_moduli && cluster.size() >= least_group && depth_of(cluster) > tolerated_depth)
+    if (coordinate < max_moduli && cluster.size() >= min_group && depth_of(cluster) > tolerated_depth)
       group(leaves, cluster, coordinate, entries);
     else
       entries.insert(entries.end(), cluster.begin(), cluster.end());
@@ -72,7 +72,7 @@ void LeafTree::group(const LeafIndex& leaves, std::span<Draft> cluster, std::uin
     by_stride[is_reducible ? levels[draft.level].stride : 0].push_back(draft);
   }
   for (auto& [stride, members] : by_stride) {
-    if (stride == 0 || members.size() < least_group) {
+    if (stride == 0 || members.size() < min_group) {
       out.insert(out.end(), members.begin(), members.end());
       continue;
     }
@@ -171,7 +171,7 @@ struct LeafTree::Query {
   const LeafTree& trees;
   const LeafIndex& leaves;
   ByteSearch& search;
-  std::array<std::int64_t, most_moduli + 1> coordinates;
+  std::array<std::int64_t, max_moduli + 1> coordinates;
 
   void visit(const Tree& tree) {
     if (tree.count == 0) return;

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "iosig/analyze/detect.h"
+#include "iosig/analyze/merge_batch.h"
 #include "iosig/analyze/merge_order.h"
-#include "iosig/analyze/merge_stretch.h"
 #include "iosig/analyze/nest_folder.h"
 #include "iosig/analyze/split.h"
 #include "iosig/base/parallel.h"
@@ -15,15 +15,15 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t most_compared = 1 << 24;  ///< pairs of footprints
-constexpr std::int64_t most_turns = 1024;         ///< of loops that are taken apart
-constexpr int most_rounds = 2;                    ///< of taking apart
-constexpr std::int64_t most_parts = 1 << 17;      ///< nodes that it makes in a round
+constexpr std::uint64_t max_compared = 1 << 24;  ///< pairs of footprints
+constexpr std::int64_t max_turns = 1024;         ///< of loops that are taken apart
+constexpr int max_rounds = 2;                    ///< of taking apart
+constexpr std::int64_t max_parts = 1 << 17;      ///< nodes that it makes in a round
 
 class Merger {
  public:
   Merger(std::span<const LocalPattern> locals, const MergeOptions& options)
-      : input_(locals.begin(), locals.end()), threads_(options.threads), most_expanded_(options.most_expanded) {
+      : input_(locals.begin(), locals.end()), threads_(options.threads), max_expanded_(options.max_expanded) {
     std::ranges::stable_sort(input_, {}, &LocalPattern::id);
   }
 
@@ -34,7 +34,7 @@ class Merger {
     split_.resize(input_.size());
     for (int round = 0; !all.empty(); ++round) {
       if (auto done = prepare(all); !done) return pass_on(std::move(done.error()));
-      all = round < most_rounds ? take_apart() : std::vector<std::size_t>{};
+      all = round < max_rounds ? take_apart() : std::vector<std::size_t>{};
     }
     groups_ = groups_of(constraints_);
     if (auto done = check_effort(); !done) return pass_on(std::move(done.error()));
@@ -44,16 +44,16 @@ class Merger {
 
  private:
   struct Ref {
-    std::uint32_t local = 0, stretch = 0;
+    std::uint32_t local = 0, batch = 0;
   };
 
-  [[nodiscard]] const LocalStretches& local(const Ref& ref) const { return *locals_[ref.local]; }
-  [[nodiscard]] const Stretch& stretch(const Ref& ref) const { return local(ref).stretches()[ref.stretch]; }
+  [[nodiscard]] const LocalBatches& local(const Ref& ref) const { return *locals_[ref.local]; }
+  [[nodiscard]] const Batch& batch(const Ref& ref) const { return local(ref).batches()[ref.batch]; }
 
-  /// Makes stretches of the locals `which`, and says how all of them are to be ordered.
+  /// Makes batches of the locals `which`, and says how all of them are to be ordered.
   Result<void> prepare(const std::vector<std::size_t>& which) {
     auto prepared = try_each_in_parallel(which.size(), threads_, [&](std::size_t n) -> Result<void> {
-      auto made = LocalStretches::of(input_[which[n]]);
+      auto made = LocalBatches::of(input_[which[n]]);
       if (!made) return pass_on(std::move(made.error()));
       locals_[which[n]] = std::move(*made);
       return {};
@@ -63,10 +63,10 @@ class Merger {
     level_.clear();
     constraints_ = {};
     for (std::uint32_t n = 0; n < locals_.size(); ++n)
-      for (std::uint32_t m = 0; m < locals_[n]->stretches().size(); ++m) {
+      for (std::uint32_t m = 0; m < locals_[n]->batches().size(); ++m) {
         const Ref ref{n, m};
         const bool goes_on = !refs_.empty() && local(refs_.back()).id() == local(ref).id();
-        if (goes_on && stretch(ref).low < stretch(refs_.back()).low)
+        if (goes_on && batch(ref).low < batch(refs_.back()).low)
           return fail(ErrorKind::bad_input, "{}: the parts are not in order of time", local(ref).name());
         level_.push_back(goes_on ? level_.back() + 1 : 0);
         refs_.push_back(ref);
@@ -76,11 +76,11 @@ class Merger {
     return {};
   }
 
-  /// Finds which stretches of unlike processes have to come one before the other.
+  /// Finds which batches of unlike processes have to come one before the other.
   void constrain() {
     const auto says_when = [&](const Ref& ref) {
-      return stretch(ref).low != std::numeric_limits<std::int64_t>::min() ||
-             stretch(ref).high != std::numeric_limits<std::int64_t>::max();
+      return batch(ref).low != std::numeric_limits<std::int64_t>::min() ||
+             batch(ref).high != std::numeric_limits<std::int64_t>::max();
     };
     if (std::ranges::none_of(refs_, says_when)) return;
     std::vector<Footprint> footprints;
@@ -90,12 +90,12 @@ class Merger {
         footprint.owner += first;
         footprints.push_back(footprint);
       }
-      first += static_cast<std::uint32_t>(local->stretches().size());
+      first += static_cast<std::uint32_t>(local->batches().size());
     }
-    const bool is_complete = for_each_overlap(footprints, most_compared, [&](std::size_t a, std::size_t b) {
+    const bool is_complete = for_each_overlap(footprints, max_compared, [&](std::size_t a, std::size_t b) {
       std::uint32_t one = footprints[a].owner, other = footprints[b].owner;
-      if (stretch(refs_[other]).low < stretch(refs_[one]).low) std::swap(one, other);
-      if (stretch(refs_[one]).high < stretch(refs_[other]).low)
+      if (batch(refs_[other]).low < batch(refs_[one]).low) std::swap(one, other);
+      if (batch(refs_[one]).high < batch(refs_[other]).low)
         constraints_.before.emplace_back(one, other);
       else if (local(refs_[one]).has_sequence() && local(refs_[other]).has_sequence())
         constraints_.mixed.emplace_back(one, other);
@@ -117,11 +117,11 @@ class Merger {
     for (std::size_t n = 0; n < refs_.size(); ++n) {
       const Ref& ref = refs_[n];
       const Pattern& pattern = *input_[ref.local].pattern;
-      const std::uint32_t term = stretch(ref).term;
-      if (!is_mixed[n] || !can_take_apart(pattern, term, most_turns)) continue;
+      const std::uint32_t term = batch(ref).term;
+      if (!is_mixed[n] || !can_take_apart(pattern, term, max_turns)) continue;
       const Node& root = pattern.nodes[pattern.terms[term].at];
       parts += pattern.numbers[root.numbers] * static_cast<std::int64_t>(root.end - pattern.terms[term].at);
-      if (parts > most_parts) break;  // the others are put in order one by one
+      if (parts > max_parts) break;  // the others are put in order one by one
       terms[ref.local].push_back(term);
     }
     std::vector<std::size_t> changed;
@@ -139,16 +139,16 @@ class Merger {
     std::uint64_t expanded = 0;
     for (const auto& members : groups_.members)
       for (const std::uint32_t member : members) {
-        const Stretch& it = stretch(refs_[member]);
+        const Batch& it = batch(refs_[member]);
         const bool is_expanded = members.size() > 1 || (it.nodes == 0 && !it.is_literals);
-        if (is_expanded && (it.count > most_expanded_ || (expanded += it.count) > most_expanded_))
+        if (is_expanded && (it.count > max_expanded_ || (expanded += it.count) > max_expanded_))
           return fail(ErrorKind::infeasible, "more than {} accesses would have to be put in order one by one",
-                      most_expanded_);
+                      max_expanded_);
       }
     return {};
   }
 
-  /// Puts the accesses of each group of several stretches in order.
+  /// Puts the accesses of each group of several batches in order.
   Result<void> interleave() {
     interleaved_.resize(groups_.members.size());
     std::vector<std::uint32_t> many;
@@ -167,7 +167,7 @@ class Merger {
     struct Source {
       std::size_t member, end;  ///< within `members`
       std::uint64_t left;
-      LocalStretches::Cursor cursor;
+      LocalBatches::Cursor cursor;
       std::array<std::int64_t, merged_columns> access{};
       std::int64_t key = 0;
     };
@@ -177,10 +177,10 @@ class Merger {
       if (n > 0 && local(refs_[members[n - 1]]).id() == local(ref).id())
         sources.back().end = n + 1;
       else
-        sources.push_back({n, n + 1, stretch(ref).count, {local(ref), stretch(ref).first}});
+        sources.push_back({n, n + 1, batch(ref).count, {local(ref), batch(ref).first}});
     }
     const auto load = [&](Source& source) {
-      source.key = stretch(refs_[members[source.member]]).low;
+      source.key = batch(refs_[members[source.member]]).low;
       source.cursor.next(source.access, source.key);
     };
     for (Source& source : sources) load(source);
@@ -197,8 +197,8 @@ class Merger {
       const std::int64_t key = source.key;
       if (--source.left == 0 && ++source.member < source.end) {
         const Ref& ref = refs_[members[source.member]];
-        source.cursor = {local(ref), stretch(ref).first};
-        source.left = stretch(ref).count;
+        source.cursor = {local(ref), batch(ref).first};
+        source.left = batch(ref).count;
       }
       if (source.left > 0) {
         load(source);
@@ -215,7 +215,7 @@ class Merger {
     return detector.finish();
   }
 
-  /// Process after process, or the n-th stretches of all before the next ones of any: whichever folds better.
+  /// Process after process, or the n-th batches of all before the next ones of any: whichever folds better.
   MergedPattern folded() const {
     std::array<Pattern, 2> found;
     for_each_in_parallel(found.size(), threads_, [&](std::size_t way) {
@@ -240,8 +240,8 @@ class Merger {
   void push(std::uint32_t group, NestFolder& folder) const {
     if (groups_.members[group].size() > 1) return folder.push_pattern(interleaved_[group]);
     const Ref& ref = refs_[groups_.members[group][0]];
-    const LocalStretches& from = local(ref);
-    const Stretch& it = stretch(ref);
+    const LocalBatches& from = local(ref);
+    const Batch& it = batch(ref);
     std::array<std::int64_t, merged_columns> access{};
     std::int64_t sequence = 0;
     if (it.nodes > 0) {
@@ -253,7 +253,7 @@ class Merger {
       }
       return;
     }
-    LocalStretches::Cursor cursor(from, it.first);
+    LocalBatches::Cursor cursor(from, it.first);
     if (it.is_literals) {
       std::vector<std::int64_t> accesses;
       for (std::uint64_t n = 0; n < it.count; ++n) {
@@ -273,9 +273,9 @@ class Merger {
   std::vector<LocalPattern> input_;              ///< process after process
   std::vector<std::unique_ptr<Pattern>> split_;  ///< of input_, what was taken apart
   unsigned threads_;
-  std::uint64_t most_expanded_;
-  std::vector<std::optional<LocalStretches>> locals_;
-  std::vector<Ref> refs_;             ///< all stretches, process after process
+  std::uint64_t max_expanded_;
+  std::vector<std::optional<LocalBatches>> locals_;
+  std::vector<Ref> refs_;             ///< all batches, process after process
   std::vector<std::uint64_t> level_;  ///< of each, how many of its process come before
   OrderConstraints constraints_;
   OrderGroups groups_;

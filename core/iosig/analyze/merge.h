@@ -32,7 +32,7 @@ struct LocalPattern {
 
 struct MergeOptions {
   unsigned threads = 0;  ///< 0: as many as there are processors; the result is the same for any
-  std::uint64_t most_expanded = std::uint64_t{1} << 28;  ///< accesses
+  std::uint64_t max_expanded = std::uint64_t{1} << 28;  ///< accesses
 };
 
 struct MergedPattern {
@@ -46,7 +46,7 @@ struct MergedPattern {
 /// Takes time by the size of the descriptions, unless processes overlap at the same time, or lengths vary and physical
 /// offsets follow them: those parts are expanded. Fails: `bad_input` for unlike columns, accesses that begin below 0,
 /// are shorter than 0 bytes or end after byte 2^63 - 1, and sequence numbers that fall (seen where it matters);
-/// `infeasible` for more than `most_expanded` accesses that would have to be expanded, and for nests of more than 2^20
+/// `infeasible` for more than `max_expanded` accesses that would have to be expanded, and for nests of more than 2^20
 /// whose logical offsets follow sums of varying lengths.
 [[nodiscard]] Result<MergedPattern> merge_patterns(std::span<const LocalPattern> locals,
                                                    const MergeOptions& options = {});

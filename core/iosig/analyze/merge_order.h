@@ -1,4 +1,4 @@
-// An order of stretches that keeps each process's own and that of stretches which overlap.
+// An order of batches that keeps each process's own and that of batches which overlap.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace iosig {
 
-/// Stretches are numbered process after process, in each process in its order.
+/// Batches are numbered process after process, in each process in its order.
 struct OrderConstraints {
-  std::vector<std::int64_t> processes;                          ///< of each stretch, rising
+  std::vector<std::int64_t> processes;                          ///< of each batch, rising
   std::vector<std::pair<std::uint32_t, std::uint32_t>> before;  ///< first before second
   std::vector<std::pair<std::uint32_t, std::uint32_t>> mixed;   ///< to be put in order access by access
 };
 
-/// Groups of stretches, each in order of number. Most have one member; the others are those that are mixed, and those
+/// Groups of batches, each in order of number. Most have one member; the others are those that are mixed, and those
 /// that would have to come both before and after such a group.
 struct OrderGroups {
   std::vector<std::vector<std::uint32_t>> members;

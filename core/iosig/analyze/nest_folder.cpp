@@ -5,8 +5,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint32_t window = 32;             ///< the longest body of a loop, in terms
-constexpr std::size_t most_folded_vectors = 64;  ///< of those pushed at once
+constexpr std::uint32_t window = 32;            ///< the longest body of a loop, in terms
+constexpr std::size_t max_folded_vectors = 64;  ///< of those pushed at once
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void NestFolder::push_exception(std::uint64_t within, const std::int64_t* vector
 
 void NestFolder::push_vectors(std::span<const std::int64_t> vectors) {
   fold();
-  const bool are_many = vectors.size() / columns_ > most_folded_vectors;
+  const bool are_many = vectors.size() / columns_ > max_folded_vectors;
   if (are_many) stack_.emit(builder_, exceptions_, true);
   for (std::size_t at = 0; at < vectors.size(); at += columns_, ++position_) {
     if (are_many) {

@@ -78,7 +78,7 @@ std::optional<AffineForm> NestForms::form(int column, std::uint32_t leaf, std::s
   const auto& sums = turn_sums_[static_cast<std::size_t>(column)];
   if (sums.empty()) return std::nullopt;
   for (std::size_t d = 0; d < path.size(); ++d) form.of[d] = static_cast<std::int64_t>(sums[path[d] - root_]);
-  std::array<std::int64_t, most_columns> first{};
+  std::array<std::int64_t, max_columns> first{};
   index_.element(first_position, first);
   form.base = first[static_cast<std::size_t>(column)];
   return form;

@@ -17,7 +17,7 @@ namespace iosig {
 /// base + of[0] i0 + of[1] i1 + .., the outermost loop first; modulo 2^64.
 struct AffineForm {
   std::int64_t base = 0;
-  std::array<std::int64_t, most_nest_depth> of{};
+  std::array<std::int64_t, max_nest_depth> of{};
 };
 
 /// Of one nest. Refers to the pattern and the index.
@@ -51,8 +51,8 @@ class NestForms {
   const PatternIndex& index_;
   std::uint32_t root_;
   bool is_constant_;
-  std::vector<std::uint64_t> turn_count_;                           ///< by node, from root_ on
-  std::array<std::vector<std::uint64_t>, most_columns> turn_sums_;  ///< likewise, by column
+  std::vector<std::uint64_t> turn_count_;                          ///< by node, from root_ on
+  std::array<std::vector<std::uint64_t>, max_columns> turn_sums_;  ///< likewise, by column
 };
 
 }  // namespace iosig

@@ -7,7 +7,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t most_kinds = 64;  ///< of footprints with unlike moduli
+constexpr std::size_t max_kinds = 64;  ///< of footprints with unlike moduli
 
 /// The footprint on a circle, or on the line where `modulus` is 0.
 struct Place {
@@ -101,9 +101,9 @@ class Comparison {
 };
 
 std::vector<Kind> kinds_of(std::span<const Footprint> footprints) {
-  std::map<std::array<std::uint64_t, Footprint::most_arcs>, Kind> by_moduli;
+  std::map<std::array<std::uint64_t, Footprint::max_arcs>, Kind> by_moduli;
   for (std::uint32_t n = 0; n < footprints.size(); ++n) {
-    std::array<std::uint64_t, Footprint::most_arcs> moduli{};
+    std::array<std::uint64_t, Footprint::max_arcs> moduli{};
     for (std::size_t arc = 0; arc < footprints[n].arc_count; ++arc) moduli[arc] = footprints[n].arcs[arc].modulus;
     by_moduli[moduli].push_back(n);
   }
@@ -120,7 +120,7 @@ Footprint Footprint::of(const LeafIndex& leaves, const LeafIndex::Leaf& leaf) {
   if (leaf.base != leaf.begin) return footprint;
   std::uint64_t modulus = 0;
   for (const LeafIndex::Level& level : leaves.levels_of(leaf)) {
-    if (level.stride == 0 || footprint.arc_count == most_arcs) break;
+    if (level.stride == 0 || footprint.arc_count == max_arcs) break;
     modulus = std::gcd(modulus, level.stride);
     if (level.reach > modulus) continue;
     // Perhaps the same circle again, with less on it.
@@ -148,7 +148,7 @@ bool may_overlap(const Footprint& a, const Footprint& b) {
 bool for_each_overlap(std::span<const Footprint> footprints, std::uint64_t budget,
                       const std::function<void(std::size_t, std::size_t)>& visit) {
   const std::vector<Kind> kinds = kinds_of(footprints);
-  const bool are_too_many = kinds.size() > most_kinds;
+  const bool are_too_many = kinds.size() > max_kinds;
   Kind all(are_too_many ? footprints.size() : 0);
   std::iota(all.begin(), all.end(), 0);
   const auto compare = [&](const Kind& a, const Kind& b) {

@@ -15,16 +15,16 @@
 
 namespace iosig {
 
-/// Bytes that a stretch of accesses may touch: within [begin, end), and within each arc.
+/// Bytes that a batch of accesses may touch: within [begin, end), and within each arc.
 struct Footprint {
   /// All bytes are, modulo `modulus`, among the `width` <= modulus ones from `base` on.
   struct Arc {
     std::uint64_t modulus = 0, width = 0;
   };
-  static constexpr std::size_t most_arcs = 4;
+  static constexpr std::size_t max_arcs = 4;
 
   std::int64_t begin = 0, end = 0;
-  std::array<Arc, most_arcs> arcs{};  ///< moduli fall
+  std::array<Arc, max_arcs> arcs{};  ///< moduli fall
   std::uint8_t arc_count = 0;
   std::uint32_t owner = 0;  ///< what wrote there: the caller's own number
   std::int64_t group = 0;   ///< footprints of one group are not compared

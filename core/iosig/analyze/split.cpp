@@ -82,11 +82,11 @@ class Splitter {
 
 }  // namespace
 
-bool can_take_apart(const Pattern& pattern, std::uint32_t term, std::int64_t most_turns) {
+bool can_take_apart(const Pattern& pattern, std::uint32_t term, std::int64_t max_turns) {
   const Term& it = pattern.terms[term];
   if (!it.is_nest) return false;
   const auto root = static_cast<std::uint32_t>(it.at);
-  if (pattern.numbers[pattern.nodes[root].numbers] > most_turns) return false;
+  if (pattern.numbers[pattern.nodes[root].numbers] > max_turns) return false;
   bool has_loops = false;
   for (std::uint32_t node = root + 1; node < pattern.nodes[root].end; ++node) {
     if (!pattern.nodes[node].is_loop) continue;

@@ -7,9 +7,9 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t long_windows = 16;  ///< windows in the longest body
-constexpr std::size_t most_nodes = 4096;  ///< in a loop; longer bodies are left as they are
+constexpr std::size_t max_nodes = 4096;   ///< in a loop; longer bodies are left as they are
 
-constexpr std::size_t most_even = 64;  ///< bodies of which even_ knows
+constexpr std::size_t max_even = 64;  ///< bodies of which even_ knows
 
 /// The factor of number `n` of a term in its print: odd and without pattern, so that unlike numbers do not cancel out.
 constexpr std::uint64_t factor(std::uint64_t n) {
@@ -18,14 +18,14 @@ constexpr std::uint64_t factor(std::uint64_t n) {
   return (mixed ^ (mixed >> 32)) | 1;
 }
 constexpr auto leaf_factors = [] {
-  std::array<std::uint64_t, most_columns> factors{};
+  std::array<std::uint64_t, max_columns> factors{};
   for (std::size_t n = 0; n < factors.size(); ++n) factors[n] = factor(n);
   return factors;
 }();
 
 /// Bits for bodies of 1 to `body` terms.
 constexpr std::uint64_t bodies_to(std::size_t body) {
-  return body >= most_even ? ~std::uint64_t{0} : (std::uint64_t{1} << body) - 1;
+  return body >= max_even ? ~std::uint64_t{0} : (std::uint64_t{1} << body) - 1;
 }
 
 constexpr std::uint64_t shape_of(std::span<const Node> nodes) {
@@ -72,7 +72,7 @@ std::uint64_t TermStack::even_before_top() const {
   const std::size_t top = prints_.size() - 1;
   std::uint64_t even = 0;
 #pragma GCC unroll 4
-  for (std::size_t body = std::min<std::size_t>({window_, most_even, top / 2}); body > 0; --body)
+  for (std::size_t body = std::min<std::size_t>({window_, max_even, top / 2}); body > 0; --body)
     even = 2 * even + (is_even(top, body) ? 1 : 0);
   return even;
 }
@@ -156,7 +156,7 @@ bool TermStack::reduce_once() {
   if (entries_.size() < 3) return false;
   for (std::uint64_t bodies = even_bodies(); bodies != 0; bodies &= bodies - 1)
     if (make_loop(static_cast<std::size_t>(std::countr_zero(bodies)) + 1)) return true;
-  for (std::size_t body = most_even + 1; body <= window_ && 3 * body <= entries_.size(); ++body)
+  for (std::size_t body = max_even + 1; body <= window_ && 3 * body <= entries_.size(); ++body)
     if (may_be_loop(body) && make_loop(body)) return true;
   const std::size_t body = distance_to_same_steps();
   return body > window_ && may_be_loop(body) && make_loop(body);
@@ -201,7 +201,7 @@ bool TermStack::make_loop(std::size_t body) {
     if (!is_affine(x[n], x[n + body], x[n + 2 * body])) return false;
     nodes += x[n].nodes;
   }
-  if (nodes > most_nodes) return false;
+  if (nodes > max_nodes) return false;
   scratch_nodes_.assign(1, {true, static_cast<std::uint32_t>(nodes), 0});
   scratch_numbers_.assign(1, 3);
   for (std::size_t n = 0; n < body; ++n) {
@@ -229,7 +229,7 @@ bool TermStack::make_loop(std::size_t body) {
 }
 
 void TermStack::emit(PatternBuilder& builder, Exceptions& exceptions, bool all) {
-  const bool is_heavy = nodes_.size() >= most_kept_nodes;
+  const bool is_heavy = nodes_.size() >= max_kept_nodes;
   const std::size_t kept = all ? 0 : is_heavy ? std::size_t{3} * window_ : kept_;
   if (entries_.size() <= kept) return;
   const std::size_t gone = entries_.size() - kept;
@@ -268,7 +268,7 @@ void TermStack::emit_entry(const Entry& entry, PatternBuilder& builder, Exceptio
     return;
   }
   if (builder.is_in_literals() && entry.count * columns_ < 4 * entry.numbers) {  // not worth ending the block
-    std::array<std::int64_t, most_columns> vector{};
+    std::array<std::int64_t, max_columns> vector{};
     NestWalk walk;
     walk.start(nest, 0, 0, nest.numbers[0]);
     for (std::uint64_t position = entry.first; position < end; ++position, walk.advance()) {

@@ -59,10 +59,10 @@ class TermStack {
   bool extend_forwards();
   /// Moves the oldest terms to `builder` (all but what may still become a loop, or simply all).
   void emit(PatternBuilder& builder, Exceptions& exceptions, bool all);
-  [[nodiscard]] bool is_full() const { return entries_.size() >= 2 * kept_ || nodes_.size() >= most_kept_nodes; }
+  [[nodiscard]] bool is_full() const { return entries_.size() >= 2 * kept_ || nodes_.size() >= max_kept_nodes; }
 
  private:
-  static constexpr std::size_t most_kept_nodes = 1 << 16;
+  static constexpr std::size_t max_kept_nodes = 1 << 16;
   bool reduce_once();
   [[nodiscard]] bool is_even(std::size_t term, std::size_t body) const {
     const std::uint64_t* print = prints_.data() + term;
@@ -78,7 +78,7 @@ class TermStack {
   void extend_backwards();
   [[nodiscard]] bool is_next_turn(std::size_t loop);
   [[nodiscard]] bool begins_with(const NestView& nest, std::size_t entry) const;
-  using Indices = std::array<std::int64_t, most_nest_depth>;
+  using Indices = std::array<std::int64_t, max_nest_depth>;
   void push_instance(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips);
   void unroll(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips);
   void copy_instance(std::uint32_t node, const Indices& at, std::size_t depth, std::size_t fixed);

@@ -6,7 +6,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t most_backwards = 1 << 16;  ///< elements of an iteration that is put before a loop
+constexpr std::uint64_t max_backwards = 1 << 16;  ///< elements of an iteration that is put before a loop
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void TermStack::extend_backwards() {
     const NestView nest{scratch_nodes_.data(), scratch_numbers_.data(), columns_};
     if (!fault_of(nest, 0).empty()) return;
     const std::uint64_t more = count_before(nest, 0, {}, 1);
-    if (more == 0 || more > most_backwards) return;
+    if (more == 0 || more > max_backwards) return;
     std::size_t entry = entries_.size() - 1;
     std::uint64_t below = 0;
     while (entry > 0 && below < more) below += entries_[--entry].count;
@@ -82,7 +82,7 @@ bool TermStack::is_next_turn(std::size_t loop) {
 
 /// Whether the entries from `entry` to the one below the top are what the nest begins with.
 bool TermStack::begins_with(const NestView& nest, std::size_t entry) const {
-  std::array<std::int64_t, most_columns> expected{}, found{};
+  std::array<std::int64_t, max_columns> expected{}, found{};
   NestWalk walk, term;
   walk.start(nest, 0, 0, nest.numbers[0]);
   for (; entry + 1 < entries_.size(); ++entry) {
@@ -124,7 +124,7 @@ void TermStack::push_instance(std::uint32_t node, Indices& at, std::size_t depth
   const Node root = partial_nodes_[node];
   const std::uint64_t first = entries_.back().first + entries_.back().count;
   if (!root.is_loop) {
-    std::array<std::int64_t, most_columns> vector{};
+    std::array<std::int64_t, max_columns> vector{};
     for (std::uint32_t column = 0; column < columns_; ++column)
       vector[column] = affine(partial_numbers_.data() + root.numbers + column * (depth + 1), at.data(), depth);
     push_leaf(vector.data(), first);

@@ -114,7 +114,9 @@ void write_in_place(int fd) {
   errno = errno_before;
 }
 
-Result<std::vector<std::string>> names_in(const Fd& folder) {
+namespace {
+
+Result<std::vector<std::string>> list(const Fd& folder, bool links_only) {
   const auto failure = [&] { return system_failure("list", fmt::format("/proc/self/fd/{}", folder.get())); };
   const int fd = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return failure();
@@ -129,9 +131,15 @@ Result<std::vector<std::string>> names_in(const Fd& folder) {
     const dirent* item = ::readdir(listed.get());
     if (item == nullptr && errno != 0) return failure();
     if (item == nullptr) return names;
+    if (links_only && item->d_type != DT_LNK && item->d_type != DT_UNKNOWN) continue;
     if (const std::string_view name = item->d_name; name != "." && name != "..") names.emplace_back(name);
   }
 }
+
+}  // namespace
+
+Result<std::vector<std::string>> names_in(const Fd& folder) { return list(folder, /*links_only=*/false); }
+Result<std::vector<std::string>> link_names_in(const Fd& folder) { return list(folder, /*links_only=*/true); }
 
 Result<void> make_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {

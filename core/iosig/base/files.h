@@ -69,6 +69,8 @@ void write_in_place(int fd);
 
 /// The names in the open `folder` (O_PATH will do), but "." and ".."; in no order.
 [[nodiscard]] Result<std::vector<std::string>> names_in(const Fd& folder);
+/// Those of symbolic links, and of what the file system gives no type for in the listing.
+[[nodiscard]] Result<std::vector<std::string>> link_names_in(const Fd& folder);
 
 /// `mkdir -p` with mode 0700 for each folder that was missing.
 [[nodiscard]] Result<void> make_folders(const std::string& path);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -12,14 +14,21 @@
 
 namespace iosig {
 
-/// Calls work(n) for each n < count, on up to `threads` threads (0: as many as there are processors), in any order.
-/// `work` must not throw.
+/// Calls work(n) for each n < count, on up to `threads` threads (0: as many as there are processors), in any order. An
+/// exception of `work` (no memory) ends its thread's part; it, or one of them, is thrown again when all have ended.
 template <class Work>
 void for_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   std::atomic<std::size_t> next = 0;
+  std::mutex lock;
+  std::exception_ptr thrown;
   const auto work_on = [&] {
-    for (std::size_t n; (n = next++) < count;) work(n);
+    try {
+      for (std::size_t n; (n = next++) < count;) work(n);
+    } catch (...) {
+      const std::lock_guard held(lock);
+      thrown = std::current_exception();
+    }
   };
   std::vector<std::jthread> others;
   try {
@@ -27,6 +36,8 @@ void for_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
   } catch (const std::system_error&) {  // the system has no thread to give: those that are there do it all
   }
   work_on();
+  others.clear();  // joins them
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 /// The same for `work` that gives a Result<void>: the error of the least n that has one.

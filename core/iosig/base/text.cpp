@@ -153,11 +153,11 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return bytes;
 }
 
-std::string_view cut_to(std::string_view text, std::size_t most_bytes) {
-  if (text.size() <= most_bytes) return text;
-  for (std::size_t end = most_bytes; end > 0 && most_bytes - end < 4; --end)  // a character has up to 4 bytes
+std::string_view cut_to(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  for (std::size_t end = max_bytes; end > 0 && max_bytes - end < 4; --end)  // a character has up to 4 bytes
     if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80) return text.substr(0, end);
-  return text.substr(0, most_bytes);
+  return text.substr(0, max_bytes);
 }
 
 bool is_below(std::string_view path, std::string_view folder) {

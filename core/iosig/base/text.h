@@ -49,8 +49,8 @@ template <std::unsigned_integral Number = std::uint32_t>
 [[nodiscard]] std::string percent_encoded(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
 
-/// The first `most_bytes` of `text`, fewer rather than ending within a UTF-8 character: some file systems check.
-[[nodiscard]] std::string_view cut_to(std::string_view text, std::size_t most_bytes);
+/// The first `max_bytes` of `text`, fewer rather than ending within a UTF-8 character: some file systems check.
+[[nodiscard]] std::string_view cut_to(std::string_view text, std::size_t max_bytes);
 
 /// Whether `path` is `folder` or below it, by name.
 [[nodiscard]] bool is_below(std::string_view path, std::string_view folder);

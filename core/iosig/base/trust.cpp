@@ -17,7 +17,7 @@
 namespace iosig {
 namespace {
 
-constexpr int most_links = 40;  // as the kernel
+constexpr int max_links = 40;  // as the kernel
 
 /// Uid 0 that is not merely the name of an ordinary user within a user namespace.
 bool is_root() {
@@ -131,7 +131,7 @@ class Walk {
     char target[PATH_MAX];
     const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
     if (length < 0) return system_failure("read the link", link);
-    if (++links_ > most_links) return system_failure("follow", link, ELOOP);
+    if (++links_ > max_links) return system_failure("follow", link, ELOOP);
     go_to({target, static_cast<std::size_t>(length)});
     return length > 0 && target[0] == '/' ? enter("/") : Result<void>{};
   }

@@ -46,7 +46,7 @@ class Budget {
 
 tl::unexpected<Error> too_many_states() {
   return fail(ErrorKind::infeasible,
-              "the Markov chain has more than {} states, or too many steps: too many parts differ", most_chain_states);
+              "the Markov chain has more than {} states, or too many steps: too many parts differ", max_chain_states);
 }
 
 Result<Chain> chain_of(const Structure& structure, std::uint32_t spare, Budget& budget);
@@ -84,7 +84,7 @@ class Composer {
       const std::size_t before = chain_.steps.size();
       add_steps(from);
       const double sums = static_cast<double>(chain_.steps.size() - before) * static_cast<double>(width_);
-      if (chain_.states.size() > most_chain_states || !budget_.take(sums)) return too_many_states();
+      if (chain_.states.size() > max_chain_states || !budget_.take(sums)) return too_many_states();
     }
     return std::move(chain_);
   }
@@ -103,7 +103,7 @@ class Composer {
       const std::size_t states = chain->states.size();
       classes_.push_back({&part, 1, *std::move(chain), is_group, width_});
       width_ += states;
-      if (width_ > most_chain_states) return too_many_states();
+      if (width_ > max_chain_states) return too_many_states();
     }
     return {};
   }

@@ -19,11 +19,11 @@ namespace iosig {
 /// Equal parts are counted instead of told apart, so that the chain of n equal devices in one code has parity + 1
 /// states.
 ///
-/// Fails as `infeasible` where the chain has more than `most_chain_states`, or takes longer than some tenths of a
+/// Fails as `infeasible` where the chain has more than `max_chain_states`, or takes longer than some tenths of a
 /// second (by a count of its steps); a stripe at the top is then the sum of its parts' rates of loss (off by about the
 /// share of time in which a part is being rebuilt), if all of them together do not take longer.
 [[nodiscard]] Result<double> chain_mttdl_s(const Structure& structure);
 
-inline constexpr std::size_t most_chain_states = 2000;
+inline constexpr std::size_t max_chain_states = 2000;
 
 }  // namespace iosig

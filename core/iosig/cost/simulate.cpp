@@ -16,14 +16,14 @@ using Kind = Structure::Kind;
 using Index = std::uint32_t;
 
 constexpr double never = std::numeric_limits<double>::infinity();
-constexpr std::size_t most_devices = 100'000;
-constexpr std::uint32_t most_levels = 64;
+constexpr std::size_t max_devices = 100'000;
+constexpr std::uint32_t max_levels = 64;
 constexpr std::uint64_t events_per_batch = 4'000;
 constexpr std::uint64_t pilot_events = 100'000;
-constexpr std::size_t batches_per_round = 64, least_rounds = 2;
+constexpr std::size_t batches_per_round = 64, min_rounds = 2;
 constexpr std::uint64_t lives_per_batch = 16;
 constexpr std::uint64_t pilot_stream = std::uint64_t{1} << 63;  // random numbers that no batch uses
-constexpr double most_retrials = 1e5;
+constexpr double max_retrials = 1e5;
 // Bounds of structures with few nodes; with more of them an event takes longer, for it looks at every node's clock.
 constexpr double run_events = 2e7;  ///< of one pilot run or batch
 constexpr double lossless_events = 1e8;
@@ -52,13 +52,13 @@ struct Model {
   double shape = 1;
   double longest_life_s = 0;
   std::size_t devices = 0;
-  std::uint64_t most_run_events = 0, most_events_without_loss = 0;
+  std::uint64_t max_run_events = 0, max_events_without_loss = 0;
 
   Model(const Structure& structure, const SimulationOptions& options) : shape(options.weibull_shape) {
     add(structure, 0, false);
     const double share = 1 / (1 + static_cast<double>(nodes.size()) / few_nodes);
-    most_run_events = std::min(options.most_events, static_cast<std::uint64_t>(share * run_events));
-    most_events_without_loss = std::min(options.most_events, static_cast<std::uint64_t>(share * lossless_events));
+    max_run_events = std::min(options.max_events, static_cast<std::uint64_t>(share * run_events));
+    max_events_without_loss = std::min(options.max_events, static_cast<std::uint64_t>(share * lossless_events));
   }
 
   [[nodiscard]] bool is_exponential() const { return shape == 1; }
@@ -132,7 +132,7 @@ struct Tally {
 class Player {
  public:
   Player(const Model& model, std::vector<std::uint32_t> retrials, std::uint64_t seed, std::uint64_t stream)
-      : nodes_(model.nodes), model_(model), retrials_(std::move(retrials)), most_events_(model.most_run_events) {
+      : nodes_(model.nodes), model_(model), retrials_(std::move(retrials)), max_events_(model.max_run_events) {
     std::seed_seq sequence{seed & 0xffffffff, seed >> 32, stream & 0xffffffff, stream >> 32};
     random_.seed(sequence);
     tally_.crossings.assign(retrials_.size(), 0);
@@ -170,9 +170,9 @@ class Player {
     return tally_;
   }
 
-  /// From new to lost, `runs` times or until `most_events`; but for the events only whole runs count.
-  Tally lives(std::uint64_t runs, std::uint64_t most_events) {
-    most_events_ = std::min(most_events_, most_events);
+  /// From new to lost, `runs` times or until `max_events`; but for the events only whole runs count.
+  Tally lives(std::uint64_t runs, std::uint64_t max_events) {
+    max_events_ = std::min(max_events_, max_events);
     Tally tally;
     while (tally.losses < runs) {
       State state = fresh();
@@ -189,7 +189,7 @@ class Player {
   }
 
  private:
-  [[nodiscard]] bool is_at_bound() const { return tally_.events >= most_events_; }
+  [[nodiscard]] bool is_at_bound() const { return tally_.events >= max_events_; }
   [[nodiscard]] double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
   [[nodiscard]] double exponential() { return -std::log1p(-uniform()); }
 
@@ -433,7 +433,7 @@ class Player {
   const std::vector<Node>& nodes_;
   const Model& model_;
   std::vector<std::uint32_t> retrials_;
-  std::uint64_t most_events_;
+  std::uint64_t max_events_;
   std::vector<double> weights_;
   std::mt19937_64 random_;
   Tally tally_;
@@ -458,7 +458,7 @@ struct Pilot {
       events += tally.events;
       const double from = static_cast<double>(tally.crossings[level - 1]) * retrials[level - 1];
       const double reached = std::max(0.1, static_cast<double>(tally.crossings[level]));
-      retrials[level] = static_cast<std::uint32_t>(std::clamp(from / reached, 1.0, most_retrials));
+      retrials[level] = static_cast<std::uint32_t>(std::clamp(from / reached, 1.0, max_retrials));
     }
     report(options);
   }
@@ -508,13 +508,13 @@ Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOp
   if (!(options.weibull_shape >= 0.1 && options.weibull_shape <= 10))
     return fail(ErrorKind::usage, "the Weibull shape is {}; expected 0.1 to 10", options.weibull_shape);
   const Model model(structure, options);
-  if (model.devices > most_devices)
+  if (model.devices > max_devices)
     return fail(ErrorKind::infeasible, "there are {} devices to simulate; at most {} can be", model.devices,
-                most_devices);
+                max_devices);
   const std::uint32_t levels = Player(model, {1}, 0, 0).fresh().parts[0].distance;
-  if (levels > most_levels)
+  if (levels > max_levels)
     return fail(ErrorKind::infeasible, "only {} failures at once lose data, which is never; at most {} are simulated",
-                levels, most_levels);
+                levels, max_levels);
 
   const Pilot pilot(model, levels, options);
   const auto play_batch = [&](std::uint64_t batch) {
@@ -535,18 +535,18 @@ Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOp
       return fail(ErrorKind::infeasible,
                   "too much fails at once to be simulated: {} failures and rebuildings did not lead back to a system "
                   "that is whole; 'iosig reliability mttdl' may compute it",
-                  model.most_run_events);
+                  model.max_run_events);
     const Simulation so_far = summary(pilot, batches, options.precision);
     if (options.on_progress) options.on_progress(so_far);
     const bool is_lossless = !std::isfinite(so_far.mttdl_s);
-    if (is_lossless && so_far.events >= model.most_events_without_loss)
+    if (is_lossless && so_far.events >= model.max_events_without_loss)
       return fail(
           ErrorKind::infeasible,
           "losses are too rare to be simulated: {} failures and rebuildings had none; 'iosig reliability mttdl' may "
           "compute it",
           so_far.events);
-    const bool is_done = so_far.is_precise && batches.size() >= least_rounds * batches_per_round;
-    if (is_done || (!is_lossless && so_far.events >= options.most_events)) return so_far;
+    const bool is_done = so_far.is_precise && batches.size() >= min_rounds * batches_per_round;
+    if (is_done || (!is_lossless && so_far.events >= options.max_events)) return so_far;
   }
 }
 

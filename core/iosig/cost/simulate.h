@@ -20,10 +20,10 @@ struct Simulation {
 
 struct SimulationOptions {
   std::uint64_t seed = 1;
-  double precision = 0.05;                     ///< half of the interval's width, relative to mttdl_s; > 0
-  double weibull_shape = 1;                    ///< of the devices' lives, whose mean stays the MTTF; 1: exponential
-  unsigned threads = 0;                        ///< 0: as many as there are processors; the result is the same for any
-  std::uint64_t most_events = 20'000'000'000;  ///< to give up at
+  double precision = 0.05;                    ///< half of the interval's width, relative to mttdl_s; > 0
+  double weibull_shape = 1;                   ///< of the devices' lives, whose mean stays the MTTF; 1: exponential
+  unsigned threads = 0;                       ///< 0: as many as there are processors; the result is the same for any
+  std::uint64_t max_events = 20'000'000'000;  ///< to give up at
   /// Called now and then from the calling thread with what is known so far: in the pilot no more than the events.
   std::function<void(const Simulation&)> on_progress = {};
 };

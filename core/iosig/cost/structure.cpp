@@ -12,8 +12,8 @@ namespace {
 
 using Kind = Structure::Kind;
 
-constexpr std::size_t most_levels = 8;         // as in storage.toml; a circle of members gets here too
-constexpr std::size_t most_devices = 250'000;  // the largest single code that storage.toml can describe fits
+constexpr std::size_t max_levels = 8;         // as in storage.toml; a circle of members gets here too
+constexpr std::size_t max_devices = 250'000;  // the largest single code that storage.toml can describe fits
 
 bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 
@@ -31,9 +31,9 @@ class Builder {
   }
 
   Result<Structure> composite(const Device& device, double size_bytes, std::size_t level = 1) {
-    if (level > most_levels)
+    if (level > max_levels)
       return fail(ErrorKind::bad_input, "'{}' is a member of itself, or of members more than {} deep", device.name,
-                  most_levels);
+                  max_levels);
     const auto code = code_of(*device.redundancy);
     if (!code) return fail(code.error().kind, "{}: {}", device.name, code.error().message);
     if (!is_positive(device.mttr_s))
@@ -89,8 +89,8 @@ class Builder {
       return fail(ErrorKind::bad_input, "there is no device '{}', a member of '{}'", names[index], of.name);
     const Device* device = names.empty() ? &of : named->second;
     if (device != &of && device->redundancy) return composite(*device, size_bytes, level + 1);
-    if (++devices_ > most_devices)
-      return fail(ErrorKind::bad_input, "'{}' stands on more than {} devices", of.name, most_devices);
+    if (++devices_ > max_devices)
+      return fail(ErrorKind::bad_input, "'{}' stands on more than {} devices", of.name, max_devices);
     return simple(*device, of, size_bytes);
   }
 

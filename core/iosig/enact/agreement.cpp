@@ -12,6 +12,7 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/enact/destination_name.h"
+#include "iosig/enact/home.h"
 #include "iosig/enact/journal_folder.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/user_folder.h"
@@ -46,7 +47,7 @@ bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
 }
 
 /// The same in every process of this node, so that only one of them can write the entry.
-std::string twin_id(std::string_view first_id) {
+std::string node_copy_id(std::string_view first_id) {
   return fmt::format("{:016x}", fnv1a(fmt::format("{}@{}", first_id, host_name())));
 }
 
@@ -57,12 +58,13 @@ bool has_directory_of(const DestinationName& parsed) {
 }
 
 /// Writes the entry for what this node will have behind the link.
-Result<void> record_twin(const Place& place, const std::string& target, const DestinationName& parsed,
-                         const UserFolder& folder, const Signature& declared) {
+Result<void> record_node_copy(const Place& place, const std::string& target, const DestinationName& parsed,
+                              const UserFolder& folder, const Signature& declared) {
   auto entry = new_journal_entry(RedirectedBy::runtime);
   if (!entry) return pass_on(entry.error());
-  entry->id = twin_id(parsed.id);
+  entry->id = node_copy_id(parsed.id);
   entry->path = place.path();
+  record_home(*entry, place);
   entry->destination = target;
   entry->mount_point = parsed.mount_point;
   entry->filesystem_id = filesystem_id(folder.fd);
@@ -130,7 +132,7 @@ Result<bool> join(const Place& place, const Signature& declared, const Storage& 
   if (parsed->has_directory)
     if (auto made = make_destination(*folder, parsed->id, parsed->name); !made) return pass_on(made.error());
   if (made_here) return true;  // it was lost with power, or cleared away
-  if (auto recorded = record_twin(place, *target, *parsed, *folder, declared); !recorded)
+  if (auto recorded = record_node_copy(place, *target, *parsed, *folder, declared); !recorded)
     return pass_on(recorded.error());
   return true;
 }
@@ -138,7 +140,7 @@ Result<bool> join(const Place& place, const Signature& declared, const Storage& 
 bool is_of_another_node(const JournalEntry& entry) {
   if (entry.host == host_name()) return false;
   const auto parsed = parse_destination(entry.destination);
-  return parsed && (parsed->id != entry.id || is_recorded(twin_id(parsed->id)));
+  return parsed && (parsed->id != entry.id || is_recorded(node_copy_id(parsed->id)));
 }
 
 }  // namespace iosig

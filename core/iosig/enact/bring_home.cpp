@@ -209,7 +209,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   ChangeWatch watch = watch_of(from);
   std::vector<Fd> held;
   for (const Companion& companion : from.companions)
-    if (auto same = is_at_home(home, from.data, companion, watch, held); !same || !*same) return same;
+    if (auto same = is_at_home(home, from, companion, watch, held); !same || !*same) return same;
   const Fd file = open_to_read(home);
   Fd data = open_to_read(from.data);
   if (!file || (found.has_data && !data)) return false;

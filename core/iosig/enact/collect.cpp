@@ -108,7 +108,10 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
                                printable(entry.path));
     return leftover;
   }
-  find_reason_to_keep(entry, top, extent.changed_unix_s, options, leftover);
+  if (found.is_home_unreachable)
+    leftover.why = "its link cannot be looked for: " + found.why;
+  else
+    find_reason_to_keep(entry, top, extent.changed_unix_s, options, leftover);
   if (!leftover.why.empty()) return leftover;
   if (!options.dry_run) {
     const auto lock = lock_entry(entry.id, IfBusy::skip);

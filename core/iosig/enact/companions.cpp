@@ -119,7 +119,7 @@ Result<void> CompanionsHome::check() const {
           printable(entry_.path), printable(from_.data.folder_path), name);
     ChangeWatch watch(from_.data.folder);
     std::vector<Fd> held;
-    const auto home = is_at_home(link_, from_.data, companion, watch, held);
+    const auto home = is_at_home(link_, from_, companion, watch, held);
     if (!home) return pass_on(home.error());
     if (!*home && exists_at(link_.folder.get(), companion.home_name))
       return fail(
@@ -145,7 +145,7 @@ Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Pr
 
 Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
                                        const Progress& progress) {
-  const auto home = is_at_home(link_, from_.data, companion, watch, held_);
+  const auto home = is_at_home(link_, from_, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};
   const int from = from_.data.folder.get();
@@ -157,7 +157,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
     if (auto watched = watch.add_name(companion.name); !watched) return watched;
     const auto target = link_target(*source);
     if (!target && (errno == ENOENT || errno == EINVAL)) return just_removed(from_.data.folder_path, companion.name);
-    if (!target || ::symlinkat(target->c_str(), staging_.get(), home_name) != 0)
+    if (!target || ::symlinkat(target_at_home(from_, *target).c_str(), staging_.get(), home_name) != 0)
       return write_failure("copy the link", source->path(), errno);
     return {};
   }
@@ -224,8 +224,9 @@ bool is_own(const struct stat& there, const Place& home, const struct stat& data
          (::fstat(home.folder.get(), &folder) == 0 && there.st_uid == folder.st_uid);
 }
 
-Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion, ChangeWatch& watch,
+Result<bool> is_at_home(const Place& home, const Destination& from, const Companion& companion, ChangeWatch& watch,
                         std::vector<Fd>& held) {
+  const Place& data = from.data;
   struct stat there {
   }, here{};
   if (::fstatat(home.folder.get(), companion.home_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return false;
@@ -234,12 +235,13 @@ Result<bool> is_at_home(const Place& home, const Place& data, const Companion& c
   const bool is_same = there.st_dev == here.st_dev && there.st_ino == here.st_ino;
   if (companion.kind == Companion::Kind::link || is_same)
     if (auto watched = watch.add_name(companion.name); !watched) return pass_on(watched.error());
-  if (is_same) return is_one_file(home.folder.get(), companion.home_name, data.folder.get(), companion.name);
   if (companion.kind == Companion::Kind::link) {
     const auto place = beside(home, companion.home_name), original = beside(data, companion.name);
     if (!place || !original) return pass_on(!place ? place.error() : original.error());
-    return link_target(*place) && link_target(*place) == link_target(*original);
+    const auto target = link_target(*original);
+    return target && link_target(*place) == target_at_home(from, *target);
   }
+  if (is_same) return is_one_file(home.folder.get(), companion.home_name, data.folder.get(), companion.name);
   if (there.st_size != here.st_size) return false;
   Fd copy = open_file(home.folder.get(), companion.home_name), original = open_file(data.folder.get(), companion.name);
   if (!copy || !original) return false;

@@ -51,9 +51,9 @@ class CompanionsHome {
   std::vector<std::string> moved_;  ///< placed by renaming, where a file can have one name only
 };
 
-/// Whether the companion in `data`'s directory has the same content, or target, in the directory of `home`, in a file
-/// that no other user owns. If so `watch` sees its changes from before the comparison, with the copies in `held`.
-[[nodiscard]] Result<bool> is_at_home(const Place& home, const Place& data, const Companion& companion,
+/// Whether the companion has the same content, or the target for home, in the directory of `home`, in a file that no
+/// other user owns. If so `watch` sees its changes from before the comparison, with the copies in `held`.
+[[nodiscard]] Result<bool> is_at_home(const Place& home, const Destination& from, const Companion& companion,
                                       ChangeWatch& watch, std::vector<Fd>& held);
 
 /// Whether a file with the status `there`, in the directory of `home`, belongs to this user, to the owner of `data`, or

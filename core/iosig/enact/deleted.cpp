@@ -12,7 +12,7 @@
 namespace iosig {
 namespace {
 
-constexpr int least_descriptor = 400;  // most programs have fewer, and the usual limit is 1024
+constexpr int min_descriptor = 400;  // most programs have fewer, and the usual limit is 1024
 
 }  // namespace
 
@@ -21,7 +21,7 @@ HeldLink::HeldLink(const Place& place) {
   struct stat status {};
   if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISLNK(status.st_mode)) return;
   if (is_on_shared_file_system(place.folder)) return;
-  link_ = Fd(::fcntl(opened.get(), F_DUPFD_CLOEXEC, least_descriptor));
+  link_ = Fd(::fcntl(opened.get(), F_DUPFD_CLOEXEC, min_descriptor));
   device_ = status.st_dev;
   inode_ = status.st_ino;
 }

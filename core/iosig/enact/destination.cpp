@@ -74,6 +74,13 @@ std::vector<Companion> companions_in(const Fd& directory, const std::vector<std:
   return companions;
 }
 
+/// With the data's name at home in place of the one here: behind `a.db`, `prog-12-wal` becomes `a.db-wal`.
+std::string home_name_of(std::string name, const Destination& from) {
+  if (const std::size_t begin = name.find(from.data.name); begin != std::string::npos)
+    name.replace(begin, from.data.name.size(), from.home_name);
+  return name;
+}
+
 /// The name under which the data stand, where retired ones may stand, too.
 struct Standing {
   std::string name;
@@ -106,13 +113,13 @@ Result<Destination> open_destination(const JournalEntry& entry) {
   if (!has_directory) {
     auto data = place_in(at(), standing.name);
     if (!data) return pass_on(data.error());
-    return Destination{*std::move(data), std::nullopt, {}, {}, standing.is_retired, standing.is_double};
+    return Destination{*std::move(data), std::nullopt, {}, {}, {}, {}, standing.is_retired, standing.is_double};
   }
   Fd directory(::openat(folder->fd.get(), standing.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory && errno == ENOENT) {
     auto missing = place_in(at(), standing.name);
     if (!missing) return pass_on(missing.error());
-    return Destination{*std::move(missing), std::nullopt, {}, {}, false, false};
+    return Destination{*std::move(missing), std::nullopt, {}, {}, {}, {}, false, false};
   }
   if (!directory) return system_failure("open the directory", fmt::format("{}/{}", folder->path, standing.name));
   auto names = names_in(directory);
@@ -123,8 +130,39 @@ Result<Destination> open_destination(const JournalEntry& entry) {
   if (!own) return pass_on(own.error());
   auto data = place_in(std::move(directory), parsed->name);
   if (!data) return pass_on(data.error());
-  return Destination{*std::move(data),      *std::move(own),     *std::move(names),
-                     std::move(companions), standing.is_retired, standing.is_double};
+  return Destination{*std::move(data),
+                     *std::move(own),
+                     fmt::format("{}/{}", folder->path, parsed->id),
+                     {},
+                     *std::move(names),
+                     std::move(companions),
+                     standing.is_retired,
+                     standing.is_double};
+}
+
+void name_for_home(Destination& destination, const std::string& home_name) {
+  destination.home_name = home_name;
+  for (Companion& companion : destination.companions) companion.home_name = home_name_of(companion.name, destination);
+}
+
+std::string target_at_home(const Destination& from, const std::string& target) {
+  if (!from.directory) return target;
+  std::string_view within = target;
+  const bool is_absolute = within.starts_with('/');
+  if (is_absolute) {
+    // The mount point may be spelled by way of links; a program that resolves its path knows it free of them.
+    const std::string resolved = from.directory->folder_path + from.path.substr(from.path.rfind('/'));
+    const std::string& own = (target + "/").starts_with(from.path + "/") ? from.path : resolved;
+    if (!(target + "/").starts_with(own + "/")) return target;
+    within.remove_prefix(own.size());
+  }
+  while (within.starts_with('/') || within.starts_with("./")) within.remove_prefix(1);
+  if (within.empty() || within == ".") return is_absolute ? "." : target;
+  const std::string name(within.substr(0, within.find('/')));
+  const std::string home_name = home_name_of(name, from);
+  if (name == ".." || (!is_absolute && (home_name == name || !std::ranges::binary_search(from.names, name))))
+    return target;
+  return home_name + std::string(within.substr(name.size()));
 }
 
 Result<void> retire(const Destination& destination, const JournalEntry& entry) {

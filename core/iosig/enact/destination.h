@@ -20,13 +20,15 @@ namespace iosig {
 struct Companion {
   enum class Kind { file, link, other } kind = Kind::other;
   std::string name;
-  std::string home_name = {};  ///< set by a survey (enact/survey.h)
+  std::string home_name = {};  ///< set by name_for_home
   std::uint64_t data_bytes = 0, allocated_bytes = 0;
 };
 
 struct Destination {
   Place data;                         ///< where the data are or would be
   std::optional<Place> directory;     ///< the redirect's own, in the user's folder; nothing: flat, or it is not there
+  std::string path;                   ///< of `directory` while it is not retired, as links to the data spell it
+  std::string home_name;              ///< of the data; set by name_for_home
   std::vector<std::string> names;     ///< all in the redirect's own directory, sorted
   std::vector<Companion> companions;  ///< by name
   bool is_retired = false;            ///< `directory` and `data` are those of the retired one
@@ -37,6 +39,13 @@ struct Destination {
 /// Opens the way to the data, proven to be this user's own (enact/user_folder): after a reboot another user may have
 /// made one. Where the redirect's directory is missing, `data` names a file that does not exist. Fails as `system`.
 [[nodiscard]] Result<Destination> open_destination(const JournalEntry& entry);
+
+/// Sets the names at home: `home_name` for the data, and the companions' own with it in place of the data's.
+void name_for_home(Destination& destination, const std::string& home_name);
+
+/// The text at home of a companion that is a link to `target`. A target in the redirect's own directory becomes the
+/// name of that file at home, since the directory goes; any other stays as it is.
+[[nodiscard]] std::string target_at_home(const Destination& from, const std::string& target);
 
 /// Gives data (the directory with all in it, or the flat file) their retired name, so that no path leads to them any
 /// more; `restore` takes that back, and does nothing where nothing is retired. Where a program made data anew under

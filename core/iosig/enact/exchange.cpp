@@ -115,7 +115,12 @@ class Swap {
     const auto aside = look(aside_), at_path = look(place_.name);
     return aside && at_path && *aside == Stands::link && *at_path == Stands::copy;
   }
-  /// The copy stays at the path.
+  /// Whether a program has removed or renamed the copy since: only it leaves the path empty while there is a draft.
+  bool was_removed() const {
+    const auto aside = look(aside_), at_path = look(place_.name);
+    return aside && at_path && *aside == Stands::link && *at_path == Stands::nothing && exists(draft_);
+  }
+  /// The copy stays at the path, or where a program put it.
   Result<void> keep_copy() const {
     return remove(aside_).and_then([&] { return remove(draft_); });
   }
@@ -266,13 +271,19 @@ bool was_cut_short(const JournalEntry& entry) {
   return place && (Swap(*place, entry).has_traces() || has_staged_companions(*place, entry));
 }
 
+bool was_removed_after_exchange(const JournalEntry& entry) {
+  const auto place = locate(AT_FDCWD, entry.path);
+  return place && Swap(*place, entry).was_removed();
+}
+
 namespace {
 
 /// Whether a program has changed what a killed run had put at the path, by its content, mode or companions: times can
 /// be set back. Data that changed after their copy was begun (a late writer) are the newer ones: then the answer is no.
 bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
-  const auto at = open_destination(entry);
+  auto at = open_destination(entry);
   if (!at) return false;
+  name_for_home(*at, place.name);
   const Fd home = open_own_to_read(place.folder.get(), place.name);
   const Fd data = open_own_to_read(at->data.folder.get(), at->data.name);
   struct statx copy {
@@ -288,7 +299,7 @@ bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
   ChangeWatch watch(at->data.folder);
   std::vector<Fd> held;
   for (const Companion& companion : at->companions)
-    if (const auto same = is_at_home(place, at->data, companion, watch, held); same && !*same) return true;
+    if (const auto same = is_at_home(place, *at, companion, watch, held); same && !*same) return true;
   return false;
 }
 
@@ -304,7 +315,7 @@ Result<void> undo_killed_run(const JournalEntry& entry) {
     return swap.clear_up().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
   if (auto restored = restore_retired(entry); !restored) return restored;
   // Neither of two versions may go: the copy stays at the path, the data where they are, and settling names both.
-  if (swap.is_exchanged() && was_changed_at_home(*place, entry))
+  if (swap.was_removed() || (swap.is_exchanged() && was_changed_at_home(*place, entry)))
     return swap.keep_copy().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
   if (swap.has_traces())
     if (auto undone = swap.undo(); !undone) return undone;

@@ -9,6 +9,7 @@
 //   link    copy    -       copying
 //   link    copy    copy    about to exchange path and aside
 //   copy    copy    link    exchanged
+//   -       copy    link    exchanged, but a program has removed the copy since, or gave it another name
 //   copy    copy    other   exchanged, but a program had been quicker: its file goes back
 //   copy    -       -       done
 //   -       -       link    the link is being removed
@@ -54,6 +55,10 @@ struct Handover {
 
 /// Whether a killed run left files under its names beside `entry.path`.
 [[nodiscard]] bool was_cut_short(const JournalEntry& entry);
+
+/// Whether a program removed or renamed the copy that a killed run had put at `entry.path`. Then no link leads to the
+/// data: what that program removed does not come back by itself.
+[[nodiscard]] bool was_removed_after_exchange(const JournalEntry& entry);
 
 /// Brings back what stood at `entry.path` before a run that was killed, and removes its names. Only what is provably
 /// ours is removed: a copy at the path that a program has opened or written since stays there, and a program's file

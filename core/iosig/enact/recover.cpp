@@ -11,6 +11,7 @@
 #include "iosig/base/text.h"
 #include "iosig/enact/change_watch.h"
 #include "iosig/enact/exchange.h"
+#include "iosig/enact/home.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/user_folder.h"
 
@@ -42,7 +43,9 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
   const auto left = [&](std::string why) { return Recovery{Outcome::left, found.path, std::move(why)}; };
   const bool temporary = entry.signature.lifetime == Lifetime::temp;
   switch (found.state) {
-    case RedirectState::unreachable: return left("its data cannot be reached: " + found.why);
+    case RedirectState::unreachable:
+      return left((found.is_home_unreachable ? "its link cannot be looked for: " : "its data cannot be reached: ") +
+                  found.why);
     case RedirectState::linked:
       if (found.destination->is_retired) {
         if (!options.dry_run)
@@ -121,7 +124,8 @@ const char* name_of(Recovery::Outcome outcome) {
   return "";
 }
 
-Result<Recovery> recover(const JournalEntry& entry, const SettleOptions& options) {
+Result<Recovery> recover(const JournalEntry& recorded, const SettleOptions& options) {
+  const JournalEntry entry = at_home(recorded);
   Survey found = survey(entry, options.links);
   if (!found.cut_short || found.state == RedirectState::unreachable) return recover_state(entry, found, options);
   if (!found.has_data && !found.has_companions())

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "iosig/base/text.h"
+#include "iosig/enact/home.h"
 #include "iosig/enact/journal_folder.h"
 #include "iosig/enact/link_check.h"
 #include "iosig/enact/own_file.h"
@@ -43,6 +44,7 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoi
   if (!entry) return pass_on(entry.error());
   entry->kind = RedirectKind::link;
   entry->path = place.path();
+  record_home(*entry, place);
   entry->destination = fmt::format("{}/{}/{}", folder->path, entry->id, place.name);
   entry->mount_point = mount.path;
   entry->filesystem_id = filesystem_id(folder->fd);

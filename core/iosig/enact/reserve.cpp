@@ -16,15 +16,15 @@
 #include <limits>
 #include <map>
 
-#include "iosig/base/in_time.h"
+#include "iosig/base/call_with_timeout.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/process_life.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/config/storage_file.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_folder.h"
 #include "iosig/enact/own_file.h"
-#include "iosig/format/storage_file.h"
 
 namespace iosig {
 namespace {
@@ -50,10 +50,10 @@ static_assert(sizeof(Promise) == 64);
 
 using Promises = std::vector<Promise>;
 
-constexpr std::size_t most_promises = 1 << 18;
+constexpr std::size_t max_promises = 1 << 18;
 constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // of a process that cannot be judged from here
 constexpr timespec between_tries{.tv_sec = 0, .tv_nsec = 100'000};
-constexpr int most_tries = 2000;
+constexpr int max_tries = 2000;
 
 /// The id of a redirect that the name of its data begins with; nothing for other files.
 std::optional<std::uint64_t> id_of(std::string_view name) {
@@ -78,13 +78,13 @@ Fd open_table(const UserFolder& folder, int flags) {
 /// The open table, locked: a forked child may share the descriptor, so it is to be unlocked, not only closed. A file
 /// system that cannot lock is used without.
 Result<Fd> lock_table(const UserFolder& folder, int flags) {
-  for (int tries = 0; tries < most_tries;) {
+  for (int tries = 0; tries < max_tries;) {
     Fd table = open_table(folder, flags);
     if (!table) return system_failure("open the promised room in", folder.path);
-    while (::flock(table.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < most_tries)
+    while (::flock(table.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < max_tries)
       ::nanosleep(&between_tries, nullptr);
     struct stat status {};
-    if (::fstat(table.get(), &status) == 0 && status.st_nlink > 0 && tries < most_tries) return table;
+    if (::fstat(table.get(), &status) == 0 && status.st_nlink > 0 && tries < max_tries) return table;
     ++tries;  // it was removed, with its last promise, before we had it
   }
   return fail(ErrorKind::infeasible, "'{}': others are being given room there at this moment", printable(folder.path));
@@ -93,7 +93,7 @@ Result<Fd> lock_table(const UserFolder& folder, int flags) {
 Promises read_table(const Fd& table) {
   struct stat status {};
   if (::fstat(table.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  Promises promises(std::min(static_cast<std::size_t>(status.st_size) / sizeof(Promise), most_promises));
+  Promises promises(std::min(static_cast<std::size_t>(status.st_size) / sizeof(Promise), max_promises));
   const ssize_t got = ::pread(table.get(), promises.data(), promises.size() * sizeof(Promise), 0);
   promises.resize(got < 0 ? 0 : static_cast<std::size_t>(got) / sizeof(Promise));
   return promises;
@@ -128,7 +128,7 @@ bool is_stale(const Promise& promise) {
 }
 
 /// Calls `each` with every name in the folder. Not by opendir, which allocates: this also runs in a program's signal
-/// handlers (runtime/common/guest.h).
+/// handlers (runtime/host/run_isolated.h).
 template <class Each>
 void for_each_name(int folder, Each each) {
   alignas(dirent64) char space[8192];
@@ -229,7 +229,7 @@ void ask_room(Storage& storage) {
     std::uint64_t promised_bytes = 0;
   };
   for (MountPoint& mount : storage.mount_points) {
-    const auto room = in_time([&] {
+    const auto room = call_with_timeout([&] {
       ask_room(mount, std::numeric_limits<std::uint64_t>::max());
       return Room{mount.free_bytes, mount.promised_bytes};
     });

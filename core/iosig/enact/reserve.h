@@ -20,7 +20,7 @@ namespace iosig {
 /// microsecond for each, and what was written of it counts no more.
 void ask_room(MountPoint& mount, std::uint64_t needed_bytes);
 
-/// The same of every mount point, in full; one that does not answer in time (base/in_time) has no known room.
+/// The same of every mount point, in full; one that does not answer in time (base/call_with_timeout) has no known room.
 void ask_room(Storage& storage);
 
 /// While it lives, nobody else is promised room on its mount point.

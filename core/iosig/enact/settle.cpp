@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/bring_home.h"
 #include "iosig/enact/exchange.h"
+#include "iosig/enact/home.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/seal.h"
@@ -23,13 +25,22 @@ using Action = Settlement::Action;
 class Settling {
  public:
   Settling(const JournalEntry& entry, const SettleOptions& options)
-      : entry_(entry), options_(options), found_(survey(entry, options.links)) {}
+      : entry_(at_home(entry)),
+        options_(options),
+        recorded_(recorded_entry(entry.id)),
+        found_(survey(entry_, options.links)) {}
 
   Result<Settlement> run() {
     if (const auto user = data_in_use(); user != 0 && !options_.force)
       return fail(ErrorKind::infeasible,
                   "{}: process {} still has its data open; settle it when that has ended, or use --force", shown(),
                   user);
+    const bool is_unknown = entry_.pid == 0;  // the link is all that is known of it
+    if (is_unknown && found_.state == RedirectState::empty && !found_.cut_short)
+      return fail(ErrorKind::infeasible,
+                  "{}: this link leads to '{}', where no data are, and the journal does not know it: they were never "
+                  "written, settled by another link, or deleted; the link stays, rm {} removes it",
+                  shown(), destination(), shown());
     if (!options_.dry_run) {
       const auto saved = take_over();
       if (!saved) return pass_on(saved.error());
@@ -57,6 +68,8 @@ class Settling {
                     shown(), destination(), with_companions());
       case RedirectState::replaced: return temporary ? drop("temporary data") : settle_replaced();
       case RedirectState::unreachable:
+        if (found_.is_home_unreachable && (found_.has_data || found_.has_companions()))
+          return temporary && options_.drop_orphans ? drop("temporary data") : home_is_unreachable();
         if (options_.drop_orphans) return clear("its data cannot be reached and are given up");
         return fail(ErrorKind::infeasible,
                     "{}: its data cannot be reached: {}; settle it when '{}' is mounted, or give it up with "
@@ -70,10 +83,10 @@ class Settling {
   /// Clears up after a run that was killed, and lets the journal tell where the link is now. True: the data are gone,
   /// but a copy that the run had completed stands at the path.
   Result<bool> take_over() {
-    if (found_.state == RedirectState::unreachable && !options_.drop_orphans) return false;
-    const auto recorded = recorded_entry(entry_.id);
-    if (recorded && recorded->path != entry_.path)  // the link was moved after the kill
-      if (auto undone = undo_killed_run(*recorded); !undone) return pass_on(undone.error());
+    if (found_.state == RedirectState::unreachable && (!options_.drop_orphans || found_.is_home_unreachable))
+      return false;
+    if (const auto then = recorded_ ? at_home(*recorded_) : entry_; then.path != entry_.path)  // moved after the kill
+      if (auto undone = undo_killed_run(then); !undone) return pass_on(undone.error());
     if (found_.cut_short) {
       if (!found_.has_data && !found_.has_companions()) {
         auto saved = save_copy_of_killed_run(entry_);
@@ -91,8 +104,19 @@ class Settling {
       if (!found_.link) return false;
     }
     entry_.path = found_.path;
-    if (recorded && *recorded == entry_) return false;
+    record_home(entry_, *found_.link);
+    if (recorded_ && *recorded_ == entry_) return false;
     return record_anew(entry_).map([] { return false; });
+  }
+
+  /// Data to which a link may lead are not given up, whatever the options say.
+  Result<Settlement> home_is_unreachable() const {
+    const Destination& at = *found_.destination;
+    return fail(ErrorKind::infeasible,
+                "{}: it cannot be told whether a link leads to its data: {}; they are kept in '{}'; settle it when the "
+                "folder can be looked at, or, if nobody wants them: rm -r '{}', then run finalize again with "
+                "--drop-orphans",
+                shown(), found_.why, destination(), printable(at.directory ? at.directory->path() : at.data.path()));
   }
 
   /// Whether a process may be between its journal entry, its link and its data.
@@ -140,7 +164,7 @@ class Settling {
                        : action == Action::sealed     ? "sealed"
                        : action == Action::dropped    ? "dropped"
                                                       : "cleared";
-    Settlement settlement{action, found_.path, found_.data_bytes, {}, {}};
+    Settlement settlement{action, found_.path, found_.data_bytes, {}, {}, {}};
     if (found_.destination && action != Action::sealed)
       for (const Companion& companion : found_.destination->companions)
         settlement.companions.push_back(companion.home_name);
@@ -150,7 +174,30 @@ class Settling {
     settlement.text =
         fmt::format("'{}'{}: {}{} ({}, {})", printable(found_.path), with, options_.dry_run ? "would be " : "", verb,
                     why, about_bytes(static_cast<double>(found_.data_bytes)));
+    if (action != Action::sealed) settlement.dangling_links = other_links();
+    if (settlement.dangling_links.empty()) return settlement;
+    std::string links;
+    for (const std::string& path : settlement.dangling_links)
+      links += fmt::format("{}'{}'", links.empty() ? "" : ", ", printable(path));
+    settlement.text +=
+        fmt::format("; other links to the data {}: {}", options_.dry_run ? "would dangle" : "dangle now", links);
+    if (action == Action::brought_home)
+      settlement.text += fmt::format(" (ln -sfn '{}' LINK leads one to them)", printable(found_.path));
     return settlement;
+  }
+
+  /// Those beside the link, and one at the path of the journal, where the data went home by another. Each may be meant
+  /// as a copy or as a link, so they are left to the user.
+  std::vector<std::string> other_links() const {
+    if (!found_.link) return {};
+    KnownLinks own;
+    std::vector<std::string> paths =
+        links_beside(*found_.link, entry_, options_.links != nullptr ? *options_.links : own);
+    const auto first = locate(AT_FDCWD, recorded_ ? recorded_->path : "");
+    if (first && first->path() != found_.path && std::ranges::find(paths, first->path()) == paths.end() &&
+        link_target(*first) == entry_.destination)
+      paths.push_back(first->path());
+    return paths;
   }
 
   /// The last step of all: retired data are deleted, what was removed stays removed, then the entry goes.
@@ -265,6 +312,7 @@ class Settling {
 
   JournalEntry entry_;  ///< its path follows the link
   const SettleOptions& options_;
+  const std::optional<JournalEntry> recorded_;  ///< as the journal had it before this run
   Survey found_;
 };
 

@@ -28,15 +28,17 @@ struct Settlement {
   enum class Action { brought_home, sealed, dropped, cleared } action;
   std::string path;  ///< where the data are now, or were asked for
   std::uint64_t data_bytes = 0;
-  std::vector<std::string> companions;  ///< names at home of the files that were treated alike
-  std::string text;                     ///< one sentence
+  std::vector<std::string> companions;      ///< names at home of the files that were treated alike
+  std::vector<std::string> dangling_links;  ///< paths of other links to the data, which lead nowhere now
+  std::string text;                         ///< one sentence
 };
 [[nodiscard]] const char* name_of(Settlement::Action action);
 
 /// Data that are declared neither temp nor persist count as persistent. Tamperproof and archived data, even temporary
 /// ones, stay where they are, sealed (enact/seal). Refusals are `infeasible`, change nothing, and
 /// say how to resolve them: data to which no link leads, a path taken by other content, no room, a file in use, a full
-/// job's folder, a mount point out of reach, a process that may be about to make or use the link.
+/// job's folder, a mount point out of reach, a process that may be about to make or use the link, a link without a
+/// journal entry that leads to nothing. Other links to the data stay as they are, and those that are known are named.
 ///
 /// The caller holds the entry's lock (enact/journal_folder.h). First undoes what a killed run left. A link that a
 /// program renamed, or that has no journal entry, is journalled as it is now, so that this run may be killed in turn.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 
@@ -12,6 +13,7 @@
 #include "iosig/base/trust.h"
 #include "iosig/enact/agreement.h"
 #include "iosig/enact/exchange.h"
+#include "iosig/enact/home.h"
 #include "iosig/enact/maker.h"
 #include "iosig/enact/user_folder.h"
 
@@ -41,32 +43,34 @@ std::optional<std::string> own_link_target(const Place& place) {
   return status.st_uid == ::geteuid() && status.st_nlink == 1 ? std::move(target) : std::nullopt;
 }
 
-Result<std::map<std::string, std::string>> links_in(Place place) {
-  std::map<std::string, std::string> links;
+Result<std::multimap<std::string, std::string>> links_in(Place place) {
+  std::multimap<std::string, std::string> links;
   // A folder that may be passed through but not listed hides its other names.
   if (::faccessat(place.folder.get(), ".", R_OK, AT_EACCESS) != 0 && errno == EACCES) return links;
-  auto names = names_in(place.folder);
+  auto names = link_names_in(place.folder);
   if (!names) return pass_on(names.error());
   for (std::string& name : *names) {
     place.name = std::move(name);
     const auto target = own_link_target(place);
     if (!target) continue;
-    if (place.name.ends_with(".aside"))  // any other name wins over one of ours
+    if (place.name.ends_with(".aside"))  // after any other name
       links.emplace(*target, place.name);
     else
-      links.insert_or_assign(*target, place.name);
+      links.emplace_hint(links.lower_bound(*target), *target, place.name);
   }
   return links;
 }
 
-/// The entry's link: at its path, else under another name in the same folder, else where a killed run had put it.
+/// The entry's link: at its path, else under another name in the same folder, else where a killed run had put it. Fails
+/// where it cannot be looked for.
 Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& known) {
+  const auto not_found = [&] { return check_home(entry).map([] { return std::optional<Place>(); }); };
   auto place = locate(AT_FDCWD, entry.path);
   if (!place) {
     struct stat status {};
     if (::lstat(entry.path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR))
       return pass_on(place.error());
-    return std::nullopt;  // its folder went
+    return not_found();
   }
   const auto stands = leads_to_data(*place, entry);
   if (!stands) return pass_on(stands.error());
@@ -79,12 +83,12 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
       known.insert_or_assign(place->folder_path, *std::move(listed));
     }
     const auto& links = known[place->folder_path];
-    const auto link = links.find(entry.destination);
-    if (link == links.end()) return std::nullopt;
+    const auto link = links.lower_bound(entry.destination);  // the first of that target
+    if (link == links.end() || link->first != entry.destination) break;
     place->name = link->second;
     if (own_link_target(*place) == entry.destination) return *std::move(place);
   }
-  return std::nullopt;
+  return not_found();
 }
 
 /// An entry for a link that leads into this user's own folder on some mount point.
@@ -123,7 +127,8 @@ const char* name_of(RedirectState state) {
   return "";
 }
 
-Survey survey(const JournalEntry& entry, KnownLinks* known) {
+Survey survey(const JournalEntry& recorded, KnownLinks* known) {
+  const JournalEntry entry = at_home(recorded);
   Survey found;
   found.path = entry.path;
   const auto unreachable = [&](std::string why) {
@@ -131,18 +136,24 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
     found.why = std::move(why);
     return std::move(found);
   };
+  std::string link_unknown;  // why it could not be looked for
   if (entry.kind == RedirectKind::link) {
     KnownLinks own;
     found.cut_short = was_cut_short(entry);
     auto link = find_link(entry, known != nullptr ? *known : own);
-    if (!link) return unreachable(link.error().message);
-    found.link = *std::move(link);
-    if (found.link && found.link->name != aside_name(entry)) found.path = found.link->path();
+    if (link)
+      found.link = *std::move(link);
+    else
+      link_unknown = link.error().message;
+    if (found.link && found.link->name != aside_name(entry))
+      found.path = found.link->path();
+    else if (found.link && was_removed_after_exchange(entry))
+      found.link.reset();
   }
   auto destination = open_destination(entry);
   if (!destination) return unreachable(destination.error().message);
   // Retired data came home. Only those that a killed run had not yet done with, or to which a link leads, go back.
-  const bool is_over = destination->is_retired && !found.cut_short && !found.link;
+  const bool is_over = destination->is_retired && !found.cut_short && !found.link && link_unknown.empty();
   struct stat data {};
   const Place& at = destination->data;
   found.has_data = !is_over && ::fstatat(at.folder.get(), at.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
@@ -155,7 +166,7 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
         fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
   if (!is_there && entry.filesystem_id != 0 && filesystem_id(at.folder) != entry.filesystem_id)
     return unreachable(fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point)));
-  if (!is_there)  // where strangers could have swapped the folder, nothing is believed gone
+  if (!is_there)  // an untrusted user could have swapped the folder: then nothing counts as gone
     if (auto sound = check_folder(entry.mount_point); !sound) return unreachable(sound.error().message);
   found.destination = *std::move(destination);
   if (entry.kind == RedirectKind::folder) {
@@ -165,13 +176,11 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
     return found;
   }
   found.data_bytes = found.has_data ? static_cast<std::uint64_t>(data.st_size) : 0;
-  const std::string& data_name = found.destination->data.name;
-  const std::string home_name = found.path.substr(found.path.rfind('/') + 1);
-  for (Companion& companion : found.destination->companions) {
-    found.data_bytes += companion.data_bytes;
-    companion.home_name = companion.name;
-    if (const std::size_t begin = companion.name.find(data_name); begin != std::string::npos)
-      companion.home_name.replace(begin, data_name.size(), home_name);
+  name_for_home(*found.destination, found.path.substr(found.path.rfind('/') + 1));
+  for (const Companion& companion : found.destination->companions) found.data_bytes += companion.data_bytes;
+  if (!link_unknown.empty()) {
+    found.is_home_unreachable = true;
+    return unreachable(std::move(link_unknown));
   }
   struct stat at_path {};
   const bool path_taken = ::lstat(entry.path.c_str(), &at_path) == 0 && !S_ISLNK(at_path.st_mode);
@@ -180,6 +189,25 @@ Survey survey(const JournalEntry& entry, KnownLinks* known) {
   else
     found.state = found.link ? RedirectState::empty : RedirectState::gone;
   return found;
+}
+
+std::vector<std::string> links_beside(const Place& link, const JournalEntry& entry, KnownLinks& known) {
+  std::vector<std::string> paths;
+  auto place = beside(link, {});
+  if (!place) return paths;
+  if (!known.contains(link.folder_path)) {
+    auto listed = beside(link, {}).and_then(links_in);
+    if (!listed) return paths;
+    known.insert_or_assign(link.folder_path, *std::move(listed));
+  }
+  const auto [begin, end] = known[link.folder_path].equal_range(entry.destination);
+  for (auto each = begin; each != end; ++each) {
+    place->name = each->second;
+    const bool is_other = place->name != link.name && place->name != aside_name(entry);
+    if (is_other && own_link_target(*place) == entry.destination) paths.push_back(place->path());
+  }
+  std::ranges::sort(paths);
+  return paths;
 }
 
 Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::string path) {

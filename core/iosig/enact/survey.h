@@ -18,12 +18,12 @@ enum class RedirectState {
   orphan,       ///< the data are there, but no link leads to them
   replaced,     ///< the data are there, but something else stands at the path
   gone,         ///< neither link nor data
-  unreachable,  ///< the data cannot be looked at: not mounted, lost with power, on another machine
+  unreachable,  ///< the data or the link cannot be looked at: not mounted, lost with power, on another machine
 };
 [[nodiscard]] const char* name_of(RedirectState state);
 
-/// Links of the folders that were read: folder -> target -> name. Kept over many surveys, each folder is read once.
-using KnownLinks = std::map<std::string, std::map<std::string, std::string>>;
+/// Links of the folders that were read: folder -> target -> names. Kept over many surveys, each folder is read once.
+using KnownLinks = std::map<std::string, std::multimap<std::string, std::string>>;
 
 struct Survey {
   RedirectState state = RedirectState::gone;
@@ -34,13 +34,19 @@ struct Survey {
   std::uint64_t data_bytes = 0;            ///< of the file and its companions
 
   [[nodiscard]] bool has_companions() const { return destination && !destination->companions.empty(); }
-  bool cut_short = false;  ///< a run of finalize was killed here, and left its names beside the link
-  std::string why;         ///< of `unreachable`: one sentence
+  bool cut_short = false;            ///< a run of finalize was killed here, and left its names beside the link
+  std::string why;                   ///< of `unreachable`: one sentence
+  bool is_home_unreachable = false;  ///< of `unreachable`: a link may lead to the data, which are not lost
 };
 
-/// Changes nothing. A link that a program renamed is found in the folder of the entry's path, not elsewhere; one that
-/// a killed run had taken out counts. What cannot be looked at is `unreachable`, never gone.
+/// Changes nothing. A link that a program renamed is found in the folder of the entry's path, also where that folder
+/// has another name now (enact/home.h), not elsewhere; one that a killed run had taken out counts. What cannot be
+/// looked at is `unreachable`, never gone.
 [[nodiscard]] Survey survey(const JournalEntry& entry, KnownLinks* known = nullptr);
+
+/// This user's links in the folder of `link`, but `link` itself, that lead to the entry's destination: paths, in order.
+/// A copy of a link (`cp -a`, tar, git) is one.
+[[nodiscard]] std::vector<std::string> links_beside(const Place& link, const JournalEntry& entry, KnownLinks& known);
 
 /// What is redirected at `path`: its entries, or, for a link into this user's own folder that has none (made at
 /// compile time, or the journal was lost), an entry made up from the link. Empty: nothing is. The entry's path becomes

@@ -101,6 +101,8 @@ std::string journal_entry_text(const JournalEntry& entry) {
                                            {"destination", percent_encoded(entry.destination)},
                                            {"mount_point", percent_encoded(entry.mount_point)},
                                            {"filesystem_id", entry.filesystem_id},
+                                           {"home_filesystem_id", entry.home_filesystem_id},
+                                           {"home_inode", entry.home_inode},
                                            {"signature", signature_text(entry.signature)},
                                            {"by", name_of(entry.by)},
                                            {"pid", entry.pid},
@@ -150,6 +152,10 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
   entry.mount_point = members.path("mount_point");
   if (document.contains("filesystem_id"))  // 0.1.0 began without, also without "boot"
     entry.filesystem_id = static_cast<std::uint64_t>(members.number("filesystem_id"));
+  if (document.contains("home_inode")) {  // 0.1.0 began without
+    entry.home_filesystem_id = static_cast<std::uint64_t>(members.number("home_filesystem_id"));
+    entry.home_inode = static_cast<std::uint64_t>(members.number("home_inode"));
+  }
   entry.by = members.one_of(redirectors, "by");
   entry.pid = members.number("pid");
   entry.created_unix_s = members.number("created_unix_s");

@@ -25,6 +25,9 @@ struct JournalEntry {
   std::string destination;  ///< where the bytes are, absolute
   std::string mount_point;
   std::uint64_t filesystem_id = 0;  ///< of what was mounted there (f_fsid of statvfs); 0: not known
+  // Which folder `path` is in (enact/home.h); 0: not known.
+  std::uint64_t home_filesystem_id = 0;  ///< f_fsid of its file system
+  std::uint64_t home_inode = 0;
   Signature signature;
   RedirectedBy by = RedirectedBy::runtime;
   std::int64_t pid = 0;

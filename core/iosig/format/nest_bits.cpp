@@ -8,7 +8,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t most_back = 32;  ///< nests between one and that by which it is told
+constexpr std::size_t max_back = 32;  ///< nests between one and that by which it is told
 
 /// A nest by itself.
 struct NestSpan {
@@ -34,7 +34,7 @@ bool have_same_shape(const NestSpan& one, const NestSpan& other) {
 }
 
 /// What the loops around a leaf turn, as far as that hangs on no other loop. Outermost first.
-using Trips = std::array<std::int64_t, most_nest_depth + 1>;
+using Trips = std::array<std::int64_t, max_nest_depth + 1>;
 
 /// What the factor of the loop `d` in column `column` of a leaf within `depth` loops is taken to be: what the next loop
 /// inwards covers; of the innermost one the column before, as an access begins where the one before it ends. `numbers`
@@ -143,7 +143,7 @@ class NestReader {
 
   bool nest_like(std::uint64_t back) {
     std::size_t term = pattern_.terms.size();
-    if (back > most_back) return refuse("a nest that is told by one too far before it");
+    if (back > max_back) return refuse("a nest that is told by one too far before it");
     for (std::uint64_t nests = 0; nests < back; nests += pattern_.terms[term].is_nest ? 1 : 0)
       if (term-- == 0) return refuse("a nest that is told by one that is not there");
     const std::size_t first_node = pattern_.nodes.size(), first = pattern_.numbers.size();
@@ -169,7 +169,7 @@ class NestReader {
 
   bool node(std::size_t depth) {
     std::uint64_t body = 0;
-    if (depth > most_nest_depth) return refuse("more than 32 loops in each other");
+    if (depth > max_nest_depth) return refuse("more than 32 loops in each other");
     if (!natural(body)) return false;
     const bool is_loop = --body > 0;
     const std::size_t me = pattern_.nodes.size(), first = pattern_.numbers.size();
@@ -243,7 +243,7 @@ void append_nest(const Pattern& pattern, std::size_t term, std::vector<std::uint
   const NestSpan nest = nest_at(pattern, root);
   std::size_t nearest = 0, fewest = SIZE_MAX;  // by how many numbers differ; the nearer one of equals
   NestSpan like;
-  for (std::size_t back = 0, before = term; before-- > 0 && back < most_back;) {
+  for (std::size_t back = 0, before = term; before-- > 0 && back < max_back;) {
     if (!pattern.terms[before].is_nest) continue;
     ++back;
     const NestSpan other = nest_at(pattern, pattern.terms[before].at);

@@ -9,7 +9,7 @@
 namespace iosig {
 namespace {
 
-constexpr int most_arguments = 99;
+constexpr int max_arguments = 99;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -81,8 +81,8 @@ class Reader {
                                      what == "path" ? "1" : "1, 2"));
     int number = 0;
     const auto parsed = std::from_chars(text_.data() + begin, text_.data() + at_, number);
-    if (parsed.ec != std::errc() || number < 1 || number > most_arguments)
-      return fail(begin, fmt::format("arguments are counted from 1 to {}", most_arguments));
+    if (parsed.ec != std::errc() || number < 1 || number > max_arguments)
+      return fail(begin, fmt::format("arguments are counted from 1 to {}", max_arguments));
     index = number - 1;
     return true;
   }

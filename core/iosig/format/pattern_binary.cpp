@@ -19,8 +19,8 @@ constexpr unsigned follows_bits = 4, kind_bits = 4;
 constexpr std::size_t checksum_bytes = 4;
 
 /// logical, length, physical, id, as far as there are columns; of more than 4 there are no usual ones.
-std::array<Column, most_columns> usual_kinds(std::uint32_t columns) {
-  std::array<Column, most_columns> kinds{};
+std::array<Column, max_columns> usual_kinds(std::uint32_t columns) {
+  std::array<Column, max_columns> kinds{};
   for (std::uint32_t column = 0; column < columns && columns <= 4; ++column)
     kinds[column] = static_cast<Column>(column + 1);
   return kinds;
@@ -125,8 +125,8 @@ class Reader {
     if (found != crc32c(bytes_)) return refuse("its checksum does not fit: it was cut or changed; make it again");
     const std::uint8_t columns = bytes_[at_++];
     pattern_.columns = columns & ~(has_follows | has_exceptions | has_usual_kinds | has_kinds);
-    if (pattern_.columns < 1 || pattern_.columns > most_columns)
-      return refuse(fmt::format("{} columns; expected 1 to {}", pattern_.columns, most_columns));
+    if (pattern_.columns < 1 || pattern_.columns > max_columns)
+      return refuse(fmt::format("{} columns; expected 1 to {}", pattern_.columns, max_columns));
     if ((columns & has_usual_kinds) != 0) {
       if ((columns & has_kinds) != 0 || pattern_.columns > 4) return refuse("its columns are none that there are");
       pattern_.kinds = usual_kinds(pattern_.columns);
@@ -170,7 +170,7 @@ class Reader {
       at_ += *read;
       pattern_.terms.push_back({true, first, count_of(view_of(pattern_), root, {}), root});
     }
-    if (pattern_.terms.back().count > most_elements - first) return refuse("more than 2^63 - 1 elements");
+    if (pattern_.terms.back().count > max_elements - first) return refuse("more than 2^63 - 1 elements");
     return {};
   }
 
@@ -181,7 +181,7 @@ class Reader {
     std::uint64_t position = 0;
     for (std::uint64_t n = 0; n < *count; ++n) {
       const auto step = read_varint(bytes_, at_);
-      if (!step || *step > most_elements - position) return refuse("an exception's position is cut or too large");
+      if (!step || *step > max_elements - position) return refuse("an exception's position is cut or too large");
       position += *step;
       pattern_.exception_positions.push_back(position);
     }

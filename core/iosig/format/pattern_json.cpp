@@ -45,7 +45,7 @@ ordered_json vectors_json(std::span<const std::int64_t> values, std::uint32_t co
 // ---- reading ------------------------------------------------------------------------------------------------------
 
 /// The deepest that a document can be: each loop is an object in an array.
-constexpr int most_json_depth = 3 * static_cast<int>(most_nest_depth) + 16;
+constexpr int max_json_depth = 3 * static_cast<int>(max_nest_depth) + 16;
 
 /// Of arrays and objects in each other.
 int depth_of(std::string_view text) {
@@ -71,10 +71,10 @@ class Reader {
 
   Result<Pattern> pattern() {
     const json* columns = member(document_, "columns");
-    if (!columns || !columns->is_number_unsigned() || *columns < 1u || *columns > most_columns)
-      return refuse("/columns", fmt::format("expected a number from 1 to {}", most_columns));
+    if (!columns || !columns->is_number_unsigned() || *columns < 1u || *columns > max_columns)
+      return refuse("/columns", fmt::format("expected a number from 1 to {}", max_columns));
     columns_ = columns->get<std::uint32_t>();
-    std::array<std::int8_t, most_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
+    std::array<std::int8_t, max_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
     if (const json* followed = member(document_, "follows")) {
       if (!followed->is_array() || followed->size() != columns_)
         return refuse("/follows", "expected an array with an entry for each column");
@@ -86,7 +86,7 @@ class Reader {
         follows[column] = it.get<std::int8_t>();
       }
     }
-    std::array<Column, most_columns> kinds{};
+    std::array<Column, max_columns> kinds{};
     if (const json* names = member(document_, "names")) {
       if (!names->is_array() || names->size() != columns_)
         return refuse("/names", "expected an array with a name or null for each column");
@@ -159,14 +159,14 @@ class Reader {
     const NestView nest{nodes_.data(), numbers_.data(), columns_};
     if (const std::string fault = fault_of(nest, 0); !fault.empty()) return refuse(place, "a nest with " + fault);
     const std::uint64_t count = count_of(nest, 0, {});
-    if (count > most_elements - builder.count()) return refuse(place, "more than 2^63 - 1 elements");
+    if (count > max_elements - builder.count()) return refuse(place, "more than 2^63 - 1 elements");
     builder.add_nest(nodes_, numbers_, count);
     return {};
   }
 
   Result<void> add_node(const json& it, std::size_t depth, const std::string& place) {
     if (!it.is_object()) return refuse(place, "expected an object");
-    if (depth > most_nest_depth) return refuse(place, fmt::format("more than {} loops in each other", most_nest_depth));
+    if (depth > max_nest_depth) return refuse(place, fmt::format("more than {} loops in each other", max_nest_depth));
     const std::size_t me = nodes_.size();
     const json* vector = member(it, "vector");
     nodes_.push_back({vector == nullptr, 0, static_cast<std::uint32_t>(numbers_.size())});
@@ -246,8 +246,8 @@ ordered_json pattern_json(const Pattern& pattern) {
 
 Result<Pattern> pattern_from_json(std::string_view text, std::string_view source) {
   // Not by a callback of the parser's: that goes through what it has already whenever an object ends.
-  if (depth_of(text) > most_json_depth)
-    return fail(ErrorKind::bad_input, "{}: more than {} loops in each other", source, most_nest_depth);
+  if (depth_of(text) > max_json_depth)
+    return fail(ErrorKind::bad_input, "{}: more than {} loops in each other", source, max_nest_depth);
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded() || !document.is_object()) {
     const std::string_view begin = trimmed(text.substr(0, 64));

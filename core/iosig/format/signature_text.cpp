@@ -12,7 +12,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t most_container_targets = 64;
+constexpr std::uint64_t max_container_targets = 64;
 
 using Severity = Diagnostic::Severity;
 
@@ -60,9 +60,9 @@ Result<double> parse_positive_seconds(std::string_view text) {
 Result<std::uint64_t> parse_targets(std::string_view text) {
   std::uint64_t targets = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), targets);
-  if (failure != std::errc() || end != text.data() + text.size() || targets < 1 || targets > most_container_targets)
+  if (failure != std::errc() || end != text.data() + text.size() || targets < 1 || targets > max_container_targets)
     return fail(ErrorKind::bad_input, "'{}': expected a number of mount points, 1 to {}", printable(text),
-                most_container_targets);
+                max_container_targets);
   return targets;
 }
 std::string targets_text(std::uint64_t targets) { return fmt::format("{}", targets); }

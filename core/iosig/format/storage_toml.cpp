@@ -257,7 +257,7 @@ class Reader {
     std::set<std::string_view> disks{};   ///< the simple devices, by name
   };
   Result<Parts> count_parts(const Storage& storage, const Device& device, std::size_t level) {
-    constexpr std::size_t most_devices = 10000, most_levels = 8;
+    constexpr std::size_t max_devices = 10000, max_levels = 8;
     const auto refuse = [&](std::string_view why) {
       auto mention = device_places_.find(device.name);
       if (mention == device_places_.end()) mention = device_places_.find(device.redundancy->members.front());
@@ -266,7 +266,7 @@ class Reader {
     const auto [known, is_new] = parts_.try_emplace(&device);
     if (!is_new && known->second.devices == 0) return refuse("is a member of itself");
     if (!is_new) return known->second;
-    if (level > most_levels) return refuse(fmt::format("is a member of members, more than {} deep", most_levels));
+    if (level > max_levels) return refuse(fmt::format("is a member of members, more than {} deep", max_levels));
     Parts parts{1, 1};
     if (!device.redundancy || device.redundancy->members.empty()) parts.disks.insert(device.name);
     if (device.redundancy)
@@ -281,9 +281,9 @@ class Reader {
                             printable(disk)));
         parts.devices += below->devices;
         parts.levels = std::max(parts.levels, below->levels + 1);
-        if (parts.levels > most_levels)
-          return refuse(fmt::format("has members of members, more than {} deep", most_levels));
-        if (parts.devices > most_devices) return refuse(fmt::format("stands on more than {} devices", most_devices));
+        if (parts.levels > max_levels)
+          return refuse(fmt::format("has members of members, more than {} deep", max_levels));
+        if (parts.devices > max_devices) return refuse(fmt::format("stands on more than {} devices", max_devices));
       }
     return parts_[&device] = parts;
   }

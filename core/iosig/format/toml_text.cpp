@@ -8,7 +8,7 @@ namespace iosig {
 namespace {
 
 /// Dots in a line of keys: each makes a table within a table.
-constexpr std::size_t most_dots = 64;
+constexpr std::size_t max_dots = 64;
 
 /// Looks through text for what toml++ cannot stand: `a.b.c = 1` of any depth would overflow its stack, and on some
 /// characters beyond ASCII outside quotes, in an escape or where joined lines go on, its behaviour is undefined.
@@ -39,8 +39,8 @@ class Guard {
         next_line();
       } else if (static_cast<unsigned char>(c) >= 0x80) {
         return refuse("a letter beyond ASCII stands outside quotes; expected it in \"...\"");
-      } else if (c == '.' && ++dots_ > most_dots) {
-        return refuse(fmt::format("more than {} dots in one line: nested too deep", most_dots));
+      } else if (c == '.' && ++dots_ > max_dots) {
+        return refuse(fmt::format("more than {} dots in one line: nested too deep", max_dots));
       }
       ++at_;
     }
@@ -113,11 +113,12 @@ class Guard {
 
 Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
   if (auto fit = Guard(text, source).check(); !fit) return pass_on(fit.error());
-  toml::parse_result parsed = toml::parse(text, source);
-  if (parsed) return std::move(parsed).table();
-  const toml::parse_error& error = parsed.error();
-  return fail(ErrorKind::bad_input, "{}:{}:{}: {}", source, error.source().begin.line, error.source().begin.column,
-              error.description());
+  try {
+    return toml::parse(text);  // without `source`: toml++ copies it where nothing may be thrown
+  } catch (const toml::parse_error& error) {
+    return fail(ErrorKind::bad_input, "{}:{}:{}: {}", source, error.source().begin.line, error.source().begin.column,
+                error.description());
+  }
 }
 
 }  // namespace iosig

@@ -1,7 +1,7 @@
 // TOML text -> table, for the formats that people edit. Inside format/ only.
 #pragma once
 
-#define TOML_EXCEPTIONS 0
+#define TOML_EXCEPTIONS 1                      // else it would end the program when there is no memory
 #define TOML_ASSERT(what) static_assert(true)  // they fail on text such as "[\x1d", which it refuses well without them
 #define TOML_MAX_NESTED_VALUES 16              // toml++ recurses, perhaps on the small stack of a guest's thread
 // Its questions about letters beyond ASCII have cases that it takes to be unreachable and that text reaches, each where

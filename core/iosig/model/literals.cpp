@@ -112,7 +112,7 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
     std::uint64_t least = 0;
     BitReader residuals;
   };
-  std::array<ColumnCode, most_columns> read;
+  std::array<ColumnCode, max_columns> read;
   std::size_t at = 0;
   const auto count = read_varint(bytes, at);
   if (!count || *count == 0 || *count > block_vectors) return std::nullopt;

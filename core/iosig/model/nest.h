@@ -93,8 +93,8 @@ class NestWalk {
 
   NestView nest_;
   std::uint32_t root_ = 0, leaf_ = 0, depth_ = 0;
-  std::array<std::uint32_t, most_nest_depth> loop_;
-  std::array<std::int64_t, most_nest_depth> index_, trips_;
+  std::array<std::uint32_t, max_nest_depth> loop_;
+  std::array<std::int64_t, max_nest_depth> index_, trips_;
 };
 
 /// Elements that `node` stands for when the loops around it are at `outer`, outermost first. For checked nests.
@@ -104,8 +104,8 @@ class NestWalk {
                                          std::int64_t index);
 
 /// The sums, modulo 2^64, of each column over the first `count` elements of the nest `root`. Closed form.
-[[nodiscard]] std::array<std::uint64_t, most_columns> sums_of(const NestView& nest, std::uint32_t root,
-                                                              std::uint64_t count);
+[[nodiscard]] std::array<std::uint64_t, max_columns> sums_of(const NestView& nest, std::uint32_t root,
+                                                             std::uint64_t count);
 
 /// What is wrong with the nest `root` (Pattern's invariant; indices into nodes and numbers are taken for granted), or
 /// "". `trips` instead of the trip count of the root, if given.

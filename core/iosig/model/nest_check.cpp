@@ -8,7 +8,7 @@ namespace {
 
 using namespace nest_count;
 
-constexpr std::uint64_t most_evaluations = 1024;  ///< of a nest's leaves, to count it
+constexpr std::uint64_t max_evaluations = 1024;  ///< of a nest's leaves, to count it
 
 bool is_constant(const NestView& nest, std::uint32_t loop, std::size_t depth) {
   const std::int64_t* numbers = nest.numbers + nest.nodes[loop].numbers;
@@ -25,11 +25,11 @@ class Checker {
   std::string fault() {
     if (!nest_.nodes[root_].is_loop) return "a nest must begin with a loop";
     if (std::string found = loop_fault(root_, 0, 0); !found.empty()) return found;
-    if (evaluations(nest_, root_, 0, most_evaluations) >= most_evaluations)
+    if (evaluations(nest_, root_, 0, max_evaluations) >= max_evaluations)
       return "trip counts that depend on too many loops";
     Indices at{};
     const Tally total = differences_of(nest_, root_, at, 0, *trips_[0]).sum(*trips_[0]);
-    if (total.overflow || total.elements > static_cast<__int128>(most_elements)) return "more than 2^63 - 1 elements";
+    if (total.overflow || total.elements > static_cast<__int128>(max_elements)) return "more than 2^63 - 1 elements";
     if (total.iterations > 1000 * total.elements) return "more than 1000 iterations for each element";
     return "";
   }
@@ -43,7 +43,7 @@ class Checker {
   /// The least or the greatest value that n0 + n1 i1 + .. + nd id takes: linear in the innermost index, so at one end
   /// of its range, which is affine in the others.
   bool extreme(const std::int64_t* numbers, std::size_t depth, bool greatest, __int128& value) const {
-    std::array<__int128, most_nest_depth + 1> form{};
+    std::array<__int128, max_nest_depth + 1> form{};
     std::copy(numbers, numbers + depth + 1, form.begin());
     for (std::size_t d = depth; d > 0; --d) {
       const __int128 slope = form[d];
@@ -65,10 +65,10 @@ class Checker {
   }
 
   std::string loop_fault(std::uint32_t loop, std::size_t depth, unsigned affine_loops) {
-    if (depth >= most_nest_depth) return fmt::format("more than {} loops in each other", most_nest_depth);
+    if (depth >= max_nest_depth) return fmt::format("more than {} loops in each other", max_nest_depth);
     if (depth > 0) trips_[depth] = nest_.numbers + nest_.nodes[loop].numbers;
-    if (depth > 0 && !is_constant(nest_, loop, depth) && ++affine_loops > most_affine_depth)
-      return fmt::format("more than {} loops in each other whose trip count depends on others", most_affine_depth);
+    if (depth > 0 && !is_constant(nest_, loop, depth) && ++affine_loops > max_affine_depth)
+      return fmt::format("more than {} loops in each other whose trip count depends on others", max_affine_depth);
     const Range trips = range(trips_[depth], depth);
     if (trips.overflow || trips.high > INT64_MAX) return "a trip count above 2^63 - 1";
     if (trips.low < 0) return "a trip count that falls below 0";
@@ -95,7 +95,7 @@ class Checker {
   NestView nest_;
   std::uint32_t root_;
   std::optional<std::int64_t> root_trips_;
-  std::array<const std::int64_t*, most_nest_depth> trips_{};
+  std::array<const std::int64_t*, max_nest_depth> trips_{};
 };
 
 }  // namespace
@@ -106,7 +106,7 @@ namespace {
 bool is_sound_row(const NestView& nest, std::uint32_t root, std::int64_t trips) {
   const std::uint32_t end = nest.nodes[root].end, leaves = end - root - 1;
   if (!nest.nodes[root].is_loop || leaves < 1 || trips < 1) return false;
-  if (static_cast<std::uint64_t>(trips) > most_elements / leaves) return false;
+  if (static_cast<std::uint64_t>(trips) > max_elements / leaves) return false;
   for (std::uint32_t leaf = root + 1; leaf < end; ++leaf) {
     if (nest.nodes[leaf].is_loop) return false;
     const std::int64_t* numbers = nest.numbers + nest.nodes[leaf].numbers;

@@ -56,7 +56,7 @@ std::uint64_t evaluations(const NestView& nest, std::uint32_t node, std::size_t 
 
 Differences differences_of(const NestView& nest, std::uint32_t loop, Indices& at, std::size_t depth, std::int64_t t) {
   Differences found;
-  found.degree = std::min<unsigned>(body_degree(nest, loop, depth, false), most_affine_depth + 1);
+  found.degree = std::min<unsigned>(body_degree(nest, loop, depth, false), max_affine_depth + 1);
   const auto values = static_cast<unsigned>(std::min<std::int64_t>(t, found.degree + 1));
   for (unsigned x = 0; x < values; ++x) {
     at[depth] = x;
@@ -99,7 +99,7 @@ std::uint64_t binomial(std::int64_t t, unsigned k) {
   return product;
 }
 
-using Sums = std::array<std::uint64_t, most_columns>;
+using Sums = std::array<std::uint64_t, max_columns>;
 
 /// Adds up the columns over parts of a nest, modulo 2^64. A loop that no trip count hangs on is not evaluated at
 /// several indices: its leaves, linear in the index, count by their mean, the sum of the indices being C(trips, 2).
@@ -138,10 +138,10 @@ class Summer {
       mean_over_[depth] = 0;
       return;
     }
-    const unsigned most = std::min<unsigned>(body_degree(nest_, loop, depth, true), most_affine_depth + 1);
+    const unsigned most = std::min<unsigned>(body_degree(nest_, loop, depth, true), max_affine_depth + 1);
     const auto values = static_cast<unsigned>(std::min<std::int64_t>(trips, most + 1));
     const Sums before = total;
-    std::array<Sums, most_affine_depth + 2> of{};
+    std::array<Sums, max_affine_depth + 2> of{};
     for (unsigned x = 0; x < values; ++x) {
       at[depth] = x;
       total = {};

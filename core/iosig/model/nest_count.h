@@ -8,7 +8,7 @@
 
 namespace iosig::nest_count {
 
-using Indices = std::array<std::int64_t, most_nest_depth>;
+using Indices = std::array<std::int64_t, max_nest_depth>;
 
 /// Degree of the elements in the body of `loop`, or of the sums over them, as a polynomial in the loop's index.
 [[nodiscard]] unsigned body_degree(const NestView& nest, std::uint32_t loop, std::size_t depth, bool of_sums);
@@ -45,7 +45,7 @@ struct Tally {
 
 /// Of the tallies of a loop's body, at index 0, 1, ..
 struct Differences {
-  std::array<Tally, most_affine_depth + 2> of{};
+  std::array<Tally, max_affine_depth + 2> of{};
   unsigned degree = 0;
 
   [[nodiscard]] Tally sum(std::int64_t t) const {

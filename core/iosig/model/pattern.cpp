@@ -18,7 +18,7 @@ class TermChecker {
       if (term.first != count_ || term.count == 0) return place(term, "does not begin where the one before ends");
       std::string found = term.is_nest ? nest_fault(term) : literals_fault(term);
       if (!found.empty()) return place(term, found);
-      if (term.count > most_elements - count_) return place(term, "more than 2^63 - 1 elements");
+      if (term.count > max_elements - count_) return place(term, "more than 2^63 - 1 elements");
       count_ += term.count;
     }
     if (node_ != pattern_.nodes.size() || number_ != pattern_.numbers.size() || byte_ != pattern_.literals.size())
@@ -51,7 +51,7 @@ class TermChecker {
       if (node.end <= node_ || node.end > limit || node.end > pattern_.nodes.size() ||
           (!node.is_loop && node.end != node_ + 1))
         return "nodes that are not within each other";
-      if (around.size() > most_nest_depth) return fmt::format("more than {} loops in each other", most_nest_depth);
+      if (around.size() > max_nest_depth) return fmt::format("more than {} loops in each other", max_nest_depth);
       const std::size_t numbers = (around.size() + 1) * (node.is_loop ? 1 : pattern_.columns);
       if (node.numbers != number_ || numbers > pattern_.numbers.size() - number_)
         return "its numbers are not where they should be";
@@ -99,9 +99,9 @@ bool Pattern::follows_any() const {
 
 Result<void> checked(const Pattern& pattern) {
   const auto refuse = [](std::string_view what) { return fail(ErrorKind::bad_input, "{}", what); };
-  if (pattern.columns < 1 || pattern.columns > most_columns)
-    return fail(ErrorKind::bad_input, "{} columns; expected 1 to {}", pattern.columns, most_columns);
-  for (std::uint32_t column = 0; column < most_columns; ++column) {
+  if (pattern.columns < 1 || pattern.columns > max_columns)
+    return fail(ErrorKind::bad_input, "{} columns; expected 1 to {}", pattern.columns, max_columns);
+  for (std::uint32_t column = 0; column < max_columns; ++column) {
     const std::int8_t source = pattern.follows[column];
     if (source == -1) continue;
     if (column >= pattern.columns || source < 0 || source >= static_cast<int>(pattern.columns) ||
@@ -109,7 +109,7 @@ Result<void> checked(const Pattern& pattern) {
       return fail(ErrorKind::bad_input, "column {} cannot follow column {}; expected a column that follows none",
                   column + 1, source + 1);
   }
-  for (std::uint32_t column = 0; column < most_columns; ++column) {
+  for (std::uint32_t column = 0; column < max_columns; ++column) {
     const Column kind = pattern.kinds[column];
     if (kind == Column::any) continue;
     if (column >= pattern.columns || static_cast<std::uint8_t>(kind) >= column_kinds)
@@ -147,7 +147,7 @@ PatternIndex::PatternIndex(const Pattern& pattern) : pattern_(&pattern) {
     before_exception_.push_back(sums);
     const std::uint64_t position = pattern.exception_positions[n];
     const Term& term = *(std::ranges::upper_bound(pattern.terms, position, {}, &Term::first) - 1);
-    std::array<std::int64_t, most_columns> regular{};
+    std::array<std::int64_t, max_columns> regular{};
     NestWalk walk;
     walk.seek(view_of(pattern), static_cast<std::uint32_t>(term.at), position - term.first);
     walk.values(regular.data());

@@ -18,10 +18,10 @@
 
 namespace iosig {
 
-inline constexpr std::uint32_t most_columns = 8;
-inline constexpr std::uint32_t most_nest_depth = 32;       ///< loops around a leaf
-inline constexpr std::uint32_t most_affine_depth = 4;      ///< of those, loops whose trip count depends on others
-inline constexpr std::uint64_t most_elements = INT64_MAX;  ///< in a pattern
+inline constexpr std::uint32_t max_columns = 8;
+inline constexpr std::uint32_t max_nest_depth = 32;       ///< loops around a leaf
+inline constexpr std::uint32_t max_affine_depth = 4;      ///< of those, loops whose trip count depends on others
+inline constexpr std::uint64_t max_elements = INT64_MAX;  ///< in a pattern
 
 /// What the numbers of a column are (model/access_columns has their names). `any`: nobody said.
 enum class Column : std::uint8_t { any, logical, length, physical, id, sequence };
@@ -51,7 +51,7 @@ struct Term {
 };
 
 /// Invariant (checked() says whether it holds; detectors and readers give nothing else):
-/// - 1 to most_columns columns; terms in order without gaps; nodes, numbers and bytes in the order of the terms, each
+/// - 1 to max_columns columns; terms in order without gaps; nodes, numbers and bytes in the order of the terms, each
 ///   used once.
 /// - No column but `any` comes twice.
 /// - Every number that a leaf or a trip count takes lies in int64, as a true integer: nothing wraps. No trip count is
@@ -61,12 +61,12 @@ struct Term {
 /// - Exceptions in order of position, at most one for each, and inside nests.
 struct Pattern {
   std::uint32_t columns = 1;
-  std::array<Column, most_columns> kinds{};  ///< of the columns; the others are `any`
+  std::array<Column, max_columns> kinds{};  ///< of the columns; the others are `any`
   /// Of column c: -1, or the column s whose running sum it is but for what the terms say. Terms, literals and
   /// exceptions then hold value[n][c] - value[n-1][c] - value[n-1][s] (value[0][c] for n = 0) instead of value[n][c];
   /// modulo 2^64, the one place that wraps. So the physical offset of a log costs nothing, whatever the lengths are.
   /// s itself follows none.
-  std::array<std::int8_t, most_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
+  std::array<std::int8_t, max_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
   std::vector<Term> terms;
   std::vector<Node> nodes;
   std::vector<std::int64_t> numbers;
@@ -104,7 +104,7 @@ class PatternIndex {
  private:
   /// Of each column as stored, over all that is before.
   struct Sums {
-    std::array<std::uint64_t, most_columns> of{};
+    std::array<std::uint64_t, max_columns> of{};
   };
   [[nodiscard]] Sums sums_before(std::uint64_t position) const;
 

@@ -6,7 +6,7 @@
 
 namespace iosig {
 
-PatternBuilder::PatternBuilder(std::uint32_t columns, const std::array<std::int8_t, most_columns>& follows) {
+PatternBuilder::PatternBuilder(std::uint32_t columns, const std::array<std::int8_t, max_columns>& follows) {
   pattern_.columns = columns;
   pattern_.follows = follows;
   block_.reserve(block_vectors * columns);

@@ -7,7 +7,7 @@ namespace iosig {
 
 class PatternBuilder {
  public:
-  PatternBuilder(std::uint32_t columns, const std::array<std::int8_t, most_columns>& follows);
+  PatternBuilder(std::uint32_t columns, const std::array<std::int8_t, max_columns>& follows);
 
   /// The next vector, `columns` numbers as stored (Pattern::follows). Blocks are closed when they are full.
   void add_literal(const std::int64_t* vector);

@@ -98,7 +98,7 @@ std::vector<std::int64_t> predicted(const Pattern& pattern, std::size_t count) {
   NestWalk walk;
   walk.start(view, root, trips, trips + more);
   const PatternIndex index(pattern);
-  std::array<std::int64_t, most_columns> vector{}, stored{}, previous{};
+  std::array<std::int64_t, max_columns> vector{}, stored{}, previous{};
   for (std::uint64_t n = 0; n < after; ++n, walk.advance()) {
     if (walk.at_end()) return {};
     index.stored_element(nest->first + nest->count + n, stored);

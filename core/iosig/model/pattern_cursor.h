@@ -27,7 +27,7 @@ class PatternCursor {
   std::size_t term_ = 0, exception_ = 0;
   NestWalk walk_;
   std::vector<std::int64_t> block_;  ///< the literals of the current term
-  std::array<std::int64_t, most_columns> previous_{};
+  std::array<std::int64_t, max_columns> previous_{};
 };
 
 /// All of it, vector after vector: count() * columns numbers. For patterns known to be small; `bad_input` above

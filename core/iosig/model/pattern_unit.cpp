@@ -11,7 +11,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::array<std::int8_t, most_columns> follows_none = {-1, -1, -1, -1, -1, -1, -1, -1};
+constexpr std::array<std::int8_t, max_columns> follows_none = {-1, -1, -1, -1, -1, -1, -1, -1};
 
 std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -46,9 +46,8 @@ Result<Pattern> pattern_of(std::span<const PatternUnit> units) {
       continue;
     }
     std::uint64_t count = 0;
-    if (__builtin_sub_overflow(values.back(), unit.first, &stride) || unit.repetitions > most_elements ||
-        __builtin_mul_overflow(unit.repetitions, std::uint64_t{size}, &count) ||
-        count > most_elements - builder.count())
+    if (__builtin_sub_overflow(values.back(), unit.first, &stride) || unit.repetitions > max_elements ||
+        __builtin_mul_overflow(unit.repetitions, std::uint64_t{size}, &count) || count > max_elements - builder.count())
       return refuse(unit);
     std::vector<Node> nodes(1, {true, size + 1, 0});
     std::vector<std::int64_t> numbers(1, static_cast<std::int64_t>(unit.repetitions));

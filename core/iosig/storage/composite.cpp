@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_levels = 8, most_devices = 10000;  // what a description can hold (format/storage_toml)
-constexpr std::size_t most_steps = 16;                        // from a mount to a disk, layers over one device included
+constexpr std::size_t max_levels = 8, max_devices = 10000;  // what a description can hold (format/storage_toml)
+constexpr std::size_t max_steps = 16;                       // from a mount to a disk, layers over one device included
 
 constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
 
@@ -49,7 +49,7 @@ class Builder {
 
   /// `name` is for a composite that has none of its own. Nothing: it cannot be told.
   [[nodiscard]] std::optional<Tree> tree(const Part& part, const std::string& name) {
-    if (steps_ == most_steps) return std::nullopt;  // a circle too ends here
+    if (steps_ == max_steps) return std::nullopt;  // a circle too ends here
     ++steps_;
     std::optional<Tree> found;
     switch (part.kind) {
@@ -112,7 +112,7 @@ class Builder {
       only = std::move(member);
     }
     if (redundancy.members.size() == 1 && is_stripe) return only;
-    if (!code_of(redundancy) || whole.below.size() >= most_devices || whole.levels > most_levels) return std::nullopt;
+    if (!code_of(redundancy) || whole.below.size() >= max_devices || whole.levels > max_levels) return std::nullopt;
     if (part.parts.empty()) whole.disks = {name};
     whole.device.path = part.path;
     whole.device.redundancy = std::move(redundancy);

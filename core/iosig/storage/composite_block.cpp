@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::span<const std::string_view>;
 
-constexpr std::uint64_t most_disks = 4096;
+constexpr std::uint64_t max_disks = 4096;
 
 /// Where `link` in sysfs leads to: the kernel's name of a block device.
 std::optional<Part> linked_block(const fs::path& link) {
@@ -35,7 +35,7 @@ std::optional<Part> parity_part(RedundancyScheme scheme, std::uint32_t parity, s
 /// each disk shares its data with several others, and only as many losses as there are further copies are survived for
 /// sure.
 std::optional<Part> raid10_part(std::uint32_t near, std::uint32_t far, std::vector<Part> parts) {
-  if (near == 0 || far == 0 || near > most_disks || far > most_disks) return std::nullopt;
+  if (near == 0 || far == 0 || near > max_disks || far > max_disks) return std::nullopt;
   if (far != 1 || parts.size() % near != 0 || near == 1 || parts.size() == near)
     return tolerant_part(near * far - 1, std::move(parts));
   if (near == 2) return composite_part(RedundancyScheme::raid10, std::move(parts));
@@ -52,7 +52,7 @@ class Segment {
   [[nodiscard]] std::string_view word(std::size_t i) const { return i < words_.size() ? words_[i] : ""; }
   [[nodiscard]] std::optional<std::uint32_t> count(std::size_t i) const {
     const auto count = parse_count(word(i));
-    return count && *count <= most_disks ? count : std::nullopt;
+    return count && *count <= max_disks ? count : std::nullopt;
   }
   [[nodiscard]] std::optional<Part> device(std::size_t i) const {
     const auto number = split(word(i), ':');
@@ -173,7 +173,7 @@ std::optional<Part> single_slave(const fs::path& folder) {
 std::optional<Part> read_md(const fs::path& folder, const Machine&) {
   const auto level = read_word(folder / "md" / "level");
   const auto disks = read_count(folder / "md" / "raid_disks");
-  if (!level || !disks || *disks == 0 || *disks > most_disks) return std::nullopt;
+  if (!level || !disks || *disks == 0 || *disks > max_disks) return std::nullopt;
   if (read_count(folder / "md" / "degraded").value_or(0) != 0) return std::nullopt;
   std::vector<Part> parts;
   for (std::uint64_t i = 0; i < *disks; ++i) {

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_servers = 10000;
+constexpr std::size_t max_servers = 10000;
 
 /// The words behind `key` in the first line that starts with it, or nothing.
 std::optional<std::string_view> line_after(std::string_view text, std::string_view key) {
@@ -46,7 +46,7 @@ std::optional<Part> named(std::optional<Part> part, std::string name, std::strin
 
 /// A striped whole of devices elsewhere, or nothing when there are none.
 std::optional<Part> stripe_of(const std::vector<std::string>& names) {
-  if (names.empty() || names.size() > most_servers) return std::nullopt;
+  if (names.empty() || names.size() > max_servers) return std::nullopt;
   std::vector<Part> parts;
   for (const std::string& name : names) parts.push_back(part_elsewhere(name));
   return composite_part(RedundancyScheme::stripe, std::move(parts));
@@ -67,7 +67,7 @@ std::optional<Shape> shape_of(std::string_view text) {
     while (digits.starts_with('(')) digits.remove_prefix(1);
     while (digits.ends_with(')')) digits.remove_suffix(1);
     if (const auto number = parse_count(digits)) {
-      if (*number == 0 || *number > most_servers) return std::nullopt;
+      if (*number == 0 || *number > max_servers) return std::nullopt;
       numbers.push_back(*number);
       form += 'n';
     } else {

@@ -19,8 +19,8 @@
 #include <optional>
 #include <utility>
 
+#include "iosig/base/call_with_timeout.h"
 #include "iosig/base/files.h"
-#include "iosig/base/in_time.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
@@ -76,7 +76,7 @@ struct Answer {
   std::uint64_t capacity_bytes = 0, free_bytes = 0, block_bytes = 0;
   char folder[PATH_MAX] = {};            ///< where a file could be created; empty: nowhere
   std::optional<Visibility> visibility;  ///< of that folder, if a convention tells
-  char unsafe[512] = {};                 ///< why strangers could swap what is put into a folder that was passed over
+  char unsafe[512] = {};  ///< why untrusted users could swap what is put into a folder that was passed over
 };
 
 /// Folders that batch systems, burst buffers and sessions offer, by the variable that names them. What they say of
@@ -166,7 +166,7 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
 /// examine() with a time limit; ETIMEDOUT when the mount does not answer.
 Answer examine_in_time(const Mount& mount, const std::vector<Mount>& mounts,
                        const std::vector<std::string>& preferred) {
-  const auto answer = in_time([&] { return examine(mount, mounts, preferred); });
+  const auto answer = call_with_timeout([&] { return examine(mount, mounts, preferred); });
   if (answer) return *answer;
   Answer none;
   none.failure = answer.error();

@@ -80,9 +80,9 @@ std::vector<Series> sizes_between(std::uint64_t smallest, std::uint64_t largest)
 /// `transfer(bytes)` moves one chunk and returns its seconds.
 template <class Transfer>
 Result<void> sample(std::vector<Series>& series, double limit_s, const Transfer& transfer) {
-  constexpr std::size_t most_rounds = 40;  // a fast device is known by then, and flash wears
+  constexpr std::size_t max_rounds = 40;  // a fast device is known by then, and flash wears
   const Clock::time_point start = Clock::now();
-  for (std::size_t round = 0; round < most_rounds && seconds_since(start) < limit_s; ++round)
+  for (std::size_t round = 0; round < max_rounds && seconds_since(start) < limit_s; ++round)
     for (Series& each : series) {
       const std::uint64_t repeats = std::clamp<std::uint64_t>(MiB / each.bytes, 1, 8);
       for (std::uint64_t i = 0; i < repeats; ++i) {

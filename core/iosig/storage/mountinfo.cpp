@@ -132,7 +132,7 @@ bool is_system_folder(std::string_view path) {
 class MountTree {
  public:
   /// Refers to `mounts`. Of several that claim one place the earlier line counts.
-  explicit MountTree(const std::vector<Mount>& mounts) : most_steps_(mounts.size()) {
+  explicit MountTree(const std::vector<Mount>& mounts) : max_steps_(mounts.size()) {
     std::set<int> ids;
     for (const Mount& mount : mounts) ids.insert(mount.id);
     for (const Mount& mount : mounts) {
@@ -146,7 +146,7 @@ class MountTree {
   [[nodiscard]] const Mount* top(std::string_view path) const {
     const Mount* current = first_on_the_way(entries_, path);
     // Every step goes one mount deeper, so there are at most as many as mounts; the bound guards against a torn text.
-    for (std::size_t step = 1; current != nullptr && step <= most_steps_; ++step) {
+    for (std::size_t step = 1; current != nullptr && step <= max_steps_; ++step) {
       const auto children = children_.find(current->id);
       const Mount* next = children == children_.end() ? nullptr : first_on_the_way(children->second, path);
       if (next == nullptr) break;
@@ -167,7 +167,7 @@ class MountTree {
     return nullptr;
   }
 
-  std::size_t most_steps_;
+  std::size_t max_steps_;
   ByPath entries_;
   std::unordered_map<int, ByPath> children_;
 };

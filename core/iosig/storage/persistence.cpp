@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "iosig/base/in_time.h"
+#include "iosig/base/call_with_timeout.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/model/storage.h"
@@ -31,7 +31,7 @@ struct Standing {
 };
 
 Standing look_at(const std::string& path) {
-  const auto standing = in_time([&] {
+  const auto standing = call_with_timeout([&] {
     Standing found;
     struct stat status {};
     if (::realpath(path.c_str(), found.real) == nullptr || ::stat(found.real, &status) != 0) {
@@ -99,28 +99,28 @@ class Descent {
       return own ? path(*own, "is served by this machine from a directory that is not visible here") : Beneath{};
     }
     if (type != "fuse" && !type.starts_with("fuse.") && type != "ecryptfs" && type != "aufs") return {};
-    const std::string untold = fmt::format("is {}, which does not tell where its files lie", printable(type));
+    const std::string why_unknown = fmt::format("is {}, which does not tell where its files lie", printable(type));
     const auto paths = paths_of(here.source);
-    if (paths.empty()) return unknown(untold);
+    if (paths.empty()) return unknown(why_unknown);
     Beneath all;
-    for (const std::string& each : paths) all = worse(std::move(all), path(each, untold));
+    for (const std::string& each : paths) all = worse(std::move(all), path(each, why_unknown));
     return all;
   }
 
  private:
   static Beneath unknown(std::string why) { return {Persistence::unknown, false, std::move(why)}; }
 
-  Beneath path(const std::string& wanted, const std::string& untold) {
+  Beneath path(const std::string& wanted, const std::string& why_unknown) {
     const Standing standing = look_at(wanted);
-    if (standing.real[0] == '\0') return unknown(untold);
+    if (standing.real[0] == '\0') return unknown(why_unknown);
     if (S_ISBLK(standing.mode)) return numbered_block(standing.device);
-    if (!S_ISDIR(standing.mode) && !S_ISREG(standing.mode)) return unknown(untold);
-    return carrier(standing.real, untold);
+    if (!S_ISDIR(standing.mode) && !S_ISREG(standing.mode)) return unknown(why_unknown);
+    return carrier(standing.real, why_unknown);
   }
 
-  Beneath carrier(std::string_view real, const std::string& untold) {
+  Beneath carrier(std::string_view real, const std::string& why_unknown) {
     const Mount* found = mount_of(mounts_, real);
-    if (found == nullptr) return unknown(untold);
+    if (found == nullptr) return unknown(why_unknown);
     if (depth_ == max_depth) return unknown("lies on too many layers");
     const std::vector<Mount> kept = mounts_;  // another branch may go through the same mounts
     ++depth_;
@@ -147,9 +147,9 @@ class Descent {
     if (const auto file = read_word(disk / "loop" / "backing_file")) {
       if (file->ends_with(" (deleted)"))
         return {Persistence::lost, false, fmt::format("lies in the deleted file {}", printable(*file))};
-      const std::string untold = fmt::format("lies in '{}', which is not visible here", printable(*file));
+      const std::string why_unknown = fmt::format("lies in '{}', which is not visible here", printable(*file));
       // A file in another mount namespace: its directory may be here all the same.
-      return look_at(*file).real[0] != '\0' ? path(*file, untold) : carrier(*file, untold);
+      return look_at(*file).real[0] != '\0' ? path(*file, why_unknown) : carrier(*file, why_unknown);
     }
     if (depth_ == max_depth) return unknown("lies on too many layers");
     Beneath all;

@@ -40,8 +40,8 @@ bool follows_links(const std::string& folder, std::string_view filesystem) {
   }, reached{};
   if (::stat("/", &there) != 0) return true;
   const SignalsLater until_unlinked;
-  constexpr int most_tries = 8;
-  for (int attempt = 0; attempt < most_tries; ++attempt) {
+  constexpr int max_tries = 8;
+  for (int attempt = 0; attempt < max_tries; ++attempt) {
     const std::string path = fmt::format("{}/.iosig-link-{}-{}", folder, ::getpid(), attempt);
     if (::symlink("/", path.c_str()) != 0) {
       if (errno == EEXIST) continue;

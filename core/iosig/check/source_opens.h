@@ -1,0 +1,79 @@
+// Which call a `#pragma sig` speaks about, told from tokens alone: the open in the statement, declaration or
+// controlling expression that follows it immediately. The compiler plugin's rules, without the compiler's types.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "iosig/check/source_tokens.h"
+#include "iosig/model/opener.h"
+
+namespace iosig {
+
+/// What stands behind a pragma.
+struct FollowingOpens {
+  std::vector<SourceToken>
+      calls;                    ///< in the order of the text: the function's name, or the stream's that is constructed
+  bool may_open = false;        ///< calls open() of an object that could be a stream, but its type is not seen
+  bool pragma_follows = false;  ///< another `#pragma sig` comes first
+};
+
+/// One source's knowledge of its scopes, streams and openers.
+class SourceOpens {
+ public:
+  /// `tokens` and `own` (the user's openers, besides known_openers()) must outlive this. `max_work`: to be done for
+  /// what would take more than linear time, as SourceWork counts.
+  SourceOpens(const SourceTokens& tokens, bool is_cxx, std::span<const Opener> own, std::size_t max_work);
+
+  /// Whether the token stands among statements, not among declarations of a file, namespace or class.
+  [[nodiscard]] bool is_in_function(std::size_t token) const { return scope_[token] == Scope::block; }
+  [[nodiscard]] FollowingOpens after(std::size_t pragma);
+  /// From then on nothing that is_in_function and after say is to be believed.
+  [[nodiscard]] bool is_cut() const { return work_.is_spent(); }
+
+ private:
+  enum class Scope : unsigned char { declarations, block, initialiser };
+
+  [[nodiscard]] bool is(std::size_t at, std::string_view text) const {
+    return at < tokens_.size() && tokens_[at].is(text);
+  }
+  [[nodiscard]] bool is_word(std::size_t at) const {
+    return at < tokens_.size() && tokens_[at].kind == SourceToken::Kind::word;
+  }
+  bool spend(std::size_t steps) { return work_.spend(steps * SourceWork::token); }
+
+  void match_brackets();
+  void find_lambdas();
+  void find_scopes();
+  [[nodiscard]] Scope scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses);
+  [[nodiscard]] bool is_nested_function(std::size_t brace);
+  void find_streams();
+  void find_stream_variables(std::size_t type);
+
+  [[nodiscard]] std::size_t end_of_statement(std::size_t at, int depth);
+  [[nodiscard]] std::size_t end_of_simple_statement(std::size_t at);
+  [[nodiscard]] std::size_t after_condition(std::size_t keyword) const;
+  void collect(std::size_t begin, std::size_t end, bool skip_bodies, FollowingOpens& found);
+  void look_at_word(std::size_t at, FollowingOpens& found);
+  void look_at_stream(std::size_t type, FollowingOpens& found);
+  [[nodiscard]] bool is_declared_here(std::size_t name);
+  [[nodiscard]] bool opens_a_file(std::size_t bracket);
+  [[nodiscard]] std::size_t behind_type(std::size_t type);
+
+  const std::vector<SourceToken>& tokens_;
+  bool is_cxx_;
+  std::span<const Opener> own_;
+  std::vector<std::size_t>
+      partner_;               ///< of each bracket; of an unmatched one, and of other tokens: the number of tokens
+  std::vector<Scope> scope_;  ///< in which each token stands
+  std::set<std::size_t> lambda_bodies_, function_bodies_, class_bodies_, namespace_bodies_;  ///< their open braces
+  std::set<std::string_view> stream_types_, derived_types_, stream_variables_;
+  std::set<std::string_view> own_constructors_;  ///< the types of `io::Writer::Writer`
+  SourceWork work_;
+};
+
+}  // namespace iosig

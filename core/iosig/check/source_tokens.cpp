@@ -1,0 +1,446 @@
+#include "iosig/check/source_tokens.h"
+
+#include <map>
+#include <set>
+#include <span>
+
+#include "iosig/check/source_condition.h"
+
+namespace iosig {
+namespace {
+
+using Kind = SourceToken::Kind;
+
+constexpr int deepest_include = 200;
+constexpr int deepest_call = 200;       ///< macro calls in the arguments of macro calls; deeper ones end the reading
+constexpr std::size_t look_work = 100;  ///< to ask for a file that may not be there
+
+struct BodyToken : SourceToken {
+  int parameter = -1;  ///< that it names
+};
+struct Macro {
+  bool takes_arguments = false, is_variadic = false;
+  std::size_t parameters = 0;
+  std::vector<BodyToken> body;
+};
+
+/// The macros that a token has come out of; it is not expanded by them again.
+struct Hidden {
+  const Macro* macro;
+  const Hidden* next;
+};
+struct MacroToken : SourceToken {
+  const Hidden* hidden = nullptr;
+};
+
+using Tokens = std::vector<SourceToken>;
+using MacroTokens = std::vector<MacroToken>;
+
+class Preprocessor {
+ public:
+  Preprocessor(const SourceLanguage& language, const ReadInclude& read_include)
+      : language_(language), read_include_(read_include), work_(language.max_work) {
+    // what every GCC on Linux defines and programs ask for
+    for (const auto& [name, value] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
+             {"__GNUC__", "12"}, {"__STDC__", "1"}, {"__linux__", "1"}, {"__unix__", "1"}, {"__x86_64__", "1"}})
+      define(name, value);
+    if (language.is_cxx) {
+      define("__cplusplus", "201703L");
+      define("_GNU_SOURCE", "1");
+    } else {
+      define("__STDC_VERSION__", "201710L");
+    }
+    for (const auto& [name, value] : language.definitions) define(name, value);
+  }
+
+  SourceTokens run(std::string path, std::string text) {
+    read(add_file(std::move(path), std::move(text)), 0);
+    result_.is_cut = work_.is_spent();
+    result_.work = work_.done();
+    return std::move(result_);
+  }
+
+ private:
+  struct Condition {
+    bool is_active;    ///< this branch is read
+    bool was_taken;    ///< a branch has been read
+    bool is_enclosed;  ///< in a part that is not read
+  };
+
+  std::uint32_t add_file(std::string path, std::string text) {
+    text.resize(std::min<std::size_t>(text.size(), UINT32_MAX - 1));
+    result_.files.push_back({std::move(path), std::move(text)});
+    return static_cast<std::uint32_t>(result_.files.size() - 1);
+  }
+
+  std::string_view keep(std::string text) { return result_.spellings.emplace_back(std::move(text)); }
+
+  void define(std::string_view name, std::string_view value) {
+    Macro macro;
+    for (SourceToken& token : lex(keep(std::string(value)), 0, result_.spellings, work_)) {
+      token.at = token.use = {};
+      macro.body.push_back({token});
+    }
+    macros_.insert_or_assign(keep(std::string(name)), std::move(macro));
+  }
+
+  [[nodiscard]] bool is_active(const std::vector<Condition>& conditions) const {
+    return conditions.empty() || conditions.back().is_active;
+  }
+
+  void read(std::uint32_t file, int depth) {
+    const std::string& text = result_.files[file].text;
+    if (!work_.spend(text.size())) return;
+    const Tokens tokens = lex(text, file, result_.spellings, work_);
+    std::vector<Condition> conditions;
+    for (std::size_t i = 0; i < tokens.size() && !work_.is_spent();) {
+      const bool is_directive = tokens[i].starts_line && tokens[i].is("#");
+      std::size_t end = i + 1;
+      if (is_directive)
+        while (end < tokens.size() && !tokens[end].starts_line) ++end;
+      else
+        while (end < tokens.size() && !(tokens[end].starts_line && tokens[end].is("#"))) ++end;
+      const std::span part = std::span(tokens).subspan(i, end - i);
+      if (is_directive)
+        handle_directive(part.subspan(1), conditions, file, depth);
+      else if (is_active(conditions))
+        add_text(expand(part));
+      i = end;
+    }
+  }
+
+  // -- directives
+
+  void handle_directive(std::span<const SourceToken> words, std::vector<Condition>& conditions, std::uint32_t file,
+                        int depth) {
+    if (words.empty()) return;
+    const std::string_view name = words.front().text;
+    const auto rest = words.subspan(1);
+    const bool active = is_active(conditions);
+    if (name == "if" || name == "ifdef" || name == "ifndef") {
+      bool holds = false;
+      if (active && name == "if") holds = evaluate(rest);
+      if (active && name != "if") holds = !rest.empty() && macros_.contains(rest.front().text) == (name == "ifdef");
+      conditions.push_back({active && holds, holds, !active});
+    } else if (name == "elif" || name == "else" || name == "elifdef" || name == "elifndef") {
+      if (conditions.empty()) return;
+      Condition& last = conditions.back();
+      last.is_active = false;
+      if (last.was_taken || last.is_enclosed) return;
+      if (name == "elif")
+        last.is_active = evaluate(rest);
+      else if (name == "else")
+        last.is_active = true;
+      else
+        last.is_active = !rest.empty() && macros_.contains(rest.front().text) == (name == "elifdef");
+      last.was_taken = last.is_active;
+    } else if (name == "endif") {
+      if (!conditions.empty()) conditions.pop_back();
+    } else if (!active) {
+      return;
+    } else if (name == "define") {
+      handle_define(rest);
+    } else if (name == "undef") {
+      if (!rest.empty()) macros_.erase(rest.front().text);
+    } else if (name == "include" || name == "import") {
+      handle_include(rest, file, depth);
+    } else if (name == "pragma" && !rest.empty()) {
+      if (rest.front().is("once"))
+        read_once_.insert(file);
+      else
+        add_pragma(rest, false);
+    }
+  }
+
+  void handle_define(std::span<const SourceToken> words) {
+    if (words.empty() || words.front().kind != Kind::word) return;
+    Macro macro;
+    std::map<std::string_view, int> parameters;
+    const auto add_parameter = [&](std::string_view name) {
+      parameters.try_emplace(name, static_cast<int>(macro.parameters++));
+    };
+    std::size_t i = 1;
+    if (i < words.size() && words[i].is("(") && !words[i].after_blank) {
+      macro.takes_arguments = true;
+      for (++i; i < words.size() && !words[i].is(")"); ++i) {
+        if (words[i].kind == Kind::word) add_parameter(words[i].text);
+        if (words[i].is(".") && !macro.is_variadic) {  // three of them: `...`, or `name...`
+          macro.is_variadic = true;
+          if (words[i - 1].kind != Kind::word) add_parameter("__VA_ARGS__");
+        }
+      }
+      ++i;
+    }
+    for (; i < words.size(); ++i) {
+      const auto parameter = words[i].kind == Kind::word ? parameters.find(words[i].text) : parameters.end();
+      macro.body.push_back({words[i], parameter == parameters.end() ? -1 : parameter->second});
+    }
+    macros_.insert_or_assign(words.front().text, std::move(macro));
+  }
+
+  void handle_include(std::span<const SourceToken> words, std::uint32_t file, int depth) {
+    if (words.empty() || depth >= deepest_include) return;
+    std::string name;
+    const bool is_quoted = words.front().kind == Kind::string;
+    if (is_quoted) {
+      name = words.front().text;
+      if (name.size() < 3) return;
+      name = name.substr(1, name.size() - 2);
+    } else if (words.front().is("<")) {
+      for (const SourceToken& word : words.subspan(1)) {
+        if (word.is(">")) break;
+        name += word.text;
+      }
+    }
+    if (name.empty()) return;
+    const auto found = find_include(name, is_quoted, file);
+    if (found && !read_once_.contains(*found)) read(*found, depth + 1);
+    if (!found && is_quoted && !work_.is_spent()) result_.missing.push_back({words.front().at, name});
+  }
+
+  std::optional<std::uint32_t> find_include(const std::string& name, bool is_quoted, std::uint32_t from) {
+    if (name.starts_with('/')) return look_for(name);
+    if (is_quoted) {
+      const std::string& path = result_.files[from].path;
+      if (const auto found = look_for(path.substr(0, path.rfind('/') + 1) + name)) return found;  // npos + 1 == 0
+    }
+    for (const std::string& folder : language_.include_folders) {
+      std::string path = folder;
+      if (!path.empty() && !path.ends_with('/')) path += '/';
+      if (const auto found = look_for(path += name)) return found;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::uint32_t> look_for(const std::string& path) {
+    if (!work_.spend(look_work + path.size())) return std::nullopt;
+    const auto [known, is_new] = file_of_.try_emplace(path);
+    if (is_new)
+      if (auto text = read_include_(path)) known->second = add_file(path, *std::move(text));
+    return known->second;
+  }
+
+  /// Whether an #if's expression holds.
+  bool evaluate(std::span<const SourceToken> words) {
+    Tokens plain;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const bool is_defined = words[i].is("defined");
+      // the system's headers and GCC's features are taken to be there
+      if (!is_defined && !words[i].text.starts_with("__has_")) {
+        plain.push_back(words[i]);
+        continue;
+      }
+      const bool in_parentheses = i + 1 < words.size() && words[i + 1].is("(");
+      const std::size_t name = i + (in_parentheses ? 2 : 1);
+      SourceToken answer = words[i];
+      answer.kind = Kind::number;
+      answer.text = !is_defined || (name < words.size() && macros_.contains(words[name].text)) ? "1" : "0";
+      plain.push_back(answer);
+      i = name;
+      if (in_parentheses)
+        while (i < words.size() && !words[i].is(")")) ++i;
+    }
+    return condition_holds(expand(plain), language_.is_cxx);
+  }
+
+  // -- expansion
+
+  /// Each token that is made, copied or looked at is spent for, and each byte that is spelled.
+  Tokens expand(std::span<const SourceToken> tokens) {
+    MacroTokens pending;
+    pending.reserve(tokens.size());
+    for (auto token = tokens.rbegin(); token != tokens.rend(); ++token) pending.push_back({*token, nullptr});
+    const MacroTokens expanded = expand(std::move(pending), 0);
+    hidden_.clear();
+    return {expanded.begin(), expanded.end()};
+  }
+
+  /// Dave Prosser's algorithm: each token knows which macros it came out of. `pending`: the next token last.
+  MacroTokens expand(MacroTokens pending, int depth) {
+    if (depth > deepest_call) work_.stop();
+    MacroTokens done;
+    done.reserve(pending.size());
+    while (!pending.empty() && work_.spend(SourceWork::token)) {
+      const MacroToken token = pending.back();
+      pending.pop_back();
+      const Macro* macro = macro_of(token);
+      std::vector<MacroTokens> arguments;
+      if (macro == nullptr || is_hidden(token.hidden, *macro) ||
+          (macro->takes_arguments && !take_arguments(pending, *macro, arguments))) {
+        done.push_back(token);
+        continue;
+      }
+      MacroTokens body = substitute(token, *macro, arguments, depth);
+      const Hidden *outer = nullptr, *inner = nullptr;  // neighbours mostly share theirs
+      for (auto made = body.rbegin(); made != body.rend(); ++made) {
+        if (inner == nullptr || made->hidden != outer) {
+          outer = made->hidden;
+          inner = hide(outer, *macro);
+        }
+        made->hidden = inner;
+        made->use = token.use;
+        pending.push_back(*made);
+      }
+    }
+    return done;
+  }
+
+  const Macro* macro_of(const SourceToken& token) {
+    if (token.kind != Kind::word || !work_.spend(token.text.size())) return nullptr;
+    const auto macro = macros_.find(token.text);
+    return macro == macros_.end() ? nullptr : &macro->second;
+  }
+
+  bool is_hidden(const Hidden* hidden, const Macro& macro) {
+    while (hidden != nullptr && hidden->macro != &macro && work_.spend(1)) hidden = hidden->next;
+    return hidden != nullptr;
+  }
+
+  const Hidden* hide(const Hidden* hidden, const Macro& macro) {
+    if (is_hidden(hidden, macro)) return hidden;
+    hidden_.push_back({&macro, hidden});
+    return &hidden_.back();
+  }
+
+  /// Takes "( a, b )" off `pending`. False: there is no such thing, and nothing was taken.
+  bool take_arguments(MacroTokens& pending, const Macro& macro, std::vector<MacroTokens>& arguments) {
+    if (pending.empty() || !pending.back().is("(")) return false;
+    std::size_t at = pending.size() - 1;
+    arguments.emplace_back();
+    for (int depth = 1; depth > 0;) {
+      if (at == 0 || !work_.spend(SourceWork::token)) return false;
+      const MacroToken& token = pending[--at];
+      if (token.is("(")) ++depth;
+      if (token.is(")")) --depth;
+      const bool is_last = macro.is_variadic && arguments.size() == macro.parameters;
+      if (token.is(",") && depth == 1 && !is_last)
+        arguments.emplace_back();
+      else if (depth > 0)
+        arguments.back().push_back(token);
+    }
+    pending.resize(at);
+    return true;
+  }
+
+  /// The body of the macro that `call` names, with its arguments put in.
+  MacroTokens substitute(const MacroToken& call, const Macro& macro, const std::vector<MacroTokens>& arguments,
+                         int depth) {
+    const auto argument_of = [&](const BodyToken& token) -> const MacroTokens& {
+      static const MacroTokens none;
+      const auto index = static_cast<std::size_t>(token.parameter);
+      return index < arguments.size() ? arguments[index] : none;
+    };
+    std::map<int, MacroTokens> expanded;  // once, however often it is used
+    const auto expanded_argument_of = [&](const BodyToken& token) -> const MacroTokens& {
+      const auto [known, is_new] = expanded.try_emplace(token.parameter);
+      const MacroTokens& argument = argument_of(token);
+      if (is_new) known->second = expand({argument.rbegin(), argument.rend()}, depth + 1);
+      return known->second;
+    };
+    MacroTokens result;
+    const auto append = [&](std::span<const MacroToken> tokens) {
+      if (work_.spend(tokens.size() * SourceWork::token)) result.insert(result.end(), tokens.begin(), tokens.end());
+    };
+    for (std::size_t i = 0; i < macro.body.size() && work_.spend(SourceWork::token); ++i) {
+      const BodyToken& token = macro.body[i];
+      const BodyToken* next = i + 1 < macro.body.size() ? &macro.body[i + 1] : nullptr;
+      if (macro.takes_arguments && token.is("#") && next != nullptr && next->parameter >= 0) {
+        result.push_back(as_string({token, call.hidden}, argument_of(*next)));
+        ++i;
+      } else if (token.is("##") && !result.empty() && next != nullptr) {
+        const MacroTokens itself = {{*next, call.hidden}};
+        const std::span<const MacroToken> right = next->parameter >= 0 ? argument_of(*next) : itself;
+        if (!right.empty()) {
+          paste(result.back(), right.front());
+          append(right.subspan(1));
+        }
+        ++i;
+      } else if (token.parameter < 0) {
+        result.push_back({token, call.hidden});
+      } else if (next != nullptr && next->is("##")) {
+        append(argument_of(token));
+      } else {
+        append(expanded_argument_of(token));
+      }
+    }
+    return result;
+  }
+
+  void paste(MacroToken& left, const MacroToken& right) {
+    if (work_.spend(left.text.size() + right.text.size()))
+      left.text = keep(std::string(left.text) + std::string(right.text));
+  }
+
+  MacroToken as_string(MacroToken sign, const MacroTokens& argument) {
+    std::string text = "\"";
+    for (const SourceToken& token : argument) {
+      if (!work_.spend(SourceWork::token + token.text.size())) break;
+      if (text.size() > 1 && token.after_blank) text += ' ';
+      for (const char c : token.text) {
+        if (token.kind == Kind::string && (c == '"' || c == '\\')) text += '\\';
+        text += c;
+      }
+    }
+    sign.kind = Kind::string;
+    sign.text = keep(text + '"');
+    return sign;
+  }
+
+  // -- what comes out
+
+  void add_text(const Tokens& tokens) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const bool is_operator = tokens[i].is("_Pragma") && i + 3 < tokens.size() && tokens[i + 1].is("(") &&
+                               tokens[i + 2].kind == Kind::string && tokens[i + 3].is(")");
+      if (!is_operator) {
+        result_.tokens.push_back(tokens[i]);
+        continue;
+      }
+      if (!work_.spend(tokens[i + 2].text.size())) return;
+      Tokens words = lex(keep(unquoted(tokens[i + 2].text)), 0, result_.spellings, work_);
+      for (SourceToken& word : words) {
+        word.at = tokens[i].at;
+        word.use = tokens[i].use;
+      }
+      add_pragma(words, true);
+      i += 3;
+    }
+  }
+
+  static std::string unquoted(std::string_view literal) {
+    const std::size_t open = literal.find('"');
+    std::string text;
+    for (std::size_t i = open + 1; i + 1 < literal.size(); ++i) {
+      if (literal[i] == '\\' && (literal[i + 1] == '"' || literal[i + 1] == '\\')) ++i;
+      text += literal[i];
+    }
+    return text;
+  }
+
+  void add_pragma(std::span<const SourceToken> words, bool is_operator) {
+    if (words.empty() || !(words[0].is("sig") || words[0].is("sigdef") || words[0].is("sigopen"))) return;
+    SourceToken marker = words[0];
+    marker.kind = Kind::pragma;
+    marker.pragma = static_cast<int>(result_.pragmas.size());
+    result_.tokens.push_back(marker);
+    result_.pragmas.push_back({marker, expand(words.subspan(1)), is_operator});
+  }
+
+  const SourceLanguage& language_;
+  const ReadInclude& read_include_;
+  SourceTokens result_;
+  std::map<std::string_view, Macro> macros_;
+  std::map<std::string, std::optional<std::uint32_t>> file_of_;  ///< by path; nothing: there is none
+  std::set<std::uint32_t> read_once_;
+  std::deque<Hidden> hidden_;  ///< of the tokens being expanded
+  SourceWork work_;
+};
+
+}  // namespace
+
+SourceTokens read_tokens(std::string path, std::string text, const SourceLanguage& language,
+                         const ReadInclude& read_include) {
+  return Preprocessor(language, read_include).run(std::move(path), std::move(text));
+}
+
+}  // namespace iosig

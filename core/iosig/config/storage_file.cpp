@@ -1,0 +1,55 @@
+#include "iosig/config/storage_file.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "iosig/base/call_with_timeout.h"
+#include "iosig/base/files.h"
+#include "iosig/base/trust.h"
+#include "iosig/format/storage_toml.h"
+
+namespace iosig {
+namespace {
+
+constexpr const char* system_storage_file = "/etc/iosig/storage.toml";
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+std::string user_storage_file() {
+  const std::string folder = config_folder();
+  return folder.empty() ? folder : folder + "/storage.toml";
+}
+
+std::optional<std::string> find_storage_file(const std::string& explicit_path) {
+  if (!explicit_path.empty()) return explicit_path;
+  if (const char* named = ::secure_getenv("IOSIG_STORAGE"); named != nullptr && named[0] != '\0') return named;
+  if (std::string user_file = user_storage_file(); !user_file.empty() && exists(user_file)) return user_file;
+  if (exists(system_storage_file)) return system_storage_file;
+  return std::nullopt;
+}
+
+Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space) {
+  const bool is_found = path == system_storage_file || path == user_storage_file();
+  const auto text = read_configuration(path, is_found ? Configuration::found : Configuration::named);
+  if (!text) return pass_on(text.error());
+  auto storage = parse_storage(*text, path);
+  if (storage && free_space == FreeSpace::ask) refresh_free_space(*storage);
+  return storage;
+}
+
+std::optional<std::uint64_t> ask_free_space(const MountPoint& mount) {
+  const auto known = mount.provenance.find("free");
+  if (known != mount.provenance.end() && known->second.origin == Origin::config) return mount.free_bytes;
+  const auto free = free_bytes_at(mount.path);
+  return free ? std::optional(*free) : std::nullopt;
+}
+
+void refresh_free_space(Storage& storage) {
+  for (MountPoint& mount : storage.mount_points)
+    mount.free_bytes = call_with_timeout([&] { return ask_free_space(mount); }).value_or(std::nullopt);
+}
+
+}  // namespace iosig

@@ -1,0 +1,261 @@
+#include "iosig/container/admin/flatten.h"
+
+#include <fcntl.h>
+#include <linux/limits.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#include "iosig/base/text.h"
+#include "iosig/container/admin/container.h"
+#include "iosig/container/admin/names.h"
+#include "iosig/container/admin/removal.h"
+#include "iosig/container/layout/tail.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::int64_t piece_bytes = 1 << 20;
+constexpr std::int64_t min_hole = 4096;  ///< shorter ones are written: file systems keep whole blocks
+
+/// What there is at an offset; bytes that their dropping does not hold are a hole if that is asked for.
+class Source {
+ public:
+  Source(ContainerView& view, bool damaged) : view_(view), damaged_(damaged) {
+    if (damaged) view.show_what_is_there();
+  }
+
+  /// Where the hole that holds `offset` ends, or `offset` itself when there is none.
+  std::int64_t end_of_hole(std::int64_t offset) {
+    while (offset < view_.size()) {
+      const Piece piece = piece_at(offset);
+      const bool is_lost = !piece.is_hole && is_missing(piece);
+      if (!piece.is_hole && !is_lost) return offset;
+      if (is_lost) lost_bytes_ += piece.length;
+      offset += piece.length;
+    }
+    return offset;
+  }
+
+  /// How many bytes from `offset` on are worth writing at once: up to a hole that takes room, at most `most`.
+  [[nodiscard]] std::int64_t batch_at(std::int64_t offset, std::int64_t most) const {
+    std::int64_t end = offset;
+    while (end < view_.size() && end - offset < most) {
+      const Piece piece = piece_at(end);
+      if (piece.is_hole ? piece.length >= min_hole : is_missing(piece)) break;
+      end = std::min(offset + most, piece.length + end);
+    }
+    return end - offset;
+  }
+
+  ContainerView& view() { return view_; }
+  [[nodiscard]] std::int64_t lost_bytes() const { return lost_bytes_; }
+
+ private:
+  /// As far as all of it is there, or nothing.
+  [[nodiscard]] Piece piece_at(std::int64_t offset) const {
+    Piece piece = view_.piece_at(offset);
+    piece.length = std::min(piece.length, view_.size() - offset);
+    if (const std::int64_t there = bytes_there(piece); there > 0) piece.length = there;
+    return piece;
+  }
+  [[nodiscard]] bool is_missing(const Piece& piece) const { return bytes_there(piece) == 0; }
+  [[nodiscard]] std::int64_t bytes_there(const Piece& piece) const {
+    const bool is_sure = !damaged_ || piece.is_hole;
+    return is_sure ? piece.length : view_.content().bytes_there(piece.id, piece.physical, piece.length);
+  }
+
+  ContainerView& view_;
+  bool damaged_;
+  std::int64_t lost_bytes_ = 0;
+};
+
+Result<void> copy_all(Source& source, int fd, const std::string& shown, const FlattenOptions& options) {
+  std::vector<std::byte> buffer(piece_bytes);
+  ContainerView& view = source.view();
+  for (std::int64_t at = source.end_of_hole(0); at < view.size(); at = source.end_of_hole(at)) {
+    const auto got = view.read(at, std::span(buffer).first(static_cast<std::size_t>(source.batch_at(at, piece_bytes))));
+    if (!got) return pass_on(got.error());
+    for (std::int64_t done = 0; done < *got;) {
+      const ssize_t put = ::pwrite(fd, buffer.data() + done, static_cast<std::size_t>(*got - done), at + done);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return write_failure("write", shown, errno);
+      done += put;
+    }
+    at += *got;
+    if (options.on_progress) options.on_progress(at);
+  }
+  if (::ftruncate(fd, view.size()) != 0 || ::fsync(fd) != 0) return write_failure("write", shown, errno);
+  return {};
+}
+
+/// What a file keeps that takes a container's place, as far as the caller may set it: owner and extended attributes.
+void keep_owner(const ContainerFolder& folder, const struct stat& manifest, int fd) {
+  struct stat made {};
+  const bool is_owners = ::fstat(fd, &made) == 0 && made.st_uid == manifest.st_uid && made.st_gid == manifest.st_gid;
+  if (!is_owners && ::fchown(fd, manifest.st_uid, manifest.st_gid) == 0) (void)!::fchmod(fd, manifest.st_mode & 07777);
+  const ssize_t length = ::flistxattr(folder.fd().get(), nullptr, 0);
+  std::string names(static_cast<std::size_t>(std::max<ssize_t>(0, length)), '\0');
+  names.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(0, ::flistxattr(folder.fd().get(), names.data(), names.size()))));
+  for (std::size_t at = 0; at < names.size(); at += std::strlen(names.c_str() + at) + 1) {
+    const char* const name = names.c_str() + at;
+    if (std::string_view(name).starts_with("system.posix_acl_")) continue;  // of a folder
+    std::string value(XATTR_SIZE_MAX, '\0');
+    const ssize_t size = ::fgetxattr(folder.fd().get(), name, value.data(), value.size());
+    if (size >= 0) (void)::fsetxattr(fd, name, value.data(), static_cast<std::size_t>(size), 0);
+  }
+}
+
+/// Where a file with a container's bytes goes.
+enum class Place { of_container, free_name };
+
+/// A complete file with the view's bytes beside `path`: its hidden name.
+Result<std::string> make_flat(Source& source, const std::string& path, Place place, const FlattenOptions& options,
+                              const std::function<Result<void>(int)>& on_draft = {}) {
+  std::string draft = name_beside(path, place == Place::of_container ? "flat" : "export", "XXXXXX");
+  const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
+  if (!fd) return write_failure("make a file beside", path, errno);
+  auto copied = on_draft ? on_draft(fd.get()) : Result<void>();
+  if (copied) copied = copy_all(source, fd.get(), draft, options);
+  // The manifest bears the permissions of the logical file, with the umask of its maker and what chmod made of them.
+  struct stat manifest {};
+  const std::string name(container_manifest_name);
+  if (copied && (::fstatat(source.view().folder().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
+                 ::fchmod(fd.get(), manifest.st_mode & 0777) != 0))
+    copied = system_failure("make", draft);
+  if (copied && place == Place::of_container) keep_owner(source.view().folder(), manifest, fd.get());
+  if (copied) return draft;
+  ::unlink(draft.c_str());
+  return pass_on(std::move(copied.error()));
+}
+
+/// The first writer that is at work.
+Result<void> refuse_if_written(const ContainerFolder& folder) {
+  for (const std::int64_t id : folder.list().tail) {
+    const Fd tail = folder.open_dropping(Dropping::tail, id, O_RDWR);
+    if (tail && is_alive(tail))
+      return fail(ErrorKind::infeasible, "'{}' is being written, by the owner of '{}'; do it when that has ended",
+                  printable(folder.path()), folder.shown(Dropping::tail, id));
+  }
+  return {};
+}
+
+/// While it lives, the caller's own descriptors do not hold the container.
+class NotHeld {
+ public:
+  NotHeld() = default;
+  NotHeld(const NotHeld&) = delete;
+  NotHeld& operator=(const NotHeld&) = delete;
+  ~NotHeld() {
+    try {
+      for (const int fd : held_) (void)hold_container(fd);
+    } catch (const std::bad_alloc&) {  // thrown after the lock was taken
+    }
+  }
+  void begin(const std::vector<int>& held) {
+    held_ = held;
+    for (const int fd : held_) (void)::flock(fd, LOCK_UN);
+  }
+  /// The container is gone.
+  void forget() { held_.clear(); }
+
+ private:
+  std::vector<int> held_;
+};
+
+/// `alone` is locked if nobody else holds the container; nobody has written to it since it was listed.
+Result<void> refuse_if_in_use(const ContainerFolder& folder, const Fd& alone, const ContainerFolder::Listing& before) {
+  struct stat opened {
+  }, there{};
+  const bool is_it = alone && ::fstat(alone.get(), &there) == 0 && ::fstat(folder.fd().get(), &opened) == 0 &&
+                     there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
+  if (!is_it || ::flock(alone.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorKind::infeasible, "'{}' is open in a program; do it when that has ended",
+                printable(folder.path()));
+  const ContainerFolder::Listing now = folder.list();
+  if (now.index != before.index || now.data != before.data || now.has_aside != before.has_aside)
+    return fail(ErrorKind::infeasible, "'{}' was written meanwhile; do it again", printable(folder.path()));
+  return refuse_if_written(folder);
+}
+
+}  // namespace
+
+Result<std::int64_t> export_container(ContainerView& view, const std::string& path, const FlattenOptions& options) {
+  struct stat status {};
+  const auto exists = [&] { return fail(ErrorKind::usage, "'{}' exists already", printable(path)); };
+  if (::lstat(path.c_str(), &status) == 0) return exists();
+  if (!options.damaged && !view.content().lost_writes.empty())
+    return fail(ErrorKind::bad_input, "{}; --damaged writes what is there", view.content().lost_writes.front().message);
+  if (options.dry_run) return 0;
+  Source source(view, options.damaged);
+  // Not a hidden name: `path` may be in a mount, which makes none of these.
+  const auto draft = make_flat(source, path, Place::free_name, options);
+  if (!draft) return pass_on(draft.error());
+  // Unlike rename(), link() replaces nothing.
+  const bool is_there = ::link(draft->c_str(), path.c_str()) == 0;
+  const int failure = errno;
+  ::unlink(draft->c_str());
+  if (!is_there && failure == EEXIST) return exists();
+  if (!is_there) return system_failure("make", path, failure);
+  return source.lost_bytes();
+}
+
+Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options,
+                                       const FlattenOwnUse& own) {
+  const std::string plain(without_trailing_slashes(path));
+  struct stat status {};
+  if (::lstat(plain.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+    return fail(ErrorKind::usage, "'{}' is a link: name what it leads to", printable(plain));
+  const auto folder = ContainerFolder::open(plain);
+  if (!folder) return pass_on(folder.error());
+  const ContainerFolder::Listing before = (*folder)->list();
+  if (auto quiet = refuse_if_written(**folder); !quiet) return pass_on(std::move(quiet.error()));
+  auto view = ContainerView::open(*folder, ContainerView::Source::droppings);
+  if (!view) return pass_on(std::move(view.error()));
+  for (const ContainerProblem& problem : (*view)->problems())
+    if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
+      return fail(ErrorKind::bad_input,
+                  "{}; {}: iosig container export --damaged writes what is there into another file", problem.message,
+                  problem.kind == ContainerProblem::Kind::lost
+                      ? "what is lost is lost for good once the container is gone"
+                      : "it would be removed with the container");
+  if (before.has_aside)
+    return fail(ErrorKind::infeasible,
+                "'{}' holds what repair moved aside ({}...), which would be removed with it: move that elsewhere, or "
+                "remove it",
+                printable(plain), aside_prefix);
+  if (options.dry_run) return (*view)->size();
+  Source source(**view, false);
+  const auto draft = make_flat(source, plain, Place::of_container, options, own.on_draft);
+  if (!draft) return pass_on(draft.error());
+  NotHeld own_descriptors;  // they hold it again after `alone` has let it go
+  // From here on nobody opens it, and no writer begins (ContainerWriter::open).
+  const Fd alone(::open(plain.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  own_descriptors.begin(own.held);
+  auto quiet = refuse_if_in_use(**folder, alone, before);
+  if (quiet && own.before_exchange) quiet = own.before_exchange();
+  if (!quiet) {
+    ::unlink(draft->c_str());
+    return pass_on(std::move(quiet.error()));
+  }
+  if (const auto replaced = replace_at({AT_FDCWD, *draft}, {AT_FDCWD, plain}, alone); !replaced) {
+    if (!is_container(*draft)) ::unlink(draft->c_str());
+    if (replaced.error().number == ESTALE)
+      return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; do it again", printable(plain));
+    return as_error(replaced.error(), "replace", plain);
+  }
+  own_descriptors.forget();
+  return (*view)->size();
+}
+
+}  // namespace iosig

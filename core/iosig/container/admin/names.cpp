@@ -1,0 +1,259 @@
+#include "iosig/container/admin/names.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include "iosig/base/text.h"
+#include "iosig/container/admin/removal.h"
+#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/target_owner.h"
+
+namespace iosig {
+namespace {
+
+constexpr int max_tries = 1000;  ///< of an operation whose names other processes keep changing
+
+tl::unexpected<NameFailure> failed(int number, std::string message = {}) {
+  return tl::unexpected(NameFailure{number, std::move(message)});
+}
+
+NameResult done_or(int number) {
+  if (number == 0) return {};
+  return failed(number);
+}
+
+bool look(const NameAt& at, struct stat& status) {
+  return ::fstatat(at.folder, at.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool is_same(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+NameKind kind_of(const NameAt& at, struct stat& status) {
+  if (!look(at, status)) return NameKind::none;
+  if (!S_ISDIR(status.st_mode)) return NameKind::other;
+  const std::string manifest = fmt::format("{}/{}", at.path, container_manifest_name);
+  struct stat found {};
+  const bool has_manifest =
+      ::fstatat(at.folder, manifest.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(found.st_mode);
+  return has_manifest ? NameKind::container : NameKind::folder;
+}
+
+/// 0 or errno.
+int move(const NameAt& from, const NameAt& to, unsigned flags) {
+  if (::renameat2(from.folder, from.path.c_str(), to.folder, to.path.c_str(), flags) == 0) return 0;
+  return errno;
+}
+
+/// To a name that no other process uses. 0 or errno.
+int move_to_own(const NameAt& from, const NameAt& to) {
+  const int failure = move(from, to, RENAME_NOREPLACE);
+  return failure == EINVAL || failure == ENOSYS ? move(from, to, 0) : failure;  // a file system without that flag
+}
+
+NameAt beside(const NameAt& at) { return {at.folder, removed_name(at.path)}; }
+
+/// By which any call finds it.
+std::string reachable(const NameAt& at) {
+  return at.folder == AT_FDCWD || at.path.starts_with('/') ? at.path
+                                                           : fmt::format("/proc/self/fd/{}/{}", at.folder, at.path);
+}
+
+/// What another process put where the container was, and we took, returns. false: it could not, and stays at `hidden`.
+bool give_back(const NameAt& hidden, const NameAt& to) { return move_to_own(hidden, to) == 0; }
+
+NameFailure stranded(const NameAt& hidden, const NameAt& at) {
+  return {EIO, fmt::format("'{}' was replaced by another process at the same moment; what that put there is '{}' now",
+                           printable(at.path), printable(hidden.path))};
+}
+
+/// Deletes what has a hidden name: a container when no process holds it, a file at once. 0 or errno.
+int discard(const NameAt& hidden) {
+  struct stat status {};
+  if (!look(hidden, status)) return errno == ENOENT ? 0 : errno;
+  if (!S_ISDIR(status.st_mode)) return ::unlinkat(hidden.folder, hidden.path.c_str(), 0) == 0 ? 0 : errno;
+  (void)discard_removed(hidden.folder, hidden.path);  // else its last holder does
+  return 0;
+}
+
+/// The container that is at `at`, or any file that another process puts there meanwhile.
+NameResult unlink_container_at(const NameAt& at) {
+  const NameAt hidden = beside(at);
+  if (const int failure = move_to_own(at, hidden); failure != 0) return failed(failure);
+  struct stat status {};
+  if (kind_of(hidden, status) != NameKind::folder) return done_or(discard(hidden));
+  if (!give_back(hidden, at)) return tl::unexpected(stranded(hidden, at));
+  return failed(EISDIR);
+}
+
+/// Makes room for rmdir(2), or for another directory: containers that were removed from the directory `at` while they
+/// were open leave it. 0 or errno; ENOTEMPTY: there is something else.
+int clear_of_removed(const NameAt& at) {
+  const Fd folder(::openat(at.folder, at.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!folder) return errno;
+  const auto names = names_in(folder);
+  if (!names) return ENOTEMPTY;
+  struct stat status {};
+  for (const std::string& name : *names)
+    if (!is_removed_name(name) || !look({folder.get(), name}, status) || !S_ISDIR(status.st_mode)) return ENOTEMPTY;
+  const std::string parent = split_path(at.path).folder;
+  for (const std::string& name : *names) {
+    if (discard_removed(folder.get(), name)) continue;
+    const int failure = move({folder.get(), name}, {at.folder, fmt::format("{}/{}", parent, name)}, RENAME_NOREPLACE);
+    if (failure != 0 && failure != ENOENT) return ENOTEMPTY;
+  }
+  return 0;
+}
+
+bool is_not_empty(int failure) { return failure == ENOTEMPTY || failure == EEXIST; }
+
+int remove_folder(const NameAt& at) {
+  const auto remove = [&] { return ::unlinkat(at.folder, at.path.c_str(), AT_REMOVEDIR) == 0 ? 0 : errno; };
+  int failure = remove();
+  for (int tries_left = 4; is_not_empty(failure) && tries_left > 0; --tries_left) {
+    if (clear_of_removed(at) != 0) return failure;
+    failure = remove();
+  }
+  return failure;
+}
+
+/// rename(2) as it is. A directory that only seems to hold something is replaced as an empty one.
+int rename_plainly(const NameAt& from, const NameAt& to, unsigned flags) {
+  // Not renameat2() without flags: it is the older call that every kernel and file system knows.
+  const auto rename = [&] {
+    if (flags != 0) return move(from, to, flags);
+    return ::renameat(from.folder, from.path.c_str(), to.folder, to.path.c_str()) == 0 ? 0 : errno;
+  };
+  int failure = rename();
+  for (int tries_left = 4; flags == 0 && is_not_empty(failure) && tries_left > 0; --tries_left) {
+    if (clear_of_removed(to) != 0) return failure;
+    failure = rename();
+  }
+  return failure;
+}
+
+enum class Replaced { yes, changed };  ///< changed: another process was faster, and nothing was done
+
+/// What is at `from`, known as `here`, in the place of what is at `to`, known as `there`. One of them is a container.
+tl::expected<Replaced, NameFailure> replace(const NameAt& from, const struct stat& here, const NameAt& to,
+                                            const struct stat& there) {
+  if (const int failure = move(from, to, RENAME_EXCHANGE); failure != 0) {
+    if (failure == ENOENT) return Replaced::changed;
+    return failed(failure);
+  }
+  struct stat left {
+  }, placed{};
+  const bool is_as_wanted = look(from, left) && is_same(left, there) && look(to, placed) && is_same(placed, here);
+  if (!is_as_wanted) {
+    if (const int failure = move(from, to, RENAME_EXCHANGE); failure != 0 && failure != ENOENT) return failed(failure);
+    return Replaced::changed;
+  }
+  // Beside `to`: there `iosig gc` looks for the container that data on a target belong to.
+  const NameAt hidden = beside(to);
+  if (const int failure = move_to_own(from, hidden); failure != 0) {
+    if (failure == ENOENT) return Replaced::yes;  // another process has taken it from there
+    (void)move(from, to, RENAME_EXCHANGE);
+    return failed(failure);
+  }
+  if (look(hidden, left) && !is_same(left, there)) {  // another process has replaced it there
+    if (!give_back(hidden, from)) return tl::unexpected(stranded(hidden, from));
+    return Replaced::yes;
+  }
+  if (const int failure = discard(hidden); failure != 0) return failed(failure);
+  return Replaced::yes;
+}
+
+}  // namespace
+
+tl::unexpected<Error> as_error(const NameFailure& failure, std::string_view doing, std::string_view path) {
+  return failure.message.empty() ? system_failure(doing, path, failure.number)
+                                 : fail_with_errno(failure.number, ErrorKind::infeasible, "{}", failure.message);
+}
+
+NameKind kind_at(const NameAt& name) {
+  struct stat status {};
+  return kind_of(name, status);
+}
+
+NameResult unlink_at(const NameAt& name, int flags) {
+  for (int tries_left = max_tries;; --tries_left) {
+    NameResult done;
+    switch (kind_at(name)) {
+      case NameKind::container:
+        if ((flags & AT_REMOVEDIR) != 0) return failed(ENOTDIR);
+        done = unlink_container_at(name);
+        break;
+      case NameKind::folder:
+        if ((flags & AT_REMOVEDIR) != 0)
+          done = done_or(remove_folder(name));
+        else
+          return failed(EISDIR);
+        break;
+      case NameKind::none:
+      case NameKind::other: done = done_or(::unlinkat(name.folder, name.path.c_str(), flags) == 0 ? 0 : errno); break;
+    }
+    // EISDIR of a file: a container was made there meanwhile.
+    if (done || done.error().number != EISDIR || (flags & AT_REMOVEDIR) != 0 || tries_left == 0) return done;
+  }
+}
+
+NameResult rename_at(const NameAt& from, const NameAt& to, unsigned flags) {
+  for (int tries_left = max_tries; tries_left > 0; --tries_left) {
+    struct stat here {
+    }, there{};
+    const NameKind source = kind_of(from, here);
+    const int source_failure = errno;
+    const NameKind target = kind_of(to, there);
+    const int target_failure = errno;
+    const bool meets_container = source == NameKind::container || target == NameKind::container;
+    if (meets_container && (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return failed(EINVAL);
+    if (!meets_container || flags != 0) {
+      const int failure = rename_plainly(from, to, flags);
+      const bool may_have_changed = !meets_container && flags == 0 && (failure == EISDIR || failure == ENOTDIR);
+      // It was said of what a moment later may be a container.
+      if (may_have_changed && (kind_at(from) == NameKind::container || kind_at(to) == NameKind::container)) continue;
+      return done_or(failure);
+    }
+    if (source == NameKind::none) return failed(source_failure);
+    if (target == NameKind::none) {
+      if (target_failure != ENOENT) return failed(target_failure);
+      // What another process makes at the free name must not be met as if the container were a directory.
+      const int failure = move_to_own(from, to);
+      if (failure == EEXIST) continue;
+      return done_or(failure);
+    }
+    if (is_same(here, there)) return {};
+    if (target == NameKind::folder) return failed(EISDIR);
+    if (source == NameKind::folder) return failed(ENOTDIR);
+    if (source == target && share_data(reachable(from), reachable(to)))
+      return failed(EROFS, fmt::format("'{}' and '{}' are copies of each other with the same data: remove one",
+                                       printable(from.path), printable(to.path)));
+    const auto replaced = replace(from, here, to, there);
+    if (!replaced) return tl::unexpected(replaced.error());
+    if (*replaced == Replaced::yes) return {};
+  }
+  return failed(EBUSY, fmt::format("'{}' keeps changing; giving up", printable(to.path)));
+}
+
+NameResult replace_at(const NameAt& draft, const NameAt& name, const Fd& alone) {
+  struct stat locked {
+  }, left{};
+  if (::fstat(alone.get(), &locked) != 0) return failed(errno);
+  if (const int failure = move(draft, name, RENAME_EXCHANGE); failure != 0)
+    return failed(failure == ENOENT ? ESTALE : failure);
+  if (!look(draft, left) || !is_same(left, locked)) {
+    if (const int failure = move(draft, name, RENAME_EXCHANGE); failure != 0) return failed(failure);
+    return failed(ESTALE);
+  }
+  const NameAt hidden = beside(name);
+  if (const int failure = move_to_own(draft, hidden); failure != 0) return failed(failure);
+  delete_removed(hidden.folder, hidden.path);
+  return {};
+}
+
+}  // namespace iosig

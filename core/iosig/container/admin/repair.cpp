@@ -1,0 +1,267 @@
+#include "iosig/container/admin/repair.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "iosig/base/machine.h"
+#include "iosig/base/text.h"
+#include "iosig/container/layout/tail.h"
+#include "iosig/container/layout/target_owner.h"
+#include "iosig/container/read/container_view.h"
+#include "iosig/container/read/index_snapshot.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t max_ranges = 16;
+
+class Repair {
+ public:
+  Repair(const ContainerFolder& folder, bool dry_run) : folder_(folder), dry_run_(dry_run) {}
+
+  Result<std::vector<RepairStep>> run() {
+    // Writers may begin and end meanwhile. Those that are not in the listing are not looked at; the tails of dead ones
+    // are locked, so that what is read then stays; and who has a tail that is not locked here lives, or did.
+    const ContainerFolder::Listing listing = folder_.list();
+    for (const std::int64_t id : listing.tail) {
+      Fd tail = folder_.open_dropping(Dropping::tail, id, O_RDWR);
+      if (tail && !is_alive(tail)) dead_.emplace(id, std::move(tail));
+    }
+    const ContainerContent content = read_content(folder_);
+    if (!content.lost_writes.empty() && read_index_snapshot(folder_))
+      return fail(ErrorKind::infeasible,
+                  "'{}': its kept index still tells of what its writers' indices have lost: copy the file by iosig "
+                  "container export first; then remove '{}/{}'",
+                  printable(folder_.path()), printable(folder_.path()), index_snapshot_name);
+    std::map<std::int64_t, const WriterContent*> sound;
+    for (const WriterContent& writer : content.writers) sound[writer.id] = &writer;
+    std::vector<std::int64_t> ids;
+    std::ranges::set_union(listing.index, listing.data, std::back_inserter(ids));
+    for (const std::int64_t id : ids) {
+      if (lives(id)) continue;
+      auto done = sound.contains(id) ? mend(*sound[id], content) : discard_if_lost(id, content);
+      if (!done) return pass_on(std::move(done.error()));
+    }
+    for (const std::int64_t id : listing.tail)
+      if (!std::ranges::binary_search(ids, id) && !lives(id) && !folder_.open_dropping(Dropping::index, id, O_PATH))
+        if (auto done = move_aside(Dropping::tail, id, "there is no index that it continues"); !done)
+          return pass_on(std::move(done.error()));
+    for (const std::string& name : listing.foreign_names)
+      if (auto done = move_stranger(name); !done) return pass_on(std::move(done.error()));
+    return std::move(steps_);
+  }
+
+ private:
+  [[nodiscard]] bool lives(std::int64_t id) const {
+    return !dead_.contains(id) && folder_.open_dropping(Dropping::tail, id, O_PATH);
+  }
+  void did(std::string what) { steps_.push_back({std::move(what)}); }
+
+  /// The folder for what is moved away, made when it is needed.
+  Result<const Fd*> aside() {
+    if (!aside_) {
+      aside_name_ = fmt::format("{}{}", aside_prefix, unix_ns() / 1000);
+      if (::mkdirat(folder_.fd().get(), aside_name_.c_str(), 0700) != 0)
+        return write_failure("make", folder_.path() + "/" + aside_name_, errno);
+      aside_ = Fd(::openat(folder_.fd().get(), aside_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+      if (!aside_) return system_failure("open", folder_.path() + "/" + aside_name_);
+    }
+    return &aside_;
+  }
+
+  Result<void> move_aside(Dropping kind, std::int64_t id, std::string_view why) {
+    const std::string shown = folder_.shown(kind, id), name = dropping_name(kind, id);
+    const auto subfolder = folder_.open_subfolder(kind, id);
+    struct stat status {};
+    if (!subfolder || ::fstatat(subfolder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+    did(fmt::format("moved '{}' aside: {}", shown, why));
+    if (dry_run_) return {};
+    const auto place = aside();
+    if (!place) return pass_on(place.error());
+    if (::renameat(subfolder->get(), name.c_str(), (*place)->get(), name.c_str()) == 0) return {};
+    // A target is another file system: there it stays, under a name that no reader takes for a dropping.
+    const std::string hidden = fmt::format("{}{}", aside_prefix, name);
+    if (errno != EXDEV || ::renameat(subfolder->get(), name.c_str(), subfolder->get(), hidden.c_str()) != 0)
+      return system_failure("move aside", shown);
+    return {};
+  }
+
+  Result<void> move_stranger(const std::string& name) {
+    did(fmt::format("moved '{}/{}' aside: it is no part of the container", printable(folder_.path()), printable(name)));
+    if (dry_run_) return {};
+    const auto place = aside();
+    if (!place) return pass_on(place.error());
+    std::string flat = name;
+    std::ranges::replace(flat, '/', '.');
+    if (::renameat(folder_.fd().get(), name.c_str(), (*place)->get(), flat.c_str()) != 0 && errno != ENOENT)
+      return system_failure("move aside", folder_.path() + "/" + name);
+    return {};
+  }
+
+  /// A writer whose index says nothing, if there is anything to lose: one that is about to begin has no data yet.
+  Result<void> discard_if_lost(std::int64_t id, const ContainerContent& content) {
+    const bool is_problem = std::ranges::any_of(content.problems, [&](const ContainerProblem& problem) {
+      return problem.id == id && (problem.kind == ContainerProblem::Kind::foreign ||
+                                  (problem.kind == ContainerProblem::Kind::lost && problem.bytes > 0));
+    });
+    if (!is_problem && std::ranges::find(content.lost_writes, id, &LostWrites::id) == content.lost_writes.end())
+      return {};
+    constexpr std::string_view why = "no sound index says where its bytes belong";
+    for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
+      if (auto done = move_aside(kind, id, why); !done) return done;
+    return {};
+  }
+
+  /// The index of a dead writer with all that is known, and nothing else. What it has lost is noted in it.
+  Result<void> mend(const WriterContent& writer, const ContainerContent& content) {
+    if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
+    const bool is_lost =
+        std::ranges::find(content.lost_writes, writer.id, &LostWrites::id) != content.lost_writes.end();
+    if (!writer.is_index_damaged && !writer.has_tail && !is_lost) return {};
+    const std::string shown = folder_.shown(Dropping::index, writer.id);
+    std::vector<IndexLoss> losses = writer.unindexed();
+    if (is_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
+    if (is_lost)  // of a damaged tail nobody knows how many writes did end
+      for (IndexLoss& loss : losses) loss.was_unfinished = false;
+    if (writer.tail_writes > 0)
+      did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
+                      folder_.shown(Dropping::tail, writer.id)));
+    if (writer.is_index_damaged) did(fmt::format("made '{}' anew without what is unsound", shown));
+    for (const IndexLoss& loss : losses)
+      if (!loss.was_unfinished)
+        did(fmt::format("left bytes {} to {} of '{}' out: nobody knows where they belong", loss.physical,
+                        loss.physical + loss.length, folder_.shown(Dropping::data, writer.id)));
+    if (dry_run_) return {};
+    if (auto written = rewrite(writer, losses); !written) return written;
+    if (!writer.has_tail) return {};
+    if (is_lost) return move_aside(Dropping::tail, writer.id, "some of it may be of use to somebody");
+    if (folder_.unlink_dropping(Dropping::tail, writer.id) != 0 && errno != ENOENT)
+      return system_failure("remove", folder_.shown(Dropping::tail, writer.id));
+    return {};
+  }
+
+  Result<void> rewrite(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
+    const std::string shown = folder_.shown(Dropping::index, writer.id),
+                      name = dropping_name(Dropping::index, writer.id);
+    const std::string draft = fmt::format("{}{}", aside_prefix, name);
+    const auto subfolder = folder_.open_subfolder(Dropping::index, writer.id);
+    if (!subfolder) return pass_on(subfolder.error());
+    ::unlinkat(subfolder->get(), draft.c_str(), 0);
+    const Fd fd(::openat(subfolder->get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) return write_failure("make", shown, errno);
+    if (auto shared = folder_.share_piece(fd.get(), shown); !shared) {
+      ::unlinkat(subfolder->get(), draft.c_str(), 0);
+      return shared;
+    }
+    std::vector<std::uint8_t> bytes = index_frame(writer.head);
+    const auto add = [&](const std::vector<std::uint8_t>& frame) {
+      bytes.insert(bytes.end(), frame.begin(), frame.end());
+    };
+    for (const IndexMark& mark : writer.marks) add(index_frame(mark));
+    for (const IndexedWrites& writes : writer.writes) add(index_frame(writes));
+    for (const auto* each : {&writer.losses, &losses})
+      for (const IndexLoss& loss : *each) add(index_frame(loss));
+    auto written = write_all(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, shown);
+    if (written && ::fsync(fd.get()) != 0) written = system_failure("sync", shown);
+    if (!written) {
+      ::unlinkat(subfolder->get(), draft.c_str(), 0);
+      return written;
+    }
+    if (writer.is_index_damaged) {
+      const auto place = aside();
+      if (!place) return pass_on(place.error());
+      if (::linkat(subfolder->get(), name.c_str(), (*place)->get(), name.c_str(), 0) != 0)
+        return system_failure("keep a copy of", shown);
+    }
+    if (::renameat(subfolder->get(), draft.c_str(), subfolder->get(), name.c_str()) != 0 ||
+        ::fsync(subfolder->get()) != 0)
+      return system_failure("replace", shown);
+    return {};
+  }
+
+  const ContainerFolder& folder_;
+  bool dry_run_;
+  std::map<std::int64_t, Fd> dead_;  ///< tails of dead writers, locked
+  std::vector<RepairStep> steps_;
+  Fd aside_;
+  std::string aside_name_;
+};
+
+/// Ids are given in turn: of those below the greatest, each has had its writer. Who cuts the file to nothing removes
+/// the droppings of earlier ones.
+std::vector<ContainerProblem> absent_in(const ContainerFolder::Listing& listing, const ContainerContent& content) {
+  std::set<std::int64_t> ids;
+  for (const auto* each : {&listing.index, &listing.data, &listing.tail}) ids.insert(each->begin(), each->end());
+  for (const ContainerFolder::Aside& aside : listing.aside) ids.insert(aside.id);
+  std::vector<ContainerProblem> absent;
+  std::int64_t next = 0;
+  for (const WriterContent& writer : content.writers)
+    for (const IndexMark& mark : writer.marks)
+      if (mark.kind == IndexMark::Kind::truncate && mark.offset == 0) next = writer.id;
+  for (const std::int64_t id : ids) {
+    if (id > next)
+      absent.push_back({ContainerProblem::Kind::absent, next,
+                        fmt::format("nothing is left of {}: all their droppings are gone, or they could make none",
+                                    id - next == 1 ? fmt::format("writer {}", next)
+                                                   : fmt::format("writers {} to {}", next, id - 1))});
+    next = std::max(next, id + 1);
+  }
+  return absent;
+}
+
+}  // namespace
+
+Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFolder>& folder) {
+  auto view = ContainerView::open(folder, ContainerView::Source::droppings);
+  if (!view) return pass_on(std::move(view.error()));
+  ContainerCheck check;
+  check.size = (*view)->size();
+  check.problems = (*view)->problems();
+  const bool is_short = std::ranges::any_of((*view)->content().writers, [](const WriterContent& writer) {
+    return writer.data_bytes < writer.physical_end();
+  });
+  for (std::size_t n = 0; n < folder->manifest().targets.size(); ++n)
+    if (const auto owner = other_owner(*folder, n))
+      check.problems.push_back(
+          {ContainerProblem::Kind::foreign, -1,
+           fmt::format("this is a copy: the data on '{}' are those of the container that was made as '{}'",
+                       printable(folder->manifest().targets[n]), printable(owner->path))});
+  std::ranges::move(absent_in(folder->list(), (*view)->content()), std::back_inserter(check.problems));
+  if (!is_short) return check;
+  (*view)->find(0, check.size, [&](const Piece& piece) {
+    if (piece.is_hole) return;
+    const std::int64_t kept = (*view)->content().bytes_there(piece.id, piece.physical, piece.length);
+    if (kept == piece.length) return;
+    const LostRange range{piece.logical + kept, piece.length - kept};
+    check.lost_bytes += range.length;
+    if (!check.lost.empty() && check.lost.back().offset + check.lost.back().length == range.offset)
+      check.lost.back().length += range.length;
+    else if (check.lost.size() < max_ranges)
+      check.lost.push_back(range);
+  });
+  return check;
+}
+
+Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder,
+                                                 const RepairOptions& options) {
+  std::vector<RepairStep> claimed;
+  if (const auto may = may_be_written(*folder); !may) {
+    if (!options.claim) return pass_on(may.error());
+    if (auto claim = may_be_claimed(*folder); !claim) return pass_on(std::move(claim.error()));
+    claimed.push_back({"made the data on its targets its own"});
+    if (!options.dry_run)
+      if (auto done = claim_targets(*folder); !done) return pass_on(std::move(done.error()));
+  }
+  auto steps = Repair(*folder, options.dry_run).run();
+  if (steps) steps->insert(steps->begin(), claimed.begin(), claimed.end());
+  return steps;
+}
+
+}  // namespace iosig

@@ -1,0 +1,192 @@
+#include "iosig/container/layout/container_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::array<std::string_view, 3> prefixes = {"data.", "index.", "tail."};
+constexpr std::int64_t max_ids = std::int64_t{1} << 48;
+constexpr std::uint64_t max_manifest_bytes = 1u << 20;
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
+}  // namespace
+
+std::string dropping_name(Dropping kind, std::int64_t id) {
+  return fmt::format("{}{}", prefixes[static_cast<std::size_t>(kind)], id);
+}
+
+std::string subfolder_name(std::int64_t number) { return fmt::format("d{}", number); }
+
+std::optional<DroppingName> parse_dropping_name(std::string_view name) {
+  for (std::size_t kind = 0; kind < prefixes.size(); ++kind) {
+    if (!name.starts_with(prefixes[kind])) continue;
+    const std::string_view digits = name.substr(prefixes[kind].size());
+    std::int64_t id = 0;
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+    const bool is_whole = failure == std::errc() && end == digits.data() + digits.size();
+    if (is_whole && id >= 0 && id <= max_ids && dropping_name(static_cast<Dropping>(kind), id) == name)
+      return DroppingName{static_cast<Dropping>(kind), id};
+  }
+  return {};
+}
+
+SplitPath split_path(std::string_view path) {
+  const std::string plain(without_trailing_slashes(path));
+  const std::size_t slash = plain.rfind('/');
+  if (slash == std::string::npos) return {".", plain};
+  return {slash == 0 ? "/" : plain.substr(0, slash), plain.substr(slash + 1)};
+}
+
+std::string name_beside(std::string_view path, std::string_view what, std::string_view id) {
+  const SplitPath at = split_path(path);
+  return fmt::format("{}/.{}.iosig-{}-{}", at.folder, cut_to(at.name, 180), what, id);
+}
+
+bool is_hidden_name(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  return name == container_manifest_name ||
+         (name.starts_with('.') && (has(".iosig-new-") || has(".iosig-removed-") || has(".iosig-flat-")));
+}
+
+std::vector<std::string> hidden_beside(std::string_view path) {
+  const SplitPath at = split_path(path);
+  const Fd folder(::open(at.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto names = folder ? names_in(folder) : Result<std::vector<std::string>>();
+  std::vector<std::string> found;
+  const std::string prefix = fmt::format(".{}.iosig-", cut_to(at.name, 180));
+  for (const std::string& name : names.value_or(std::vector<std::string>()))
+    if (name.starts_with(prefix)) found.push_back(at.folder + "/" + name);
+  std::ranges::sort(found);
+  return found;
+}
+
+std::string place_of(int folder) {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", folder).c_str(), path.data(), path.size() - 1);
+  return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
+bool is_container(const std::string& path) {
+  struct stat status {};
+  return ::stat(fmt::format("{}/{}", path, container_manifest_name).c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+ContainerFolder::ContainerFolder(std::string path, Fd folder, ContainerManifest manifest)
+    : path_(std::move(path)), folder_(std::move(folder)), manifest_(std::move(manifest)) {
+  for (const std::string& target : manifest_.targets) targets_.emplace_back(::open(target.c_str(), folder_flags));
+}
+
+Result<std::shared_ptr<const ContainerFolder>> ContainerFolder::open(const std::string& path,
+                                                                     const std::string& shown) {
+  Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder && errno == ENOTDIR)
+    return fail(ErrorKind::bad_input, "'{}' is an ordinary file, not a container", printable(shown));
+  if (!folder) return system_failure("open the container", shown);
+  const std::string name(container_manifest_name), manifest_shown = shown + "/" + name;
+  auto text = read_file_in(folder, name, manifest_shown, max_manifest_bytes);
+  if (!text && text.error().system_errno == EACCES)
+    if (auto copy = read_file_in(folder, std::string(manifest_copy_name), manifest_shown, max_manifest_bytes))
+      text = std::move(copy);
+  if (!text && ::faccessat(folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+    return fail(ErrorKind::bad_input, "'{}' is a folder, but no container: it has no {}", printable(shown), name);
+  if (!text) return pass_on(text.error());
+  auto manifest = parse_container_manifest(*text, printable(manifest_shown));
+  if (!manifest) return pass_on(std::move(manifest.error()));
+  return std::shared_ptr<const ContainerFolder>(new ContainerFolder(shown, std::move(folder), *std::move(manifest)));
+}
+
+const Fd& ContainerFolder::place_of(Dropping kind, std::int64_t id) const {
+  const std::int64_t target = target_of(id);
+  return kind == Dropping::data && target >= 0 ? targets_[static_cast<std::size_t>(target)] : folder_;
+}
+
+std::string ContainerFolder::subfolder_of(std::int64_t id) const {
+  return subfolder_name(id % static_cast<std::int64_t>(manifest_.subfolders));
+}
+
+std::string ContainerFolder::shown(Dropping kind, std::int64_t id) const {
+  const std::int64_t target = target_of(id);
+  const std::string& place =
+      kind == Dropping::data && target >= 0 ? manifest_.targets[static_cast<std::size_t>(target)] : path_;
+  return fmt::format("{}/{}/{}", place, subfolder_of(id), dropping_name(kind, id));
+}
+
+Result<Fd> ContainerFolder::open_subfolder(Dropping kind, std::int64_t id, bool make) const {
+  const Fd& place = place_of(kind, id);
+  const std::string name = subfolder_of(id);
+  if (!place)
+    return fail(ErrorKind::system, "cannot open '{}': the target that it lies on is not there", shown(kind, id));
+  Fd folder(::openat(place.get(), name.c_str(), folder_flags));
+  if (!folder && errno == ENOENT && make) {
+    // What is put on a target is reached through a closed folder.
+    const bool is_made = ::mkdirat(place.get(), name.c_str(), 0700) == 0;
+    if (!is_made && errno != EEXIST) return write_failure("make the folder of", shown(kind, id), errno);
+    folder = Fd(::openat(place.get(), name.c_str(), folder_flags));
+    if (!folder && is_made && errno == EACCES && ::fchmodat(place.get(), name.c_str(), 0700, 0) == 0)  // a strict umask
+      folder = Fd(::openat(place.get(), name.c_str(), folder_flags));
+    if (folder && is_made)
+      if (auto shared = share_piece(folder.get(), shown(kind, id)); !shared) {
+        (void)::unlinkat(place.get(), name.c_str(), AT_REMOVEDIR);
+        return pass_on(std::move(shared.error()));
+      }
+  }
+  if (!folder) return system_failure("open the folder of", shown(kind, id));
+  return folder;
+}
+
+int ContainerFolder::stat_manifest(struct stat& status) const {
+  const std::string name(container_manifest_name);
+  return ::fstatat(folder_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+}
+
+Result<void> ContainerFolder::share_piece(int fd, const std::string& shown) const {
+  struct stat piece {
+  }, manifest{};
+  if (const int failure = stat_manifest(manifest); failure != 0)
+    return system_failure("inspect the manifest of", path_, failure);
+  if (::fstat(fd, &piece) != 0) return system_failure("inspect", shown);
+  const auto is_given = [&](uid_t user) { return ::fchown(fd, user, manifest.st_gid) == 0; };
+  constexpr auto same_user = static_cast<uid_t>(-1);
+  bool has_group = piece.st_gid == manifest.st_gid, has_owner = piece.st_uid == manifest.st_uid;
+  if (!has_owner && is_given(manifest.st_uid)) has_owner = has_group = true;
+  if (!has_group && is_given(same_user)) has_group = true;
+  const unsigned mode = S_ISDIR(piece.st_mode) ? folder_mode_for(manifest.st_mode) | (piece.st_mode & S_ISGID)
+                                               : piece_mode_for(manifest.st_mode);
+  if (!has_owner && (mode & (has_group ? 0044U : 0004U)) == 0)
+    return fail_with_errno(
+        EACCES, ErrorKind::system,
+        "cannot make '{}': the owner of '{}' could not read it; a user who is not the owner can write "
+        "a container only if its mode, {:04o}, lets the owner read the user's own files",
+        printable(shown), printable(path_), manifest.st_mode & 07777);
+  if ((piece.st_mode & 07777) == mode || ::fchmod(fd, mode) == 0) return {};
+  return has_owner ? Result<void>() : system_failure("set the permissions of", shown);
+}
+
+Fd ContainerFolder::open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode) const {
+  const Fd& place = place_of(kind, id);
+  if (!place) {
+    errno = ENXIO;
+    return {};
+  }
+  const Fd folder(::openat(place.get(), subfolder_of(id).c_str(), folder_flags));
+  if (!folder) return {};
+  return Fd(::openat(folder.get(), dropping_name(kind, id).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
+}
+
+int ContainerFolder::unlink_dropping(Dropping kind, std::int64_t id) const {
+  const auto folder = open_subfolder(kind, id);
+  return folder ? ::unlinkat(folder->get(), dropping_name(kind, id).c_str(), 0) : -1;
+}
+
+}  // namespace iosig

@@ -1,0 +1,131 @@
+// What lies in a container: whose droppings, what repair moved aside, and what is none of both.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+#include "iosig/base/machine.h"
+#include "iosig/base/text.h"
+#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/order/sequencer.h"
+
+namespace iosig {
+namespace {
+
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
+void sort_unique(std::vector<std::int64_t>& ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+/// The n of a subfolder's name.
+std::optional<std::uint32_t> subfolder_of(const std::string& name, std::uint32_t subfolders) {
+  std::uint32_t n = 0;
+  const auto [end, failure] =
+      std::from_chars(name.data() + std::min<std::size_t>(1, name.size()), name.data() + name.size(), n);
+  const bool is_one = failure == std::errc() && end == name.data() + name.size() && n < subfolders;
+  return is_one && name == subfolder_name(n) ? std::optional(n) : std::nullopt;
+}
+
+class Lister {
+ public:
+  explicit Lister(const ContainerFolder& folder) : folder_(folder) {}
+
+  /// Of the container itself, or of a target, which has data alone. Subfolders are made when they are needed; one
+  /// listing says which there are.
+  void visit(const Fd& place, const std::string& shown, bool is_target) {
+    if (!place) return;
+    const auto names = names_in(place);
+    if (!names) return cannot_list(names.error(), is_target);
+    for (const std::string& name : *names) {
+      if (const auto n = subfolder_of(name, folder_.manifest().subfolders))
+        visit_subfolder(place, shown, *n, is_target);
+      else if (name.starts_with(aside_prefix))
+        visit_aside(place, fmt::format("{}/{}", shown, name), name);
+      else if (!is_known(name, is_target))
+        listing_.foreign_names.push_back(name);
+    }
+  }
+
+  void add_missing_target(const std::string& target) {
+    listing_.unreadable.push_back({ErrorKind::system, fmt::format("the target '{}' is not there", printable(target))});
+  }
+
+  ContainerFolder::Listing finish() {
+    for (auto* ids : {&listing_.data, &listing_.index, &listing_.tail}) sort_unique(*ids);
+    return std::move(listing_);
+  }
+
+ private:
+  static bool is_known(const std::string& name, bool is_target) {
+    if (name == container_manifest_name) return true;
+    return !is_target && (is_sequencer(name) || name.starts_with(order_draft_prefix) || name == index_snapshot_name ||
+                          name == index_snapshot_draft || name == manifest_copy_name || name == manifest_copy_draft);
+  }
+
+  void cannot_list(Error error, bool is_target) {
+    listing_.unreadable.push_back(std::move(error));
+    listing_.misses_indices |= !is_target;
+  }
+
+  void visit_subfolder(const Fd& place, const std::string& shown, std::uint32_t n, bool is_target) {
+    const std::string name = subfolder_name(n);
+    const Fd folder(::openat(place.get(), name.c_str(), folder_flags));
+    if (!folder && errno != ENOENT) cannot_list(system_failure("list", shown + "/" + name).value(), is_target);
+    if (!folder) return;
+    const auto names = names_in(folder);
+    if (!names) return cannot_list(names.error(), is_target);
+    for (const std::string& found : *names) {
+      const auto dropping = parse_dropping_name(found);
+      if (found.starts_with(aside_prefix))
+        note_aside(folder, found, found.substr(aside_prefix.size()), fmt::format("{}/{}", shown, name));
+      else if (!dropping || dropping->id % static_cast<std::int64_t>(folder_.manifest().subfolders) != n ||
+               (dropping->kind != Dropping::data && is_target))
+        listing_.foreign_names.push_back(fmt::format("{}/{}", name, found));
+      else
+        (dropping->kind == Dropping::data    ? listing_.data
+         : dropping->kind == Dropping::index ? listing_.index
+                                             : listing_.tail)
+            .push_back(dropping->id);
+    }
+  }
+
+  void visit_aside(const Fd& place, const std::string& shown, const std::string& name) {
+    listing_.has_aside = true;
+    const Fd folder(::openat(place.get(), name.c_str(), folder_flags));
+    const auto names = folder ? names_in(folder) : Result<std::vector<std::string>>{};
+    if (!names) return;
+    for (const std::string& found : *names) note_aside(folder, found, found, shown);
+  }
+
+  /// `found`, if `dropping` is the name of data that it is.
+  void note_aside(const Fd& folder, const std::string& found, std::string_view dropping, const std::string& shown) {
+    const auto parsed = parse_dropping_name(dropping);
+    struct stat status {};
+    if (parsed && parsed->kind == Dropping::data &&
+        ::fstatat(folder.get(), found.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_size > 0)
+      listing_.aside.push_back({printable(shown + "/" + found), parsed->id, status.st_size});
+  }
+
+  const ContainerFolder& folder_;
+  ContainerFolder::Listing listing_;
+};
+
+}  // namespace
+
+ContainerFolder::Listing ContainerFolder::list() const {
+  Lister lister(*this);
+  lister.visit(folder_, path_, false);
+  for (std::size_t n = 0; n < targets_.size(); ++n) {
+    if (!targets_[n]) lister.add_missing_target(manifest_.targets[n]);
+    lister.visit(targets_[n], manifest_.targets[n], true);
+  }
+  return lister.finish();
+}
+
+}  // namespace iosig

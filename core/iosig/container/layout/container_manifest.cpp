@@ -1,0 +1,127 @@
+#include "iosig/container/layout/container_manifest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "iosig/base/crc32c.h"
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view schema_name = "iosig.container/", schema = "iosig.container/1";
+constexpr std::uint64_t version = 1;
+constexpr std::uint32_t max_subfolders = 4096;
+constexpr std::size_t max_targets = 1024;
+
+std::string checksum_of(const ordered_json& document) {
+  const std::string text = document.dump(-1, ' ', true);
+  return fmt::format("{:08x}", crc32c({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
+}
+
+bool is_id(const std::string& id) {
+  return id.size() == 32 &&
+         std::ranges::all_of(id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+/// Discarded unless it is one document.
+ordered_json document_of(std::string_view text) {
+  const auto is_shallow = [](int depth, ordered_json::parse_event_t, const ordered_json&) { return depth < 4; };
+  return ordered_json::parse(text, is_shallow, false);
+}
+
+/// Empty unless there is a text.
+std::string string_at(const ordered_json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+bool is_newer(std::string_view found) {
+  if (!found.starts_with(schema_name)) return false;
+  found.remove_prefix(schema_name.size());
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(found.data(), found.data() + found.size(), number);
+  return failure == std::errc() && end == found.data() + found.size() && number > version;
+}
+
+/// The unsigned number at `key` if it is one, and at most `most`.
+std::optional<std::uint32_t> number_at(const ordered_json& document, const char* key, std::uint32_t most) {
+  const auto found = document.find(key);
+  if (found == document.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() > most) return {};
+  return found->get<std::uint32_t>();
+}
+
+}  // namespace
+
+std::string_view name_of(IndexKind kind) { return kind == IndexKind::pattern ? "pattern" : "traditional"; }
+
+std::string container_manifest_text(const ContainerManifest& manifest) {
+  ordered_json document = {{"schema", schema},
+                           {"id", manifest.id},
+                           {"index", name_of(manifest.index)},
+                           {"subfolders", manifest.subfolders},
+                           {"mode", manifest.mode},
+                           {"targets", ordered_json::array()}};
+  for (const std::string& target : manifest.targets) document["targets"].push_back(percent_encoded(target));
+  if (manifest.owner)
+    document["owner"] = {{"path", percent_encoded(manifest.owner->path)}, {"inode", manifest.owner->inode}};
+  document["crc32c"] = checksum_of(document);
+  return document.dump(2) + "\n";
+}
+
+Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source) {
+  const auto refuse = [&](std::string_view what) { return fail(ErrorKind::bad_input, "{}: {}", source, what); };
+  ordered_json document = document_of(text);
+  if (document.is_discarded() || !document.is_object())
+    return refuse("this is no container's manifest; expected one JSON document: it was cut or changed");
+  const std::string found = string_at(document, "schema");
+  if (is_newer(found))
+    return refuse(fmt::format("schema '{}', of a newer IOSIG; this program reads {}", printable(found), schema));
+  if (found != schema) return refuse(fmt::format("schema '{}'; this program reads {}", printable(found), schema));
+  const std::string checksum = string_at(document, "crc32c");
+  document.erase("crc32c");
+  if (checksum != checksum_of(document))
+    return refuse("its checksum does not fit: it was changed; undo that, or run iosig container repair");
+  ContainerManifest manifest;
+  manifest.id = string_at(document, "id");
+  if (!is_id(manifest.id)) return refuse("id: expected 32 hexadecimal digits");
+  const std::string index = string_at(document, "index");
+  if (index != name_of(IndexKind::pattern) && index != name_of(IndexKind::traditional))
+    return refuse(fmt::format("index '{}'; expected pattern or traditional", printable(index)));
+  manifest.index = index == name_of(IndexKind::pattern) ? IndexKind::pattern : IndexKind::traditional;
+  const auto subfolders = number_at(document, "subfolders", max_subfolders);
+  if (!subfolders || *subfolders == 0) return refuse(fmt::format("subfolders: expected 1 to {}", max_subfolders));
+  manifest.subfolders = *subfolders;
+  const auto mode = number_at(document, "mode", 07777);
+  if (!mode) return refuse("mode: expected 0 to 4095");
+  manifest.mode = *mode;
+  const auto targets = document.find("targets");
+  if (targets == document.end() || !targets->is_array() || targets->size() > max_targets)
+    return refuse(fmt::format("targets: expected a list of at most {} folders", max_targets));
+  for (const ordered_json& target : *targets) {
+    const auto path = target.is_string() ? percent_decoded(target.get<std::string>()) : std::nullopt;
+    if (!path || !path->starts_with('/') || path->find('\0') != std::string::npos)
+      return refuse("targets: expected absolute paths, percent-encoded");
+    manifest.targets.push_back(*path);
+  }
+  if (const auto owner = document.find("owner"); owner != document.end()) {
+    const bool is_one = owner->is_object() && owner->size() == 2 && owner->contains("path") &&
+                        (*owner)["path"].is_string() && owner->contains("inode") &&
+                        (*owner)["inode"].is_number_unsigned();
+    const auto path = is_one ? percent_decoded((*owner)["path"].get<std::string>()) : std::nullopt;
+    if (!path) return refuse("owner: expected a path, percent-encoded, and an inode");
+    manifest.owner = ContainerOwner{*path, (*owner)["inode"].get<std::uint64_t>()};
+  }
+  return manifest;
+}
+
+bool is_newer_container_manifest(std::string_view text) {
+  const ordered_json document = document_of(text);
+  return document.is_object() && is_newer(string_at(document, "schema"));
+}
+
+}  // namespace iosig

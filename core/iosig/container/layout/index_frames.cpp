@@ -1,0 +1,331 @@
+#include "iosig/container/layout/index_frames.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "iosig/base/crc32c.h"
+#include "iosig/format/pattern_binary.h"
+#include "iosig/model/literals.h"
+
+namespace iosig {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::array<std::uint8_t, 4> magic = {'I', 'O', 'X', 0xf1};
+constexpr std::size_t frame_head = 12;  // magic, length of the payload, CRC-32C of the payload
+constexpr std::uint8_t version = 1;
+constexpr std::size_t entry_bytes = 56;
+
+enum Kind : std::uint8_t {
+  kind_head = 0,
+  kind_pattern = 1,
+  kind_entries = 2,
+  kind_mark = 3,
+  kind_merged = 4,
+  kind_loss = 5,
+};
+
+void append_fixed(std::uint64_t value, std::size_t bytes, Bytes& out) {
+  for (std::size_t n = 0; n < bytes; ++n) out.push_back(static_cast<std::uint8_t>(value >> (8 * n)));
+}
+
+std::uint64_t fixed_at(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t n = 0; n < size; ++n) value |= static_cast<std::uint64_t>(bytes[at + n]) << (8 * n);
+  return value;
+}
+
+void append_number(std::int64_t value, Bytes& out) { append_varint(zigzag(value), out); }
+
+void append_text(std::string_view text, Bytes& out) {
+  append_varint(text.size(), out);
+  out.insert(out.end(), text.begin(), text.end());
+}
+
+Bytes framed(const Bytes& payload) {
+  Bytes frame(magic.begin(), magic.end());
+  frame.reserve(frame_head + payload.size());
+  append_fixed(payload.size(), 4, frame);
+  append_fixed(crc32c(payload), 4, frame);
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  return frame;
+}
+
+/// Takes a payload apart; what is not there makes it unsound.
+class Payload {
+ public:
+  explicit Payload(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+
+  std::int64_t number() {
+    const auto code = read_varint(bytes_, at_);
+    if (!code) is_sound_ = false;
+    return code ? unzigzag(*code) : 0;
+  }
+  std::uint64_t fixed() {
+    hold(bytes_.size() - at_ >= 8);
+    if (!is_sound_) return 0;
+    at_ += 8;
+    return fixed_at(bytes_, at_ - 8, 8);
+  }
+  std::string text() {
+    const auto size = read_varint(bytes_, at_);
+    if (!size || *size > bytes_.size() - at_) {
+      is_sound_ = false;
+      return {};
+    }
+    const auto part = bytes_.subspan(at_, *size);
+    at_ += *size;
+    return {part.begin(), part.end()};
+  }
+  std::span<const std::uint8_t> rest() { return bytes_.subspan(std::exchange(at_, bytes_.size())); }
+  void hold(bool sound) { is_sound_ = is_sound_ && sound; }
+  [[nodiscard]] bool is_sound() const { return is_sound_ && at_ == bytes_.size(); }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+  bool is_sound_ = true;
+};
+
+std::optional<IndexHead> head_of(Payload payload) {
+  IndexHead head;
+  payload.hold(payload.number() == version);
+  head.container = payload.text();
+  head.id = payload.number();
+  head.target = payload.number();
+  head.host = payload.text();
+  head.pid = payload.number();
+  head.created_unix_ns = payload.number();
+  payload.hold(head.id >= 0);
+  if (!payload.is_sound()) return {};
+  return head;
+}
+
+void read_entries(std::span<const std::uint8_t> bytes, std::vector<IndexEntry>& entries, Payload& payload) {
+  payload.hold(bytes.size() % entry_bytes == 0);
+  for (std::size_t at = 0; at + entry_bytes <= bytes.size(); at += entry_bytes) {
+    const auto number = [&](std::size_t n) { return static_cast<std::int64_t>(fixed_at(bytes, at + 8 * n, 8)); };
+    const IndexEntry entry{number(0), number(1), number(2), number(3), number(4), number(5), number(6)};
+    payload.hold(entry.logical >= 0 && entry.length >= 0 && entry.length <= INT64_MAX - entry.logical &&
+                 entry.physical >= 0 && entry.length <= INT64_MAX - entry.physical);
+    entries.push_back(entry);
+  }
+}
+
+std::optional<IndexedWrites> writes_of(Payload payload, Kind kind, std::string_view source) {
+  IndexedWrites writes;
+  writes.opened = payload.number();
+  writes.closed = payload.number();
+  writes.physical = payload.number();
+  writes.physical_end = payload.number();
+  writes.logical_end = payload.number();
+  payload.hold(0 <= writes.opened && writes.opened <= writes.closed && 0 <= writes.physical &&
+               writes.physical <= writes.physical_end && 0 <= writes.logical_end);
+  if (kind == kind_entries) {
+    read_entries(payload.rest(), writes.entries, payload);
+  } else {
+    auto pattern = pattern_from_bytes(payload.rest(), source);
+    payload.hold(pattern && pattern->columns == index_columns);
+    if (pattern) writes.pattern = *std::move(pattern);
+  }
+  payload.hold(writes.count() > 0);
+  if (!payload.is_sound()) return {};
+  return writes;
+}
+
+std::optional<IndexMark> mark_of(Payload payload) {
+  IndexMark mark;
+  const std::int64_t kind = payload.number();
+  payload.hold(kind >= 1 && kind <= 3);
+  mark.kind = static_cast<IndexMark::Kind>(kind);
+  mark.offset = payload.number();
+  mark.length = payload.number();
+  mark.sequence = payload.number();
+  payload.hold(mark.offset >= 0 && mark.length >= 0 && mark.length <= INT64_MAX - mark.offset && mark.sequence >= 0);
+  if (!payload.is_sound()) return {};
+  return mark;
+}
+
+std::optional<IndexLoss> loss_of(Payload payload) {
+  IndexLoss loss;
+  loss.physical = payload.number();
+  loss.length = payload.number();
+  const std::int64_t was_unfinished = payload.number();
+  payload.hold(was_unfinished == 0 || was_unfinished == 1);
+  loss.was_unfinished = was_unfinished == 1;
+  payload.hold(loss.physical >= 0 && loss.length >= 0 && loss.length <= INT64_MAX - loss.physical);
+  if (!payload.is_sound()) return {};
+  return loss;
+}
+
+std::optional<MergedIndex> merged_of(Payload payload, std::string_view source) {
+  MergedIndex merged;
+  payload.hold(payload.number() == version);
+  merged.container = payload.text();
+  merged.state = payload.fixed();
+  for (std::int64_t* number : {&merged.status.size, &merged.status.blocks, &merged.status.modified_unix_ns,
+                               &merged.status.accessed_unix_ns, &merged.status.changed_unix_ns})
+    *number = payload.number();
+  auto pattern = pattern_from_bytes(payload.rest(), source);
+  payload.hold(pattern && pattern->columns == index_columns && merged.status.size >= 0);
+  if (!payload.is_sound()) return {};
+  merged.pattern = *std::move(pattern);
+  return merged;
+}
+
+/// The payload of the frame at `at` if its length and checksum are sound.
+std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+  if (bytes.size() - at < frame_head || !std::equal(magic.begin(), magic.end(), bytes.begin() + static_cast<long>(at)))
+    return {};
+  const std::uint64_t size = fixed_at(bytes, at + 4, 4);
+  if (size == 0 || size > bytes.size() - at - frame_head) return {};
+  const auto payload = bytes.subspan(at + frame_head, size);
+  if (crc32c(payload) != fixed_at(bytes, at + 8, 4)) return {};
+  return payload;
+}
+
+/// Whether the bytes are the beginning of a frame that is longer.
+bool is_cut_frame(std::span<const std::uint8_t> bytes) {
+  if (!std::equal(bytes.begin(), bytes.begin() + static_cast<long>(std::min(bytes.size(), magic.size())),
+                  magic.begin()))
+    return false;
+  return bytes.size() < frame_head || fixed_at(bytes, 4, 4) > bytes.size() - frame_head;
+}
+
+/// Where the next bytes that look like a frame's begin, after `at`.
+std::size_t next_magic(std::span<const std::uint8_t> bytes, std::size_t at) {
+  const auto found = std::search(bytes.begin() + static_cast<long>(at) + 1, bytes.end(), magic.begin(), magic.end());
+  return static_cast<std::size_t>(found - bytes.begin());
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> index_frame(const IndexHead& head) {
+  Bytes payload{kind_head};
+  append_number(version, payload);
+  append_text(head.container, payload);
+  append_number(head.id, payload);
+  append_number(head.target, payload);
+  append_text(head.host, payload);
+  append_number(head.pid, payload);
+  append_number(head.created_unix_ns, payload);
+  return framed(payload);
+}
+
+std::vector<std::uint8_t> index_frame(const IndexedWrites& writes) {
+  Bytes payload{writes.entries.empty() ? kind_pattern : kind_entries};
+  for (const std::int64_t number :
+       {writes.opened, writes.closed, writes.physical, writes.physical_end, writes.logical_end})
+    append_number(number, payload);
+  if (writes.entries.empty()) {
+    const Bytes pattern = pattern_bytes(writes.pattern);
+    payload.insert(payload.end(), pattern.begin(), pattern.end());
+  }
+  for (const IndexEntry& entry : writes.entries) {
+    for (const std::int64_t number :
+         {entry.logical, entry.length, entry.physical, entry.sequence, entry.begin_ns, entry.end_ns, entry.id})
+      append_fixed(static_cast<std::uint64_t>(number), 8, payload);
+  }
+  return framed(payload);
+}
+
+std::vector<std::uint8_t> index_frame(const IndexMark& mark) {
+  Bytes payload{kind_mark};
+  append_number(static_cast<std::int64_t>(mark.kind), payload);
+  append_number(mark.offset, payload);
+  append_number(mark.length, payload);
+  append_number(mark.sequence, payload);
+  return framed(payload);
+}
+
+std::vector<std::uint8_t> index_frame(const IndexLoss& loss) {
+  Bytes payload{kind_loss};
+  append_number(loss.physical, payload);
+  append_number(loss.length, payload);
+  append_number(loss.was_unfinished ? 1 : 0, payload);
+  return framed(payload);
+}
+
+std::vector<std::uint8_t> index_frame(const MergedIndex& merged) {
+  Bytes payload{kind_merged};
+  append_number(version, payload);
+  append_text(merged.container, payload);
+  append_fixed(merged.state, 8, payload);
+  for (const std::int64_t number : {merged.status.size, merged.status.blocks, merged.status.modified_unix_ns,
+                                    merged.status.accessed_unix_ns, merged.status.changed_unix_ns})
+    append_number(number, payload);
+  const Bytes pattern = pattern_bytes(merged.pattern);
+  payload.insert(payload.end(), pattern.begin(), pattern.end());
+  return framed(payload);
+}
+
+Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source) {
+  const auto first = payload_at(bytes, 0);
+  const bool is_head = first && first->front() == kind_head;
+  if (is_head && first->size() > 1 && (*first)[1] != zigzag(version))
+    return fail(ErrorKind::bad_input, "{}: byte 0: another version of the format; this program reads {}", source,
+                version);
+  const auto head = is_head ? head_of(Payload(first->subspan(1))) : std::nullopt;
+  if (!head)
+    return fail(ErrorKind::bad_input,
+                "{}: byte 0: expected the head of an index dropping; it was cut or changed: what it describes is lost",
+                source);
+  IndexContent content;
+  content.head = *head;
+  std::size_t with_sequence = 0;  // damages whose next mark is known
+  for (std::size_t at = frame_head + first->size(); at < bytes.size();) {
+    const auto payload = payload_at(bytes, at);
+    const auto kind = payload ? static_cast<Kind>(payload->front()) : kind_head;
+    bool is_sound = false;
+    if (payload && (kind == kind_pattern || kind == kind_entries)) {
+      auto writes = writes_of(Payload(payload->subspan(1)), kind, source);
+      is_sound = writes.has_value();
+      if (writes) content.writes.push_back(*std::move(writes));
+    } else if (payload && kind == kind_mark) {
+      const auto mark = mark_of(Payload(payload->subspan(1)));
+      is_sound = mark.has_value();
+      if (mark) {
+        for (; with_sequence < content.damage.size(); ++with_sequence)
+          content.damage[with_sequence].next_sequence = mark->sequence;
+        content.marks.push_back(*mark);
+      }
+    } else if (payload && kind == kind_loss) {
+      const auto loss = loss_of(Payload(payload->subspan(1)));
+      is_sound = loss.has_value();
+      if (loss) content.losses.push_back(*loss);
+    }
+    if (is_sound) {
+      at += frame_head + payload->size();
+      continue;
+    }
+    const std::size_t next = payload ? at + frame_head + payload->size() : next_magic(bytes, at);
+    if (!content.damage.empty() && content.damage.back().at + content.damage.back().bytes == at) {
+      content.damage.back().bytes += next - at;
+    } else {
+      const char* what = payload ? "a frame that means nothing to this program" : "a frame that was cut or changed";
+      content.damage.push_back({at, next - at, what});
+    }
+    at = next;
+  }
+  if (!content.damage.empty()) {
+    IndexDamage& last = content.damage.back();
+    last.is_tail = last.at + last.bytes == bytes.size();
+    last.is_cut = last.is_tail && is_cut_frame(bytes.subspan(last.at));
+  }
+  return content;
+}
+
+Result<MergedIndex> read_merged_index(std::span<const std::uint8_t> bytes, std::string_view source) {
+  const auto found = payload_at(bytes, 0);
+  if (found && found->size() + frame_head == bytes.size() && found->front() == kind_merged) {
+    auto merged = merged_of(Payload(found->subspan(1)), source);
+    if (merged) return *std::move(merged);
+  }
+  return fail(ErrorKind::bad_input, "{}: byte 0: expected a merged index of version {}, whole and with its checksum",
+              source, version);
+}
+
+}  // namespace iosig

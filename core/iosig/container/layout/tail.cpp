@@ -1,0 +1,178 @@
+#include "iosig/container/layout/tail.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "iosig/base/crc32c.h"
+#include "iosig/base/size_limit.h"
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::string_view magic("IOXTAIL\1", 8);
+constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, whose it is, then nothing
+constexpr std::size_t first_bytes = 16 << 10, max_bytes = 1 << 20;
+
+std::int64_t physical_end(const TailRecord& record) {
+  return record.physical + static_cast<std::int64_t>(record.count) * record.length;
+}
+
+/// If it is sound in itself.
+std::optional<TailRecord> record_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+  TailRecord record;
+  std::memcpy(&record, bytes.data() + at, sizeof record);
+  if (record.count == 0 || record.count > INT64_MAX) return {};
+  const auto count = static_cast<__int128>(record.count);
+  const auto last_logical = record.logical + (count - 1) * record.stride;
+  const auto end = record.physical + count * record.length;
+  const bool is_sound = record.check == record.expected_check() && record.length > 0 && record.logical >= 0 &&
+                        record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
+                        record.logical <= INT64_MAX - record.length && last_logical <= INT64_MAX - record.length &&
+                        end <= INT64_MAX;
+  return is_sound ? std::optional(record) : std::nullopt;
+}
+
+std::uint64_t check_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+  std::uint64_t check = 0;
+  std::memcpy(&check, bytes.data() + at + offsetof(TailRecord, check), sizeof check);
+  return check;
+}
+
+}  // namespace
+
+std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
+  std::vector<TailRecord> records;
+  if (bytes.size() < head_bytes || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return records;
+  for (std::size_t at = head_bytes; at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
+    const auto record = record_at(bytes, at);
+    if (!record || (!records.empty() && record->physical != physical_end(records.back()))) break;
+    records.push_back(*record);
+  }
+  return records;
+}
+
+std::uint64_t tail_identity(std::string_view container, std::int64_t writer) {
+  const std::uint32_t of_container =
+      crc32c({reinterpret_cast<const std::uint8_t*>(container.data()), container.size()});
+  return std::uint64_t{of_container} << 32 ^ static_cast<std::uint64_t>(writer + 1);
+}
+
+bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes) {
+  if (bytes.size() < first_bytes) return data_bytes > known;
+  const std::vector<TailRecord> records = read_tail(bytes);
+  const std::int64_t newest = records.empty() ? known - 1 : records.back().physical;
+  const std::size_t end = head_bytes + records.size() * sizeof(TailRecord);
+  for (std::size_t at = head_bytes; at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
+    const auto record = record_at(bytes, at);
+    if (record ? !record->has_sure_count() || (at >= end && record->physical > newest) : check_at(bytes, at) != 0)
+      return true;
+  }
+  return false;
+}
+
+bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity, std::int64_t known,
+                     std::int64_t data_bytes) {
+  if (bytes.size() < head_bytes) return false;
+  std::uint64_t found = 0;
+  std::memcpy(&found, bytes.data() + magic.size(), sizeof found);
+  const bool is_ours = found == identity && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  return !is_ours && (found != 0 || data_bytes > known);
+}
+
+Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string shown, std::uint64_t identity) {
+  Tail tail;
+  tail.shown_ = std::move(shown);
+  tail.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!tail.fd_) return write_failure("make", tail.shown_, errno);
+  write_in_place(tail.fd_.get());
+  // Held as long as the writer lives; repair asks is_alive(). If repair was quicker, it takes this tail for a dead
+  // writer's, and removes it, or has done so.
+  const bool is_taken = ::flock(tail.fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  struct stat status {};
+  if (is_taken || ::fstat(tail.fd_.get(), &status) != 0 || status.st_nlink == 0)
+    return fail_with_errno(EAGAIN, ErrorKind::infeasible, "'{}' is being repaired", printable(tail.shown_));
+  // Whatever is stored into a page without room behind it would kill the program.
+  const int failure = exceeds_size_limit(first_bytes) ? EFBIG : ::posix_fallocate(tail.fd_.get(), 0, first_bytes);
+  if (failure != 0) return write_failure("reserve room for", tail.shown_, failure);
+  void* const mapped = ::mmap(nullptr, first_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, tail.fd_.get(), 0);
+  if (mapped == MAP_FAILED) return system_failure("map", tail.shown_);
+  tail.mapped_ = static_cast<std::byte*>(mapped);
+  tail.bytes_ = first_bytes;
+  std::memcpy(tail.mapped_, magic.data(), magic.size());
+  std::memcpy(tail.mapped_ + magic.size(), &identity, sizeof identity);
+  return tail;
+}
+
+bool is_alive(const Fd& tail) { return ::flock(tail.get(), LOCK_SH | LOCK_NB) != 0; }
+
+Tail::~Tail() {
+  if (mapped_ != nullptr) ::munmap(mapped_, bytes_);
+}
+
+void Tail::swap(Tail& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(shown_, other.shown_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(used_, other.used_);
+  std::swap(last_, other.last_);
+  std::swap(next_logical_, other.next_logical_);
+  std::swap(count_, other.count_);
+}
+
+bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t physical, std::int64_t sequence) {
+  const std::size_t at = head_bytes + used_ * sizeof(TailRecord);
+  if (at + sizeof(TailRecord) > bytes_) return false;
+  // Where the last write of the record before it was: a first guess at the distance to come.
+  const std::int64_t stride = last_ == nullptr
+                                  ? length
+                                  : static_cast<std::int64_t>(static_cast<std::uint64_t>(logical) - next_logical_ +
+                                                              static_cast<std::uint64_t>(last_->stride));
+  auto* const record = reinterpret_cast<TailRecord*>(mapped_ + at);
+  std::atomic_ref(record->check).store(0, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // in this order in a process that is killed
+  record->logical = logical;
+  record->length = length;
+  record->stride = stride;
+  record->physical = physical;
+  record->sequence = sequence;
+  record->count = record->count_again = 1;
+  // Never 0 of what was just stored but by chance in 2^64; a record whose writer died before this line does not count.
+  std::atomic_ref(record->check).store(record->expected_check(), std::memory_order_release);
+  last_ = record;
+  count_ = 1;
+  next_logical_ = static_cast<std::uint64_t>(logical) + static_cast<std::uint64_t>(stride);
+  ++used_;
+  return true;
+}
+
+bool Tail::make_room() {
+  if (bytes_ >= max_bytes) return false;
+  const std::size_t bytes = bytes_ * 2;
+  if (exceeds_size_limit(static_cast<off_t>(bytes))) return false;
+  if (::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)) != 0) return false;
+  void* const mapped = ::mremap(mapped_, bytes_, bytes, MREMAP_MAYMOVE);
+  if (mapped == MAP_FAILED) return false;
+  const auto distance = reinterpret_cast<std::byte*>(last_) - mapped_;
+  mapped_ = static_cast<std::byte*>(mapped);
+  if (last_ != nullptr) last_ = reinterpret_cast<TailRecord*>(mapped_ + distance);
+  bytes_ = bytes;
+  return true;
+}
+
+Result<void> Tail::sync() {
+  if (::msync(mapped_, head_bytes + used_ * sizeof(TailRecord), MS_SYNC) != 0) return system_failure("sync", shown_);
+  return {};
+}
+
+}  // namespace iosig

@@ -1,0 +1,73 @@
+#include "iosig/container/layout/target_owner.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::uint64_t max_manifest_bytes = 1u << 20;
+
+std::uint64_t inode_of(const ContainerFolder& folder) {
+  struct stat status {};
+  return ::fstat(folder.fd().get(), &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+std::optional<ContainerOwner> other_owner(const ContainerFolder& folder, std::size_t n) {
+  const std::string& target = folder.manifest().targets[n];
+  const Fd fd(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  const auto text = fd ? read_file_in(fd, std::string(container_manifest_name), target, max_manifest_bytes)
+                       : Result<std::string>(fail(ErrorKind::system, "none"));
+  const auto manifest = text ? parse_container_manifest(*text, target) : pass_on(text.error());
+  if (!manifest || manifest->id != folder.manifest().id || !manifest->owner) return {};
+  if (manifest->owner->inode == inode_of(folder)) return {};
+  return manifest->owner;
+}
+
+Result<void> may_be_written(const ContainerFolder& folder) {
+  for (std::size_t n = 0; n < folder.manifest().targets.size(); ++n)
+    if (const auto owner = other_owner(folder, n)) {
+      return fail_with_errno(
+          EROFS, ErrorKind::infeasible,
+          "'{}' is a copy: its data on '{}' are those of the container that was made as '{}'; it can be read, and "
+          "exported. If that one is gone: iosig container repair --claim",
+          printable(folder.path()), printable(folder.manifest().targets[n]), printable(owner->path));
+    }
+  return {};
+}
+
+bool share_data(const std::string& one, const std::string& other) {
+  const auto first = ContainerFolder::open(one), second = ContainerFolder::open(other);
+  return first && second && (*first)->manifest().id == (*second)->manifest().id &&
+         !(*first)->manifest().targets.empty();
+}
+
+Result<void> may_be_claimed(const ContainerFolder& folder) {
+  for (std::size_t n = 0; n < folder.manifest().targets.size(); ++n) {
+    const auto owner = other_owner(folder, n);
+    struct stat there {};
+    if (owner && ::stat(owner->path.c_str(), &there) == 0 && there.st_ino == owner->inode && is_container(owner->path))
+      return fail(ErrorKind::infeasible, "'{}' is a copy of '{}', which is there: its data belong to that one",
+                  printable(folder.path()), printable(owner->path));
+  }
+  return {};
+}
+
+Result<void> claim_targets(const ContainerFolder& folder) {
+  ContainerManifest manifest = folder.manifest();
+  manifest.owner = ContainerOwner{place_of(folder.fd().get()), inode_of(folder)};
+  for (std::size_t n = 0; n < manifest.targets.size(); ++n) {
+    if (!other_owner(folder, n)) continue;
+    const std::string path = fmt::format("{}/{}", manifest.targets[n], container_manifest_name);
+    if (auto written = replace_file(path, container_manifest_text(manifest)); !written) return written;
+  }
+  return {};
+}
+
+}  // namespace iosig

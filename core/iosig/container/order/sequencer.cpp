@@ -1,0 +1,509 @@
+#include "iosig/container/order/sequencer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
+#include "iosig/base/text.h"
+#include "iosig/container/layout/container_folder.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::string_view name_prefix = "order.";
+constexpr std::uint64_t magic = 0x03454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
+constexpr std::uint32_t max_slots = 4096;
+constexpr int max_tries = 100;
+
+}  // namespace
+
+/// A writer reads and writes its slot at every write, so each slot has its own cache lines.
+struct alignas(128) SharedSlot {
+  std::uint32_t is_taken = 0;
+  std::atomic<std::uint32_t> is_revoked{0};
+  // Under the lock.
+  Claim claim;                          ///< once is_revoked, just what may have been written since it was made
+  WrittenSummary written;               ///< holds all that was written under claims before
+  std::atomic<std::int64_t> number{0};  ///< a contended writer sets it without the lock
+  // Changed by the slot's writer only, without the lock.
+  std::atomic<std::int64_t> end{0};       ///< of what the writer wrote
+  std::atomic<std::uint64_t> changes{0};  ///< by all writers that have had this slot
+  std::atomic<std::uint64_t> owner{0};    ///< under the lock
+  /// Where the append in progress ends; 0: none. Set under the lock, cleared after `end` is set.
+  std::atomic<std::int64_t> reserved{0};
+};
+
+struct SharedSequencer {
+  std::uint64_t magic_number = 0;
+  pthread_mutex_t mutex;
+  std::atomic<std::int64_t> sequence{0};
+  std::atomic<std::uint32_t> claims{0};  ///< that are not revoked; more while a writer claims. Changed under the lock
+  std::int64_t floor = 0;  // under the lock: a writer whose number is not greater needs a new one with its next claim
+  std::atomic<std::int64_t> end{0};               // of what was written before, or is reserved for appends
+  std::uint32_t slots_used = 0, slots_taken = 0;  // under the lock
+  std::atomic<std::int64_t> next_id{0};
+  std::atomic<std::uint64_t> acquisitions{0};  ///< how often a slot was acquired
+  /// 1 + the end of the bytes that writers without a slot have written; 0: made by a version that did not record it.
+  /// Under the lock.
+  std::int64_t filled_end_plus_1 = 0;
+  alignas(4096) std::array<SharedSlot, max_slots> slots;
+};
+
+namespace {
+
+bool holds(const SharedSlot& slot) {
+  return slot.claim.end > slot.claim.begin && slot.is_revoked.load(std::memory_order_relaxed) == 0;
+}
+
+/// Holds the sequencer's lock. Recovers it if its holder was killed.
+class Lock {
+ public:
+  explicit Lock(SharedSequencer& table) : mutex_(table.mutex) {
+    if (::pthread_mutex_lock(&mutex_) != EOWNERDEAD) return;
+    const std::span<SharedSlot> slots(table.slots.data(), table.slots_used);
+    table.claims = static_cast<std::uint32_t>(std::ranges::count_if(slots, holds));
+    ::pthread_mutex_consistent(&mutex_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  ~Lock() { ::pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
+// With the lock held. The count of claims is never too small, even if a writer is killed between two statements.
+
+void drop_claim(SharedSequencer& table, SharedSlot& slot) {
+  const bool held = holds(slot);
+  slot.claim = {};
+  slot.is_revoked = 0;
+  if (held) --table.claims;
+}
+
+void revoke(SharedSequencer& table, SharedSlot& slot) {
+  if (!holds(slot)) return;
+  slot.is_revoked.store(1, std::memory_order_release);
+  --table.claims;
+}
+
+/// Keeps the end of what a leaving writer wrote.
+void keep_end(SharedSequencer& table, const SharedSlot& slot) {
+  const std::int64_t end = slot.end;
+  table.end = std::max(table.end.load(), end);
+  if (table.filled_end_plus_1 > 0) table.filled_end_plus_1 = std::max(table.filled_end_plus_1, end + 1);
+}
+
+/// The append that reserved the bytes before `reserved` is over, and did not fill all of them: if they are the last,
+/// the next append goes behind what was written and what others have reserved.
+void give_back_room(SharedSequencer& table, std::int64_t reserved) {
+  if (table.filled_end_plus_1 == 0 || table.end != reserved) return;
+  std::int64_t end = table.filled_end_plus_1 - 1;
+  for (const SharedSlot& slot : std::span(table.slots.data(), table.slots_used)) {
+    end = std::max(end, slot.reserved.load(std::memory_order_acquire));  // before its end: one of both has the bytes
+    end = std::max(end, slot.end.load());
+  }
+  table.end = end;
+}
+
+/// The lock lasts until the last descriptor of the open file is closed, inherited ones included.
+bool lock_bytes(int fd, off_t first, off_t count, int type) {
+  struct flock lock {};
+  lock.l_type = static_cast<short>(type);
+  lock.l_whence = SEEK_SET;
+  lock.l_start = first;
+  lock.l_len = count;
+  return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/// Watchers lock byte 0, the writer of slot n locks byte 1 + n.
+bool lock_slot(int fd, std::uint32_t slot, int type) { return lock_bytes(fd, 1 + static_cast<off_t>(slot), 1, type); }
+
+/// Whether a writer has the slot, in this process or another.
+bool is_slot_taken(int fd, std::uint32_t slot) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = 1 + static_cast<off_t>(slot);
+  lock.l_len = 1;
+  return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+/// Removes sequencers without writers and watchers: those of earlier boots of this node, and of other nodes.
+void remove_deserted_tables(const Fd& folder, const std::string& ours) {
+  const auto names = names_in(folder);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (!is_sequencer(name) || name == ours) continue;
+    const Fd table(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (table && lock_bytes(table.get(), 0, max_slots + 1, F_WRLCK)) ::unlinkat(folder.get(), name.c_str(), 0);
+  }
+}
+
+/// Allocates the file's blocks before they are mapped: a store to a hole on a full device raises SIGBUS.
+int reserve(int fd, std::size_t bytes) {
+  const auto end = static_cast<off_t>(bytes);
+  return exceeds_size_limit(end) ? EFBIG : ::posix_fallocate(fd, 0, end);
+}
+
+/// Slots in use have blocks; the file need not reach behind them.
+bool is_long_enough(const struct stat& status) {
+  return S_ISREG(status.st_mode) && status.st_size >= static_cast<off_t>(offsetof(SharedSequencer, slots));
+}
+
+std::int64_t now_us() { return unix_ns() / 1000; }
+
+}  // namespace
+
+std::string sequencer_name() {
+  return fmt::format("{}{:016x}", name_prefix, fnv1a(boot_id().empty() ? host_name() : boot_id()));
+}
+
+bool is_sequencer(std::string_view name) { return name.starts_with(name_prefix); }
+
+/// Makes the sequencer `name` in `folder` in one step. Keeps one that is there.
+Result<void> SequencerSlot::make_table(const Fd& folder, const std::string& name, const std::string& path,
+                                       const SequencerStart& start) {
+  // Threads of one process, and processes of other nodes with its number, may come at the same moment.
+  std::string draft;
+  Fd fd;
+  for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < max_tries)); ++tries) {
+    draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), unix_ns());
+    fd = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  }
+  if (!fd) return write_failure("make", path, errno);
+  const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
+    ::unlinkat(folder.get(), draft.c_str(), 0);
+    return failure;
+  };
+  // Users who may read or write the file get the same access to its sequencer, whatever the umask.
+  struct stat manifest {};
+  if (::fstatat(folder.get(), std::string(container_manifest_name).c_str(), &manifest, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (manifest.st_uid != ::geteuid() || manifest.st_gid != ::getegid())
+      if (::fchown(fd.get(), manifest.st_uid, manifest.st_gid) != 0)
+        (void)!::fchown(fd.get(), static_cast<uid_t>(-1), manifest.st_gid);
+    (void)::fchmod(fd.get(), piece_mode_for(manifest.st_mode));
+  }
+  write_in_place(fd.get());
+  // Earlier versions want the room of all slots to be in the file, as a hole.
+  if (!exceeds_size_limit(sizeof(Table)) && ::ftruncate(fd.get(), sizeof(Table)) != 0)
+    return give_up(write_failure("make", path, errno));
+  if (const int failure = reserve(fd.get(), offsetof(Table, slots)); failure != 0)
+    return give_up(write_failure("reserve room for", path, failure));
+  void* const mapped = ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (mapped == MAP_FAILED) return give_up(system_failure("map", path));
+  auto* const table = static_cast<Table*>(mapped);
+  pthread_mutexattr_t attributes;
+  ::pthread_mutexattr_init(&attributes);
+  ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  ::pthread_mutex_init(&table->mutex, &attributes);
+  ::pthread_mutexattr_destroy(&attributes);
+  table->magic_number = magic;
+  table->sequence = start.sequence;
+  table->next_id = start.next_id;
+  table->end = start.size;
+  table->filled_end_plus_1 = start.size + 1;
+  ::munmap(mapped, sizeof(Table));
+  // Exclusive without renameat2's flags, which some file systems lack.
+  if (::linkat(folder.get(), draft.c_str(), folder.get(), name.c_str(), 0) != 0 && errno != EEXIST)
+    return give_up(write_failure("make", path, errno));
+  ::unlinkat(folder.get(), draft.c_str(), 0);
+  return {};
+}
+
+Result<void> SequencerSlot::map_table(const std::string& path) {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return system_failure("inspect", path);
+  const bool is_table = is_long_enough(status);
+  void* const mapped =
+      is_table ? ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0) : nullptr;
+  if (mapped == MAP_FAILED) return system_failure("map", path);
+  table_ = static_cast<Table*>(mapped);
+  if (!is_table || table_->magic_number != magic || table_->slots_used > max_slots)
+    return fail(ErrorKind::bad_input,
+                "'{}' is no sequencer, or one of another version; remove it while no program writes", printable(path));
+  return {};
+}
+
+/// Acquires the first free slot, and releases the slots of dead writers.
+Result<void> SequencerSlot::acquire(const std::string& path, std::uint64_t owner) {
+  const Lock lock(*table_);
+  for (std::uint32_t n = 0; n < max_slots; ++n) {
+    SharedSlot& slot = table_->slots[n];
+    const bool is_used = n < table_->slots_used;
+    if (slot_ != nullptr && !is_used) return {};
+    if ((slot_ != nullptr && slot.is_taken == 0) || !lock_slot(fd_.get(), n, F_WRLCK)) continue;
+    if (!is_used) {
+      const std::size_t bytes = offsetof(Table, slots) + (n + 1) * sizeof(SharedSlot);
+      if (const int failure = reserve(fd_.get(), bytes); failure != 0)
+        return write_failure("reserve room for", path, failure);
+      table_->slots_used = n + 1;
+    }
+    keep_end(*table_, slot);
+    table_->slots_taken -= slot.is_taken;
+    table_->floor = std::max(table_->floor, slot.number.load());
+    drop_claim(*table_, slot);
+    slot.written = {};
+    slot.number = 0;
+    slot.end = 0;
+    if (const std::int64_t reserved = slot.reserved.exchange(0); reserved != 0) give_back_room(*table_, reserved);
+    slot.is_taken = slot_ == nullptr ? 1 : 0;
+    table_->slots_taken += slot.is_taken;
+    if (slot_ == nullptr) {
+      slot.owner = owner;
+      ++table_->acquisitions;
+      slot_ = &slot;
+    } else {
+      lock_slot(fd_.get(), n, F_UNLCK);
+    }
+  }
+  if (slot_ != nullptr) return {};
+  return fail(ErrorKind::system, "'{}': {} writers on this node are at work already, and there is room for no more",
+              printable(path), max_slots);
+}
+
+Result<SequencerSlot> SequencerSlot::take(const Fd& folder, const std::string& shown,
+                                          const std::function<Result<SequencerStart>()>& start, std::uint64_t owner) {
+  const std::string name = sequencer_name(), path = shown + "/" + name;
+  for (;;) {
+    SequencerSlot slot;
+    slot.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!slot.fd_ && errno != ENOENT) return system_failure("open", path);
+    if (!slot.fd_) {
+      const auto known = start();
+      if (!known) return pass_on(known.error());
+      if (auto made = make_table(folder, name, path, *known); !made) return pass_on(std::move(made.error()));
+      remove_deserted_tables(folder, name);
+      continue;
+    }
+    if (auto mapped = slot.map_table(path); !mapped) return pass_on(std::move(mapped.error()));
+    if (auto acquired = slot.acquire(path, owner); !acquired) return pass_on(std::move(acquired.error()));
+    struct stat status {};
+    if (::fstat(slot.fd_.get(), &status) != 0) return system_failure("inspect", path);
+    if (status.st_nlink > 0) return slot;  // else another node took it for deserted, just before
+  }
+}
+
+SequencerSlot::~SequencerSlot() {
+  if (table_ == nullptr) return;
+  if (slot_ != nullptr) {
+    const Lock lock(*table_);
+    table_->floor = std::max(table_->floor, slot_->number.load());
+    drop_claim(*table_, *slot_);
+    slot_->written = {};
+    slot_->number = 0;
+    slot_->is_taken = 0;
+    --table_->slots_taken;
+    keep_end(*table_, *slot_);
+  }
+  ::munmap(table_, sizeof(Table));
+}
+
+void SequencerSlot::swap(SequencerSlot& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(table_, other.table_);
+  std::swap(slot_, other.slot_);
+  std::swap(claim_, other.claim_);
+  std::swap(guess_, other.guess_);
+  std::swap(number_, other.number_);
+  std::swap(previous_, other.previous_);
+  std::swap(low_, other.low_);
+  std::swap(high_, other.high_);
+  std::swap(is_contended_, other.is_contended_);
+}
+
+bool SequencerSlot::is_revoked() const { return slot_->is_revoked.load(std::memory_order_acquire) != 0; }
+
+std::int64_t SequencerSlot::new_number() {
+  const std::int64_t now = now_us();
+  std::int64_t last = table_->sequence.load(std::memory_order_relaxed), next = 0;
+  do next = std::max(last + 1, now);
+  while (!table_->sequence.compare_exchange_weak(last, next));
+  return next;
+}
+
+/// What was written under the claim counts as written from now on.
+void SequencerSlot::leave_claim() {
+  slot_->written.add(part_of(claim_, low_, high_));
+  drop_claim(*table_, *slot_);
+  claim_ = {};
+  low_ = high_ = 0;
+}
+
+std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
+  const Claim wanted = guess_.next(previous_, high_ - low_, offset, length);
+  previous_ = offset;
+  if (is_contended_ && guess_.is_lost()) {
+    number_ = number_ == 0 ? new_number() : table_->sequence.fetch_add(1) + 1;
+    slot_->number = number_;
+    if (table_->claims == 0) return number_;
+  }
+  const Lock lock(*table_);
+  leave_claim();
+  ++table_->claims;  // before the others' numbers are looked at
+  const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
+  const auto meets = [&](const SharedSlot& slot, const Claim& claim) {
+    return &slot != slot_ && holds(slot) && may_overlap(slot.claim, claim);
+  };
+  claim_ = wanted;
+  if (table_->slots_taken == 1) {
+    claim_ = everything;
+  } else {
+    while (claim_.end - claim_.begin > length &&
+           std::ranges::any_of(slots, [&](const SharedSlot& slot) { return meets(slot, claim_); }))
+      claim_ = guess_.smaller();
+  }
+  is_contended_ = guess_.is_lost() && table_->slots_taken > 1;
+  bool is_later = number_ > table_->floor && !is_contended_;
+  for (SharedSlot& slot : slots) {
+    if (&slot == slot_) continue;
+    is_later =
+        is_later && (slot.number < number_ || (!may_overlap(slot.claim, claim_) && !slot.written.may_overlap(claim_)));
+    if (meets(slot, claim_)) revoke(*table_, slot);
+  }
+  if (!is_later) slot_->number = number_ = new_number();
+  if (is_contended_) {
+    slot_->written.add(everything);
+    claim_ = {};
+    --table_->claims;
+    return number_;
+  }
+  slot_->claim = claim_;
+  low_ = offset;
+  high_ = offset + length;
+  return number_;
+}
+
+void SequencerSlot::renew_at_next() {
+  const Lock lock(*table_);
+  leave_claim();
+  number_ = 0;
+}
+
+std::int64_t SequencerSlot::number_once(std::uint64_t begin, std::uint64_t end) {
+  const Lock lock(*table_);
+  leave_claim();
+  const Claim claim{begin, end, 0, 0};
+  for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used))
+    if (&slot != slot_ && may_overlap(slot.claim, claim)) revoke(*table_, slot);
+  number_ = 0;  // what this writer writes next comes later, too
+  return table_->floor = new_number();
+}
+
+void SequencerSlot::let_go() {
+  if (table_ != nullptr) ::munmap(table_, sizeof(Table));
+  table_ = nullptr;
+  slot_ = nullptr;
+}
+
+std::int64_t SequencerSlot::next_id() { return table_->next_id.fetch_add(1); }
+
+void SequencerSlot::extend(std::int64_t end) {
+  if (end > slot_->end.load(std::memory_order_relaxed)) slot_->end.store(end, std::memory_order_relaxed);
+}
+
+std::int64_t SequencerSlot::size() const {
+  std::int64_t size = table_->end.load();
+  for (const SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used))
+    size = std::max(size, slot.end.load());
+  return size;
+}
+
+std::int64_t SequencerSlot::append(std::int64_t length) {
+  const Lock lock(*table_);
+  give_back_room_of_dead();
+  const std::int64_t offset = size();
+  const std::int64_t end =
+      length > INT64_MAX - offset ? INT64_MAX : offset + length;  // the write itself is refused then
+  slot_->reserved = end;
+  table_->end = end;
+  return offset;
+}
+
+void SequencerSlot::end_append(std::int64_t offset, std::int64_t length, std::int64_t done) {
+  if (done == length) {
+    slot_->reserved.store(0, std::memory_order_release);
+    return;
+  }
+  const Lock lock(*table_);
+  slot_->reserved = 0;
+  give_back_room(*table_, length > INT64_MAX - offset ? INT64_MAX : offset + length);
+}
+
+/// The room at the end that a writer reserved who was killed before it was filled. With the lock held.
+void SequencerSlot::give_back_room_of_dead() {
+  const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
+  for (;;) {
+    const auto last = std::ranges::find_if(
+        slots, [&](const SharedSlot& slot) { return slot.reserved != 0 && slot.reserved == table_->end; });
+    if (last == slots.end() || is_slot_taken(fd_.get(), static_cast<std::uint32_t>(last - slots.begin()))) return;
+    give_back_room(*table_, last->reserved.exchange(0));
+  }
+}
+
+void SequencerSlot::changed() {
+  slot_->changes.store(slot_->changes.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void SequencerSlot::set_size(std::int64_t size) {
+  const Lock lock(*table_);
+  table_->end = size;
+  if (table_->filled_end_plus_1 > 0) table_->filled_end_plus_1 = size + 1;
+  for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
+}
+
+Result<bool> OtherNodes::are_there(const Fd& folder, const std::string& shown) {
+  struct stat status {};
+  if (::fstat(folder.get(), &status) != 0) return system_failure("inspect", shown);
+  const std::int64_t changed_ns = unix_ns(status.st_mtim);
+  if (changed_ns == folder_changed_ns_) return are_there_;
+  const auto names = names_in(folder);
+  if (!names) return pass_on(names.error());
+  const std::string ours = sequencer_name();
+  are_there_ = std::ranges::any_of(*names, [&](const std::string& name) { return is_sequencer(name) && name != ours; });
+  folder_changed_ns_ = changed_ns;
+  return are_there_;
+}
+
+SequencerWatch::~SequencerWatch() {
+  if (table_ != nullptr) ::munmap(const_cast<SharedSequencer*>(table_), sizeof(SharedSequencer));
+}
+
+bool SequencerWatch::look(const Fd& folder) {
+  fd_ = Fd(::openat(folder.get(), sequencer_name().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!fd_ || ::fstat(fd_.get(), &status) != 0 || status.st_nlink == 0 || !is_long_enough(status)) return false;
+  void* const mapped = ::mmap(nullptr, sizeof(SharedSequencer), PROT_READ, MAP_SHARED, fd_.get(), 0);
+  if (mapped == MAP_FAILED) return false;
+  const auto* const table = static_cast<const SharedSequencer*>(mapped);
+  (void)lock_bytes(fd_.get(), 0, 1, F_RDLCK);  // without it another node that finds no writer here may remove it
+  if (table->magic_number != magic || table->slots_used > max_slots) {
+    ::munmap(mapped, sizeof(SharedSequencer));
+    return false;
+  }
+  table_ = table;
+  return true;
+}
+
+std::uint64_t SequencerWatch::changes(std::uint64_t owner) const {
+  // An acquired slot weighs more than all changes that a slot can count, so that the sum never comes to the same again.
+  constexpr int weight = 44;
+  std::uint64_t sum = table_->acquisitions.load(std::memory_order_acquire) << weight;
+  const auto used = std::min(std::atomic_ref(const_cast<std::uint32_t&>(table_->slots_used)).load(), max_slots);
+  for (const SharedSlot& slot : std::span(table_->slots.data(), used))
+    if (owner == 0 || slot.owner.load(std::memory_order_relaxed) != owner)
+      sum += slot.changes.load(std::memory_order_acquire);
+  return sum;
+}
+
+}  // namespace iosig

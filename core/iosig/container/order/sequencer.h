@@ -1,0 +1,162 @@
+// The sequencer: gives sequence numbers to the writes of one node, through a mapped file in the container that all
+// writers of the node share.
+//
+// Of two writes to one byte, the one that began after the other had ended has the greater sequence number. Two that
+// overlapped in time may have either order.
+//
+// Example: writer A claims bytes [0, 1000) and gets number 7. Its writes there need no lock: each compares its range
+// with the claim and loads one flag. Writer B wants byte 500. It revokes A's claim and gets number 8 for its own. A's
+// next write sees the flag, claims again, and gets number 9.
+//
+// Rules:
+// 1. A writer claims the bytes that it may write next, under one lock. The claim has a number.
+// 2. A new claim that overlaps another one revokes it. The other writer must claim again before its next write.
+// 3. A new claim gets a new number, greater than all before, unless it overlaps nothing that writers with greater
+//    numbers may have written: their claims, and a summary of their earlier claims.
+// 4. A writer without a usable claim (random access) is *contended*: it takes a new number for each write, publishes
+// it,
+//    and then looks whether there are claims. If there are none, it is done. If there are, it takes the lock and
+//    revokes the claims that overlap.
+//
+// Why this orders writes: let write b begin after write a ended, and let them share a byte. If b's claim was made after
+// a's, then a is in a claim or in the summary of a's writer, so b's number became greater (rule 3). If b's claim was
+// made before a's, a's claim revoked it (rule 2), and b has a claim that is later than a's.
+//
+// Rule 4 and claims: a writer that claims is counted before it reads the numbers of others, and a contended writer
+// publishes its number before it reads that count. So at least one of the two sees the other.
+//
+// Numbers are microseconds since 1970, or one more than the last number, so numbers of different nodes follow their
+// clocks. A contended writer increments the last number without reading the clock, unless it has to come after other
+// nodes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "iosig/base/files.h"
+#include "iosig/container/order/claim.h"
+
+namespace iosig {
+
+/// The state of a new sequencer. Everything that the container holds already comes before.
+struct SequencerStart {
+  std::int64_t sequence = 0;  ///< the greatest number in use
+  std::int64_t next_id = 0;   ///< no writer has this id or a greater one
+  std::int64_t size = 0;      ///< of the logical file
+};
+
+struct SharedSlot;
+struct SharedSequencer;
+
+/// One writer's slot. Used by one thread at a time.
+class SequencerSlot {
+ public:
+  /// Acquires a free slot of this node's sequencer in the container `folder`. Creates the sequencer if it is missing,
+  /// from `start`. `shown`: the container's path. `owner`: whose writer it is, for SequencerWatch.
+  static Result<SequencerSlot> take(const Fd& folder, const std::string& shown,
+                                    const std::function<Result<SequencerStart>()>& start, std::uint64_t owner = 0);
+  SequencerSlot() = default;
+  SequencerSlot(SequencerSlot&& other) noexcept { swap(other); }
+  SequencerSlot& operator=(SequencerSlot&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  SequencerSlot(const SequencerSlot&) = delete;
+  SequencerSlot& operator=(const SequencerSlot&) = delete;
+  ~SequencerSlot();
+
+  /// The number of a write of `length` > 0 bytes at `offset`. Call it before the write begins.
+  [[nodiscard]] std::int64_t number_for(std::uint64_t offset, std::uint64_t length) {
+    if (is_revoked() || !claim_.covers(offset, length)) return renew(offset, length);
+    previous_ = offset;
+    if (offset < low_) low_ = offset;
+    if (offset + length > high_) high_ = offset + length;
+    return number_;
+  }
+  /// A number for a change of all bytes in [begin, end), greater than those of all writes there that have ended.
+  [[nodiscard]] std::int64_t number_once(std::uint64_t begin, std::uint64_t end);
+  /// Makes the next write take a new number, greater than those that other nodes gave before.
+  void renew_at_next();
+
+  /// In a forked child: the slot stays the parent's.
+  void let_go();
+
+  /// An id that no writer has had. Exclusive creation of the dropping decides between nodes.
+  [[nodiscard]] std::int64_t next_id();
+  /// Grows the logical file to `end` if it is shorter.
+  void extend(std::int64_t end);
+  /// The logical size for this node's writers, including appends in progress.
+  [[nodiscard]] std::int64_t size() const;
+  /// Reserves `length` bytes at the end for one append and returns their offset. end_append() must follow.
+  [[nodiscard]] std::int64_t append(std::int64_t length);
+  /// The append wrote `done` of its bytes. The rest is given back if no later append lies behind it.
+  void end_append(std::int64_t offset, std::int64_t length, std::int64_t done);
+  /// Sets the logical size to `size`, which may be smaller.
+  void set_size(std::int64_t size);
+  /// Publishes that this writer has changed the file. Call it after each change, before the caller returns.
+  void changed();
+
+ private:
+  [[nodiscard]] bool is_revoked() const;
+  std::int64_t renew(std::uint64_t offset, std::uint64_t length);
+  std::int64_t new_number();
+  void leave_claim();
+  void give_back_room_of_dead();
+  void swap(SequencerSlot& other) noexcept;
+  static Result<void> make_table(const Fd& folder, const std::string& name, const std::string& path,
+                                 const SequencerStart& start);
+  Result<void> map_table(const std::string& path);
+  Result<void> acquire(const std::string& path, std::uint64_t owner);
+  using Table = SharedSequencer;
+
+  Fd fd_;
+  Table* table_ = nullptr;
+  SharedSlot* slot_ = nullptr;
+  Claim claim_;
+  ClaimGuess guess_;
+  std::int64_t number_ = 0;
+  std::uint64_t previous_ = 0, low_ = 0, high_ = 0;  ///< of the last write; of the writes under claim_
+  bool is_contended_ = false;                        ///< claims nothing, and takes a number for each write
+};
+
+/// For readers: tells whether a writer of this node has changed the file since the last look.
+class SequencerWatch {
+ public:
+  SequencerWatch() = default;
+  SequencerWatch(const SequencerWatch&) = delete;
+  SequencerWatch& operator=(const SequencerWatch&) = delete;
+  ~SequencerWatch();
+
+  /// Watches the sequencer in the container `folder`, if there is one. A sequencer that is watched is not taken for
+  /// deserted.
+  bool look(const Fd& folder);
+  [[nodiscard]] bool is_watching() const { return table_ != nullptr; }
+  /// Another number after each change that a writer of this node made, but for those of `owner` (not 0), and after
+  /// each that begins to write. Changes that ended before the call are in it.
+  [[nodiscard]] std::uint64_t changes(std::uint64_t owner) const;
+
+ private:
+  Fd fd_;
+  const SharedSequencer* table_ = nullptr;
+};
+
+/// Prefix of a sequencer that is being made, or whose maker was killed.
+inline constexpr std::string_view order_draft_prefix = ".order.";
+
+/// Whether other nodes have the container open to write; asked anew when a name in its folder came or went.
+class OtherNodes {
+ public:
+  [[nodiscard]] Result<bool> are_there(const Fd& folder, const std::string& shown);
+
+ private:
+  std::int64_t folder_changed_ns_ = -1;
+  bool are_there_ = false;
+};
+
+/// Name of this node's sequencer in a container, and whether `name` is that of any node's.
+[[nodiscard]] std::string sequencer_name();
+[[nodiscard]] bool is_sequencer(std::string_view name);
+
+}  // namespace iosig

@@ -1,0 +1,358 @@
+// Reads what the droppings of a container say.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "iosig/base/machine.h"
+#include "iosig/base/parallel.h"
+#include "iosig/base/text.h"
+#include "iosig/container/layout/tail.h"
+#include "iosig/container/read/content.h"
+#include "iosig/model/pattern_builder.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t many_writers = 128;  ///< from here on threads are worth their start
+constexpr int max_tries = 4;
+constexpr std::size_t compared_bytes = 1 << 20;  ///< of two droppings at once
+constexpr int plain_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr std::int64_t min_trips = 3;  ///< a loop of fewer is written as literals
+constexpr std::array<std::int8_t, max_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+/// All of an open ordinary file.
+Result<std::string> read_whole(const Fd& fd, const std::string& shown, struct stat& status) {
+  if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", shown);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorKind::system, "'{}' is not a regular file", printable(shown));
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t got = ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure("read", shown);
+    if (got == 0) text.resize(done);
+    done += static_cast<std::size_t>(got);
+  }
+  return text;
+}
+
+/// The writes of `records` from `known` bytes of the data dropping on; of a record whose counts do not agree, seen
+/// while it was counted or damaged, as far as the data go.
+IndexedWrites writes_of(const std::vector<TailRecord>& records, std::int64_t known, std::int64_t data_bytes) {
+  IndexedWrites writes;
+  PatternBuilder builder(index_columns, physical_follows);
+  std::int64_t end = known;
+  for (const TailRecord& record : records) {
+    const auto total = static_cast<std::int64_t>(record.count);
+    const std::int64_t skipped =
+        end <= record.physical ? 0 : std::min(total, (end - record.physical - 1) / record.length + 1);
+    const std::int64_t there = record.has_sure_count()
+                                   ? total
+                                   : std::clamp<std::int64_t>((data_bytes - record.physical) / record.length, 0, total);
+    if (there <= skipped) continue;
+    const std::int64_t logical = record.logical + skipped * record.stride, count = there - skipped;
+    const std::int64_t physical = record.physical + skipped * record.length;
+    if (builder.count() == 0) {
+      writes.opened = record.sequence;
+      writes.physical = physical;
+    }
+    // The first physical offset of a pattern is given; so its write is no part of a nest.
+    const std::int64_t alone = count <= min_trips ? count : 1;
+    for (std::int64_t n = 0; n < alone; ++n)
+      builder.add_literal(
+          std::array{logical + n * record.stride, record.length, builder.count() == 0 ? physical : 0, record.sequence}
+              .data());
+    if (count > alone) {
+      builder.end_block();
+      const Node nodes[] = {{true, 2, 0}, {false, 2, 1}};
+      const std::int64_t numbers[] = {
+          count - alone, logical + alone * record.stride, record.stride, record.length, 0, 0, 0, record.sequence, 0};
+      builder.add_nest(nodes, numbers, static_cast<std::uint64_t>(count - alone));
+    }
+    const std::int64_t last = logical + (count - 1) * record.stride;
+    writes.logical_end = std::max({writes.logical_end, logical + record.length, last + record.length});
+    writes.opened = std::min(writes.opened, record.sequence);
+    writes.closed = std::max(writes.closed, record.sequence);
+    end = writes.physical_end = physical + count * record.length;
+  }
+  writes.pattern = builder.finish();
+  return writes;
+}
+
+/// What one writer left: filled by one thread.
+struct Found {
+  std::optional<WriterContent> writer;
+  std::vector<ContainerProblem> problems;
+  std::vector<LostWrites> lost_writes;
+  ContainerStatus status;         ///< without the size
+  bool had_tail = false;          ///< when it was read
+  std::int64_t index_bytes = -1;  ///< then; -1: none
+
+  /// Of writes that nobody can place any more.
+  void lose(LostWrites writes, std::int64_t bytes = 0) {
+    add(ContainerProblem::Kind::lost, writes.id, writes.message, bytes);
+    lost_writes.push_back(std::move(writes));
+  }
+  void add(ContainerProblem::Kind kind, std::int64_t id, std::string message, std::int64_t bytes = 0) {
+    problems.push_back({kind, id, std::move(message), bytes});
+  }
+  /// Only data are read because a program reads the file.
+  void take_times(const struct stat& of, bool is_data) {
+    if (is_data) status.accessed_unix_ns = std::max(status.accessed_unix_ns, unix_ns(of.st_atim));
+    status.modified_unix_ns = std::max(status.modified_unix_ns, unix_ns(of.st_mtim));
+    status.changed_unix_ns = std::max(status.changed_unix_ns, unix_ns(of.st_ctim));
+  }
+};
+
+class ContentReader {
+ public:
+  explicit ContentReader(const ContainerFolder& folder) : folder_(folder) {}
+
+  ContainerContent read() {
+    const ContainerFolder::Listing listing = folder_.list();
+    ContainerContent content;
+    Found whole;
+    for (const Error& error : listing.unreadable) whole.add(ContainerProblem::Kind::lost, -1, error.message);
+    if (listing.misses_indices) whole.lost_writes.push_back({.id = -1, .message = listing.unreadable.front().message});
+    for (const std::string& name : listing.foreign_names)
+      whole.add(ContainerProblem::Kind::foreign, -1,
+                fmt::format("'{}/{}' is no part of the container", printable(folder_.path()), printable(name)));
+    for (const ContainerFolder::Aside& aside : listing.aside)
+      whole.add(
+          ContainerProblem::Kind::lost, aside.id,
+          fmt::format("'{}': {} bytes that repair moved aside, which are not in the file", aside.shown, aside.bytes),
+          aside.bytes);
+    take(std::move(whole), content);
+
+    std::vector<std::int64_t> ids;
+    std::ranges::set_union(listing.index, listing.data, std::back_inserter(ids));
+    open_subfolders(ids);
+    std::vector<Found> found(ids.size());
+    // They wait for the storage more than they compute.
+    const unsigned threads = ids.size() < many_writers ? 1 : std::max(8U, std::thread::hardware_concurrency());
+    for_each_in_parallel(ids.size(), threads, [&](std::size_t n) {
+      found[n] = read_settled(ids[n], std::ranges::binary_search(listing.tail, ids[n]));
+    });
+    for (Found& each : found) take(std::move(each), content);
+    return content;
+  }
+
+ private:
+  static void take(Found found, ContainerContent& content) {
+    if (found.writer) content.writers.push_back(*std::move(found.writer));
+    std::ranges::move(found.problems, std::back_inserter(content.problems));
+    std::ranges::move(found.lost_writes, std::back_inserter(content.lost_writes));
+    content.status.blocks += found.status.blocks;
+    content.status.modified_unix_ns = std::max(content.status.modified_unix_ns, found.status.modified_unix_ns);
+    content.status.accessed_unix_ns = std::max(content.status.accessed_unix_ns, found.status.accessed_unix_ns);
+    content.status.changed_unix_ns = std::max(content.status.changed_unix_ns, found.status.changed_unix_ns);
+  }
+
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> place_of(Dropping kind, std::int64_t id) const {
+    return {kind == Dropping::data ? folder_.target_of(id) : -1,
+            id % static_cast<std::int64_t>(folder_.manifest().subfolders)};
+  }
+
+  /// The folders of all droppings; each is opened once.
+  void open_subfolders(const std::vector<std::int64_t>& ids) {
+    for (const std::int64_t id : ids)
+      for (const Dropping kind : {Dropping::data, Dropping::index}) {
+        if (subfolders_.contains(place_of(kind, id))) continue;
+        auto opened = folder_.open_subfolder(kind, id);
+        subfolders_.emplace(place_of(kind, id), opened ? *std::move(opened) : Fd{});
+      }
+  }
+  [[nodiscard]] const Fd& subfolder_of(Dropping kind, std::int64_t id) const {
+    return subfolders_.find(place_of(kind, id))->second;
+  }
+
+  /// The whole dropping; nothing when it is not there. One that cannot be read is a problem.
+  std::optional<std::string> read_dropping(Dropping kind, std::int64_t id, Found& found) const {
+    const Fd& subfolder = subfolder_of(kind, id);
+    if (!subfolder) return {};
+    const Fd fd(::openat(subfolder.get(), dropping_name(kind, id).c_str(), plain_flags));
+    if (!fd && errno == ENOENT) return {};
+    struct stat status {};
+    auto text = fd ? read_whole(fd, folder_.shown(kind, id), status) : system_failure("open", folder_.shown(kind, id));
+    if (text && kind == Dropping::index) found.take_times(status, false);
+    if (text) return *std::move(text);
+    found.lose({.id = id, .message = text.error().message});
+    return {};
+  }
+
+  [[nodiscard]] std::optional<struct stat> status_of(Dropping kind, std::int64_t id) const {
+    const Fd& subfolder = subfolder_of(kind, id);
+    struct stat status {};
+    if (!subfolder || ::fstatat(subfolder.get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return {};
+    return status;
+  }
+
+  /// -1: it is not there, or no ordinary file.
+  [[nodiscard]] std::int64_t data_bytes(std::int64_t id, Found& found) const {
+    const auto status = status_of(Dropping::data, id);
+    if (!status || !S_ISREG(status->st_mode)) return -1;
+    found.take_times(*status, true);
+    found.status.blocks += status->st_blocks;
+    return status->st_size;
+  }
+
+  /// A writer that begins or ends meanwhile may look as if it had lost something. So what is lost is looked at again.
+  [[nodiscard]] Found read_settled(std::int64_t id, bool has_tail) const {
+    Found found = read_writer(id, has_tail);
+    for (int tries = 1; tries < max_tries && !found.lost_writes.empty(); ++tries) {
+      const bool has_tail_now = status_of(Dropping::tail, id).has_value();
+      const auto index = status_of(Dropping::index, id);
+      if (has_tail_now == found.had_tail && (index ? index->st_size : -1) == found.index_bytes) break;
+      found = read_writer(id, has_tail_now);
+    }
+    return found;
+  }
+
+  [[nodiscard]] Found read_writer(std::int64_t id, bool has_tail) const {
+    Found found;
+    WriterContent writer;
+    writer.id = id;
+    // In this order: what a writer moves from the tail to the index is found in one of them at least, and where it is
+    // found in both the physical offsets tell.
+    const auto tail = has_tail ? read_dropping(Dropping::tail, id, found) : std::nullopt;
+    const auto index = read_dropping(Dropping::index, id, found);
+    writer.data_bytes = data_bytes(id, found);
+    writer.has_tail = found.had_tail = tail.has_value();
+    const std::int64_t at_stake = std::max<std::int64_t>(0, writer.data_bytes);
+    if (!index) {
+      // The index is made first, and without one nobody knows what the writer cut.
+      if (writer.data_bytes >= 0)
+        found.lose({.id = id,
+                    .message = fmt::format("'{}': {} bytes of data, but their index is missing",
+                                           folder_.shown(Dropping::data, id), at_stake)},
+                   at_stake);
+      return found;
+    }
+    writer.index_bytes = found.index_bytes = static_cast<std::int64_t>(index->size());
+    const std::string shown = folder_.shown(Dropping::index, id);
+    auto read = read_index(bytes_of(*index), printable(shown));
+    if (!read) {
+      // Whoever died while it made its droppings, the data after the head of the index, wrote nothing.
+      if (writer.data_bytes >= 0)
+        found.lose({.id = id, .message = read.error().message}, at_stake);
+      else
+        found.add(ContainerProblem::Kind::unsynced, id, read.error().message);
+      return found;
+    }
+    if (read->head.container != folder_.manifest().id || read->head.id != id) {
+      const bool is_copy = read->head.container == folder_.manifest().id;
+      std::string message =
+          is_copy ? fmt::format("'{}' is the index of writer {}: a copy, or renamed", shown, read->head.id)
+                  : fmt::format("'{}' is the index of another container", shown);
+      // Its data may be a copy as well; if they are not, their own index has been replaced.
+      if (writer.data_bytes >= 0 && !(is_copy && have_same_data(id, read->head.id)))
+        found.lost_writes.push_back({.id = id, .message = message});
+      found.add(ContainerProblem::Kind::foreign, id, std::move(message), at_stake);
+      return found;
+    }
+    writer.head = std::move(read->head);
+    writer.writes = std::move(read->writes);
+    writer.marks = std::move(read->marks);
+    writer.losses = std::move(read->losses);
+    writer.is_index_damaged = !read->damage.empty();
+    for (const IndexDamage& damage : read->damage) {
+      std::string message = fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes);
+      // What a writer was at when it died is in its tail. One that has closed its file has none.
+      if (damage.is_cut && writer.has_tail)
+        found.add(ContainerProblem::Kind::unsynced, id, std::move(message));
+      else
+        found.lose({id, damage.next_sequence, std::move(message)});
+    }
+    if (tail) add_tail(writer, *tail, found);
+    compare(writer, found);
+    found.writer = std::move(writer);
+    return found;
+  }
+
+  [[nodiscard]] bool have_same_data(std::int64_t one, std::int64_t other) const {
+    const auto open = [&](std::int64_t id) { return folder_.open_dropping(Dropping::data, id, O_RDONLY); };
+    const Fd fds[] = {open(one), open(other)};
+    std::array<std::vector<char>, 2> parts;
+    for (off_t at = 0;; at += static_cast<off_t>(parts[0].size())) {
+      for (std::size_t n = 0; n < 2; ++n) {
+        parts[n].resize(compared_bytes);
+        const ssize_t got = fds[n] ? ::pread(fds[n].get(), parts[n].data(), parts[n].size(), at) : -1;
+        if (got < 0) return false;
+        parts[n].resize(static_cast<std::size_t>(got));
+      }
+      if (parts[0] != parts[1]) return false;
+      if (parts[0].empty()) return true;
+    }
+  }
+
+  void add_tail(WriterContent& writer, const std::string& tail, Found& found) const {
+    const std::int64_t known = writer.physical_end();
+    const auto bytes = bytes_of(tail);
+    const bool is_foreign =
+        is_foreign_tail(bytes, tail_identity(folder_.manifest().id, writer.id), known, writer.data_bytes);
+    if (!is_foreign) {
+      IndexedWrites writes = writes_of(read_tail(bytes), known, std::max<std::int64_t>(writer.data_bytes, 0));
+      writer.tail_writes = writes.count();
+      if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
+    }
+    if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
+    // Of a writer at work records may have been seen while they were made.
+    const Fd& subfolder = subfolder_of(Dropping::tail, writer.id);
+    const Fd fd(::openat(subfolder.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags));
+    if (fd && !is_alive(fd))
+      found.lose({.id = writer.id,
+                  .message = fmt::format("'{}': records were cut or changed: what they describe is lost",
+                                         folder_.shown(Dropping::tail, writer.id))});
+  }
+
+  /// What the index says against what is there.
+  void compare(const WriterContent& writer, Found& found) const {
+    const std::string shown = folder_.shown(Dropping::data, writer.id);
+    for (const IndexLoss& loss : writer.losses)
+      found.add(loss.was_unfinished ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, writer.id,
+                fmt::format("'{}': bytes {} to {} were given up by repair: {}", shown, loss.physical,
+                            loss.physical + loss.length,
+                            loss.was_unfinished ? "of a write that did not end" : "their index is lost"),
+                loss.length);
+    for (const IndexLoss& part : writer.unindexed()) {
+      const std::int64_t end = part.physical + part.length;
+      if (part.was_unfinished)
+        found.add(
+            ContainerProblem::Kind::unsynced, writer.id,
+            fmt::format("'{}': bytes {} to {} have no index: of a write that did not end", shown, part.physical, end),
+            part.length);
+      else
+        found.lose({.id = writer.id,
+                    .message = fmt::format("'{}': bytes {} to {} have lost their index", shown, part.physical, end)},
+                   part.length);
+    }
+    const std::int64_t known = writer.physical_end(), there = std::max<std::int64_t>(0, writer.data_bytes);
+    if (there < known)
+      found.add(ContainerProblem::Kind::lost, writer.id,
+                writer.data_bytes < 0 ? fmt::format("'{}' is missing: {} bytes are lost", shown, known)
+                                      : fmt::format("'{}' was cut: {} bytes of {} are there", shown, there, known),
+                known - there);
+  }
+
+  const ContainerFolder& folder_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Fd> subfolders_;  ///< by target and number
+};
+
+}  // namespace
+
+ContainerContent read_content(const ContainerFolder& folder) { return ContentReader(folder).read(); }
+
+}  // namespace iosig

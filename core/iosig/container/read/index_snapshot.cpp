@@ -1,0 +1,87 @@
+#include "iosig/container/read/index_snapshot.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::uint64_t max_bytes = 1u << 30;
+constexpr std::int64_t tick_ns = 20'000'000;             ///< file systems stamp with the kernel's ticks, at most 10 ms
+constexpr std::int64_t whole_second_ns = 2'000'000'000;  ///< where they stamp with seconds
+constexpr std::int64_t abandoned_draft_ns = 60'000'000'000;
+
+/// How much older than now the newest change must be for the next one to bear another time.
+std::int64_t min_age_ns(const FolderState& state) {
+  return state.newest_ns % 1'000'000'000 == 0 ? whole_second_ns : tick_ns;
+}
+
+/// An empty file that nobody else has; one that a killed reader left is taken away.
+Fd make_draft(const Fd& folder, const std::string& name, unsigned mode) {
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  Fd draft(::openat(folder.get(), name.c_str(), flags, mode));
+  struct stat left {};
+  if (draft || ::fstatat(folder.get(), name.c_str(), &left, AT_SYMLINK_NOFOLLOW) != 0) return draft;
+  if (unix_ns() - unix_ns(left.st_mtim) < abandoned_draft_ns) return draft;
+  (void)::unlinkat(folder.get(), name.c_str(), 0);
+  return Fd(::openat(folder.get(), name.c_str(), flags, mode));
+}
+
+}  // namespace
+
+FolderState state_of(const ContainerFolder& folder) {
+  FolderState state{0x9e3779b97f4a7c15, 0};
+  const auto mix = [&](std::int64_t value) {
+    state.fingerprint = (state.fingerprint ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccd;
+    state.fingerprint ^= state.fingerprint >> 32;
+  };
+  for (std::uint32_t n = 0; n < folder.manifest().subfolders; ++n) {
+    struct stat status {};
+    const std::string name = subfolder_name(n);
+    if (::fstatat(folder.fd().get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const std::int64_t modified = unix_ns(status.st_mtim), changed = unix_ns(status.st_ctim);
+    for (const std::int64_t part : {static_cast<std::int64_t>(n), static_cast<std::int64_t>(status.st_ino),
+                                    static_cast<std::int64_t>(status.st_dev), modified, changed})
+      mix(part);
+    state.newest_ns = std::max({state.newest_ns, modified, changed});
+  }
+  return state;
+}
+
+std::optional<MergedIndex> read_index_snapshot(const ContainerFolder& folder) {
+  const std::string name(index_snapshot_name);
+  const auto text = read_file_in(folder.fd(), name, folder.path(), max_bytes);
+  if (!text) return {};
+  auto merged = read_merged_index({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, name);
+  if (!merged || merged->container != folder.manifest().id || merged->state != state_of(folder).fingerprint) return {};
+  return *std::move(merged);
+}
+
+void keep_index(const ContainerFolder& folder, const FolderState& before, MergedIndex merged) {
+  const auto is_old_enough = [&](std::int64_t now_ns) { return now_ns - before.newest_ns >= min_age_ns(before); };
+  if (!is_old_enough(unix_ns()) || state_of(folder).fingerprint != before.fingerprint) return;
+  const std::string draft_name(index_snapshot_draft), name(index_snapshot_name);
+  struct stat status {};
+  const Fd draft = make_draft(folder.fd(), draft_name, 0600);
+  if (!draft) return;
+  merged.state = before.fingerprint;
+  const std::vector<std::uint8_t> frame = index_frame(merged);
+  const std::string_view bytes(reinterpret_cast<const char*>(frame.data()), frame.size());
+  // The draft bears a time of the clock that stamps the folders.
+  const bool is_sound = folder.share_piece(draft.get(), name).has_value() && frame.size() <= max_bytes &&
+                        !exceeds_size_limit(static_cast<std::int64_t>(frame.size())) &&
+                        ::fstat(draft.get(), &status) == 0 && is_old_enough(unix_ns(status.st_ctim)) &&
+                        write_all(draft.get(), bytes, draft_name);
+  const bool is_kept =
+      is_sound && ::renameat(folder.fd().get(), draft_name.c_str(), folder.fd().get(), name.c_str()) == 0;
+  if (!is_kept) (void)::unlinkat(folder.fd().get(), draft_name.c_str(), 0);
+}
+
+}  // namespace iosig

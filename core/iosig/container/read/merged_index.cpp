@@ -1,0 +1,119 @@
+#include "iosig/container/read/merged_index.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "iosig/analyze/merge.h"
+#include "iosig/model/literals.h"
+#include "iosig/model/pattern_builder.h"
+#include "iosig/model/pattern_cursor.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t many_locals = 512;  ///< from here on threads are worth their start
+constexpr std::uint64_t max_extents = 1u << 28;
+constexpr std::size_t few_literal_bytes = 256;  ///< of a frame whose writes outside of nests are looked at singly
+
+/// The bytes that a mark makes a hole, as a write of nobody.
+IndexEntry hole_of(const IndexMark& mark) {
+  const std::int64_t length = mark.kind == IndexMark::Kind::punch    ? mark.length
+                              : mark.kind == IndexMark::Kind::extend ? 0
+                                                                     : INT64_MAX - mark.offset;
+  return {mark.offset, length, 0, mark.sequence, 0, 0, hole_id};
+}
+
+/// All holes in the order of their numbers.
+std::vector<IndexEntry> holes_of(const ContainerContent& content) {
+  std::vector<IndexEntry> holes;
+  for (const WriterContent& writer : content.writers)
+    for (const IndexMark& mark : writer.marks)
+      if (const IndexEntry hole = hole_of(mark); hole.length > 0) holes.push_back(hole);
+  std::ranges::sort(holes, {}, &IndexEntry::sequence);
+  return holes;
+}
+
+Pattern pattern_of(const IndexEntry& entry) {
+  PatternBuilder builder(index_columns, {-1, -1, -1, -1, -1, -1, -1, -1});
+  builder.add_literal(std::array{entry.logical, entry.length, entry.physical, entry.sequence}.data());
+  return builder.finish();
+}
+
+/// The same with every literal a term of its own. A block counts as one stretch from its first number to its last and
+/// from its least byte to its greatest, in which the nests of others lie although they meet none of its writes.
+Pattern with_single_literals(const Pattern& pattern) {
+  PatternBuilder builder(pattern.columns, pattern.follows);
+  std::vector<std::int64_t> block;
+  for (std::size_t n = 0; n < pattern.terms.size(); ++n) {
+    const Term& term = pattern.terms[n];
+    if (!term.is_nest) {
+      if (!read_block(std::span(pattern.literals).subspan(term.at), pattern.columns, block)) return pattern;
+      for (std::size_t at = 0; at < block.size(); at += pattern.columns) {
+        builder.add_literal(block.data() + at);
+        builder.end_block();
+      }
+      continue;
+    }
+    const std::uint32_t end = pattern.nodes[term.at].end, number = pattern.nodes[term.at].numbers;
+    std::vector<Node> nodes(pattern.nodes.begin() + static_cast<std::ptrdiff_t>(term.at), pattern.nodes.begin() + end);
+    for (Node& node : nodes) {
+      node.end -= static_cast<std::uint32_t>(term.at);
+      node.numbers -= number;
+    }
+    const std::size_t number_end = end < pattern.nodes.size() ? pattern.nodes[end].numbers : pattern.numbers.size();
+    builder.add_nest(nodes, std::span(pattern.numbers).subspan(number, number_end - number), term.count);
+  }
+  for (std::size_t n = 0; n < pattern.exception_positions.size(); ++n)
+    builder.add_exception(pattern.exception_positions[n], pattern.exception_values.data() + n * pattern.columns);
+  return builder.finish();
+}
+
+}  // namespace
+
+Result<Pattern> merged_index(const ContainerContent& content) {
+  std::vector<Pattern> made;  // filled before it is pointed into
+  std::vector<LocalPattern> locals;
+  for (const IndexEntry& hole : holes_of(content)) {
+    made.push_back(pattern_of(hole));
+    locals.push_back({nullptr, hole_id, hole.sequence, hole.sequence});
+  }
+  for (const WriterContent& writer : content.writers)
+    for (const IndexedWrites& writes : writer.writes) {
+      if (!writes.entries.empty())
+        return fail(ErrorKind::bad_input, "writer {} has a traditional index in a container of patterns", writer.id);
+      made.push_back(writes.pattern.literals.size() <= few_literal_bytes ? with_single_literals(writes.pattern)
+                                                                         : writes.pattern);
+      locals.push_back({nullptr, writer.id, writes.opened, writes.closed});
+    }
+  for (std::size_t n = 0; n < made.size(); ++n) locals[n].pattern = &made[n];
+  auto merged = merge_patterns(locals, {.threads = locals.size() < many_locals ? 1u : 0u});
+  if (!merged) return pass_on(std::move(merged.error()));
+  return std::move(merged->pattern);
+}
+
+Result<ExtentMap> extents_of(const ContainerContent& content) {
+  std::vector<IndexEntry> entries = holes_of(content);
+  for (const WriterContent& writer : content.writers)
+    for (const IndexedWrites& writes : writer.writes) {
+      if (writes.count() > max_extents - entries.size())
+        return fail(ErrorKind::infeasible,
+                    "more than {} writes, which a traditional index would have to hold one by one", max_extents);
+      for (const IndexEntry& entry : writes.entries) {
+        entries.push_back(entry);
+        entries.back().id = writer.id;
+      }
+      std::array<std::int64_t, max_columns> v{};
+      for (PatternCursor cursor(writes.pattern); cursor.next(v);)
+        entries.push_back({v[logical_offset], v[write_length], v[physical_offset], v[write_sequence], 0, 0, writer.id});
+    }
+  std::ranges::stable_sort(entries, {}, &IndexEntry::sequence);
+  ExtentMap extents;
+  for (const IndexEntry& entry : entries)
+    if (entry.length > 0 && entry.logical >= 0 && entry.length <= INT64_MAX - entry.logical)
+      extents.put(entry.logical, entry.length, entry.id, entry.physical);
+  return extents;
+}
+
+}  // namespace iosig

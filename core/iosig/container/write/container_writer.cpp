@@ -1,0 +1,339 @@
+#include "iosig/container/write/container_writer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <new>
+
+#include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
+#include "iosig/base/text.h"
+#include "iosig/container/layout/target_owner.h"
+#include "iosig/container/read/content.h"
+
+namespace iosig {
+namespace {
+
+/// A run of so many writes under one number ends its frame, so that frames lie apart in time; one costs some 60 bytes.
+constexpr std::uint64_t min_run = 256;
+constexpr int max_id_tries = 1 << 16;
+
+/// How often this process is a child by fork. A writer of its parent's is not its own.
+std::atomic<unsigned> forks{0};
+[[maybe_unused]] const int counted = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+
+DetectOptions index_detection() {
+  DetectOptions options;
+  options.columns = index_columns;
+  options.follows[physical_offset] = write_length;
+  return options;
+}
+
+tl::unexpected<Error> closed_already() {
+  return fail_with_errno(EBADF, ErrorKind::usage, "the writer is closed, or was inherited across fork()");
+}
+
+}  // namespace
+
+ContainerWriter::ContainerWriter(std::shared_ptr<const ContainerFolder> folder)
+    : folder_(std::move(folder)),
+      is_traditional_(folder_->manifest().index == IndexKind::traditional),
+      forks_(forks.load(std::memory_order_relaxed)),
+      detector_(index_detection()) {}
+
+Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<const ContainerFolder> folder,
+                                                               std::uint64_t owner) {
+  const auto start = [&]() -> Result<SequencerStart> {
+    const ContainerContent content = read_content(*folder);
+    const ContainerFolder::Listing listing = folder->list();
+    SequencerStart known{content.last_sequence(), 0, content.size()};
+    for (const auto* ids : {&listing.data, &listing.index, &listing.tail})
+      if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
+    return known;
+  };
+  if (auto may = may_be_written(*folder); !may) return pass_on(std::move(may.error()));
+  auto slot = SequencerSlot::take(folder->fd(), folder->path(), start, owner);
+  if (!slot) return pass_on(std::move(slot.error()));
+  std::unique_ptr<ContainerWriter> writer(new ContainerWriter(std::move(folder)));
+  writer->slot_ = *std::move(slot);
+  Result<void> made = writer->make_droppings();
+  for (int tries = 1; !made && made.error().system_errno == EAGAIN && tries < max_id_tries; ++tries)
+    made = writer->make_droppings();
+  if (!made) return pass_on(std::move(made.error()));
+  writer->is_open_ = true;
+  return writer;
+}
+
+/// The index first: whoever makes it has the id. Then the data; a writer without data wrote nothing.
+Result<void> ContainerWriter::make_droppings() {
+  index_ = Fd();
+  data_ = Fd();
+  index_bytes_ = 0;
+  const int flags = O_WRONLY | O_CREAT | O_EXCL;
+  constexpr unsigned mode = 0600;  // until it is shared
+  for (int tries = 0; !index_ && tries < max_id_tries; ++tries) {
+    id_ = slot_.next_id();
+    if (auto subfolder = folder_->open_subfolder(Dropping::index, id_, true); !subfolder)
+      return pass_on(std::move(subfolder.error()));
+    index_ = folder_->open_dropping(Dropping::index, id_, flags | O_APPEND, mode);
+    if (!index_ && errno != EEXIST) return write_failure("make", folder_->shown(Dropping::index, id_), errno);
+  }
+  if (!index_) return fail(ErrorKind::system, "'{}': every id for a new writer is taken", printable(folder_->path()));
+  const auto give_up = [&](Error error) {
+    (void)folder_->unlink_dropping(Dropping::data, id_);
+    (void)folder_->unlink_dropping(Dropping::index, id_);
+    return pass_on(std::move(error));
+  };
+  if (auto shared = folder_->share_piece(index_.get(), folder_->shown(Dropping::index, id_)); !shared)
+    return give_up(std::move(shared.error()));
+  const IndexHead head{folder_->manifest().id, id_, folder_->target_of(id_), host_name(), ::getpid(), unix_ns()};
+  if (auto written = append_to_index(index_frame(head)); !written) return written;
+  if (auto subfolder = folder_->open_subfolder(Dropping::data, id_, true); !subfolder)
+    return pass_on(std::move(subfolder.error()));
+  data_ = folder_->open_dropping(Dropping::data, id_, flags, mode);
+  if (!data_) return write_failure("make", folder_->shown(Dropping::data, id_), errno);
+  if (auto shared = folder_->share_piece(data_.get(), folder_->shown(Dropping::data, id_)); !shared)
+    return give_up(std::move(shared.error()));
+  // Writing is no access: the kernel sets the time when somebody reads it.
+  const timespec no_access[2] = {{0, 0}, {0, UTIME_OMIT}};
+  (void)::futimens(data_.get(), no_access);
+  const auto subfolder = folder_->open_subfolder(Dropping::tail, id_);
+  if (!subfolder) return pass_on(subfolder.error());
+  auto tail = Tail::make(*subfolder, dropping_name(Dropping::tail, id_), folder_->shown(Dropping::tail, id_),
+                         tail_identity(folder_->manifest().id, id_));
+  if (!tail) {
+    if (tail.error().system_errno == EAGAIN) {  // repair has these droppings; others will do
+      (void)folder_->unlink_dropping(Dropping::tail, id_);
+      return give_up(std::move(tail.error()));
+    }
+    return pass_on(std::move(tail.error()));
+  }
+  tail_ = *std::move(tail);
+  if (auto shared = folder_->share_piece(tail_.fd(), folder_->shown(Dropping::tail, id_)); !shared) {
+    (void)folder_->unlink_dropping(Dropping::tail, id_);
+    return give_up(std::move(shared.error()));
+  }
+  return refuse_if_replaced();
+}
+
+/// Who makes an ordinary file of a container locks it, then looks for tails.
+Result<void> ContainerWriter::refuse_if_replaced() {
+  const Fd folder(::openat(folder_->fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) == 0) return {};
+  (void)folder_->unlink_dropping(Dropping::tail, id_);
+  (void)folder_->unlink_dropping(Dropping::data, id_);
+  (void)folder_->unlink_dropping(Dropping::index, id_);
+  return fail_with_errno(EBUSY, ErrorKind::infeasible, "'{}' is being replaced by an ordinary file, or removed",
+                         printable(folder_->path()));
+}
+
+ContainerWriter::~ContainerWriter() {
+  if (is_inherited()) slot_.let_go();
+  try {
+    if (is_open_ && !is_inherited()) (void)close();
+  } catch (const std::bad_alloc&) {  // as after the writer's death: the tail has what the index has not
+  }
+}
+
+bool ContainerWriter::is_inherited() const { return forks_ != forks.load(std::memory_order_relaxed); }
+
+Result<std::int64_t> ContainerWriter::begin_write(std::int64_t offset, std::size_t bytes) {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (bytes == 0) return 0;
+  const auto length = static_cast<std::int64_t>(bytes);
+  if (offset < 0 || length < 0 || offset > INT64_MAX - length)
+    return fail_with_errno(EFBIG, ErrorKind::usage, "'{}': {} bytes at offset {} end after byte 2^63 - 1",
+                           printable(folder_->path()), bytes, offset);
+  if (is_traditional_) began_ns_ = unix_ns();
+  return slot_.number_for(static_cast<std::uint64_t>(offset), bytes);
+}
+
+Result<std::int64_t> ContainerWriter::finish_write(std::int64_t offset, std::span<const std::byte> bytes,
+                                                   std::int64_t sequence, ssize_t put) {
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  std::int64_t done = 0;
+  for (;;) {
+    if (put > 0) done += put;
+    if (done == length || put == 0) break;
+    if (put < 0 && errno != EINTR) {
+      if (done == 0) return write_failure("write", folder_->shown(Dropping::data, id_), errno);
+      break;  // what is written counts, as write(2) has it
+    }
+    put = ::pwrite(data_.get(), bytes.data() + done, static_cast<std::size_t>(length - done), physical_ + done);
+  }
+  data_end_ = std::max(data_end_, physical_ + done);
+  if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, began_ns_, unix_ns(), id_});
+  if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
+  return done;
+}
+
+Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length, std::int64_t sequence) {
+  const std::uint64_t count = is_traditional_ ? entries_.size() - 1 : detector_.count();
+  const bool is_new_run = frame_.closed != sequence;
+  if ((is_new_run && count - run_begin_ >= min_run) || !unwritten_.empty())
+    if (auto written = write_frame(); !written) {
+      if (is_traditional_) entries_.pop_back();
+      return written;
+    }
+  while (!tail_.note(offset, length, physical_, sequence)) {
+    if (tail_.make_room()) continue;
+    if (auto written = write_frame(); !written) {
+      if (is_traditional_) entries_.pop_back();
+      return written;
+    }
+  }
+  if (frame_.physical_end == 0) {
+    frame_.opened = sequence;
+    frame_.physical = physical_;
+    run_begin_ = 0;
+  } else if (is_new_run) {
+    run_begin_ = count;
+  }
+  frame_.closed = sequence;
+  frame_.logical_end = std::max(frame_.logical_end, offset + length);
+  if (!is_traditional_) detector_.push(std::array{offset, length, physical_, sequence});
+  physical_ += length;
+  frame_.physical_end = physical_;
+  slot_.extend(offset + length);
+  slot_.changed();
+  ++version_;
+  return {};
+}
+
+/// What the tail holds as a frame of the index; then the tail begins anew. If there is no room the tail keeps it.
+Result<void> ContainerWriter::write_frame() {
+  if (unwritten_.empty()) {
+    if (frame_.physical_end == 0) return {};
+    frame_.entries.clear();
+    if (is_traditional_) {
+      const bool has_newest = entries_.back().physical == physical_;  // noted already, but in the frame to come
+      const IndexEntry newest = entries_.back();
+      if (has_newest) entries_.pop_back();
+      frame_.entries = std::exchange(entries_, {});
+      if (has_newest) entries_.push_back(newest);
+    } else {
+      frame_.pattern = detector_.finish();
+    }
+    unwritten_ = index_frame(frame_);
+    frame_ = {};
+  }
+  if (auto written = append_to_index(unwritten_); !written) return written;
+  unwritten_.clear();
+  is_index_synced_ = false;
+  // What was promised to survive a loss of power does so in the tail until the frame does.
+  if (is_tail_synced_ && ::fdatasync(index_.get()) != 0)
+    return system_failure("sync", folder_->shown(Dropping::index, id_));
+  is_tail_synced_ = false;
+  tail_.clear();
+  return {};
+}
+
+Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& frame) {
+  const std::string shown = folder_->shown(Dropping::index, id_);
+  if (exceeds_size_limit(index_bytes_ + static_cast<std::int64_t>(frame.size())))
+    return system_failure("write", shown, EFBIG);
+  const auto written = write_all(index_.get(), {reinterpret_cast<const char*>(frame.data()), frame.size()}, shown);
+  if (!written) {
+    const int failure = written.error().system_errno;
+    (void)!::ftruncate(index_.get(), static_cast<off_t>(index_bytes_));  // readers pass over what is left of it
+    return write_failure("write", shown, failure);
+  }
+  index_bytes_ += static_cast<std::int64_t>(frame.size());
+  return {};
+}
+
+Result<std::int64_t> ContainerWriter::append(std::span<const std::byte> bytes, std::int64_t& written) {
+  if (!is_open_ || is_inherited()) return closed_already();
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  const std::int64_t offset = slot_.append(length);
+  const auto done = write(offset, bytes);
+  slot_.end_append(offset, length, done.value_or(0));
+  if (!done) return pass_on(done.error());
+  written = *done;
+  return offset;
+}
+
+/// A mark stands in the index at once: what the tail holds has its own numbers.
+Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (mark.offset < 0 || mark.length < 0 || mark.length > INT64_MAX - mark.offset)
+    return fail_with_errno(EFBIG, ErrorKind::usage, "'{}': offset {} exceeds the maximum file size",
+                           printable(folder_->path()), mark.offset);
+  mark.sequence = slot_.number_once(static_cast<std::uint64_t>(mark.offset), static_cast<std::uint64_t>(end));
+  if (auto written = append_to_index(index_frame(mark)); !written) return written;
+  is_index_synced_ = false;
+  slot_.changed();
+  ++version_;
+  return {};
+}
+
+Result<void> ContainerWriter::truncate(std::int64_t size) {
+  if (auto marked = mark({IndexMark::Kind::truncate, size, 0, 0}, INT64_MAX); !marked) return marked;
+  slot_.set_size(size);
+  return {};
+}
+
+Result<void> ContainerWriter::extend(std::int64_t size) {
+  if (auto marked = mark({IndexMark::Kind::extend, size, 0, 0}, size); !marked) return marked;
+  slot_.extend(size);
+  return {};
+}
+
+Result<void> ContainerWriter::punch(std::int64_t offset, std::int64_t length) {
+  return mark({IndexMark::Kind::punch, offset, length, 0}, offset + std::max<std::int64_t>(0, length));
+}
+
+Result<void> ContainerWriter::sync() {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (::fdatasync(data_.get()) != 0) return system_failure("sync", folder_->shown(Dropping::data, id_));
+  if (!is_index_synced_ && ::fdatasync(index_.get()) != 0)
+    return system_failure("sync", folder_->shown(Dropping::index, id_));
+  is_index_synced_ = true;
+  if (!are_names_synced_)
+    if (auto synced = sync_names(); !synced) return synced;
+  if (!tail_.is_empty()) {
+    if (auto synced = tail_.sync(); !synced) return synced;
+    is_tail_synced_ = true;
+  }
+  const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
+  if (!others) return pass_on(others.error());
+  // Between nodes the clock gives the order: what comes after a sync gets a number from after it.
+  if (*others) slot_.renew_at_next();
+  return {};
+}
+
+/// The droppings are there after a loss of power, and the folders that they lie in.
+Result<void> ContainerWriter::sync_names() {
+  for (const Dropping kind : {Dropping::index, Dropping::data}) {
+    const auto subfolder = folder_->open_subfolder(kind, id_);
+    if (!subfolder) return pass_on(subfolder.error());
+    const Fd above(::openat(subfolder->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (::fsync(subfolder->get()) != 0 || !above || ::fsync(above.get()) != 0)
+      return system_failure("sync the folder of", folder_->shown(kind, id_));
+  }
+  are_names_synced_ = true;
+  return {};
+}
+
+Result<void> ContainerWriter::close() {
+  if (!is_open_ || is_inherited()) return closed_already();
+  if (auto written = write_frame(); !written) return written;
+  // Without a tail, data that no index tells of are lost data.
+  if (data_end_ > physical_ && ::ftruncate(data_.get(), physical_) != 0)
+    return write_failure("cut", folder_->shown(Dropping::data, id_), errno);
+  is_open_ = false;
+  tail_ = {};
+  if (folder_->unlink_dropping(Dropping::tail, id_) != 0)
+    return system_failure("remove", folder_->shown(Dropping::tail, id_));
+  slot_ = {};
+  return {};
+}
+
+}  // namespace iosig

@@ -1,0 +1,115 @@
+#include "host/process.h"
+
+#include <pthread.h>
+#include <sys/auxv.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <set>
+
+#include "host/diagnostics.h"
+#include "host/memory.h"
+#include "iosig/config/storage_file.h"
+#include "iosig/format/signature_text.h"
+
+namespace iosig::runtime {
+namespace {
+
+/// Parsed signatures that are kept; more than any program has pragmas.
+constexpr std::size_t max_signatures = 1000;
+
+/// What the process knows. Made when the library is loaded and never destroyed: other threads and exit handlers may
+/// open files to the very end.
+struct Process {
+  // A program that runs with more rights than its user has (set-uid) must not follow that user's environment.
+  bool disabled = ::getauxval(AT_SECURE) != 0 || is_set("IOSIG_DISABLE");
+  bool verbose = is_set("IOSIG_VERBOSE");
+
+  std::mutex lock;  ///< guards what follows; never held during work on users' files
+  std::optional<Result<StoragePointer>> storage;
+  std::map<std::string, Result<Signature>, std::less<>> signatures;
+  std::set<std::string, std::less<>> said;
+
+  static bool is_set(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && value[0] != '\0' && std::string_view(value) != "0";
+  }
+};
+
+Process& process() {
+  static Process& only = *[] {
+    remember_stderr();
+    // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
+    constexpr auto hold = [] {
+      process().lock.lock();
+      lock_memory();
+    };
+    constexpr auto let_go = [] {
+      unlock_memory();
+      process().lock.unlock();
+    };
+    constexpr auto let_go_in_child = [] {
+      unlock_memory_of_child();
+      process().lock.unlock();
+    };
+    ::pthread_atfork(hold, let_go, let_go_in_child);
+    alignas(Process) static std::byte room[sizeof(Process)];  // there may be no memory to ask for
+    return new (room) Process;
+  }();
+  return only;
+}
+
+__attribute__((constructor)) void load() { (void)process(); }
+
+}  // namespace
+
+bool is_disabled() { return process().disabled; }
+
+bool is_verbose() { return process().verbose; }
+
+std::string_view setting(const char* variable) {
+  const char* value = is_disabled() ? nullptr : std::getenv(variable);
+  return value != nullptr ? value : std::string_view{};
+}
+
+void say_once(const std::string& topic, std::string_view text) {
+  Process& own = process();
+  {
+    const std::lock_guard held(own.lock);
+    if (!own.said.insert(topic).second) return;
+  }
+  say(text);
+}
+
+Result<StoragePointer> storage_description() {
+  Process& own = process();
+  const std::lock_guard held(own.lock);
+  if (!own.storage) {
+    own.storage = [&]() -> Result<StoragePointer> {
+      const auto file = find_storage_file();
+      if (!file)
+        return fail(ErrorKind::bad_input,
+                    "no storage description; streams stay where they are; run 'iosig storage probe'");
+      return read_storage_file(*file, FreeSpace::leave).map([](Storage storage) {
+        for (Device& device : storage.devices) device.provenance.clear();  // not asked for here, and copied often
+        return std::make_shared<const Storage>(std::move(storage));
+      });
+    }();
+  }
+  return *own.storage;
+}
+
+Result<Signature> parsed(const char* text) {
+  Process& own = process();
+  const std::lock_guard held(own.lock);
+  const auto known = own.signatures.find(std::string_view(text));
+  if (known != own.signatures.end()) return known->second;
+  if (own.signatures.size() >= max_signatures) own.signatures.clear();  // a program that makes up its signatures
+  return own.signatures.emplace(text, parse_signature(text)).first->second;
+}
+
+}  // namespace iosig::runtime

@@ -1,0 +1,166 @@
+#include "host/run_isolated.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <new>
+
+#include "host/memory.h"
+
+namespace iosig::runtime {
+namespace {
+
+constexpr std::size_t stack_bytes = 256 << 10, guard_bytes = 64 << 10;
+
+/// Blocks the thread's signals while it lives, because a handler of the host could fork, jump away or open a file
+/// during a decision. Drops the signals that our own writes raise (SIGPIPE on stderr, SIGXFSZ), which would kill the
+/// host. SIGSYS stays unblocked: a host that emulates calls for its seccomp filter emulates ours as well.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigdelset(&all, SIGSYS);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    ::sigpending(&pending_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() {
+    sigset_t ours;
+    ::sigemptyset(&ours);
+    for (const int raised : {SIGPIPE, SIGXFSZ})
+      if (::sigismember(&pending_, raised) == 0) ::sigaddset(&ours, raised);
+    constexpr timespec at_once{};
+    while (::sigtimedwait(&ours, nullptr, &at_once) > 0) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_, pending_;
+};
+
+/// A stack with a guard below; one is kept between runs, and concurrent threads map more.
+class Stack {
+ public:
+  Stack() : memory_(idle.exchange(nullptr)) {
+    if (memory_ != nullptr) return;
+    memory_ = ::mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED) memory_ = nullptr;
+    if (memory_ != nullptr) ::mprotect(memory_, guard_bytes, PROT_NONE);
+  }
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  ~Stack() {
+    if (void* spare = memory_ == nullptr ? nullptr : idle.exchange(memory_)) ::munmap(spare, guard_bytes + stack_bytes);
+  }
+  explicit operator bool() const { return memory_ != nullptr; }
+  [[nodiscard]] stack_t usable() const {
+    return {.ss_sp = static_cast<char*>(memory_) + guard_bytes, .ss_flags = 0, .ss_size = stack_bytes};
+  }
+
+ private:
+  static std::atomic<void*> idle;
+  void* memory_;
+};
+std::atomic<void*> Stack::idle{nullptr};
+
+struct Run {
+  void (*step)(void*);
+  void* argument;
+  bool completed = false;
+  ucontext_t host{}, isolated{};
+};
+
+/// makecontext passes nothing but ints.
+void run(unsigned high, unsigned low) {
+  auto* own = std::bit_cast<Run*>(static_cast<std::uintptr_t>(high) << 32 | low);
+  try {
+    own->step(own->argument);
+    own->completed = true;
+  } catch (...) {  // out of memory
+  }
+}
+
+pthread_key_t state_key;
+bool has_key = false;
+pid_t known_pid = 0;
+
+/// A child that was not made by fork (_Fork, clone) may have locks that nobody will release, and that of vfork has
+/// those of its parent: nothing runs isolated in either.
+bool is_stray_child() { return ::getpid() != known_pid; }
+
+/// The C library's own. In a program with AddressSanitizer the name leads to one that warns about every switch, for the
+/// sake of code that it instruments; none of that runs on our stack.
+decltype(&::swapcontext) switch_context = &::swapcontext;
+
+__attribute__((constructor(101))) void find_swapcontext() {
+  void* c_library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (void* found = c_library != nullptr ? ::dlsym(c_library, "swapcontext") : nullptr)
+    switch_context = reinterpret_cast<decltype(switch_context)>(found);
+}
+
+__attribute__((constructor(101))) void make_key() {
+  constexpr auto remember_pid = [] { known_pid = ::getpid(); };
+  remember_pid();
+  ::pthread_atfork(nullptr, nullptr, remember_pid);
+  has_key = ::pthread_key_create(&state_key, [](void* state) {
+              const SignalsHeld held;
+              delete static_cast<ThreadState*>(state);
+            }) == 0;
+}
+
+}  // namespace
+
+// Not thread_local: for a library that was loaded late, the first use in each thread would call malloc.
+ThreadState* thread_state() noexcept {
+  if (!has_key) return nullptr;
+  if (void* known = ::pthread_getspecific(state_key)) return static_cast<ThreadState*>(known);
+  if (is_stray_child()) return nullptr;
+  const SignalsHeld held;
+  auto* fresh = new (std::nothrow) ThreadState;
+  if (fresh != nullptr && ::pthread_setspecific(state_key, fresh) == 0) return fresh;
+  delete fresh;
+  return nullptr;
+}
+
+bool run_isolated(void (*step)(void*), void* argument) noexcept {
+  const ErrnoKept kept;
+  ThreadState* state = thread_state();
+  if (state == nullptr || state->inside || is_stray_child()) return false;
+  state->inside = true;
+  bool completed = false;
+  {
+    const SignalsHeld held;
+    int cancellation = 0;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    const Stack stack;
+    Run own{.step = step, .argument = argument};
+    const bool has_memory = stack && reserve_for_isolated();
+    if (has_memory && ::getcontext(&own.isolated) == 0) {
+      own.isolated.uc_stack = stack.usable();
+      own.isolated.uc_link = &own.host;
+      const auto address = reinterpret_cast<std::uintptr_t>(&own);
+      ::makecontext(&own.isolated, reinterpret_cast<void (*)()>(run), 2, static_cast<unsigned>(address >> 32),
+                    static_cast<unsigned>(address));
+      switch_context(&own.host, &own.isolated);
+      completed = own.completed;
+    }
+    if (has_memory) release_isolated();
+    ::pthread_setcancelstate(cancellation, nullptr);
+  }
+  state->inside = false;
+  return completed;
+}
+
+}  // namespace iosig::runtime

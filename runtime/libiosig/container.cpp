@@ -1,0 +1,296 @@
+// The containers of the C interface, include/iosig/iosig.h: handles on the engine's container in use.
+//
+// Rare calls run isolated; reading and writing on the caller's own stack, without a system call but the data's
+// own.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "host/binding.h"
+#include "host/diagnostics.h"
+#include "host/process.h"
+#include "host/run_isolated.h"
+#include "iosig/base/text.h"
+#include "iosig/container/admin/names.h"
+#include "iosig/container/admin/removal.h"
+#include "iosig/container/shared/shared_container.h"
+#include "iosig/iosig.h"
+
+using namespace iosig;
+
+struct iosig_container {
+  Fd folder;  ///< held, so that whoever removes the container leaves it to the last who has it open
+  std::shared_ptr<SharedContainer> container;
+  OpenWriter* writer = nullptr;  ///< null: for reading only
+  bool reads = false;
+};
+
+namespace {
+
+/// The handles that are open, for the end of the process. Never destroyed: other threads may still use some.
+struct OpenHandles {
+  std::mutex mutex;
+  std::set<iosig_container*> all;
+};
+std::atomic<bool> has_opened{false};
+OpenHandles& open_handles() {
+  static OpenHandles* const handles = [] {
+    ::pthread_atfork([] { open_handles().mutex.lock(); }, [] { open_handles().mutex.unlock(); },
+                     [] { open_handles().mutex.unlock(); });
+    alignas(OpenHandles) static std::byte room[sizeof(OpenHandles)];  // there may be no memory to ask for
+    return new (room) OpenHandles;
+  }();
+  return *handles;
+}
+
+/// What the program leaves open the kernel closes, but of what was unlinked it removes nothing.
+__attribute__((destructor)) void let_go_unlinked() {
+  if (!has_opened.load(std::memory_order_relaxed)) return;
+  (void)runtime::run_isolated([] {
+    OpenHandles& handles = open_handles();
+    const std::unique_lock lock(handles.mutex, std::try_to_lock);
+    if (!lock) return;
+    for (iosig_container* handle : handles.all)
+      if (is_unlinked(handle->folder.get())) let_go_container(std::move(handle->folder));
+  });
+}
+
+void remember(const std::string& message) { runtime::set_last_error(message); }
+
+/// What the engine says of a failure of its own, as errno.
+int errno_for(const Error& error) {
+  remember(error.message);
+  return errno_of(error);
+}
+
+/// What a call gives: `value`, or -1 with errno if it is -errno.
+std::int64_t answer(std::int64_t value, int errno_before) {
+  errno = value < 0 ? static_cast<int>(-value) : errno_before;
+  return value < 0 ? -1 : value;
+}
+
+/// Runs step() isolated; returns its value, or -1 with errno where it gives -errno.
+template <class Step>
+std::int64_t run_isolated_for_value(Step step) {
+  const int before = errno;
+  const runtime::ThreadState* const state = runtime::thread_state();
+  std::int64_t value = state != nullptr && state->inside ? -EDEADLK : -ENOMEM;
+  if (!runtime::run_isolated([&] {
+        value = -ENOMEM;
+        value = step();
+      }))
+    runtime::set_last_error(
+        "called from within a call of this thread, in a child that fork did not make, or out of memory");
+  return answer(value, before);
+}
+
+/// The same on the caller's own stack; a signal handler that interrupts it may not run isolated work.
+template <class Step>
+std::int64_t answer_here(Step step) {
+  const int before = errno;
+  runtime::ThreadState* const state = runtime::thread_state();
+  if (state == nullptr || state->inside) return answer(state == nullptr ? -ENOMEM : -EDEADLK, before);
+  state->inside = true;
+  std::int64_t value = -ENOMEM;
+  try {
+    value = step();
+  } catch (...) {  // out of memory
+    value = -ENOMEM;
+  }
+  state->inside = false;
+  return answer(value, before);
+}
+
+/// A new container at `path`; 0 or errno, EEXIST if something is there.
+int make(const char* path, unsigned mode, const char* signature) {
+  ContainerOptions options;
+  options.mode = mode & 07777;
+  if (signature != nullptr) {
+    auto declared = runtime::parsed(signature);
+    if (!declared) {
+      remember(declared.error().message);
+      return EINVAL;
+    }
+    if (!declared->container_targets) declared->container_targets = 1;
+    auto targets = runtime::targets_for(*declared, path);
+    if (targets)
+      options.targets = *std::move(targets);
+    else
+      runtime::say_once("targets", targets.error().message + "; its data lie in the container");
+  }
+  const auto made = create_container(path, options);
+  if (made) return 0;
+  return errno_of(made.error()) == EEXIST ? EEXIST : errno_for(made.error());
+}
+
+/// The directory of the container at `path`, held. 0 or errno.
+int open_held(const char* path, Fd& folder) {
+  for (int tries_left = 1000;; --tries_left) {
+    folder = Fd(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int failure = folder ? 0 : errno == ENOTDIR ? ENOTSUP : errno;
+    if (failure == 0 && ::faccessat(folder.get(), container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+      failure = ENOTSUP;
+    if (failure == 0 && hold_container(folder.get())) return 0;
+    if (failure == 0) failure = errno;
+    // Another process may have removed or replaced it meanwhile; then what is there now counts.
+    struct stat opened {
+    }, there{};
+    const bool is_there = !folder || (::fstat(folder.get(), &opened) == 0 && ::stat(path, &there) == 0 &&
+                                      opened.st_dev == there.st_dev && opened.st_ino == there.st_ino);
+    if (!is_there && tries_left > 0) continue;
+    remember(failure == ENOTSUP ? fmt::format("'{}' is no container", printable(path))
+                                : system_failure("open", path, failure).value().message);
+    return failure;
+  }
+}
+
+int open_container(const char* path, int flags, unsigned mode, const char* signature, iosig_container& handle) {
+  const bool creates = (flags & O_CREAT) != 0, writes = (flags & O_ACCMODE) != O_RDONLY;
+  Fd folder;
+  for (int tries_left = 1000;; --tries_left) {
+    if (creates)
+      if (const int failure = make(path, mode, signature); failure != 0 && (failure != EEXIST || (flags & O_EXCL) != 0))
+        return failure;
+    const int failure = open_held(path, folder);
+    if (failure == 0) break;
+    if (failure != ENOENT || !creates || tries_left == 0) return failure;  // else it was removed meanwhile
+  }
+  auto opened = SharedContainer::open(folder.get(), remember);
+  if (!opened) return errno_for(opened.error());
+  handle.folder = std::move(folder);
+  handle.container = *std::move(opened);
+  handle.reads = (flags & O_ACCMODE) != O_WRONLY;
+  if (writes) handle.writer = handle.container->add_writer();
+  return writes && (flags & O_TRUNC) != 0 ? handle.container->truncate(handle.writer, 0) : 0;
+}
+
+/// 0 or errno.
+int refuse_if_no_container(const NameAt& name, std::string_view doing) {
+  switch (kind_at(name)) {
+    case NameKind::container: return 0;
+    case NameKind::none: {
+      const int failure = errno;
+      remember(system_failure(doing, name.path, failure).value().message);
+      return failure;
+    }
+    default: remember(fmt::format("'{}' is no container", printable(name.path))); return ENOTSUP;
+  }
+}
+
+/// 0 or errno; what it came to is remembered.
+int errno_of(const NameResult& done, std::string_view doing, const NameAt& name) {
+  if (done) return 0;
+  remember(as_error(done.error(), doing, name.path).value().message);
+  return done.error().number;
+}
+
+}  // namespace
+
+iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature) {
+  iosig_container* handle = nullptr;
+  const auto failed = run_isolated_for_value([&]() -> std::int64_t {
+    if (path == nullptr) return -EFAULT;
+    if (runtime::is_disabled()) return -ENOSYS;
+    auto made = std::make_unique<iosig_container>();
+    if (const int failure = open_container(path, flags, mode, signature, *made); failure != 0) return -failure;
+    const std::lock_guard lock(open_handles().mutex);
+    open_handles().all.insert(made.get());
+    handle = made.release();
+    has_opened.store(true, std::memory_order_relaxed);
+    return 0;
+  });
+  return failed == 0 ? handle : nullptr;
+}
+
+int iosig_container_close(iosig_container* container) {
+  if (container == nullptr) return 0;
+  return static_cast<int>(run_isolated_for_value([&]() -> std::int64_t {
+    const std::unique_ptr<iosig_container> own(container);
+    {
+      const std::lock_guard lock(open_handles().mutex);
+      open_handles().all.erase(container);
+    }
+    const int failure = own->writer != nullptr ? own->container->remove_writer(own->writer) : 0;
+    own->container.reset();
+    let_go_container(std::move(own->folder));
+    return -failure;
+  }));
+}
+
+int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
+  return answer_here([&]() -> std::int64_t {
+    if (container == nullptr || !container->reads) return -EBADF;
+    return container->container->read(offset, {static_cast<std::byte*>(buffer), bytes});
+  });
+}
+
+int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset) {
+  return answer_here([&]() -> std::int64_t {
+    if (container == nullptr || container->writer == nullptr) return -EBADF;
+    if (offset < 0) return -EINVAL;
+    if (bytes == 0) return 0;
+    return container->container->write(*container->writer, offset, {static_cast<const std::byte*>(buffer), bytes},
+                                       false);
+  });
+}
+
+int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset) {
+  return answer_here([&]() -> std::int64_t {
+    if (container == nullptr || container->writer == nullptr) return -EBADF;
+    if (bytes == 0) return 0;
+    std::int64_t at = 0;
+    const std::int64_t done =
+        container->container->write(*container->writer, at, {static_cast<const std::byte*>(buffer), bytes}, true);
+    if (done >= 0 && offset != nullptr) *offset = at;
+    return done;
+  });
+}
+
+int64_t iosig_container_size(iosig_container* container) {
+  return run_isolated_for_value([&]() -> std::int64_t {
+    struct stat status {};
+    if (container == nullptr) return -EBADF;
+    if (const int failure = container->container->status(status, 0); failure != 0) return -failure;
+    return status.st_size;
+  });
+}
+
+int iosig_container_truncate(iosig_container* container, int64_t size) {
+  return static_cast<int>(run_isolated_for_value([&]() -> std::int64_t {
+    if (container == nullptr) return -EBADF;
+    if (container->writer == nullptr || size < 0) return -EINVAL;
+    return -container->container->truncate(container->writer, size);
+  }));
+}
+
+int iosig_container_sync(iosig_container* container) {
+  return static_cast<int>(run_isolated_for_value(
+      [&]() -> std::int64_t { return container == nullptr ? -EBADF : -container->container->sync(); }));
+}
+
+int iosig_container_unlink(const char* path) {
+  return static_cast<int>(run_isolated_for_value([&]() -> std::int64_t {
+    if (path == nullptr) return -EFAULT;
+    const NameAt name{AT_FDCWD, std::string(without_trailing_slashes(path))};
+    if (const int failure = refuse_if_no_container(name, "remove"); failure != 0) return -failure;
+    return -errno_of(unlink_at(name), "remove", name);
+  }));
+}
+
+int iosig_container_rename(const char* from, const char* to) {
+  return static_cast<int>(run_isolated_for_value([&]() -> std::int64_t {
+    if (from == nullptr || to == nullptr) return -EFAULT;
+    const NameAt source{AT_FDCWD, std::string(without_trailing_slashes(from))};
+    if (const int failure = refuse_if_no_container(source, "rename"); failure != 0) return -failure;
+    return -errno_of(rename_at(source, {AT_FDCWD, std::string(without_trailing_slashes(to))}), "rename", source);
+  }));
+}

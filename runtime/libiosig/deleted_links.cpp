@@ -1,0 +1,80 @@
+#include "libiosig/deleted_links.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "host/process.h"
+#include "host/run_isolated.h"
+
+namespace iosig::runtime {
+namespace {
+
+constexpr std::size_t max_links = 128;     // each has a descriptor
+constexpr std::size_t links_at_once = 16;  // a look costs 0.2 us
+
+/// Never destroyed: other threads may open files to the very end.
+struct Links {
+  std::mutex lock;
+  std::vector<std::pair<HeldLink, JournalEntry>> all;
+  std::size_t next = 0;  ///< to be looked at
+};
+
+Links& links() {
+  static Links& only = *[] {
+    // A fork takes the locks in the reverse order of registration. This one must come before the memory's, which
+    // process.cpp registers, since memory is asked for while this one is held.
+    (void)is_disabled();
+    // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
+    constexpr auto hold = [] { links().lock.lock(); };
+    constexpr auto let_go = [] { links().lock.unlock(); };
+    ::pthread_atfork(hold, let_go, let_go);
+    alignas(Links) static std::byte room[sizeof(Links)];
+    return new (room) Links;
+  }();
+  return only;
+}
+
+__attribute__((constructor)) void load() { (void)links(); }
+
+std::vector<JournalEntry> take_deleted(Among among) {
+  std::vector<JournalEntry> deleted;
+  auto& [lock, all, next] = links();
+  const std::lock_guard held(lock);
+  for (std::size_t looks = among == Among::all ? all.size() : std::min(all.size(), links_at_once); looks > 0; --looks) {
+    if (next >= all.size()) next = 0;
+    if (!all[next].first.is_deleted()) {
+      ++next;
+      continue;
+    }
+    deleted.push_back(std::move(all[next].second));
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(next));
+  }
+  return deleted;
+}
+
+/// A program deletes its last files just before it ends.
+__attribute__((destructor)) void drop_at_exit() {
+  if (!links().all.empty()) (void)run_isolated([] { drop_deleted_data(Among::all); });
+}
+
+}  // namespace
+
+void remember_link(HeldLink link, const JournalEntry& entry) {
+  if (!link) return;
+  Links& own = links();
+  const std::lock_guard held(own.lock);
+  if (own.all.size() == max_links) own.all.erase(own.all.begin());
+  own.all.emplace_back(std::move(link), entry);
+}
+
+void drop_deleted_data(Among among) {
+  for (const JournalEntry& entry : take_deleted(among)) (void)drop_deleted(entry);
+}
+
+}  // namespace iosig::runtime

@@ -1,0 +1,49 @@
+// The C interface, include/iosig/iosig.h: tells from how a file is opened whether it may be redirected at all.
+//
+// A link leads to a file that does not exist yet, so only an open that creates the file, and follows links while doing
+// so, can pass through it. Everything else is left alone.
+
+#include <fcntl.h>
+
+#include "host/diagnostics.h"
+#include "iosig/enact/creating.h"
+#include "iosig/iosig.h"
+#include "libiosig/decision.h"
+
+using iosig::runtime::decline;
+using iosig::runtime::Outcome;
+using iosig::runtime::redirect;
+
+namespace {
+
+void hint(int dirfd, const char* path, const char* signature, bool creates) {
+  if (creates)
+    redirect(dirfd, path, signature);
+  else
+    decline(path, "an open of this mode makes no new file, or fails on a link");
+}
+
+}  // namespace
+
+void iosig_open_hint(int dirfd, const char* path, int flags, const char* signature) {
+  hint(dirfd, path, signature, iosig::flags_create(flags));
+}
+
+void iosig_fopen_hint(const char* path, const char* mode, const char* signature) {
+  hint(AT_FDCWD, path, signature, iosig::fopen_mode_creates(mode));
+}
+
+void iosig_fstream_hint(const char* path, int openmode, const char* signature) {
+  hint(AT_FDCWD, path, signature, iosig::openmode_creates(openmode));
+}
+
+int iosig_redirect(const char* path, const char* signature) {
+  switch (redirect(AT_FDCWD, path, signature)) {
+    case Outcome::redirected: return 1;
+    case Outcome::stays: return 0;
+    case Outcome::failed: return -1;
+  }
+  return -1;
+}
+
+const char* iosig_last_error(void) { return iosig::runtime::last_error(); }

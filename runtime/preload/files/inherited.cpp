@@ -1,0 +1,132 @@
+// What a program has of containers from the one that began it, and leaves to the next.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <string_view>
+
+#include "iosig/container/layout/container_folder.h"
+#include "preload/files/process_files.h"
+
+namespace iosig::preload {
+namespace {
+
+long sys_open(const char* path, int flags) { return ::syscall(SYS_openat, AT_FDCWD, path, flags, 0); }
+void sys_close(long fd) { ::syscall(SYS_close, fd); }
+
+/// Whether a program that is begun now has a descriptor of it.
+bool is_inherited(const OpenFile& file) {
+  for (int fd = 0; fd <= last_fd; ++fd)
+    if (open_files[static_cast<unsigned>(fd)] == &file && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) return true;
+  return false;
+}
+
+/// Whether `fd` is open on the container's manifest, and the engine's by nothing else.
+bool bears_locks(int fd, const OpenFile& file) {
+  struct stat status {
+  }, manifest{};
+  return fd >= 0 && !engine_fds.has(fd) && ::fstat(fd, &status) == 0 &&
+         ::fstatat(file.folder, container_manifest_name.data(), &manifest, AT_SYMLINK_NOFOLLOW) == 0 &&
+         status.st_dev == manifest.st_dev && status.st_ino == manifest.st_ino;
+}
+
+/// A container's folder, and the engine's by nothing else.
+bool is_left_folder(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) &&
+         ::faccessat(fd, container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/// Of an inherited placeholder; `folders`: inherited ones. With the process's lock held.
+void adopt(int fd, std::vector<int>& folders) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return;
+  for (OpenFile* file : process().files)
+    if (file->is_live && file->placeholder_inode == status.st_ino) return set(fd, file);
+  SharedState* const state = map_placeholder(fd);
+  OpenFile* const file = state != nullptr ? new_file() : nullptr;
+  if (file == nullptr) {
+    if (state != nullptr) unmap_placeholder(state);
+    return;
+  }
+  file->shared = state;
+  file->placeholder_inode = status.st_ino;
+  file->folder = find_folder(*state, folders);
+  if (file->folder >= 0) add_holder(*state, file->folder);
+  if (const int known = state->lock_fd; file->folder >= 0 && bears_locks(known, *file)) {
+    ::fcntl(known, F_SETFD, FD_CLOEXEC);
+    engine_fds.add(known);
+    file->lock_fd = known;
+  }
+  file->is_live = true;
+  set(fd, file);
+}
+
+}  // namespace
+
+void adopt_inherited() {
+  const long folder = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  std::vector<int> placeholders, folders;
+  std::vector<int> bearers;  ///< of locks
+  alignas(8) char entries[2048];
+  struct Entry {
+    std::uint64_t inode;
+    std::int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[1];
+  };
+  for (long got = 0; (got = ::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
+    for (long at = 0; at < got; at += reinterpret_cast<Entry*>(entries + at)->length) {
+      const int fd = std::atoi(reinterpret_cast<Entry*>(entries + at)->name);
+      char target[PATH_MAX];
+      const long length =
+          ::syscall(SYS_readlinkat, folder, reinterpret_cast<Entry*>(entries + at)->name, target, sizeof target);
+      const std::string_view name(target, length > 0 ? static_cast<std::size_t>(length) : 0);
+      if (name.starts_with(placeholder_link)) placeholders.push_back(fd);
+      if (name.ends_with(container_manifest_name)) bearers.push_back(fd);
+      if (fd != folder && fd >= min_engine_fd() && !engine_fds.has(fd) && is_left_folder(fd)) folders.push_back(fd);
+    }
+  sys_close(folder);
+  for (const int fd : placeholders) adopt(fd, folders);
+  bearers.insert(bearers.end(), folders.begin(), folders.end());
+  for (const int fd : bearers)  // of files that were closed before this program began
+    if (fd >= min_engine_fd() && !engine_fds.has(fd)) sys_close(fd);
+}
+
+void leave_open(bool left) {
+  if (process_of_now == nullptr) return;
+  const runtime::ErrnoKept kept;
+  const auto mark = [&](int fd, bool stays) {
+    if (fd >= 0) ::fcntl(fd, F_SETFD, left && stays ? 0 : FD_CLOEXEC);
+  };
+  if (is_stray_child()) {  // by vfork: the tables are its parent's, the descriptors its own
+    const std::unique_lock lock(process().lock, std::try_to_lock);
+    if (!lock) return;
+    for (const OpenFile* file : process().files) {
+      if (!file->is_live) continue;
+      const bool stays = left && is_inherited(*file);
+      mark(file->folder, stays);
+      mark(file->lock_fd, stays);
+    }
+    return;
+  }
+  const ReentrancyGuard inside(is_inside);
+  (void)run_isolated([&] {
+    const std::lock_guard lock(process().lock);
+    for (const OpenFile* file : process().files) {
+      if (!file->is_live) continue;
+      // The folder, too: while the other program starts, the container stays held.
+      const bool stays = left && is_inherited(*file);
+      mark(file->folder, stays);
+      mark(file->lock_fd, stays);
+    }
+    return 0;
+  });
+}
+
+}  // namespace iosig::preload

@@ -1,0 +1,333 @@
+#include "preload/files/open_file.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "host/diagnostics.h"
+#include "host/process.h"
+#include "iosig/container/admin/removal.h"
+#include "iosig/container/layout/container_folder.h"
+#include "preload/files/process_files.h"
+#include "preload/hooks/user_memory.h"
+
+namespace iosig::preload {
+
+std::array<std::atomic<OpenFile*>, max_fds> open_files;
+Process* process_of_now = nullptr;
+std::atomic<int> last_fd{-1};
+constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
+
+OpenFile* new_file() {
+  for (OpenFile* file : process().files)
+    if (file->is_free.load(std::memory_order_acquire) && file->references == 0) {
+      file->is_free = false;
+      return file;
+    }
+  auto* file = new (std::nothrow) OpenFile;
+  if (file != nullptr) process().files.push_back(file);
+  return file;
+}
+
+namespace {
+
+void sys_close(long fd) { ::syscall(SYS_close, fd); }
+
+std::uint64_t inode_of(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+/// 0 or errno. Runs isolated.
+int find_container(OpenFile& file) {
+  Process& own = process();
+  const std::lock_guard lock(own.lock);
+  if (file.is_ready) return 0;
+  if (file.folder < 0) {
+    say_failure(
+        fmt::format("'{}' was opened before this program began, and is not there any more", file.shared->path.data()));
+    return EIO;
+  }
+  std::weak_ptr<SharedContainer>& known = own.containers[{file.shared->device, file.shared->inode}];
+  file.container = known.lock();
+  if (!file.container) {
+    auto opened = SharedContainer::open(file.folder, say_failure, fill_with_zeros_if_there);
+    if (!opened) {
+      say_failure(opened.error().message);
+      return errno_of(opened.error());
+    }
+    file.container = *std::move(opened);
+    known = file.container;
+  } else if (own.looked_at.lock() != file.container) {
+    (void)file.container->refresh_if_older_than(0);  // what other nodes have written and closed
+  }
+  file.is_ready.store(true, std::memory_order_release);
+  return 0;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedContainer> known_container(int folder) {
+  struct stat status {};
+  if (::fstat(folder, &status) != 0) return nullptr;
+  const std::lock_guard lock(process().lock);
+  const auto known = process().containers.find({status.st_dev, status.st_ino});
+  return known == process().containers.end() ? nullptr : known->second.lock();
+}
+
+void release(OpenFile& file) {
+  if (!file.is_live.exchange(false)) return;
+  const ReentrancyGuard inside(is_inside);
+  (void)run_isolated([&] {
+    if (file.container && file.writer != nullptr) (void)file.container->remove_writer(file.writer);
+    file.container.reset();
+    file.writer = nullptr;
+    if (const int fd = file.lock_fd.exchange(-1); fd >= 0) ::close(fd);
+    if (file.folder >= 0) {
+      remove_holder(*file.shared, file.folder);
+      let_go_container(Fd(file.folder));
+      file.folder = -1;
+    }
+    return 0;
+  });
+  file.is_ready = false;
+  file.has_writer = false;
+  unmap_placeholder(file.shared);
+  file.shared = nullptr;
+  file.is_free.store(true, std::memory_order_release);  // last: from here on another thread may have it
+}
+
+namespace {
+
+/// One of its descriptors is closed.
+void end_record_locks(const OpenFile& file) {
+  if (!process().has_record_locks.load(std::memory_order_relaxed)) return;
+  const ReentrancyGuard inside(is_inside);
+  (void)run_isolated([&] {
+    if (file.is_ready.load(std::memory_order_acquire)) (void)file.container->refresh_from_other_nodes_now();
+    const std::lock_guard lock(process().lock);
+    process().record_locks.erase({file.shared->device, file.shared->inode});
+    process().has_record_locks = !process().record_locks.empty();
+    return 0;
+  });
+}
+
+}  // namespace
+
+void set(int fd, OpenFile* file) {
+  if (static_cast<unsigned>(fd) >= max_fds) return;
+  if (fd > last_fd) last_fd = fd;
+  if (file != nullptr) take(*file);
+  if (OpenFile* before = open_files[static_cast<unsigned>(fd)].exchange(file); before != nullptr) {
+    end_record_locks(*before);
+    give_back(*before);
+  }
+}
+
+namespace {
+
+/// The engine of a child begins anew: nothing of its parent's is touched, and its descriptors are closed.
+void reinit_after_fork() {
+  Process& own = process();
+  auto files = std::move(own.files);
+  new (&own) Process;  // there may be no memory to ask for
+  own.files = std::move(files);
+  for (OpenFile* file : own.files) {
+    if (!file->is_live) continue;
+    new (&file->container) std::shared_ptr<SharedContainer>;  // the parent's is not ours to destroy
+    file->writer = nullptr;
+    file->is_ready = false;
+    file->has_writer = false;
+    file->references = 0;
+    file->is_leaving = false;
+    engine_fds.remove(file->folder);
+    engine_fds.remove(file->lock_fd);
+  }
+  for (auto& each : open_files)
+    if (OpenFile* file = each.load(std::memory_order_relaxed)) ++file->references;
+  engine_fds.for_each([](int fd) { ::close(fd); });
+  for (OpenFile* file : own.files) {
+    if (!file->is_live) continue;
+    if (file->folder >= 0) {
+      engine_fds.add(file->folder);
+      add_holder(*file->shared, file->folder);
+    }
+    file->shared->begun_children.fetch_sub(1);
+    if (file->lock_fd >= 0) engine_fds.add(file->lock_fd);
+  }
+}
+
+__attribute__((constructor(102))) void load() {
+  alignas(Process) static std::byte room[sizeof(Process)];
+  process_of_now = new (room) Process;
+  // runtime/host holds the memory at a fork, after us: so it must have been asked something first.
+  (void)runtime::is_disabled();
+  ::pthread_atfork(
+      [] {
+        process().lock.lock();
+        for (const OpenFile* file : process().files)
+          if (file->is_live) file->shared->begun_children.fetch_add(1);
+      },
+      [] { process().lock.unlock(); }, reinit_after_fork);
+  const ReentrancyGuard inside(is_inside);
+  (void)run_isolated([] {
+    const std::lock_guard lock(process().lock);
+    adopt_inherited();
+    return 0;
+  });
+}
+
+}  // namespace
+
+void say_failure(const std::string& message) { runtime::say(message); }
+
+bool is_stray_child() { return process_of_now != nullptr && ::getpid() != process().pid; }
+
+void finish_all() {
+  const ReentrancyGuard inside(is_inside);
+  (void)run_isolated([] {
+    const std::lock_guard lock(process().lock);
+    for (OpenFile* file : process().files)
+      if (file->is_live && file->has_writer) (void)file->container->close_writers();
+    // The kernel closes what the program leaves open, but removes nothing of it.
+    for (OpenFile* file : process().files)
+      if (file->is_live && file->folder >= 0) remove_holder(*file->shared, file->folder);
+    for (OpenFile* file : process().files)
+      if (file->is_live && file->folder >= 0 && is_unlinked(file->folder))
+        let_go_container(Fd(std::exchange(file->folder, -1)));
+    return 0;
+  });
+}
+
+int make_ready(OpenFile& file) {
+  if (file.is_ready.load(std::memory_order_acquire)) return 0;
+  return run_isolated([&] { return find_container(file); });
+}
+
+int make_writer(OpenFile& file) {
+  if (file.has_writer.load(std::memory_order_acquire)) return 0;
+  return run_isolated([&] {
+    if (const int failure = find_container(file); failure != 0) return failure;
+    {
+      const std::lock_guard lock(process().lock);
+      if (file.writer == nullptr) file.writer = file.container->add_writer();
+    }
+    if (const int failure = file.container->prepare(*file.writer); failure != 0) return failure;
+    file.has_writer.store(true, std::memory_order_release);
+    return 0;
+  });
+}
+
+int open_container(int folder, int flags) {
+  struct stat status {};
+  SharedState* state = nullptr;
+  const bool is_held = hold_container(folder) && ::fstat(folder, &status) == 0;
+  const int fd = is_held ? make_placeholder((flags & O_CLOEXEC) != 0, state) : -1;
+  if (fd < 0) {
+    const int failure = errno;
+    ::close(folder);
+    errno = failure;
+    return -1;
+  }
+  state->flags = flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+  state->device = status.st_dev;
+  state->inode = status.st_ino;
+  (void)!::readlink(FdPath(folder).text, state->path.data(), state->path.size() - 1);
+  OpenFile* file = nullptr;
+  int failure = run_isolated([&] {
+    {
+      const std::lock_guard lock(process().lock);
+      file = new_file();
+      if (file == nullptr) return ENOMEM;
+      file->shared = state;
+      file->folder = folder;
+      add_holder(*state, folder);
+      if ((flags & O_CLOEXEC) == 0) state->lock_fd = file->lock_fd = open_for_locks(*file);  // children share the locks
+      file->placeholder_inode = inode_of(fd);
+      take(*file);  // first: a call that meant what this was before may let it go in between
+      file->is_live = true;
+    }
+    if (const int opened = find_container(*file); opened != 0) return opened;
+    if ((flags & O_TRUNC) != 0) return file->container->truncate(nullptr, 0);
+    return 0;
+  });
+  if (failure == 0 && static_cast<unsigned>(fd) >= max_fds) failure = EMFILE;
+  if (failure == 0) set(fd, file);
+  if (file != nullptr) {
+    give_back(*file);
+  } else {
+    unmap_placeholder(state);
+    ::close(folder);
+  }
+  if (failure == 0) return fd;
+  sys_close(fd);
+  errno = failure;
+  return -1;
+}
+
+int open_for_locks(const OpenFile& file) {
+  if (file.folder < 0) {
+    errno = EIO;
+    return -1;
+  }
+  const char* const manifest = container_manifest_name.data();
+  int made = -1;
+  for (const int access : {O_RDWR, O_RDONLY, O_WRONLY})
+    if (made < 0) made = ::openat(file.folder, manifest, access | O_CLOEXEC | O_NOFOLLOW);
+  return made;
+}
+
+int record_lock_fd(const OpenFile& file) {
+  const std::lock_guard lock(process().lock);
+  Fd& known = process().record_locks[{file.shared->device, file.shared->inode}];
+  if (!known) known = Fd(open_for_locks(file));
+  process().has_record_locks = true;
+  return known.get();
+}
+
+void set_looked_at(const OpenFile* file) {
+  (void)run_isolated([&] {
+    const std::lock_guard lock(process().lock);
+    process().looked_at = file != nullptr ? file->container : nullptr;
+    return 0;
+  });
+}
+
+void refresh_from_other_nodes() {
+  const ReentrancyGuard inside(is_inside);
+  if (!inside || process_of_now == nullptr || is_stray_child()) return;
+  (void)run_isolated([] {
+    std::vector<std::shared_ptr<SharedContainer>> open;
+    {
+      const std::lock_guard lock(process().lock);
+      for (const auto& [place, container] : process().containers)
+        if (auto live = container.lock()) open.push_back(std::move(live));
+    }
+    for (const auto& container : open) (void)container->refresh_from_other_nodes();
+    return 0;
+  });
+}
+
+void follow(int fd, int of) {
+  const InUse file(of);
+  if (is_ours(fd) || file) set(fd, file ? &*file : nullptr);
+}
+
+void let_go(int fd) {
+  { const InUse file(fd); }  // waits while it becomes an ordinary file
+  set(fd, nullptr);
+}
+
+}  // namespace iosig::preload

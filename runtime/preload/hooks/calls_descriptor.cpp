@@ -1,0 +1,232 @@
+// Descriptors: duplicated, closed, locked, asked for their flags.
+
+#include <linux/close_range.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "preload/files/answer.h"
+#include "preload/files/data.h"
+#include "preload/hooks/program.h"
+#include "preload/hooks/real.h"
+
+using namespace iosig::preload;
+
+namespace {
+
+/// After the kernel has made `fd` a duplicate of `of`. A child by vfork has descriptors, but no tables of its own.
+int duplicated(int fd, int of) {
+  if (fd < 0 || fd == of || (!is_ours(of) && !is_ours(fd)) || is_stray_child()) return fd;
+  const int before = errno;
+  {
+    const ReentrancyGuard inside(is_inside);
+    follow(fd, of);
+  }
+  errno = before;
+  return fd;
+}
+
+/// The engine needs what the program would replace.
+bool is_taken(int fd) {
+  if (!engine_fds.has(fd)) return false;
+  errno = EBUSY;
+  return true;
+}
+
+/// The engine's descriptor that bears the locks of this open file. -1 with errno.
+int lock_fd_of(OpenFile& file) {
+  if (const int known = file.lock_fd; known >= 0) return known;
+  const int made = open_for_locks(file);
+  if (made < 0) return -1;
+  int expected = -1;
+  if (file.lock_fd.compare_exchange_strong(expected, made)) return made;
+  const iosig::Fd superfluous(made);
+  return expected;
+}
+
+/// Before a lock is given back, and when one was got.
+std::int64_t refresh_from_other_nodes_now(OpenFile& file) {
+  if (const int failure = make_ready(file); failure != 0) return -failure;
+  return -run_isolated([&] { return file.container->refresh_from_other_nodes_now(); });
+}
+
+/// Locks of a process become such of an open file that the process has for this: between processes they mean the same,
+/// and the engine, which opens and closes the manifest, does not end them.
+std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
+  const bool is_of_process = command == F_SETLK || command == F_SETLKW || command == F_GETLK;
+  const bool only_asks = command == F_GETLK || command == F_OFD_GETLK;
+  if (!only_asks && ((wanted->l_type == F_RDLCK && !file.reads()) || (wanted->l_type == F_WRLCK && !file.writes())))
+    return -EBADF;
+  int fd = -1;
+  const int failure = run_isolated([&] {
+    fd = is_of_process ? record_lock_fd(file) : lock_fd_of(file);
+    return fd < 0 ? errno : 0;
+  });
+  if (failure != 0) return -failure;
+  struct flock asked = *wanted;
+  asked.l_pid = 0;
+  if (asked.l_whence == SEEK_CUR) asked.l_start += file.shared->offset;
+  if (asked.l_whence == SEEK_END) {
+    const std::int64_t end = asked.l_start, now = file.shared->offset, found = seek(file, end, SEEK_END);
+    if (found < 0) return found;
+    file.shared->offset = now;
+    asked.l_start = found;
+  }
+  asked.l_whence = SEEK_SET;
+  const int given = command == F_SETLK    ? F_OFD_SETLK
+                    : command == F_SETLKW ? F_OFD_SETLKW
+                    : command == F_GETLK  ? F_OFD_GETLK
+                                          : command;
+  const bool is_given_back = given != F_OFD_GETLK && asked.l_type == F_UNLCK;
+  const std::int64_t met = is_given_back ? refresh_from_other_nodes_now(file) : 0;
+  const int done = real().fcntl(fd, given, &asked);
+  if (done != 0) return -errno;
+  if (given == F_OFD_GETLK)
+    *wanted = asked;
+  else if (!is_given_back)
+    return refresh_from_other_nodes_now(file);
+  return met;
+}
+
+std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
+  constexpr int kernel_large_file = 0100000;  // which the kernel sets where O_LARGEFILE is 0, as all files are large
+  constexpr int settable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
+  const auto number = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  switch (command) {
+    case F_GETFL: return file.flags() | kernel_large_file;
+    case F_SETFL: file.shared->flags = (file.flags() & ~settable) | (number & settable); return 0;
+    case F_SETLK:
+    case F_SETLKW:
+    case F_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+    case F_OFD_GETLK: return lock(file, command, static_cast<struct flock*>(argument));
+    case F_SETLEASE:
+    case F_ADD_SEALS: return -EINVAL;
+    case F_GETLEASE: return F_UNLCK;
+    default: {
+      const int value = real().fcntl(fd, command, argument);
+      return value < 0 ? -errno : value;
+    }
+  }
+}
+
+void close_between(unsigned first, unsigned last, int& result) {
+  if (first <= last && real().close_range(first, last, 0) != 0) result = -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+int close(int fd) {
+  if (engine_fds.has(fd)) {
+    errno = EBADF;  // it is not the program's
+    return -1;
+  }
+  if (is_ours(fd) && !is_stray_child()) {
+    const int before = errno;
+    {
+      const ReentrancyGuard inside(is_inside);
+      let_go(fd);
+    }
+    errno = before;
+  }
+  return real().close(fd);
+}
+
+int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if ((flags & CLOSE_RANGE_CLOEXEC) != 0 || is_stray_child()) return real().close_range(first, last, flags);
+  const unsigned end = last < max_fds ? last : max_fds - 1;
+  {
+    const ReentrancyGuard inside(is_inside);
+    for (unsigned fd = first; fd <= end; ++fd)
+      if (is_ours(static_cast<int>(fd))) let_go(static_cast<int>(fd));
+  }
+  int result = 0;
+  unsigned next = first;
+  engine_fds.for_each([&](int kept) {
+    const auto fd = static_cast<unsigned>(kept);
+    if (fd < first || fd > last) return;
+    if (fd > next) close_between(next, fd - 1, result);
+    next = fd + 1;
+  });
+  close_between(next, last, result);
+  return result;
+}
+void closefrom(int least) noexcept { (void)close_range(least < 0 ? 0 : static_cast<unsigned>(least), ~0U, 0); }
+
+int dup(int fd) noexcept { return duplicated(real().dup(fd), fd); }
+int dup2(int fd, int to) noexcept { return is_taken(to) ? -1 : duplicated(real().dup2(fd, to), fd); }
+int dup3(int fd, int to, int flags) noexcept { return is_taken(to) ? -1 : duplicated(real().dup3(fd, to, flags), fd); }
+
+int fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  if (!is_ours(fd)) return real().fcntl(fd, command, argument);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(real().fcntl(fd, command, argument), fd);
+  return static_cast<int>(with_open_file(fd, [&](OpenFile& file) { return control(fd, file, command, argument); }));
+}
+int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
+int __fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));
+
+int lockf(int fd, int command, off_t length) {
+  struct flock wanted {};
+  wanted.l_type = command == F_ULOCK ? F_UNLCK : F_WRLCK;
+  wanted.l_whence = SEEK_CUR;
+  wanted.l_len = length;
+  switch (command) {
+    case F_ULOCK:
+    case F_TLOCK: return fcntl(fd, F_SETLK, &wanted);
+    case F_LOCK: return fcntl(fd, F_SETLKW, &wanted);
+    case F_TEST:
+      if (fcntl(fd, F_GETLK, &wanted) != 0) return -1;
+      if (wanted.l_type == F_UNLCK) return 0;
+      errno = EACCES;
+      return -1;
+    default: errno = EINVAL; return -1;
+  }
+}
+int lockf64(int fd, int command, off64_t length) __attribute__((alias("lockf")));
+
+int flock(int fd, int operation) noexcept {
+  if (!is_ours(fd)) return real().flock(fd, operation);
+  return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
+    const int locked = lock_fd_of(file);
+    const bool is_given_back = (operation & LOCK_UN) != 0;
+    const std::int64_t met = is_given_back ? refresh_from_other_nodes_now(file) : 0;
+    if (locked < 0 || real().flock(locked, operation) != 0) return -errno;
+    return is_given_back ? met : refresh_from_other_nodes_now(file);
+  }));
+}
+
+int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list rest;
+  va_start(rest, request);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  const bool is_clone = request == FICLONE || request == FICLONERANGE;
+  const auto from = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  if (!is_ours(fd) && !(request == FICLONE && is_ours(from))) return real().ioctl(fd, request, argument);
+  if (request == FIOCLEX || request == FIONCLEX) return real().ioctl(fd, request, argument);
+  if (request == FIONREAD)
+    return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
+      const std::int64_t now = file.shared->offset, end = seek(file, 0, SEEK_END);
+      if (end < 0) return end;
+      file.shared->offset = now;
+      *static_cast<int*>(argument) = end > now ? static_cast<int>(end - now) : 0;
+      return 0;
+    }));
+  errno = is_clone ? EOPNOTSUPP : ENOTTY;
+  return -1;
+}
+
+int program_close(int fd) __attribute__((alias("close")));
+int program_dup2(int fd, int to) noexcept __attribute__((alias("dup2")));
+int program_fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));
+}  // extern "C"

@@ -1,0 +1,141 @@
+// What is done to names, and what folders show.
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "iosig/container/layout/container_folder.h"
+#include "preload/files/answer.h"
+#include "preload/files/opening.h"
+#include "preload/hooks/real.h"
+#include "preload/names/paths.h"
+
+namespace iosig::preload {
+namespace {
+
+bool is_not_empty(int failure) { return failure == ENOTEMPTY || failure == EEXIST; }
+
+/// What `step` gives, 0 or errno, in the engine.
+template <class Step>
+int answer_from_engine(Step step) {
+  const int before = errno;
+  const ReentrancyGuard inside(is_inside);
+  return static_cast<int>(answer(inside ? -step() : -EDEADLK, before));
+}
+
+int remove_name(int folder, const char* path, int flags) {
+  if (is_taken_for_folder(folder, path)) return -1;
+  if (path == nullptr || !is_container_not_link_at(folder, path)) {
+    const int done = real().unlinkat(folder, path, flags);
+    if (done != 0 && flags == AT_REMOVEDIR && is_not_empty(errno))
+      return answer_from_engine([&] { return remove_folder_at(folder, path); });
+    return as_below_file(done, folder, path);
+  }
+  return answer_from_engine([&] { return (flags & AT_REMOVEDIR) != 0 ? ENOTDIR : unlink_container_at(folder, path); });
+}
+
+int rename_name(int from, const char* path, int to, const char* name, unsigned flags) {
+  if (is_taken_for_folder(from, path) || is_taken_for_folder(to, name) || would_lie_in_container(to, name)) return -1;
+  const bool meets_container = is_string(path) && is_string(name) &&
+                               (is_container_not_link_at(from, path) || is_container_not_link_at(to, name));
+  const auto by_engine = [&] { return rename_container_at(from, path, to, name, flags); };
+  if (meets_container) return answer_from_engine(by_engine);
+  const int done = flags == 0 ? real().renameat(from, path, to, name) : real().renameat2(from, path, to, name, flags);
+  if (done != 0 && flags == 0 && is_not_empty(errno)) return answer_from_engine(by_engine);
+  return as_below_file(as_below_file(done, from, path), to, name);
+}
+
+int link_name(int from, const char* path, int to, const char* name, int flags) {
+  if (is_taken_for_folder(from, path) || would_lie_in_container(to, name)) return -1;
+  if (path == nullptr || !is_container_not_link_at(from, path))
+    return as_below_file(as_below_file(real().linkat(from, path, to, name, flags), from, path), to, name);
+  // A container has one name. The kernel refuses a second one for its directory with EPERM, after all that it refuses
+  // for a file, too (EEXIST, ENOENT, EFAULT, ...).
+  return as_below_file(real().linkat(from, path, to, name, flags), to, name);
+}
+
+/// The next entry that programs may see; a container's kind is that of a file.
+dirent* next_entry(DIR* folder) {
+  for (;;) {
+    dirent* const entry = real().readdir(folder);
+    if (entry == nullptr) return nullptr;
+    if (is_hidden_name(entry->d_name)) continue;
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && is_container_at(::dirfd(folder), entry->d_name))
+      entry->d_type = DT_REG;
+    return entry;
+  }
+}
+
+}  // namespace
+}  // namespace iosig::preload
+
+using namespace iosig::preload;
+
+extern "C" {
+
+int unlinkat(int folder, const char* path, int flags) noexcept { return remove_name(folder, path, flags); }
+int unlink(const char* path) noexcept { return remove_name(AT_FDCWD, path, 0); }
+int rmdir(const char* path) noexcept { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
+int remove(const char* path) noexcept {
+  if (path != nullptr && is_container_not_link_at(AT_FDCWD, path)) return remove_name(AT_FDCWD, path, 0);
+  if (is_taken_for_folder(AT_FDCWD, path)) return -1;
+  const int done = real().remove(path);
+  if (done != 0 && path != nullptr && is_not_empty(errno)) return remove_name(AT_FDCWD, path, AT_REMOVEDIR);
+  return as_below_file(done, AT_FDCWD, path);
+}
+
+int mkdirat(int folder, const char* path, mode_t mode) noexcept {
+  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().mkdirat(folder, path, mode), folder, path);
+}
+int mkdir(const char* path, mode_t mode) noexcept { return mkdirat(AT_FDCWD, path, mode); }
+int mknodat(int folder, const char* path, mode_t mode, dev_t device) noexcept {
+  return would_lie_in_container(folder, path) ? -1
+                                              : as_below_file(real().mknodat(folder, path, mode, device), folder, path);
+}
+int mknod(const char* path, mode_t mode, dev_t device) noexcept { return mknodat(AT_FDCWD, path, mode, device); }
+int mkfifoat(int folder, const char* path, mode_t mode) noexcept {
+  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().mkfifoat(folder, path, mode), folder, path);
+}
+int mkfifo(const char* path, mode_t mode) noexcept { return mkfifoat(AT_FDCWD, path, mode); }
+int symlinkat(const char* to, int folder, const char* path) noexcept {
+  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().symlinkat(to, folder, path), folder, path);
+}
+int symlink(const char* to, const char* path) noexcept { return symlinkat(to, AT_FDCWD, path); }
+int chdir(const char* path) noexcept {
+  if (path == nullptr || !is_container_at(AT_FDCWD, path)) return as_below_file(real().chdir(path), AT_FDCWD, path);
+  errno = ENOTDIR;
+  return -1;
+}
+
+int rename(const char* from, const char* to) noexcept { return rename_name(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int renameat(int from, const char* path, int to, const char* name) noexcept {
+  return rename_name(from, path, to, name, 0);
+}
+int renameat2(int from, const char* path, int to, const char* name, unsigned flags) noexcept {
+  return rename_name(from, path, to, name, flags);
+}
+
+int link(const char* from, const char* to) noexcept { return link_name(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int linkat(int from, const char* path, int to, const char* name, int flags) noexcept {
+  return link_name(from, path, to, name, flags);
+}
+
+DIR* opendir(const char* path) {
+  if (path == nullptr || !is_container_at(AT_FDCWD, path)) {
+    DIR* const opened = real().opendir(path);
+    if (opened == nullptr) (void)as_below_file(-1, AT_FDCWD, path);
+    return opened;
+  }
+  errno = ENOTDIR;
+  return nullptr;
+}
+DIR* fdopendir(int fd) {
+  if (!is_ours(fd)) return real().fdopendir(fd);
+  errno = ENOTDIR;
+  return nullptr;
+}
+dirent* readdir(DIR* folder) { return next_entry(folder); }
+dirent64* readdir64(DIR* folder) { return reinterpret_cast<dirent64*>(next_entry(folder)); }
+
+}  // extern "C"

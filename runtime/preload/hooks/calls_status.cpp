@@ -1,0 +1,303 @@
+// What is asked of a file and set about it: stat(2), access(2), chmod(2), utimensat(2), truncate(2) and their variants.
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "iosig/container/admin/removal.h"
+#include "iosig/container/layout/container_folder.h"
+#include "preload/files/answer.h"
+#include "preload/hooks/program.h"
+#include "preload/hooks/real.h"
+#include "preload/names/paths.h"
+
+namespace iosig::preload {
+namespace {
+
+/// What the kernel says, 0 or errno, to `ask`(folder, path of the manifest), of the container at `path`.
+template <class Ask>
+int ask_of_manifest(int folder, const char* path, Ask ask) {
+  std::array<char, PATH_MAX + 32> manifest;
+  if (!manifest_of(path, manifest)) return ENAMETOOLONG;
+  return ask(folder, manifest.data()) == 0 ? 0 : errno;
+}
+
+/// Does `step` with the container whose folder is at `path`, from `folder` on; who may not look into that, the owner of
+/// the file at least may, is told what the kernel says to `ask`. 0 or errno.
+template <class Step, class Ask>
+int with_container(int folder, const char* path, Step step, Ask ask) {
+  const ReentrancyGuard inside(is_inside);
+  if (!inside) return EDEADLK;
+  return run_isolated([&] {
+    const Fd opened(open_folder_at(folder, path));
+    if (!opened && errno == EACCES) return ask_of_manifest(folder, path, ask);
+    if (!opened) return errno;
+    if (const auto known = known_container(opened.get())) return step(*known);
+    const auto container = SharedContainer::open(opened.get(), say_failure);
+    if (!container) return errno_of(container.error());
+    return step(**container);
+  });
+}
+
+/// The kernel has told of a folder: if that is a container, of the file that it stands for. Of one whose index the
+/// caller may not read the size is not known.
+int correct(int folder, const char* path, struct stat& status) {
+  if (!S_ISDIR(status.st_mode) || !is_container_at(folder, path)) return 0;
+  const auto of_folder = status;
+  const int before = errno;
+  const auto none = [](int, const char*) {
+    errno = EACCES;
+    return -1;
+  };
+  if (with_container(
+          folder, path, [&](SharedContainer& container) { return container.status(status, 0); }, none) != 0) {
+    struct stat manifest {};
+    status = of_folder;
+    (void)ask_of_manifest(folder, path, [&](int from, const char* name) {
+      return ::fstatat(from, name, &manifest, AT_SYMLINK_NOFOLLOW);
+    });
+    SharedContainer::show_manifest(manifest, status);
+    status.st_size = status.st_blocks = 0;
+  }
+  errno = before;
+  return 0;
+}
+
+int status_of_file(int fd, struct stat* status) {
+  const int done = with_ready_file(fd, [&](OpenFile& file) {
+    const int failure = file.container->status(*status, 1);
+    if (failure == 0 && !is_in_place(*file.shared) && is_unlinked(file.folder)) status->st_nlink = 0;
+    return -failure;
+  });
+  return done != 0 && is_ordinary_now(fd) ? real().fstat(fd, status) : done;
+}
+
+int status_at(int folder, const char* path, struct stat* status, int flags) {
+  if ((flags & AT_EMPTY_PATH) != 0 && is_ours(folder) && is_empty_string(path)) return status_of_file(folder, status);
+  if (const int named = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path); named >= 0)
+    return status_of_file(named, status);
+  if (is_taken_for_folder(folder, path)) return -1;
+  const int done = real().fstatat(folder, path, status, flags);
+  return done != 0 ? as_below_file(done, folder, path) : correct(folder, path, *status);
+}
+
+int status_of(int fd, struct stat* status) {
+  if (is_ours(fd)) return status_of_file(fd, status);
+  const int done = real().fstat(fd, status);
+  return done != 0 ? done : correct(fd, "", *status);
+}
+
+void tell(const struct stat& from, struct statx& status) {
+  const auto time_of = [](const timespec& time) {
+    statx_timestamp told{};
+    told.tv_sec = time.tv_sec;
+    told.tv_nsec = static_cast<std::uint32_t>(time.tv_nsec);
+    return told;
+  };
+  status.stx_mask = STATX_BASIC_STATS;
+  status.stx_attributes = 0;
+  status.stx_blksize = static_cast<std::uint32_t>(from.st_blksize);
+  status.stx_nlink = static_cast<std::uint32_t>(from.st_nlink);
+  status.stx_uid = from.st_uid;
+  status.stx_gid = from.st_gid;
+  status.stx_mode = static_cast<std::uint16_t>(from.st_mode);
+  status.stx_ino = from.st_ino;
+  status.stx_size = static_cast<std::uint64_t>(from.st_size);
+  status.stx_blocks = static_cast<std::uint64_t>(from.st_blocks);
+  status.stx_atime = time_of(from.st_atim);
+  status.stx_mtime = time_of(from.st_mtim);
+  status.stx_ctime = time_of(from.st_ctim);
+  status.stx_dev_major = major(from.st_dev);
+  status.stx_dev_minor = minor(from.st_dev);
+}
+
+/// Answers with what `step` makes of the container at the path, if one is there, else with what `otherwise` does;
+/// `ask`: see with_container().
+template <class Step, class Ask, class Otherwise>
+int answer_at(int folder, const char* path, int flags, Step step, Ask ask, Otherwise otherwise) {
+  if (path == nullptr) return otherwise();
+  if (is_taken_for_folder(folder, path)) return -1;
+  const ResolvedPath meant(folder, path, flags);
+  const bool is_container = !meant.is_open_file() && (flags & AT_SYMLINK_NOFOLLOW) != 0
+                                ? is_container_not_link_at(folder, path)
+                                : is_container_at(meant.folder, meant.path);
+  if (!is_container) return as_below_file(otherwise(), folder, path);
+  const int before = errno;
+  const int failure = with_container(meant.folder, meant.path, step, ask);
+  if (failure == EFBIG) signal_size_limit();
+  return static_cast<int>(answer(-failure, before));
+}
+
+timespec timespec_of(const timeval& time) { return {time.tv_sec, time.tv_usec * 1000}; }
+
+}  // namespace
+}  // namespace iosig::preload
+
+using namespace iosig::preload;
+using iosig::SharedContainer;
+
+extern "C" {
+
+int fstatat(int folder, const char* path, struct stat* status, int flags) noexcept {
+  return status_at(folder, path, status, flags);
+}
+int stat(const char* path, struct stat* status) noexcept { return status_at(AT_FDCWD, path, status, 0); }
+int lstat(const char* path, struct stat* status) noexcept {
+  return status_at(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+}
+int fstat(int fd, struct stat* status) noexcept { return status_of(fd, status); }
+
+// On machines of 64 bits both structures are one.
+static_assert(sizeof(struct stat) == sizeof(struct stat64));
+int fstatat64(int folder, const char* path, struct stat64* status, int flags) noexcept {
+  return status_at(folder, path, reinterpret_cast<struct stat*>(status), flags);
+}
+int stat64(const char* path, struct stat64* status) noexcept {
+  return status_at(AT_FDCWD, path, reinterpret_cast<struct stat*>(status), 0);
+}
+int lstat64(const char* path, struct stat64* status) noexcept {
+  return status_at(AT_FDCWD, path, reinterpret_cast<struct stat*>(status), AT_SYMLINK_NOFOLLOW);
+}
+int fstat64(int fd, struct stat64* status) noexcept { return status_of(fd, reinterpret_cast<struct stat*>(status)); }
+
+// What programs call that were linked before glibc 2.33.
+int __xstat(int, const char* path, struct stat* status) { return status_at(AT_FDCWD, path, status, 0); }
+int __lxstat(int, const char* path, struct stat* status) {
+  return status_at(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+}
+int __fxstat(int, int fd, struct stat* status) { return status_of(fd, status); }
+int __fxstatat(int, int folder, const char* path, struct stat* status, int flags) {
+  return status_at(folder, path, status, flags);
+}
+int __xstat64(int, const char*, struct stat*) __attribute__((alias("__xstat")));
+int __lxstat64(int, const char*, struct stat*) __attribute__((alias("__lxstat")));
+int __fxstat64(int, int, struct stat*) __attribute__((alias("__fxstat")));
+int __fxstatat64(int, int, const char*, struct stat*, int) __attribute__((alias("__fxstatat")));
+
+int statx(int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept {
+  struct stat known {};
+  const bool is_folder_meant = (flags & AT_EMPTY_PATH) != 0 && is_ours(folder) && is_empty_string(path);
+  const int named = is_folder_meant ? folder : (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path);
+  if (named >= 0) {
+    if (status_of_file(named, &known) != 0) return -1;
+    *status = {};
+    tell(known, *status);
+    return 0;
+  }
+  if (is_taken_for_folder(folder, path)) return -1;
+  const int done = real().statx(folder, path, flags, mask | STATX_TYPE, status);
+  if (done != 0) return as_below_file(done, folder, path);
+  if (!S_ISDIR(status->stx_mode) || !is_container_at(folder, path)) return done;
+  if (status_at(folder, path, &known, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -1;
+  tell(known, *status);
+  return 0;
+}
+
+int fstatfs(int fd, struct statfs* status) noexcept {
+  if (!is_ours(fd)) return real().fstatfs(fd, status);
+  return static_cast<int>(
+      with_open_file(fd, [&](OpenFile& file) { return real().fstatfs(file.folder, status) == 0 ? 0 : -errno; }));
+}
+int fstatfs64(int fd, struct statfs64* status) noexcept {
+  return fstatfs(fd, reinterpret_cast<struct statfs*>(status));
+}
+int fstatvfs(int fd, struct statvfs* status) noexcept {
+  if (!is_ours(fd)) return real().fstatvfs(fd, status);
+  return static_cast<int>(
+      with_open_file(fd, [&](OpenFile& file) { return real().fstatvfs(file.folder, status) == 0 ? 0 : -errno; }));
+}
+int fstatvfs64(int fd, struct statvfs64* status) noexcept {
+  return fstatvfs(fd, reinterpret_cast<struct statvfs*>(status));
+}
+
+int faccessat(int folder, const char* path, int mode, int flags) noexcept {
+  if (is_taken_for_folder(folder, path)) return -1;
+  const ResolvedPath meant(folder, path, flags);
+  if (path == nullptr || mode == F_OK || !is_container_at(meant.folder, meant.path))
+    return as_below_file(real().faccessat(folder, path, mode, flags), folder, path);
+  const int before = errno;
+  const int done = access_container(meant.folder, meant.path, mode, flags);
+  if (done == 0) errno = before;
+  return done;
+}
+int access(const char* path, int mode) noexcept { return faccessat(AT_FDCWD, path, mode, 0); }
+int euidaccess(const char* path, int mode) noexcept { return faccessat(AT_FDCWD, path, mode, AT_EACCESS); }
+int eaccess(const char* path, int mode) noexcept { return faccessat(AT_FDCWD, path, mode, AT_EACCESS); }
+
+int fchmod(int fd, mode_t mode) noexcept {
+  if (!is_ours(fd)) return real().fchmod(fd, mode);
+  return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_mode(mode); });
+}
+int fchmodat(int folder, const char* path, mode_t mode, int flags) noexcept {
+  return answer_at(
+      folder, path, flags, [&](SharedContainer& container) { return container.set_mode(mode); },
+      [&](int from, const char* manifest) { return real().fchmodat(from, manifest, mode, 0); },
+      [&] { return real().fchmodat(folder, path, mode, flags); });
+}
+int chmod(const char* path, mode_t mode) noexcept { return fchmodat(AT_FDCWD, path, mode, 0); }
+
+int fchown(int fd, uid_t user, gid_t group) noexcept {
+  if (!is_ours(fd)) return real().fchown(fd, user, group);
+  return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_owner(user, group); });
+}
+int fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) noexcept {
+  return answer_at(
+      folder, path, flags, [&](SharedContainer& container) { return container.set_owner(user, group); },
+      [&](int from, const char* manifest) { return real().fchownat(from, manifest, user, group, 0); },
+      [&] { return real().fchownat(folder, path, user, group, flags); });
+}
+int chown(const char* path, uid_t user, gid_t group) noexcept { return fchownat(AT_FDCWD, path, user, group, 0); }
+int lchown(const char* path, uid_t user, gid_t group) noexcept {
+  return fchownat(AT_FDCWD, path, user, group, AT_SYMLINK_NOFOLLOW);
+}
+
+int futimens(int fd, const timespec times[2]) noexcept {
+  if (!is_ours(fd)) return real().futimens(fd, times);
+  return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_times(times); });
+}
+int utimensat(int folder, const char* path, const timespec times[2], int flags) noexcept {
+  if (path == nullptr) return is_ours(folder) ? futimens(folder, times) : real().utimensat(folder, path, times, flags);
+  return answer_at(
+      folder, path, flags, [&](SharedContainer& container) { return container.set_times(times); },
+      [&](int from, const char* manifest) { return real().utimensat(from, manifest, times, 0); },
+      [&] { return real().utimensat(folder, path, times, flags); });
+}
+int utimes(const char* path, const timeval times[2]) noexcept {
+  const timespec given[2] = {timespec_of(times != nullptr ? times[0] : timeval{}),
+                             timespec_of(times != nullptr ? times[1] : timeval{})};
+  return utimensat(AT_FDCWD, path, times != nullptr ? given : nullptr, 0);
+}
+int futimes(int fd, const timeval times[2]) noexcept {
+  const timespec given[2] = {timespec_of(times != nullptr ? times[0] : timeval{}),
+                             timespec_of(times != nullptr ? times[1] : timeval{})};
+  return futimens(fd, times != nullptr ? given : nullptr);
+}
+int utime(const char* path, const utimbuf* times) noexcept {
+  const timespec given[2] = {{times != nullptr ? times->actime : 0, 0}, {times != nullptr ? times->modtime : 0, 0}};
+  return utimensat(AT_FDCWD, path, times != nullptr ? given : nullptr, 0);
+}
+
+int truncate(const char* path, off_t size) noexcept {
+  if (size < 0) return real().truncate(path, size);
+  int refused = 0;
+  const auto step = [&](SharedContainer& container) {
+    return refused != 0 ? refused : container.truncate(nullptr, size);
+  };
+  const auto ask = [](int from, const char* manifest) { return ::faccessat(from, manifest, W_OK, AT_EACCESS); };
+  if (path != nullptr) {
+    const ResolvedPath meant(AT_FDCWD, path);
+    const int before = errno;
+    if (is_container_at(meant.folder, meant.path) && access_container(meant.folder, meant.path, W_OK, AT_EACCESS) != 0)
+      refused = errno;
+    errno = before;
+  }
+  return answer_at(AT_FDCWD, path, 0, step, ask, [&] { return real().truncate(path, size); });
+}
+int truncate64(const char* path, off64_t size) noexcept { return truncate(path, size); }
+
+int program_fstat(int fd, struct stat* status) noexcept __attribute__((alias("fstat")));
+}  // extern "C"

@@ -1,0 +1,243 @@
+// FILE streams. glibc's stdio reads and writes by calls of its own that nobody can stand in for, but through a table of
+// functions that all its file streams share: for these five functions ours are put into that table when this library is
+// loaded. So stdin and stdout, which a shell may have led to a container, and every stream behind which a descriptor is
+// exchanged, do what the descriptor says.
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "host/diagnostics.h"
+#include "preload/files/answer.h"
+#include "preload/files/data.h"
+#include "preload/files/opening.h"
+#include "preload/hooks/program.h"
+#include "preload/hooks/real.h"
+#include "preload/names/paths.h"
+
+namespace iosig::preload {
+namespace {
+
+/// glibc's table, of which only this part concerns us; it has not changed since 1999.
+struct StreamCalls {
+  std::array<void*, 14> others;
+  ssize_t (*read)(FILE*, void*, ssize_t);
+  ssize_t (*write)(FILE*, const void*, ssize_t);
+  off64_t (*seek)(FILE*, off64_t, int);
+  int (*close)(FILE*);
+  int (*stat)(FILE*, void*);
+};
+
+StreamCalls libc_calls;
+bool has_streams = false;
+
+ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
+  if (!is_ours(stream->_fileno)) return libc_calls.read(stream, bytes, count);
+  return program_read(stream->_fileno, bytes, static_cast<size_t>(count));
+}
+
+/// As glibc's: goes on until all is written, and keeps the stream's idea of the offset.
+ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
+  if (!is_ours(stream->_fileno)) return libc_calls.write(stream, bytes, count);
+  constexpr int error_seen = 0x20;  // _IO_ERR_SEEN
+  ssize_t done = 0;
+  while (done < count) {
+    const ssize_t put =
+        program_write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
+    if (put < 0) {
+      stream->_flags |= error_seen;
+      break;
+    }
+    done += put;
+  }
+  if (stream->_offset >= 0) stream->_offset += done;
+  return done;
+}
+
+off64_t stream_seek(FILE* stream, off64_t offset, int whence) {
+  if (!is_ours(stream->_fileno)) return libc_calls.seek(stream, offset, whence);
+  return program_lseek(stream->_fileno, offset, whence);
+}
+
+int stream_close(FILE* stream) {
+  return is_ours(stream->_fileno) ? program_close(stream->_fileno) : libc_calls.close(stream);
+}
+
+int stream_stat(FILE* stream, void* status) {
+  return is_ours(stream->_fileno) ? program_fstat(stream->_fileno, static_cast<struct stat*>(status))
+                                  : libc_calls.stat(stream, status);
+}
+
+/// Puts ours into the table `name` if it is as we know it.
+bool stand_in(const char* name) {
+  auto* const table = static_cast<StreamCalls*>(::dlsym(RTLD_NEXT, name));
+  if (table == nullptr) return false;
+  const auto is_at = [](void* known, const char* function) { return known == ::dlsym(RTLD_NEXT, function); };
+  if (!is_at(reinterpret_cast<void*>(table->read), "_IO_file_read") ||
+      !is_at(reinterpret_cast<void*>(table->write), "_IO_file_write") ||
+      !is_at(reinterpret_cast<void*>(table->seek), "_IO_file_seek") ||
+      !is_at(reinterpret_cast<void*>(table->close), "_IO_file_close") ||
+      !is_at(reinterpret_cast<void*>(table->stat), "_IO_file_stat"))
+    return false;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t before = reinterpret_cast<std::uintptr_t>(table) & (page - 1);
+  const std::uintptr_t length = (before + sizeof *table + page - 1) & ~(page - 1);
+  char* const pages = reinterpret_cast<char*>(table) - before;
+  if (::mprotect(pages, length, PROT_READ | PROT_WRITE) != 0) return false;
+  libc_calls = *table;
+  table->read = stream_read;
+  table->write = stream_write;
+  table->seek = stream_seek;
+  table->close = stream_close;
+  table->stat = stream_stat;
+  (void)::mprotect(pages, length, PROT_READ);
+  return true;
+}
+
+__attribute__((constructor(103))) void stand_in_for_streams() {
+  has_streams = stand_in("_IO_file_jumps") && stand_in("_IO_wfile_jumps");
+}
+
+/// Streams are written out after this library's last word; what is in them by then goes the usual way.
+__attribute__((destructor)) void finish_streams() {
+  if (is_ours(::fileno_unlocked(stdout)) && ::ftrylockfile(stdout) == 0) {
+    (void)::fflush_unlocked(stdout);
+    ::funlockfile(stdout);
+  }
+  begin_exit();
+  finish_all();
+}
+
+struct Mode {
+  int flags = -1;
+  std::array<char, 16> plain{};  ///< without what concerns the descriptor only
+};
+
+/// As glibc has it: one that is read, too, starts at the beginning.
+bool starts_at_end(const Mode& mode) { return (mode.flags & O_APPEND) != 0 && (mode.flags & O_ACCMODE) == O_WRONLY; }
+
+Mode parse(const char* text) {
+  Mode mode;
+  if (text == nullptr) return mode;
+  std::string_view rest(text);
+  rest = rest.substr(0, rest.find(','));
+  const bool updates = rest.find('+') != std::string_view::npos;
+  const int access = updates ? O_RDWR : O_WRONLY;
+  switch (rest.empty() ? '\0' : rest.front()) {
+    case 'r': mode.flags = updates ? O_RDWR : O_RDONLY; break;
+    case 'w': mode.flags = access | O_CREAT | O_TRUNC; break;
+    case 'a': mode.flags = access | O_CREAT | O_APPEND; break;
+    default: return mode;
+  }
+  if (rest.find('x') != std::string_view::npos) mode.flags |= O_EXCL;
+  if (rest.find('e') != std::string_view::npos) mode.flags |= O_CLOEXEC;
+  mode.plain = {rest.front(), updates ? '+' : '\0', '\0'};
+  return mode;
+}
+
+/// The stream `made`, which libc has opened on nothing, becomes that of the container `fd`.
+FILE* lead_to(FILE* made, int fd, const Mode& mode) {
+  if (made == nullptr) return nullptr;
+  const int nothing = std::exchange(made->_fileno, fd);
+  (void)real().close(nothing);
+  made->_offset = -1;
+  if (starts_at_end(mode)) (void)::fseeko(made, 0, SEEK_END);
+  return made;
+}
+
+FILE* stream_of(int fd, const Mode& mode) {
+  if (!has_streams) {
+    say_failure("this C library's streams are not known: containers are not opened by fopen");
+    errno = ENOTSUP;
+    return nullptr;
+  }
+  return lead_to(real().fopen("/dev/null", mode.plain.data()), fd, mode);
+}
+
+bool concerns_container(const char* path, const Mode& mode) {
+  if (path == nullptr || mode.flags < 0) return false;
+  if (named_descriptor(path) >= 0 || is_container_at(AT_FDCWD, path)) return true;
+  return (mode.flags & O_CREAT) != 0 && (is_bound(AT_FDCWD, path) || would_lie_in_container(AT_FDCWD, path));
+}
+
+FILE* open_stream(const char* path, const char* text) {
+  const Mode mode = parse(text);
+  if (!concerns_container(path, mode)) {
+    FILE* const made = real().fopen(path, text);
+    if (made == nullptr) (void)as_below_file(-1, AT_FDCWD, path);
+    return made;
+  }
+  const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
+  if (fd < 0) return nullptr;
+  FILE* const made = is_ours(fd) ? stream_of(fd, mode) : real().fdopen(fd, text);
+  if (made == nullptr) {
+    const int failure = errno;
+    (void)program_close(fd);
+    errno = failure;
+  }
+  return made;
+}
+
+FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
+  const int before = ::fileno_unlocked(stream);
+  const bool was_ours = is_ours(before);
+  const Mode mode = parse(text);
+  const FdPath same(before);
+  if (path == nullptr && was_ours) path = same.text;
+  if (!concerns_container(path, mode)) {
+    // libc closes, or replaces, what is behind the stream by calls of its own.
+    if (was_ours) (void)::fflush(stream);
+    if (was_ours && path != nullptr) let_go(before);
+    return real().freopen(path, text, stream);
+  }
+  if (was_ours) (void)::fflush(stream);
+  const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
+  const int failure = errno;
+  if (was_ours) let_go(before);
+  FILE* const made = real().freopen("/dev/null", mode.plain.data(), stream);
+  if (fd < 0 || made == nullptr) {
+    if (made != nullptr) (void)::fclose(made);
+    errno = failure;
+    return nullptr;
+  }
+  const int number = made->_fileno;
+  if (program_dup2(fd, number) != number) return nullptr;
+  (void)program_close(fd);
+  made->_offset = -1;
+  if (starts_at_end(mode)) (void)::fseeko(made, 0, SEEK_END);
+  return made;
+}
+
+}  // namespace
+}  // namespace iosig::preload
+
+using namespace iosig::preload;
+
+extern "C" {
+
+FILE* fopen(const char* path, const char* mode) { return open_stream(path, mode); }
+FILE* fopen64(const char* path, const char* mode) { return open_stream(path, mode); }
+FILE* freopen(const char* path, const char* mode, FILE* stream) { return reopen_stream(path, mode, stream); }
+FILE* freopen64(const char* path, const char* mode, FILE* stream) { return reopen_stream(path, mode, stream); }
+FILE* fdopen(int fd, const char* text) noexcept {
+  if (!is_ours(fd)) return real().fdopen(fd, text);
+  Mode mode = parse(text);
+  const int flags = program_fcntl(fd, F_GETFL), wanted = mode.flags & O_ACCMODE;
+  if (mode.flags < 0 || (wanted != (flags & O_ACCMODE) && (flags & O_ACCMODE) != O_RDWR)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  if ((mode.flags & O_APPEND) != 0 && (flags & O_APPEND) == 0)
+    (void)program_fcntl(fd, F_SETFL, flags | O_APPEND);
+  else
+    mode.flags &= ~O_APPEND;  // as glibc: its offset is left alone
+  return stream_of(fd, mode);
+}
+
+}  // extern "C"

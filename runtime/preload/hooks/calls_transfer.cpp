@@ -1,0 +1,271 @@
+// Bytes that the kernel would move by itself: mapped, sent, copied, or read and written while the program goes on. It
+// knows nothing of containers, so these are done by reads and writes here.
+
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+
+#include "preload/files/answer.h"
+#include "preload/files/data.h"
+#include "preload/hooks/program.h"
+#include "preload/hooks/real.h"
+
+namespace iosig::preload {
+namespace {
+
+constexpr std::size_t step_bytes = 64 << 10;  ///< copied at once
+
+bool is_place_to_map(std::size_t length, off_t offset) {
+  return length > 0 && offset >= 0 && offset % ::sysconf(_SC_PAGESIZE) == 0;
+}
+
+/// Whether what is mapped must go on to be the file's bytes, and an ordinary file stands at the container's place now
+/// so that it is. A container that is open to read only is mapped as it is at the moment: see map_copy().
+bool is_ordinary_to_map(int fd, std::size_t length, int flags, off_t offset) {
+  const bool is_shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+  if (!is_shared || !is_place_to_map(length, offset)) return false;
+  {
+    const InUse file(fd);
+    if (file && !(file->reads() && file->writes())) return false;
+  }
+  return !is_ours(fd) || become_ordinary(fd);
+}
+
+/// Memory with the container's bytes as they are now; what others write later is not in it.
+void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, off_t offset) {
+  void* mapped = MAP_FAILED;
+  const std::int64_t done = with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
+    if (!is_place_to_map(length, offset)) return -EINVAL;
+    if (!file.reads()) return -EACCES;
+    const bool is_shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+    if (is_shared && (protection & PROT_WRITE) != 0) {
+      if (!file.writes()) return -EACCES;
+      say_failure(fmt::format("'{}' is a container and open in other programs: it cannot be mapped to be written",
+                              file.shared->path.data()));
+      return -ENODEV;
+    }
+    const int private_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
+    mapped = real().mmap(at, length, PROT_READ | PROT_WRITE, private_flags, -1, 0);
+    if (mapped == MAP_FAILED) return -errno;
+    auto* const bytes = static_cast<std::byte*>(mapped);
+    for (std::size_t got = 0; got < length;) {
+      const std::int64_t n = get(file, {bytes + got, length - got}, offset + static_cast<off_t>(got));
+      if (n < 0) {
+        ::munmap(mapped, length);
+        mapped = MAP_FAILED;
+        return n;
+      }
+      if (n == 0) break;  // what is behind the end reads as zeros
+      got += static_cast<std::size_t>(n);
+    }
+    if (protection != (PROT_READ | PROT_WRITE)) (void)::mprotect(mapped, length, protection);
+    return 0;
+  });
+  if (done < 0 && is_ordinary_now(fd)) return real().mmap(at, length, protection, flags, fd, offset);
+  return done < 0 ? MAP_FAILED : mapped;
+}
+
+/// Why the kernel refuses to copy between the two at all: an errno, or 0. `if_appends`: for what is appended to.
+int refusal(int from, int to, int if_appends) {
+  const auto is_regular = [](int fd) {
+    struct stat status {};
+    return is_ours(fd) || (program_fstat(fd, &status) == 0 && S_ISREG(status.st_mode));
+  };
+  const int reads = program_fcntl(from, F_GETFL), writes = program_fcntl(to, F_GETFL);
+  if (reads < 0 || writes < 0) return EBADF;
+  if ((reads & O_ACCMODE) == O_WRONLY || (writes & O_ACCMODE) == O_RDONLY) return EBADF;
+  if ((writes & O_APPEND) != 0) return if_appends;
+  return is_regular(from) ? 0 : EINVAL;
+}
+
+/// Of two descriptors of containers, with places in them: whether the bytes from there on overlap.
+bool overlap(int from, off_t from_offset, int to, off_t to_offset, std::size_t count) {
+  const InUse one(from), other(to);
+  if (!one || !other || one->shared->device != other->shared->device || one->shared->inode != other->shared->inode)
+    return false;
+  const auto distance =
+      static_cast<std::uint64_t>(from_offset > to_offset ? from_offset - to_offset : to_offset - from_offset);
+  return distance < count;
+}
+
+/// From one descriptor to another, at offsets of the caller's or the files' own.
+ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t count) {
+  std::array<char, 4096> small;
+  void* const large = real().mmap(nullptr, step_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* const room = large == MAP_FAILED ? small.data() : static_cast<char*>(large);
+  const std::size_t room_bytes = large == MAP_FAILED ? small.size() : step_bytes;
+  const int before = errno;
+  std::size_t done = 0;
+  ssize_t last = 0;
+  while (done < count) {
+    const std::size_t wanted = std::min(room_bytes, count - done);
+    const ssize_t got =
+        from_offset != nullptr ? program_pread(from, room, wanted, *from_offset) : program_read(from, room, wanted);
+    if (got <= 0) {
+      last = got;
+      break;
+    }
+    last = to_offset != nullptr ? program_pwrite(to, room, static_cast<std::size_t>(got), *to_offset)
+                                : program_write(to, room, static_cast<std::size_t>(got));
+    const ssize_t put = std::max<ssize_t>(0, last);
+    if (from_offset != nullptr)
+      *from_offset += put;
+    else if (put < got)
+      (void)program_lseek(from, put - got, SEEK_CUR);
+    if (to_offset != nullptr) *to_offset += put;
+    done += static_cast<std::size_t>(put);
+    if (last < got) break;
+  }
+  const int seen = errno;
+  if (large != MAP_FAILED) ::munmap(large, step_bytes);
+  if (done == 0 && last < 0) {
+    errno = seen;
+    return -1;
+  }
+  errno = before;
+  return static_cast<ssize_t>(done);
+}
+
+void notify(const sigevent& event) {
+  if (event.sigev_notify == SIGEV_SIGNAL) (void)::sigqueue(::getpid(), event.sigev_signo, event.sigev_value);
+  if (event.sigev_notify == SIGEV_THREAD && event.sigev_notify_function != nullptr)
+    event.sigev_notify_function(event.sigev_value);
+}
+
+/// Done at once; aio_error and aio_return find what came of it where libc leaves it.
+int finish(aiocb& request, ssize_t done) {
+  request.__error_code = done < 0 ? errno : 0;
+  request.__return_value = done;
+  notify(request.aio_sigevent);
+  return 0;
+}
+
+int read_now(aiocb& request) {
+  const int before = errno;
+  (void)finish(request, program_pread(request.aio_fildes, const_cast<void*>(request.aio_buf), request.aio_nbytes,
+                                      request.aio_offset));
+  errno = before;
+  return 0;
+}
+
+int write_now(aiocb& request) {
+  const int before = errno;
+  (void)finish(request, program_pwrite(request.aio_fildes, const_cast<const void*>(request.aio_buf), request.aio_nbytes,
+                                       request.aio_offset));
+  errno = before;
+  return 0;
+}
+
+}  // namespace
+}  // namespace iosig::preload
+
+using namespace iosig::preload;
+
+extern "C" {
+
+void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+  if ((flags & MAP_ANONYMOUS) != 0 || !is_ours(fd)) return real().mmap(at, length, protection, flags, fd, offset);
+  if (is_ordinary_to_map(fd, length, flags, offset)) return real().mmap(at, length, protection, flags, fd, offset);
+  return map_copy(fd, at, length, protection, flags, offset);
+}
+void* mmap64(void*, size_t, int, int, int, off64_t) noexcept __attribute__((alias("mmap")));
+
+ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
+  if (!is_ours(to) && !is_ours(from)) return real().sendfile(to, from, offset, count);
+  if (const int failure = refusal(from, to, EINVAL); failure != 0) {
+    errno = failure;
+    return -1;
+  }
+  return copy(from, offset, to, nullptr, std::min<size_t>(count, 0x7ffff000));
+}
+ssize_t sendfile64(int, int, off64_t*, size_t) noexcept __attribute__((alias("sendfile")));
+
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
+  if (!is_ours(to) && !is_ours(from)) return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
+  const auto place = [](int fd, const off64_t* given) {
+    return given != nullptr ? *given : program_lseek(fd, 0, SEEK_CUR);
+  };
+  int failure = flags != 0 ? EINVAL : refusal(from, to, EBADF);
+  struct stat status {};
+  if (failure == 0 && !is_ours(to) && (program_fstat(to, &status) != 0 || !S_ISREG(status.st_mode))) failure = EINVAL;
+  if (failure == 0) {
+    const off64_t begin = place(from, from_offset), end = place(to, to_offset);
+    if (begin < 0 || end < 0) failure = EOVERFLOW;
+    if (failure == 0 && overlap(from, begin, to, end, count)) failure = EINVAL;
+  }
+  if (failure != 0) {
+    errno = failure;
+    return -1;
+  }
+  return copy(from, from_offset, to, to_offset, std::min<size_t>(count, 0x7ffff000));
+}
+
+ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
+  if (!is_ours(to) && !is_ours(from)) return real().splice(from, from_offset, to, to_offset, count, flags);
+  errno = EINVAL;  // programs that meet it read and write
+  return -1;
+}
+
+int aio_read(aiocb* request) noexcept {
+  return request != nullptr && is_ours(request->aio_fildes) ? read_now(*request) : real().aio_read(request);
+}
+int aio_read64(aiocb64* request) noexcept { return aio_read(reinterpret_cast<aiocb*>(request)); }
+int aio_write(aiocb* request) noexcept {
+  return request != nullptr && is_ours(request->aio_fildes) ? write_now(*request) : real().aio_write(request);
+}
+int aio_write64(aiocb64* request) noexcept { return aio_write(reinterpret_cast<aiocb*>(request)); }
+int aio_fsync(int operation, aiocb* request) noexcept {
+  if (request == nullptr || !is_ours(request->aio_fildes)) return real().aio_fsync(operation, request);
+  const int before = errno;
+  (void)finish(*request, program_fsync(request->aio_fildes));
+  errno = before;
+  return 0;
+}
+int aio_fsync64(int operation, aiocb64* request) noexcept {
+  return aio_fsync(operation, reinterpret_cast<aiocb*>(request));
+}
+int aio_cancel(int fd, aiocb* request) noexcept { return is_ours(fd) ? AIO_ALLDONE : real().aio_cancel(fd, request); }
+int aio_cancel64(int fd, aiocb64* request) noexcept { return aio_cancel(fd, reinterpret_cast<aiocb*>(request)); }
+
+int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) noexcept {
+  bool has_ours = false, has_others = false;
+  for (int n = 0; n < count; ++n)
+    if (requests[n] != nullptr) (is_ours(requests[n]->aio_fildes) ? has_ours : has_others) = true;
+  if (!has_ours) return real().lio_listio(mode, requests, count, event);
+  bool has_failed = false;
+  for (int n = 0; n < count; ++n) {
+    aiocb* const request = requests[n];
+    if (request == nullptr || !is_ours(request->aio_fildes)) continue;
+    if (request->aio_lio_opcode == LIO_READ) (void)read_now(*request);
+    if (request->aio_lio_opcode == LIO_WRITE) (void)write_now(*request);
+    has_failed = has_failed || request->__error_code != 0;
+  }
+  if (has_others) {
+    constexpr int most = 1024;
+    std::array<aiocb*, most> others{};
+    if (count > most) {
+      errno = EINVAL;
+      return -1;
+    }
+    for (int n = 0; n < count; ++n)
+      others[static_cast<size_t>(n)] =
+          requests[n] != nullptr && !is_ours(requests[n]->aio_fildes) ? requests[n] : nullptr;
+    if (real().lio_listio(mode, others.data(), count, event) != 0) return -1;
+  } else if (event != nullptr && mode == LIO_NOWAIT) {
+    notify(*event);
+  }
+  if (!has_failed || mode == LIO_NOWAIT) return 0;
+  errno = EIO;
+  return -1;
+}
+int lio_listio64(int mode, aiocb64* const* requests, int count, sigevent* event) noexcept {
+  return lio_listio(mode, reinterpret_cast<aiocb* const*>(requests), count, event);
+}
+
+}  // extern "C"

@@ -1,0 +1,119 @@
+// The calls of MPI that are caught. All else of MPI-IO comes to us as the MPI library's own calls of libc: file views,
+// derived datatypes, collective buffering and data sieving are its business (runtime/preload).
+//
+// MPI_File_open: the first rank reads a container's index, and the others get it by a broadcast, so that opening it
+// costs the file system as much for thousands of ranks as for one. MPI_File_sync: what others have synced is seen.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "host/reentrancy_guard.h"
+#include "preload/files/open_file.h"
+#include "preload/mpi/ahead.h"
+#include "preload/mpi/library.h"
+
+namespace iosig::mpiio {
+namespace {
+
+using OpenCall = int (*)(Handle, const char*, int, Handle, Handle*);
+using SyncCall = int (*)(Handle);
+
+constexpr int cannot = 16;  ///< MPI_ERR_OTHER, or near it
+constexpr std::uint64_t max_index_bytes = 1u << 30, max_at_once = 1u << 20;
+
+/// A call that comes from within one, by way of PMPI or of another library that is preloaded, is passed on.
+constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
+
+/// Room for the bytes that the others get; a rank without memory takes part in the broadcast all the same.
+class Room {
+ public:
+  explicit Room(std::size_t bytes) : bytes_(bytes) {
+    void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped != MAP_FAILED) memory_ = static_cast<std::byte*>(mapped);
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  ~Room() {
+    if (memory_ != nullptr) ::munmap(memory_, bytes_);
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const { return {memory_, memory_ == nullptr ? 0 : bytes_}; }
+
+ private:
+  std::size_t bytes_;
+  std::byte* memory_ = nullptr;
+};
+
+/// The same bytes in all ranks, from the first; where there is no room for them they are dropped.
+bool broadcast(std::byte* bytes, std::uint64_t length, Handle communicator) {
+  static std::byte dropped[max_at_once];
+  const Library& mpi = library();
+  for (std::uint64_t done = 0; done < length;) {
+    const std::uint64_t now = std::min(max_at_once, length - done);
+    if (mpi.broadcast(bytes == nullptr ? dropped : bytes + done, static_cast<int>(now), mpi.byte, 0, communicator) !=
+        success)
+      return false;
+    done += now;
+  }
+  return true;
+}
+
+int open(OpenCall behind, Handle communicator, const char* path, int mode, Handle info, Handle* file) {
+  if (behind == nullptr) return cannot;
+  const Library& mpi = library();
+  if (is_inside || !mpi.is_known()) return behind(communicator, path, mode, info, file);
+  const runtime::ReentrancyGuard inside(is_inside);
+  int ranks = 0, rank = 0;
+  const bool is_shared =
+      mpi.comm_size(communicator, &ranks) == success && ranks > 1 && mpi.comm_rank(communicator, &rank) == success;
+  if (!is_shared) return behind(communicator, path, mode, info, file);
+
+  Ahead ahead;
+  std::span<const std::byte> index;
+  if (rank == 0 && (mode & mode_write_only) == 0 && path != nullptr) index = ahead.read(path);
+  if (index.size() > max_index_bytes) index = {};
+  std::uint64_t length = index.size();
+  // From here on all ranks do the same, whatever fails.
+  if (!broadcast(reinterpret_cast<std::byte*>(&length), sizeof length, communicator) || length == 0)
+    return behind(communicator, path, mode, info, file);
+  const Room room(length);
+  std::copy(index.begin(), index.end(), room.bytes().begin());
+  if (broadcast(room.bytes().data(), length, communicator) && rank != 0) ahead.learn(path, room.bytes());
+  return behind(communicator, path, mode, info, file);
+}
+
+int sync(SyncCall behind, Handle file) {
+  if (behind == nullptr) return cannot;
+  const int status = behind(file);
+  if (!is_inside) preload::refresh_from_other_nodes();
+  return status;
+}
+
+}  // namespace
+}  // namespace iosig::mpiio
+
+using iosig::mpiio::Handle;
+
+#define CAUGHT extern "C" __attribute__((visibility("default")))
+#define BEHIND(Call, name) \
+  static const auto behind = reinterpret_cast<iosig::mpiio::Call>(iosig::mpiio::function_behind(name))
+
+CAUGHT int MPI_File_open(Handle communicator, const char* path, int mode, Handle info, Handle* file) {
+  BEHIND(OpenCall, "MPI_File_open");
+  return iosig::mpiio::open(behind, communicator, path, mode, info, file);
+}
+
+CAUGHT int PMPI_File_open(Handle communicator, const char* path, int mode, Handle info, Handle* file) {
+  BEHIND(OpenCall, "PMPI_File_open");
+  return iosig::mpiio::open(behind, communicator, path, mode, info, file);
+}
+
+CAUGHT int MPI_File_sync(Handle file) {
+  BEHIND(SyncCall, "MPI_File_sync");
+  return iosig::mpiio::sync(behind, file);
+}
+
+CAUGHT int PMPI_File_sync(Handle file) {
+  BEHIND(SyncCall, "PMPI_File_sync");
+  return iosig::mpiio::sync(behind, file);
+}

@@ -1,0 +1,275 @@
+#include "preload/names/paths.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "host/binding.h"
+#include "iosig/container/admin/container.h"
+#include "iosig/container/admin/names.h"
+#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/shared/shared_container.h"
+#include "preload/hooks/real.h"
+#include "preload/hooks/user_memory.h"
+
+namespace iosig::preload {
+namespace {
+
+constexpr std::size_t max_own_name = 100;  ///< bytes that the engine appends to a container's path
+
+/// Where the engine finds what is at `path`, from `folder` on.
+std::string reachable(int folder, const char* path) {
+  if (path[0] == '/' || folder == AT_FDCWD) return path;
+  return fmt::format("/proc/self/fd/{}/{}", folder, path);
+}
+
+/// The absolute path, with the links of its folders as they are; empty: there is no room.
+bool absolute(int folder, const char* path, std::array<char, 2 * PATH_MAX>& whole) {
+  std::size_t used = 0;
+  if (path[0] != '/') {
+    std::array<char, 40> link{"/proc/self/cwd"};
+    if (folder != AT_FDCWD) (void)std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", folder);
+    const ssize_t length = ::readlink(link.data(), whole.data(), PATH_MAX);
+    if (length <= 0) return false;
+    used = static_cast<std::size_t>(length);
+    whole[used++] = '/';
+  }
+  while (path[0] == '.' && path[1] == '/')
+    for (path += 2; *path == '/'; ++path) {
+    }
+  const std::size_t rest = std::strlen(path);
+  if (rest >= PATH_MAX) return false;
+  std::memcpy(whole.data() + used, path, rest + 1);
+  return true;
+}
+
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool has_manifest(int folder, const char* path) {
+  if (!is_string(path)) return false;
+  std::array<char, PATH_MAX + 32> manifest;
+  if (!manifest_of(path, manifest)) return false;
+  struct stat status {};
+  return ::fstatat(folder, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+}
+
+/// The path of the folder that `path` is in; false: it is a name alone, or the root. `path` may be `parent` itself.
+bool parent_of(const char* path, std::array<char, PATH_MAX>& parent) {
+  if (!is_string(path)) return false;
+  std::string_view rest(path);
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  const std::size_t slash = rest.rfind('/');
+  if (slash == std::string_view::npos) return false;
+  rest = rest.substr(0, slash);
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.empty() || rest.size() >= parent.size()) return false;
+  std::memmove(parent.data(), rest.data(), rest.size());
+  parent[rest.size()] = '\0';
+  return true;
+}
+
+/// The number that `text` is and nothing else, or -1.
+int number_in(std::string_view text) {
+  int number = -1;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
+bool take(std::string_view& from, std::string_view begin) {
+  if (!from.starts_with(begin)) return false;
+  from.remove_prefix(begin.size());
+  return true;
+}
+
+/// Of a name that begins with /dev/ or /proc/.
+int descriptor_of(std::string_view name) {
+  constexpr std::array<std::string_view, 3> streams = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (std::size_t n = 0; n < streams.size(); ++n)
+    if (name == streams[n]) return static_cast<int>(n);
+  if (take(name, "/dev/fd/")) return number_in(name);
+  if (!take(name, "/proc/")) return -1;
+  const auto next = [&name] {
+    const std::size_t end = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, end);
+    name.remove_prefix(std::min(end + 1, name.size()));
+    return part;
+  };
+  std::string_view part = next();
+  if (part != "self" && part != "thread-self" && number_in(part) != ::getpid()) return -1;
+  part = next();
+  if (part == "task") {
+    if (number_in(next()) < 0) return -1;  // all threads have the same
+    part = next();
+  }
+  return part == "fd" ? number_in(name) : -1;
+}
+
+/// Of what was done to reachable(folder, ...): the user knows the folder by its path.
+int failed(const Error& error, int folder) {
+  std::string message = error.message;
+  const std::string given = reachable(folder, "");
+  if (const std::size_t at = given.empty() ? std::string::npos : message.find(given); at != std::string::npos)
+    message.replace(at, given.size(), place_of(folder) + "/");
+  say_failure(message);
+  return errno_of(error);
+}
+
+/// 0 or errno; what errno does not say is said.
+int told(const NameResult& done) {
+  if (done) return 0;
+  if (!done.error().message.empty()) say_failure(done.error().message);
+  return done.error().number;
+}
+
+/// Whether nothing can be made at `path`, which the program is told by errno alone.
+bool is_refused(int folder, const char* path) {
+  const std::string_view whole(path);
+  const std::size_t slash = whole.rfind('/');
+  const std::string parent(slash == std::string_view::npos ? "." : whole.substr(0, slash + 1));
+  return ::faccessat(folder, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0;
+}
+
+}  // namespace
+
+bool manifest_of(const char* path, std::array<char, PATH_MAX + 32>& manifest) {
+  const std::size_t length = std::strlen(path);
+  if (length >= PATH_MAX) return false;
+  std::memcpy(manifest.data(), path, length);
+  std::size_t used = length;
+  if (length > 0) manifest[used++] = '/';
+  std::memcpy(manifest.data() + used, container_manifest_name.data(), container_manifest_name.size());
+  manifest[used + container_manifest_name.size()] = '\0';
+  return true;
+}
+
+int access_container(int folder, const char* path, int mode, int flags) {
+  std::array<char, PATH_MAX + 32> manifest;
+  if (manifest_of(path, manifest)) return real().faccessat(folder, manifest.data(), mode, flags & AT_EACCESS);
+  errno = ENAMETOOLONG;
+  return -1;
+}
+
+int named_descriptor(const char* path) {
+  if (!is_string(path) || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
+  const int fd = descriptor_of(path);
+  return fd >= 0 && is_ours(fd) ? fd : -1;
+}
+
+bool is_string(const char* path) {
+  static constinit thread_local const char* known __attribute__((tls_model("initial-exec"))) = nullptr;
+  constexpr std::size_t page_bytes = 4096;
+  if (path == nullptr || path == known) return path != nullptr;
+  for (std::size_t length = 0; length < PATH_MAX;) {
+    const char* const at = path + length;
+    const std::size_t in_page = page_bytes - reinterpret_cast<std::uintptr_t>(at) % page_bytes;
+    if (readable_bytes(at, 1) == 0) return false;
+    if (std::memchr(at, 0, in_page) != nullptr) break;
+    length += in_page;
+  }
+  known = path;
+  return true;
+}
+
+bool is_empty_string(const char* path) { return is_string(path) && *path == '\0'; }
+
+bool is_container_at(int folder, const char* path) {
+  const int before = errno;
+  const bool found = has_manifest(folder, path);
+  errno = before;
+  return found;
+}
+
+bool is_container_not_link_at(int folder, const char* path) {
+  const int before = errno;
+  struct stat status {};
+  const bool found = ::fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
+                     has_manifest(folder, path);
+  errno = before;
+  return found;
+}
+
+bool is_taken_for_folder(int folder, const char* path) {
+  if (!is_string(path) || *path == '\0') return false;
+  const std::string_view whole(path);
+  if (!whole.ends_with('/') && !whole.ends_with("/.")) return false;
+  if (!is_container_at(folder, path)) return false;
+  errno = ENOTDIR;
+  return true;
+}
+
+bool would_lie_in_container(int folder, const char* path) {
+  std::array<char, PATH_MAX> parent;
+  if (!parent_of(path, parent) || !is_container_at(folder, parent.data())) return false;
+  errno = ENOTDIR;
+  return true;
+}
+
+int as_below_file(int done, int folder, const char* path) {
+  if (done >= 0 || errno != ENOENT) return done;
+  std::array<char, PATH_MAX> above;
+  struct stat status {};
+  bool is_below = false;
+  for (bool is_there = false; !is_there && !is_below && parent_of(path, above); path = above.data()) {
+    is_below = has_manifest(folder, above.data());
+    is_there = is_below || ::fstatat(folder, above.data(), &status, 0) == 0;
+  }
+  errno = is_below ? ENOTDIR : ENOENT;
+  return done;
+}
+
+bool is_bound(int folder, const char* path) {
+  if (!runtime::has_bindings() || !is_string(path)) return false;
+  const std::string_view name = last_name(path);
+  if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
+  std::array<char, 2 * PATH_MAX> whole;
+  if (!absolute(folder, path, whole)) return false;
+  // The engine's names below and beside a container are longer, and must be paths, too.
+  if (std::strlen(whole.data()) + max_own_name >= PATH_MAX || std::strlen(path) + max_own_name >= PATH_MAX)
+    return false;
+  bool is_bound = false;
+  return runtime::run_isolated([&] { is_bound = runtime::is_bound(whole.data()); }) && is_bound;
+}
+
+int make_container(int folder, const char* path, mode_t mode) {
+  return run_isolated([&] {
+    ContainerOptions wanted;
+    wanted.mode = mode & 07777;
+    std::array<char, 2 * PATH_MAX> whole;
+    const auto binding = absolute(folder, path, whole) ? runtime::binding_of(whole.data()) : std::nullopt;
+    if (binding) wanted.targets = binding->targets;
+    const auto made = create_container(reachable(folder, path), wanted);
+    if (!made) {
+      if (errno_of(made.error()) == EEXIST) return EEXIST;
+      return is_refused(folder, path) ? errno_of(made.error()) : failed(made.error(), folder);
+    }
+    return 0;
+  });
+}
+
+int open_folder_at(int folder, const char* path, int flags) {
+  return ::openat(folder, *path == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+}
+
+int unlink_container_at(int folder, const char* path) {
+  return run_isolated([&] { return told(unlink_at({folder, path})); });
+}
+
+int remove_folder_at(int folder, const char* path) {
+  return run_isolated([&] { return told(unlink_at({folder, path}, AT_REMOVEDIR)); });
+}
+
+int rename_container_at(int from, const char* path, int to, const char* name, unsigned flags) {
+  return run_isolated([&] { return told(rename_at({from, path}, {to, name}, flags)); });
+}
+
+}  // namespace iosig::preload

@@ -1,0 +1,102 @@
+// A writer that is killed loses nothing that it was told is written.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "iosig/container/admin/container.h"
+#include "iosig/container/admin/repair.h"
+#include "iosig/container/read/container_view.h"
+#include "iosig/container/write/container_writer.h"
+#include "support/folders.h"
+
+using namespace iosig;
+using iosig::test::Folder;
+
+namespace {
+
+/// Where write n of writer `who` goes, and how long it is: rows, then noise, so that frames, runs and records change.
+struct Place {
+  std::int64_t offset = 0, length = 0;
+};
+Place place_of(std::int64_t who, std::int64_t n) {
+  if (n / 500 % 2 == 0) return {(2 * n + who) * 16, 16};
+  return {(2 * n + who) * 16, 1 + (n * 7919 + who) % 16};
+}
+char letter_of(std::int64_t who, std::int64_t n) { return static_cast<char>('a' + (n * 31 + who) % 26); }
+
+/// Writes until it is killed; counts what was written.
+[[noreturn]] void write_on(const std::shared_ptr<const ContainerFolder>& folder, std::int64_t who,
+                           std::atomic<std::int64_t>& counted) {
+  auto writer = ContainerWriter::open(folder);
+  for (std::int64_t n = 0; writer; ++n) {
+    const Place place = place_of(who, n);
+    const std::string text(static_cast<std::size_t>(place.length), letter_of(who, n));
+    if (!(*writer)->write(place.offset, std::as_bytes(std::span(text)))) break;
+    counted.store(n + 1);
+    if (n % 5000 == 4999 && !(*writer)->sync()) break;
+  }
+  ::_exit(1);
+}
+
+}  // namespace
+
+TEST_CASE("killed: what two writers had written is there, whenever they are killed; a repair keeps it") {
+  void* const shared = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  auto* const counted = static_cast<std::atomic<std::int64_t>*>(shared);
+  std::mt19937 random(11);
+  std::int64_t most = 0;
+  for (int round = 0; round < 24; ++round) {
+    CAPTURE(round);
+    const Folder folder;
+    ContainerOptions options;
+    options.index = round % 5 == 4 ? IndexKind::traditional : IndexKind::pattern;
+    const auto container = create_container(folder / "file", options);
+    REQUIRE(container);
+    pid_t children[2];
+    for (int who = 0; who < 2; ++who) {
+      counted[who] = 0;
+      children[who] = ::fork();
+      if (children[who] == 0) write_on(*container, who, counted[who]);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + random() % 40000));
+    for (const pid_t child : children) ::kill(child, SIGKILL);
+    for (const pid_t child : children) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      CHECK(WIFSIGNALED(status));
+    }
+    const auto holds = [&] {
+      const auto view = ContainerView::open(*container);
+      REQUIRE_MESSAGE(view, view.error().message);
+      for (const ContainerProblem& problem : (*view)->problems())
+        CHECK_MESSAGE(problem.kind == ContainerProblem::Kind::unsynced, problem.message);
+      std::string found(static_cast<std::size_t>((*view)->size()), '?');
+      REQUIRE((*view)->read(0, std::as_writable_bytes(std::span(found))));
+      std::int64_t missing = 0;
+      for (std::int64_t who = 0; who < 2; ++who)
+        for (std::int64_t n = 0; n < counted[who]; ++n) {
+          const Place place = place_of(who, n);
+          const std::string text(static_cast<std::size_t>(place.length), letter_of(who, n));
+          if (found.compare(static_cast<std::size_t>(place.offset), text.size(), text) != 0) ++missing;
+        }
+      return missing == 0;
+    };
+    CHECK(holds());
+    const auto steps = repair_container(*container);
+    REQUIRE_MESSAGE(steps, steps.error().message);
+    CHECK((*container)->list().tail.empty());
+    CHECK(holds());
+    CHECK(repair_container(*container, {.dry_run = true})->empty());
+    most = std::max(most, counted[0] + counted[1]);
+  }
+  CHECK(most > 1000);
+  ::munmap(shared, 4096);
+}
