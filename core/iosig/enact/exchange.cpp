@@ -90,7 +90,7 @@ class Swap {
     const auto aside = look(aside_), at_path = look(place_.name);
     if (!aside) return pass_on(aside.error());
     if (!at_path) return pass_on(at_path.error());
-    if (!exists(draft_)) return false;
+    if (!may_exist(draft_)) return false;
     bool saved = *at_path == Stands::copy && *aside != Stands::other;
     if (*aside == Stands::copy && *at_path == Stands::link) saved = exchange();
     if (*aside == Stands::copy && *at_path == Stands::nothing)
@@ -106,7 +106,7 @@ class Swap {
   /// Whether the run had done all but remove its names: the link is gone, for good.
   bool is_over() const {
     const auto at_path = look(place_.name);
-    return !exists(aside_) && at_path && *at_path != Stands::link;
+    return !may_exist(aside_) && at_path && *at_path != Stands::link;
   }
   Result<void> clear_up() const { return remove(draft_); }
 
@@ -117,8 +117,9 @@ class Swap {
   }
   /// Whether a program has removed or renamed the copy since: only it leaves the path empty while there is a draft.
   bool was_removed() const {
-    const auto aside = look(aside_), at_path = look(place_.name);
-    return aside && at_path && *aside == Stands::link && *at_path == Stands::nothing && exists(draft_);
+    const auto aside = look(aside_), at_path = look(place_.name), draft = look(draft_);
+    return aside && at_path && draft && *aside == Stands::link && *at_path == Stands::nothing &&
+           *draft != Stands::nothing;
   }
   /// The copy stays at the path, or where a program put it.
   Result<void> keep_copy() const {
@@ -126,7 +127,7 @@ class Swap {
   }
 
   /// One stat each while all is well.
-  bool has_traces() const { return exists(draft_) || exists(aside_); }
+  bool has_traces() const { return may_exist(draft_) || may_exist(aside_); }
 
  private:
   int folder() const { return place_.folder.get(); }
@@ -154,9 +155,10 @@ class Swap {
     return just_opened();
   }
 
-  bool exists(const std::string& name) const {
+  /// False only where it is certain.
+  bool may_exist(const std::string& name) const {
     struct stat status {};
-    return ::fstatat(folder(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    return ::fstatat(folder(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
   }
 
   Result<Stands> look(const std::string& name) const {
@@ -170,9 +172,11 @@ class Swap {
       const auto at = beside(place_, name);
       return at && link_target(*at) == entry_.destination ? Stands::link : Stands::other;
     }
-    const bool is_copy = ::fstatat(folder(), draft_.c_str(), &draft, AT_SYMLINK_NOFOLLOW) == 0 &&
-                         draft.st_dev == status.st_dev && draft.st_ino == status.st_ino;
-    return is_copy ? Stands::copy : Stands::other;
+    if (::fstatat(folder(), draft_.c_str(), &draft, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOENT) return Stands::other;
+      return system_failure("inspect", beside_path(draft_));
+    }
+    return draft.st_dev == status.st_dev && draft.st_ino == status.st_ino ? Stands::copy : Stands::other;
   }
 
   bool taken_out_is(Stands wanted) const {
