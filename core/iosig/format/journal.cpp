@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/format/signature_text.h"
 
@@ -11,6 +12,7 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view schema = "iosig.journal/1";
+constexpr int max_json_depth = 16;  // an entry has one; a newer version's may have more
 constexpr std::string_view checksum_key = ",\"checksum\":\"";
 
 constexpr std::array kinds{RedirectKind::link, RedirectKind::folder};
@@ -21,7 +23,7 @@ std::string checksum(std::string_view text) { return fmt::format("{:016x}", fnv1
 /// Reads typed members of one document; the first that is missing or wrong is kept for the message.
 class Members {
  public:
-  explicit Members(const nlohmann::json& document) : document_(document) {}
+  explicit Members(const nlohmann::ordered_json& document) : document_(document) {}
 
   std::string text(const char* key) {
     const auto found = document_.find(key);
@@ -61,7 +63,7 @@ class Members {
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
 
  private:
-  const nlohmann::json& document_;
+  const nlohmann::ordered_json& document_;
   std::string wrong_;
 };
 
@@ -115,14 +117,14 @@ std::string journal_entry_text(const JournalEntry& entry) {
                                            {"start_ticks", entry.start_ticks},
                                            {"session_start_ticks", entry.session_start_ticks},
                                            {"has_machines_host_name", entry.has_machines_host_name}};
-  std::string text = document.dump();
+  std::string text = json_line(document);
   text.pop_back();  // the closing brace: the checksum goes before it
   return fmt::format("{}{}{}\"}}\n", text, checksum_key, checksum(text));
 }
 
 Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view source) {
   // A newer version may check itself differently, so its number is looked at first.
-  const auto document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto document = parse_json(text, max_json_depth);
   if (document.is_object() && document.contains("schema") && document["schema"] != schema) {
     // What is no text may nest too deep to be printed.
     const auto* other = document["schema"].get_ptr<const std::string*>();

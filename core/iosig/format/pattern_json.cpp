@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/format/pattern_binary.h"
 #include "iosig/model/access_columns.h"
@@ -12,7 +13,6 @@
 namespace iosig {
 namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 
 // ---- writing ------------------------------------------------------------------------------------------------------
@@ -47,39 +47,21 @@ ordered_json vectors_json(std::span<const std::int64_t> values, std::uint32_t co
 /// The deepest that a document can be: each loop is an object in an array.
 constexpr int max_json_depth = 3 * static_cast<int>(max_nest_depth) + 16;
 
-/// Of arrays and objects in each other.
-int depth_of(std::string_view text) {
-  int depth = 0, most = 0;
-  bool is_in_string = false;
-  for (std::size_t n = 0; n < text.size(); ++n) {
-    const char c = text[n];
-    if (is_in_string && c == '\\')
-      ++n;
-    else if (c == '"')
-      is_in_string = !is_in_string;
-    else if (!is_in_string && (c == '[' || c == '{'))
-      most = std::max(most, ++depth);
-    else if (!is_in_string && (c == ']' || c == '}'))
-      --depth;
-  }
-  return most;
-}
-
 class Reader {
  public:
-  Reader(const json& document, std::string_view source) : document_(document), source_(source) {}
+  Reader(const ordered_json& document, std::string_view source) : document_(document), source_(source) {}
 
   Result<Pattern> pattern() {
-    const json* columns = member(document_, "columns");
+    const ordered_json* columns = member(document_, "columns");
     if (!columns || !columns->is_number_unsigned() || *columns < 1u || *columns > max_columns)
       return refuse("/columns", fmt::format("expected a number from 1 to {}", max_columns));
     columns_ = columns->get<std::uint32_t>();
     std::array<std::int8_t, max_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
-    if (const json* followed = member(document_, "follows")) {
+    if (const ordered_json* followed = member(document_, "follows")) {
       if (!followed->is_array() || followed->size() != columns_)
         return refuse("/follows", "expected an array with an entry for each column");
       for (std::uint32_t column = 0; column < columns_; ++column) {
-        const json& it = (*followed)[column];
+        const ordered_json& it = (*followed)[column];
         if (it.is_null()) continue;
         if (!it.is_number_unsigned() || it >= columns_)
           return refuse("/follows", "expected null, or the index of a column");
@@ -87,11 +69,11 @@ class Reader {
       }
     }
     std::array<Column, max_columns> kinds{};
-    if (const json* names = member(document_, "names")) {
+    if (const ordered_json* names = member(document_, "names")) {
       if (!names->is_array() || names->size() != columns_)
         return refuse("/names", "expected an array with a name or null for each column");
       for (std::uint32_t column = 0; column < columns_; ++column) {
-        const json& it = (*names)[column];
+        const ordered_json& it = (*names)[column];
         if (it.is_null()) continue;
         kinds[column] = it.is_string() ? column_of(it.get_ref<const std::string&>()) : Column::any;
         if (kinds[column] == Column::any)
@@ -99,17 +81,17 @@ class Reader {
       }
     }
     PatternBuilder builder(columns_, follows);
-    const json* terms = member(document_, "description");
+    const ordered_json* terms = member(document_, "description");
     if (!terms || !terms->is_array()) return refuse("/description", "expected an array of terms");
     for (std::size_t n = 0; n < terms->size(); ++n)
       if (auto read = add_term((*terms)[n], fmt::format("/description/{}", n), builder); !read)
         return pass_on(std::move(read.error()));
-    if (const json* exceptions = member(document_, "exceptions"))
+    if (const ordered_json* exceptions = member(document_, "exceptions"))
       if (auto read = add_exceptions(*exceptions, builder); !read) return pass_on(std::move(read.error()));
     Pattern pattern = builder.finish();
     pattern.kinds = kinds;
     if (auto sound = checked(pattern); !sound) return refuse("/description", sound.error().message);
-    const json* count = member(document_, "count");
+    const ordered_json* count = member(document_, "count");
     if (!count || *count != pattern.count())
       return refuse("/count",
                     fmt::format("expected {}: the description stands for that many vectors", pattern.count()));
@@ -121,17 +103,17 @@ class Reader {
     return fail(ErrorKind::bad_input, "{}: {}: {}", source_, place, what);
   }
 
-  static const json* member(const json& object, const char* name) {
+  static const ordered_json* member(const ordered_json& object, const char* name) {
     const auto found = object.find(name);
     return found == object.end() ? nullptr : &*found;
   }
 
   /// `count` integers to the end of `numbers`.
-  Result<void> add_numbers(const json* array, std::size_t count, std::string_view place,
+  Result<void> add_numbers(const ordered_json* array, std::size_t count, std::string_view place,
                            std::vector<std::int64_t>& numbers) const {
     if (!array || !array->is_array() || array->size() != count)
       return refuse(place, fmt::format("expected {} integers", count));
-    for (const json& number : *array) {
+    for (const ordered_json& number : *array) {
       if (!number.is_number_integer() || (number.is_number_unsigned() && number > std::uint64_t{INT64_MAX}))
         return refuse(place, "expected integers from -2^63 to 2^63 - 1");
       numbers.push_back(number.get<std::int64_t>());
@@ -139,13 +121,13 @@ class Reader {
     return {};
   }
 
-  Result<void> add_term(const json& term, const std::string& place, PatternBuilder& builder) {
+  Result<void> add_term(const ordered_json& term, const std::string& place, PatternBuilder& builder) {
     if (!term.is_object()) return refuse(place, "expected an object");
-    if (const json* vectors = member(term, "literals")) {
+    if (const ordered_json* vectors = member(term, "literals")) {
       if (!vectors->is_array() || vectors->empty() || vectors->size() > block_vectors)
         return refuse(place + "/literals", fmt::format("expected 1 to {} vectors", block_vectors));
       builder.end_block();
-      for (const json& vector : *vectors) {
+      for (const ordered_json& vector : *vectors) {
         numbers_.clear();
         if (auto read = add_numbers(&vector, columns_, place + "/literals", numbers_); !read) return read;
         builder.add_literal(numbers_.data());
@@ -164,19 +146,19 @@ class Reader {
     return {};
   }
 
-  Result<void> add_node(const json& it, std::size_t depth, const std::string& place) {
+  Result<void> add_node(const ordered_json& it, std::size_t depth, const std::string& place) {
     if (!it.is_object()) return refuse(place, "expected an object");
     if (depth > max_nest_depth) return refuse(place, fmt::format("more than {} loops in each other", max_nest_depth));
     const std::size_t me = nodes_.size();
-    const json* vector = member(it, "vector");
+    const ordered_json* vector = member(it, "vector");
     nodes_.push_back({vector == nullptr, 0, static_cast<std::uint32_t>(numbers_.size())});
     if (vector) {
       if (!vector->is_array() || vector->size() != columns_)
         return refuse(place + "/vector", fmt::format("expected an array for each of {} columns", columns_));
-      for (const json& column : *vector)
+      for (const ordered_json& column : *vector)
         if (auto read = add_numbers(&column, depth + 1, place + "/vector", numbers_); !read) return read;
     } else {
-      const json* body = member(it, "body");
+      const ordered_json* body = member(it, "body");
       if (!body || !body->is_array() || body->empty())
         return refuse(place, "expected \"vector\", or \"trips\" and a \"body\" that is not empty");
       if (auto read = add_numbers(member(it, "trips"), depth + 1, place + "/trips", numbers_); !read) return read;
@@ -187,11 +169,11 @@ class Reader {
     return {};
   }
 
-  Result<void> add_exceptions(const json& exceptions, PatternBuilder& builder) {
+  Result<void> add_exceptions(const ordered_json& exceptions, PatternBuilder& builder) {
     if (!exceptions.is_array()) return refuse("/exceptions", "expected an array");
     for (std::size_t n = 0; n < exceptions.size(); ++n) {
       const std::string place = fmt::format("/exceptions/{}", n);
-      const json* position = exceptions[n].is_object() ? member(exceptions[n], "position") : nullptr;
+      const ordered_json* position = exceptions[n].is_object() ? member(exceptions[n], "position") : nullptr;
       if (!position || !position->is_number_unsigned())
         return refuse(place, "expected a \"position\" and a \"vector\"");
       numbers_.clear();
@@ -202,7 +184,7 @@ class Reader {
     return {};
   }
 
-  const json& document_;
+  const ordered_json& document_;
   std::string_view source_;
   std::uint32_t columns_ = 1;
   std::vector<Node> nodes_;
@@ -245,10 +227,9 @@ ordered_json pattern_json(const Pattern& pattern) {
 }
 
 Result<Pattern> pattern_from_json(std::string_view text, std::string_view source) {
-  // Not by a callback of the parser's: that goes through what it has already whenever an object ends.
-  if (depth_of(text) > max_json_depth)
+  if (json_depth(text) > max_json_depth)
     return fail(ErrorKind::bad_input, "{}: more than {} loops in each other", source, max_nest_depth);
-  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const ordered_json document = parse_json(text, max_json_depth);
   if (document.is_discarded() || !document.is_object()) {
     const std::string_view begin = trimmed(text.substr(0, 64));
     if (begin.empty()) return fail(ErrorKind::bad_input, "{}: it is empty; expected a description", source);
@@ -260,9 +241,8 @@ Result<Pattern> pattern_from_json(std::string_view text, std::string_view source
   }
   const auto schema = document.find("schema");
   if (schema == document.end() || *schema != pattern_schema)
-    return fail(
-        ErrorKind::bad_input, "{}: /schema: expected \"{}\", found {}", source, pattern_schema,
-        schema == document.end() ? "none" : printable(schema->dump(-1, ' ', true, json::error_handler_t::replace)));
+    return fail(ErrorKind::bad_input, "{}: /schema: expected \"{}\", found {}", source, pattern_schema,
+                schema == document.end() ? "none" : printable(json_ascii_line(*schema)));
   return Reader(document, source).pattern();
 }
 

@@ -9,14 +9,16 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/storage/composite_readers.h"
 
 namespace iosig {
 namespace {
 
-using nlohmann::json;
+using nlohmann::ordered_json;
 
+constexpr int max_json_depth = 64;
 constexpr std::size_t max_servers = 10000;
 
 /// The words behind `key` in the first line that starts with it, or nothing.
@@ -106,24 +108,24 @@ std::optional<std::vector<std::string_view>> bricks_of(std::string_view info, st
 
 // ---- CephFS ---------------------------------------------------------------------------------------------------------
 
-std::optional<json> ask_ceph(const Machine& machine, std::vector<std::string> words) {
+std::optional<ordered_json> ask_ceph(const Machine& machine, std::vector<std::string> words) {
   Command command{"ceph"};
   command.insert(command.end(), words.begin(), words.end());
   command.insert(command.end(), {"--connect-timeout", "2", "--format", "json"});
   const auto answer = machine.run(command);
   if (!answer) return std::nullopt;
-  json document = json::parse(*answer, nullptr, /*allow_exceptions=*/false);
+  ordered_json document = parse_json(*answer, max_json_depth);
   if (document.is_discarded()) return std::nullopt;
   return document;
 }
 
-std::string text_at(const json& object, const char* key) {
+std::string text_at(const ordered_json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
 /// Profiles have their numbers as texts: "k": "4".
-std::uint32_t count_at(const json& object, const char* key) {
+std::uint32_t count_at(const ordered_json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   if (it == object.end()) return 0;
   if (it->is_number_unsigned())
@@ -147,13 +149,14 @@ std::string ceph_pool(const Mount& mount, const Machine& machine) {
   const auto filesystems = ask_ceph(machine, {"fs", "ls"});
   if (!filesystems || !filesystems->is_array()) return {};
   const std::string wanted = ceph_filesystem(mount);
-  const json* found = nullptr;
-  for (const json& filesystem : *filesystems) {
+  const ordered_json* found = nullptr;
+  for (const ordered_json& filesystem : *filesystems) {
     if (!wanted.empty() && text_at(filesystem, "name") != wanted) continue;
     if (found != nullptr) return {};
     found = &filesystem;
   }
-  const auto pools = found != nullptr && found->is_object() ? found->find("data_pools") : json::const_iterator{};
+  const auto pools =
+      found != nullptr && found->is_object() ? found->find("data_pools") : ordered_json::const_iterator{};
   if (found == nullptr || pools == found->end() || !pools->is_array() || pools->size() != 1) return {};
   return pools->front().is_string() ? pools->front().get<std::string>() : std::string{};
 }
@@ -220,7 +223,7 @@ std::optional<Part> read_cephfs(const Mount& mount, const Machine& machine) {
   const std::string pool_name = ceph_pool(mount, machine);
   const auto pools = pool_name.empty() ? std::nullopt : ask_ceph(machine, {"osd", "pool", "ls", "detail"});
   if (!pools || !pools->is_array()) return std::nullopt;
-  for (const json& pool : *pools) {
+  for (const ordered_json& pool : *pools) {
     if (text_at(pool, "pool_name") != pool_name) continue;
     const std::string profile = text_at(pool, "erasure_code_profile");
     std::optional<Part> whole;

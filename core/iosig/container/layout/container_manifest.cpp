@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "iosig/base/crc32c.h"
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -16,22 +17,17 @@ using nlohmann::ordered_json;
 constexpr std::string_view schema_name = "iosig.container/", schema = "iosig.container/1";
 constexpr std::uint64_t version = 1;
 constexpr std::uint32_t max_subfolders = 4096;
+constexpr int max_json_depth = 4;
 constexpr std::size_t max_targets = 1024;
 
 std::string checksum_of(const ordered_json& document) {
-  const std::string text = document.dump(-1, ' ', true);
+  const std::string text = json_ascii_line(document);
   return fmt::format("{:08x}", crc32c({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
 }
 
 bool is_id(const std::string& id) {
   return id.size() == 32 &&
          std::ranges::all_of(id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
-/// Discarded unless it is one document.
-ordered_json document_of(std::string_view text) {
-  const auto is_shallow = [](int depth, ordered_json::parse_event_t, const ordered_json&) { return depth < 4; };
-  return ordered_json::parse(text, is_shallow, false);
 }
 
 /// Empty unless there is a text.
@@ -70,12 +66,12 @@ std::string container_manifest_text(const ContainerManifest& manifest) {
   if (manifest.owner)
     document["owner"] = {{"path", percent_encoded(manifest.owner->path)}, {"inode", manifest.owner->inode}};
   document["crc32c"] = checksum_of(document);
-  return document.dump(2) + "\n";
+  return json_page(document) + "\n";
 }
 
 Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source) {
   const auto refuse = [&](std::string_view what) { return fail(ErrorKind::bad_input, "{}: {}", source, what); };
-  ordered_json document = document_of(text);
+  ordered_json document = parse_json(text, max_json_depth);
   if (document.is_discarded() || !document.is_object())
     return refuse("this is no container's manifest; expected one JSON document: it was cut or changed");
   const std::string found = string_at(document, "schema");
@@ -120,7 +116,7 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
 }
 
 bool is_newer_container_manifest(std::string_view text) {
-  const ordered_json document = document_of(text);
+  const ordered_json document = parse_json(text, max_json_depth);
   return document.is_object() && is_newer(string_at(document, "schema"));
 }
 
