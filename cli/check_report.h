@@ -1,7 +1,7 @@
 // How `iosig check` shows what it found: as GCC does, as JSON, and as SARIF for code scanning.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 

@@ -13,13 +13,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "commands.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "parts.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -274,26 +274,26 @@ int run_cc(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_cc(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("cc", "Compile a program whose opens have signatures");
+void add_cc(Verb app, Action& action) {
+  const Verb verb = app.add_verb("cc", "Compile a program whose opens have signatures");
   const auto options = std::make_shared<Options>();
-  verb->add_option("COMMAND", options->command, "after --: a compiler and its arguments");
-  verb->add_flag("--cflags", options->cflags, "print the flags for compiling");
-  verb->add_flag("--libs", options->libs, "print the flags for linking");
-  verb->add_option("--compiler", options->compiler, "the compiler that --cflags and --libs are for (default: gcc)")
-      ->type_name("NAME");
-  verb->add_option("--resolve", options->resolve,
-                   "run (default): the program asks libiosig; compile: destinations are fixed while compiling")
-      ->check(one_of({"run", "compile"}))
-      ->type_name("WHEN");
-  verb->add_option("--storage", options->storage, "storage description for --resolve=compile")->type_name("FILE");
-  verb->add_flag("--dry-run", options->dry_run, "print the compiler's command and do not run it");
-  verb->footer(
+  verb.add_option("COMMAND", options->command, "after --: a compiler and its arguments");
+  verb.add_flag("--cflags", options->cflags, "print the flags for compiling");
+  verb.add_flag("--libs", options->libs, "print the flags for linking");
+  verb.add_option("--compiler", options->compiler, "the compiler that --cflags and --libs are for (default: gcc)")
+      .type_name("NAME");
+  verb.add_option("--resolve", options->resolve,
+                  "run (default): the program asks libiosig; compile: destinations are fixed while compiling")
+      .check(one_of({"run", "compile"}))
+      .type_name("WHEN");
+  verb.add_option("--storage", options->storage, "storage description for --resolve=compile").type_name("FILE");
+  verb.add_flag("--dry-run", options->dry_run, "print the compiler's command and do not run it");
+  verb.footer(
       "Everything after -- is the compiler's command.\n"
       "Exit status: the compiler's; 2 wrong usage, 4 the compiler or the library cannot be run.\n"
       "Example: iosig cc -- gcc -O2 -o solver solver.c\n"
       "         gcc $(iosig cc --cflags) -c solver.c && gcc -o solver solver.o $(iosig cc --libs)");
-  when_chosen(verb, action, "iosig.cc/1", [options](Console& console) { return run_cc(*options, console); });
+  verb.when_chosen(action, "iosig.cc/1", [options](Console& console) { return run_cc(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -5,19 +5,20 @@
 
 #include <charconv>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "check_report.h"
 #include "commands.h"
 #include "iosig/base/files.h"
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
 #include "iosig/format/opener_text.h"
 #include "iosig/format/rules_toml.h"
 #include "iosig/format/storage_toml.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -186,7 +187,7 @@ int run_check(const Options& options, Console& console) {
   const std::size_t warnings = report.findings.size() - errors;
 
   if (options.sarif) {
-    console.say(sarif(report.findings).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    console.say(json_page(sarif(report.findings)));
   } else if (console.json) {
     auto list = nlohmann::ordered_json::array();
     for (const SourceFinding& finding : report.findings) list.push_back(finding_json(finding));
@@ -204,14 +205,14 @@ int run_check(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Action& action) {
-  auto* verb =
-      app.add_subcommand("check", "Find mistakes in pragmas, rules and storage descriptions, without compiling");
+void add_check(Verb app, Action& action) {
+  const Verb verb =
+      app.add_verb("check", "Find mistakes in pragmas, rules and storage descriptions, without compiling");
   const auto options = std::make_shared<Options>();
-  verb->add_option("FILE", options->files, "sources of C and C++; rules files and storage descriptions (*.toml)")
-      ->required();
+  verb.add_option("FILE", options->files, "sources of C and C++; rules files and storage descriptions (*.toml)")
+      .required();
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help, const char* type) {
-    verb->add_option(name, list, help)->allow_extra_args(false)->type_name(type);
+    verb.add_option(name, list, help).repeatable().type_name(type);
   };
   add_list("-I,--include", options->include_folders, "look here for included files; may be repeated", "DIR");
   add_list("-D,--define", options->definitions, "as if the source had #define NAME VALUE; may be repeated",
@@ -220,18 +221,18 @@ void add_check(CLI::App& app, Action& action) {
            "a function of yours that opens files, with the numbers of its arguments for path and mode, e.g. "
            "my_open:1:2; may be repeated",
            "NAME:PATH[:MODE]");
-  verb->add_option("-x,--language", options->language, "c or c++, whatever the files are called")
-      ->check(one_of({"c", "c++"}))
-      ->type_name("NAME");
-  verb->add_option("--storage", options->storage, "warn about signatures that no mount point of this description suits")
-      ->type_name("FILE");
-  verb->add_flag("--strict", options->strict, "warnings count as findings");
-  auto* const sarif = verb->add_flag("--sarif", options->sarif, "print SARIF 2.1.0, for code scanning");
-  verb->footer(
+  verb.add_option("-x,--language", options->language, "c or c++, whatever the files are called")
+      .check(one_of({"c", "c++"}))
+      .type_name("NAME");
+  verb.add_option("--storage", options->storage, "warn about signatures that no mount point of this description suits")
+      .type_name("FILE");
+  verb.add_flag("--strict", options->strict, "warnings count as findings");
+  const Option sarif = verb.add_flag("--sarif", options->sarif, "print SARIF 2.1.0, for code scanning");
+  verb.footer(
       "Exit status: 0 no errors (with --strict: nothing at all), 1 findings, 3 or 4 a file cannot be read.\n"
       "Example: iosig check -I include --storage storage.toml src/*.c");
-  when_chosen(verb, action, "iosig.check/1", [options](Console& console) { return run_check(*options, console); });
-  sarif->excludes("--json");
+  verb.when_chosen(action, "iosig.check/1", [options](Console& console) { return run_check(*options, console); });
+  sarif.excludes("--json");
 }
 
 }  // namespace iosig::cli

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/units.h"
@@ -13,7 +14,6 @@
 #include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
 #include "storage_source.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -98,22 +98,22 @@ int run_choose(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_choose(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("choose", "Say where a stream should live, and why not elsewhere");
+void add_choose(Verb app, Action& action) {
+  const Verb verb = app.add_verb("choose", "Say where a stream should live, and why not elsewhere");
   const auto options = std::make_shared<Options>();
-  verb->add_option("SIGNATURE", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
-  add_storage_option(*verb, options->storage);
-  verb->add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
-      ->check(one_of({"mixed", "paper"}))
-      ->type_name("NAME");
-  verb->add_flag("--make-folder", options->make_folder,
-                 "make a folder of your own on the chosen mount point and print its path, alone, on stdout");
-  verb->add_flag("--presets", options->presets, "list the signatures that are known by name")->excludes("SIGNATURE");
-  verb->footer(
+  verb.add_option("SIGNATURE", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
+  add_storage_option(verb, options->storage);
+  verb.add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
+      .check(one_of({"mixed", "paper"}))
+      .type_name("NAME");
+  verb.add_flag("--make-folder", options->make_folder,
+                "make a folder of your own on the chosen mount point and print its path, alone, on stdout");
+  verb.add_flag("--presets", options->presets, "list the signatures that are known by name").excludes("SIGNATURE");
+  verb.footer(
       "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"
       "Example: iosig choose 'persist random size-per-IO(64KB) totalsize(1GB)'\n"
       "         sort -T \"$(iosig choose --make-folder 'temp totalsize(8GB)')\" big.txt");
-  when_chosen(verb, action, "iosig.choice/1", [options](Console& console) { return run_choose(*options, console); });
+  verb.when_chosen(action, "iosig.choice/1", [options](Console& console) { return run_choose(*options, console); });
 }
 
 }  // namespace iosig::cli

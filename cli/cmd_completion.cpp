@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "commands.h"
@@ -153,14 +154,14 @@ int run_completion(const CLI::App& root, const std::string& shell, const std::st
 
 }  // namespace
 
-void add_completion(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("completion", "Print the completion script of a shell");
+void add_completion(Verb app, Action& action) {
+  const Verb verb = app.add_verb("completion", "Print the completion script of a shell");
   const auto shell = std::make_shared<std::string>();
   const auto output = std::make_shared<std::string>();
-  verb->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(one_of({"bash", "zsh", "fish"}));
-  verb->add_option("--output", *output, "write to this file instead of stdout")->type_name("FILE");
-  verb->footer("Example: source <(iosig completion bash)");
-  when_chosen(verb, action, "", [=, &app](Console& console) { return run_completion(app, *shell, *output, console); });
+  verb.add_option("SHELL", *shell, "bash, zsh or fish").required().check(one_of({"bash", "zsh", "fish"}));
+  verb.add_option("--output", *output, "write to this file instead of stdout").type_name("FILE");
+  verb.footer("Example: source <(iosig completion bash)");
+  verb.when_chosen(action, "", [=](Console& console) { return run_completion(app.app(), *shell, *output, console); });
 }
 
 }  // namespace iosig::cli

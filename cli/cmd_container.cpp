@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/text.h"
@@ -16,7 +17,6 @@
 #include "iosig/format/pattern_binary.h"
 #include "iosig/format/pattern_json.h"
 #include "iosig/format/pattern_text.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -320,37 +320,37 @@ int run_rm(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_container(CLI::App& app, Action& action) {
-  CLI::App* container = app.add_subcommand("container", "Look into, mend and flatten files that many writers wrote");
-  container->require_subcommand(1);
-  container->footer("Example: iosig container ls checkpoint");
+void add_container(Verb app, Action& action) {
+  const Verb container = app.add_verb("container", "Look into, mend and flatten files that many writers wrote");
+  container.require_verb();
+  container.footer("Example: iosig container ls checkpoint");
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* name, const char* help, const std::string& footer, const char* document,
                        int (*run)(const Options&, Console&)) {
-    CLI::App* verb = container->add_subcommand(name, help);
-    verb->add_option("PATH", options->path, container_help)->required();
-    verb->footer(footer);
-    when_chosen(verb, action, document, [=](Console& console) { return run(*options, console); });
+    const Verb verb = container.add_verb(name, help);
+    verb.add_option("PATH", options->path, container_help).required();
+    verb.footer(footer);
+    verb.when_chosen(action, document, [=](Console& console) { return run(*options, console); });
     return verb;
   };
-  CLI::App* create = add("create", "Make an empty container",
-                         "Example: iosig container create --target /mnt/a --target /mnt/b checkpoint", "", run_create);
-  create->add_option("--index", options->index, "how writes are remembered")
-      ->check(one_of({"pattern", "traditional"}))
-      ->capture_default_str();
-  create->add_option("--target", options->targets, "a folder to put data into, in turns with others; absolute")
-      ->allow_extra_args(false)
-      ->type_name("FOLDER");
-  create->add_option("--subfolders", options->subfolders, "over which the pieces are spread")
-      ->check(count_between(1, 4096))
-      ->capture_default_str();
-  CLI::App* rm = container->add_subcommand("rm", "Remove containers with their data on all targets");
-  rm->add_option("PATH", options->paths, "containers")->required();
-  rm->add_flag("--dry-run", options->dry_run, "say what would be removed, and remove nothing");
-  rm->footer(
+  const Verb create = add("create", "Make an empty container",
+                          "Example: iosig container create --target /mnt/a --target /mnt/b checkpoint", "", run_create);
+  create.add_option("--index", options->index, "how writes are remembered")
+      .check(one_of({"pattern", "traditional"}))
+      .shows_default();
+  create.add_option("--target", options->targets, "a folder to put data into, in turns with others; absolute")
+      .repeatable()
+      .type_name("FOLDER");
+  create.add_option("--subfolders", options->subfolders, "over which the pieces are spread")
+      .check(count_between(1, 4096))
+      .shows_default();
+  const Verb rm = container.add_verb("rm", "Remove containers with their data on all targets");
+  rm.add_option("PATH", options->paths, "containers").required();
+  rm.add_flag("--dry-run", options->dry_run, "say what would be removed, and remove nothing");
+  rm.footer(
       "This cannot be undone: look with --dry-run first. Programs that have one open keep it until they close it.\n"
       "Example: iosig container rm --dry-run checkpoint");
-  when_chosen(rm, action, "iosig.container-removal/1", [=](Console& console) { return run_rm(*options, console); });
+  rm.when_chosen(action, "iosig.container-removal/1", [=](Console& console) { return run_rm(*options, console); });
   add("ls", "List the writers and their pieces",
       "Exit status: 0 sound, 1 bytes are lost, 3 it is no container, 4 the system refused.\nExample: iosig container "
       "ls checkpoint",
@@ -361,24 +361,24 @@ void add_container(CLI::App& app, Action& action) {
       "Exit status: 0 sound, 1 something is wrong, 3 it is no container, 4 the system refused.\nExample: iosig "
       "container check checkpoint",
       "iosig.container-check/1", run_check);
-  CLI::App* repair =
+  const Verb repair =
       add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
           "Example: iosig container repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
-  repair->add_flag("--claim", options->claim,
-                   "have the data on its targets belong to this copy; the one that it was copied from is gone");
-  repair->add_flag("--dry-run", options->dry_run, "say what would be done, and do nothing");
-  repair->add_option("--target", options->targets, "where a copy of a lost manifest is: what create was given")
-      ->allow_extra_args(false)
-      ->type_name("FOLDER");
-  CLI::App* flatten = add("flatten", "Put an ordinary file with the same bytes in its place",
-                          "Example: iosig container flatten checkpoint", "iosig.container-copy/1", run_flatten);
-  CLI::App* copy =
+  repair.add_flag("--claim", options->claim,
+                  "have the data on its targets belong to this copy; the one that it was copied from is gone");
+  repair.add_flag("--dry-run", options->dry_run, "say what would be done, and do nothing");
+  repair.add_option("--target", options->targets, "where a copy of a lost manifest is: what create was given")
+      .repeatable()
+      .type_name("FOLDER");
+  const Verb flatten = add("flatten", "Put an ordinary file with the same bytes in its place",
+                           "Example: iosig container flatten checkpoint", "iosig.container-copy/1", run_flatten);
+  const Verb copy =
       add("export", "Write the bytes into an ordinary file elsewhere",
           "Example: iosig container export checkpoint /archive/checkpoint", "iosig.container-copy/1", run_export);
-  for (CLI::App* verb : {flatten, copy})
-    verb->add_flag("--dry-run", options->dry_run, "say what would be written, and write nothing");
-  copy->add_flag("--damaged", options->damaged, "write what is there of a damaged file; what is lost becomes zeros");
-  copy->add_option("FILE", options->to, "the file to make; nothing may be there")->required();
+  for (const Verb verb : {flatten, copy})
+    verb.add_flag("--dry-run", options->dry_run, "say what would be written, and write nothing");
+  copy.add_flag("--damaged", options->damaged, "write what is there of a damaged file; what is lost becomes zeros");
+  copy.add_option("FILE", options->to, "the file to make; nothing may be there").required();
 }
 
 }  // namespace iosig::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 #include <utility>
@@ -143,24 +144,22 @@ int run_finalize(Options options, Console& console) {
 
 }  // namespace
 
-void add_finalize(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("finalize", "After a run: bring redirected data home, drop temporary ones");
+void add_finalize(Verb app, Action& action) {
+  const Verb verb = app.add_verb("finalize", "After a run: bring redirected data home, drop temporary ones");
   const auto options = std::make_shared<Options>();
-  verb->add_option("PATH", options->paths, "paths that were redirected (or folders of --make-folder)")
-      ->type_name("PATH");
-  verb->add_flag("--all", options->all, "everything in the journal");
-  verb->add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");
-  verb->add_flag("--drop-orphans", options->settle.drop_orphans,
-                 "delete data to which no link in their folder leads any more, forget data that cannot be reached");
-  verb->add_flag("--force", options->settle.force, "even while a process has the data open");
-  verb->add_flag("--dry-run", options->settle.dry_run, "say what would be done, change nothing");
-  verb->footer(
+  verb.add_option("PATH", options->paths, "paths that were redirected (or folders of --make-folder)").type_name("PATH");
+  verb.add_flag("--all", options->all, "everything in the journal");
+  verb.add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");
+  verb.add_flag("--drop-orphans", options->settle.drop_orphans,
+                "delete data to which no link in their folder leads any more, forget data that cannot be reached");
+  verb.add_flag("--force", options->settle.force, "even while a process has the data open");
+  verb.add_flag("--dry-run", options->settle.dry_run, "say what would be done, change nothing");
+  verb.footer(
       "Persistent data are copied beside the link, compared, and put in its place in one rename; killed or refused at "
       "any point, they stay reachable; a second run undoes what that run left, and starts again. Safe to repeat.\n"
       "Exit status: 0 all settled, 1 something could not be (it says why, nothing is lost).\n"
       "Example: iosig finalize --all");
-  when_chosen(verb, action, "iosig.finalize/1",
-              [options](Console& console) { return run_finalize(*options, console); });
+  verb.when_chosen(action, "iosig.finalize/1", [options](Console& console) { return run_finalize(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "commands.h"
@@ -185,19 +186,19 @@ int run_gc(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_gc(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("gc", "Remove what dead jobs left on the mount points");
+void add_gc(Verb app, Action& action) {
+  const Verb verb = app.add_verb("gc", "Remove what dead jobs left on the mount points");
   const auto options = std::make_shared<Options>();
-  verb->add_option(
+  verb.add_option(
       "FOLDER", options->folders,
       "also what removals of containers below it have left: of programs that had them open and were killed");
-  verb->add_option("--older-than", options->older_than, "only what rested for so long (default 1d); 0s: everything")
-      ->type_name("TIME");
-  verb->add_flag("--containers", options->containers, "also data of containers that are gone from where they were");
-  verb->add_flag("--unknown", options->unknown,
-                 "list data of jobs that cannot be judged from here; remove those whose path is given as FOLDER");
-  verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
-  verb->footer(
+  verb.add_option("--older-than", options->older_than, "only what rested for so long (default 1d); 0s: everything")
+      .type_name("TIME");
+  verb.add_flag("--containers", options->containers, "also data of containers that are gone from where they were");
+  verb.add_flag("--unknown", options->unknown,
+                "list data of jobs that cannot be judged from here; remove those whose path is given as FOLDER");
+  verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+  verb.footer(
       "Removed: temporary data and folders of jobs of which no process lives on this machine. Kept and listed: "
       "persistent data, prepared links, files that no journal entry knows, data of containers that are gone, data of "
       "jobs that cannot be judged from here (on another machine, in another PID namespace).\n"
@@ -205,7 +206,7 @@ void add_gc(CLI::App& app, Action& action) {
       "Exit status: 0 done, 1 something could not be removed, 4 the system refused.\n"
       "Example: iosig gc --dry-run\n"
       "         iosig gc /scratch/run");
-  when_chosen(verb, action, "iosig.gc/1", [options](Console& console) { return run_gc(*options, console); });
+  verb.when_chosen(action, "iosig.gc/1", [options](Console& console) { return run_gc(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
@@ -115,12 +116,12 @@ int run_man(const CLI::App& root, const std::string& folder, Console& console) {
 
 }  // namespace
 
-void add_man(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("man", "Write the manual pages into a folder")->group("");
+void add_man(Verb app, Action& action) {
+  const Verb verb = app.add_verb("man", "Write the manual pages into a folder").group("");
   const auto folder = std::make_shared<std::string>();
-  verb->add_option("FOLDER", *folder, "where to write iosig.1, iosig-choose.1, ...")->required();
-  verb->footer("Example: iosig man share/man/man1");
-  when_chosen(verb, action, "", [=, &app](Console& console) { return run_man(app, *folder, console); });
+  verb.add_option("FOLDER", *folder, "where to write iosig.1, iosig-choose.1, ...").required();
+  verb.footer("Example: iosig man share/man/man1");
+  verb.when_chosen(action, "", [=](Console& console) { return run_man(app.app(), *folder, console); });
 }
 
 }  // namespace iosig::cli

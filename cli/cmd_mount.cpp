@@ -18,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/call_with_timeout.h"
@@ -25,7 +26,6 @@
 #include "iosig/base/text.h"
 #include "iosig/container/layout/container_folder.h"
 #include "iosig/storage/mountinfo.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -264,34 +264,34 @@ int run_unmount(const std::string& given, Console& console) {
 
 }  // namespace
 
-void add_mount(CLI::App& app, Action& action) {
-  CLI::App* mount = app.add_subcommand("mount", "Show a folder at a mount point, its containers as ordinary files");
+void add_mount(Verb app, Action& action) {
+  const Verb mount = app.add_verb("mount", "Show a folder at a mount point, its containers as ordinary files");
   const auto options = std::make_shared<Options>();
-  mount->add_option("SOURCE", options->source, "the folder that holds the files")->required();
-  mount->add_option("MOUNTPOINT", options->mount_point, "an empty folder, or SOURCE itself")->required();
+  mount.add_option("SOURCE", options->source, "the folder that holds the files").required();
+  mount.add_option("MOUNTPOINT", options->mount_point, "an empty folder, or SOURCE itself").required();
   mount
-      ->add_option("--containers", options->containers,
-                   "which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "
-                   "existing: none (default)")
-      ->allow_extra_args(false);
-  mount->add_option("--index", options->index, "index of new containers: pattern (default) or traditional")
-      ->check(one_of({"pattern", "traditional"}));
-  mount->add_option("--threads", options->threads, "at most so many threads serve requests (default 4)")
-      ->check(count_between(1, 1024));
+      .add_option("--containers", options->containers,
+                  "which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "
+                  "existing: none (default)")
+      .repeatable();
+  mount.add_option("--index", options->index, "index of new containers: pattern (default) or traditional")
+      .check(one_of({"pattern", "traditional"}));
+  mount.add_option("--threads", options->threads, "at most so many threads serve requests (default 4)")
+      .check(count_between(1, 1024));
   mount
-      ->add_option("--cache-seconds", options->cache_s,
-                   "how long changes that others make to SOURCE may go unseen (default 1)")
-      ->check(between(0, 86400));
-  mount->add_flag("--read-only", options->read_only, "refuse every change through the mount");
-  mount->add_flag("--foreground", options->foreground, "stay in the terminal, and say there what goes wrong");
-  mount->footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
-  when_chosen(mount, action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });
+      .add_option("--cache-seconds", options->cache_s,
+                  "how long changes that others make to SOURCE may go unseen (default 1)")
+      .check(between(0, 86400));
+  mount.add_flag("--read-only", options->read_only, "refuse every change through the mount");
+  mount.add_flag("--foreground", options->foreground, "stay in the terminal, and say there what goes wrong");
+  mount.footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
+  mount.when_chosen(action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });
 
-  CLI::App* unmount = app.add_subcommand("unmount", "Flush and unmount");
+  const Verb unmount = app.add_verb("unmount", "Flush and unmount");
   const auto path = std::make_shared<std::string>();
-  unmount->add_option("MOUNTPOINT", *path, "where `iosig mount` put it")->required();
-  unmount->footer("Example: iosig unmount /tmp/run");
-  when_chosen(unmount, action, "", [path](Console& console) { return run_unmount(*path, console); });
+  unmount.add_option("MOUNTPOINT", *path, "where `iosig mount` put it").required();
+  unmount.footer("Example: iosig unmount /tmp/run");
+  unmount.when_chosen(action, "", [path](Console& console) { return run_unmount(*path, console); });
 }
 
 }  // namespace iosig::cli

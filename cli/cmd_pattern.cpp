@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "commands.h"
@@ -23,7 +24,6 @@
 #include "pattern_ids.h"
 #include "pattern_lookup.h"
 #include "pattern_plot.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -243,64 +243,64 @@ int run_lookup(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_pattern(CLI::App& app, Action& action) {
-  CLI::App* pattern = app.add_subcommand("pattern", "Find the structure in a sequence of accesses, without loss");
-  pattern->require_subcommand(1);
-  pattern->footer("Example: seq 0 4096 1000000 | iosig pattern detect -");
+void add_pattern(Verb app, Action& action) {
+  const Verb pattern = app.add_verb("pattern", "Find the structure in a sequence of accesses, without loss");
+  pattern.require_verb();
+  pattern.footer("Example: seq 0 4096 1000000 | iosig pattern detect -");
   const auto options = std::make_shared<Options>();
-  CLI::App* detect = pattern->add_subcommand("detect", "Describe vectors, one a line, as loop nests");
-  detect->add_option("FILE", options->file, "white-space-separated integers; - for standard input");
+  const Verb detect = pattern.add_verb("detect", "Describe vectors, one a line, as loop nests");
+  detect.add_option("FILE", options->file, "white-space-separated integers; - for standard input");
   detect
-      ->add_option("--columns", options->columns,
-                   "some of logical,length,physical,id,sequence, or how many columns of any integers; 1 unless given")
-      ->type_name("NAMES");
+      .add_option("--columns", options->columns,
+                  "some of logical,length,physical,id,sequence, or how many columns of any integers; 1 unless given")
+      .type_name("NAMES");
   detect
-      ->add_option("--algorithm", options->algorithm,
-                   "nest, or the paper's Algorithm 1, for comparison; nest unless given")
-      ->check(one_of({"nest", "paper"}))
-      ->type_name("NAME");
-  detect->add_option("--window", options->window, "longest body of a loop; 32 for nest and 64 for paper unless given")
-      ->check(count_between(1, 1024))
-      ->type_name("N");
-  detect->add_option("--output", options->output, "also write the binary form, which takes the fewest bytes")
-      ->type_name("FILE");
-  add_plot_option(*detect, options->plot);
-  detect->footer("Example: iosig pattern detect --columns logical,length trace.txt");
-  when_chosen(detect, action, pattern_schema, [options](Console& console) { return run_detect(*options, console); });
+      .add_option("--algorithm", options->algorithm,
+                  "nest, or the paper's Algorithm 1, for comparison; nest unless given")
+      .check(one_of({"nest", "paper"}))
+      .type_name("NAME");
+  detect.add_option("--window", options->window, "longest body of a loop; 32 for nest and 64 for paper unless given")
+      .check(count_between(1, 1024))
+      .type_name("N");
+  detect.add_option("--output", options->output, "also write the binary form, which takes the fewest bytes")
+      .type_name("FILE");
+  add_plot_option(detect, options->plot);
+  detect.footer("Example: iosig pattern detect --columns logical,length trace.txt");
+  detect.when_chosen(action, pattern_schema, [options](Console& console) { return run_detect(*options, console); });
 
-  CLI::App* expand = pattern->add_subcommand("expand", "Print the vectors that a description stands for");
-  expand->add_option("FILE", options->file, "a description, JSON or binary; - for standard input");
-  add_plot_option(*expand, options->plot);
-  expand->footer("Example: iosig pattern detect --json trace.txt | iosig pattern expand - | cmp - trace.txt");
-  when_chosen(expand, action, "", [options](Console& console) { return run_expand(*options, console); });
+  const Verb expand = pattern.add_verb("expand", "Print the vectors that a description stands for");
+  expand.add_option("FILE", options->file, "a description, JSON or binary; - for standard input");
+  add_plot_option(expand, options->plot);
+  expand.footer("Example: iosig pattern detect --json trace.txt | iosig pattern expand - | cmp - trace.txt");
+  expand.when_chosen(action, "", [options](Console& console) { return run_expand(*options, console); });
 
-  CLI::App* merge = pattern->add_subcommand("merge", "Fold the descriptions of many processes into one");
-  merge->add_option("FILE", options->files, "a description for each process, JSON or binary")->required();
+  const Verb merge = pattern.add_verb("merge", "Fold the descriptions of many processes into one");
+  merge.add_option("FILE", options->files, "a description for each process, JSON or binary").required();
   merge
-      ->add_option("--ids", options->ids,
-                   "ids of the processes, in order of the files; the numbers in which the files' names differ, or "
-                   "0,1,2,..., unless given")
-      ->type_name("N,...");
+      .add_option("--ids", options->ids,
+                  "ids of the processes, in order of the files; the numbers in which the files' names differ, or "
+                  "0,1,2,..., unless given")
+      .type_name("N,...");
   merge
-      ->add_option("--columns", options->columns,
-                   "logical,length,physical[,sequence], where the descriptions do not say it themselves")
-      ->type_name("NAMES");
-  merge->add_option("--output", options->output, "also write the binary form")->type_name("FILE");
-  merge->footer("Example: iosig pattern merge rank*.pattern");
-  when_chosen(merge, action, pattern_schema, [options](Console& console) { return run_merge(*options, console); });
+      .add_option("--columns", options->columns,
+                  "logical,length,physical[,sequence], where the descriptions do not say it themselves")
+      .type_name("NAMES");
+  merge.add_option("--output", options->output, "also write the binary form").type_name("FILE");
+  merge.footer("Example: iosig pattern merge rank*.pattern");
+  merge.when_chosen(action, pattern_schema, [options](Console& console) { return run_merge(*options, console); });
 
-  CLI::App* lookup = pattern->add_subcommand("lookup", "Say where the bytes of a logical file were written");
-  lookup->add_option("FILE", options->file, "a description, JSON or binary; - for standard input")->required();
-  lookup->add_option("OFFSET", options->offset, "first byte of the logical file, e.g. 40000 or 4KB")->required();
-  lookup->add_option("LENGTH", options->length, "how many bytes, e.g. 6000 or 1MB")->required();
+  const Verb lookup = pattern.add_verb("lookup", "Say where the bytes of a logical file were written");
+  lookup.add_option("FILE", options->file, "a description, JSON or binary; - for standard input").required();
+  lookup.add_option("OFFSET", options->offset, "first byte of the logical file, e.g. 40000 or 4KB").required();
+  lookup.add_option("LENGTH", options->length, "how many bytes, e.g. 6000 or 1MB").required();
   lookup
-      ->add_option("--columns", options->columns,
-                   "columns of the description, where it does not say so itself; logical,length,physical,id, or the "
-                   "first three, unless given")
-      ->type_name("NAMES");
-  lookup->footer("Example: iosig pattern lookup trace.pattern 40000 6000");
-  when_chosen(lookup, action, pattern_lookup_schema,
-              [options](Console& console) { return run_lookup(*options, console); });
+      .add_option("--columns", options->columns,
+                  "columns of the description, where it does not say so itself; logical,length,physical,id, or the "
+                  "first three, unless given")
+      .type_name("NAMES");
+  lookup.footer("Example: iosig pattern lookup trace.pattern 40000 6000");
+  lookup.when_chosen(action, pattern_lookup_schema,
+                     [options](Console& console) { return run_lookup(*options, console); });
 }
 
 }  // namespace iosig::cli

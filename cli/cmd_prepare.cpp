@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/text.h"
@@ -218,24 +219,24 @@ int run_prepare(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_prepare(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("prepare", "Before a run: make new files land on the best storage");
+void add_prepare(Verb app, Action& action) {
+  const Verb verb = app.add_verb("prepare", "Before a run: make new files land on the best storage");
   const auto options = std::make_shared<Options>();
-  verb->add_option("PATH", options->words, "the file that the program will create, and what its stream needs")
-      ->type_name("PATH SIGNATURE...")
-      ->option_text("SIGNATURE...");
-  verb->add_option("--rules", options->rules, "take the signatures from this file; all arguments are paths")
-      ->type_name("FILE");
-  verb->add_flag("--literal", options->literal, "* ? [ in a path are letters of its name");
-  add_storage_option(*verb, options->storage);
-  verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
-  verb->footer(
+  verb.add_option("PATH", options->words, "the file that the program will create, and what its stream needs")
+      .type_name("PATH SIGNATURE...")
+      .option_text("SIGNATURE...");
+  verb.add_option("--rules", options->rules, "take the signatures from this file; all arguments are paths")
+      .type_name("FILE");
+  verb.add_flag("--literal", options->literal, "* ? [ in a path are letters of its name");
+  add_storage_option(verb, options->storage);
+  verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+  verb.footer(
       "Undo with 'iosig finalize PATH' before the run. Safe to repeat.\n"
       "Exit status: 0 linked or best where it is, 1 nothing is admissible or the path exists.\n"
       "Example: iosig prepare sorted.txt 'persist sequential totalsize(2GB)'\n"
       "         sort -o sorted.txt big.txt\n"
       "         iosig finalize sorted.txt");
-  when_chosen(verb, action, "iosig.prepare/1", [options](Console& console) { return run_prepare(*options, console); });
+  verb.when_chosen(action, "iosig.prepare/1", [options](Console& console) { return run_prepare(*options, console); });
 }
 
 }  // namespace iosig::cli

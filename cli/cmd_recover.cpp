@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/text.h"
@@ -92,17 +93,17 @@ int run_recover(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_recover(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("recover", "After a crash: finish or undo what was cut short");
+void add_recover(Verb app, Action& action) {
+  const Verb verb = app.add_verb("recover", "After a crash: finish or undo what was cut short");
   const auto options = std::make_shared<Options>();
-  verb->add_option("PATH", options->paths, "paths that were redirected, or 'all' (default)")->type_name("PATH");
-  verb->add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
-  verb->footer(
+  verb.add_option("PATH", options->paths, "paths that were redirected, or 'all' (default)").type_name("PATH");
+  verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+  verb.footer(
       "Data that are redirected stay redirected: 'iosig finalize' brings them home. Redirects of running programs "
       "and prepared links are left alone. Safe to repeat, and to kill.\n"
       "Exit status: 0, also when something is left (it says why), 4 the system refused.\n"
       "Example: iosig recover all");
-  when_chosen(verb, action, "iosig.recover/1", [options](Console& console) { return run_recover(*options, console); });
+  verb.when_chosen(action, "iosig.recover/1", [options](Console& console) { return run_recover(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/text.h"
@@ -15,7 +16,6 @@
 #include "iosig/cost/structure.h"
 #include "iosig/decide/placement.h"
 #include "storage_source.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -158,41 +158,41 @@ int run_simulate(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_reliability(CLI::App& app, Action& action) {
-  CLI::App* reliability = app.add_subcommand("reliability", "How long data last on a mount point");
-  reliability->require_subcommand(1);
-  reliability->footer("Example: iosig reliability mttdl --mount-point /mnt/raid --size 1TB");
+void add_reliability(Verb app, Action& action) {
+  const Verb reliability = app.add_verb("reliability", "How long data last on a mount point");
+  reliability.require_verb();
+  reliability.footer("Example: iosig reliability mttdl --mount-point /mnt/raid --size 1TB");
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* name, const char* what) {
-    CLI::App* verb = reliability->add_subcommand(name, what);
-    add_storage_option(*verb, options->storage);
-    verb->add_option("--mount-point", options->mount_point, "where the data are")->type_name("PATH")->required();
-    verb->add_option("--size", options->size, "how much data, e.g. 1TB")->type_name("SIZE")->required();
+    const Verb verb = reliability.add_verb(name, what);
+    add_storage_option(verb, options->storage);
+    verb.add_option("--mount-point", options->mount_point, "where the data are").type_name("PATH").required();
+    verb.add_option("--size", options->size, "how much data, e.g. 1TB").type_name("SIZE").required();
     return verb;
   };
-  CLI::App* mttdl = add("mttdl", "Compute it: Markov chain of what the device is made of, beside Eq. 2");
-  mttdl->add_option("--duration", options->duration, "time span of the probability of loss; 1y unless given")
-      ->type_name("TIME");
-  mttdl->footer(
+  const Verb mttdl = add("mttdl", "Compute it: Markov chain of what the device is made of, beside Eq. 2");
+  mttdl.add_option("--duration", options->duration, "time span of the probability of loss; 1y unless given")
+      .type_name("TIME");
+  mttdl.footer(
       "Exit status: 0 reliable, 1 not considered as reliable, 2 wrong usage, 3 bad input, 4 the system refused.\n"
       "Example: iosig reliability mttdl --mount-point /mnt/raid --size 1TB --duration 30d");
-  when_chosen(mttdl, action, "iosig.mttdl/1", [options](Console& console) { return run_mttdl(*options, console); });
+  mttdl.when_chosen(action, "iosig.mttdl/1", [options](Console& console) { return run_mttdl(*options, console); });
 
-  CLI::App* simulate =
+  const Verb simulate =
       add("simulate", "Play failures, rebuildings and unreadable sectors through, until it is known well");
   SimulationOptions& simulation = options->simulation;
-  simulate->add_option("--precision", simulation.precision, "half of the 95 % interval, as a share; 0.05 unless given")
-      ->type_name("SHARE");
-  simulate->add_option("--seed", simulation.seed, "the same seed gives the same result; 1 unless given")
-      ->check(count_between(0, std::numeric_limits<std::uint64_t>::max()));
+  simulate.add_option("--precision", simulation.precision, "half of the 95 % interval, as a share; 0.05 unless given")
+      .type_name("SHARE");
+  simulate.add_option("--seed", simulation.seed, "the same seed gives the same result; 1 unless given")
+      .check(count_between(0, std::numeric_limits<std::uint64_t>::max()));
   simulate
-      ->add_option("--weibull-shape", simulation.weibull_shape, "lives of devices: 1 exponential, above 1 wearing out")
-      ->type_name("SHAPE");
-  simulate->add_option("--threads", simulation.threads, "number of threads; as many as processors unless given")
-      ->check(count_between(0, std::numeric_limits<unsigned>::max()));
-  simulate->footer("Example: iosig reliability simulate --mount-point /mnt/raid --size 1TB --seed 7");
-  when_chosen(simulate, action, "iosig.simulation/1",
-              [options](Console& console) { return run_simulate(*options, console); });
+      .add_option("--weibull-shape", simulation.weibull_shape, "lives of devices: 1 exponential, above 1 wearing out")
+      .type_name("SHAPE");
+  simulate.add_option("--threads", simulation.threads, "number of threads; as many as processors unless given")
+      .check(count_between(0, std::numeric_limits<unsigned>::max()));
+  simulate.footer("Example: iosig reliability simulate --mount-point /mnt/raid --size 1TB --seed 7");
+  simulate.when_chosen(action, "iosig.simulation/1",
+                       [options](Console& console) { return run_simulate(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -16,7 +17,6 @@
 #include "iosig/replay/replay_check.h"
 #include "iosig/replay/worker_group.h"
 #include "iosig/replay/write_map_text.h"
-#include "usage.h"
 
 namespace iosig::cli {
 namespace {
@@ -344,46 +344,44 @@ int run_replay(Options& options, Console& console) {
 
 }  // namespace
 
-void add_replay(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("replay", "Replay a write map; time and verify it");
+void add_replay(Verb app, Action& action) {
+  const Verb verb = app.add_verb("replay", "Replay a write map; time and verify it");
   const auto options = std::make_shared<Options>();
-  verb->add_option("MAP", options->map,
-                   "lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
-                   "standard input")
-      ->required();
-  verb->add_option("TARGET", options->target.path, "what to make; nothing may be there")->required();
-  CLI::Option* container =
-      verb->add_flag("--container", options->container, "a container with an index of patterns; unless told otherwise");
-  CLI::Option* traditional =
-      verb->add_flag("--traditional", options->traditional, "a container with an index of an entry for each write");
-  CLI::Option* plain = verb->add_flag("--plain", options->plain, "one ordinary file, which all ranks share");
-  container->excludes(traditional)->excludes(plain);
-  traditional->excludes(plain);
-  verb->add_option("--target", options->target.targets, "a folder to put the container's data into; absolute")
-      ->allow_extra_args(false)
-      ->type_name("FOLDER");
-  verb->add_option("--ranks", options->ranks, "ranks 0 to N - 1 only")
-      ->check(count_between(1, INT64_MAX))
-      ->type_name("N");
-  verb->add_option("--processes", options->replay.processes,
-                   "number of processes, which take turns for the ranks; one for each unless given")
-      ->check(count_between(1, max_replay_processes))
-      ->type_name("N");
-  verb->add_flag("--in-turn", options->replay.in_turn, "no write begins before the one before it in MAP has ended");
-  verb->add_flag("--open-in-turn", options->replay.opens_in_turn,
-                 "ranks open one after the other, so that writers' ids are in their order");
-  verb->add_flag("--sync", options->replay.syncs, "each rank syncs what it wrote before it closes");
-  verb->add_flag("--check", options->check, "give each write bytes of its own, and read all of them back");
-  verb->add_flag("--read", options->read, "each rank reads what it wrote");
-  verb->add_option("--readers", options->readers, "so many processes read the file, blocks as long as writes in turns")
-      ->check(count_between(1, max_replay_processes))
-      ->type_name("N");
-  verb->add_flag("--dry-run", options->dry_run, "say what the map has, and write nothing");
-  verb->footer(
+  verb.add_option("MAP", options->map,
+                  "lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
+                  "standard input")
+      .required();
+  verb.add_option("TARGET", options->target.path, "what to make; nothing may be there").required();
+  const Option container =
+      verb.add_flag("--container", options->container, "a container with an index of patterns; unless told otherwise");
+  const Option traditional =
+      verb.add_flag("--traditional", options->traditional, "a container with an index of an entry for each write");
+  const Option plain = verb.add_flag("--plain", options->plain, "one ordinary file, which all ranks share");
+  container.excludes(traditional).excludes(plain);
+  traditional.excludes(plain);
+  verb.add_option("--target", options->target.targets, "a folder to put the container's data into; absolute")
+      .repeatable()
+      .type_name("FOLDER");
+  verb.add_option("--ranks", options->ranks, "ranks 0 to N - 1 only").check(count_between(1, INT64_MAX)).type_name("N");
+  verb.add_option("--processes", options->replay.processes,
+                  "number of processes, which take turns for the ranks; one for each unless given")
+      .check(count_between(1, max_replay_processes))
+      .type_name("N");
+  verb.add_flag("--in-turn", options->replay.in_turn, "no write begins before the one before it in MAP has ended");
+  verb.add_flag("--open-in-turn", options->replay.opens_in_turn,
+                "ranks open one after the other, so that writers' ids are in their order");
+  verb.add_flag("--sync", options->replay.syncs, "each rank syncs what it wrote before it closes");
+  verb.add_flag("--check", options->check, "give each write bytes of its own, and read all of them back");
+  verb.add_flag("--read", options->read, "each rank reads what it wrote");
+  verb.add_option("--readers", options->readers, "so many processes read the file, blocks as long as writes in turns")
+      .check(count_between(1, max_replay_processes))
+      .type_name("N");
+  verb.add_flag("--dry-run", options->dry_run, "say what the map has, and write nothing");
+  verb.footer(
       "What a failure or ^C leaves unfinished is removed.\n"
       "Exit status: 0 done, 1 bytes are wrong, 2 wrong usage, 3 bad input, 4 the system refused.\n"
       "Example: iosig replay --check job.map /mnt/fast/again");
-  when_chosen(verb, action, "iosig.replay/1", [options](Console& console) { return run_replay(*options, console); });
+  verb.when_chosen(action, "iosig.replay/1", [options](Console& console) { return run_replay(*options, console); });
 }
 
 }  // namespace iosig::cli

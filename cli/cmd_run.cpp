@@ -150,22 +150,22 @@ int run_command(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("run", "Run a program as it is, with containers as its files");
+void add_run(Verb app, Action& action) {
+  const Verb verb = app.add_verb("run", "Run a program as it is, with containers as its files");
   const auto options = std::make_shared<Options>();
-  verb->add_option("COMMAND", options->command, "after --: a program and its arguments");
-  verb->add_option("--container", options->containers,
-                   "new files of such a name, or at such a path if it has a slash, become containers")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
-  verb->add_option("--rules", options->rules, "the same for files whose signature says `container`")->type_name("FILE");
-  verb->add_flag("--dry-run", options->dry_run, "print the environment and the command, and run nothing");
-  verb->footer(
+  verb.add_option("COMMAND", options->command, "after --: a program and its arguments");
+  verb.add_option("--container", options->containers,
+                  "new files of such a name, or at such a path if it has a slash, become containers")
+      .type_name("GLOB")
+      .repeatable();
+  verb.add_option("--rules", options->rules, "the same for files whose signature says `container`").type_name("FILE");
+  verb.add_flag("--dry-run", options->dry_run, "print the environment and the command, and run nothing");
+  verb.footer(
       "What comes after -- is run in iosig's place.\n"
       "Exit status: the program's; 126 it cannot be executed, 127 it is not found; 2, 3, 4 iosig itself failed.\n"
       "Example: iosig run --container '*.dat' -- ./solver input.txt\n"
       "         mpirun -n 4 iosig run --rules rules.toml -- ./solver");
-  when_chosen(verb, action, "", [options](Console& console) { return run_command(*options, console); });
+  verb.when_chosen(action, "", [options](Console& console) { return run_command(*options, console); });
 }
 
 }  // namespace iosig::cli

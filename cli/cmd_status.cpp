@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/text.h"
@@ -66,14 +67,14 @@ int run_status(Console& console) {
 
 }  // namespace
 
-void add_status(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("status", "List what is redirected and what became of it");
-  verb->footer(
+void add_status(Verb app, Action& action) {
+  const Verb verb = app.add_verb("status", "List what is redirected and what became of it");
+  verb.footer(
       "States: linked, empty (not written yet), filled (a job's folder), orphan (the program removed the link), "
       "replaced (another file stands at the path), gone, unreachable (not mounted, or on another machine).\n"
       "Exit status: 0 done, 3 or 4 a journal entry is damaged or cannot be opened.\n"
       "Example: iosig status --json");
-  when_chosen(verb, action, "iosig.status/1", run_status);
+  verb.when_chosen(action, "iosig.status/1", run_status);
 }
 
 }  // namespace iosig::cli

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -397,40 +398,39 @@ int run_show(const std::string& path, const std::string& file, Console& console)
 
 }  // namespace
 
-void add_storage(CLI::App& app, Action& action) {
-  CLI::App* storage = app.add_subcommand("storage", "Describe the storage of this machine");
-  storage->require_subcommand(1);
-  storage->footer("Example: iosig storage probe --quick && iosig storage list");
+void add_storage(Verb app, Action& action) {
+  const Verb storage = app.add_verb("storage", "Describe the storage of this machine");
+  storage.require_verb();
+  storage.footer("Example: iosig storage probe --quick && iosig storage list");
   const auto file = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* what, const char* example) {
-    CLI::App* verb = storage->add_subcommand(name, what);
-    verb->footer(std::string("Example: ") + example);
+    const Verb verb = storage.add_verb(name, what);
+    verb.footer(std::string("Example: ") + example);
     return verb;
   };
-  CLI::App* probe = add("probe", "Find and measure the storage where you can put files, and write storage.toml",
-                        "iosig storage probe --quick --dry-run");
+  const Verb probe = add("probe", "Find and measure the storage where you can put files, and write storage.toml",
+                         "iosig storage probe --quick --dry-run");
   const auto flags = std::make_shared<ProbeFlags>();
-  probe->add_flag("--quick", flags->quick, "about 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
-  probe->add_option("--output", flags->output, "file to write instead of ~/.config/iosig/storage.toml")
-      ->type_name("FILE");
-  probe->add_option("--mount", flags->mounts, "probe only this folder (repeatable); the rest of the file stays")
-      ->type_name("PATH")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  probe->add_flag("--dry-run", flags->dry_run, "measure and show, but write nothing");
-  when_chosen(probe, action, "iosig.storage/1", [flags](Console& console) { return run_probe(*flags, console); });
+  probe.add_flag("--quick", flags->quick, "about 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
+  probe.add_option("--output", flags->output, "file to write instead of ~/.config/iosig/storage.toml")
+      .type_name("FILE");
+  probe.add_option("--mount", flags->mounts, "probe only this folder (repeatable); the rest of the file stays")
+      .type_name("PATH")
+      .repeatable();
+  probe.add_flag("--dry-run", flags->dry_run, "measure and show, but write nothing");
+  probe.when_chosen(action, "iosig.storage/1", [flags](Console& console) { return run_probe(*flags, console); });
 
-  CLI::App* list = add("list", "One line for each mount point", "iosig storage list --storage storage.toml");
-  add_storage_option(*list, *file);
-  when_chosen(list, action, "iosig.storage/1", [file](Console& console) { return run_list(*file, console); });
+  const Verb list = add("list", "One line for each mount point", "iosig storage list --storage storage.toml");
+  add_storage_option(list, *file);
+  list.when_chosen(action, "iosig.storage/1", [file](Console& console) { return run_list(*file, console); });
 
-  CLI::App* show = add("show", "Every value, where it came from, and how far the measurements spread",
-                       "iosig storage show /dev/shm");
+  const Verb show = add("show", "Every value, where it came from, and how far the measurements spread",
+                        "iosig storage show /dev/shm");
   const auto path = std::make_shared<std::string>();
-  show->add_option("MOUNTPOINT", *path, "only this mount point")->type_name("PATH");
-  add_storage_option(*show, *file);
-  when_chosen(show, action, "iosig.storage.values/1",
-              [path, file](Console& console) { return run_show(*path, *file, console); });
+  show.add_option("MOUNTPOINT", *path, "only this mount point").type_name("PATH");
+  add_storage_option(show, *file);
+  show.when_chosen(action, "iosig.storage.values/1",
+                   [path, file](Console& console) { return run_show(*path, *file, console); });
 }
 
 }  // namespace iosig::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "iosig/base/text.h"
@@ -89,22 +90,19 @@ int run_verify_file(const Options& options, Console& console) {
 
 }  // namespace
 
-void add_verify_file(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("verify-file", "Hold sealed data (tamperproof, archive) against their checksum");
+void add_verify_file(Verb app, Action& action) {
+  const Verb verb = app.add_verb("verify-file", "Hold sealed data (tamperproof, archive) against their checksum");
   const auto options = std::make_shared<Options>();
-  verb->add_option("PATH", options->paths, "sealed files, or the links that lead to them")
-      ->required()
-      ->type_name("PATH");
-  verb->add_option("--manifest", options->manifest, "a copy of the manifest that was kept elsewhere")
-      ->type_name("FILE");
-  verb->footer(
+  verb.add_option("PATH", options->paths, "sealed files, or the links that lead to them").required().type_name("PATH");
+  verb.add_option("--manifest", options->manifest, "a copy of the manifest that was kept elsewhere").type_name("FILE");
+  verb.footer(
       "Data declared tamperproof or archive stay on the mount point that was chosen; iosig finalize puts a manifest, "
       "<data>.sha256, beside them, which sha256sum -c reads too. A user who can write there can change both: "
       "keep a copy of the manifest where no other user can write, and pass it with --manifest.\n"
       "Exit status: 0 intact, 1 altered or gone, 3 there is no manifest or it is damaged.\n"
       "Example: iosig verify-file ledger.db");
-  when_chosen(verb, action, "iosig.verify-file/1",
-              [options](Console& console) { return run_verify_file(*options, console); });
+  verb.when_chosen(action, "iosig.verify-file/1",
+                   [options](Console& console) { return run_verify_file(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -11,10 +11,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
 #include "iosig/base/files.h"
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 
@@ -169,7 +171,7 @@ void Console::say_json(std::string_view schema, const nlohmann::ordered_json& do
   nlohmann::ordered_json whole = {{"schema", schema}};
   whole.update(document);
   // Paths are bytes: what is no UTF-8 is shown with U+FFFD rather than refused.
-  say(whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  say(json_page(whole));
 }
 
 void Console::to_stderr(std::string_view line) const {

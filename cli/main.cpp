@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -28,27 +29,28 @@ int main(int argc, char** argv) {
       "Example: iosig storage probe && iosig choose 'persist random size-per-IO(64KB)'");
   Console console;
   Action action;
-  add_storage(app, action);
-  add_cc(app, action);
-  add_check(app, action);
-  add_choose(app, action);
-  add_reliability(app, action);
-  add_pattern(app, action);
-  add_container(app, action);
-  add_mount(app, action);
-  add_run(app, action);
-  add_replay(app, action);
-  add_prepare(app, action);
-  add_finalize(app, action);
-  add_status(app, action);
-  add_recover(app, action);
-  add_gc(app, action);
-  add_verify_file(app, action);
-  add_completion(app, action);
-  add_man(app, action);
-  add_plot(app);
-  add_repro(app);
-  add_help(app);
+  const Verb root(app);
+  add_storage(root, action);
+  add_cc(root, action);
+  add_check(root, action);
+  add_choose(root, action);
+  add_reliability(root, action);
+  add_pattern(root, action);
+  add_container(root, action);
+  add_mount(root, action);
+  add_run(root, action);
+  add_replay(root, action);
+  add_prepare(root, action);
+  add_finalize(root, action);
+  add_status(root, action);
+  add_recover(root, action);
+  add_gc(root, action);
+  add_verify_file(root, action);
+  add_completion(root, action);
+  add_man(root, action);
+  add_plot(root);
+  add_repro(root);
+  add_help(root);
   if (argc > 1 && std::string_view(argv[1]) == "help" && (argc == 2 || argv[2][0] != '-')) {
     static char help[] = "--help";
     std::rotate(argv + 1, argv + 2, argv + argc);  // `iosig help choose` is `iosig choose --help`

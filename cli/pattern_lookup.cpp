@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "iosig/analyze/lookup.h"
 #include "iosig/base/files.h"
 

@@ -32,15 +32,14 @@ Result<void> hand_on(const Pattern& pattern) {
 
 }  // namespace
 
-void add_plot_option(CLI::App& verb, PlotOptions& plot) {
+void add_plot_option(Verb verb, PlotOptions& plot) {
   const auto take = [&plot](const std::string& picture) {
     plot.is_wanted = true;
     plot.picture = picture;
   };
-  verb.add_option_function<std::string>("--plot", take,
-                                        "draw logical offset over position: here, or into a file .png or .html")
-      ->type_name("[PICTURE]")
-      ->expected(0, 1);
+  verb.add_option("--plot", take, "draw logical offset over position: here, or into a file .png or .html")
+      .type_name("[PICTURE]")
+      .takes(0, 1);
 }
 
 Result<void> check_plot(PlotOptions& plot, std::string& file, std::string_view verb, bool json) {

@@ -1,13 +1,13 @@
 // --plot of `iosig pattern`: the picture on the terminal, or as a file by the Python package (external.h).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "console.h"
 #include "iosig/model/pattern.h"
+#include "verb.h"
 
 namespace iosig::cli {
 
@@ -17,7 +17,7 @@ struct PlotOptions {
 };
 
 /// --plot[=PICTURE].
-void add_plot_option(CLI::App& verb, PlotOptions& plot);
+void add_plot_option(Verb verb, PlotOptions& plot);
 
 /// Before the input is read: gives `file`, that of `iosig pattern VERB`, what --plot took for its picture, and refuses
 /// as `usage` what cannot be drawn.

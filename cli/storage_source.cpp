@@ -25,9 +25,9 @@ Result<StorageSource> load_storage(const std::string& option, const Console& con
   return StorageSource{*std::move(storage), {}};
 }
 
-void add_storage_option(CLI::App& verb, std::string& file) {
+void add_storage_option(Verb verb, std::string& file) {
   verb.add_option("--storage", file, "storage description instead of $IOSIG_STORAGE or the user's file")
-      ->type_name("FILE");
+      .type_name("FILE");
 }
 
 Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path) {

@@ -1,7 +1,6 @@
 // Which storage description a verb works with, and how the user hears of it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "iosig/base/result.h"
 #include "iosig/enact/journal_folder.h"
 #include "iosig/model/storage.h"
+#include "verb.h"
 
 namespace iosig::cli {
 
@@ -22,7 +22,7 @@ struct StorageSource {
 [[nodiscard]] Result<StorageSource> load_storage(const std::string& option, const Console& console);
 
 /// --storage, for load_storage. `file` must outlive the parsing.
-void add_storage_option(CLI::App& verb, std::string& file);
+void add_storage_option(Verb verb, std::string& file);
 
 /// The mount point with this path. Fails as `usage`, naming those that there are.
 [[nodiscard]] Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path);

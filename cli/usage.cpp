@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "iosig/base/text.h"
 
@@ -119,10 +118,6 @@ std::string sentence(const CLI::App& root, const CLI::App& verb, const CLI::Pars
   }
 }
 
-std::string expected(std::string_view value, std::string_view what) {
-  return fmt::format("'{}': expected {}", printable(value), what);
-}
-
 }  // namespace
 
 std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
@@ -144,34 +139,6 @@ Result<void> check_values(const CLI::App& root) {
           ErrorKind::usage, "{}",
           with_help(fmt::format("{} is empty: give it a value or leave it out", option->get_name()), call.command));
   return {};
-}
-
-CLI::Validator one_of(std::vector<std::string> choices) {
-  const std::string shown = fmt::format("{{{}}}", fmt::join(choices, ","));
-  return {[choices = std::move(choices)](std::string& value) -> std::string {
-            if (std::ranges::find(choices, value) != choices.end()) return {};
-            const std::span most(choices.data(), choices.size() - 1);
-            return expected(value, fmt::format("{} or {}", fmt::join(most, ", "), choices.back()));
-          },
-          shown};
-}
-
-CLI::Validator between(double min, double max) {
-  return {[=](std::string& value) -> std::string {
-            double number = 0;
-            if (CLI::detail::lexical_cast(value, number) && number >= min && number <= max) return {};
-            return expected(value, fmt::format("a number from {} to {}", min, max));
-          },
-          ""};
-}
-
-CLI::Validator count_between(std::uint64_t min, std::uint64_t max) {
-  return {[=](std::string& value) -> std::string {
-            const auto number = parse_count<std::uint64_t>(value);
-            if (number && *number >= min && *number <= max) return {};
-            return expected(value, fmt::format("a whole number from {} to {}", min, max));
-          },
-          ""};
 }
 
 }  // namespace iosig::cli

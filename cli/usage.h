@@ -20,10 +20,4 @@ namespace iosig::cli {
 /// whose value may be left out (--plot) are not checked.
 [[nodiscard]] Result<void> check_values(const CLI::App& root);
 
-/// Checks of a value, in the words of a wrong call: CLI::IsMember and CLI::Range with sentences of ours.
-[[nodiscard]] CLI::Validator one_of(std::vector<std::string> choices);
-[[nodiscard]] CLI::Validator between(double min, double max);
-/// A whole number; CLI11 takes -1 for the largest one.
-[[nodiscard]] CLI::Validator count_between(std::uint64_t min, std::uint64_t max);
-
 }  // namespace iosig::cli

@@ -1,6 +1,7 @@
 // workloads {list, print, run}: the accesses of well-known parallel programs, printed or performed
 // (docs/howto/workloads.md). workloads_mpi is the same `run` with MPI's processes as ranks.
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
 
@@ -18,12 +19,13 @@ int main(int argc, char** argv) {
     return fmt::format("workloads: {}; see {} --help\n", error.what(), name);
   });
   cli::Console console;
-  workloads::Action action;
+  cli::Action action;
+  const cli::Verb root(app);
   if (!workloads::is_mpi_program) {
-    workloads::add_list(app, action);
-    workloads::add_print(app, action);
+    workloads::add_list(root, action);
+    workloads::add_print(root, action);
   }
-  workloads::add_run(app, action);
+  workloads::add_run(root, action);
   const auto finish = [&](int status) {
     const auto written = console.flush();
     return written ? status : workloads::failed(written.error());

@@ -7,19 +7,19 @@
 
 namespace iosig::workloads {
 
-void add_workload_options(CLI::App& verb, const std::shared_ptr<Told>& told) {
-  verb.add_option("NAME", told->name, "The workload; workloads list shows them")->required();
-  verb.add_option("--ranks", told->ranks, "Processes, or what stands for them; 16 unless given")->type_name("N");
-  verb.add_option("--seed", told->seed, "Of zipf and random; 1 unless given")->type_name("N");
+void add_workload_options(cli::Verb verb, const std::shared_ptr<Told>& told) {
+  verb.add_option("NAME", told->name, "The workload; workloads list shows them").required();
+  verb.add_option("--ranks", told->ranks, "Processes, or what stands for them; 16 unless given").type_name("N");
+  verb.add_option("--seed", told->seed, "Of zipf and random; 1 unless given").type_name("N");
   std::map<std::string, const Parameter*, std::less<>> all;
   for (const Workload& workload : catalogue())
     for (const Parameter& parameter : workload.parameters) all.emplace(parameter.name, &parameter);
   for (const auto& [name, parameter] : all)
-    verb.add_option_function<std::string>(
+    verb.add_option(
             "--" + name, [told, key = name](const std::string& text) { told->values[key] = text; },
             "Of some workloads: workloads list NAME")
-        ->type_name(parameter->is_size ? "SIZE" : "N")
-        ->group("Parameters");
+        .type_name(parameter->is_size ? "SIZE" : "N")
+        .group("Parameters");
 }
 
 Result<Plan> plan_of(const Told& told, std::uint32_t ranks) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
@@ -122,35 +123,28 @@ int run_print(const Told& told, const PrintOptions& options) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("list", "Show the workloads, or one's parameters and where they come from");
+void add_list(cli::Verb app, cli::Action& action) {
+  const cli::Verb verb = app.add_verb("list", "Show the workloads, or one's parameters and where they come from");
   const auto name = std::make_shared<std::string>();
-  const auto json = std::make_shared<bool>(false);
-  verb->add_option("NAME", *name, "Only this one, in full");
-  verb->add_flag("--json", *json, "print one JSON document, iosig.workloads/1");
-  verb->footer("Example: workloads list btio");
-  verb->callback([=, &action] {
-    action = [=](cli::Console& console) {
-      console.json = *json;
-      return run_list(*name, console);
-    };
-  });
+  verb.add_option("NAME", *name, "Only this one, in full");
+  verb.footer("Example: workloads list btio");
+  verb.when_chosen(action, "iosig.workloads/1", [=](cli::Console& console) { return run_list(*name, console); });
 }
 
-void add_print(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("print", "Print every access, a line of numbers each");
+void add_print(cli::Verb app, cli::Action& action) {
+  const cli::Verb verb = app.add_verb("print", "Print every access, a line of numbers each");
   const auto told = std::make_shared<Told>();
   const auto options = std::make_shared<PrintOptions>();
-  add_workload_options(*verb, told);
-  verb->add_option("--rank", options->rank, "Only this rank's")->type_name("N")->check(CLI::NonNegativeNumber);
-  verb->add_option("--columns", options->columns,
-                   "Of logical and physical offset, length, id; logical,length,physical,id unless given")
-      ->type_name("NAMES");
-  verb->add_option("--order", options->order,
-                   "One rank after the other, or an access of each in turn; rank unless given")
-      ->check(CLI::IsMember({"rank", "round"}));
-  verb->footer("Example: workloads print btio --ranks 4 --grid 12 --steps 2 --order round");
-  verb->callback([=, &action] { action = [=](cli::Console&) { return run_print(*told, *options); }; });
+  add_workload_options(verb, told);
+  verb.add_option("--rank", options->rank, "Only this rank's").type_name("N").check(cli::count_between(0, UINT32_MAX));
+  verb.add_option("--columns", options->columns,
+                  "Of logical and physical offset, length, id; logical,length,physical,id unless given")
+      .type_name("NAMES");
+  verb.add_option("--order", options->order,
+                  "One rank after the other, or an access of each in turn; rank unless given")
+      .check(cli::one_of({"rank", "round"}));
+  verb.footer("Example: workloads print btio --ranks 4 --grid 12 --steps 2 --order round");
+  verb.when_chosen(action, "", [=](cli::Console&) { return run_print(*told, *options); });
 }
 
 }  // namespace iosig::workloads

@@ -1,6 +1,8 @@
 // `workloads run`: performs a workload's accesses on files, and says how long that took.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "options.h"
@@ -89,7 +91,7 @@ int run_job(const Told& told, const RunOptions& options, WorkerGroup& workers, c
   if (options.verify)
     for (std::uint32_t rank = 0; rank < (job.plan.is_one_file ? 1 : job.plan.ranks); ++rank)
       if (const auto fits = check_size(job, rank); !fits) return failed(fits.error());
-  if (options.json)
+  if (console.json)
     console.say_json("iosig.workload_run/1", {{"workload", told.name},
                                               {"target", job.target},
                                               {"ranks", job.plan.ranks},
@@ -103,30 +105,27 @@ int run_job(const Told& told, const RunOptions& options, WorkerGroup& workers, c
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("run", "Perform the accesses on a file, or a file for each rank");
+void add_run(cli::Verb app, cli::Action& action) {
+  const cli::Verb verb = app.add_verb("run", "Perform the accesses on a file, or a file for each rank");
   const auto told = std::make_shared<Told>();
   const auto options = std::make_shared<RunOptions>();
-  add_workload_options(*verb, told);
-  verb->add_option("TARGET", options->target, "The file; n-n's are TARGET.0, TARGET.1, ...")->required();
-  verb->add_flag("--write", options->write, "Make the file; the only phase unless others are given");
-  verb->add_flag("--read", options->read, "Read it, each rank what it wrote");
-  verb->add_flag("--verify", options->verify, "Compare every byte that was written; status 1 where one differs");
-  verb->add_flag("--force", options->force, "Replace a file that exists");
-  verb->add_flag("--sync", options->sync, "The write phase ends with fsync");
-  verb->add_option("--through", options->through, "mpiio only under mpirun; posix unless given")
-      ->check(CLI::IsMember({"posix", "mpiio"}));
-  verb->add_option("--threads", options->threads, "Ranks at a time; 64 unless given")->type_name("N");
-  verb->add_flag("--json", options->json, "print one JSON document, iosig.workload_run/1");
-  verb->footer(
+  add_workload_options(verb, told);
+  verb.add_option("TARGET", options->target, "The file; n-n's are TARGET.0, TARGET.1, ...").required();
+  verb.add_flag("--write", options->write, "Make the file; the only phase unless others are given");
+  verb.add_flag("--read", options->read, "Read it, each rank what it wrote");
+  verb.add_flag("--verify", options->verify, "Compare every byte that was written; status 1 where one differs");
+  verb.add_flag("--force", options->force, "Replace a file that exists");
+  verb.add_flag("--sync", options->sync, "The write phase ends with fsync");
+  verb.add_option("--through", options->through, "mpiio only under mpirun; posix unless given")
+      .check(cli::one_of({"posix", "mpiio"}));
+  verb.add_option("--threads", options->threads, "Ranks at a time; 64 unless given").type_name("N");
+  verb.footer(
       "Files that a failure or ^C leaves unfinished are removed.\n"
       "Example: workloads run milc-a /tmp/lattice --ranks 8 --write --verify");
-  verb->callback([=, &action] {
-    action = [=](cli::Console& console) {
-      const auto workers = make_worker_group(options->threads);
-      if (!workers) return failed(workers.error());
-      return run_job(*told, *options, **workers, console);
-    };
+  verb.when_chosen(action, "iosig.workload_run/1", [=](cli::Console& console) {
+    const auto workers = make_worker_group(options->threads);
+    if (!workers) return failed(workers.error());
+    return run_job(*told, *options, **workers, console);
   });
 }
 
