@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-struct Options {
+struct CcArguments {
   bool cflags = false, libs = false, dry_run = false;
   std::string compiler, resolve, storage;
   Words command;
@@ -94,7 +94,7 @@ struct Flags {
   std::string plugin;  ///< empty: clang, or it was not asked for
 };
 
-Result<Flags> flags_for(const std::string& compiler_name, const Options& options) {
+Result<Flags> flags_for(const std::string& compiler_name, const CcArguments& options) {
   const auto compiler = ask_compiler(compiler_name);
   if (!compiler) return pass_on(compiler.error());
   const auto parts = find_parts();
@@ -204,7 +204,7 @@ void note_shortcomings(const Flags& flags, std::span<const std::string> argument
   if (!flags.plugin.empty()) note_missing_link_launcher(arguments, console);
 }
 
-int run_compiler(const Options& options, Console& console) {
+int run_compiler(const CcArguments& options, Console& console) {
   const std::size_t compiler_at = launcher_words(options.command);
   const std::string& name = options.command[compiler_at];
   const std::span arguments = std::span(options.command).subspan(compiler_at + 1);
@@ -232,7 +232,7 @@ int run_compiler(const Options& options, Console& console) {
   return console.fail(system_failure("run", words.front()).value());
 }
 
-int print_flags(const Options& options, Console& console) {
+int print_flags(const CcArguments& options, Console& console) {
   const std::string compiler = options.compiler.empty() ? "gcc" : options.compiler;
   const auto flags = flags_for(compiler, options);
   if (!flags) return console.fail(flags.error());
@@ -251,8 +251,8 @@ int print_flags(const Options& options, Console& console) {
   return yes;
 }
 
-/// Options that would have no effect in this call; "" when there is none.
-std::string idle_options(const Options& options) {
+/// CcArguments that would have no effect in this call; "" when there is none.
+std::string idle_options(const CcArguments& options) {
   if (!options.command.empty() && (options.cflags || options.libs))
     return "--cflags and --libs print flags; they take no compiler's command after --";
   if (!options.command.empty() && !options.compiler.empty())
@@ -263,7 +263,7 @@ std::string idle_options(const Options& options) {
   return {};
 }
 
-int run_cc(const Options& options, Console& console) {
+int run_cc(const CcArguments& options, Console& console) {
   if (const std::string idle = idle_options(options); !idle.empty()) return console.fail({ErrorKind::usage, idle});
   if (!options.command.empty()) return run_compiler(options, console);
   if (options.cflags || options.libs || console.json) return print_flags(options, console);
@@ -276,7 +276,7 @@ int run_cc(const Options& options, Console& console) {
 
 void add_cc(Verb app, Action& action) {
   const Verb verb = app.add_verb("cc", "Compile a program whose opens have signatures");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CcArguments>();
   verb.add_option("COMMAND", options->command, "after --: a compiler and its arguments");
   verb.add_flag("--cflags", options->cflags, "print the flags for compiling");
   verb.add_flag("--libs", options->libs, "print the flags for linking");

@@ -25,7 +25,7 @@ namespace {
 
 using Severity = Diagnostic::Severity;
 
-struct Options {
+struct CheckArguments {
   std::vector<std::string> files, include_folders, definitions, callees;
   std::string storage, language;
   bool sarif = false, strict = false;
@@ -37,14 +37,14 @@ struct Report {
   std::vector<Error> unreadable;
 };
 
-bool is_cxx(const Options& options, const std::string& file) {
+bool is_cxx(const CheckArguments& options, const std::string& file) {
   if (!options.language.empty()) return options.language == "c++";
   const std::size_t dot = file.rfind('.');
   const std::string ending = dot == std::string::npos ? "" : file.substr(dot + 1);
   return ending != "c" && ending != "h" && ending != "i";
 }
 
-SourceLanguage language_of(const Options& options, const std::string& file) {
+SourceLanguage language_of(const CheckArguments& options, const std::string& file) {
   SourceLanguage language;
   language.is_cxx = is_cxx(options, file);
   language.include_folders = options.include_folders;
@@ -128,7 +128,7 @@ void check_toml(const std::string& file, const std::string& text, const Storage*
 
 // ----
 
-void check_file(const Options& options, const std::string& file, std::span<const Opener> callees,
+void check_file(const CheckArguments& options, const std::string& file, std::span<const Opener> callees,
                 const Storage* storage, Report& report) {
   auto text = read_file(file);
   if (!text) return report.unreadable.push_back(text.error());
@@ -165,7 +165,7 @@ std::string count(std::size_t number, std::string_view what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-int run_check(const Options& options, Console& console) {
+int run_check(const CheckArguments& options, Console& console) {
   std::optional<Storage> storage;
   if (!options.storage.empty()) {
     auto read = read_description(options.storage);
@@ -208,7 +208,7 @@ int run_check(const Options& options, Console& console) {
 void add_check(Verb app, Action& action) {
   const Verb verb =
       app.add_verb("check", "Find mistakes in pragmas, rules and storage descriptions, without compiling");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckArguments>();
   verb.add_option("FILE", options->files, "sources of C and C++; rules files and storage descriptions (*.toml)")
       .required();
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help, const char* type) {

@@ -18,7 +18,7 @@
 namespace iosig::cli {
 namespace {
 
-struct Options {
+struct ChooseArguments {
   std::vector<std::string> signature;
   std::string storage;
   std::string model = "mixed";
@@ -61,7 +61,7 @@ int list_presets(Console& console) {
   return yes;
 }
 
-int run_choose(const Options& options, Console& console) {
+int run_choose(const ChooseArguments& options, Console& console) {
   if (options.presets) return list_presets(console);
   if (options.signature.empty())
     return console.fail(
@@ -100,7 +100,7 @@ int run_choose(const Options& options, Console& console) {
 
 void add_choose(Verb app, Action& action) {
   const Verb verb = app.add_verb("choose", "Say where a stream should live, and why not elsewhere");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ChooseArguments>();
   verb.add_option("SIGNATURE", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
   add_storage_option(verb, options->storage);
   verb.add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")

@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 constexpr const char* container_help = "a container";
 constexpr std::int64_t progress_bytes = 64 << 20;  ///< between two looks at how far a copy is
 
-struct Options {
+struct ContainerArguments {
   std::string path, to, index = "pattern";
   std::vector<std::string> targets, paths;
   std::uint32_t subfolders = 16;
@@ -58,7 +58,7 @@ std::string_view name_of(ContainerProblem::Kind kind) {
                                                     : "foreign";
 }
 
-int run_create(const Options& options, Console& console) {
+int run_create(const ContainerArguments& options, Console& console) {
   ContainerOptions wanted;
   wanted.index = options.index == iosig::name_of(IndexKind::pattern) ? IndexKind::pattern : IndexKind::traditional;
   wanted.subfolders = options.subfolders;
@@ -69,7 +69,7 @@ int run_create(const Options& options, Console& console) {
 
 bool is_lost(const ContainerProblem& problem) { return problem.kind == ContainerProblem::Kind::lost; }
 
-int run_ls(const Options& options, Console& console) {
+int run_ls(const ContainerArguments& options, Console& console) {
   const auto view = open_view(options.path);
   if (!view) return console.fail(view.error());
   const ContainerContent& content = (*view)->content();
@@ -150,7 +150,7 @@ std::string with_named_holes(const std::string& text) {
   return named;
 }
 
-int run_index(const Options& options, Console& console) {
+int run_index(const ContainerArguments& options, Console& console) {
   const auto view = open_view(options.path);
   if (!view) return console.fail(view.error());
   if ((*view)->folder().manifest().index == IndexKind::traditional)
@@ -168,7 +168,7 @@ int run_index(const Options& options, Console& console) {
   return yes;
 }
 
-int run_check(const Options& options, Console& console) {
+int run_container_check(const ContainerArguments& options, Console& console) {
   const auto folder = ContainerFolder::open(options.path);
   if (!folder) return console.fail(folder.error());
   const auto hold = ContainerHold::take(**folder);
@@ -209,7 +209,7 @@ int run_check(const Options& options, Console& console) {
 }
 
 /// The first step where a container has lost its manifest.
-Result<std::vector<RepairStep>> repair_manifest(const Options& options) {
+Result<std::vector<RepairStep>> repair_manifest(const ContainerArguments& options) {
   const auto rescued = rescue_manifest(options.path, options.targets);
   if (!rescued) return pass_on(rescued.error());
   if (!*rescued) return std::vector<RepairStep>{};
@@ -220,7 +220,7 @@ Result<std::vector<RepairStep>> repair_manifest(const Options& options) {
                                               (*rescued)->manifest.subfolders, (*rescued)->manifest.mode)}};
 }
 
-int run_repair(const Options& options, Console& console) {
+int run_repair(const ContainerArguments& options, Console& console) {
   auto steps = repair_manifest(options);
   if (!steps) return console.fail(steps.error());
   if (steps->empty() || !options.dry_run) {  // what is left to do shows once there is a manifest
@@ -244,8 +244,8 @@ int run_repair(const Options& options, Console& console) {
   return yes;
 }
 
-/// Options that show how far the copy of `size` bytes is; 0: it is not known.
-FlattenOptions copying(const Options& options, std::int64_t size, Console& console) {
+/// ContainerArguments that show how far the copy of `size` bytes is; 0: it is not known.
+FlattenOptions copying(const ContainerArguments& options, std::int64_t size, Console& console) {
   return {options.dry_run, options.damaged, [=, &console, last = std::int64_t{0}](std::int64_t done) mutable {
             if (done - last < progress_bytes) return;
             last = done;
@@ -254,7 +254,7 @@ FlattenOptions copying(const Options& options, std::int64_t size, Console& conso
 }
 
 /// What a copy of `size` bytes came to.
-int say_copied(const Options& options, const std::string& file, std::int64_t size, std::string_view what,
+int say_copied(const ContainerArguments& options, const std::string& file, std::int64_t size, std::string_view what,
                Console& console) {
   console.end_progress();
   if (console.json)
@@ -266,7 +266,7 @@ int say_copied(const Options& options, const std::string& file, std::int64_t siz
   return yes;
 }
 
-int run_flatten(const Options& options, Console& console) {
+int run_flatten(const ContainerArguments& options, Console& console) {
   // Its size is not asked: only flatten itself may open the container, once it has it alone.
   const auto size = flatten_container(options.path, copying(options, 0, console));
   if (size) return say_copied(options, options.path, *size, "an ordinary file now", console);
@@ -274,7 +274,7 @@ int run_flatten(const Options& options, Console& console) {
   return console.fail(size.error());
 }
 
-int run_export(const Options& options, Console& console) {
+int run_export(const ContainerArguments& options, Console& console) {
   // The kept index may know what a writer's own has lost since.
   const auto view =
       open_view(options.path, options.damaged ? ContainerView::Source::droppings : ContainerView::Source::kept);
@@ -291,7 +291,7 @@ int run_export(const Options& options, Console& console) {
   return say_copied(options, options.to, (*view)->size(), "written", console);
 }
 
-int run_rm(const Options& options, Console& console) {
+int run_rm(const ContainerArguments& options, Console& console) {
   int status = yes;
   ordered_json removed = ordered_json::array(), refused = ordered_json::array();
   for (const std::string& path : options.paths) {
@@ -324,9 +324,9 @@ void add_container(Verb app, Action& action) {
   const Verb container = app.add_verb("container", "Look into, mend and flatten files that many writers wrote");
   container.require_verb();
   container.footer("Example: iosig container ls checkpoint");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ContainerArguments>();
   const auto add = [&](const char* name, const char* help, const std::string& footer, const char* document,
-                       int (*run)(const Options&, Console&)) {
+                       int (*run)(const ContainerArguments&, Console&)) {
     const Verb verb = container.add_verb(name, help);
     verb.add_option("PATH", options->path, container_help).required();
     verb.footer(footer);
@@ -360,7 +360,7 @@ void add_container(Verb app, Action& action) {
   add("check", "Say what is lost, or not as it should be",
       "Exit status: 0 sound, 1 something is wrong, 3 it is no container, 4 the system refused.\nExample: iosig "
       "container check checkpoint",
-      "iosig.container-check/1", run_check);
+      "iosig.container-check/1", run_container_check);
   const Verb repair =
       add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
           "Example: iosig container repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);

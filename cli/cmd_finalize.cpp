@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct FinalizeArguments {
   std::vector<std::string> paths;
   bool all = false;
   SettleOptions settle;
@@ -35,7 +35,7 @@ struct Work {
   std::vector<Error> refused;
 };
 
-Work gather(const Options& options, const Journal& journal) {
+Work gather(const FinalizeArguments& options, const Journal& journal) {
   Work work;
   if (options.all) {
     work.entries = journal.entries;
@@ -60,7 +60,7 @@ std::string one_or_count(const std::string& path, std::size_t count) {
   return count == 1 ? fmt::format("'{}'", printable(path)) : fmt::format("{} redirects", count);
 }
 
-int run_finalize(Options options, Console& console) {
+int run_finalize(FinalizeArguments options, Console& console) {
   if (options.all != options.paths.empty())
     return console.fail({ErrorKind::usage, "finalize needs either paths or --all"});
   Result<Fd> lock = Fd{};
@@ -146,7 +146,7 @@ int run_finalize(Options options, Console& console) {
 
 void add_finalize(Verb app, Action& action) {
   const Verb verb = app.add_verb("finalize", "After a run: bring redirected data home, drop temporary ones");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<FinalizeArguments>();
   verb.add_option("PATH", options->paths, "paths that were redirected (or folders of --make-folder)").type_name("PATH");
   verb.add_flag("--all", options->all, "everything in the journal");
   verb.add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");

@@ -22,14 +22,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct GcArguments {
   std::string older_than = "1d";
   bool containers = false, unknown = false, dry_run = false;
   std::vector<std::string> folders;  ///< with `unknown`: data of unknown jobs that are to go
 };
 
 /// Why data of a container stay; empty: nobody wants them any more.
-std::string reason_to_keep(const TargetData& data, const Options& options, double older_than_s,
+std::string reason_to_keep(const TargetData& data, const GcArguments& options, double older_than_s,
                            const OpenFiles& open_files) {
   if (data.container.empty()) return "data of a container that they do not name";
   const std::string whose = fmt::format("data of the container '{}'", printable(data.container));
@@ -47,7 +47,7 @@ std::string reason_to_keep(const TargetData& data, const Options& options, doubl
 }
 
 /// The data of containers that are gone, in this user's folder on a mount point. The paths of all go to `accounted`.
-std::vector<Result<Leftover>> collect_container_data(const std::string& mount_point, const Options& options,
+std::vector<Result<Leftover>> collect_container_data(const std::string& mount_point, const GcArguments& options,
                                                      double older_than_s, const OpenFiles& open_files,
                                                      std::set<std::string>& accounted) {
   std::vector<Result<Leftover>> leftovers;
@@ -76,7 +76,8 @@ std::vector<Result<Leftover>> collect_container_data(const std::string& mount_po
 }
 
 /// Leftovers of removed containers below `folder`.
-std::vector<Result<Leftover>> collect_removed(const std::string& folder, const Options& options, double older_than_s) {
+std::vector<Result<Leftover>> collect_removed(const std::string& folder, const GcArguments& options,
+                                              double older_than_s) {
   std::vector<Result<Leftover>> leftovers;
   const auto all = removed_below(folder);
   if (!all) return {pass_on(all.error())};
@@ -116,7 +117,7 @@ const Leftover* leftover_at(const std::vector<Result<Leftover>>& leftovers, cons
   return found == leftovers.end() ? nullptr : &**found;
 }
 
-int run_gc(const Options& options, Console& console) {
+int run_gc(const GcArguments& options, Console& console) {
   const auto older_than_s = parse_seconds(options.older_than);
   if (!older_than_s) return console.fail({ErrorKind::usage, "--older-than: " + older_than_s.error().message});
   if (options.unknown && options.containers)
@@ -188,7 +189,7 @@ int run_gc(const Options& options, Console& console) {
 
 void add_gc(Verb app, Action& action) {
   const Verb verb = app.add_verb("gc", "Remove what dead jobs left on the mount points");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GcArguments>();
   verb.add_option(
       "FOLDER", options->folders,
       "also what removals of containers below it have left: of programs that had them open and were killed");

@@ -33,7 +33,7 @@ namespace {
 constexpr const char* our_filesystem = "fuse.iosig";
 constexpr int end_limit_ms = 60'000;  ///< for a daemon to sync what it has
 
-struct Options {
+struct MountArguments {
   std::string source, mount_point, index = "pattern";
   std::vector<std::string> containers;
   unsigned threads = 4;
@@ -154,7 +154,7 @@ Result<void> check_device() {
               std::strerror(errno));
 }
 
-std::vector<std::string> words_for_daemon(const std::string& daemon, const Options& options) {
+std::vector<std::string> words_for_daemon(const std::string& daemon, const MountArguments& options) {
   std::vector<std::string> words = {daemon,
                                     "source=" + options.source,
                                     "mount_point=" + options.mount_point,
@@ -198,7 +198,7 @@ Result<pid_t> start(std::vector<std::string> words) {
   return fail(ErrorKind::system, "the daemon of '{}' did not start", printable(words[1]));
 }
 
-int run_mount(Options options, Console& console) {
+int run_mount(MountArguments options, Console& console) {
   const auto daemon = find_daemon();
   if (!daemon) return console.fail(daemon.error());
   const auto source = resolved(options.source), mount_point = resolved(options.mount_point);
@@ -266,7 +266,7 @@ int run_unmount(const std::string& given, Console& console) {
 
 void add_mount(Verb app, Action& action) {
   const Verb mount = app.add_verb("mount", "Show a folder at a mount point, its containers as ordinary files");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MountArguments>();
   mount.add_option("SOURCE", options->source, "the folder that holds the files").required();
   mount.add_option("MOUNTPOINT", options->mount_point, "an empty folder, or SOURCE itself").required();
   mount

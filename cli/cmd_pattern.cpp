@@ -28,7 +28,7 @@
 namespace iosig::cli {
 namespace {
 
-struct Options {
+struct PatternArguments {
   std::string file, algorithm = "nest", output;
   std::optional<std::string> columns;
   std::uint32_t window = 0;  ///< 0: the algorithm's own
@@ -39,7 +39,7 @@ struct Options {
 };
 
 /// How many columns --columns gives without names; 0 where it does not.
-std::uint32_t unnamed_columns(const Options& options) {
+std::uint32_t unnamed_columns(const PatternArguments& options) {
   const std::string text = options.columns.value_or("");
   return text.size() == 1 && text[0] >= '1' && text[0] <= '0' + static_cast<char>(max_columns)
              ? static_cast<std::uint32_t>(text[0] - '0')
@@ -47,7 +47,7 @@ std::uint32_t unnamed_columns(const Options& options) {
 }
 
 /// The names that --columns says; none where it is not given, or a number.
-Result<std::vector<std::string>> names_given(const Options& options) {
+Result<std::vector<std::string>> names_given(const PatternArguments& options) {
   if (!options.columns || unnamed_columns(options) > 0) return std::vector<std::string>{};
   auto names = parse_columns(*options.columns);
   if (!names) return fail(ErrorKind::usage, "--columns: {}", names.error().message);
@@ -55,7 +55,7 @@ Result<std::vector<std::string>> names_given(const Options& options) {
 }
 
 /// Refuses an output that would replace an input or another output; to be asked before anything is read.
-Result<void> check_outputs(const Options& options) {
+Result<void> check_outputs(const PatternArguments& options) {
   const std::string& picture = options.plot.picture;
   if (!picture.empty() && (picture == options.output || is_same_file(picture, options.output)))
     return fail(ErrorKind::usage, "--output and --plot both name '{}'", printable(picture));
@@ -77,7 +77,7 @@ Result<void> for_each_line(const std::string& file, TakePart take) {
 }
 
 /// A description in either form, with the names of --columns unless it has these.
-Result<Pattern> described(const std::string& file, const Options& options) {
+Result<Pattern> described(const std::string& file, const PatternArguments& options) {
   const auto given = names_given(options);
   if (!given) return pass_on(given.error());
   const auto text = whole_input(file);
@@ -93,7 +93,7 @@ Result<Pattern> described(const std::string& file, const Options& options) {
 // ---- showing --------------------------------------------------------------------------------------------------------
 
 /// Prints a description, writes it where --output says. `more`: what else --json has.
-int show(const Pattern& pattern, const Options& options, Console& console,
+int show(const Pattern& pattern, const PatternArguments& options, Console& console,
          const nlohmann::ordered_json& more = nlohmann::ordered_json::object()) {
   const std::vector<std::string> names = column_names(pattern);
   const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
@@ -118,7 +118,8 @@ int show(const Pattern& pattern, const Options& options, Console& console,
 
 // ---- detect -------------------------------------------------------------------------------------------------------
 
-Result<Pattern> nest_pattern(const Options& options, VectorLines& lines, const std::vector<std::string>& names) {
+Result<Pattern> nest_pattern(const PatternArguments& options, VectorLines& lines,
+                             const std::vector<std::string>& names) {
   DetectOptions nest{.columns = lines.columns()};
   if (options.window > 0) nest.window = options.window;
   AccessDetector detector(nest, access_columns(names));
@@ -134,7 +135,7 @@ Result<Pattern> nest_pattern(const Options& options, VectorLines& lines, const s
   return detector.finish([](const Pattern& pattern) { return pattern_bytes(pattern).size(); });
 }
 
-Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
+Result<Pattern> paper_pattern(const PatternArguments& options, VectorLines& lines) {
   PaperOptions paper{.columns = lines.columns()};
   if (options.window > 0) paper.window = options.window;
   std::vector<std::int64_t> vectors;
@@ -149,7 +150,7 @@ Result<Pattern> paper_pattern(const Options& options, VectorLines& lines) {
   return detect_paper(vectors, paper);
 }
 
-int run_detect(Options& options, Console& console) {
+int run_detect(PatternArguments& options, Console& console) {
   if (const auto sound = check_plot(options.plot, options.file, "detect", console.json); !sound)
     return console.fail(sound.error());
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
@@ -164,7 +165,7 @@ int run_detect(Options& options, Console& console) {
 
 // ---- expand -------------------------------------------------------------------------------------------------------
 
-int run_expand(Options& options, Console& console) {
+int run_expand(PatternArguments& options, Console& console) {
   if (const auto sound = check_plot(options.plot, options.file, "expand", console.json); !sound)
     return console.fail(sound.error());
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
@@ -195,7 +196,7 @@ int run_expand(Options& options, Console& console) {
 
 // ---- merge --------------------------------------------------------------------------------------------------------
 
-int run_merge(const Options& options, Console& console) {
+int run_merge(const PatternArguments& options, Console& console) {
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   const auto known = process_ids(options.ids, options.files);
   if (!known) return console.fail(known.error());
@@ -230,7 +231,7 @@ int run_merge(const Options& options, Console& console) {
 
 // ---- lookup -------------------------------------------------------------------------------------------------------
 
-int run_lookup(const Options& options, Console& console) {
+int run_lookup(const PatternArguments& options, Console& console) {
   const auto offset = parse_bytes(options.offset);
   if (!offset) return console.fail({ErrorKind::usage, fmt::format("OFFSET: {}", offset.error().message)});
   const auto length = parse_bytes(options.length);
@@ -247,7 +248,7 @@ void add_pattern(Verb app, Action& action) {
   const Verb pattern = app.add_verb("pattern", "Find the structure in a sequence of accesses, without loss");
   pattern.require_verb();
   pattern.footer("Example: seq 0 4096 1000000 | iosig pattern detect -");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PatternArguments>();
   const Verb detect = pattern.add_verb("detect", "Describe vectors, one a line, as loop nests");
   detect.add_option("FILE", options->file, "white-space-separated integers; - for standard input");
   detect

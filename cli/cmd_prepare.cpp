@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct PrepareArguments {
   std::vector<std::string> words;  ///< PATH SIGNATURE..., or with rules PATH...
   std::string rules, storage;
   bool dry_run = false, literal = false;
@@ -127,7 +127,7 @@ bool is_pattern(std::string_view path) {
          (bracket != std::string_view::npos && path.find(']', bracket) != std::string_view::npos);
 }
 
-Result<void> check_pattern(const std::string& path, const Options& options) {
+Result<void> check_pattern(const std::string& path, const PrepareArguments& options) {
   if (is_pattern(path) && !options.literal)
     return fail(
         ErrorKind::usage,
@@ -151,7 +151,7 @@ Result<Signature> signature_in(const std::vector<std::string>& words) {
 /// The paths to prepare, each with its signature. Rules match absolute paths, with links in them resolved or as given.
 /// A path that is refused stops no other: `refuse` gets it.
 Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
-    const Options& options, const Console& console, ordered_json& unmatched,
+    const PrepareArguments& options, const Console& console, ordered_json& unmatched,
     const std::function<void(const std::string&, const Error&)>& refuse) {
   std::vector<std::pair<std::string, Signature>> wanted;
   if (options.rules.empty()) {
@@ -185,7 +185,7 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
   return wanted;
 }
 
-int run_prepare(const Options& options, Console& console) {
+int run_prepare(const PrepareArguments& options, Console& console) {
   if (options.words.size() < (options.rules.empty() ? 2 : 1))
     return console.fail(
         {ErrorKind::usage,
@@ -221,7 +221,7 @@ int run_prepare(const Options& options, Console& console) {
 
 void add_prepare(Verb app, Action& action) {
   const Verb verb = app.add_verb("prepare", "Before a run: make new files land on the best storage");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PrepareArguments>();
   verb.add_option("PATH", options->words, "the file that the program will create, and what its stream needs")
       .type_name("PATH SIGNATURE...")
       .option_text("SIGNATURE...");

@@ -16,12 +16,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct RecoverArguments {
   std::vector<std::string> paths;
   bool dry_run = false;
 };
 
-int run_recover(const Options& options, Console& console) {
+int run_recover(const RecoverArguments& options, Console& console) {
   Result<Fd> lock = Fd{};
   if (!options.dry_run) lock = join_journal();
   if (!lock) return console.fail(lock.error());
@@ -95,7 +95,7 @@ int run_recover(const Options& options, Console& console) {
 
 void add_recover(Verb app, Action& action) {
   const Verb verb = app.add_verb("recover", "After a crash: finish or undo what was cut short");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RecoverArguments>();
   verb.add_option("PATH", options->paths, "paths that were redirected, or 'all' (default)").type_name("PATH");
   verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb.footer(

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct ReliabilityArguments {
   std::string storage, mount_point, size;
   std::string duration = seconds_text(assumed_duration_s);  // mttdl
   SimulationOptions simulation;
@@ -36,7 +36,7 @@ struct Subject {
   std::uint64_t size_bytes = 0;
   Result<Structure> structure;
 
-  [[nodiscard]] ordered_json json(const Options& options) const {
+  [[nodiscard]] ordered_json json(const ReliabilityArguments& options) const {
     return {
         {"storage", file}, {"mount_point", options.mount_point}, {"device", device->name}, {"size_bytes", size_bytes}};
   }
@@ -45,7 +45,7 @@ struct Subject {
   }
 };
 
-Result<Subject> subject_of(const Options& options, const Console& console) {
+Result<Subject> subject_of(const ReliabilityArguments& options, const Console& console) {
   const auto size = parse_bytes(options.size);
   if (!size) return fail(ErrorKind::usage, "--size: {}", size.error().message);
   if (*size == 0) return fail(ErrorKind::usage, "--size: 0 bytes cannot be lost; expected at least 1B");
@@ -75,7 +75,7 @@ std::string difference_text(double value, double reference) {
   return fmt::format("{:.2g} % {}", 100 * std::abs(ratio - 1), ratio > 1 ? "more" : "less");
 }
 
-int run_mttdl(const Options& options, Console& console) {
+int run_mttdl(const ReliabilityArguments& options, Console& console) {
   const auto duration_s = parse_seconds(options.duration);
   if (!duration_s) return console.fail({ErrorKind::usage, "--duration: " + duration_s.error().message});
   const auto subject = subject_of(options, console);
@@ -119,7 +119,7 @@ std::string interval_text(const Simulation& simulation) {
   return fmt::format("{} +- {:.2g} %", about_seconds(simulation.mttdl_s), 100 * half);
 }
 
-int run_simulate(const Options& options, Console& console) {
+int run_simulate(const ReliabilityArguments& options, Console& console) {
   const auto subject = subject_of(options, console);
   if (!subject) return console.fail(subject.error());
   if (!subject->structure) return console.fail(subject->structure.error());
@@ -162,7 +162,7 @@ void add_reliability(Verb app, Action& action) {
   const Verb reliability = app.add_verb("reliability", "How long data last on a mount point");
   reliability.require_verb();
   reliability.footer("Example: iosig reliability mttdl --mount-point /mnt/raid --size 1TB");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReliabilityArguments>();
   const auto add = [&](const char* name, const char* what) {
     const Verb verb = reliability.add_verb(name, what);
     add_storage_option(verb, options->storage);

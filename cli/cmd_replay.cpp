@@ -27,7 +27,7 @@ constexpr int interrupted_status = 128;  ///< plus the signal
 constexpr std::chrono::milliseconds settling{50};
 constexpr double short_s = 1;  ///< work that takes no longer shows no progress
 
-struct Options {
+struct ReplayArguments {
   std::string map;
   ReplayTarget target;
   ReplayOptions replay;
@@ -107,7 +107,7 @@ Result<void> add_file(WriteMapBuilder& builder, const std::string& file, bool& i
   return {};
 }
 
-Result<WriteMap> read_map(const Options& options, Console& console) {
+Result<WriteMap> read_map(const ReplayArguments& options, Console& console) {
   WriteMapBuilder builder(options.ranks > 0 ? options.ranks : INT64_MAX);
   bool is_plfs = false;
   const bool is_folder = is_container(options.map);
@@ -211,7 +211,7 @@ class Unfinished {
 
 class Replay {
  public:
-  Replay(const Options& options, const WriteMap& map, Console& console)
+  Replay(const ReplayArguments& options, const WriteMap& map, Console& console)
       : options_(options), map_(map), console_(console) {}
 
   Result<int> run() {
@@ -320,13 +320,13 @@ class Replay {
     };
   }
 
-  const Options& options_;
+  const ReplayArguments& options_;
   const WriteMap& map_;
   Console& console_;
   bool is_written_ = false;
 };
 
-int run_replay(Options& options, Console& console) {
+int run_replay(ReplayArguments& options, Console& console) {
   if (options.traditional) options.target.form = ReplayForm::traditional;
   if (options.plain) options.target.form = ReplayForm::plain;
   if (options.plain && !options.target.targets.empty())
@@ -346,7 +346,7 @@ int run_replay(Options& options, Console& console) {
 
 void add_replay(Verb app, Action& action) {
   const Verb verb = app.add_verb("replay", "Replay a write map; time and verify it");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReplayArguments>();
   verb.add_option("MAP", options->map,
                   "lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
                   "standard input")

@@ -23,7 +23,7 @@
 namespace iosig::cli {
 namespace {
 
-struct Options {
+struct RunArguments {
   std::vector<std::string> containers, command;
   std::string rules;
   bool dry_run = false;
@@ -43,7 +43,7 @@ std::string_view value_of(const char* variable) {
 
 /// `run` makes containers and redirects nothing. A rule without `container` only exempts its files from what comes
 /// after it: from later rules and the globs.
-void note_rules_without_effect(const Rules& rules, const Options& options, const Console& console) {
+void note_rules_without_effect(const Rules& rules, const RunArguments& options, const Console& console) {
   const auto makes_container = [](const Rule& rule) { return rule.signature.container_targets.has_value(); };
   for (auto rule = rules.rules.begin(); rule != rules.rules.end(); ++rule) {
     if (makes_container(*rule) || !options.containers.empty() || std::any_of(rule, rules.rules.end(), makes_container))
@@ -56,7 +56,7 @@ void note_rules_without_effect(const Rules& rules, const Options& options, const
 }
 
 /// What the program's environment gets.
-Result<std::vector<Setting>> settings_for(const Options& options, const Console& console) {
+Result<std::vector<Setting>> settings_for(const RunArguments& options, const Console& console) {
   const auto parts = find_parts();
   if (!parts) return pass_on(parts.error());
   const std::string library = parts->preload().string();
@@ -122,7 +122,7 @@ std::string why_not_caught(const std::string& file) {
   return "it is linked statically";
 }
 
-int run_command(const Options& options, Console& console) {
+int run_command(const RunArguments& options, Console& console) {
   if (options.command.empty())
     return console.fail(
         {ErrorKind::usage, "expected a command, e.g. iosig run --container '*.dat' -- ./solver input.txt"});
@@ -152,7 +152,7 @@ int run_command(const Options& options, Console& console) {
 
 void add_run(Verb app, Action& action) {
   const Verb verb = app.add_verb("run", "Run a program as it is, with containers as its files");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunArguments>();
   verb.add_option("COMMAND", options->command, "after --: a program and its arguments");
   verb.add_option("--container", options->containers,
                   "new files of such a name, or at such a path if it has a slash, become containers")

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct VerifyFileArguments {
   std::vector<std::string> paths;
   std::string manifest;
 };
@@ -41,7 +41,7 @@ std::string what_differs(const Verdict& verdict) {
   return fmt::format("same size, other content: SHA-256 {}, sealed with {}", verdict.sha256, verdict.manifest.sha256);
 }
 
-std::string sentence(const std::string& path, const Verdict& verdict) {
+std::string verdict_sentence(const std::string& path, const Verdict& verdict) {
   if (!verdict.intact()) return fmt::format("'{}': ALTERED ({})", printable(path), what_differs(verdict));
   const std::string size = about_bytes(static_cast<double>(verdict.size_bytes));
   const std::string closed =
@@ -49,7 +49,7 @@ std::string sentence(const std::string& path, const Verdict& verdict) {
   return fmt::format("'{}': intact ({}{})", printable(path), size, closed);
 }
 
-int run_verify_file(const Options& options, Console& console) {
+int run_verify_file(const VerifyFileArguments& options, Console& console) {
   if (!options.manifest.empty() && options.paths.size() != 1)
     return console.fail({ErrorKind::usage, "--manifest goes with one path"});
   int status = yes;
@@ -68,7 +68,7 @@ int run_verify_file(const Options& options, Console& console) {
       status = std::max(status, console.fail(verdict.error()));
       continue;
     }
-    const std::string text = sentence(path, *verdict);
+    const std::string text = verdict_sentence(path, *verdict);
     if (!verdict->intact()) status = std::max<int>(status, no);
     if (!console.json) console.say(text);
     files.push_back({{"path", path},
@@ -92,7 +92,7 @@ int run_verify_file(const Options& options, Console& console) {
 
 void add_verify_file(Verb app, Action& action) {
   const Verb verb = app.add_verb("verify-file", "Hold sealed data (tamperproof, archive) against their checksum");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyFileArguments>();
   verb.add_option("PATH", options->paths, "sealed files, or the links that lead to them").required().type_name("PATH");
   verb.add_option("--manifest", options->manifest, "a copy of the manifest that was kept elsewhere").type_name("FILE");
   verb.footer(

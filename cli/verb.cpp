@@ -95,7 +95,7 @@ Option Verb::add_option(const std::string& name, double& value, const std::strin
 }
 Option Verb::add_option(const std::string& name, std::function<void(const std::string&)> take,
                         const std::string& description) const {
-  return Option(app_->add_option_function<std::string>(name, std::move(take), description));
+  return Option(app_->add_option_function<std::string>(name, take, description));
 }
 Option Verb::add_flag(const std::string& name, bool& value, const std::string& description) const {
   return Option(app_->add_flag(name, value, description));

@@ -17,7 +17,7 @@ using Bytes = std::vector<std::byte>;
 /// What stands in the file after a rank's writes: pieces by their beginning, the newest on top.
 class Newest {
  public:
-  void put(std::uint64_t begin, std::uint64_t end, Origin origin) {
+  void put(std::uint64_t begin, std::uint64_t end, WriteOrigin origin) {
     if (begin == end) return;
     cut_at(begin);
     cut_at(end);
@@ -26,7 +26,7 @@ class Newest {
   }
   struct Piece {
     std::uint64_t end;
-    Origin origin;
+    WriteOrigin origin;
   };
   [[nodiscard]] const std::map<std::uint64_t, Piece>& pieces() const { return pieces_; }
 
@@ -49,7 +49,7 @@ class Worker {
  public:
   Worker(std::uint32_t rank, File& file) : rank_(rank), file_(file) {}
 
-  Result<void> write(std::uint64_t offset_bytes, std::uint64_t length_bytes, Origin origin) {
+  Result<void> write(std::uint64_t offset_bytes, std::uint64_t length_bytes, WriteOrigin origin) {
     bytes_.resize(length_bytes);
     fill(bytes_, origin, offset_bytes);
     const auto begin = Clock::now();
@@ -66,7 +66,7 @@ class Worker {
     return got;
   }
 
-  Result<void> verify(std::uint64_t offset_bytes, std::uint64_t length_bytes, Origin origin) {
+  Result<void> verify(std::uint64_t offset_bytes, std::uint64_t length_bytes, WriteOrigin origin) {
     if (auto got = read(offset_bytes, length_bytes); !got) return got;
     expected_.resize(length_bytes);
     fill(expected_, origin, offset_bytes);
@@ -78,8 +78,8 @@ class Worker {
   }
 
   [[nodiscard]] const Tally& tally() const { return tally_; }
-  [[nodiscard]] Origin origin(const Extent& extent, std::uint64_t sequence) const {
-    return extent.is_shared ? Origin{} : Origin{rank_, sequence};
+  [[nodiscard]] WriteOrigin origin(const Extent& extent, std::uint64_t sequence) const {
+    return extent.is_shared ? WriteOrigin{} : WriteOrigin{rank_, sequence};
   }
 
  private:
@@ -107,7 +107,7 @@ Result<Tally> perform_all(const Plan& plan, Phase phase, std::uint32_t rank, Fil
     if (extent->length_bytes > largest_access_bytes)
       return fail(ErrorKind::bad_input, "an access of {} is too large to be performed; at most {}",
                   bytes_text(extent->length_bytes), bytes_text(largest_access_bytes));
-    const Origin origin = worker.origin(*extent, sequence);
+    const WriteOrigin origin = worker.origin(*extent, sequence);
     Result<void> done;
     if (phase == Phase::write)
       done = worker.write(extent->offset_bytes, extent->length_bytes, origin);

@@ -98,7 +98,7 @@ pid_t known_pid = 0;
 
 /// A child that was not made by fork (_Fork, clone) may have locks that nobody will release, and that of vfork has
 /// those of its parent: nothing runs isolated in either.
-bool is_stray_child() { return ::getpid() != known_pid; }
+bool is_unknown_child() { return ::getpid() != known_pid; }
 
 /// The C library's own. In a program with AddressSanitizer the name leads to one that warns about every switch, for the
 /// sake of code that it instruments; none of that runs on our stack.
@@ -126,7 +126,7 @@ __attribute__((constructor(101))) void make_key() {
 ThreadState* thread_state() noexcept {
   if (!has_key) return nullptr;
   if (void* known = ::pthread_getspecific(state_key)) return static_cast<ThreadState*>(known);
-  if (is_stray_child()) return nullptr;
+  if (is_unknown_child()) return nullptr;
   const SignalsHeld held;
   auto* fresh = new (std::nothrow) ThreadState;
   if (fresh != nullptr && ::pthread_setspecific(state_key, fresh) == 0) return fresh;
@@ -137,7 +137,7 @@ ThreadState* thread_state() noexcept {
 bool run_isolated(void (*step)(void*), void* argument) noexcept {
   const ErrnoKept kept;
   ThreadState* state = thread_state();
-  if (state == nullptr || state->inside || is_stray_child()) return false;
+  if (state == nullptr || state->inside || is_unknown_child()) return false;
   state->inside = true;
   bool completed = false;
   {

@@ -40,7 +40,7 @@ Links& links() {
   return only;
 }
 
-__attribute__((constructor)) void load() { (void)links(); }
+__attribute__((constructor)) void make_links() { (void)links(); }
 
 std::vector<JournalEntry> take_deleted(Among among) {
   std::vector<JournalEntry> deleted;

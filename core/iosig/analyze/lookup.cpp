@@ -7,8 +7,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_expanded = 1 << 20;  ///< elements of nests that cannot be indexed
-constexpr std::uint64_t max_steps = 1 << 20;     ///< to find the last byte
+constexpr std::uint64_t max_unindexed = 1 << 20;  ///< elements of nests that cannot be indexed
+constexpr std::uint64_t max_steps = 1 << 20;      ///< to find the last byte
 
 std::int64_t sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -45,7 +45,7 @@ Result<void> PatternLookup::make() {
   for (std::uint32_t n = 0; n < pattern.terms.size(); ++n) {
     const Term& term = pattern.terms[n];
     std::string fault = term.is_nest ? leaves_.add(n, index_) : "literals";
-    if (term.is_nest && !fault.empty() && (expanded += std::min(term.count, max_expanded + 1)) > max_expanded)
+    if (term.is_nest && !fault.empty() && (expanded += std::min(term.count, max_unindexed + 1)) > max_unindexed)
       return fail(ErrorKind::infeasible, "term {} {}, and is too large to be expanded: {} elements", n + 1, fault,
                   term.count);
     if (!fault.empty()) {

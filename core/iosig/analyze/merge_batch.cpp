@@ -10,7 +10,7 @@ namespace {
 
 constexpr AccessColumns local_columns = {.logical = 0, .length = 1, .physical = 2, .id = -1};
 constexpr std::array<int, 3> column_order = {local_columns.logical, local_columns.length, local_columns.physical};
-constexpr std::uint64_t max_expanded = 1 << 20;  ///< accesses of a nest whose bounds are not known otherwise
+constexpr std::uint64_t max_expanded_nest = 1 << 20;  ///< accesses of a nest whose bounds are not known otherwise
 
 /// Writes a nest of a local pattern down in merged columns.
 class NestWriter {
@@ -122,7 +122,7 @@ Result<void> LocalBatches::add_nest(std::uint32_t term, std::uint32_t& exception
   if (const std::string fault = leaves.add(term, *index_); fault.empty()) {
     for (std::size_t leaf = known; leaf < leaves.leaves().size(); ++leaf)
       add_footprint(Footprint::of(leaves, leaves.leaves()[leaf]));
-  } else if (it.count > max_expanded) {
+  } else if (it.count > max_expanded_nest) {
     return fail(ErrorKind::infeasible, "{}: term {} {}, and is too large to be expanded: {} accesses", name(), term + 1,
                 fault, it.count);
   } else {

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "iosig/base/signals.h"
@@ -90,10 +91,19 @@ Result<std::string> read_file_in(const Fd& folder, const std::string& name, std:
   return read_at(folder.get(), name, O_NOFOLLOW, shown, limit_bytes);
 }
 
+bool is_same_inode(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
 bool is_same_inode(const Fd& one, const Fd& other) {
   struct stat a {
   }, b{};
-  return ::fstat(one.get(), &a) == 0 && ::fstat(other.get(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  return ::fstat(one.get(), &a) == 0 && ::fstat(other.get(), &b) == 0 && is_same_inode(a, b);
 }
 
 Result<void> write_all(int fd, std::string_view data, std::string_view path) {

@@ -1,6 +1,9 @@
 // Files without domain knowledge: an owned descriptor, whole-file reads, replacement that is never half done.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -63,6 +66,14 @@ class Fd {
 
 /// Whether both descriptors are of one file.
 [[nodiscard]] bool is_same_inode(const Fd& one, const Fd& other);
+[[nodiscard]] bool is_same_inode(const struct stat& one, const struct stat& other);
+
+/// Removes what is at `path` and all below it, as far as that is possible; follows no links.
+void remove_tree(const std::string& path);
+
+/// To open a folder for what is in it, never through a link.
+inline constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
 /// Has the empty file that is open as `fd` written in place where the file system would write each block anew (btrfs):
 /// what is reserved for it then holds, so that a store into its mapped pages finds room.
 void write_in_place(int fd);

@@ -8,7 +8,7 @@
 
 namespace iosig {
 
-void fill(std::span<std::byte> bytes, Origin origin, std::uint64_t offset_bytes) {
+void fill(std::span<std::byte> bytes, WriteOrigin origin, std::uint64_t offset_bytes) {
   static_assert(std::endian::native == std::endian::little, "files would differ between machines");
   const std::uint64_t key = mixed(mixed(origin.rank) + origin.sequence);
   while (!bytes.empty()) {

@@ -8,14 +8,14 @@
 namespace iosig {
 
 /// Who wrote, and what tells this access from the others of the rank.
-struct Origin {
+struct WriteOrigin {
   std::uint64_t rank = 0;
   std::uint64_t sequence = 0;
 
-  bool operator==(const Origin&) const = default;
+  bool operator==(const WriteOrigin&) const = default;
 };
 
 /// The bytes that `origin` writes from `offset_bytes` on. The same for any way to cut an extent into calls.
-void fill(std::span<std::byte> bytes, Origin origin, std::uint64_t offset_bytes);
+void fill(std::span<std::byte> bytes, WriteOrigin origin, std::uint64_t offset_bytes);
 
 }  // namespace iosig

@@ -12,7 +12,7 @@ namespace {
 using Kind = Structure::Kind;
 
 /// What a part is to the code that it belongs to.
-struct State {
+struct ChainState {
   std::uint32_t losses = 0;  ///< that the code must make up for: 1 for a part that is lost; more for a local group
   double unreadable = 0;     ///< bits expected in it that it cannot mend by itself
 };
@@ -26,7 +26,7 @@ struct Step {
 
 /// A chain whose state 0 is the structure as new. From `lost` no step leads: who contains it, rebuilds it as a whole.
 struct Chain {
-  std::vector<State> states;
+  std::vector<ChainState> states;
   std::vector<Step> steps;
   std::size_t lost = 0;
 };
@@ -74,11 +74,11 @@ class Composer {
     if (auto classified = classify(); !classified) return pass_on(std::move(classified.error()));
     Counts whole(width_, 0);
     for (const PartClass& parts : classes_) whole[parts.first] = parts.count;
-    // State 1 is `lost`: no counts belong to it.
+    // ChainState 1 is `lost`: no counts belong to it.
     chain_.lost = 1;
     counts_ = {whole, {}};
     numbers_.emplace(whole, 0);
-    chain_.states = {state_of(whole), State{spare_ + 1, 0}};
+    chain_.states = {state_of(whole), ChainState{spare_ + 1, 0}};
     for (std::size_t from = 0; from < counts_.size(); ++from) {
       if (from == chain_.lost) continue;
       const std::size_t before = chain_.steps.size();
@@ -131,7 +131,7 @@ class Composer {
     return unreadable;
   }
 
-  [[nodiscard]] State state_of(const Counts& counts) const {
+  [[nodiscard]] ChainState state_of(const Counts& counts) const {
     const std::uint64_t losses = losses_of(counts), parity = structure_.parity;
     return {static_cast<std::uint32_t>(losses > parity ? losses - parity : 0),
             losses >= parity ? unreadable_of(counts) : 0};

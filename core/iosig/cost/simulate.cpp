@@ -16,8 +16,8 @@ using Kind = Structure::Kind;
 using Index = std::uint32_t;
 
 constexpr double never = std::numeric_limits<double>::infinity();
-constexpr std::size_t max_devices = 100'000;
-constexpr std::uint32_t max_levels = 64;
+constexpr std::size_t max_simulated_devices = 100'000;
+constexpr std::uint32_t max_simulated_levels = 64;
 constexpr std::uint64_t events_per_batch = 4'000;
 constexpr std::uint64_t pilot_events = 100'000;
 constexpr std::size_t batches_per_round = 64, min_rounds = 2;
@@ -104,7 +104,7 @@ struct Model {
 };
 
 /// What has failed at one time, and when the next thing happens to each node.
-struct State {
+struct SimulatedState {
   struct Part {
     bool is_lost = false;
     std::uint32_t losses = 0;    ///< parts to be rebuilt by this code
@@ -142,8 +142,8 @@ class Player {
       weights_[level] = weights_[level - 1] / retrials_[level];
   }
 
-  State fresh() {
-    State state;
+  SimulatedState fresh() {
+    SimulatedState state;
     state.clocks_s.assign(nodes_.size(), never);
     state.parts.resize(nodes_.size());
     renew(state, 0);
@@ -152,7 +152,7 @@ class Player {
 
   /// From new to new or lost, again and again, for `events` events. A system that has to age does so first.
   Tally cycles(std::uint64_t events) {
-    State state = fresh();
+    SimulatedState state = fresh();
     if (!model_.is_exponential()) {
       while (state.now_s < warm_up_lives * model_.longest_life_s && !is_at_bound())
         if (play_event(state) == Outcome::lost) renew(state, 0);
@@ -175,7 +175,7 @@ class Player {
     max_events_ = std::min(max_events_, max_events);
     Tally tally;
     while (tally.losses < runs) {
-      State state = fresh();
+      SimulatedState state = fresh();
       Outcome outcome = Outcome::goes_on;
       while (outcome == Outcome::goes_on && !is_at_bound()) outcome = play_event(state);
       tally.is_cut = outcome == Outcome::goes_on;
@@ -193,21 +193,21 @@ class Player {
   [[nodiscard]] double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
   [[nodiscard]] double exponential() { return -std::log1p(-uniform()); }
 
-  [[nodiscard]] bool is_whole(const State& state) const {
+  [[nodiscard]] bool is_whole(const SimulatedState& state) const {
     return std::ranges::all_of(model_.codes, [&](Index code) { return state.clocks_s[code] == never; });
   }
 
-  [[nodiscard]] bool has_no_spare(const State& state, Index code) const {
-    const State::Part& part = state.parts[code];
+  [[nodiscard]] bool has_no_spare(const SimulatedState& state, Index code) const {
+    const SimulatedState::Part& part = state.parts[code];
     return part.losses + part.excess >= nodes_[code].parity;
   }
 
   // ---- distance to a loss ------------------------------------------------------------------------------------------
 
   /// From its parts' distances.
-  [[nodiscard]] std::uint32_t distance_of(const State& state, Index code) {
+  [[nodiscard]] std::uint32_t distance_of(const SimulatedState& state, Index code) {
     const Node& node = nodes_[code];
-    const State::Part& self = state.parts[code];
+    const SimulatedState::Part& self = state.parts[code];
     std::uint32_t needed = node.parity + 1 - std::min(node.parity, self.losses + self.excess);
     if (node.has_only_devices) return needed;
     const auto add_alive = [&](Index of) {
@@ -240,7 +240,7 @@ class Player {
     return sum;
   }
 
-  void update_distances(State& state, Index node) {
+  void update_distances(SimulatedState& state, Index node) {
     for (;; node = nodes_[node].parent) {
       if (nodes_[node].kind != Kind::device && !nodes_[node].is_local_group && !state.parts[node].is_lost)
         state.parts[node].distance = distance_of(state, node);
@@ -251,9 +251,9 @@ class Player {
   // ---- events ------------------------------------------------------------------------------------------------------
 
   /// `node` and everything below it as new.
-  void renew(State& state, Index node) {
+  void renew(SimulatedState& state, Index node) {
     for (Index i = nodes_[node].end; i-- > node;) {  // parts before what they are part of
-      State::Part& part = state.parts[i];
+      SimulatedState::Part& part = state.parts[i];
       part = {.born_s = state.now_s};
       if (nodes_[i].kind == Kind::device) {
         part.distance = 1;
@@ -265,12 +265,12 @@ class Player {
     }
   }
 
-  void start_rebuilding(State& state, Index code) {
+  void start_rebuilding(SimulatedState& state, Index code) {
     if (state.clocks_s[code] == never) state.clocks_s[code] = state.now_s + exponential() / nodes_[code].rate;
   }
 
   /// A part is lost, and with it perhaps what it is part of.
-  Outcome lose(State& state, Index part) {
+  Outcome lose(SimulatedState& state, Index part) {
     for (;;) {
       state.parts[part].is_lost = true;
       state.parts[part].distance = 0;
@@ -293,7 +293,7 @@ class Player {
   }
 
   /// Bits expected in `node` that it cannot mend by itself.
-  [[nodiscard]] double unreadable_of(const State& state, Index node) const {
+  [[nodiscard]] double unreadable_of(const SimulatedState& state, Index node) const {
     if (state.parts[node].is_lost) return 0;
     if (nodes_[node].kind == Kind::device) return nodes_[node].unreadable;
     if (!has_no_spare(state, node)) return 0;
@@ -303,7 +303,7 @@ class Player {
   }
 
   /// Bits expected in what a rebuilding of `code` reads that nothing can mend.
-  [[nodiscard]] double fatal_bits(const State& state, Index code) const {
+  [[nodiscard]] double fatal_bits(const SimulatedState& state, Index code) const {
     if (nodes_[code].is_local_group && state.parts[code].losses > nodes_[code].parity) code = nodes_[code].parent;
     const double bits = unreadable_of(state, code);
     while (code != 0) {
@@ -314,8 +314,8 @@ class Player {
   }
 
   /// One of the lost parts, each as likely, is there again.
-  void rebuild(State& state, Index code) {
-    State::Part& self = state.parts[code];
+  void rebuild(SimulatedState& state, Index code) {
+    SimulatedState::Part& self = state.parts[code];
     auto chosen = static_cast<std::uint32_t>(uniform() * self.losses);
     for (const Index part : nodes_[code].parts)
       if (state.parts[part].is_lost && chosen-- == 0) {
@@ -330,7 +330,7 @@ class Player {
   }
 
   /// Devices whose next failure loses data, where one failure is enough.
-  void find_fatal(const State& state, Index node, std::vector<Index>& fatal) const {
+  void find_fatal(const SimulatedState& state, Index node, std::vector<Index>& fatal) const {
     if (nodes_[node].kind == Kind::device) return fatal.push_back(node);
     for (const Index part : nodes_[node].parts) {
       if (nodes_[part].is_local_group ? has_no_spare(state, part) : state.parts[part].distance == 1)
@@ -339,7 +339,7 @@ class Player {
   }
 
   /// Chance that one of the devices whose failure loses data fails before anything else happens.
-  double fatal_chance(const State& state) {
+  double fatal_chance(const SimulatedState& state) {
     fatal_.clear();
     find_fatal(state, 0, fatal_);
     double until_s = never;
@@ -360,7 +360,7 @@ class Player {
   }
 
   /// The next event, whatever it leads to.
-  Outcome play_event(State& state) {
+  Outcome play_event(SimulatedState& state) {
     ++tally_.events;
     const double weight = weights_[level_of(state)];
     if (state.parts[0].distance == 1) tally_.weighted_losses += weight * fatal_chance(state);
@@ -380,13 +380,13 @@ class Player {
   // ---- splitting ---------------------------------------------------------------------------------------------------
 
   /// Device failures that have brought a loss nearer.
-  [[nodiscard]] std::size_t level_of(const State& state) const {
+  [[nodiscard]] std::size_t level_of(const SimulatedState& state) const {
     const std::size_t levels = retrials_.size(), distance = state.parts[0].distance;
     return levels - std::min(levels, distance);
   }
 
   /// The next event, and all retrials that start from where it leads.
-  Outcome advance(State& state) {
+  Outcome advance(SimulatedState& state) {
     const std::size_t before = level_of(state);
     if (play_event(state) == Outcome::lost) {
       ++tally_.losses;
@@ -396,11 +396,11 @@ class Player {
     return Outcome::goes_on;
   }
 
-  void split(const State& state, std::size_t before) {
+  void split(const SimulatedState& state, std::size_t before) {
     for (std::size_t level = before + 1; level <= level_of(state); ++level) {
       ++tally_.crossings[level];
       for (std::uint32_t trial = 1; trial < retrials_[level] && !is_at_bound(); ++trial) {
-        State& again = scratch_[level];  // whatever it meets, it splits at higher levels only
+        SimulatedState& again = scratch_[level];  // whatever it meets, it splits at higher levels only
         again = state;
         foresee_anew(again);
         split(again, level);
@@ -412,7 +412,7 @@ class Player {
 
   /// Another future for the same present. Codes side by side in a stripe that have lost nothing share theirs with the
   /// other retrials: that makes those a little alike, which costs far less than to draw it again.
-  void foresee_anew(State& state) {
+  void foresee_anew(SimulatedState& state) {
     Index known = 0;
     for (const Index code : model_.codes) {
       if (code < known || state.clocks_s[code] == never) continue;
@@ -437,7 +437,7 @@ class Player {
   std::vector<double> weights_;
   std::mt19937_64 random_;
   Tally tally_;
-  std::vector<State> scratch_;            // by level
+  std::vector<SimulatedState> scratch_;   // by level
   std::vector<std::uint32_t> distances_;  // scratch
   std::vector<Index> fatal_;              // scratch
 };
@@ -508,13 +508,13 @@ Result<Simulation> simulate_mttdl(const Structure& structure, const SimulationOp
   if (!(options.weibull_shape >= 0.1 && options.weibull_shape <= 10))
     return fail(ErrorKind::usage, "the Weibull shape is {}; expected 0.1 to 10", options.weibull_shape);
   const Model model(structure, options);
-  if (model.devices > max_devices)
+  if (model.devices > max_simulated_devices)
     return fail(ErrorKind::infeasible, "there are {} devices to simulate; at most {} can be", model.devices,
-                max_devices);
+                max_simulated_devices);
   const std::uint32_t levels = Player(model, {1}, 0, 0).fresh().parts[0].distance;
-  if (levels > max_levels)
+  if (levels > max_simulated_levels)
     return fail(ErrorKind::infeasible, "only {} failures at once lose data, which is never; at most {} are simulated",
-                levels, max_levels);
+                levels, max_simulated_levels);
 
   const Pilot pilot(model, levels, options);
   const auto play_batch = [&](std::uint64_t batch) {

@@ -19,8 +19,6 @@ namespace {
 
 using Answer = ChangeWatch::Answer;
 
-Fd open_to_read(const Place& place) { return open_own_to_read(place.folder.get(), place.name); }
-
 Result<void> check_room(const std::string& shown, const std::string& folder, std::uint64_t needed_bytes) {
   const auto free = free_bytes_at(folder);
   if (!free || *free >= needed_bytes) return {};  // a file system that does not tell will refuse the write
@@ -95,7 +93,7 @@ class WayHome {
     if (!found_.has_data) return {};
     if (one_device_)
       if (auto watched = watch_.add_name(from_.data.name); !watched) return watched;
-    Fd content = open_to_read(from_.data);
+    Fd content = open_own_to_read(from_.data);
     if (!content && errno == ENOENT) return just_removed(from_.data.folder_path, from_.data.name);
     if (!content) return system_failure("read", entry_.destination);
     const auto draft = beside(to_, draft_name(entry_));
@@ -164,7 +162,7 @@ class WayHome {
     if (::fstatat(to_.folder.get(), to_.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
         ::fstat(home.get(), &wanted) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
       return true;
-    const Fd opened = open_to_read(to_);
+    const Fd opened = open_own_to_read(to_);
     const auto same = opened ? same_content(opened.get(), content_.get(), options_.progress) : Result<bool>(false);
     if (same && *same) return true;
     return refuse(Error{ErrorKind::infeasible,
@@ -210,12 +208,12 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   std::vector<Fd> held;
   for (const Companion& companion : from.companions)
     if (auto same = is_at_home(home, from, companion, watch, held); !same || !*same) return same;
-  const Fd file = open_to_read(home);
-  Fd data = open_to_read(from.data);
+  const Fd file = open_own_to_read(home);
+  Fd data = open_own_to_read(from.data);
   if (!file || (found.has_data && !data)) return false;
   if (found.has_data && is_same_inode(file, data)) {  // a write to one is a write to the other
     if (auto watched = watch.add_name(from.data.name); !watched) return pass_on(watched.error());
-    if (!is_same_inode(file, open_to_read(from.data))) return false;
+    if (!is_same_inode(file, open_own_to_read(from.data))) return false;
     data = Fd{};
   } else if (found.has_data) {
     struct stat there {

@@ -71,7 +71,7 @@ void find_reason_to_keep(const JournalEntry& entry, const Place& top, std::int64
 }
 
 /// Whether data with a manifest beside them are `name`, one of `names` in the user's folder, or lie in it.
-bool is_sealed(const Fd& folder, const std::string& name, const std::vector<std::string>& names) {
+bool is_sealed_data(const Fd& folder, const std::string& name, const std::vector<std::string>& names) {
   const auto contains = [](const std::vector<std::string>& all, const std::string& wanted) {
     return std::ranges::find(all, wanted) != all.end();
   };
@@ -168,7 +168,7 @@ std::vector<Result<Leftover>> collect(const Journal& journal, const std::vector<
         continue;
       }
       all.push_back(Leftover{false, std::move(path), extent.data_bytes,
-                             is_sealed(folder->fd, name, *names)
+                             is_sealed_data(folder->fd, name, *names)
                                  ? "sealed; iosig verify-file holds it against its checksum"
                                  : "no journal entry knows it; a link may lead there: iosig finalize LINK, or rm"});
     }

@@ -132,7 +132,7 @@ Result<void> CompanionsHome::check() const {
   return {};
 }
 
-Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Progress& progress) {
+Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const CopyProgress& progress) {
   if (from_.companions.empty()) return {};
   auto staging = make_staging(link_, entry_);
   if (!staging) return pass_on(staging.error());
@@ -144,7 +144,7 @@ Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Pr
 }
 
 Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
-                                       const Progress& progress) {
+                                       const CopyProgress& progress) {
   const auto home = is_at_home(link_, from_, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};

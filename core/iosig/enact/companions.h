@@ -29,7 +29,7 @@ class CompanionsHome {
   [[nodiscard]] Result<void> check() const;
   /// Copies them into the staging directory, or gives them a second name there on `one_device`. `watch` sees their
   /// changes from before the copy.
-  [[nodiscard]] Result<void> stage(bool one_device, ChangeWatch& watch, const Progress& progress);
+  [[nodiscard]] Result<void> stage(bool one_device, ChangeWatch& watch, const CopyProgress& progress);
   /// Gives them their names at home.
   [[nodiscard]] Result<void> place();
   /// Takes back what was staged and placed; a placed file that a program has used since stays.
@@ -39,7 +39,7 @@ class CompanionsHome {
 
  private:
   [[nodiscard]] Result<void> stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
-                                       const Progress& progress);
+                                       const CopyProgress& progress);
   [[nodiscard]] Result<void> place_one(const Companion& companion);
   [[nodiscard]] Result<void> check_name(const Companion& companion) const;
 

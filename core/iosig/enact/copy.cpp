@@ -15,7 +15,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t piece_bytes = 4u << 20;
+constexpr std::size_t copied_piece_bytes = 4u << 20;
 
 tl::unexpected<Error> failure(const char* doing) {
   const ErrorKind kind = errno == ENOSPC || errno == EDQUOT ? ErrorKind::infeasible : ErrorKind::system;
@@ -48,7 +48,7 @@ ssize_t copy_piece(int from, int to, off_t at, std::size_t length, std::vector<c
   off_t from_at = at, to_at = at;
   const ssize_t moved = ::copy_file_range(from, &from_at, to, &to_at, length, 0);
   if (moved > 0) return moved;
-  buffer.resize(piece_bytes);
+  buffer.resize(copied_piece_bytes);
   const ssize_t got = read_fully(from, buffer.data(), length, at);
   for (ssize_t put = 0; put < got;) {
     const ssize_t n = ::pwrite(to, buffer.data() + put, static_cast<std::size_t>(got - put), at + put);
@@ -74,7 +74,7 @@ void copy_extended_attributes(int from, int to) {
 
 }  // namespace
 
-Result<void> copy_content(int from, int to, const Progress& progress) {
+Result<void> copy_content(int from, int to, const CopyProgress& progress) {
   struct stat status {};
   if (::fstat(from, &status) != 0) return failure("inspect");
   const off_t size = status.st_size;
@@ -86,7 +86,7 @@ Result<void> copy_content(int from, int to, const Progress& progress) {
     off_t end = ::lseek(from, begin, SEEK_HOLE);
     if (end < 0) end = size;
     for (at = begin; at < end;) {
-      const std::size_t length = std::min<std::size_t>(piece_bytes, static_cast<std::size_t>(end - at));
+      const std::size_t length = std::min<std::size_t>(copied_piece_bytes, static_cast<std::size_t>(end - at));
       const ssize_t moved = copy_piece(from, to, at, length, buffer);
       if (moved < 0) return failure("copy");
       if (moved == 0)
@@ -99,18 +99,18 @@ Result<void> copy_content(int from, int to, const Progress& progress) {
   return {};
 }
 
-Result<bool> same_content(int a, int b, const Progress& progress) {
+Result<bool> same_content(int a, int b, const CopyProgress& progress) {
   struct stat status_a {
   }, status_b{};
   if (::fstat(a, &status_a) != 0 || ::fstat(b, &status_b) != 0) return failure("inspect");
   if (status_a.st_size != status_b.st_size) return false;
-  std::vector<char> buffer_a(piece_bytes), buffer_b(piece_bytes);
+  std::vector<char> buffer_a(copied_piece_bytes), buffer_b(copied_piece_bytes);
   const off_t size = status_a.st_size;
   for (off_t at = 0; at < size;) {
     at = std::min(next_data(a, at, size), next_data(b, at, size));
     if (at == size) break;  // both have nothing but holes there
-    const ssize_t got_a = read_fully(a, buffer_a.data(), piece_bytes, at);
-    const ssize_t got_b = read_fully(b, buffer_b.data(), piece_bytes, at);
+    const ssize_t got_a = read_fully(a, buffer_a.data(), copied_piece_bytes, at);
+    const ssize_t got_b = read_fully(b, buffer_b.data(), copied_piece_bytes, at);
     if (got_a < 0 || got_b < 0) return failure("read back");
     if (got_a != got_b || got_a == 0) return false;
     if (std::memcmp(buffer_a.data(), buffer_b.data(), static_cast<std::size_t>(got_a)) != 0) return false;
@@ -120,7 +120,7 @@ Result<bool> same_content(int a, int b, const Progress& progress) {
   return true;
 }
 
-Result<Fd> copy_verified(const Fd& data, const Place& to, const Progress& progress) {
+Result<Fd> copy_verified(const Fd& data, const Place& to, const CopyProgress& progress) {
   struct stat before {
   }, after{};
   if (::fstat(data.get(), &before) != 0) return failure("inspect");

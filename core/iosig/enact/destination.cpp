@@ -16,8 +16,6 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t id_digits = 16;
-
 std::string name_in(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
 /// The user's folder on the entry's mount point, if the entry's destination is in it.

@@ -6,7 +6,6 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t id_digits = 16;
 constexpr std::string_view retired_suffix = ".settled";
 
 }  // namespace

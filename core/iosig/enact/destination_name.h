@@ -10,11 +10,14 @@
 //   /dev/shm/.iosig-1000/5f0c9a3e11d2b764.a.db       a flat destination: early versions made these; they still settle
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace iosig {
+
+inline constexpr std::size_t id_digits = 16;
 
 /// The parts of a destination's path.
 struct DestinationName {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t largest_entry_bytes = 256 << 10;  // three paths of 4096 bytes, each byte as %XX, and the rest
 constexpr const char* lock_name = ".lock";  ///< an empty file; the byte at a hash of its id stands for an entry
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+constexpr int state_folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 Result<std::string> journal_path() {
   const std::string state = state_folder();
@@ -37,7 +37,7 @@ Result<std::string> journal_path() {
 /// Opens the journal's folder; nothing when it is missing. What an entry says is done to the user's files, so nobody
 /// else may have written one.
 Result<Fd> open_journal(const std::string& path) {
-  Fd folder(::open(path.c_str(), folder_flags));
+  Fd folder(::open(path.c_str(), state_folder_flags));
   if (!folder && errno == ENOENT) return folder;
   struct stat status {};
   if (!folder || ::fstat(folder.get(), &status) != 0) return system_failure("open the journal's folder", path);
@@ -141,7 +141,7 @@ std::optional<JournalEntry> recorded_entry(const std::string& id) {
 
 std::uint32_t journal_mark() {
   const auto path = journal_path();
-  const Fd folder(path ? ::open(path->c_str(), folder_flags) : -1);
+  const Fd folder(path ? ::open(path->c_str(), state_folder_flags) : -1);
   struct stat status {};
   if (!folder || ::fstat(folder.get(), &status) != 0) return 0;
   const std::array<std::uint64_t, 2> identity{filesystem_id(folder), status.st_ino};
@@ -165,7 +165,7 @@ Result<Journal> read_journal() {
   if (!folder) return pass_on(folder.error());
   Journal journal;
   if (!*folder) return journal;
-  const int listing = ::openat(folder->get(), ".", folder_flags);
+  const int listing = ::openat(folder->get(), ".", state_folder_flags);
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::fdopendir(listing), ::closedir);
   if (!listed) return system_failure("list the journal's folder", *path);
   while (const dirent* item = ::readdir(listed.get())) {

@@ -23,7 +23,7 @@ std::string_view remedy(int failure) {
 }
 
 /// Whether nothing can be made in the directory for a reason of its own.
-bool is_sealed(const Fd& folder) {
+bool is_immutable_folder(const Fd& folder) {
   struct statx status {};
   return ::statx(folder.get(), "", AT_EMPTY_PATH, 0, &status) == 0 &&
          (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
@@ -71,7 +71,8 @@ Result<void> check_link(const Place& place, const std::string& destination) {
 
 tl::unexpected<Error> refused_link(const Place& place, int failure) {
   const bool has_no_links = failure == EPERM || failure == ENOSYS || failure == EOPNOTSUPP;
-  if (!has_no_links || is_sealed(place.folder)) return system_failure("make a link at", place.path(), failure);
+  if (!has_no_links || is_immutable_folder(place.folder))
+    return system_failure("make a link at", place.path(), failure);
   refusing_device = place.device;
   return fail(ErrorKind::system,
               "cannot make a link at '{}': {}: its file system may have no symbolic links; the file stays where it is",

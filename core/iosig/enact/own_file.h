@@ -5,12 +5,16 @@
 
 #include "iosig/base/files.h"
 #include "iosig/base/result.h"
+#include "iosig/enact/place.h"
 
 namespace iosig {
 
 /// Opens `name` in `folder` to read it, follows no link and waits for no other process. A regular file of this user
 /// that lacks the owner's read permission gets it for the moment of the open: its owner may read it all the same.
 [[nodiscard]] Fd open_own_to_read(int folder, const std::string& name);
+[[nodiscard]] inline Fd open_own_to_read(const Place& place) {
+  return open_own_to_read(place.folder.get(), place.name);
+}
 
 /// Gives `mode` to what `name` in `folder` is, if this user owns it and its owner lacks a permission of `mode`: the
 /// umask of the program took it away when it was made.

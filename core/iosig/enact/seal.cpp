@@ -24,15 +24,13 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t piece_bytes = 4u << 20;
+constexpr std::size_t hashed_piece_bytes = 4u << 20;
 constexpr std::uint64_t largest_manifest_bytes = 64u << 10;  // a path of 4096 bytes, each as %XX, and the rest
 constexpr mode_t write_bits = 0222;
 
 Place manifest_of(const Place& data) {
   return {Fd(::fcntl(data.folder.get(), F_DUPFD_CLOEXEC, 0)), data.folder_path, manifest_name(data.name), data.device};
 }
-
-Fd open_to_read(const Place& place) { return open_own_to_read(place.folder.get(), place.name); }
 
 bool exists(const Place& place) {
   struct stat status {};
@@ -54,7 +52,7 @@ struct OpenData {
   struct stat status {};
 };
 Result<OpenData> open_data(const Place& place) {
-  OpenData data{open_to_read(place)};
+  OpenData data{open_own_to_read(place)};
   if (!data.file && errno == ENOENT)
     return fail(ErrorKind::infeasible, "'{}': the data are gone", printable(place.path()));
   if (!data.file || ::fstat(data.file.get(), &data.status) != 0) return system_failure("open", place.path());
@@ -63,11 +61,12 @@ Result<OpenData> open_data(const Place& place) {
   return data;
 }
 
-Result<std::string> sha256_of(const OpenData& data, const Place& place, const char* doing, const Progress& progress) {
+Result<std::string> sha256_of(const OpenData& data, const Place& place, const char* doing,
+                              const CopyProgress& progress) {
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   const auto broken = [] { return fail(ErrorKind::system, "libcrypto computes no SHA-256 here"); };
   if (!sum || EVP_DigestInit_ex(sum.get(), EVP_sha256(), nullptr) != 1) return broken();
-  std::vector<char> piece(piece_bytes);
+  std::vector<char> piece(hashed_piece_bytes);
   std::uint64_t done_bytes = 0;
   for (;;) {
     const ssize_t got = ::pread(data.file.get(), piece.data(), piece.size(), static_cast<off_t>(done_bytes));
@@ -166,7 +165,7 @@ bool stays_sealed(const Place& data, const Signature& signature) {
   return signature.archive || signature.tamperproof || has_manifest(data);
 }
 
-Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, const Progress& progress) {
+Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, const CopyProgress& progress) {
   auto open = open_data(data);
   if (!open) return pass_on(open.error());
   const Fd& file = open->file;
@@ -219,14 +218,14 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
   }
   if (signature.tamperproof) {
     make_immutable(file);
-    make_immutable(open_to_read(at));
+    make_immutable(open_own_to_read(at));
   }
   return Seal{at.path(), known->sha256, closed_by(file)};
 }
 
 Result<void> remove_manifest(const Place& data) { return remove_at(manifest_of(data)); }
 
-Result<Verdict> verify_sealed(const Place& data, const std::string& copy_of_manifest, const Progress& progress) {
+Result<Verdict> verify_sealed(const Place& data, const std::string& copy_of_manifest, const CopyProgress& progress) {
   const auto at = copy_of_manifest.empty() ? Result<Place>(manifest_of(data)) : locate(AT_FDCWD, copy_of_manifest);
   if (!at) return pass_on(at.error());
   if (copy_of_manifest.empty() && !exists(*at))

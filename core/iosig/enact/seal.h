@@ -38,7 +38,7 @@ struct Seal {
 /// Refusals are `infeasible` and change nothing: data that a program still writes, tamperproof data that were altered,
 /// what is no regular file.
 [[nodiscard]] Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run,
-                                const Progress& progress = {});
+                                const CopyProgress& progress = {});
 
 /// Deletes the manifest of data that are given up. The immutable flag is not taken off: that is an administrator's act.
 [[nodiscard]] Result<void> remove_manifest(const Place& data);
@@ -56,6 +56,6 @@ struct Verdict {
 /// `bad_input`: no manifest, or a damaged one; `infeasible`: the data are gone. `copy_of_manifest`: a manifest that was
 /// kept elsewhere, instead of the one beside the data.
 [[nodiscard]] Result<Verdict> verify_sealed(const Place& data, const std::string& copy_of_manifest = {},
-                                            const Progress& progress = {});
+                                            const CopyProgress& progress = {});
 
 }  // namespace iosig

@@ -21,7 +21,7 @@ struct SettleOptions {
   bool dry_run = false;       ///< say what would be done
   OpenFiles open_files = {};
   KnownLinks* links = nullptr;  ///< shared by many settlements
-  Progress progress = {};
+  CopyProgress progress = {};
 };
 
 struct Settlement {

@@ -11,8 +11,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::string_view schema = "iosig.journal/1";
-constexpr int max_json_depth = 16;  // an entry has one; a newer version's may have more
+constexpr std::string_view journal_schema = "iosig.journal/1";
+constexpr int max_entry_depth = 16;  // an entry has one; a newer version's may have more
 constexpr std::string_view checksum_key = ",\"checksum\":\"";
 
 constexpr std::array kinds{RedirectKind::link, RedirectKind::folder};
@@ -96,7 +96,7 @@ const char* name_of(RedirectedBy by) {
 }
 
 std::string journal_entry_text(const JournalEntry& entry) {
-  const nlohmann::ordered_json document = {{"schema", schema},
+  const nlohmann::ordered_json document = {{"schema", journal_schema},
                                            {"id", entry.id},
                                            {"kind", name_of(entry.kind)},
                                            {"path", percent_encoded(entry.path)},
@@ -124,14 +124,14 @@ std::string journal_entry_text(const JournalEntry& entry) {
 
 Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view source) {
   // A newer version may check itself differently, so its number is looked at first.
-  const auto document = parse_json(text, max_json_depth);
-  if (document.is_object() && document.contains("schema") && document["schema"] != schema) {
+  const auto document = parse_json(text, max_entry_depth);
+  if (document.is_object() && document.contains("schema") && document["schema"] != journal_schema) {
     // What is no text may nest too deep to be printed.
     const auto* other = document["schema"].get_ptr<const std::string*>();
-    return fail(
-        ErrorKind::bad_input,
-        "{}: journal entry has the schema \"{}\", but this iosig reads only \"{}\"; use the iosig that wrote it",
-        source, other == nullptr ? "?" : printable(*other), schema);
+    return fail(ErrorKind::bad_input,
+                "{}: journal entry has the journal_schema \"{}\", but this iosig reads only \"{}\"; use the iosig that "
+                "wrote it",
+                source, other == nullptr ? "?" : printable(*other), journal_schema);
   }
 
   constexpr const char* advice =

@@ -9,7 +9,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::string_view schema = "iosig.manifest/1";
+constexpr std::string_view manifest_schema = "iosig.manifest/1";
 constexpr std::string_view suffix = ".sha256";
 
 /// As sha256sum writes a name that would break its line: escaped, with a backslash before the whole line.
@@ -116,16 +116,16 @@ std::string manifest_text(const Manifest& manifest) {
   std::string text = fmt::format(
       "# {}: `iosig verify-file` and `sha256sum -c` hold the data against it\n"
       "# path {}\n# signature {}\n# size_bytes {}\n# modified_unix_ns {}\n# sealed_unix_s {}\n{}{}  {}\n",
-      schema, percent_encoded(manifest.path), signature_text(manifest.signature), manifest.size_bytes,
+      manifest_schema, percent_encoded(manifest.path), signature_text(manifest.signature), manifest.size_bytes,
       manifest.modified_unix_ns, manifest.sealed_unix_s, name == manifest.name ? "" : "\\", manifest.sha256, name);
   return text + fmt::format("# checksum {:016x}\n", fnv1a(text));
 }
 
 Result<Manifest> parse_manifest(std::string_view text, std::string_view source) {
   const std::string_view first = text.substr(0, text.find('\n'));
-  if (!first.starts_with(fmt::format("# {}:", schema)))
+  if (!first.starts_with(fmt::format("# {}:", manifest_schema)))
     return fail(ErrorKind::bad_input, "{}:1: this is no manifest that this iosig reads; expected '# {}: ...'", source,
-                schema);
+                manifest_schema);
   Lines lines(text);
   Manifest manifest;
   (void)lines.next("");

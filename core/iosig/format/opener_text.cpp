@@ -15,9 +15,9 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 /// Reads from left to right and stops at the first mistake.
-class Reader {
+class OpenerReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit OpenerReader(std::string_view text) : text_(text) {}
 
   ParsedOpener read() {
     opener_.interface = OpenInterface::unknown;
@@ -112,7 +112,7 @@ class Reader {
 
 }  // namespace
 
-ParsedOpener parse_sigopen(std::string_view text) { return Reader(text).read(); }
+ParsedOpener parse_sigopen(std::string_view text) { return OpenerReader(text).read(); }
 
 Result<Opener> parse_callee(std::string_view text, std::string_view source) {
   ParsedOpener parsed = parse_sigopen(text);

@@ -92,9 +92,9 @@ class Writer {
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-class Reader {
+class BinaryReader {
  public:
-  Reader(std::span<const std::uint8_t> bytes, std::string_view source) : bytes_(bytes), source_(source) {}
+  BinaryReader(std::span<const std::uint8_t> bytes, std::string_view source) : bytes_(bytes), source_(source) {}
 
   Result<Pattern> pattern() {
     if (auto read = header(); !read) return pass_on(std::move(read.error()));
@@ -208,7 +208,7 @@ class Reader {
 std::vector<std::uint8_t> pattern_bytes(const Pattern& pattern) { return Writer(pattern).bytes(); }
 
 Result<Pattern> pattern_from_bytes(std::span<const std::uint8_t> bytes, std::string_view source) {
-  return Reader(bytes, source).pattern();
+  return BinaryReader(bytes, source).pattern();
 }
 
 bool is_pattern_binary(std::string_view bytes) { return bytes.starts_with(magic); }

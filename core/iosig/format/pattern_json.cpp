@@ -45,11 +45,11 @@ ordered_json vectors_json(std::span<const std::int64_t> values, std::uint32_t co
 // ---- reading ------------------------------------------------------------------------------------------------------
 
 /// The deepest that a document can be: each loop is an object in an array.
-constexpr int max_json_depth = 3 * static_cast<int>(max_nest_depth) + 16;
+constexpr int max_pattern_depth = 3 * static_cast<int>(max_nest_depth) + 16;
 
-class Reader {
+class JsonReader {
  public:
-  Reader(const ordered_json& document, std::string_view source) : document_(document), source_(source) {}
+  JsonReader(const ordered_json& document, std::string_view source) : document_(document), source_(source) {}
 
   Result<Pattern> pattern() {
     const ordered_json* columns = member(document_, "columns");
@@ -227,9 +227,9 @@ ordered_json pattern_json(const Pattern& pattern) {
 }
 
 Result<Pattern> pattern_from_json(std::string_view text, std::string_view source) {
-  if (json_depth(text) > max_json_depth)
+  if (json_depth(text) > max_pattern_depth)
     return fail(ErrorKind::bad_input, "{}: more than {} loops in each other", source, max_nest_depth);
-  const ordered_json document = parse_json(text, max_json_depth);
+  const ordered_json document = parse_json(text, max_pattern_depth);
   if (document.is_discarded() || !document.is_object()) {
     const std::string_view begin = trimmed(text.substr(0, 64));
     if (begin.empty()) return fail(ErrorKind::bad_input, "{}: it is empty; expected a description", source);
@@ -243,7 +243,7 @@ Result<Pattern> pattern_from_json(std::string_view text, std::string_view source
   if (schema == document.end() || *schema != pattern_schema)
     return fail(ErrorKind::bad_input, "{}: /schema: expected \"{}\", found {}", source, pattern_schema,
                 schema == document.end() ? "none" : printable(json_ascii_line(*schema)));
-  return Reader(document, source).pattern();
+  return JsonReader(document, source).pattern();
 }
 
 }  // namespace iosig

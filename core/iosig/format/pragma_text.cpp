@@ -6,7 +6,7 @@ namespace iosig {
 namespace {
 
 /// Where the text has the name outside of a value and before a comment; npos: nowhere.
-std::size_t find_parameter(std::string_view text, std::string_view name) {
+std::size_t position_of_parameter(std::string_view text, std::string_view name) {
   const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; };
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -25,8 +25,8 @@ std::size_t find_parameter(std::string_view text, std::string_view name) {
 
 std::optional<LostParameter> find_lost_parameter(std::string_view spelled, std::string_view read) {
   for (const ParameterInfo& parameter : signature_parameters()) {
-    const std::size_t at = find_parameter(spelled, parameter.name);
-    if (at != std::string_view::npos && find_parameter(read, parameter.name) == std::string_view::npos)
+    const std::size_t at = position_of_parameter(spelled, parameter.name);
+    if (at != std::string_view::npos && position_of_parameter(read, parameter.name) == std::string_view::npos)
       return LostParameter{parameter.name, at};
   }
   return std::nullopt;

@@ -19,7 +19,7 @@ Result<std::uint32_t> count_of(const toml::node& node, std::uint32_t most) {
   return static_cast<std::uint32_t>(number->get());
 }
 
-std::string quoted(std::string_view text) {
+std::string toml_string(std::string_view text) {
   std::string shown = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -98,9 +98,9 @@ Field<Owner> field(std::string_view key, Member Owner::*member, Read read, Show 
           [=](Owner& to, const Owner& from) { to.*member = from.*member; }};
 }
 
-std::string quoted_bytes(std::uint64_t bytes) { return quoted(bytes_text(bytes)); }
-std::string quoted_rate(double rate) { return quoted(rate_text(rate)); }
-std::string quoted_seconds(double seconds) { return quoted(seconds_text(seconds)); }
+std::string quoted_bytes(std::uint64_t bytes) { return toml_string(bytes_text(bytes)); }
+std::string quoted_rate(double rate) { return toml_string(rate_text(rate)); }
+std::string quoted_seconds(double seconds) { return toml_string(seconds_text(seconds)); }
 std::string truth_text(bool truth) { return truth ? "true" : "false"; }
 /// A TOML float or integer: "9000" or "1e-06" both read back as the number.
 std::string toml_number(double number) { return fmt::format("{}", number); }
@@ -130,12 +130,12 @@ const std::vector<Field<Device>>& device_fields() {
   constexpr double century_s = 100 * year_s;
   const auto latency = ranged<seconds_of>(0, 3600, "0s to 1h");
   static const std::vector<Field<D>> fields{
-      field("name", &D::name, name_text, quoted),
+      field("name", &D::name, name_text, toml_string),
       field(
           "kind", &D::kind, [](const toml::node& n) { return enum_of(n, kind_names); },
-          [](DeviceKind kind) { return quoted(name_of(kind, kind_names)); }),
-      field("path", &D::path, name_text, quoted),
-      field("transport", &D::transport, name_text, quoted),
+          [](DeviceKind kind) { return toml_string(name_of(kind, kind_names)); }),
+      field("path", &D::path, name_text, toml_string),
+      field("transport", &D::transport, name_text, toml_string),
       field("capacity", &D::capacity_bytes, bytes_of, quoted_bytes),
       field("rotational", &D::rotational, truth_of, truth_text),
       field("read_bandwidth", &D::read_bytes_per_s, rate_of, quoted_rate),
@@ -170,15 +170,15 @@ const std::vector<Field<Device>>& device_fields() {
 const std::vector<Field<MountPoint>>& mount_point_fields() {
   using M = MountPoint;
   static const std::vector<Field<M>> fields{
-      field("path", &M::path, absolute_path, quoted),
-      field("device", &M::device, name_text, quoted),
-      field("filesystem", &M::filesystem, name_text, quoted),
+      field("path", &M::path, absolute_path, toml_string),
+      field("device", &M::device, name_text, toml_string),
+      field("filesystem", &M::filesystem, name_text, toml_string),
       field("block_size", &M::block_bytes, ranged<bytes_of>(1, GiB, "1B to 1GB"), quoted_bytes),
       field("free", &M::free_bytes, bytes_of, quoted_bytes),
       field("max_file_size", &M::max_file_bytes, ranged<bytes_of>(1, 0x1p63, "at least 1B"), quoted_bytes),
       field(
           "visibility", &M::visibility, [](const toml::node& n) { return enum_of(n, visibility_names); },
-          [](Visibility visibility) { return quoted(name_of(visibility, visibility_names)); }),
+          [](Visibility visibility) { return toml_string(name_of(visibility, visibility_names)); }),
       field("persistent", &M::persistent, truth_of, truth_text),
       field("follows_links", &M::follows_links, truth_of, truth_text),
       field("archive", &M::archive, truth_of, truth_text),

@@ -48,7 +48,7 @@ std::vector<std::string_view> keys_of(const std::vector<Field<Owner>>& fields) {
 /// The node's text; `expected` tells what else it should have been.
 [[nodiscard]] Result<std::string> text_of(const toml::node& node, std::string_view expected);
 /// `text` as a TOML string.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string toml_string(std::string_view text);
 
 template <class Enum, std::size_t N>
 using Names = std::array<std::pair<std::string_view, Enum>, N>;

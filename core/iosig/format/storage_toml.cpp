@@ -11,17 +11,17 @@ namespace {
 
 using namespace storage_fields;
 
-constexpr std::string_view schema = "iosig.storage/1";
+constexpr std::string_view storage_schema = "iosig.storage/1";
 constexpr std::string_view redundancy_key = "redundancy";  // a table, so it is no field
 
 /// "key = value" of each key that has one.
 std::vector<std::string> redundancy_lines(const Redundancy& redundancy) {
-  std::vector<std::string> lines{fmt::format("scheme = {}", quoted(scheme_text(redundancy.scheme)))};
+  std::vector<std::string> lines{fmt::format("scheme = {}", toml_string(scheme_text(redundancy.scheme)))};
   if (redundancy.data != 0) lines.push_back(fmt::format("data = {}", redundancy.data));
   if (redundancy.parity != 0) lines.push_back(fmt::format("parity = {}", redundancy.parity));
   if (redundancy.local_groups != 0) lines.push_back(fmt::format("local_groups = {}", redundancy.local_groups));
   std::vector<std::string> names;
-  for (const std::string& member : redundancy.members) names.push_back(quoted(member));
+  for (const std::string& member : redundancy.members) names.push_back(toml_string(member));
   if (!names.empty()) lines.push_back(fmt::format("members = [{}]", fmt::join(names, ", ")));
   return lines;
 }
@@ -35,15 +35,15 @@ std::string redundancy_text(const Redundancy& redundancy) {
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
-class Reader {
+class StorageReader {
  public:
-  explicit Reader(std::string_view source) : source_(source) {}
+  explicit StorageReader(std::string_view source) : source_(source) {}
 
   Result<Storage> read(const toml::table& root) {
     const auto* said = root["schema"].as_string();
-    if (said == nullptr) return refuse(root, "expected schema = \"{}\" at the top", schema);
-    if (said->get() != schema)
-      return refuse(*said, "this is '{}'; this iosig reads '{}' only", printable(said->get()), schema);
+    if (said == nullptr) return refuse(root, "expected storage_schema = \"{}\" at the top", storage_schema);
+    if (said->get() != storage_schema)
+      return refuse(*said, "this is '{}'; this iosig reads '{}' only", printable(said->get()), storage_schema);
     Storage storage;
     for (const auto& [key, node] : root) {
       Result<void> read{};
@@ -304,7 +304,8 @@ std::string record_text(std::string_view key, const Provenance& known, const std
       fmt::format("{} = {{ value = {}, by = \"{}\"", key, known.probed_text.empty() ? value : known.probed_text,
                   name_of(from_probe ? known.origin : known.probed_origin, probed_names));
   if (!known.probed_low_text.empty())
-    record += fmt::format(", low = {}, high = {}", quoted(known.probed_low_text), quoted(known.probed_high_text));
+    record +=
+        fmt::format(", low = {}, high = {}", toml_string(known.probed_low_text), toml_string(known.probed_high_text));
   return record + " }\n";
 }
 
@@ -380,7 +381,7 @@ void keep_device(const Storage& current, const std::string& name, Storage& merge
 Result<Storage> parse_storage(std::string_view text, std::string_view source) {
   const auto parsed = parse_toml(text, source);
   if (!parsed) return pass_on(parsed.error());
-  return Reader(source).read(*parsed);
+  return StorageReader(source).read(*parsed);
 }
 
 std::string storage_text(const Storage& storage) {
@@ -388,7 +389,7 @@ std::string storage_text(const Storage& storage) {
       "# What this machine's storage is: see `man iosig-storage`. `iosig storage probe` writes it, people edit it.\n"
       "# The [*.probed] tables record what the probe found; a value that differs from its record is yours and stays.\n"
       "schema = \"{}\"\n",
-      schema);
+      storage_schema);
   for (const MountPoint& mount : storage.mount_points) write_fields(mount, mount_point_fields(), "mount_point", text);
   for (const Device& device : storage.devices) {
     write_fields(device, device_fields(), "device", text);

@@ -30,7 +30,7 @@ using ReplayWatch = std::function<bool(std::uint64_t done)>;
 
 /// A write's bytes: of its rank, and of where it begins in the rank's log as seen from the file, which tells two writes
 /// of one place apart. What continues a write both here and there continues its bytes.
-[[nodiscard]] inline Origin origin_of(std::int64_t rank, std::int64_t offset, std::int64_t physical) {
+[[nodiscard]] inline WriteOrigin origin_of(std::int64_t rank, std::int64_t offset, std::int64_t physical) {
   return {static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(physical) - static_cast<std::uint64_t>(offset)};
 }
 

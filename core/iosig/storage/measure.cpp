@@ -319,7 +319,7 @@ Result<std::uint64_t> usable_bytes(const std::string& folder, std::uint64_t want
 }  // namespace
 
 Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes, const MeasureLimits& limits,
-                            const Progress& progress) {
+                            const MeasureProgress& progress) {
   const auto usable = usable_bytes(folder, limits.bytes);
   if (!usable) return pass_on(usable.error());
   auto fd = open_scratch_file(folder);

@@ -38,7 +38,7 @@ struct Measurement {
 };
 
 /// Told what is being measured, in a few words.
-using Progress = std::function<void(std::string_view)>;
+using MeasureProgress = std::function<void(std::string_view)>;
 
 /// Measures the file system of `folder`, which has `block_bytes`, in one file without a name.
 ///
@@ -46,6 +46,6 @@ using Progress = std::function<void(std::string_view)>;
 /// measured is memory. What lies below the operating system (a disk's own or a hypervisor's cache) cannot be excluded.
 /// Fails with `system` when the file system refuses, `infeasible` when there is less than 1 MB to use.
 [[nodiscard]] Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes,
-                                          const MeasureLimits& limits, const Progress& progress);
+                                          const MeasureLimits& limits, const MeasureProgress& progress);
 
 }  // namespace iosig

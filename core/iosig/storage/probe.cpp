@@ -135,7 +135,8 @@ std::optional<Place> place_at(const std::string& path) {
 }
 
 /// measure(), and whether what was measured is still there: an open file outlives its folder and even its mount.
-Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimits& limits, const Progress& progress) {
+Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimits& limits,
+                                     const MeasureProgress& progress) {
   const auto before = place_at(mount.path);
   auto measured = measure(mount.path, mount.block_bytes, limits, progress);
   if (measured && place_at(mount.path) != before)
@@ -228,7 +229,7 @@ void pool_copies(std::vector<Measured>& measured, bool capped) {
 
 }  // namespace
 
-Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progress) {
+Result<Probe> probe_storage(const ProbeOptions& options, const MeasureProgress& progress) {
   std::vector<std::string> preferred = options.only;
   preferred.insert(preferred.end(), options.folders.begin(), options.folders.end());
   auto discovery = discover(preferred);

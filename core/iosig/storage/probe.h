@@ -28,6 +28,6 @@ struct Probe {
 /// Measured values have three significant digits: more would be noise. A mount point that cannot be measured, or is
 /// gone before it is, is skipped with the reason. Fails as discover() does, and with `infeasible` when one of `only` is
 /// no destination.
-[[nodiscard]] Result<Probe> probe_storage(const ProbeOptions& options, const Progress& progress);
+[[nodiscard]] Result<Probe> probe_storage(const ProbeOptions& options, const MeasureProgress& progress);
 
 }  // namespace iosig

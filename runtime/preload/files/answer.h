@@ -48,7 +48,7 @@ template <class Call>
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
     if (const int failure = make_ready(file); failure != 0) return -failure;
     std::int64_t value = 0;
-    const int failure = run_isolated([&] {
+    const int failure = run_isolated_step([&] {
       value = call(file);
       return 0;
     });

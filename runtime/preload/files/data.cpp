@@ -38,7 +38,7 @@ std::int64_t within_size_limit(OpenFile& file, int flags, std::int64_t begin, st
   const std::int64_t limit = read_size_limit();
   if ((flags & O_APPEND) != 0) {
     struct stat status {};
-    if (const int failure = run_isolated([&] { return file.container->status(status, 0); }); failure != 0)
+    if (const int failure = run_isolated_step([&] { return file.container->status(status, 0); }); failure != 0)
       return -failure;
     begin = status.st_size;
   }
@@ -53,7 +53,8 @@ std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes,
   const std::int64_t done = file.container->write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
   if (done > 0 && (flags & (O_SYNC | O_DSYNC)) != 0)
     if (const int failure = sync(file); failure != 0) return -failure;
-  if (is_exiting.load(std::memory_order_relaxed)) (void)run_isolated([&] { return file.container->close_writers(); });
+  if (is_exiting.load(std::memory_order_relaxed))
+    (void)run_isolated_step([&] { return file.container->close_writers(); });
   return done;
 }
 
@@ -84,7 +85,7 @@ std::int64_t put_at_own(OpenFile& file, int flags, std::span<const std::byte> by
 std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes, std::int64_t offset) {
   std::int64_t done = file.container->read_known(offset, bytes);
   if (done != -EAGAIN) return done;
-  const int failure = run_isolated([&] {
+  const int failure = run_isolated_step([&] {
     done = file.container->read(offset, bytes);
     return 0;
   });
@@ -142,7 +143,7 @@ std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64
   if (count == 1) return put(file, bytes_of(parts[0]), offset);
   std::int64_t done = 0;
   std::vector<std::byte> all;
-  const int failure = run_isolated([&] {
+  const int failure = run_isolated_step([&] {
     all.reserve(static_cast<std::size_t>(total));
     return 0;
   });
@@ -155,7 +156,7 @@ std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64
     all.insert(all.end(), part.begin(), part.end());
   }
   done = all.empty() && !is_whole && file.writes() ? -EFAULT : put(file, all, offset);
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     all = {};
     return 0;
   });
@@ -184,7 +185,7 @@ std::int64_t seek(OpenFile& file, std::int64_t offset, int whence) {
   if (whence == SEEK_END || whence == SEEK_DATA || whence == SEEK_HOLE) {
     if (const int failure = make_ready(file); failure != 0) return -failure;
     std::int64_t found = 0;
-    const int failure = run_isolated([&] {
+    const int failure = run_isolated_step([&] {
       if (whence != SEEK_END) {
         found = file.container->seek(offset, whence);
         return 0;
@@ -207,7 +208,7 @@ std::int64_t seek(OpenFile& file, std::int64_t offset, int whence) {
 }
 
 int sync(OpenFile& file) {
-  return run_isolated([&] { return file.container->sync(); });
+  return run_isolated_step([&] { return file.container->sync(); });
 }
 
 }  // namespace iosig::preload

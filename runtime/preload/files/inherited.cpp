@@ -10,12 +10,10 @@
 
 #include "iosig/container/layout/container_folder.h"
 #include "preload/files/process_files.h"
+#include "preload/files/raw_calls.h"
 
 namespace iosig::preload {
 namespace {
-
-long sys_open(const char* path, int flags) { return ::syscall(SYS_openat, AT_FDCWD, path, flags, 0); }
-void sys_close(long fd) { ::syscall(SYS_close, fd); }
 
 /// Whether a program that is begun now has a descriptor of it.
 bool is_inherited(const OpenFile& file) {
@@ -116,7 +114,7 @@ void leave_open(bool left) {
     return;
   }
   const ReentrancyGuard inside(is_inside);
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     const std::lock_guard lock(process().lock);
     for (const OpenFile* file : process().files) {
       if (!file->is_live) continue;

@@ -21,6 +21,7 @@
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/layout/container_folder.h"
 #include "preload/files/process_files.h"
+#include "preload/files/raw_calls.h"
 #include "preload/hooks/user_memory.h"
 
 namespace iosig::preload {
@@ -42,8 +43,6 @@ OpenFile* new_file() {
 }
 
 namespace {
-
-void sys_close(long fd) { ::syscall(SYS_close, fd); }
 
 std::uint64_t inode_of(int fd) {
   struct stat status {};
@@ -90,7 +89,7 @@ std::shared_ptr<SharedContainer> known_container(int folder) {
 void release(OpenFile& file) {
   if (!file.is_live.exchange(false)) return;
   const ReentrancyGuard inside(is_inside);
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     if (file.container && file.writer != nullptr) (void)file.container->remove_writer(file.writer);
     file.container.reset();
     file.writer = nullptr;
@@ -115,7 +114,7 @@ namespace {
 void end_record_locks(const OpenFile& file) {
   if (!process().has_record_locks.load(std::memory_order_relaxed)) return;
   const ReentrancyGuard inside(is_inside);
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     if (file.is_ready.load(std::memory_order_acquire)) (void)file.container->refresh_from_other_nodes_now();
     const std::lock_guard lock(process().lock);
     process().record_locks.erase({file.shared->device, file.shared->inode});
@@ -182,7 +181,7 @@ __attribute__((constructor(102))) void load() {
       },
       [] { process().lock.unlock(); }, reinit_after_fork);
   const ReentrancyGuard inside(is_inside);
-  (void)run_isolated([] {
+  (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
     adopt_inherited();
     return 0;
@@ -197,7 +196,7 @@ bool is_stray_child() { return process_of_now != nullptr && ::getpid() != proces
 
 void finish_all() {
   const ReentrancyGuard inside(is_inside);
-  (void)run_isolated([] {
+  (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
     for (OpenFile* file : process().files)
       if (file->is_live && file->has_writer) (void)file->container->close_writers();
@@ -213,12 +212,12 @@ void finish_all() {
 
 int make_ready(OpenFile& file) {
   if (file.is_ready.load(std::memory_order_acquire)) return 0;
-  return run_isolated([&] { return find_container(file); });
+  return run_isolated_step([&] { return find_container(file); });
 }
 
 int make_writer(OpenFile& file) {
   if (file.has_writer.load(std::memory_order_acquire)) return 0;
-  return run_isolated([&] {
+  return run_isolated_step([&] {
     if (const int failure = find_container(file); failure != 0) return failure;
     {
       const std::lock_guard lock(process().lock);
@@ -246,7 +245,7 @@ int open_container(int folder, int flags) {
   state->inode = status.st_ino;
   (void)!::readlink(FdPath(folder).text, state->path.data(), state->path.size() - 1);
   OpenFile* file = nullptr;
-  int failure = run_isolated([&] {
+  int failure = run_isolated_step([&] {
     {
       const std::lock_guard lock(process().lock);
       file = new_file();
@@ -298,7 +297,7 @@ int record_lock_fd(const OpenFile& file) {
 }
 
 void set_looked_at(const OpenFile* file) {
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     const std::lock_guard lock(process().lock);
     process().looked_at = file != nullptr ? file->container : nullptr;
     return 0;
@@ -308,7 +307,7 @@ void set_looked_at(const OpenFile* file) {
 void refresh_from_other_nodes() {
   const ReentrancyGuard inside(is_inside);
   if (!inside || process_of_now == nullptr || is_stray_child()) return;
-  (void)run_isolated([] {
+  (void)run_isolated_step([] {
     std::vector<std::shared_ptr<SharedContainer>> open;
     {
       const std::lock_guard lock(process().lock);

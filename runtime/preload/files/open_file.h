@@ -54,7 +54,7 @@ extern constinit thread_local bool is_inside __attribute__((tls_model("initial-e
 /// Runs `step`, which gives 0 or errno, isolated from the host (runtime/host/run_isolated.h): for rare, long work. The
 /// thread must have a ReentrancyGuard.
 template <class Step>
-[[nodiscard]] int run_isolated(Step step) {
+[[nodiscard]] int run_isolated_step(Step step) {
   int failure = ENOMEM;
   if (!runtime::run_isolated([&] { failure = step(); })) failure = ENOMEM;
   return failure;

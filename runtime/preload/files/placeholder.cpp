@@ -15,15 +15,13 @@
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/layout/container_folder.h"
 #include "preload/engine/engine_fds.h"
+#include "preload/files/raw_calls.h"
 
 namespace iosig::preload {
 namespace {
 
 constexpr const char* placeholder_name = "iosig-container";
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-
-long sys_open(const char* path, int flags) { return ::syscall(SYS_openat, AT_FDCWD, path, flags, 0); }
-void sys_close(long fd) { ::syscall(SYS_close, fd); }
+constexpr int work_folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 std::uint64_t holder(int folder) {
   return static_cast<std::uint64_t>(::getpid()) << 32 | static_cast<std::uint32_t>(folder);
@@ -54,7 +52,7 @@ int if_it_is(int folder, const SharedState& state) {
 
 /// Renamed, or removed while it was open: then it has another name beside the one that it had.
 int find_beside(const SharedState& state) {
-  const int parent = ::open(split_path(state.path.data()).folder.c_str(), folder_flags);
+  const int parent = ::open(split_path(state.path.data()).folder.c_str(), work_folder_flags);
   DIR* const names = parent < 0 ? nullptr : ::fdopendir(parent);
   if (names == nullptr) {
     if (parent >= 0) ::close(parent);
@@ -62,7 +60,7 @@ int find_beside(const SharedState& state) {
   }
   int found = -1;
   while (const dirent* const entry = found < 0 ? ::readdir(names) : nullptr)
-    if (entry->d_ino == state.inode) found = if_it_is(::openat(parent, entry->d_name, folder_flags), state);
+    if (entry->d_ino == state.inode) found = if_it_is(::openat(parent, entry->d_name, work_folder_flags), state);
   ::closedir(names);
   return found;
 }
@@ -145,12 +143,12 @@ int find_folder(const SharedState& state, std::vector<int>& inherited) {
     engine_fds.add(folder);
     return folder;
   }
-  if (const int found = if_it_is(::open(state.path.data(), folder_flags), state); found >= 0) return found;
+  if (const int found = if_it_is(::open(state.path.data(), work_folder_flags), state); found >= 0) return found;
   for (const auto& each : state.holders) {
     const std::uint64_t known = each.load(std::memory_order_relaxed);
     if (known == 0) continue;
     const std::string name = fmt::format("/proc/{}/fd/{}", process_of(known), static_cast<std::uint32_t>(known));
-    if (const int found = if_it_is(::open(name.c_str(), folder_flags), state); found >= 0) return found;
+    if (const int found = if_it_is(::open(name.c_str(), work_folder_flags), state); found >= 0) return found;
   }
   return find_beside(state);
 }

@@ -132,7 +132,7 @@ int ftruncate(int fd, off_t size) noexcept {
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
     if (size < 0 || !file.writes()) return -EINVAL;
     if (const int failure = make_writer(file); failure != 0) return -failure;
-    return -run_isolated([&] { return file.container->truncate(file.writer, size); });
+    return -run_isolated_step([&] { return file.container->truncate(file.writer, size); });
   }));
 }
 int ftruncate64(int fd, off64_t size) noexcept __attribute__((alias("ftruncate")));
@@ -143,7 +143,7 @@ int fallocate(int fd, int mode, off_t offset, off_t length) {
     if (offset < 0 || length <= 0) return -EINVAL;
     if (!file.writes()) return -EBADF;
     if (const int failure = make_writer(file); failure != 0) return -failure;
-    return -run_isolated([&] { return file.container->allocate(*file.writer, mode, offset, length); });
+    return -run_isolated_step([&] { return file.container->allocate(*file.writer, mode, offset, length); });
   }));
 }
 int fallocate64(int fd, int mode, off64_t offset, off64_t length) __attribute__((alias("fallocate")));

@@ -50,7 +50,7 @@ int lock_fd_of(OpenFile& file) {
 /// Before a lock is given back, and when one was got.
 std::int64_t refresh_from_other_nodes_now(OpenFile& file) {
   if (const int failure = make_ready(file); failure != 0) return -failure;
-  return -run_isolated([&] { return file.container->refresh_from_other_nodes_now(); });
+  return -run_isolated_step([&] { return file.container->refresh_from_other_nodes_now(); });
 }
 
 /// Locks of a process become such of an open file that the process has for this: between processes they mean the same,
@@ -61,7 +61,7 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
   if (!only_asks && ((wanted->l_type == F_RDLCK && !file.reads()) || (wanted->l_type == F_WRLCK && !file.writes())))
     return -EBADF;
   int fd = -1;
-  const int failure = run_isolated([&] {
+  const int failure = run_isolated_step([&] {
     fd = is_of_process ? record_lock_fd(file) : lock_fd_of(file);
     return fd < 0 ? errno : 0;
   });

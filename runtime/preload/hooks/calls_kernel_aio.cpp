@@ -72,8 +72,9 @@ class Devices {
   int null_ = -1, full_ = -1;
 };
 
-/// As it is given to the kernel, which says that `done` bytes were moved or, for ENOSPC, that there was no room.
-bool stand_in(iocb& request, std::int64_t done, Devices& devices) {
+/// Makes of `request` a write to a device, so that the kernel says that `done` bytes were moved or, for ENOSPC, that
+/// there was no room.
+bool write_to_device(iocb& request, std::int64_t done, Devices& devices) {
   const int device = done >= 0 ? devices.null() : devices.full();
   if (device < 0) return false;
   request.aio_fildes = static_cast<std::uint32_t>(device);
@@ -100,7 +101,7 @@ long submit(aio_context_t context, long count, iocb** requests) {
     const std::int64_t done = carry_out(request);
     // An event can tell of ENOSPC. Every other failure is told at once, as the kernel tells EBADF and EINVAL.
     if (done < 0 && done != -ENOSPC) refusal = done;
-    if (refusal == 0 && !stand_in(request, done, devices)) refusal = -errno;
+    if (refusal == 0 && !write_to_device(request, done, devices)) refusal = -errno;
     if (refusal != 0) break;
   }
   long taken = 0;

@@ -32,7 +32,7 @@ template <class Step, class Ask>
 int with_container(int folder, const char* path, Step step, Ask ask) {
   const ReentrancyGuard inside(is_inside);
   if (!inside) return EDEADLK;
-  return run_isolated([&] {
+  return run_isolated_step([&] {
     const Fd opened(open_folder_at(folder, path));
     if (!opened && errno == EACCES) return ask_of_manifest(folder, path, ask);
     if (!opened) return errno;

@@ -75,7 +75,7 @@ int stream_stat(FILE* stream, void* status) {
 }
 
 /// Puts ours into the table `name` if it is as we know it.
-bool stand_in(const char* name) {
+bool replace_calls(const char* name) {
   auto* const table = static_cast<StreamCalls*>(::dlsym(RTLD_NEXT, name));
   if (table == nullptr) return false;
   const auto is_at = [](void* known, const char* function) { return known == ::dlsym(RTLD_NEXT, function); };
@@ -101,7 +101,7 @@ bool stand_in(const char* name) {
 }
 
 __attribute__((constructor(103))) void stand_in_for_streams() {
-  has_streams = stand_in("_IO_file_jumps") && stand_in("_IO_wfile_jumps");
+  has_streams = replace_calls("_IO_file_jumps") && replace_calls("_IO_wfile_jumps");
 }
 
 /// Streams are written out after this library's last word; what is in them by then goes the usual way.

@@ -72,7 +72,7 @@ void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, 
 }
 
 /// Why the kernel refuses to copy between the two at all: an errno, or 0. `if_appends`: for what is appended to.
-int refusal(int from, int to, int if_appends) {
+int transfer_refusal(int from, int to, int if_appends) {
   const auto is_regular = [](int fd) {
     struct stat status {};
     return is_ours(fd) || (program_fstat(fd, &status) == 0 && S_ISREG(status.st_mode));
@@ -178,7 +178,7 @@ void* mmap64(void*, size_t, int, int, int, off64_t) noexcept __attribute__((alia
 
 ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   if (!is_ours(to) && !is_ours(from)) return real().sendfile(to, from, offset, count);
-  if (const int failure = refusal(from, to, EINVAL); failure != 0) {
+  if (const int failure = transfer_refusal(from, to, EINVAL); failure != 0) {
     errno = failure;
     return -1;
   }
@@ -191,7 +191,7 @@ ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offs
   const auto place = [](int fd, const off64_t* given) {
     return given != nullptr ? *given : program_lseek(fd, 0, SEEK_CUR);
   };
-  int failure = flags != 0 ? EINVAL : refusal(from, to, EBADF);
+  int failure = flags != 0 ? EINVAL : transfer_refusal(from, to, EBADF);
   struct stat status {};
   if (failure == 0 && !is_ours(to) && (program_fstat(to, &status) != 0 || !S_ISREG(status.st_mode))) failure = EINVAL;
   if (failure == 0) {

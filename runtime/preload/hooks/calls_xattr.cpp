@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view access_list_prefix = "system.posix_acl_";
 
 /// As the kernel: users' attributes need the file's permission, the others have rules of their own. 0 or errno.
-int refusal(int folder, const char* name, int wanted) {
+int xattr_refusal(int folder, const char* name, int wanted) {
   if (!is_string(name)) return 0;  // the kernel says EFAULT, or lists the names
   const std::string_view text(name);
   if (text.starts_with(access_list_prefix)) return EOPNOTSUPP;
@@ -31,7 +31,7 @@ int refusal(int folder, const char* name, int wanted) {
 template <class Call>
 ssize_t answer_of_folder(int folder, const char* name, int wanted, Call call) {
   const int before = errno;
-  if (const int failure = refusal(folder, name, wanted); failure != 0) return answer(-failure, before);
+  if (const int failure = xattr_refusal(folder, name, wanted); failure != 0) return answer(-failure, before);
   const ssize_t value = call(folder);
   return answer(value < 0 ? -errno : value, before);
 }
@@ -71,7 +71,7 @@ struct Place {
 
 ssize_t list_of(int folder, char* names, size_t bytes) {
   std::string all;
-  int failure = run_isolated([&] {
+  int failure = run_isolated_step([&] {
     ssize_t length = 0;
     do {  // it may grow in between
       length = real().listxattr(Place(folder), nullptr, 0);
@@ -95,7 +95,7 @@ ssize_t list_of(int folder, char* names, size_t bytes) {
   if (failure == 0 && bytes != 0 && !fill_with_zeros_if_there(reinterpret_cast<std::byte*>(names), length))
     failure = EFAULT;
   if (failure == 0 && bytes != 0) (void)all.copy(names, length);
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     all = {};
     return 0;
   });

@@ -262,14 +262,14 @@ bool become_ordinary(int fd) {
   if (!inside) return false;
   Leaving* leaving = nullptr;
   bool is_ordinary = false;
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     leaving = new Leaving;
     is_ordinary = leaving->run(fd);
     return 0;
   });
   if (leaving == nullptr) return false;
   leaving->end(is_ordinary);
-  (void)run_isolated([&] {
+  (void)run_isolated_step([&] {
     delete leaving;
     return 0;
   });

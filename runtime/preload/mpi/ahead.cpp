@@ -23,7 +23,7 @@ std::span<const std::byte> Ahead::read(const char* path) {
   const runtime::ReentrancyGuard inside(preload::is_inside);
   const preload::InUse file(fd_);
   if (!inside || !file) return {};
-  (void)preload::run_isolated([&] {
+  (void)preload::run_isolated_step([&] {
     if (auto known = file->container->export_index_snapshot()) snapshot_ = *std::move(known);
     return 0;
   });
@@ -38,7 +38,7 @@ void Ahead::learn(const char* path, std::span<const std::byte> snapshot) {
   const preload::InUse file(fd_);
   if (!inside || !file) return;
   bool is_known = false;
-  (void)preload::run_isolated([&] {
+  (void)preload::run_isolated_step([&] {
     is_known = file->container->import_index_snapshot(snapshot);
     return 0;
   });
@@ -50,7 +50,7 @@ Ahead::~Ahead() {
   {
     const runtime::ReentrancyGuard inside(preload::is_inside);
     preload::set_looked_at(nullptr);
-    (void)preload::run_isolated([&] {
+    (void)preload::run_isolated_step([&] {
       snapshot_ = {};
       return 0;
     });

@@ -241,7 +241,7 @@ bool is_bound(int folder, const char* path) {
 }
 
 int make_container(int folder, const char* path, mode_t mode) {
-  return run_isolated([&] {
+  return run_isolated_step([&] {
     ContainerOptions wanted;
     wanted.mode = mode & 07777;
     std::array<char, 2 * PATH_MAX> whole;
@@ -261,15 +261,15 @@ int open_folder_at(int folder, const char* path, int flags) {
 }
 
 int unlink_container_at(int folder, const char* path) {
-  return run_isolated([&] { return told(unlink_at({folder, path})); });
+  return run_isolated_step([&] { return told(unlink_at({folder, path})); });
 }
 
 int remove_folder_at(int folder, const char* path) {
-  return run_isolated([&] { return told(unlink_at({folder, path}, AT_REMOVEDIR)); });
+  return run_isolated_step([&] { return told(unlink_at({folder, path}, AT_REMOVEDIR)); });
 }
 
 int rename_container_at(int from, const char* path, int to, const char* name, unsigned flags) {
-  return run_isolated([&] { return told(rename_at({from, path}, {to, name}, flags)); });
+  return run_isolated_step([&] { return told(rename_at({from, path}, {to, name}, flags)); });
 }
 
 }  // namespace iosig::preload

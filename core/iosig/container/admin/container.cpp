@@ -35,11 +35,6 @@ Result<std::string> new_id() {
   return id;
 }
 
-void remove_tree(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);  // follows no links
-}
-
 /// Makes `name` in `folder`, with the manifest's mode less what the kernel takes from it, the umask: that is the
 /// manifest's mode then. A copy has `copy_mode` instead.
 Result<void> write_manifest(const Fd& folder, std::string_view shown_folder, std::string_view name,

@@ -16,9 +16,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 32, max_manifest_bytes = 1u << 20;
-constexpr std::uint32_t usual_subfolders = 16, max_subfolders = 4096;
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 32;
+constexpr std::uint32_t usual_subfolders = 16;
 
 struct FoundIndex {
   std::int64_t id = 0;

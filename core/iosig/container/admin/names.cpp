@@ -15,7 +15,7 @@
 namespace iosig {
 namespace {
 
-constexpr int max_tries = 1000;  ///< of an operation whose names other processes keep changing
+constexpr int max_name_tries = 1000;  ///< of an operation whose names other processes keep changing
 
 tl::unexpected<NameFailure> failed(int number, std::string message = {}) {
   return tl::unexpected(NameFailure{number, std::move(message)});
@@ -28,10 +28,6 @@ NameResult done_or(int number) {
 
 bool look(const NameAt& at, struct stat& status) {
   return ::fstatat(at.folder, at.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-bool is_same(const struct stat& one, const struct stat& other) {
-  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
 NameKind kind_of(const NameAt& at, struct stat& status) {
@@ -148,7 +144,8 @@ tl::expected<Replaced, NameFailure> replace(const NameAt& from, const struct sta
   }
   struct stat left {
   }, placed{};
-  const bool is_as_wanted = look(from, left) && is_same(left, there) && look(to, placed) && is_same(placed, here);
+  const bool is_as_wanted =
+      look(from, left) && is_same_inode(left, there) && look(to, placed) && is_same_inode(placed, here);
   if (!is_as_wanted) {
     if (const int failure = move(from, to, RENAME_EXCHANGE); failure != 0 && failure != ENOENT) return failed(failure);
     return Replaced::changed;
@@ -160,7 +157,7 @@ tl::expected<Replaced, NameFailure> replace(const NameAt& from, const struct sta
     (void)move(from, to, RENAME_EXCHANGE);
     return failed(failure);
   }
-  if (look(hidden, left) && !is_same(left, there)) {  // another process has replaced it there
+  if (look(hidden, left) && !is_same_inode(left, there)) {  // another process has replaced it there
     if (!give_back(hidden, from)) return tl::unexpected(stranded(hidden, from));
     return Replaced::yes;
   }
@@ -181,7 +178,7 @@ NameKind kind_at(const NameAt& name) {
 }
 
 NameResult unlink_at(const NameAt& name, int flags) {
-  for (int tries_left = max_tries;; --tries_left) {
+  for (int tries_left = max_name_tries;; --tries_left) {
     NameResult done;
     switch (kind_at(name)) {
       case NameKind::container:
@@ -203,7 +200,7 @@ NameResult unlink_at(const NameAt& name, int flags) {
 }
 
 NameResult rename_at(const NameAt& from, const NameAt& to, unsigned flags) {
-  for (int tries_left = max_tries; tries_left > 0; --tries_left) {
+  for (int tries_left = max_name_tries; tries_left > 0; --tries_left) {
     struct stat here {
     }, there{};
     const NameKind source = kind_of(from, here);
@@ -227,7 +224,7 @@ NameResult rename_at(const NameAt& from, const NameAt& to, unsigned flags) {
       if (failure == EEXIST) continue;
       return done_or(failure);
     }
-    if (is_same(here, there)) return {};
+    if (is_same_inode(here, there)) return {};
     if (target == NameKind::folder) return failed(EISDIR);
     if (source == NameKind::folder) return failed(ENOTDIR);
     if (source == target && share_data(reachable(from), reachable(to)))
@@ -246,7 +243,7 @@ NameResult replace_at(const NameAt& draft, const NameAt& name, const Fd& alone) 
   if (::fstat(alone.get(), &locked) != 0) return failed(errno);
   if (const int failure = move(draft, name, RENAME_EXCHANGE); failure != 0)
     return failed(failure == ENOENT ? ESTALE : failure);
-  if (!look(draft, left) || !is_same(left, locked)) {
+  if (!look(draft, left) || !is_same_inode(left, locked)) {
     if (const int failure = move(draft, name, RENAME_EXCHANGE); failure != 0) return failed(failure);
     return failed(ESTALE);
   }

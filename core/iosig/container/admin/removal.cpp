@@ -23,15 +23,14 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view removed_mark = ".iosig-removed-";
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 /// How long an opener waits for a process that has a container alone: flatten needs it for one exchange of names.
 constexpr std::int64_t max_wait_ns = 5'000'000'000;
 
-enum class Lock { taken, refused, unsupported };
+enum class FolderLock { taken, refused, unsupported };
 
-Lock lock(int folder, int operation) {
-  if (::flock(folder, operation | LOCK_NB) == 0) return Lock::taken;
-  return errno == EWOULDBLOCK || errno == EINTR ? Lock::refused : Lock::unsupported;
+FolderLock lock(int folder, int operation) {
+  if (::flock(folder, operation | LOCK_NB) == 0) return FolderLock::taken;
+  return errno == EWOULDBLOCK || errno == EINTR ? FolderLock::refused : FolderLock::unsupported;
 }
 
 void pause_for(std::int64_t ns) {
@@ -39,18 +38,9 @@ void pause_for(std::int64_t ns) {
   ::nanosleep(&time, nullptr);
 }
 
-bool is_same(const struct stat& one, const struct stat& other) {
-  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
 bool is_deleted(int folder) {
   struct stat status {};
   return ::fstat(folder, &status) != 0 || status.st_nlink == 0;
-}
-
-void remove_tree(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);  // follows no links
 }
 
 }  // namespace
@@ -70,7 +60,7 @@ bool is_removed_name(std::string_view path) {
 bool hold_container(int folder) {
   std::int64_t waited_ns = 0, step_ns = 100'000;
   // Where the file system has no such locks, a holder cannot be seen.
-  while (lock(folder, LOCK_SH) == Lock::refused) {
+  while (lock(folder, LOCK_SH) == FolderLock::refused) {
     if (is_unlinked(folder) || is_deleted(folder)) {
       errno = ENOENT;
       return false;
@@ -106,8 +96,8 @@ void let_go_container(Fd folder, const Fd& known) {
   for (int tries_left = 16; tries_left > 0 && is_removed_name(where); --tries_left) {
     const SplitPath at = split_path(where);
     const Fd parent(::open(at.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const bool is_it =
-        parent && ::fstatat(parent.get(), at.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && is_same(held, there);
+    const bool is_it = parent && ::fstatat(parent.get(), at.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                       is_same_inode(held, there);
     if (is_it) {
       (void)discard_removed(parent.get(), at.name);
       return;
@@ -138,11 +128,11 @@ ContainerHold::~ContainerHold() {
 
 bool discard_removed(int folder, const std::string& name) {
   const Fd alone(::openat(folder, name.c_str(), folder_flags));
-  if (!alone || lock(alone.get(), LOCK_EX) == Lock::refused) return false;
+  if (!alone || lock(alone.get(), LOCK_EX) == FolderLock::refused) return false;
   struct stat locked {
   }, there{};
   if (::fstat(alone.get(), &locked) != 0 || ::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !is_same(locked, there))
+      !is_same_inode(locked, there))
     return false;
   delete_removed(folder, name);
   return ::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;

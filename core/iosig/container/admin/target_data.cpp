@@ -19,9 +19,6 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_manifest_bytes = 1u << 20;
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-
 /// Of the container or the target `name` in `parent`; nothing: there is no sound one.
 std::optional<ContainerManifest> manifest_in(const Fd& parent, const std::string& name) {
   const Fd folder(::openat(parent.get(), name.c_str(), folder_flags));

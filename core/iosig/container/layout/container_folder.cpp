@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> prefixes = {"data.", "index.", "tail."};
 constexpr std::int64_t max_ids = std::int64_t{1} << 48;
-constexpr std::uint64_t max_manifest_bytes = 1u << 20;
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
 }  // namespace
 

@@ -16,8 +16,6 @@
 namespace iosig {
 namespace {
 
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-
 void sort_unique(std::vector<std::int64_t>& ids) {
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());

@@ -15,8 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view schema_name = "iosig.container/", schema = "iosig.container/1";
-constexpr std::uint64_t version = 1;
-constexpr std::uint32_t max_subfolders = 4096;
+constexpr std::uint64_t manifest_version = 1;
 constexpr int max_json_depth = 4;
 constexpr std::size_t max_targets = 1024;
 
@@ -41,7 +40,7 @@ bool is_newer(std::string_view found) {
   found.remove_prefix(schema_name.size());
   std::uint64_t number = 0;
   const auto [end, failure] = std::from_chars(found.data(), found.data() + found.size(), number);
-  return failure == std::errc() && end == found.data() + found.size() && number > version;
+  return failure == std::errc() && end == found.data() + found.size() && number > manifest_version;
 }
 
 /// The unsigned number at `key` if it is one, and at most `most`.

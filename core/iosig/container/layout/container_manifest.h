@@ -13,6 +13,9 @@
 
 namespace iosig {
 
+inline constexpr std::uint64_t max_manifest_bytes = 1u << 20;
+inline constexpr std::uint32_t max_subfolders = 4096;
+
 /// How the writes of a container are remembered: as patterns, or as PLFS 2.x does, an entry for each.
 enum class IndexKind { pattern, traditional };
 [[nodiscard]] std::string_view name_of(IndexKind kind);

@@ -14,9 +14,9 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::array<std::uint8_t, 4> magic = {'I', 'O', 'X', 0xf1};
-constexpr std::size_t frame_head = 12;  // magic, length of the payload, CRC-32C of the payload
-constexpr std::uint8_t version = 1;
+constexpr std::array<std::uint8_t, 4> frame_magic = {'I', 'O', 'X', 0xf1};
+constexpr std::size_t frame_head = 12;  // frame_magic, length of the payload, CRC-32C of the payload
+constexpr std::uint8_t frame_version = 1;
 constexpr std::size_t entry_bytes = 56;
 
 enum Kind : std::uint8_t {
@@ -46,7 +46,7 @@ void append_text(std::string_view text, Bytes& out) {
 }
 
 Bytes framed(const Bytes& payload) {
-  Bytes frame(magic.begin(), magic.end());
+  Bytes frame(frame_magic.begin(), frame_magic.end());
   frame.reserve(frame_head + payload.size());
   append_fixed(payload.size(), 4, frame);
   append_fixed(crc32c(payload), 4, frame);
@@ -92,7 +92,7 @@ class Payload {
 
 std::optional<IndexHead> head_of(Payload payload) {
   IndexHead head;
-  payload.hold(payload.number() == version);
+  payload.hold(payload.number() == frame_version);
   head.container = payload.text();
   head.id = payload.number();
   head.target = payload.number();
@@ -163,7 +163,7 @@ std::optional<IndexLoss> loss_of(Payload payload) {
 
 std::optional<MergedIndex> merged_of(Payload payload, std::string_view source) {
   MergedIndex merged;
-  payload.hold(payload.number() == version);
+  payload.hold(payload.number() == frame_version);
   merged.container = payload.text();
   merged.state = payload.fixed();
   for (std::int64_t* number : {&merged.status.size, &merged.status.blocks, &merged.status.modified_unix_ns,
@@ -178,7 +178,8 @@ std::optional<MergedIndex> merged_of(Payload payload, std::string_view source) {
 
 /// The payload of the frame at `at` if its length and checksum are sound.
 std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uint8_t> bytes, std::size_t at) {
-  if (bytes.size() - at < frame_head || !std::equal(magic.begin(), magic.end(), bytes.begin() + static_cast<long>(at)))
+  if (bytes.size() - at < frame_head ||
+      !std::equal(frame_magic.begin(), frame_magic.end(), bytes.begin() + static_cast<long>(at)))
     return {};
   const std::uint64_t size = fixed_at(bytes, at + 4, 4);
   if (size == 0 || size > bytes.size() - at - frame_head) return {};
@@ -189,15 +190,16 @@ std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uin
 
 /// Whether the bytes are the beginning of a frame that is longer.
 bool is_cut_frame(std::span<const std::uint8_t> bytes) {
-  if (!std::equal(bytes.begin(), bytes.begin() + static_cast<long>(std::min(bytes.size(), magic.size())),
-                  magic.begin()))
+  if (!std::equal(bytes.begin(), bytes.begin() + static_cast<long>(std::min(bytes.size(), frame_magic.size())),
+                  frame_magic.begin()))
     return false;
   return bytes.size() < frame_head || fixed_at(bytes, 4, 4) > bytes.size() - frame_head;
 }
 
 /// Where the next bytes that look like a frame's begin, after `at`.
 std::size_t next_magic(std::span<const std::uint8_t> bytes, std::size_t at) {
-  const auto found = std::search(bytes.begin() + static_cast<long>(at) + 1, bytes.end(), magic.begin(), magic.end());
+  const auto found =
+      std::search(bytes.begin() + static_cast<long>(at) + 1, bytes.end(), frame_magic.begin(), frame_magic.end());
   return static_cast<std::size_t>(found - bytes.begin());
 }
 
@@ -205,7 +207,7 @@ std::size_t next_magic(std::span<const std::uint8_t> bytes, std::size_t at) {
 
 std::vector<std::uint8_t> index_frame(const IndexHead& head) {
   Bytes payload{kind_head};
-  append_number(version, payload);
+  append_number(frame_version, payload);
   append_text(head.container, payload);
   append_number(head.id, payload);
   append_number(head.target, payload);
@@ -251,7 +253,7 @@ std::vector<std::uint8_t> index_frame(const IndexLoss& loss) {
 
 std::vector<std::uint8_t> index_frame(const MergedIndex& merged) {
   Bytes payload{kind_merged};
-  append_number(version, payload);
+  append_number(frame_version, payload);
   append_text(merged.container, payload);
   append_fixed(merged.state, 8, payload);
   for (const std::int64_t number : {merged.status.size, merged.status.blocks, merged.status.modified_unix_ns,
@@ -265,9 +267,9 @@ std::vector<std::uint8_t> index_frame(const MergedIndex& merged) {
 Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source) {
   const auto first = payload_at(bytes, 0);
   const bool is_head = first && first->front() == kind_head;
-  if (is_head && first->size() > 1 && (*first)[1] != zigzag(version))
-    return fail(ErrorKind::bad_input, "{}: byte 0: another version of the format; this program reads {}", source,
-                version);
+  if (is_head && first->size() > 1 && (*first)[1] != zigzag(frame_version))
+    return fail(ErrorKind::bad_input, "{}: byte 0: another frame_version of the format; this program reads {}", source,
+                frame_version);
   const auto head = is_head ? head_of(Payload(first->subspan(1))) : std::nullopt;
   if (!head)
     return fail(ErrorKind::bad_input,
@@ -324,8 +326,9 @@ Result<MergedIndex> read_merged_index(std::span<const std::uint8_t> bytes, std::
     auto merged = merged_of(Payload(found->subspan(1)), source);
     if (merged) return *std::move(merged);
   }
-  return fail(ErrorKind::bad_input, "{}: byte 0: expected a merged index of version {}, whole and with its checksum",
-              source, version);
+  return fail(ErrorKind::bad_input,
+              "{}: byte 0: expected a merged index of frame_version {}, whole and with its checksum", source,
+              frame_version);
 }
 
 }  // namespace iosig

@@ -19,9 +19,9 @@
 namespace iosig {
 namespace {
 
-constexpr std::string_view magic("IOXTAIL\1", 8);
-constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, whose it is, then nothing
-constexpr std::size_t first_bytes = 16 << 10, max_bytes = 1 << 20;
+constexpr std::string_view tail_magic("IOXTAIL\1", 8);
+constexpr std::size_t head_bytes = sizeof(TailRecord);  // the tail_magic and the version, whose it is, then nothing
+constexpr std::size_t first_bytes = 16 << 10, max_tail_bytes = 1 << 20;
 
 std::int64_t physical_end(const TailRecord& record) {
   return record.physical + static_cast<std::int64_t>(record.count) * record.length;
@@ -52,7 +52,7 @@ std::uint64_t check_at(std::span<const std::uint8_t> bytes, std::size_t at) {
 
 std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
   std::vector<TailRecord> records;
-  if (bytes.size() < head_bytes || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return records;
+  if (bytes.size() < head_bytes || std::memcmp(bytes.data(), tail_magic.data(), tail_magic.size()) != 0) return records;
   for (std::size_t at = head_bytes; at + sizeof(TailRecord) <= bytes.size(); at += sizeof(TailRecord)) {
     const auto record = record_at(bytes, at);
     if (!record || (!records.empty() && record->physical != physical_end(records.back()))) break;
@@ -84,8 +84,8 @@ bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity
                      std::int64_t data_bytes) {
   if (bytes.size() < head_bytes) return false;
   std::uint64_t found = 0;
-  std::memcpy(&found, bytes.data() + magic.size(), sizeof found);
-  const bool is_ours = found == identity && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  std::memcpy(&found, bytes.data() + tail_magic.size(), sizeof found);
+  const bool is_ours = found == identity && std::memcmp(bytes.data(), tail_magic.data(), tail_magic.size()) == 0;
   return !is_ours && (found != 0 || data_bytes > known);
 }
 
@@ -108,8 +108,8 @@ Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string s
   if (mapped == MAP_FAILED) return system_failure("map", tail.shown_);
   tail.mapped_ = static_cast<std::byte*>(mapped);
   tail.bytes_ = first_bytes;
-  std::memcpy(tail.mapped_, magic.data(), magic.size());
-  std::memcpy(tail.mapped_ + magic.size(), &identity, sizeof identity);
+  std::memcpy(tail.mapped_, tail_magic.data(), tail_magic.size());
+  std::memcpy(tail.mapped_ + tail_magic.size(), &identity, sizeof identity);
   return tail;
 }
 
@@ -157,7 +157,7 @@ bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t 
 }
 
 bool Tail::make_room() {
-  if (bytes_ >= max_bytes) return false;
+  if (bytes_ >= max_tail_bytes) return false;
   const std::size_t bytes = bytes_ * 2;
   if (exceeds_size_limit(static_cast<off_t>(bytes))) return false;
   if (::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)) != 0) return false;

@@ -10,8 +10,6 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_manifest_bytes = 1u << 20;
-
 std::uint64_t inode_of(const ContainerFolder& folder) {
   struct stat status {};
   return ::fstat(folder.fd().get(), &status) == 0 ? status.st_ino : 0;

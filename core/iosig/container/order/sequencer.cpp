@@ -20,9 +20,9 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view name_prefix = "order.";
-constexpr std::uint64_t magic = 0x03454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
+constexpr std::uint64_t sequencer_magic = 0x03454c4254584f49 + (sizeof(pthread_mutex_t) << 56);
 constexpr std::uint32_t max_slots = 4096;
-constexpr int max_tries = 100;
+constexpr int max_open_tries = 100;
 
 }  // namespace
 
@@ -65,17 +65,17 @@ bool holds(const SharedSlot& slot) {
 }
 
 /// Holds the sequencer's lock. Recovers it if its holder was killed.
-class Lock {
+class SequencerLock {
  public:
-  explicit Lock(SharedSequencer& table) : mutex_(table.mutex) {
+  explicit SequencerLock(SharedSequencer& table) : mutex_(table.mutex) {
     if (::pthread_mutex_lock(&mutex_) != EOWNERDEAD) return;
     const std::span<SharedSlot> slots(table.slots.data(), table.slots_used);
     table.claims = static_cast<std::uint32_t>(std::ranges::count_if(slots, holds));
     ::pthread_mutex_consistent(&mutex_);
   }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  ~Lock() { ::pthread_mutex_unlock(&mutex_); }
+  SequencerLock(const SequencerLock&) = delete;
+  SequencerLock& operator=(const SequencerLock&) = delete;
+  ~SequencerLock() { ::pthread_mutex_unlock(&mutex_); }
 
  private:
   pthread_mutex_t& mutex_;
@@ -176,7 +176,7 @@ Result<void> SequencerSlot::make_table(const Fd& folder, const std::string& name
   // Threads of one process, and processes of other nodes with its number, may come at the same moment.
   std::string draft;
   Fd fd;
-  for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < max_tries)); ++tries) {
+  for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < max_open_tries)); ++tries) {
     draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), unix_ns());
     fd = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   }
@@ -208,7 +208,7 @@ Result<void> SequencerSlot::make_table(const Fd& folder, const std::string& name
   ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   ::pthread_mutex_init(&table->mutex, &attributes);
   ::pthread_mutexattr_destroy(&attributes);
-  table->magic_number = magic;
+  table->magic_number = sequencer_magic;
   table->sequence = start.sequence;
   table->next_id = start.next_id;
   table->end = start.size;
@@ -229,7 +229,7 @@ Result<void> SequencerSlot::map_table(const std::string& path) {
       is_table ? ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0) : nullptr;
   if (mapped == MAP_FAILED) return system_failure("map", path);
   table_ = static_cast<Table*>(mapped);
-  if (!is_table || table_->magic_number != magic || table_->slots_used > max_slots)
+  if (!is_table || table_->magic_number != sequencer_magic || table_->slots_used > max_slots)
     return fail(ErrorKind::bad_input,
                 "'{}' is no sequencer, or one of another version; remove it while no program writes", printable(path));
   return {};
@@ -237,7 +237,7 @@ Result<void> SequencerSlot::map_table(const std::string& path) {
 
 /// Acquires the first free slot, and releases the slots of dead writers.
 Result<void> SequencerSlot::acquire(const std::string& path, std::uint64_t owner) {
-  const Lock lock(*table_);
+  const SequencerLock lock(*table_);
   for (std::uint32_t n = 0; n < max_slots; ++n) {
     SharedSlot& slot = table_->slots[n];
     const bool is_used = n < table_->slots_used;
@@ -297,7 +297,7 @@ Result<SequencerSlot> SequencerSlot::take(const Fd& folder, const std::string& s
 SequencerSlot::~SequencerSlot() {
   if (table_ == nullptr) return;
   if (slot_ != nullptr) {
-    const Lock lock(*table_);
+    const SequencerLock lock(*table_);
     table_->floor = std::max(table_->floor, slot_->number.load());
     drop_claim(*table_, *slot_);
     slot_->written = {};
@@ -348,7 +348,7 @@ std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
     slot_->number = number_;
     if (table_->claims == 0) return number_;
   }
-  const Lock lock(*table_);
+  const SequencerLock lock(*table_);
   leave_claim();
   ++table_->claims;  // before the others' numbers are looked at
   const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
@@ -385,13 +385,13 @@ std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
 }
 
 void SequencerSlot::renew_at_next() {
-  const Lock lock(*table_);
+  const SequencerLock lock(*table_);
   leave_claim();
   number_ = 0;
 }
 
 std::int64_t SequencerSlot::number_once(std::uint64_t begin, std::uint64_t end) {
-  const Lock lock(*table_);
+  const SequencerLock lock(*table_);
   leave_claim();
   const Claim claim{begin, end, 0, 0};
   for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used))
@@ -420,7 +420,7 @@ std::int64_t SequencerSlot::size() const {
 }
 
 std::int64_t SequencerSlot::append(std::int64_t length) {
-  const Lock lock(*table_);
+  const SequencerLock lock(*table_);
   give_back_room_of_dead();
   const std::int64_t offset = size();
   const std::int64_t end =
@@ -435,7 +435,7 @@ void SequencerSlot::end_append(std::int64_t offset, std::int64_t length, std::in
     slot_->reserved.store(0, std::memory_order_release);
     return;
   }
-  const Lock lock(*table_);
+  const SequencerLock lock(*table_);
   slot_->reserved = 0;
   give_back_room(*table_, length > INT64_MAX - offset ? INT64_MAX : offset + length);
 }
@@ -456,7 +456,7 @@ void SequencerSlot::changed() {
 }
 
 void SequencerSlot::set_size(std::int64_t size) {
-  const Lock lock(*table_);
+  const SequencerLock lock(*table_);
   table_->end = size;
   if (table_->filled_end_plus_1 > 0) table_->filled_end_plus_1 = size + 1;
   for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
@@ -487,7 +487,7 @@ bool SequencerWatch::look(const Fd& folder) {
   if (mapped == MAP_FAILED) return false;
   const auto* const table = static_cast<const SharedSequencer*>(mapped);
   (void)lock_bytes(fd_.get(), 0, 1, F_RDLCK);  // without it another node that finds no writer here may remove it
-  if (table->magic_number != magic || table->slots_used > max_slots) {
+  if (table->magic_number != sequencer_magic || table->slots_used > max_slots) {
     ::munmap(mapped, sizeof(SharedSequencer));
     return false;
   }

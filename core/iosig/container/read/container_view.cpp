@@ -16,7 +16,7 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t max_open_data = 512;
-constexpr std::size_t many_writers = 4;  ///< whose indices are worth keeping as one
+constexpr std::size_t min_writers_for_snapshot = 4;  ///< whose indices are worth keeping as one
 
 /// Without what is in the merged index.
 ContainerContent without_writes(ContainerContent content) {
@@ -92,7 +92,7 @@ Result<void> ContainerView::refresh() {
   auto pattern = merged_index(content);
   if (!pattern) return failed(pattern.error());
   const bool is_settled = content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
-  const bool is_worth_it = content.writers.size() >= many_writers;
+  const bool is_worth_it = content.writers.size() >= min_writers_for_snapshot;
   MergedIndex merged{folder_->manifest().id, 0, content.status, *std::move(pattern)};
   if (auto taken = take(std::move(merged), without_writes(std::move(content))); !taken) return taken;
   if (source_ == Source::kept && is_settled && is_worth_it) keep_index(*folder_, before, this->merged());

@@ -22,8 +22,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t many_writers = 128;  ///< from here on threads are worth their start
-constexpr int max_tries = 4;
+constexpr std::size_t min_writers_for_threads = 128;  ///< from here on threads are worth their start
+constexpr int max_read_tries = 4;
 constexpr std::size_t compared_bytes = 1 << 20;  ///< of two droppings at once
 constexpr int plain_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 constexpr std::int64_t min_trips = 3;  ///< a loop of fewer is written as literals
@@ -50,7 +50,7 @@ Result<std::string> read_whole(const Fd& fd, const std::string& shown, struct st
 
 /// The writes of `records` from `known` bytes of the data dropping on; of a record whose counts do not agree, seen
 /// while it was counted or damaged, as far as the data go.
-IndexedWrites writes_of(const std::vector<TailRecord>& records, std::int64_t known, std::int64_t data_bytes) {
+IndexedWrites writes_in_tail(const std::vector<TailRecord>& records, std::int64_t known, std::int64_t data_bytes) {
   IndexedWrites writes;
   PatternBuilder builder(index_columns, physical_follows);
   std::int64_t end = known;
@@ -141,7 +141,8 @@ class ContentReader {
     open_subfolders(ids);
     std::vector<Found> found(ids.size());
     // They wait for the storage more than they compute.
-    const unsigned threads = ids.size() < many_writers ? 1 : std::max(8U, std::thread::hardware_concurrency());
+    const unsigned threads =
+        ids.size() < min_writers_for_threads ? 1 : std::max(8U, std::thread::hardware_concurrency());
     for_each_in_parallel(ids.size(), threads, [&](std::size_t n) {
       found[n] = read_settled(ids[n], std::ranges::binary_search(listing.tail, ids[n]));
     });
@@ -212,7 +213,7 @@ class ContentReader {
   /// A writer that begins or ends meanwhile may look as if it had lost something. So what is lost is looked at again.
   [[nodiscard]] Found read_settled(std::int64_t id, bool has_tail) const {
     Found found = read_writer(id, has_tail);
-    for (int tries = 1; tries < max_tries && !found.lost_writes.empty(); ++tries) {
+    for (int tries = 1; tries < max_read_tries && !found.lost_writes.empty(); ++tries) {
       const bool has_tail_now = status_of(Dropping::tail, id).has_value();
       const auto index = status_of(Dropping::index, id);
       if (has_tail_now == found.had_tail && (index ? index->st_size : -1) == found.index_bytes) break;
@@ -304,7 +305,7 @@ class ContentReader {
     const bool is_foreign =
         is_foreign_tail(bytes, tail_identity(folder_.manifest().id, writer.id), known, writer.data_bytes);
     if (!is_foreign) {
-      IndexedWrites writes = writes_of(read_tail(bytes), known, std::max<std::int64_t>(writer.data_bytes, 0));
+      IndexedWrites writes = writes_in_tail(read_tail(bytes), known, std::max<std::int64_t>(writer.data_bytes, 0));
       writer.tail_writes = writes.count();
       if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
     }

@@ -13,7 +13,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_bytes = 1u << 30;
+constexpr std::uint64_t max_snapshot_bytes = 1u << 30;
 constexpr std::int64_t tick_ns = 20'000'000;             ///< file systems stamp with the kernel's ticks, at most 10 ms
 constexpr std::int64_t whole_second_ns = 2'000'000'000;  ///< where they stamp with seconds
 constexpr std::int64_t abandoned_draft_ns = 60'000'000'000;
@@ -57,7 +57,7 @@ FolderState state_of(const ContainerFolder& folder) {
 
 std::optional<MergedIndex> read_index_snapshot(const ContainerFolder& folder) {
   const std::string name(index_snapshot_name);
-  const auto text = read_file_in(folder.fd(), name, folder.path(), max_bytes);
+  const auto text = read_file_in(folder.fd(), name, folder.path(), max_snapshot_bytes);
   if (!text) return {};
   auto merged = read_merged_index({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, name);
   if (!merged || merged->container != folder.manifest().id || merged->state != state_of(folder).fingerprint) return {};
@@ -75,7 +75,7 @@ void keep_index(const ContainerFolder& folder, const FolderState& before, Merged
   const std::vector<std::uint8_t> frame = index_frame(merged);
   const std::string_view bytes(reinterpret_cast<const char*>(frame.data()), frame.size());
   // The draft bears a time of the clock that stamps the folders.
-  const bool is_sound = folder.share_piece(draft.get(), name).has_value() && frame.size() <= max_bytes &&
+  const bool is_sound = folder.share_piece(draft.get(), name).has_value() && frame.size() <= max_snapshot_bytes &&
                         !exceeds_size_limit(static_cast<std::int64_t>(frame.size())) &&
                         ::fstat(draft.get(), &status) == 0 && is_old_enough(unix_ns(status.st_ctim)) &&
                         write_all(draft.get(), bytes, draft_name);

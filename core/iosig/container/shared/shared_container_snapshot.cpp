@@ -12,12 +12,12 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t magic = 0x01574f4e4b584f49;
+constexpr std::uint64_t snapshot_magic = 0x01574f4e4b584f49;
 constexpr std::uint64_t no_table = ~std::uint64_t{0};
 
 /// Before the index.
 struct Head {
-  std::uint64_t magic_number = magic;
+  std::uint64_t magic_number = snapshot_magic;
   std::array<char, 64> node{};       ///< the name of its sequencer
   std::uint64_t changes = no_table;  ///< by all writers of the node, before the index was read
   std::uint64_t fingerprint = 0;     ///< 0: who looks for others reads anew
@@ -62,7 +62,7 @@ bool SharedContainer::import_index_snapshot(std::span<const std::byte> bytes) {
   Head head;
   if (bytes.size() < sizeof head) return false;
   std::memcpy(&head, bytes.data(), sizeof head);
-  if (head.magic_number != magic) return false;
+  if (head.magic_number != snapshot_magic) return false;
   const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data()) + sizeof head;
   const std::span<const std::uint8_t> index(begin, bytes.size() - sizeof head);
   const auto merged = read_merged_index(index, "the index of '" + printable(folder_->path()) + "'");
