@@ -129,7 +129,7 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
     // What is no text may nest too deep to be printed.
     const auto* other = document["schema"].get_ptr<const std::string*>();
     return fail(ErrorKind::bad_input,
-                "{}: journal entry has the journal_schema \"{}\", but this iosig reads only \"{}\"; use the iosig that "
+                "{}: journal entry has the schema \"{}\", but this iosig reads only \"{}\"; use the iosig that "
                 "wrote it",
                 source, other == nullptr ? "?" : printable(*other), journal_schema);
   }

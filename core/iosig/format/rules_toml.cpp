@@ -83,7 +83,7 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
   if (!parsed) return pass_on(parsed.error());
   const toml::table& root = *parsed;
   if (root["schema"].value_or(std::string{}) != rules_schema)
-    return fail(ErrorKind::bad_input, "{}:1:1: expected rules_schema = \"{}\" at the top", source, rules_schema);
+    return fail(ErrorKind::bad_input, "{}:1:1: expected schema = \"{}\" at the top", source, rules_schema);
   if (auto known = check_keys(root, source, {"schema", "sigdef", "rule"}); !known) return pass_on(known.error());
   Rules rules;
   if (auto read = read_definitions(root, source, rules); !read) return pass_on(read.error());

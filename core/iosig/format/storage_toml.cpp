@@ -41,7 +41,7 @@ class StorageReader {
 
   Result<Storage> read(const toml::table& root) {
     const auto* said = root["schema"].as_string();
-    if (said == nullptr) return refuse(root, "expected storage_schema = \"{}\" at the top", storage_schema);
+    if (said == nullptr) return refuse(root, "expected schema = \"{}\" at the top", storage_schema);
     if (said->get() != storage_schema)
       return refuse(*said, "this is '{}'; this iosig reads '{}' only", printable(said->get()), storage_schema);
     Storage storage;

@@ -15,7 +15,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::array<std::uint8_t, 4> frame_magic = {'I', 'O', 'X', 0xf1};
-constexpr std::size_t frame_head = 12;  // frame_magic, length of the payload, CRC-32C of the payload
+constexpr std::size_t frame_head = 12;  // magic, length of the payload, CRC-32C of the payload
 constexpr std::uint8_t frame_version = 1;
 constexpr std::size_t entry_bytes = 56;
 
@@ -268,7 +268,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
   const auto first = payload_at(bytes, 0);
   const bool is_head = first && first->front() == kind_head;
   if (is_head && first->size() > 1 && (*first)[1] != zigzag(frame_version))
-    return fail(ErrorKind::bad_input, "{}: byte 0: another frame_version of the format; this program reads {}", source,
+    return fail(ErrorKind::bad_input, "{}: byte 0: another version of the format; this program reads {}", source,
                 frame_version);
   const auto head = is_head ? head_of(Payload(first->subspan(1))) : std::nullopt;
   if (!head)
@@ -326,9 +326,8 @@ Result<MergedIndex> read_merged_index(std::span<const std::uint8_t> bytes, std::
     auto merged = merged_of(Payload(found->subspan(1)), source);
     if (merged) return *std::move(merged);
   }
-  return fail(ErrorKind::bad_input,
-              "{}: byte 0: expected a merged index of frame_version {}, whole and with its checksum", source,
-              frame_version);
+  return fail(ErrorKind::bad_input, "{}: byte 0: expected a merged index of version {}, whole and with its checksum",
+              source, frame_version);
 }
 
 }  // namespace iosig

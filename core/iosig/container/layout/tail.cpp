@@ -20,7 +20,7 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view tail_magic("IOXTAIL\1", 8);
-constexpr std::size_t head_bytes = sizeof(TailRecord);  // the tail_magic and the version, whose it is, then nothing
+constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, whose it is, then nothing
 constexpr std::size_t first_bytes = 16 << 10, max_tail_bytes = 1 << 20;
 
 std::int64_t physical_end(const TailRecord& record) {
