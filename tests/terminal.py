@@ -20,8 +20,7 @@ def run_on_terminal(words: Sequence[object], env: dict[str, str], columns: int =
     with tempfile.TemporaryFile() as given:
         given.write(text.encode())
         given.seek(0)
-        settings = env | {"TERM": "xterm"}
-        with subprocess.Popen([str(word) for word in words], stdin=given, stdout=slave, stderr=slave, env=settings):
+        with subprocess.Popen([str(word) for word in words], stdin=given, stdout=slave, stderr=slave, env=env):
             os.close(slave)
             shown = b""
             while True:  # one read returns what is there, at most a page: not all that comes

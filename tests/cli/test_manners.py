@@ -22,7 +22,7 @@ def on_terminal(
     iosig: Iosig, *words: object, columns: int = 80, env: dict[str, str] | None = None, before: tuple[str, ...] = ()
 ) -> str:
     """What a terminal of so many columns gets of stdout and stderr; `before` the command: a program that runs it."""
-    return run_on_terminal([*before, iosig.binary, *words], iosig.env | (env or {}), columns)
+    return run_on_terminal([*before, iosig.binary, *words], iosig.env | {"TERM": "xterm"} | (env or {}), columns)
 
 
 # ---- wrong calls

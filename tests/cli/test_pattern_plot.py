@@ -68,13 +68,15 @@ def test_utf8_has_braille_and_a_terminal_colours(plain: Iosig) -> None:
     assert any("\u2800" <= c <= "\u28ff" for c in told) and "\x1b" not in told
     for no_color in ("", "1"):
         words = [plain.binary, "pattern", "detect", *COLUMNS, "--plot", "-"]
-        shown = run_on_terminal(words, plain.env | {"NO_COLOR": no_color}, text=text)
+        shown = run_on_terminal(words, plain.env | {"TERM": "xterm", "NO_COLOR": no_color}, text=text)
         assert ("\x1b[34m" in shown and "\x1b[33m" in shown) == (no_color == "")
 
 
 def test_ranks_in_turn_are_all_seen_and_the_legend_has_their_colours(plain: Iosig) -> None:
     text = lines([(n, 1, n % 4) for n in range(4096)])  # more than one access of each rank in every character
-    shown = run_on_terminal([plain.binary, "pattern", "detect", *COLUMNS, "--plot", "-"], plain.env, text=text)
+    shown = run_on_terminal(
+        [plain.binary, "pattern", "detect", *COLUMNS, "--plot", "-"], plain.env | {"TERM": "xterm"}, text=text
+    )
     picture, legend = shown.split("id modulo 6:")
     assert all(f"\x1b[{colour}m" in picture for colour in (34, 33, 32, 31))
     assert legend.strip() == " ".join(f"\x1b[{colour}m{id_}\x1b[0m" for id_, colour in enumerate((34, 33, 32, 31)))
