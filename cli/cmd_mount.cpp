@@ -26,6 +26,7 @@
 #include "iosig/base/text.h"
 #include "iosig/container/layout/container_folder.h"
 #include "iosig/storage/mountinfo.h"
+#include "parts.h"
 
 namespace iosig::cli {
 namespace {
@@ -91,17 +92,6 @@ Result<void> take_away(const std::string& path, bool later) {
   }
   if (status != 0) return fail(ErrorKind::system, "fusermount3 could not unmount '{}'", printable(path));
   return {};
-}
-
-Result<std::string> find_daemon() {
-  std::error_code none;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-  const std::string daemon = (self.parent_path().parent_path() / "libexec" / "iosig" / "iosig-fuse").string();
-  if (::access(daemon.c_str(), X_OK) != 0)
-    return fail(ErrorKind::system,
-                "there is no '{}': this IOSIG was built without libfuse3; install libfuse3-dev and build it again",
-                printable(daemon));
-  return daemon;
 }
 
 Result<void> check_source(const std::string& source) {

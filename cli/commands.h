@@ -20,6 +20,7 @@ void add_finalize(Verb app, Action& action);
 void add_status(Verb app, Action& action);
 void add_recover(Verb app, Action& action);
 void add_gc(Verb app, Action& action);
+void add_doctor(Verb app, Action& action);
 void add_verify_file(Verb app, Action& action);
 void add_completion(Verb app, Action& action);
 void add_man(Verb app, Action& action);

@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   add_recover(root, action);
   add_gc(root, action);
   add_verify_file(root, action);
+  add_doctor(root, action);
   add_completion(root, action);
   add_man(root, action);
   add_plot(root);

@@ -1,6 +1,9 @@
 #include "parts.h"
 
+#include <unistd.h>
+
 #include "iosig/base/files.h"
+#include "iosig/base/text.h"
 
 namespace iosig::cli {
 
@@ -17,6 +20,17 @@ Result<Parts> find_parts() {
     if (fs::exists(lib / "libiosig.so")) return Parts{prefix / "include", lib};
   return fail(ErrorKind::system, "cannot find libiosig.so in '{}': build it (make build) or install IOSIG again",
               (prefix / "lib").string());
+}
+
+Result<std::string> find_daemon() {
+  std::error_code none;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::string daemon = (self.parent_path().parent_path() / "libexec" / "iosig" / "iosig-fuse").string();
+  if (::access(daemon.c_str(), X_OK) != 0)
+    return fail(ErrorKind::system,
+                "there is no '{}': this IOSIG was built without libfuse3; install libfuse3-dev and build it again",
+                printable(daemon));
+  return daemon;
 }
 
 }  // namespace iosig::cli

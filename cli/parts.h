@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "iosig/base/result.h"
 
@@ -14,5 +15,7 @@ struct Parts {
 };
 
 [[nodiscard]] Result<Parts> find_parts();
+/// The program that serves `iosig mount`.
+[[nodiscard]] Result<std::string> find_daemon();
 
 }  // namespace iosig::cli

@@ -270,6 +270,8 @@ SessionId this_session() {
   return session;
 }
 
+bool is_in_initial_pid_namespace() { return this_process().pid_namespace.inode == initial_pid_namespace; }
+
 bool has_machines_host_name() {
   const auto own = namespace_at("self", "ns/uts");
   return own && own->inode == initial_uts_namespace;

@@ -48,6 +48,9 @@ enum class Life {
 /// The session of this process.
 [[nodiscard]] SessionId this_session();
 
+/// Whether this process is counted by the machine's own PID namespace, from which all processes are visible.
+[[nodiscard]] bool is_in_initial_pid_namespace();
+
 /// Whether this process sees the host name of the machine itself, not one of a container (a UTS namespace of its own).
 [[nodiscard]] bool has_machines_host_name();
 

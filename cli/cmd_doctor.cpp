@@ -1,0 +1,251 @@
+// `iosig doctor`: which parts of IOSIG work on this machine, for this user, and what to do about the others. Changes
+// nothing.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "compiler.h"
+#include "iosig/base/files.h"
+#include "iosig/base/process_life.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/config/storage_file.h"
+#include "iosig/enact/journal_folder.h"
+#include "iosig/storage/mountinfo.h"
+#include "parts.h"
+
+namespace iosig::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+enum class State {
+  works,
+  limited,  ///< it works, with less than it could
+  absent,   ///< nothing here needs it
+  broken,
+};
+
+const char* name_of(State state) {
+  switch (state) {
+    case State::works: return "works";
+    case State::limited: return "limited";
+    case State::absent: return "absent";
+    case State::broken: return "broken";
+  }
+  return "";
+}
+
+struct Finding {
+  std::string part;
+  State state = State::works;
+  std::string detail;       ///< what was found
+  std::string remedy = {};  ///< what to do; empty: nothing
+};
+using Findings = std::vector<Finding>;
+
+void examine_libraries(Findings& findings) {
+  const auto parts = find_parts();
+  if (!parts) {
+    findings.push_back({"libraries", State::broken, parts.error().message, "build or install IOSIG again"});
+    return;
+  }
+  findings.push_back({"libraries", State::works, parts->lib.string()});
+  const std::string preload = parts->preload().string();
+  const auto maps = output_of({"env", "LD_PRELOAD=" + preload, "cat", "/proc/self/maps"});
+  if (maps && maps->find("libiosig-preload") != std::string::npos)
+    findings.push_back({"iosig run", State::works, "programs start with " + preload});
+  else
+    findings.push_back({"iosig run", State::broken, fmt::format("the dynamic linker does not load '{}'", preload),
+                        "see what `LD_PRELOAD=" + preload + " true` says"});
+}
+
+/// GCCs by the names that distributions give them.
+void examine_compilers(Findings& findings) {
+  const auto parts = find_parts();
+  if (!parts) return;
+  constexpr int newest_gcc = 20;
+  std::vector<std::string> names{"gcc"};
+  for (int major = oldest_gcc; major <= newest_gcc; ++major) names.push_back(fmt::format("gcc-{}", major));
+  std::set<int> known;
+  for (const std::string& name : names) {
+    const auto compiler = ask_compiler(name);
+    if (!compiler || compiler->is_clang || !known.insert(compiler->major).second) continue;
+    const std::string part = fmt::format("pragmas with {} ({})", name, compiler->major);
+    const std::string plugin = parts->plugin(compiler->major).string();
+    if (compiler->major < oldest_gcc)
+      findings.push_back({part, State::absent, fmt::format("the plugin needs GCC {} or later", oldest_gcc),
+                          "use a newer GCC, or write IOSIG_OPEN(...) of iosig.h instead of pragmas"});
+    else if (::access(plugin.c_str(), R_OK) != 0)
+      findings.push_back({part, State::absent, fmt::format("there is no '{}'", plugin),
+                          fmt::format("install gcc-{}-plugin-dev and build IOSIG with {}", compiler->major, name)});
+    else if (!output_of({name, "-fplugin=" + plugin, "-fsyntax-only", "-x", "c", "/dev/null"}))
+      findings.push_back({part, State::broken, fmt::format("{} does not load '{}'", name, plugin),
+                          "build IOSIG again with this compiler: a plugin fits one version of GCC only"});
+    else
+      findings.push_back({part, State::works, plugin});
+  }
+  if (known.empty())
+    findings.push_back({"pragmas", State::absent, "there is no GCC in $PATH", "install gcc to compile annotated code"});
+}
+
+void examine_mount(Findings& findings) {
+  constexpr const char* part = "iosig mount";
+  if (const auto daemon = find_daemon(); !daemon) {
+    findings.push_back({part, State::absent, daemon.error().message});
+    return;
+  }
+  const Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (!device) {
+    const int failure = errno;
+    findings.push_back({part, State::broken, fmt::format("cannot open /dev/fuse: {}", std::strerror(failure)),
+                        failure == ENOENT ? "load the kernel's module fuse, or give the container --device /dev/fuse"
+                                          : "ask an administrator for access to /dev/fuse"});
+  } else if (::geteuid() != 0 && !output_of({"fusermount3", "--version"})) {
+    findings.push_back({part, State::broken, "there is no fusermount3", "install fuse3"});
+  } else {
+    findings.push_back({part, State::works, "/dev/fuse"});
+  }
+}
+
+/// Of what mpirun prints: "mpirun (Open MPI) 4.1.4" and more, or several lines with "Version: 4.0.2".
+std::string mpi_version(std::string_view printed) {
+  constexpr std::string_view key = "Version:";
+  const std::string_view first = trimmed(printed.substr(0, printed.find('\n')));
+  if (const std::size_t at = printed.find(key); first.starts_with("HYDRA") && at != std::string_view::npos)
+    return fmt::format("MPICH {}", trimmed(printed.substr(at + key.size(), printed.find('\n', at) - at - key.size())));
+  const bool is_open_mpi =
+      first.find("Open MPI") != std::string_view::npos || first.find("OpenRTE") != std::string_view::npos;
+  return is_open_mpi ? fmt::format("Open MPI {}", first.substr(first.rfind(' ') + 1)) : std::string(first);
+}
+
+void examine_mpi(Findings& findings) {
+  std::set<std::string> versions;
+  for (const char* name : {"mpirun", "mpirun.openmpi", "mpirun.mpich"})
+    if (const auto text = output_of({name, "--version"})) versions.insert(mpi_version(*text));
+  if (versions.empty())
+    findings.push_back({"MPI", State::absent, "there is no mpirun in $PATH"});
+  else
+    findings.push_back({"MPI", State::works, fmt::format("{}", fmt::join(versions, "; "))});
+}
+
+void examine_namespaces(Findings& findings) {
+  if (is_in_initial_pid_namespace())
+    findings.push_back({"processes", State::works, "all of this machine are visible"});
+  else
+    findings.push_back({"processes", State::limited, "this is a PID namespace of its own (a container)",
+                        "'iosig gc' keeps what jobs outside of it have made: run gc on the host for those"});
+}
+
+/// What of the description is not as it was.
+Findings changes_since(const Storage& storage) {
+  const auto text = read_file("/proc/self/mountinfo");
+  const std::vector<Mount> mounts = parse_mountinfo(text ? *text : "");
+  Findings findings;
+  for (const MountPoint& described : storage.mount_points) {
+    const std::string part = "mount point " + printable(described.path);
+    const Mount* mount = mount_of(mounts, described.path);
+    if (::access(described.path.c_str(), F_OK) != 0)
+      findings.push_back({part, State::broken, std::strerror(errno),
+                          "mount it, or run 'iosig storage probe' to describe what is there now"});
+    else if (mount != nullptr && !described.filesystem.empty() && mount->filesystem != described.filesystem)
+      findings.push_back(
+          {part, State::limited,
+           fmt::format("the description says {}, mounted is {}", described.filesystem, printable(mount->filesystem)),
+           "run 'iosig storage probe' again"});
+    else if (!described.follows_links)
+      findings.push_back({part, State::limited, "symbolic links on it are not followed",
+                          "files of programs that run there stay there; sshfs: mount with -o no_contain_symlinks"});
+  }
+  return findings;
+}
+
+void examine_description(Findings& findings) {
+  constexpr const char* part = "description";
+  constexpr std::int64_t old_s = 180 * 86'400;
+  const auto file = find_storage_file();
+  if (!file) {
+    findings.push_back({part, State::limited, "there is none: choices follow conservative defaults",
+                        "run 'iosig storage probe', which measures for about ten seconds for each mount point"});
+    return;
+  }
+  const auto storage = read_storage_file(*file, FreeSpace::leave);
+  if (!storage) {
+    findings.push_back({part, State::broken, storage.error().message, "mend the file, or run 'iosig storage probe'"});
+    return;
+  }
+  struct stat status {};
+  const bool has_age = ::stat(file->c_str(), &status) == 0;
+  const std::int64_t age_s = has_age ? std::max<std::int64_t>(0, std::time(nullptr) - status.st_mtime) : 0;
+  const bool is_old = age_s > old_s;
+  findings.push_back({part, is_old ? State::limited : State::works,
+                      fmt::format("{}, {} old", *file, about_seconds(static_cast<double>(age_s))),
+                      is_old ? "run 'iosig storage probe' again: storage wears and machines change" : ""});
+  std::ranges::move(changes_since(*storage), std::back_inserter(findings));
+}
+
+void examine_journal(Findings& findings) {
+  constexpr const char* part = "journal";
+  const auto journal = read_journal();
+  if (!journal)
+    findings.push_back({part, State::broken, journal.error().message, "nothing is redirected until this is mended"});
+  else if (!journal->unreadable.empty())
+    findings.push_back({part, State::broken, journal->unreadable.front().error.message,
+                        fmt::format("'iosig status' names all {}", journal->unreadable.size())});
+  else
+    findings.push_back({part, State::works, fmt::format("{} redirected", journal->entries.size())});
+}
+
+int run_doctor(Console& console) {
+  Findings findings;
+  for (const auto examine : {examine_libraries, examine_compilers, examine_mount, examine_mpi, examine_namespaces,
+                             examine_description, examine_journal})
+    examine(findings);
+  const auto is_broken = [](const Finding& finding) { return finding.state == State::broken; };
+  const int status = std::ranges::any_of(findings, is_broken) ? no : yes;
+  if (console.json) {
+    ordered_json all = ordered_json::array();
+    for (const Finding& finding : findings)
+      all.push_back({{"part", finding.part},
+                     {"state", name_of(finding.state)},
+                     {"detail", finding.detail},
+                     {"remedy", finding.remedy}});
+    console.say_json("iosig.doctor/1", {{"version", IOSIG_VERSION}, {"findings", all}});
+    return status;
+  }
+  Table table({"PART", "STATE", "DETAIL"});
+  for (const Finding& finding : findings) table.add({finding.part, name_of(finding.state), printable(finding.detail)});
+  console.say(table);
+  for (const Finding& finding : findings)
+    if (!finding.remedy.empty()) console.say(fmt::format("  {}: {}", finding.part, finding.remedy));
+  return status;
+}
+
+}  // namespace
+
+void add_doctor(Verb app, Action& action) {
+  const Verb verb =
+      app.add_verb("doctor", "Say which parts of IOSIG work on this machine, and what to do about others");
+  verb.footer(
+      "States: works, limited (with less than it could), absent (needed only by those who use it), broken.\n"
+      "Exit status: 0 nothing is broken, 1 something is.\n"
+      "Example: iosig doctor --json");
+  verb.when_chosen(action, "iosig.doctor/1", run_doctor);
+}
+
+}  // namespace iosig::cli
