@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 PYTHON := .venv/bin/python
 
-.PHONY: build python lab demo test suites fuzz lint bench install clean help
+.PHONY: build python lab demo test suites fuzz lint bench install uninstall package clean help
 
 build: ## the command, its library, the GCC plugin: build/bin/iosig
 	@tools/setup build
@@ -69,6 +69,12 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 install: build ## into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX) >/dev/null
 	@echo "installed: $(PREFIX)/bin/iosig"
+
+uninstall: ## removes what `make install` has put there last
+	@tools/uninstall build/install_manifest.txt
+
+package: build ## build/packages: a tarball that runs wherever it is unpacked, and a Debian package
+	@cd build && cpack >/dev/null && ls packages/*.tar.gz packages/*.deb
 
 clean: ## what was built; .venv stays
 	rm -rf build demo
