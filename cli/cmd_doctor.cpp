@@ -181,7 +181,7 @@ void examine_description(Findings& findings) {
   const auto file = find_storage_file();
   if (!file) {
     findings.push_back({part, State::limited, "there is none: choices follow conservative defaults",
-                        "run 'iosig storage probe', which measures for about ten seconds for each mount point"});
+                        "run 'iosig storage probe'; it takes about ten seconds for each mount point"});
     return;
   }
   const auto storage = read_storage_file(*file, FreeSpace::leave);
