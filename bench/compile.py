@@ -96,8 +96,8 @@ def main() -> None:
 
     print(f"compiling {LINES} lines, least processor time of {options.rounds} rounds")
     print(f"{'':10}{'pragmas':>8}{'without':>10}{'with':>10}{'ratio':>8}")
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "program"
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "program"
         for language, driver in (("c", "gcc"), ("c++", "g++")):
             for level, pragmas in (("-O0", 10), ("-O2", 0), ("-O2", 10), ("-O2", None)):
                 text = program(language, pragmas)

@@ -1,9 +1,9 @@
 // Containers against one shared plain file: what a write, an open for reading and the index cost.
 //
-//     bench_container FOLDER [WRITES [BYTES...]]
+//     bench_container DIRECTORY [WRITES [BYTES...]]
 //
 // Simulated writers take turns in one process: 8 and 64 of them write BYTES (64 and 4096) at a time, strided as N-1
-// checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. FOLDER
+// checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. DIRECTORY
 // should be on tmpfs.
 #include "iosig/container/admin/container.h"
 
@@ -88,13 +88,13 @@ struct Metrics {
 };
 
 void measure(const Job& job, IndexKind index, const std::string& path, std::span<const std::byte> data, Metrics& best) {
-  const auto folder = sound(create_container(path, [&] {
+  const auto directory = sound(create_container(path, [&] {
     ContainerOptions options;
     options.index = index;
     return options;
   }()));
   std::vector<std::unique_ptr<ContainerWriter>> writers;
-  for (std::int64_t w = 0; w < job.writers; ++w) writers.push_back(sound(ContainerWriter::open(folder)));
+  for (std::int64_t w = 0; w < job.writers; ++w) writers.push_back(sound(ContainerWriter::open(directory)));
   double start = cpu_s();
   for (std::int64_t n = 0; n < job.each; ++n)
     for (std::int64_t w = 0; w < job.writers; ++w)
@@ -105,11 +105,11 @@ void measure(const Job& job, IndexKind index, const std::string& path, std::span
   for (auto& writer : writers) sound(writer->close());
   best.close_us = std::min(best.close_us, 1e6 * (wall_s() - start) / static_cast<double>(job.writers));
   start = wall_s();
-  auto view = sound(ContainerView::open(sound(ContainerFolder::open(path))));
+  auto view = sound(ContainerView::open(sound(ContainerDirectory::open(path))));
   best.open_ms = std::min(best.open_ms, 1e3 * (wall_s() - start));
   best.memory_bytes = view->memory_bytes();
   best.index_bytes = 0;
-  for (const WriterContent& writer : read_content(view->folder()).writers) best.index_bytes += writer.index_bytes;
+  for (const WriterContent& writer : read_content(view->directory()).writers) best.index_bytes += writer.index_bytes;
 
   const std::int64_t size = view->size(), pieces = size / job.bytes;
   std::vector<std::byte> read(static_cast<std::size_t>(job.bytes));
@@ -138,7 +138,7 @@ void measure(const Job& job, IndexKind index, const std::string& path, std::span
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: bench_container FOLDER [WRITES [BYTES...]]\n");
+    fmt::print(stderr, "usage: bench_container DIRECTORY [WRITES [BYTES...]]\n");
     return 2;
   }
   const std::string path = std::string(argv[1]) + "/bench-container";

@@ -38,8 +38,8 @@ void hint_for_an_existing_file(benchmark::State& state) {
 }
 BENCHMARK(hint_for_an_existing_file);
 
-/// A home, a state folder and a description whose best mount point is a folder in /dev/shm; `redirected` leads there
-/// already. The process reads them once, so there is one for all benchmarks.
+/// A home, a state directory and a description whose best mount point is a directory in /dev/shm; `redirected` leads
+/// there already. The process reads them once, so there is one for all benchmarks.
 struct World {
   std::string home = "/tmp/iosig-bench-XXXXXX", fast = "/dev/shm/iosig-bench-XXXXXX", redirected;
   bool works = ::mkdtemp(home.data()) != nullptr && ::mkdtemp(fast.data()) != nullptr;
@@ -80,8 +80,8 @@ void hint_for_a_redirected_file(benchmark::State& state) {
 }
 BENCHMARK(hint_for_a_redirected_file);
 
-// All of it, description warm: statvfs, choice, journal entry, link. With a totalsize also the promise of room, which
-// is dropped with the process.
+// All of it, description warm: statvfs, choice, journal entry, link. With a totalsize also the reservation of room,
+// which is dropped with the process.
 void redirect_new_files(benchmark::State& state, const char* signature) {
   if (!world().works) return state.SkipWithError(iosig_last_error());
   static int file = 0;

@@ -158,15 +158,15 @@ def run(*command: str | Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Predicted against measured throughput over a grid of workloads.")
     parser.add_argument("--quick", action="store_true", help="two rounds, chunks up to 16 MB, a quick probe")
-    parser.add_argument("--mount", action="append", default=[], metavar="PATH", help="only this folder (repeatable)")
+    parser.add_argument("--mount", action="append", default=[], metavar="PATH", help="only this directory (repeatable)")
     parser.add_argument(
-        "--folder", type=Path, default=BUILD / "bench", help="for results; what is there is gone on with"
+        "--directory", type=Path, default=BUILD / "bench", help="for results; what is there is gone on with"
     )
     parser.add_argument("--fresh", action="store_true", help="probe and measure anew")
     parser.add_argument("--json", action="store_true", help="print report.json instead of tables")
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    description, results = options.folder / "storage.toml", options.folder / "results.csv"
+    options.directory.mkdir(parents=True, exist_ok=True)
+    description, results = options.directory / "storage.toml", options.directory / "results.csv"
     if options.fresh:
         for file in (description, results):
             file.unlink(missing_ok=True)
@@ -210,7 +210,7 @@ def main() -> None:
     if floor:
         table_text = pd.DataFrame(floor).T.astype({"cells": int}).to_string(float_format="{:.1%}".format)
         lines += ["\nno model, the choice by every other round's measurements: what noise costs", table_text]
-    (options.folder / "report.json").write_text(json.dumps(report, indent=1, allow_nan=False))
+    (options.directory / "report.json").write_text(json.dumps(report, indent=1, allow_nan=False))
     print(json.dumps(report) if options.json else "\n".join(lines))
 
 

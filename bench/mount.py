@@ -1,8 +1,8 @@
 """What `iosig mount` costs: bandwidth and processor time of dd through it, against the same without it.
 
-    python bench/mount.py [--folder /dev/shm] [--rounds 5] [--json FILE]
+    python bench/mount.py [--directory /dev/shm] [--rounds 5] [--json FILE]
 
-Doors to the same folder: direct; through the mount, ordinary files; through the mount, containers; through libfuse's
+Doors to the same directory: direct; through the mount, ordinary files; through the mount, containers; through libfuse's
 own example passthrough_ll, if libfuse3-dev brings its source. They take turns within each round, and the best of each
 counts. Reads are first from the daemon (the kernel is asked to drop what it has), then from the kernel's cache.
 Processor time is dd's and the daemon's together.
@@ -39,8 +39,8 @@ def children_cpu_s() -> float:
 
 
 class Door:
-    def __init__(self, name: str, folder: Path, file: str, pid: int | None) -> None:
-        self.name, self.path, self.pid = name, folder / file, pid
+    def __init__(self, name: str, directory: Path, file: str, pid: int | None) -> None:
+        self.name, self.path, self.pid = name, directory / file, pid
 
     def timed(self, *dd: str) -> tuple[float, float]:
         """Seconds, and seconds of processors, of `dd` and the daemon."""
@@ -120,15 +120,15 @@ def table(rows: list[dict[str, object]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="below which the files are put")
+    parser.add_argument("--directory", type=Path, default=Path("/dev/shm"), help="below which the files are put")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write the rows there")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+    with tempfile.TemporaryDirectory(dir=options.directory) as name:
         work = Path(name)
         source, mounted, peer = work / "source", work / "mounted", work / "peer"
-        for folder in (source, mounted, peer):
-            folder.mkdir()
+        for directory in (source, mounted, peer):
+            directory.mkdir()
         example = None
         try:
             command = [str(IOSIG), "mount", str(source), str(mounted), "--containers", "*.c", "--json"]
@@ -143,8 +143,8 @@ def main() -> None:
                 doors.append(Door("passthrough_ll", peer, "peer", example.pid))
             rows = measure(doors, options.rounds)
         finally:
-            for folder in (mounted, peer):
-                subprocess.run(["umount", "-l", str(folder)], check=False, stderr=subprocess.DEVNULL)
+            for directory in (mounted, peer):
+                subprocess.run(["umount", "-l", str(directory)], check=False, stderr=subprocess.DEVNULL)
             if example is not None:
                 example.wait(10)
     print(table(rows))

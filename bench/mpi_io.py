@@ -1,6 +1,6 @@
 """What MPI-IO on a container costs, through libiosig-preload.so: against the same program on a plain file.
 
-    python bench/mpi_io.py [--folder /dev/shm /tmp] [--rounds 7] [--ranks 4] [--json FILE]
+    python bench/mpi_io.py [--directory /dev/shm /tmp] [--rounds 7] [--ranks 4] [--json FILE]
 
 Ranks of Open MPI (OMPIO) write a file in turns, strided, each access a call of MPI_File_write_at, sync it, close it and
 read it back. Plain file and container take turns within each round; the medians are compared. Times are from opening to
@@ -41,9 +41,9 @@ def index_bytes(path: Path) -> int:
     return sum(writer["index_bytes"] for writer in json.loads(listing.stdout)["writers"])
 
 
-def measure(folder: Path, ranks: int, size: int, count: int, rounds: int) -> dict[str, object]:
+def measure(directory: Path, ranks: int, size: int, count: int, rounds: int) -> dict[str, object]:
     taken: dict[bool, list[dict[str, dict[str, float]]]] = {False: [], True: []}
-    with tempfile.TemporaryDirectory(dir=folder) as work:
+    with tempfile.TemporaryDirectory(dir=directory) as work:
         for _ in range(rounds):
             for container in (False, True):
                 path = Path(work) / "file"
@@ -56,7 +56,7 @@ def measure(folder: Path, ranks: int, size: int, count: int, rounds: int) -> dic
         return statistics.median(made) / statistics.median(plain)
 
     return {
-        "folder": str(folder),
+        "directory": str(directory),
         "ranks": ranks,
         "access_bytes": size,
         "accesses": ranks * count,
@@ -71,20 +71,20 @@ def measure(folder: Path, ranks: int, size: int, count: int, rounds: int) -> dic
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--folder", type=Path, nargs="+", default=[Path("/dev/shm"), Path("/tmp")])
+    options.add_argument("--directory", type=Path, nargs="+", default=[Path("/dev/shm"), Path("/tmp")])
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--ranks", type=int, default=4)
     options.add_argument("--json", type=Path)
     told = options.parse_args()
     print(f"container / plain file, {told.ranks} ranks on {os.cpu_count()} processors, medians of {told.rounds}")
-    print("folder      access   write  in calls    read  in calls  index bytes  (traditional)")
+    print("directory      access   write  in calls    read  in calls  index bytes  (traditional)")
     results = []
-    for folder in told.folder:
+    for directory in told.directory:
         for size, count in SIZES.items():
-            one = measure(folder, told.ranks, size, count, told.rounds)
+            one = measure(directory, told.ranks, size, count, told.rounds)
             results.append(one)
             print(
-                f"{one['folder']:10} {size:6} B  {one['write_elapsed_ratio']:6.2f}  {one['write_in_calls_ratio']:8.2f}"
+                f"{one['directory']:10} {size:6} B  {one['write_elapsed_ratio']:6.2f}  {one['write_in_calls_ratio']:8.2f}"
                 f"  {one['read_elapsed_ratio']:6.2f}  {one['read_in_calls_ratio']:8.2f}  {one['index_bytes']:11}"
                 f"  ({one['traditional_index_bytes']})",
                 flush=True,

@@ -1,6 +1,6 @@
 """What a call costs under libiosig-preload.so: containers, and ordinary files, against the same program without it.
 
-    .venv/bin/python bench/preload.py [--folder /dev/shm] [--rounds 5]
+    .venv/bin/python bench/preload.py [--directory /dev/shm] [--rounds 5]
 
 One C program: processes write a file, strided or every block at random, and read it back, at random in another order,
 each access a call of pwrite or pread, timed by their own clocks of processors. Without the library, with it on an
@@ -96,13 +96,13 @@ def run(
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--folder", type=Path, default=Path("/dev/shm"))
+    options.add_argument("--directory", type=Path, default=Path("/dev/shm"))
     options.add_argument("--rounds", type=int, default=5)
     told = options.parse_args()
     print(f"ns of processors for a call, {os.cpu_count()} processors, medians of {told.rounds}:")
     print("alone, with the library on an ordinary file, on a container (and its ratio)")
     print("shape    processes  access | write:  alone  ordinary  container        | read:  alone  ordinary  container")
-    with tempfile.TemporaryDirectory(dir=told.folder) as work:
+    with tempfile.TemporaryDirectory(dir=told.directory) as work:
         source, program = Path(work) / "calls.c", Path(work) / "calls"
         source.write_text(PROGRAM)
         subprocess.run(["gcc", "-O2", "-o", program, source], check=True)

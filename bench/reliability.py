@@ -28,9 +28,9 @@ STRUCTURES = {  # name: redundancy, sizes
 }
 
 
-def description(folder: Path, redundancy: str, ber: float = 1e-6, sector_bits: int = 512, ecc_bits: int = 2) -> Path:
+def description(directory: Path, redundancy: str, ber: float = 1e-6, sector_bits: int = 512, ecc_bits: int = 2) -> Path:
     """One mount point on a composite of the paper's devices: MTTF 10 years, MTTR 1 day."""
-    file = folder / "storage.toml"
+    file = directory / "storage.toml"
     file.write_text(
         'schema = "iosig.storage/1"\n[[mount_point]]\npath = "/data"\ndevice = "array"\n'
         '[[device]]\nname = "array"\nkind = "composite"\nmttf = "10y"\nmttr = "1d"\n'
@@ -61,7 +61,7 @@ def exact_uber(ber: float, sector_bits: int, ecc_bits: int) -> Decimal:
         return total / (sector_bits - ecc_bits)
 
 
-def worst_uber_error(folder: Path) -> float:
+def worst_uber_error(directory: Path) -> float:
     """Over BER 1e-20 .. 1e-2, sectors of 512 bit .. 1 Mbit, 0 .. 40 bits corrected."""
     worst = 0.0
     for sector_bits in (512, 4096, 32768, 2**20):
@@ -69,7 +69,7 @@ def worst_uber_error(folder: Path) -> float:
             for exponent in range(-20, -1, 2):
                 exact = exact_uber(10.0**exponent, sector_bits, ecc_bits)
                 if exact > Decimal("1e-300"):
-                    file = description(folder, STRUCTURES["RAID 1"][0], 10.0**exponent, sector_bits, ecc_bits)
+                    file = description(directory, STRUCTURES["RAID 1"][0], 10.0**exponent, sector_bits, ecc_bits)
                     uber = Decimal(ask("mttdl", file, "1GB")[0]["uber"])
                     worst = max(worst, float(abs(uber / exact - 1)))
     return worst
@@ -81,14 +81,14 @@ def years(seconds: float) -> str:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        print(f"\nEq. 1: off by at most {worst_uber_error(folder):.1g}\n")
+        directory = Path(name)
+        print(f"\nEq. 1: off by at most {worst_uber_error(directory):.1g}\n")
         print(
             f"{'structure':20}{'size':>6}{'Eq. 2':>14}{'chain':>14}{'simulated':>14}{'95 %':>8}{'time':>9}{'time':>11}"
         )
         for structure, (redundancy, sizes) in STRUCTURES.items():
             for size in sizes:
-                file = description(folder, redundancy)
+                file = description(directory, redundancy)
                 computed, computed_s = ask("mttdl", file, size)
                 simulated, simulated_s = ask("simulate", file, size)
                 eq2 = "-" if computed["mttdl_eq2_s"] is None else years(computed["mttdl_eq2_s"])

@@ -1,6 +1,6 @@
 """What processes pay for writing one file together: a container, one with an entry for each write, a shared file.
 
-    python bench/replay.py [--rounds 5] [--disk FOLDER] [--bytes 134217728]
+    python bench/replay.py [--rounds 5] [--disk DIRECTORY] [--bytes 134217728]
 
 8 and 64 processes, strided, 64 bytes and 4 KB at a time, on tmpfs and, synced, on a disk. The three take turns within
 each round. A number is the median of the rounds; ratios are medians of each round's, against the shared file. Every
@@ -19,11 +19,11 @@ from iosig.repro.replays import FORMS, MEMORY, PLAIN, Job, replayed
 MB = 1 << 20
 
 
-def round_of(job: Job, folder: Path, synced: bool) -> dict[str, dict[str, float]]:
+def round_of(job: Job, directory: Path, synced: bool) -> dict[str, dict[str, float]]:
     """By form: what one round measured."""
     found = {}
     for form in FORMS:
-        answer = replayed(job, form, folder, "--read", *(["--sync"] if synced else []))
+        answer = replayed(job, form, directory, "--read", *(["--sync"] if synced else []))
         write, read, index = answer["write"], answer["read"], answer.get("index", {})
         found[form] = {
             "write_mb_per_s": job.bytes / MB / (write["write_s"] + write["sync_s"] + write["close_s"]),
@@ -37,11 +37,11 @@ def round_of(job: Job, folder: Path, synced: bool) -> dict[str, dict[str, float]
     return found
 
 
-def wrong_bytes(job: Job, folder: Path) -> dict[str, tuple[int, float]]:
+def wrong_bytes(job: Job, directory: Path) -> dict[str, tuple[int, float]]:
     """By form: wrong bytes, and MB/s of one process from the first byte to the last."""
     found: dict[str, tuple[int, float]] = {}
     for form in FORMS:
-        check: Any = replayed(job, form, folder, "--check")["check"]
+        check: Any = replayed(job, form, directory, "--check")["check"]
         found[form] = check["wrong_bytes"], check["bytes_per_s"] / MB
     return found
 
@@ -78,13 +78,13 @@ def main() -> None:
     told = arguments.parse_args()
     heads = ("write MB/s", "ratio", "ns", "more ns", "read MB/s", "ratio", "ns", "open ms", "index B", "memory B")
     print(" | ".join(["place", "processes", "bytes", "form", *heads, "sequential MB/s", "wrong"]))
-    for place, folder in {"tmpfs": MEMORY, "disk": told.disk}.items():
+    for place, directory in {"tmpfs": MEMORY, "disk": told.disk}.items():
         for ranks in (8, 64):
             for size in (64, 4096):
                 total = told.bytes // (8 if size < 4096 else 1)
                 job = Job(ranks, total // size // ranks, size)
-                rounds = [round_of(job, folder, place == "disk") for _ in range(told.rounds)]
-                checked = wrong_bytes(job, folder)
+                rounds = [round_of(job, directory, place == "disk") for _ in range(told.rounds)]
+                checked = wrong_bytes(job, directory)
                 for form in FORMS:
                     cells = cells_of([one[form] for one in rounds], [one[PLAIN] for one in rounds])
                     wrong, rate = checked[form]

@@ -105,9 +105,9 @@ bool has_suffix(const std::string& word, std::initializer_list<std::string_view>
 /// The value of `key` in the CMakeCache.txt of the build that the working directory belongs to; "" without one.
 std::string cmake_setting(std::string_view key) {
   std::error_code failure;
-  for (fs::path folder = fs::current_path(failure); !failure && folder.has_relative_path();
-       folder = folder.parent_path()) {
-    const auto cache = read_file((folder / "CMakeCache.txt").string());
+  for (fs::path directory = fs::current_path(failure); !failure && directory.has_relative_path();
+       directory = directory.parent_path()) {
+    const auto cache = read_file((directory / "CMakeCache.txt").string());
     if (!cache) continue;
     for (const std::string_view line : split(*cache, '\n'))
       if (line.starts_with(key) && line.substr(key.size()).starts_with(':'))

@@ -26,7 +26,7 @@ namespace {
 using Severity = Diagnostic::Severity;
 
 struct CheckArguments {
-  std::vector<std::string> files, include_folders, definitions, callees;
+  std::vector<std::string> files, include_directories, definitions, callees;
   std::string storage, language;
   bool sarif = false, strict = false;
 };
@@ -47,7 +47,7 @@ bool is_cxx(const CheckArguments& options, const std::string& file) {
 SourceLanguage language_of(const CheckArguments& options, const std::string& file) {
   SourceLanguage language;
   language.is_cxx = is_cxx(options, file);
-  language.include_folders = options.include_folders;
+  language.include_directories = options.include_directories;
   for (const std::string& definition : options.definitions) {
     const std::size_t equals = definition.find('=');
     language.definitions.emplace_back(definition.substr(0, equals),
@@ -214,7 +214,7 @@ void add_check(Verb app, Action& action) {
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help, const char* type) {
     verb.add_option(name, list, help).repeatable().type_name(type);
   };
-  add_list("-I,--include", options->include_folders, "look here for included files; may be repeated", "DIR");
+  add_list("-I,--include", options->include_directories, "look here for included files; may be repeated", "DIR");
   add_list("-D,--define", options->definitions, "as if the source had #define NAME VALUE; may be repeated",
            "NAME[=VALUE]");
   add_list("--callee", options->callees,

@@ -22,7 +22,7 @@ struct ChooseArguments {
   std::vector<std::string> signature;
   std::string storage;
   std::string model = "mixed";
-  bool make_folder = false, presets = false;
+  bool make_directory = false, presets = false;
 };
 
 std::string table_of(const Choice& choice, const Screen& screen) {
@@ -38,7 +38,7 @@ std::string table_of(const Choice& choice, const Screen& screen) {
   return table.text(screen);
 }
 
-/// Everything that led to the choice, for people: to stdout, or to stderr where stdout has the folder alone.
+/// Everything that led to the choice, for people: to stdout, or to stderr where stdout has the directory alone.
 std::string explanation(const Choice& choice, const Signature& signature, const std::string& file, int to) {
   std::string text = fmt::format("signature  {}\nstorage    {}\n", signature_text(signature),
                                  file.empty() ? "quick inspection, conservative defaults" : file);
@@ -74,22 +74,22 @@ int run_choose(const ChooseArguments& options, Console& console) {
   Choice choice =
       choose_mount_point(*wanted, source->storage, options.model == "paper" ? CostModel::paper : CostModel::mixed);
   explain_reliability(*wanted, source->storage, choice);
-  std::string folder;
-  if (options.make_folder && choice.chosen) {
-    auto made = make_job_folder(*source->storage.find_mount_point(*choice.chosen), *wanted);
+  std::string directory;
+  if (options.make_directory && choice.chosen) {
+    auto made = make_job_directory(*source->storage.find_mount_point(*choice.chosen), *wanted);
     if (!made) return console.fail(made.error());
-    folder = *std::move(made);
+    directory = *std::move(made);
   }
   if (console.json) {
     nlohmann::ordered_json document = {
         {"signature", signature_text(*wanted)}, {"storage", source->file}, {"model", options.model}};
     document.update(choice_json(choice));
-    if (options.make_folder)
-      document["folder"] = folder.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(folder);
+    if (options.make_directory)
+      document["folder"] = directory.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(directory);
     console.say_json("iosig.choice/1", document);
-  } else if (options.make_folder) {
+  } else if (options.make_directory) {
     console.talk(explanation(choice, *wanted, source->file, STDERR_FILENO));
-    if (!folder.empty()) console.say(folder);
+    if (!directory.empty()) console.say(directory);
   } else {
     console.say(explanation(choice, *wanted, source->file, STDOUT_FILENO));
   }
@@ -106,8 +106,8 @@ void add_choose(Verb app, Action& action) {
   verb.add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
       .check(one_of({"mixed", "paper"}))
       .type_name("NAME");
-  verb.add_flag("--make-folder", options->make_folder,
-                "make a folder of your own on the chosen mount point and print its path, alone, on stdout");
+  verb.add_flag("--make-folder", options->make_directory,
+                "make a directory of your own on the chosen mount point and print its path, alone, on stdout");
   verb.add_flag("--presets", options->presets, "list the signatures that are known by name").excludes("SIGNATURE");
   verb.footer(
       "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"

@@ -29,7 +29,7 @@ constexpr std::int64_t progress_bytes = 64 << 20;  ///< between two looks at how
 struct ContainerArguments {
   std::string path, to, index = "pattern";
   std::vector<std::string> targets, paths;
-  std::uint32_t subfolders = 16;
+  std::uint32_t subdirectories = 16;
   bool dry_run = false, damaged = false, claim = false;
 };
 
@@ -42,11 +42,11 @@ struct HeldView {
 };
 
 Result<HeldView> open_view(const std::string& path, ContainerView::Source source = ContainerView::Source::droppings) {
-  auto folder = ContainerFolder::open(path);
-  if (!folder) return pass_on(std::move(folder.error()));
-  auto hold = ContainerHold::take(**folder);
+  auto directory = ContainerDirectory::open(path);
+  if (!directory) return pass_on(std::move(directory.error()));
+  auto hold = ContainerHold::take(**directory);
   if (!hold) return pass_on(std::move(hold.error()));
-  auto view = ContainerView::open(*std::move(folder), source);
+  auto view = ContainerView::open(*std::move(directory), source);
   if (!view) return pass_on(std::move(view.error()));
   return HeldView{*std::move(hold), *std::move(view)};
 }
@@ -61,7 +61,7 @@ std::string_view name_of(ContainerProblem::Kind kind) {
 int run_create(const ContainerArguments& options, Console& console) {
   ContainerOptions wanted;
   wanted.index = options.index == iosig::name_of(IndexKind::pattern) ? IndexKind::pattern : IndexKind::traditional;
-  wanted.subfolders = options.subfolders;
+  wanted.subdirectories = options.subdirectories;
   wanted.targets = options.targets;
   const auto made = create_container(options.path, wanted);
   return made ? static_cast<int>(yes) : console.fail(made.error());
@@ -73,12 +73,12 @@ int run_ls(const ContainerArguments& options, Console& console) {
   const auto view = open_view(options.path);
   if (!view) return console.fail(view.error());
   const ContainerContent& content = (*view)->content();
-  const ContainerManifest& manifest = (*view)->folder().manifest();
+  const ContainerManifest& manifest = (*view)->directory().manifest();
   const bool is_damaged = std::ranges::any_of(content.problems, is_lost);
   ordered_json writers = ordered_json::array();
   Table table({"ID", "DATA", "INDEX", "NOT YET INDEXED", "HOST", "PID", "PLACE"});
   for (const WriterContent& writer : content.writers) {
-    const std::string place = (*view)->folder().shown(Dropping::data, writer.id);
+    const std::string place = (*view)->directory().shown(Dropping::data, writer.id);
     writers.push_back({{"id", writer.id},
                        {"data", place},
                        {"data_bytes", writer.data_bytes < 0 ? ordered_json() : ordered_json(writer.data_bytes)},
@@ -153,7 +153,7 @@ std::string with_named_holes(const std::string& text) {
 int run_index(const ContainerArguments& options, Console& console) {
   const auto view = open_view(options.path);
   if (!view) return console.fail(view.error());
-  if ((*view)->folder().manifest().index == IndexKind::traditional)
+  if ((*view)->directory().manifest().index == IndexKind::traditional)
     return console.fail({ErrorKind::infeasible, fmt::format("'{}' has a traditional index: an entry for each write, no "
                                                             "pattern",
                                                             printable(options.path))});
@@ -169,17 +169,17 @@ int run_index(const ContainerArguments& options, Console& console) {
 }
 
 int run_container_check(const ContainerArguments& options, Console& console) {
-  const auto folder = ContainerFolder::open(options.path);
-  if (!folder) return console.fail(folder.error());
-  const auto hold = ContainerHold::take(**folder);
+  const auto directory = ContainerDirectory::open(options.path);
+  if (!directory) return console.fail(directory.error());
+  const auto hold = ContainerHold::take(**directory);
   if (!hold) return console.fail(hold.error());
-  const auto check = check_container(*folder);
+  const auto check = check_container(*directory);
   if (!check) return console.fail(check.error());
   for (const std::string& left : hidden_beside(options.path))
     console.note(
         fmt::format("'{}' is of a creation, a removal or a copy that was interrupted, unless it is at work; "
                     "it is no part of the container. iosig gc {} deletes leftovers of removals that are not open",
-                    printable(left), printable(split_path(options.path).folder)));
+                    printable(left), printable(split_path(options.path).directory)));
   const bool is_sound = std::ranges::all_of(check->problems, [](const ContainerProblem& problem) {
     return problem.kind == ContainerProblem::Kind::unsynced;
   });
@@ -215,20 +215,20 @@ Result<std::vector<RepairStep>> repair_manifest(const ContainerArguments& option
   if (!*rescued) return std::vector<RepairStep>{};
   if (!options.dry_run)
     if (auto put = put_manifest(options.path, (*rescued)->manifest); !put) return pass_on(std::move(put.error()));
-  return std::vector<RepairStep>{{fmt::format("made its manifest anew, by {}: {} index, {} subfolders, mode {:o}",
+  return std::vector<RepairStep>{{fmt::format("made its manifest anew, by {}: {} index, {} subdirectories, mode {:o}",
                                               (*rescued)->from, iosig::name_of((*rescued)->manifest.index),
-                                              (*rescued)->manifest.subfolders, (*rescued)->manifest.mode)}};
+                                              (*rescued)->manifest.subdirectories, (*rescued)->manifest.mode)}};
 }
 
 int run_repair(const ContainerArguments& options, Console& console) {
   auto steps = repair_manifest(options);
   if (!steps) return console.fail(steps.error());
   if (steps->empty() || !options.dry_run) {  // what is left to do shows once there is a manifest
-    const auto folder = ContainerFolder::open(options.path);
-    if (!folder) return console.fail(folder.error());
-    const auto hold = ContainerHold::take(**folder);
+    const auto directory = ContainerDirectory::open(options.path);
+    if (!directory) return console.fail(directory.error());
+    const auto hold = ContainerHold::take(**directory);
     if (!hold) return console.fail(hold.error());
-    const auto more = repair_container(*folder, {options.dry_run, options.claim});
+    const auto more = repair_container(*directory, {options.dry_run, options.claim});
     if (!more) return console.fail(more.error());
     steps->insert(steps->end(), more->begin(), more->end());
   }
@@ -303,11 +303,11 @@ int run_rm(const ContainerArguments& options, Console& console) {
       refused.push_back({{"path", printable(path)}, {"message", done.error().message}});
       continue;
     }
-    ordered_json folders = ordered_json::array();
-    for (const std::string& folder : removal->folders) folders.push_back(printable(folder));
-    removed.push_back({{"path", printable(path)}, {"data_bytes", removal->data_bytes}, {"folders", folders}});
+    ordered_json directories = ordered_json::array();
+    for (const std::string& directory : removal->directories) directories.push_back(printable(directory));
+    removed.push_back({{"path", printable(path)}, {"data_bytes", removal->data_bytes}, {"folders", directories}});
     if (console.json) continue;
-    const std::size_t targets = removal->folders.size() - 1;
+    const std::size_t targets = removal->directories.size() - 1;
     console.say(fmt::format("'{}': {}removed ({}{})", printable(path), options.dry_run ? "would be " : "",
                             about_bytes(static_cast<double>(removal->data_bytes)),
                             targets == 0 ? "" : fmt::format(", on {} target{}", targets, targets == 1 ? "" : "s")));
@@ -338,10 +338,10 @@ void add_container(Verb app, Action& action) {
   create.add_option("--index", options->index, "how writes are remembered")
       .check(one_of({"pattern", "traditional"}))
       .shows_default();
-  create.add_option("--target", options->targets, "a folder to put data into, in turns with others; absolute")
+  create.add_option("--target", options->targets, "a directory to put data into, in turns with others; absolute")
       .repeatable()
-      .type_name("FOLDER");
-  create.add_option("--subfolders", options->subfolders, "over which the pieces are spread")
+      .type_name("DIRECTORY");
+  create.add_option("--subfolders", options->subdirectories, "over which the pieces are spread")
       .check(count_between(1, 4096))
       .shows_default();
   const Verb rm = container.add_verb("rm", "Remove containers with their data on all targets");
@@ -362,14 +362,14 @@ void add_container(Verb app, Action& action) {
       "container check checkpoint",
       "iosig.container-check/1", run_container_check);
   const Verb repair =
-      add("repair", "Bring dead writers' pieces in order, and move aside what is unsound",
+      add("repair", "Bring dead writers' pieces in order, and quarantine what is unsound",
           "Example: iosig container repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
   repair.add_flag("--claim", options->claim,
                   "have the data on its targets belong to this copy; the one that it was copied from is gone");
   repair.add_flag("--dry-run", options->dry_run, "say what would be done, and do nothing");
   repair.add_option("--target", options->targets, "where a copy of a lost manifest is: what create was given")
       .repeatable()
-      .type_name("FOLDER");
+      .type_name("DIRECTORY");
   const Verb flatten = add("flatten", "Put an ordinary file with the same bytes in its place",
                            "Example: iosig container flatten checkpoint", "iosig.container-copy/1", run_flatten);
   const Verb copy =

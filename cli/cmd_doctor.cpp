@@ -25,7 +25,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/config/storage_file.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 #include "iosig/storage/mountinfo.h"
 #include "parts.h"
 

@@ -14,7 +14,7 @@
 #include "iosig/container/admin/target_data.h"
 #include "iosig/enact/collect.h"
 #include "iosig/enact/place.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 #include "storage_source.h"
 
 namespace iosig::cli {
@@ -25,7 +25,7 @@ using nlohmann::ordered_json;
 struct GcArguments {
   std::string older_than = "1d";
   bool containers = false, unknown = false, dry_run = false;
-  std::vector<std::string> folders;  ///< with `unknown`: data of unknown jobs that are to go
+  std::vector<std::string> directories;  ///< with `unknown`: data of unknown jobs that are to go
 };
 
 /// Why data of a container stay; empty: nobody wants them any more.
@@ -33,7 +33,7 @@ std::string reason_to_keep(const TargetData& data, const GcArguments& options, d
                            const OpenFiles& open_files) {
   if (data.container.empty()) return "data of a container that they do not name";
   const std::string whose = fmt::format("data of the container '{}'", printable(data.container));
-  if (data.state == TargetData::State::unknown) return whose + ", whose folder cannot be looked into now";
+  if (data.state == TargetData::State::unknown) return whose + ", whose directory cannot be looked into now";
   const double idle_s = static_cast<double>(std::max<std::int64_t>(0, std::time(nullptr) - data.changed_unix_s));
   if (idle_s < older_than_s)
     return fmt::format("{}, which is gone from there; they changed {} ago", whose, about_seconds(idle_s));
@@ -46,14 +46,14 @@ std::string reason_to_keep(const TargetData& data, const GcArguments& options, d
   return whose + ", which is gone from there; iosig gc --containers removes them if you have not moved it";
 }
 
-/// The data of containers that are gone, in this user's folder on a mount point. The paths of all go to `accounted`.
+/// The data of containers that are gone, in this user's directory on a mount point. The paths of all go to `accounted`.
 std::vector<Result<Leftover>> collect_container_data(const std::string& mount_point, const GcArguments& options,
                                                      double older_than_s, const OpenFiles& open_files,
                                                      std::set<std::string>& accounted) {
   std::vector<Result<Leftover>> leftovers;
-  const auto folder = open_user_folder(mount_point, IfMissing::refuse);
-  if (!folder) return leftovers;
-  const auto all = target_data_in(folder->path);
+  const auto directory = open_user_directory(mount_point, IfMissing::refuse);
+  if (!directory) return leftovers;
+  const auto all = target_data_in(directory->path);
   if (!all) return {pass_on(all.error())};
   for (const TargetData& data : *all) {
     accounted.insert(data.path);
@@ -75,11 +75,11 @@ std::vector<Result<Leftover>> collect_container_data(const std::string& mount_po
   return leftovers;
 }
 
-/// Leftovers of removed containers below `folder`.
-std::vector<Result<Leftover>> collect_removed(const std::string& folder, const GcArguments& options,
+/// Leftovers of removed containers below `directory`.
+std::vector<Result<Leftover>> collect_removed(const std::string& directory, const GcArguments& options,
                                               double older_than_s) {
   std::vector<Result<Leftover>> leftovers;
-  const auto all = removed_below(folder);
+  const auto all = removed_below(directory);
   if (!all) return {pass_on(all.error())};
   for (const RemovedContainer& each : *all) {
     const double idle_s = static_cast<double>(std::max<std::int64_t>(0, std::time(nullptr) - each.changed_unix_s));
@@ -100,7 +100,7 @@ std::vector<Result<Leftover>> collect_removed(const std::string& folder, const G
   return leftovers;
 }
 
-/// As the journal has it: the folder free of links.
+/// As the journal has it: the directory free of links.
 std::string absolute_path(const std::string& path) {
   const auto place = locate(AT_FDCWD, without_trailing_slashes(path));
   return place ? place->path() : path;
@@ -138,10 +138,10 @@ int run_gc(const GcArguments& options, Console& console) {
   std::vector<Result<Leftover>> leftovers;
   if (options.unknown) {
     wanted.only_named = true;
-    for (const std::string& path : options.folders) wanted.named.insert(absolute_path(path));
+    for (const std::string& path : options.directories) wanted.named.insert(absolute_path(path));
     leftovers = collect(*journal, {}, wanted);
     std::vector<Error> refused;
-    for (const std::string& path : options.folders) {
+    for (const std::string& path : options.directories) {
       const Leftover* leftover = leftover_at(leftovers, *journal, absolute_path(path));
       if (leftover != nullptr && leftover->is_unknown) continue;
       const std::string why = leftover != nullptr ? "kept, " + leftover->why
@@ -155,8 +155,8 @@ int run_gc(const GcArguments& options, Console& console) {
       for (auto& each :
            collect_container_data(mount_point, options, *older_than_s, wanted.open_files, wanted.accounted))
         leftovers.push_back(std::move(each));
-    for (const std::string& folder : options.folders)
-      for (auto& each : collect_removed(folder, options, *older_than_s)) leftovers.push_back(std::move(each));
+    for (const std::string& directory : options.directories)
+      for (auto& each : collect_removed(directory, options, *older_than_s)) leftovers.push_back(std::move(each));
     for (auto& each : collect(*journal, mount_points, wanted)) leftovers.push_back(std::move(each));
   }
   ordered_json removed = ordered_json::array(), kept = ordered_json::array(), refused = ordered_json::array();
@@ -191,16 +191,16 @@ void add_gc(Verb app, Action& action) {
   const Verb verb = app.add_verb("gc", "Remove what dead jobs left on the mount points");
   const auto options = std::make_shared<GcArguments>();
   verb.add_option(
-      "FOLDER", options->folders,
+      "DIRECTORY", options->directories,
       "also what removals of containers below it have left: of programs that had them open and were killed");
   verb.add_option("--older-than", options->older_than, "only what rested for so long (default 1d); 0s: everything")
       .type_name("TIME");
   verb.add_flag("--containers", options->containers, "also data of containers that are gone from where they were");
   verb.add_flag("--unknown", options->unknown,
-                "list data of jobs that cannot be judged from here; remove those whose path is given as FOLDER");
+                "list data of jobs that cannot be judged from here; remove those whose path is given as DIRECTORY");
   verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
   verb.footer(
-      "Removed: temporary data and folders of jobs of which no process lives on this machine. Kept and listed: "
+      "Removed: temporary data and directories of jobs of which no process lives on this machine. Kept and listed: "
       "persistent data, prepared links, files that no journal entry knows, data of containers that are gone, data of "
       "jobs that cannot be judged from here (on another machine, in another PID namespace).\n"
       "This cannot be undone: look with --dry-run first.\n"

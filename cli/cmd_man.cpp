@@ -86,7 +86,7 @@ std::string man_page(const std::string& name, const CLI::App& app, bool is_root)
         ".TP\n.I /etc/iosig/storage.toml\nthe machine's, used when the user has none\n"
         ".TP\n.I ~/.local/state/iosig/journal\nwhat was redirected\n"
         ".SH ENVIRONMENT\n.TP\n.B IOSIG_STORAGE\nthe storage description to use\n.TP\n.B IOSIG_STATE\nthe state "
-        "folder\n"
+        "directory\n"
         ".TP\n.B IOSIG_VERBOSE\n1: annotated programs explain each decision on stderr\n"
         ".TP\n.B IOSIG_DISABLE\n1: annotated programs redirect nothing\n"
         ".TP\n.B COLUMNS\nthe width of tables, instead of the terminal's\n"
@@ -103,9 +103,9 @@ std::string man_page(const std::string& name, const CLI::App& app, bool is_root)
   return page;
 }
 
-int run_man(const CLI::App& root, const std::string& folder, Console& console) {
+int run_man(const CLI::App& root, const std::string& directory, Console& console) {
   const auto write = [&](const std::string& name, const CLI::App& app, bool is_root) {
-    return replace_file(fmt::format("{}/{}.1", folder, name), man_page(name, app, is_root));
+    return replace_file(fmt::format("{}/{}.1", directory, name), man_page(name, app, is_root));
   };
   if (const auto written = write("iosig", root, true); !written) return console.fail(written.error());
   for (const CLI::App* verb : shown_verbs(root))
@@ -117,11 +117,11 @@ int run_man(const CLI::App& root, const std::string& folder, Console& console) {
 }  // namespace
 
 void add_man(Verb app, Action& action) {
-  const Verb verb = app.add_verb("man", "Write the manual pages into a folder").group("");
-  const auto folder = std::make_shared<std::string>();
-  verb.add_option("FOLDER", *folder, "where to write iosig.1, iosig-choose.1, ...").required();
+  const Verb verb = app.add_verb("man", "Write the manual pages into a directory").group("");
+  const auto directory = std::make_shared<std::string>();
+  verb.add_option("DIRECTORY", *directory, "where to write iosig.1, iosig-choose.1, ...").required();
   verb.footer("Example: iosig man share/man/man1");
-  verb.when_chosen(action, "", [=](Console& console) { return run_man(app.app(), *folder, console); });
+  verb.when_chosen(action, "", [=](Console& console) { return run_man(app.app(), *directory, console); });
 }
 
 }  // namespace iosig::cli

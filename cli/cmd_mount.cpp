@@ -24,7 +24,7 @@
 #include "iosig/base/call_with_timeout.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "iosig/storage/mountinfo.h"
 #include "parts.h"
 
@@ -97,9 +97,9 @@ Result<void> take_away(const std::string& path, bool later) {
 Result<void> check_source(const std::string& source) {
   struct stat status {};
   if (::stat(source.c_str(), &status) != 0) return system_failure("inspect", source);
-  if (!S_ISDIR(status.st_mode)) return fail(ErrorKind::bad_input, "the source '{}' is no folder", printable(source));
+  if (!S_ISDIR(status.st_mode)) return fail(ErrorKind::bad_input, "the source '{}' is no directory", printable(source));
   if (is_container(source))
-    return fail(ErrorKind::bad_input, "the source '{}' is a container; give the folder that it lies in",
+    return fail(ErrorKind::bad_input, "the source '{}' is a container; give the directory that it lies in",
                 printable(source));
   return {};
 }
@@ -108,7 +108,7 @@ Result<void> check_mount_point(const std::string& source, const std::string& mou
   struct stat status {};
   if (::stat(mount_point.c_str(), &status) != 0) return system_failure("inspect", mount_point);
   if (!S_ISDIR(status.st_mode))
-    return fail(ErrorKind::bad_input, "the mount point '{}' is no folder", printable(mount_point));
+    return fail(ErrorKind::bad_input, "the mount point '{}' is no directory", printable(mount_point));
   if (const auto busy = mount_at(mount_point))
     return fail(ErrorKind::system, "'{}' is a mount point already, of {} ({}); unmount that first{}",
                 printable(mount_point), printable(busy->source), printable(busy->filesystem),
@@ -120,15 +120,15 @@ Result<void> check_mount_point(const std::string& source, const std::string& mou
   if (is_below(mount_point, source))
     return fail(
         ErrorKind::bad_input,
-        "the mount point '{}' lies in the source '{}', which would then hold itself; mount at a folder outside, "
+        "the mount point '{}' lies in the source '{}', which would then hold itself; mount at a directory outside, "
         "or at the source itself",
         printable(mount_point), printable(source));
-  const Fd folder(::open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return system_failure("open", mount_point);
-  const auto names = names_in(folder);
+  const Fd directory(::open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return system_failure("open", mount_point);
+  const auto names = names_in(directory);
   if (!names) return pass_on(names.error());
   if (!names->empty())
-    return fail(ErrorKind::bad_input, "the mount point '{}' is not empty: it holds '{}'; give an empty folder",
+    return fail(ErrorKind::bad_input, "the mount point '{}' is not empty: it holds '{}'; give an empty directory",
                 printable(mount_point), printable(names->front()));
   return {};
 }
@@ -255,10 +255,10 @@ int run_unmount(const std::string& given, Console& console) {
 }  // namespace
 
 void add_mount(Verb app, Action& action) {
-  const Verb mount = app.add_verb("mount", "Show a folder at a mount point, its containers as ordinary files");
+  const Verb mount = app.add_verb("mount", "Show a directory at a mount point, its containers as ordinary files");
   const auto options = std::make_shared<MountArguments>();
-  mount.add_option("SOURCE", options->source, "the folder that holds the files").required();
-  mount.add_option("MOUNTPOINT", options->mount_point, "an empty folder, or SOURCE itself").required();
+  mount.add_option("SOURCE", options->source, "the directory that holds the files").required();
+  mount.add_option("MOUNTPOINT", options->mount_point, "an empty directory, or SOURCE itself").required();
   mount
       .add_option("--containers", options->containers,
                   "which new files become containers: a glob of names or, with a slash, of paths below SOURCE; all; "

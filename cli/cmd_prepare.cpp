@@ -45,7 +45,7 @@ struct Prepared {
 /// Where the link leads that stands at `place` and is ours; nothing when the place is free. Anything else is refused.
 Result<std::optional<std::string>> standing_link(const Place& place) {
   struct stat status {};
-  if (::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   if (!S_ISLNK(status.st_mode))
     return fail(ErrorKind::infeasible,
                 "'{}' exists already, and only new files are redirected; move it away, or give the path of the file "
@@ -78,7 +78,7 @@ std::string explanation(const Choice& choice) {
   return text;
 }
 
-/// `storage` gets its free and promised room refreshed.
+/// `storage` gets its free and reserved room refreshed.
 Result<Prepared> prepare(const std::string& path, const Signature& declared, Storage& storage, bool dry_run,
                          int tries_left = 3) {
   const auto place = locate(AT_FDCWD, path);
@@ -92,7 +92,7 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
     json.update({{"action", "already"}, {"destination", **standing}});
     return Prepared{fmt::format("{}: leads to {} already", shown, printable(**standing)), json};
   }
-  if (signature.total_bytes) ask_room(storage);  // the path before this one may have been promised some
+  if (signature.total_bytes) ask_room(storage);  // the path before this one may have been reserved some
   Choice choice = choose_mount_point(signature, storage);
   if (!why_agreed.empty()) choice.assumptions.push_back(why_agreed);
   const std::string explained = (why_agreed.empty() ? "" : "\n  assumed " + why_agreed) + explanation(choice);

@@ -20,9 +20,10 @@ void add_plot(Verb app) {
   const Verb pattern = plot.add_verb("pattern", "Logical offset over position: the accesses that a pattern stands for");
   pattern.describe_option("FILE", "what iosig pattern detect wrote, JSON or binary; - for standard input").required();
   pattern.describe_option("--columns", "names, as of iosig pattern detect --columns").type_name("NAMES");
-  pattern.describe_option("--output", "folder for the PNG and the HTML, or one of them, by its name").type_name("DIR");
+  pattern.describe_option("--output", "directory for the PNG and the HTML, or one of them, by its name")
+      .type_name("DIR");
   for (const Verb& verb : {demo, model})
-    verb.describe_option("--output", "folder for the PNG and the HTML").type_name("DIR");
+    verb.describe_option("--output", "directory for the PNG and the HTML").type_name("DIR");
 }
 
 void add_repro(Verb app) {
@@ -38,7 +39,7 @@ void add_repro(Verb app) {
       .check(one_of({"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2",
                      "pattern-fig1", "pattern-fig16", "pattern-fig20"}));
   run.describe_flag("--quick", "smaller sizes and fewer repetitions; the plot says so");
-  run.describe_option("--output", "a folder for each id is made in this one; repro-results unless given")
+  run.describe_option("--output", "a directory for each id is made in this one; repro-results unless given")
       .type_name("DIR");
   run.describe_option("--source", "what to experiment on: virtual (default), machine or lab").type_name("SOURCE");
   list.describe_flag("--json", "print one JSON document, iosig.repro.list/1");

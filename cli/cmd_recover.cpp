@@ -81,7 +81,7 @@ int run_recover(const RecoverArguments& options, Console& console) {
       show(recover(entry, settle));
   }
   for (const std::string& mount_point : options.dry_run ? std::vector<std::string>{} : mount_points)
-    if (const auto folder = open_user_folder(mount_point, IfMissing::refuse)) release_stale(*folder);
+    if (const auto directory = open_user_directory(mount_point, IfMissing::refuse)) release_stale(*directory);
 
   if (console.json) {
     console.say_json("iosig.recover/1", {{"dry_run", options.dry_run}, {"recovered", recovered}, {"refused", refused}});

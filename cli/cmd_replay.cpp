@@ -110,8 +110,8 @@ Result<void> add_file(WriteMapBuilder& builder, const std::string& file, bool& i
 Result<WriteMap> read_map(const ReplayArguments& options, Console& console) {
   WriteMapBuilder builder(options.ranks > 0 ? options.ranks : INT64_MAX);
   bool is_plfs = false;
-  const bool is_folder = is_container(options.map);
-  auto added = is_folder ? add_container(builder, options.map) : add_file(builder, options.map, is_plfs);
+  const bool is_directory = is_container(options.map);
+  auto added = is_directory ? add_container(builder, options.map) : add_file(builder, options.map, is_plfs);
   if (!added) return pass_on(std::move(added.error()));
   WriteMap map = builder.finish();
   if (map.writes == 0)
@@ -119,7 +119,7 @@ Result<WriteMap> read_map(const ReplayArguments& options, Console& console) {
                 options.ranks > 0 ? fmt::format(" by ranks 0 to {}", options.ranks - 1) : "");
   if (is_plfs)
     console.note("what plfs_map prints lacks the bytes that were written over: an extent of one write may be several");
-  if (is_folder && map.left_out > 0 && options.ranks == 0)
+  if (is_directory && map.left_out > 0 && options.ranks == 0)
     console.note(fmt::format("{} truncations and holes are left out", map.left_out));
   return map;
 }
@@ -276,7 +276,8 @@ class Replay {
     double open_s = 0, again_s = 0;
     const auto source = opened_in(ContainerView::Source::droppings, open_s);
     if (!source) return pass_on(source.error());
-    // An index is kept by the first reader who comes after the container's folders have had time to change once more.
+    // An index is kept by the first reader who comes after the container's directories have had time to change once
+    // more.
     std::this_thread::sleep_for(settling);
     for (int n = 0; n < 2; ++n)
       if (const auto again = opened_in(ContainerView::Source::kept, again_s); !again) return pass_on(again.error());
@@ -359,9 +360,9 @@ void add_replay(Verb app, Action& action) {
   const Option plain = verb.add_flag("--plain", options->plain, "one ordinary file, which all ranks share");
   container.excludes(traditional).excludes(plain);
   traditional.excludes(plain);
-  verb.add_option("--target", options->target.targets, "a folder to put the container's data into; absolute")
+  verb.add_option("--target", options->target.targets, "a directory to put the container's data into; absolute")
       .repeatable()
-      .type_name("FOLDER");
+      .type_name("DIRECTORY");
   verb.add_option("--ranks", options->ranks, "ranks 0 to N - 1 only").check(count_between(1, INT64_MAX)).type_name("N");
   verb.add_option("--processes", options->replay.processes,
                   "number of processes, which take turns for the ranks; one for each unless given")

@@ -70,7 +70,7 @@ int run_status(Console& console) {
 void add_status(Verb app, Action& action) {
   const Verb verb = app.add_verb("status", "List what is redirected and what became of it");
   verb.footer(
-      "States: linked, empty (not written yet), filled (a job's folder), orphan (the program removed the link), "
+      "States: linked, empty (not written yet), filled (a job's directory), orphan (the program removed the link), "
       "replaced (another file stands at the path), gone, unreachable (not mounted, or on another machine).\n"
       "Exit status: 0 done, 3 or 4 a journal entry is damaged or cannot be opened.\n"
       "Example: iosig status --json");

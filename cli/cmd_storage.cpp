@@ -73,7 +73,7 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"filesystem", mount.filesystem},
           {"block_bytes", mount.block_bytes},
           {"free_bytes", optional_json(mount.free_bytes)},
-          {"promised_bytes", mount.promised_bytes},
+          {"promised_bytes", mount.reserved_bytes},
           {"max_file_bytes", optional_json(mount.max_file_bytes)},
           {"visibility", mount.visibility == Visibility::global ? "global" : "local"},
           {"persistent", mount.persistent},
@@ -135,8 +135,8 @@ ordered_json storage_json(const Storage& storage) {
 std::string about_free(const MountPoint& mount) {
   if (!mount.free_bytes) return "-";
   std::string free = about_bytes(static_cast<double>(*mount.free_bytes));
-  if (mount.promised_bytes == 0) return free;
-  return fmt::format("{}, {} promised", free, about_bytes(static_cast<double>(mount.promised_bytes)));
+  if (mount.reserved_bytes == 0) return free;
+  return fmt::format("{}, {} reserved", free, about_bytes(static_cast<double>(mount.reserved_bytes)));
 }
 
 Table storage_table(const Storage& storage) {
@@ -185,7 +185,8 @@ struct ProbeFlags {
 /// The description that is there now, or an empty one. Its free space is not asked for: it may name dead mounts.
 Result<Storage> current_storage(const std::string& file) {
   const bool is_named = file != user_storage_file();
-  if (::access(file.c_str(), F_OK) != 0) return is_named ? Storage{} : check_folder(file).map([] { return Storage{}; });
+  if (::access(file.c_str(), F_OK) != 0)
+    return is_named ? Storage{} : check_directory(file).map([] { return Storage{}; });
   return read_configuration(file, is_named ? Configuration::named : Configuration::found)
       .and_then([&](const std::string& text) { return parse_storage(text, file); });
 }
@@ -214,12 +215,13 @@ Result<void> write_with_backup(const std::string& file, const std::string& text,
   return {};
 }
 
-/// Keeps other probes from replacing `file` until the result goes: its folder, locked. Where that cannot be, nothing.
-Result<Fd> lock_folder_of(const std::string& file) {
+/// Keeps other probes from replacing `file` until the result goes: its directory, locked. Where that cannot be,
+/// nothing.
+Result<Fd> lock_directory_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
-  if (const auto made = make_folders(folder); !made) return pass_on(made.error());
-  Fd locked(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::string directory = slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
+  if (const auto made = make_directories(directory); !made) return pass_on(made.error());
+  Fd locked(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!locked) return locked;  // it may be written to, not read
   constexpr std::chrono::milliseconds between_tries{10};
   constexpr int max_tries = 1000;
@@ -229,14 +231,14 @@ Result<Fd> lock_folder_of(const std::string& file) {
     std::this_thread::sleep_for(between_tries);
   if (tries == max_tries)
     return fail(ErrorKind::system, "'{}' stays locked by another program, so {} was not written; probe again",
-                printable(folder), printable(file));
+                printable(directory), printable(file));
   return locked;
 }
 
 /// `before` is the description when the probe began; what other probes have written to it since stays.
 Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file, const Storage& before,
                                 const Storage& found, Console& console) {
-  const auto lock = flags.dry_run ? Fd() : lock_folder_of(file);
+  const auto lock = flags.dry_run ? Fd() : lock_directory_of(file);
   if (!lock) return pass_on(lock.error());
   const auto current = current_storage(file);
   if (!current) return pass_on(current.error());
@@ -257,14 +259,14 @@ Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file
 int run_probe(const ProbeFlags& flags, Console& console) {
   const std::string file = flags.output.empty() ? user_storage_file() : flags.output;
   if (file.empty())
-    return console.fail({ErrorKind::usage, "there is no home folder to write storage.toml to; give --output FILE"});
+    return console.fail({ErrorKind::usage, "there is no home directory to write storage.toml to; give --output FILE"});
   const auto current = current_storage(file);
   if (!current) return console.fail(current.error());
 
   ProbeOptions options;
   if (flags.quick) options.limits = quick_limits;
   options.only = flags.mounts;
-  for (const MountPoint& mount : current->mount_points) options.folders.push_back(mount.path);
+  for (const MountPoint& mount : current->mount_points) options.directories.push_back(mount.path);
   auto probe = probe_storage(options, [&](std::string_view what) { console.progress(what); });
   console.end_progress();
   if (!probe) return console.fail(probe.error());
@@ -414,7 +416,7 @@ void add_storage(Verb app, Action& action) {
   probe.add_flag("--quick", flags->quick, "about 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
   probe.add_option("--output", flags->output, "file to write instead of ~/.config/iosig/storage.toml")
       .type_name("FILE");
-  probe.add_option("--mount", flags->mounts, "probe only this folder (repeatable); the rest of the file stays")
+  probe.add_option("--mount", flags->mounts, "probe only this directory (repeatable); the rest of the file stays")
       .type_name("PATH")
       .repeatable();
   probe.add_flag("--dry-run", flags->dry_run, "measure and show, but write nothing");

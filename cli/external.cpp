@@ -33,16 +33,16 @@ std::string python_package_missing(std::string_view verb) {
 
 std::string external_verb(std::string_view verb) {
   if (!names_a_verb(verb)) return {};
-  std::vector<std::string> folders{own_program().parent_path()};
+  std::vector<std::string> directories{own_program().parent_path()};
   const char* path = std::getenv("PATH");
   for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
     const std::size_t end = std::min(rest.find(':'), rest.size());
-    folders.emplace_back(rest.substr(0, end));
+    directories.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  for (const std::string& folder : folders) {
-    if (!folder.starts_with("/")) continue;  // what runs must not depend on the folder that one stands in
-    std::string program = folder + "/iosig-" + std::string(verb);
+  for (const std::string& directory : directories) {
+    if (!directory.starts_with("/")) continue;  // what runs must not depend on the directory that one stands in
+    std::string program = directory + "/iosig-" + std::string(verb);
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
   return {};

@@ -13,7 +13,7 @@ inline constexpr const char* python_group = "Commands of the Python package";
 /// What to tell who wants such a verb where there is none.
 std::string python_package_missing(std::string_view verb);
 
-/// The program `iosig-VERB` beside this one or in a folder of $PATH (absolute ones only); "" if there is none, or
+/// The program `iosig-VERB` beside this one or in a directory of $PATH (absolute ones only); "" if there is none, or
 /// `verb` is no name of a verb (lower-case letters, digits and hyphens).
 std::string external_verb(std::string_view verb);
 

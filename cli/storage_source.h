@@ -6,7 +6,7 @@
 
 #include "console.h"
 #include "iosig/base/result.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 #include "iosig/model/storage.h"
 #include "verb.h"
 

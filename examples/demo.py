@@ -3,7 +3,7 @@
 1. Measures this machine's storage.
 2. The paper's picture program, annotated: posterize, divide and shuffle with the default destination and with the
    parameter sets ps1..ps4, whose pragmas libiosig turns into a mount point when the output is opened.
-3. GNU sort, which nobody annotated: its temporary folder and its output are placed from the command line.
+3. GNU sort, which nobody annotated: its temporary directory and its output are placed from the command line.
 
 Each run's output is compared with the default run's byte for byte, before and after `iosig finalize`. Writes demo.json,
 demo.png and demo.html to demo/; needs the built tree and .venv; leaves nothing else behind.
@@ -121,7 +121,7 @@ def same(output: Path, reference: Path, when: str) -> None:
 
 
 def default_mount(storage: iosig.Storage) -> str | None:
-    """The described mount point whose file system holds the scratch folder."""
+    """The described mount point whose file system holds the scratch directory."""
     here = SCRATCH.stat().st_dev
     for mount in storage.mount_points:
         with contextlib.suppress(OSError):
@@ -245,15 +245,15 @@ def run_sort(sizes: Sizes, storage: iosig.Storage) -> list[Run]:
     for round_ in range(sizes.rounds):
         as_it_is = timed(*sort, "-T", temporary, "-o", reference, text) + timed("sync", reference)
 
-        folder = Path(run(IOSIG, "choose", "--make-folder", temp_signature, accept=(0, 1)).strip() or temporary)
+        directory = Path(run(IOSIG, "choose", "--make-folder", temp_signature, accept=(0, 1)).strip() or temporary)
         run(IOSIG, "prepare", output, out_signature, accept=(0, 1))
-        placed = timed(*sort, "-T", folder, "-o", output, text) + timed("sync", output)
+        placed = timed(*sort, "-T", directory, "-o", output, text) + timed("sync", output)
         landed = landing(output, storage, home)
         same(output, reference, "after the run")
         settled = finalize(output)
         same(output, reference, "after finalize")
-        if folder != temporary:
-            finalize(folder)
+        if directory != temporary:
+            finalize(directory)
         output.unlink()
         if round_ > 0:
             plain_s.append(as_it_is)
@@ -307,7 +307,7 @@ def write_results(runs: list[Run], sizes: Sizes) -> list[str]:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[None]:
-    """A fresh scratch folder; at the end, whatever happened, nothing of the demo stays redirected."""
+    """A fresh scratch directory; at the end, whatever happened, nothing of the demo stays redirected."""
     shutil.rmtree(SCRATCH, ignore_errors=True)
     SCRATCH.mkdir(parents=True)
     try:

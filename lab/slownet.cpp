@@ -94,7 +94,7 @@ class Direction {
   bool ended_ = false, broken_ = false;
 };
 
-/// Becomes the server, in a tmpfs of its own as working folder.
+/// Becomes the server, in a tmpfs of its own as working directory.
 [[noreturn]] void serve(const char* program, std::uint64_t size, int connection) {
   const int setting = ::fsopen("tmpfs", FSOPEN_CLOEXEC);
   const std::string bytes = std::to_string(size);

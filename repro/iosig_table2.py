@@ -81,12 +81,12 @@ def column_facts(table: pd.DataFrame) -> list[Fact]:
 def panels_of(table: pd.DataFrame) -> list[Panel]:
     """Each column over the devices; beside them what Table 2 prints for a device of that kind.
 
-    Mount points in one folder are named without it, which the axis tells.
+    Mount points in one directory are named without it, which the axis tells.
     """
     names, label = list(table["mount_point"]), "mount point"
-    folder = os.path.commonpath(names)
-    if folder not in ("/", *names):
-        names, label = [os.path.relpath(name, folder) for name in names], f"mount point in {folder}"
+    directory = os.path.commonpath(names)
+    if directory not in ("/", *names):
+        names, label = [os.path.relpath(name, directory) for name in names], f"mount point in {directory}"
     printed = dict(zip(KINDS, range(len(DEVICES)), strict=True))
     alike = [(name, printed[kind]) for name, kind in zip(names, table["kind"], strict=True) if kind in printed]
     panels = []

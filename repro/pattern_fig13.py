@@ -23,14 +23,14 @@ def measured(setting: Setting) -> pd.DataFrame:
     ranks, counts, rounds = (8, [64, 512], 1) if setting.quick else (64, [256, 512, 1024, 2048, 4096], 3)
     rows = []
     with places(setting, ranks * counts[-1] * SIZE) as found:
-        for place, folder in found.items():
+        for place, directory in found.items():
             synced = ["--sync"] if place == "disk" else []
             for count in counts:
                 for turn in range(rounds if place == "memory" else 1):
                     for form in FORMS:
                         setting.progress(f"writing: {place}, {count} writes, {form}, round {turn + 1}")
                         job = Job(ranks, count, SIZE)
-                        write = replayed(job, form, folder, *synced)["write"]
+                        write = replayed(job, form, directory, *synced)["write"]
                         rate = job.bytes / (write["write_s"] + write["sync_s"])
                         times = {"open_s": write["open_s"], "close_s": write["close_s"], "bytes_per_s": rate}
                         cpu = {"cpu_ns_per_write": write["cpu_ns_per_write"]}

@@ -24,13 +24,13 @@ def measured(setting: Setting) -> pd.DataFrame:
     ranks, counts, rounds = (8, [64, 512], 1) if setting.quick else (64, [256, 512, 1024, 2048, 4096], 3)
     rows = []
     with places(setting, ranks * counts[-1] * SIZE) as found:
-        folder = next(iter(found.values()))
+        directory = next(iter(found.values()))
         for count in counts:
             for turn in range(rounds):
                 for form in FORMS:
                     setting.progress(f"reading: {count} writes, {form}, round {turn + 1}")
                     job = Job(ranks, count, SIZE)
-                    answer = replayed(job, form, folder, "--read", "--readers", ranks // 2)
+                    answer = replayed(job, form, directory, "--read", "--readers", ranks // 2)
                     for readers, key in READERS.items():
                         read = answer[key]
                         known = {"place": readers, "count": count, "form": form, "ranks": ranks}

@@ -29,12 +29,12 @@ def measured(setting: Setting) -> pd.DataFrame:
     ranks = QUICK_RANKS if setting.quick else RANKS
     rows = []
     with places(setting, ranks * (QUICK_COUNTS[-1] if setting.quick else MOST)) as found:
-        folder = next(iter(found.values()))
+        directory = next(iter(found.values()))
         for form, counts in COUNTS.items():
             in_turn = ["--open-in-turn"] if form == RANKED else []
             for count in QUICK_COUNTS if setting.quick else counts:
                 setting.progress(f"{form}: {ranks} writers, {count} writes each")
-                answer = replayed(Job(ranks, count, 1), FORMS[form], folder, "--processes", PROCESSES, *in_turn)
+                answer = replayed(Job(ranks, count, 1), FORMS[form], directory, "--processes", PROCESSES, *in_turn)
                 index = answer["index"]
                 sizes = {"disk_bytes": index["bytes"], "memory_bytes": index["memory_bytes"]}
                 rows.append({"form": form, "ranks": ranks, "count": count} | sizes | {"open_s": index["open_s"]})

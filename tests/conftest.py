@@ -60,7 +60,7 @@ def iosig(tmp_path: Path) -> Iosig:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints the tables that tests of this run have written: reports/*.txt of the build folder."""
+    """Prints the tables that tests of this run have written: reports/*.txt of the build directory."""
     for report in sorted((BUILD / "reports").glob("*.txt")):
         if report.stat().st_mtime >= STARTED_S:
             terminalreporter.section(report.stem)

@@ -1,4 +1,4 @@
-"""`iosig mount` for tests: the fixture that mounts a folder and leaves nothing behind."""
+"""`iosig mount` for tests: the fixture that mounts a directory and leaves nothing behind."""
 
 from __future__ import annotations
 

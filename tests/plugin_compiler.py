@@ -47,19 +47,19 @@ class Hint(NamedTuple):
 class PluginCompiler:
     """gcc and g++ with the plugin of the build under test; everything happens in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         version = subprocess.run(["gcc", "-dumpversion"], capture_output=True, text=True, check=True).stdout
         self.plugin = BUILD / "lib" / "iosig" / f"gcc-{version.split('.')[0].strip()}" / "iosig.so"
         if not self.plugin.exists():
             pytest.skip(f"the GCC plugin is not built: {self.plugin} is missing")
-        self.folder = folder
+        self.directory = directory
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("IOSIG_", "XDG_"))}
-        self.env |= {"HOME": str(folder), "LC_ALL": "C", "HINTS": str(folder / "hints")}
+        self.env |= {"HOME": str(directory), "LC_ALL": "C", "HINTS": str(directory / "hints")}
 
     def run(self, *command: object, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
         options.setdefault("env", self.env)
         done = subprocess.run(
-            [str(word) for word in command], cwd=self.folder, capture_output=True, text=True, timeout=120, **options
+            [str(word) for word in command], cwd=self.directory, capture_output=True, text=True, timeout=120, **options
         )
         assert not check or done.returncode == 0, f"{command} failed\n{done.stdout}\n{done.stderr}"
         return done
@@ -68,19 +68,19 @@ class PluginCompiler:
         self, source: str, *flags: str, language: str = "c", check: bool = True, output: str = "program"
     ) -> subprocess.CompletedProcess[str]:
         """Compiles (and links, unless `flags` say otherwise) `source` as program.c or program.cc."""
-        file = self.folder / f"program.{'c' if language == 'c' else 'cc'}"
+        file = self.directory / f"program.{'c' if language == 'c' else 'cc'}"
         file.write_text(source)
         driver = "gcc" if language == "c" else "g++"
         return self.run(driver, f"-fplugin={self.plugin}", file.name, "-o", output, *flags, check=check)
 
     def hints(self, source: str, *flags: str, language: str = "c") -> list[Hint]:
         """What `source` tells the runtime when it runs, in order."""
-        oracle = self.folder / "oracle.o"
+        oracle = self.directory / "oracle.o"
         if not oracle.exists():
-            (self.folder / "oracle.c").write_text(ORACLE)
+            (self.directory / "oracle.c").write_text(ORACLE)
             self.run("gcc", "-c", "oracle.c")
         self.compile(source, "oracle.o", *flags, language=language)
-        record = self.folder / "hints"
+        record = self.directory / "hints"
         record.write_text("")
         self.run("./program")
         fields = [line.split("\t") for line in record.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""A small world for tests of redirection: a working folder on one file system, a fast mount point on another."""
+"""A small world for tests of redirection: a working directory on one file system, a fast mount point on another."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ int main(int argc, char **argv) {
   if (!strcmp(kind, "fopen")) iosig_fopen_hint(path, how, signature);
   if (!strcmp(kind, "fstream")) iosig_fstream_hint(path, flags, signature);
   if (!strcmp(kind, "open")) iosig_open_hint(AT_FDCWD, path, flags, signature);
-  if (!strcmp(kind, "openat")) {  /* PATH is FOLDER:NAME */
+  if (!strcmp(kind, "openat")) {  /* PATH is DIRECTORY:NAME */
     char *name = strchr(path, ':');
     *name++ = 0;
-    int folder = open(path, O_RDONLY | O_DIRECTORY);
+    int directory = open(path, O_RDONLY | O_DIRECTORY);
     errno = 77;
-    iosig_open_hint(folder, name, flags, signature);
+    iosig_open_hint(directory, name, flags, signature);
     copied = errno;
-    fd = openat(folder, name, flags, 0666);
+    fd = openat(directory, name, flags, 0666);
     errno = copied;
   }
   copied = errno;
@@ -92,7 +92,7 @@ class World:
         self.env = iosig.env
 
     @property
-    def user_folder(self) -> Path:
+    def user_directory(self) -> Path:
         return self.fast / f".iosig-{os.geteuid()}"
 
     def prepared(self, name: str, content: bytes, signature: str = "random") -> tuple[Path, Path]:
@@ -107,7 +107,7 @@ class World:
 
     def is_settled(self) -> bool:
         """Nothing is left on the mount point, in the journal, or hidden beside the data."""
-        return not (self.journal() or list(self.work.rglob(".iosig*")) or list(self.user_folder.iterdir()))
+        return not (self.journal() or list(self.work.rglob(".iosig*")) or list(self.user_directory.iterdir()))
 
     def states(self) -> dict[str, str]:
         return {Path(r["path"]).name: r["state"] for r in self.iosig.json("status")["redirects"]}

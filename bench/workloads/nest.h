@@ -1,4 +1,4 @@
-// Accesses as loops: what a workload of this folder is made of, and the walk through it.
+// Accesses as loops: what a workload of this directory is made of, and the walk through it.
 #pragma once
 
 #include <array>

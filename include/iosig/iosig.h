@@ -17,9 +17,10 @@ extern "C" {
 #endif
 
 /* The three hints precede an open of `path` by a stream with the text `signature` (docs/formats/signature.md). If that
- * open would create the file, they may put a symbolic link at `path` that leads to the best mount point's own folder.
+ * open would create the file, they may put a symbolic link at `path` that leads to the best mount point's own
+ * directory.
  *
- * dirfd: AT_FDCWD, or the folder that a relative `path` starts from (openat). flags: open's flags; creat's are
+ * dirfd: AT_FDCWD, or the directory that a relative `path` starts from (openat). flags: open's flags; creat's are
  * O_CREAT | O_WRONLY | O_TRUNC. mode: fopen's. openmode: the bits of libstdc++'s std::ios_base::openmode. */
 void iosig_open_hint(int dirfd, const char* path, int flags, const char* signature);
 void iosig_fopen_hint(const char* path, const char* mode, const char* signature);
@@ -45,7 +46,7 @@ typedef struct iosig_container iosig_container;
 /* flags: O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC. What O_CREAT makes is a container, with its data
  * in it, or on the mount points that `signature` ("container(2) persist") leads to if it is not null and a storage
  * description is there. ENOTSUP: an
- * ordinary file, or a folder, is there. */
+ * ordinary file, or a directory, is there. */
 iosig_container* iosig_container_open(const char* path, int flags, unsigned mode, const char* signature);
 /* 0, or -1 if what was written could not be finished; the handle is gone in either case. */
 int iosig_container_close(iosig_container* container);

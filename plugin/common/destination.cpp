@@ -7,7 +7,7 @@
 #include "iosig/base/text.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 #include "iosig/format/signature_text.h"
 
 namespace iosig {
@@ -35,11 +35,11 @@ tl::expected<std::string, NoDestination> choose_destination(const Signature& wan
       none.reasons.push_back(fmt::format("{}: {}", candidate.mount_point, fmt::join(candidate.reasons, "; ")));
     return tl::unexpected(std::move(none));
   }
-  const auto folder = open_user_folder(*choice.chosen);
-  if (!folder)
+  const auto directory = open_user_directory(*choice.chosen);
+  if (!directory)
     return tl::unexpected(NoDestination{
-        fmt::format("the file is not redirected to '{}': {}", *choice.chosen, folder.error().message), {}});
-  return folder->path + '/' + directory_and_name(site);
+        fmt::format("the file is not redirected to '{}': {}", *choice.chosen, directory.error().message), {}});
+  return directory->path + '/' + directory_and_name(site);
 }
 
 }  // namespace iosig

@@ -23,11 +23,11 @@ struct NoDestination {
 };
 
 /// Path of the one file that `site` may redirect: named after the source file, in a directory named by a hash of the
-/// place, in this user's folder on the best mount point. Equal inputs give equal paths, different places different
+/// place, in this user's directory on the best mount point. Equal inputs give equal paths, different places different
 /// ones.
 ///
-/// Makes the user's folder when it is missing, and nothing else: the program makes the directory. Fails when no mount
-/// point is admissible, or when the folder on the chosen one is not this user's.
+/// Makes the user's directory when it is missing, and nothing else: the program makes the directory. Fails when no
+/// mount point is admissible, or when the directory on the chosen one is not this user's.
 [[nodiscard]] tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted,
                                                                           const Storage& storage,
                                                                           const SourcePlace& site);

@@ -25,7 +25,7 @@ std::optional<std::string> text_between(const expanded_location& from, const exp
 /// Whether the text has a whole declaration, or stops inside of brackets.
 bool is_interrupted(std::string text) {
   const SourceTokens source =
-      read_tokens("", std::move(text), {.is_cxx = true, .include_folders = {}, .definitions = {}},
+      read_tokens("", std::move(text), {.is_cxx = true, .include_directories = {}, .definitions = {}},
                   [](const std::string&) { return std::nullopt; });
   int depth = 0;
   bool after_block = false;  // a function's or class's, unless an initialiser's goes on

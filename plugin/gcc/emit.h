@@ -23,7 +23,7 @@ struct OpenCall {
   /// open's flags or the openmode as an int, with the bits that the opener always sets. A library's bits are translated
   /// into open's flags.
   [[nodiscard]] tree mode(Snippet& code) const;
-  /// The folder that a relative path starts from: AT_FDCWD for all but openat.
+  /// The directory that a relative path starts from: AT_FDCWD for all but openat.
   [[nodiscard]] tree dirfd() const;
 };
 

@@ -12,7 +12,7 @@
 //   errno = saved;
 //   fd = open(path, flags, mode);
 //
-// The claim also fails where the folder on the mount point is gone or belongs to another user. Why a claim, and not
+// The claim also fails where the directory on the mount point is gone or belongs to another user. Why a claim, and not
 // the paper's lone symlink: docs/decisions/0003-compile-time-destinations.md.
 #include <fcntl.h>
 #include <unistd.h>
@@ -125,7 +125,7 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
   const tree unlink_of = libc_function("unlink", number, {text});
   const tree close_of = libc_function("close", number, {number});
   const tree open_of = outside_function("open", build_varargs_function_type_list(number, text, number, NULL_TREE));
-  const bool at_folder = open.opener.dirfd >= 0;
+  const bool at_directory = open.opener.dirfd >= 0;
   const tree zero = integer_zero_node;
   const tree target = string_constant(*destination);
   const tree directory = string_constant(destination->substr(0, destination->rfind('/')));
@@ -139,9 +139,9 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
   const tree path = open.path(code, done);
   if (creates == Creates::unknown) check_mode(code, open.opener.interface, mode, done);
 
-  const tree missing = at_folder ? code.call(libc_function("faccessat", number, {number, text, number, number}),
-                                             {open.dirfd(), path, int_constant(F_OK), zero})
-                                 : code.call(access_of, {path, int_constant(F_OK)});
+  const tree missing = at_directory ? code.call(libc_function("faccessat", number, {number, text, number, number}),
+                                                {open.dirfd(), path, int_constant(F_OK), zero})
+                                    : code.call(access_of, {path, int_constant(F_OK)});
   code.jump_unless(NE_EXPR, missing, zero, done);
   code.call(libc_function("mkdir", number, {text, unsigned_type_node}),
             {directory, build_int_cst(unsigned_type_node, 0700)});
@@ -152,8 +152,8 @@ bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
   const tree refused = code.call(access_of, {target, int_constant(R_OK | W_OK)});
   code.jump_unless(EQ_EXPR, refused, zero, undo);
   const tree linked =
-      at_folder ? code.call(libc_function("symlinkat", number, {text, number, text}), {target, open.dirfd(), path})
-                : code.call(libc_function("symlink", number, {text, text}), {target, path});
+      at_directory ? code.call(libc_function("symlinkat", number, {text, number, text}), {target, open.dirfd(), path})
+                   : code.call(libc_function("symlink", number, {text, text}), {target, path});
   code.jump_unless(NE_EXPR, linked, zero, done);
   code.place(undo);
   code.call(unlink_of, {target});

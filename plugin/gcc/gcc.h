@@ -1,4 +1,4 @@
-// The compiler's own headers in the one order that works, for every file of this folder.
+// The compiler's own headers in the one order that works, for every file of this directory.
 //
 // Standard and core headers come first because GCC's system.h poisons malloc and friends. The plugin is also loaded
 // by lto1, f951 and other compilers that lack the C family's symbols, so those are declared weak: plugin_init looks

@@ -4,7 +4,7 @@
 //   fd = open(path, O_CREAT | O_RDWR, 0644);     ->     iosig_open_hint(AT_FDCWD, path, O_CREAT | O_RDWR, "...");
 //                                                     fd = open(path, O_CREAT | O_RDWR, 0644);
 //
-// sites.h tells the way of a pragma through the files of this folder. Source: IOSIG paper, section 6.1.
+// sites.h tells the way of a pragma through the files of this directory. Source: IOSIG paper, section 6.1.
 #include "gcc.h"
 // after gcc.h
 #include "associate.h"

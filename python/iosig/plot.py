@@ -16,7 +16,7 @@ from iosig.patterns import Pattern
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Figures of IOSIG's predictions and measurements.")
 
-Output = Annotated[Path, typer.Option(help="Folder for the PNG and the HTML.")]
+Output = Annotated[Path, typer.Option(help="Directory for the PNG and the HTML.")]
 
 
 def new_figure() -> Figure:
@@ -73,7 +73,7 @@ def pattern(
     description: Annotated[str, typer.Argument(help="What `iosig pattern detect` wrote, JSON or binary; - for stdin.")],
     columns: Annotated[str, typer.Option(help="Names, as of iosig pattern detect --columns.")] = "",
     output: Annotated[
-        Path, typer.Option(help="Folder for the PNG and the HTML, or one of them, by its name.")
+        Path, typer.Option(help="Directory for the PNG and the HTML, or one of them, by its name.")
     ] = Path(),
 ) -> None:
     """Logical offset over position: the accesses that a pattern stands for, coloured by id."""

@@ -122,21 +122,21 @@ void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
 
 void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
   Mount& mount = mount_of(request);
-  Inode& folder = mount.inode(parent);
+  Inode& directory = mount.inode(parent);
   auto handle = std::make_unique<Handle>();
   int failure = is_hidden_name(name) ? EPERM : 0;
-  if (failure == 0 && mount.wants_container(folder, name)) {
-    failure = mount.make_container(folder, name, mode);
+  if (failure == 0 && mount.wants_container(directory, name)) {
+    failure = mount.make_container(directory, name, mode);
     if (failure == 0) info->flags &= ~O_TRUNC;  // as the kernel: a file that was just made is not cut
     if (failure == EEXIST && (info->flags & O_EXCL) == 0) failure = 0;  // somebody was faster
   } else if (failure == 0) {
     const int flags = (info->flags & ~O_DIRECT) | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-    handle->fd = Fd(::openat(folder.fd.get(), name, flags, mode));
+    handle->fd = Fd(::openat(directory.fd.get(), name, flags, mode));
     // What stands there and is no file, a container that was made meanwhile, is opened below.
     if (!handle->fd && (errno != EISDIR || (info->flags & O_EXCL) != 0)) failure = errno;
   }
   fuse_entry_param entry{};
-  if (failure == 0) failure = mount.entry(folder, name, entry);
+  if (failure == 0) failure = mount.entry(directory, name, entry);
   if (failure != 0) {
     fuse_reply_err(request, failure);
     return;

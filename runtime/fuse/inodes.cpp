@@ -10,10 +10,10 @@
 
 namespace iosig::fuse {
 
-bool is_container_at(int folder, const char* name) {
+bool is_container_at(int directory, const char* name) {
   struct stat status {};
   const std::string manifest = fmt::format("{}/{}", name, container_manifest_name);
-  return ::fstatat(folder, manifest.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+  return ::fstatat(directory, manifest.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
 Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
@@ -28,14 +28,14 @@ Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
 int Inode::hold() {
   const std::lock_guard lock(mutex);
   if (handles == 0) {
-    Fd folder(::openat(fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!folder) return errno == ENOENT ? ESTALE : errno;
-    if (!hold_container(folder.get())) return errno == ENOENT ? ESTALE : errno;
-    if (iosig::is_unlinked(folder.get())) {
-      let_go_container(std::move(folder), fd);
+    Fd directory(::openat(fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return errno == ENOENT ? ESTALE : errno;
+    if (!hold_container(directory.get())) return errno == ENOENT ? ESTALE : errno;
+    if (iosig::is_unlinked(directory.get())) {
+      let_go_container(std::move(directory), fd);
       return ESTALE;
     }
-    held = std::move(folder);
+    held = std::move(directory);
   }
   ++handles;
   return 0;
@@ -71,14 +71,14 @@ ino_t Inodes::shown_number(dev_t device, ino_t number) const {
   return device == root_.device ? number : number ^ (device - root_.device) * 0x9e3779b97f4a7c15;
 }
 
-Inode* Inodes::look_up(const Inode& folder, const char* name) {
-  Fd fd(::openat(folder.fd.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+Inode* Inodes::look_up(const Inode& directory, const char* name) {
+  Fd fd(::openat(directory.fd.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return nullptr;
   if (status.st_dev == root_.device && status.st_ino == root_.number) return &root_;
   const bool is_container = S_ISDIR(status.st_mode) && is_container_at(fd.get(), ".");
   const std::lock_guard lock(mutex_);
-  // A folder that has become a container since, or the other way round, is not what the kernel took it for.
+  // A directory that has become a container since, or the other way round, is not what the kernel took it for.
   Inode*& known = known_[{status.st_dev, status.st_ino}];
   if (known != nullptr && known->is_container == is_container) {
     ++known->lookups;

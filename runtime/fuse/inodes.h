@@ -1,8 +1,8 @@
-// What the kernel knows by a number: an open place below the source for each file, folder or link that it has asked
+// What the kernel knows by a number: an open place below the source for each file, directory or link that it has asked
 // for.
 //
 // Everything is reached from such a place, by the name of an entry in it and without following links; so nobody who
-// renames or swaps folders meanwhile leads the daemon elsewhere.
+// renames or swaps directories meanwhile leads the daemon elsewhere.
 #pragma once
 
 #include <sys/stat.h>
@@ -60,8 +60,8 @@ class Inodes {
 
   [[nodiscard]] Inode& root() { return root_; }
   [[nodiscard]] const Inode& root() const { return root_; }
-  /// The entry `name` of a folder, looked up once more. nullptr with errno.
-  [[nodiscard]] Inode* look_up(const Inode& folder, const char* name);
+  /// The entry `name` of a directory, looked up once more. nullptr with errno.
+  [[nodiscard]] Inode* look_up(const Inode& directory, const char* name);
   void forget(Inode& inode, std::uint64_t lookups);
   /// A number that tells files below the source from each other, on whatever file system they are.
   [[nodiscard]] ino_t shown_number(dev_t device, ino_t number) const;
@@ -78,7 +78,7 @@ class Inodes {
   std::uint64_t generation_ = 0;
 };
 
-/// Whether the entry `name` of the open `folder` is a container, by its manifest's name.
-[[nodiscard]] bool is_container_at(int folder, const char* name);
+/// Whether the entry `name` of the open `directory` is a container, by its manifest's name.
+[[nodiscard]] bool is_container_at(int directory, const char* name);
 
 }  // namespace iosig::fuse

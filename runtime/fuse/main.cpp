@@ -1,4 +1,4 @@
-// The daemon behind `iosig mount`: a folder passed through, in which containers are files.
+// The daemon behind `iosig mount`: a directory passed through, in which containers are files.
 //
 //   iosig-fuse source=PATH mount_point=PATH [index=pattern|traditional] [containers=GLOB]... [threads=N] [cache_s=S]
 //              [read_only=1] [ready_fd=N]
@@ -84,7 +84,7 @@ fuse_lowlevel_ops operations() {
                                                FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC);
   };
   add_names(all);
-  add_folders(all);
+  add_directories(all);
   add_attributes(all);
   add_data(all);
   return all;

@@ -62,9 +62,9 @@ int Mount::attributes(Inode& inode, struct stat& status) {
   return 0;
 }
 
-int Mount::entry(Inode& folder, const char* name, fuse_entry_param& entry) {
+int Mount::entry(Inode& directory, const char* name, fuse_entry_param& entry) {
   if (is_hidden_name(name)) return ENOENT;
-  Inode* const inode = inodes.look_up(folder, name);
+  Inode* const inode = inodes.look_up(directory, name);
   if (inode == nullptr) return errno;
   entry = {};
   if (const int failure = attributes(*inode, entry.attr); failure != 0) {
@@ -77,14 +77,14 @@ int Mount::entry(Inode& folder, const char* name, fuse_entry_param& entry) {
   return 0;
 }
 
-bool Mount::wants_container(const Inode& folder, const char* name) const {
+bool Mount::wants_container(const Inode& directory, const char* name) const {
   for (const std::string& glob : options.containers) {
     if (is_shared_memory(glob, name)) continue;
     if (glob.find('/') == std::string::npos) {
       if (::fnmatch(glob.c_str(), name, 0) == 0) return true;
       continue;
     }
-    const std::string source = linked_path(inodes.root().fd.get()), above = linked_path(folder.fd.get());
+    const std::string source = linked_path(inodes.root().fd.get()), above = linked_path(directory.fd.get());
     if (!above.starts_with(source)) continue;
     const std::string below = above.substr(source == "/" ? 0 : source.size()) + "/" + name;
     if (::fnmatch(glob.c_str(), below.c_str() + below.find_first_not_of('/'), FNM_PATHNAME) == 0) return true;
@@ -92,12 +92,12 @@ bool Mount::wants_container(const Inode& folder, const char* name) const {
   return false;
 }
 
-int Mount::make_container(const Inode& folder, const char* name, unsigned mode) const {
+int Mount::make_container(const Inode& directory, const char* name, unsigned mode) const {
   if (std::string_view(name).size() > NAME_MAX) return ENAMETOOLONG;
   ContainerOptions wanted;
   wanted.index = options.index;
   wanted.mode = mode & 07777;
-  const std::string path = fmt::format("{}/{}", folder.path(), name);
+  const std::string path = fmt::format("{}/{}", directory.path(), name);
   const auto made = create_container(path, wanted);
   if (!made) return errno_of(made.error()) == EEXIST ? EEXIST : refused(made.error());
   return 0;

@@ -1,5 +1,5 @@
-// One mounted source: what its requests share. The requests themselves are in names.cpp (folders and what is done to
-// names), attributes.cpp, and data.cpp (open files).
+// One mounted source: what its requests share. The requests themselves are in names.cpp (directories and what is done
+// to names), attributes.cpp, and data.cpp (open files).
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -17,17 +17,17 @@
 
 namespace iosig::fuse {
 
-/// An open file or folder.
+/// An open file or directory.
 struct Handle {
   Fd fd;  ///< of an ordinary file
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;  ///< of a container that was opened to write
   bool is_cached = false;        ///< uses the kernel's cache
 
-  struct CloseFolder {
-    void operator()(DIR* folder) const { ::closedir(folder); }
+  struct CloseDirectory {
+    void operator()(DIR* directory) const { ::closedir(directory); }
   };
-  std::unique_ptr<DIR, CloseFolder> folder;
+  std::unique_ptr<DIR, CloseDirectory> directory;
   dirent* next = nullptr;  ///< read, but not yet given
   off_t offset = 0;        ///< behind what was given
 };
@@ -61,11 +61,11 @@ struct Mount {
   /// 0 or errno.
   int attributes(Inode& inode, struct stat& status);
   /// Looks `name` up for the kernel, which must forget what it gets. 0 or errno.
-  int entry(Inode& folder, const char* name, fuse_entry_param& entry);
+  int entry(Inode& directory, const char* name, fuse_entry_param& entry);
   /// Whether a new ordinary file becomes a container.
-  [[nodiscard]] bool wants_container(const Inode& folder, const char* name) const;
+  [[nodiscard]] bool wants_container(const Inode& directory, const char* name) const;
   /// 0 or errno.
-  int make_container(const Inode& folder, const char* name, unsigned mode) const;
+  int make_container(const Inode& directory, const char* name, unsigned mode) const;
 };
 
 [[nodiscard]] inline Mount& mount_of(fuse_req_t request) { return *static_cast<Mount*>(fuse_req_userdata(request)); }
@@ -73,7 +73,7 @@ struct Mount {
 
 // Each adds its handlers.
 void add_names(fuse_lowlevel_ops& all);
-void add_folders(fuse_lowlevel_ops& all);
+void add_directories(fuse_lowlevel_ops& all);
 void add_attributes(fuse_lowlevel_ops& all);
 void add_data(fuse_lowlevel_ops& all);
 

@@ -18,21 +18,21 @@
 namespace iosig::fuse {
 namespace {
 
-void reply_entry(fuse_req_t request, fuse_ino_t folder, const char* name) {
+void reply_entry(fuse_req_t request, fuse_ino_t directory, const char* name) {
   Mount& mount = mount_of(request);
   fuse_entry_param entry{};
-  if (const int failure = mount.entry(mount.inode(folder), name, entry); failure != 0)
+  if (const int failure = mount.entry(mount.inode(directory), name, entry); failure != 0)
     fuse_reply_err(request, failure);
   else
     fuse_reply_entry(request, &entry);
 }
 
 /// Answers with the new entry, or with errno if `failed`.
-void reply_made(fuse_req_t request, fuse_ino_t folder, const char* name, bool failed) {
+void reply_made(fuse_req_t request, fuse_ino_t directory, const char* name, bool failed) {
   if (failed)
     fuse_reply_err(request, errno);
   else
-    reply_entry(request, folder, name);
+    reply_entry(request, directory, name);
 }
 
 bool refuses_name(fuse_req_t request, const char* name) {
@@ -44,18 +44,18 @@ bool refuses_name(fuse_req_t request, const char* name) {
 void make_node(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
   if (refuses_name(request, name)) return;
   Mount& mount = mount_of(request);
-  const Inode& folder = mount.inode(parent);
-  if (S_ISREG(mode) && mount.wants_container(folder, name)) {
-    if (const int failure = mount.make_container(folder, name, mode); failure != 0)
+  const Inode& directory = mount.inode(parent);
+  if (S_ISREG(mode) && mount.wants_container(directory, name)) {
+    if (const int failure = mount.make_container(directory, name, mode); failure != 0)
       fuse_reply_err(request, failure);
     else
       reply_entry(request, parent, name);
     return;
   }
-  reply_made(request, parent, name, ::mknodat(folder.fd.get(), name, mode, device) != 0);
+  reply_made(request, parent, name, ::mknodat(directory.fd.get(), name, mode, device) != 0);
 }
 
-NameAt name_in(const Inode& folder, const char* name) { return {folder.fd.get(), name}; }
+NameAt name_in(const Inode& directory, const char* name) { return {directory.fd.get(), name}; }
 
 void reply_done(fuse_req_t request, const NameResult& done) {
   if (!done && !done.error().message.empty()) ::syslog(LOG_WARNING, "%s", done.error().message.c_str());
@@ -90,11 +90,12 @@ void add_names(fuse_lowlevel_ops& all) {
     Mount& mount = mount_of(request);
     const Inode& inode = mount.inode(number);
     if (inode.is_container) {
-      fuse_reply_err(request, EPERM);  // a folder has one name
+      fuse_reply_err(request, EPERM);  // a directory has one name
       return;
     }
-    const int folder = mount.inode(parent).fd.get();
-    reply_made(request, parent, name, ::linkat(AT_FDCWD, inode.path().c_str(), folder, name, AT_SYMLINK_FOLLOW) != 0);
+    const int directory = mount.inode(parent).fd.get();
+    reply_made(request, parent, name,
+               ::linkat(AT_FDCWD, inode.path().c_str(), directory, name, AT_SYMLINK_FOLLOW) != 0);
   };
   all.readlink = [](fuse_req_t request, fuse_ino_t number) {
     std::array<char, PATH_MAX + 1> target{};

@@ -15,7 +15,7 @@
 #include "iosig/decide/placement.h"
 #include "iosig/enact/place.h"
 #include "iosig/enact/redirect.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 #include "iosig/format/container_globs.h"
 #include "iosig/format/rules_toml.h"
 
@@ -52,8 +52,8 @@ const Bindings& bindings() {
 
 /// What the system and MPI libraries keep in files of their own, and map.
 bool is_of_system(const std::string& path) {
-  constexpr std::array<std::string_view, 4> folders = {"/dev/", "/proc/", "/sys/", "/run/"};
-  return std::ranges::any_of(folders, [&](std::string_view folder) { return path.starts_with(folder); });
+  constexpr std::array<std::string_view, 4> directories = {"/dev/", "/proc/", "/sys/", "/run/"};
+  return std::ranges::any_of(directories, [&](std::string_view directory) { return path.starts_with(directory); });
 }
 
 bool is_named(const std::vector<std::string>& globs, const std::string& path) {
@@ -75,24 +75,24 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
   Storage storage = **described;
   for (MountPoint& mount : storage.mount_points) mount.free_bytes = ask_free_space(mount);
   const Choice choice = choose_mount_point(signature, storage);
-  std::vector<std::string> folders;
+  std::vector<std::string> directories;
   for (const Candidate& candidate : choice.candidates) {
-    if (!candidate.admissible || folders.size() == signature.container_targets) break;
+    if (!candidate.admissible || directories.size() == signature.container_targets) break;
     const auto there = lies_on(*place, candidate.mount_point);
     if (!there) return pass_on(there.error());
-    if (*there && *signature.container_targets == 1) return folders;  // the best is where it lies
-    auto folder = open_user_folder(candidate.mount_point);
-    if (!folder) return pass_on(std::move(folder.error()));
-    folders.push_back(std::move(folder->path));
+    if (*there && *signature.container_targets == 1) return directories;  // the best is where it lies
+    auto directory = open_user_directory(candidate.mount_point);
+    if (!directory) return pass_on(std::move(directory.error()));
+    directories.push_back(std::move(directory->path));
   }
-  if (folders.empty())
+  if (directories.empty())
     return fail(ErrorKind::infeasible, "no mount point admits the signature of '{}'", printable(path));
-  if (folders.size() < *signature.container_targets)
+  if (directories.size() < *signature.container_targets)
     say_once("fewer targets",
              fmt::format("'{}': container({}): {} mount point{} for it; {} all its data", printable(path),
-                         *signature.container_targets, folders.size(), folders.size() == 1 ? " is" : "s are",
-                         folders.size() == 1 ? "that has" : "they have"));
-  return folders;
+                         *signature.container_targets, directories.size(), directories.size() == 1 ? " is" : "s are",
+                         directories.size() == 1 ? "that has" : "they have"));
+  return directories;
 }
 
 bool has_bindings() {

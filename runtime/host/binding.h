@@ -12,12 +12,13 @@
 namespace iosig::runtime {
 
 struct Binding {
-  /// This user's folders on the mount points that the data go to, best first, made; none: they lie in the container.
+  /// This user's directories on the mount points that the data go to, best first, made; none: they lie in the
+  /// container.
   std::vector<std::string> targets;
 };
 
-/// The same folders for `signature`, whose container_targets is set; that there are fewer is said once. None if one is
-/// asked for and the best mount point is that of `path`. `infeasible`: no mount point admits it.
+/// The same directories for `signature`, whose container_targets is set; that there are fewer is said once. None if one
+/// is asked for and the best mount point is that of `path`. `infeasible`: no mount point admits it.
 [[nodiscard]] Result<std::vector<std::string>> targets_for(const Signature& signature, const std::string& path);
 
 /// Whether rules or globs are given at all: costs nothing.

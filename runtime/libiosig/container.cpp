@@ -28,7 +28,7 @@
 using namespace iosig;
 
 struct iosig_container {
-  Fd folder;  ///< held, so that whoever removes the container leaves it to the last who has it open
+  Fd directory;  ///< held, so that whoever removes the container leaves it to the last who has it open
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;  ///< null: for reading only
   bool reads = false;
@@ -60,7 +60,7 @@ __attribute__((destructor)) void let_go_unlinked() {
     const std::unique_lock lock(handles.mutex, std::try_to_lock);
     if (!lock) return;
     for (iosig_container* handle : handles.all)
-      if (is_unlinked(handle->folder.get())) let_go_container(std::move(handle->folder));
+      if (is_unlinked(handle->directory.get())) let_go_container(std::move(handle->directory));
   });
 }
 
@@ -133,19 +133,19 @@ int make(const char* path, unsigned mode, const char* signature) {
 }
 
 /// The directory of the container at `path`, held. 0 or errno.
-int open_held(const char* path, Fd& folder) {
+int open_held(const char* path, Fd& directory) {
   for (int tries_left = 1000;; --tries_left) {
-    folder = Fd(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    int failure = folder ? 0 : errno == ENOTDIR ? ENOTSUP : errno;
-    if (failure == 0 && ::faccessat(folder.get(), container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+    directory = Fd(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int failure = directory ? 0 : errno == ENOTDIR ? ENOTSUP : errno;
+    if (failure == 0 && ::faccessat(directory.get(), container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) != 0)
       failure = ENOTSUP;
-    if (failure == 0 && hold_container(folder.get())) return 0;
+    if (failure == 0 && hold_container(directory.get())) return 0;
     if (failure == 0) failure = errno;
     // Another process may have removed or replaced it meanwhile; then what is there now counts.
     struct stat opened {
     }, there{};
-    const bool is_there = !folder || (::fstat(folder.get(), &opened) == 0 && ::stat(path, &there) == 0 &&
-                                      opened.st_dev == there.st_dev && opened.st_ino == there.st_ino);
+    const bool is_there = !directory || (::fstat(directory.get(), &opened) == 0 && ::stat(path, &there) == 0 &&
+                                         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino);
     if (!is_there && tries_left > 0) continue;
     remember(failure == ENOTSUP ? fmt::format("'{}' is no container", printable(path))
                                 : system_failure("open", path, failure).value().message);
@@ -155,18 +155,18 @@ int open_held(const char* path, Fd& folder) {
 
 int open_container(const char* path, int flags, unsigned mode, const char* signature, iosig_container& handle) {
   const bool creates = (flags & O_CREAT) != 0, writes = (flags & O_ACCMODE) != O_RDONLY;
-  Fd folder;
+  Fd directory;
   for (int tries_left = 1000;; --tries_left) {
     if (creates)
       if (const int failure = make(path, mode, signature); failure != 0 && (failure != EEXIST || (flags & O_EXCL) != 0))
         return failure;
-    const int failure = open_held(path, folder);
+    const int failure = open_held(path, directory);
     if (failure == 0) break;
     if (failure != ENOENT || !creates || tries_left == 0) return failure;  // else it was removed meanwhile
   }
-  auto opened = SharedContainer::open(folder.get(), remember);
+  auto opened = SharedContainer::open(directory.get(), remember);
   if (!opened) return errno_for(opened.error());
-  handle.folder = std::move(folder);
+  handle.directory = std::move(directory);
   handle.container = *std::move(opened);
   handle.reads = (flags & O_ACCMODE) != O_WRONLY;
   if (writes) handle.writer = handle.container->add_writer();
@@ -221,7 +221,7 @@ int iosig_container_close(iosig_container* container) {
     }
     const int failure = own->writer != nullptr ? own->container->remove_writer(own->writer) : 0;
     own->container.reset();
-    let_go_container(std::move(own->folder));
+    let_go_container(std::move(own->directory));
     return -failure;
   }));
 }

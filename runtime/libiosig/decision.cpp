@@ -43,7 +43,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const Agreed agreed = agree(*declared, *place, storage);
   const Signature& signature = agreed.signature;
   const std::string assumed = agreed.why.empty() ? "" : fmt::format("; {}", agreed.why);
-  // Who does not say how much may be in anybody's way with or without a look at what others were promised.
+  // Who does not say how much may be in anybody's way with or without a look at what others were reserved.
   const auto ask = [&](MountPoint& mount) {
     if (signature.total_bytes)
       ask_room(mount, *signature.total_bytes);
@@ -51,7 +51,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
       mount.free_bytes = ask_free_space(mount);
   };
 
-  // Each round but the last met somebody who was promised the room at the same moment.
+  // Each round but the last met somebody who was reserved the room at the same moment.
   for (std::size_t rounds_left = storage.mount_points.size();; --rounds_left) {
     const Choice choice = choose_mount_point(signature, storage, ask);
     if (!choice.chosen) {
@@ -80,7 +80,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
 }
 
 /// A link stands there, and what it leads to does not: of another program's, or redirected and not written yet, which
-/// on this node may need a folder first.
+/// on this node may need a directory first.
 Decision follow(int dirfd, const char* path, const char* signature_words) {
   const auto declared = parsed(signature_words);
   const auto described = storage_description();

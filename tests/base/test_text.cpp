@@ -49,7 +49,7 @@ TEST_CASE("parse_count: a number is digits alone that fit") {
   for (const char* text : {"", " 1", "1 ", "-1", "+1", "0x1", "4294967296"}) CHECK_FALSE(parse_count(text).has_value());
 }
 
-TEST_CASE("text: the slashes behind a folder's name go, the root stays") {
+TEST_CASE("text: the slashes behind a directory's name go, the root stays") {
   CHECK(without_trailing_slashes("/a/b//") == "/a/b");
   CHECK(without_trailing_slashes("/a") == "/a");
   CHECK(without_trailing_slashes("///") == "/");

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "iosig/base/trust.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
 namespace fs = std::filesystem;
@@ -41,32 +41,32 @@ bool as_victim(Ask ask) {
 
 /// root/shared/mine, the first of them open to be passed through.
 struct World {
-  test::Folder root;
+  test::Directory root;
   std::string shared = root / "shared", mine = shared + "/mine";
   World() {
     fs::create_directories(mine);
     REQUIRE(::chmod(root.path().c_str(), 0755) == 0);
   }
   [[nodiscard]] bool victim_trusts(const std::string& path) const {
-    return as_victim([&] { return check_folder(path).has_value(); });
+    return as_victim([&] { return check_directory(path).has_value(); });
   }
 };
 
 }  // namespace
 
-TEST_CASE("trust: a folder that every user can write needs the sticky bit, wherever it is on the way") {
+TEST_CASE("trust: a directory that every user can write needs the sticky bit, wherever it is on the way") {
   const World world;
-  CHECK(check_folder(world.mine));
+  CHECK(check_directory(world.mine));
   REQUIRE(::chmod(world.shared.c_str(), 0777) == 0);
-  const auto refused = check_folder(world.mine);
+  const auto refused = check_directory(world.mine);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().kind == ErrorKind::system);
   CHECK(refused.error().message.find("'" + world.shared + "'") != std::string::npos);
   CHECK(refused.error().message.find("chmod") != std::string::npos);
-  CHECK_FALSE(check_folder(world.shared));
+  CHECK_FALSE(check_directory(world.shared));
   REQUIRE(::chmod(world.shared.c_str(), 01777) == 0);
-  CHECK(check_folder(world.mine));
-  CHECK(check_folder(world.shared));
+  CHECK(check_directory(world.mine));
+  CHECK(check_directory(world.shared));
 }
 
 TEST_CASE("trust: a link is followed, and both the way to it and the way from it count") {
@@ -74,23 +74,24 @@ TEST_CASE("trust: a link is followed, and both the way to it and the way from it
   fs::create_directory(world.root / "safe");
   fs::create_directory_symlink("../shared/mine", world.root / "safe/link");
   fs::create_directory_symlink("loop", world.root / "safe/loop");
-  CHECK(check_folder(world.root / "safe/link"));
-  CHECK(check_folder(world.root / "safe/link/../mine/./"));
-  CHECK(check_folder(world.root / "safe/loop").error().message.find("symbolic links") != std::string::npos);
+  CHECK(check_directory(world.root / "safe/link"));
+  CHECK(check_directory(world.root / "safe/link/../mine/./"));
+  CHECK(check_directory(world.root / "safe/loop").error().message.find("symbolic links") != std::string::npos);
   REQUIRE(::chmod(world.shared.c_str(), 0777) == 0);
-  CHECK_FALSE(check_folder(world.root / "safe/link"));
-  CHECK(check_folder(world.root / "safe"));
-  CHECK_FALSE(check_folder(world.root / "safe/link/../../safe"));  // by way of it
+  CHECK_FALSE(check_directory(world.root / "safe/link"));
+  CHECK(check_directory(world.root / "safe"));
+  CHECK_FALSE(check_directory(world.root / "safe/link/../../safe"));  // by way of it
 }
 
 TEST_CASE("trust: what does not exist yet is as sound as the way to it") {
   const World world;
-  CHECK(check_folder(world.mine + "/new/folder"));
+  CHECK(check_directory(world.mine + "/new/directory"));
   REQUIRE(::chmod(world.shared.c_str(), 0777) == 0);
-  CHECK_FALSE(check_folder(world.shared + "/new/folder"));
+  CHECK_FALSE(check_directory(world.shared + "/new/directory"));
 }
 
-TEST_CASE("trust: in a folder for everybody only one's own, root's and a project's folders count" * needs_root()) {
+TEST_CASE("trust: in a directory for everybody only one's own, root's and a project's directories count" *
+          needs_root()) {
   const World world;
   own(world.shared, 0, 0, 01777);
   own(world.mine, victim, victim, 0755);
@@ -107,20 +108,20 @@ TEST_CASE("trust: in a folder for everybody only one's own, root's and a project
   CHECK_FALSE(world.victim_trusts(world.mine));
 }
 
-TEST_CASE("trust: outside such folders an ordinary user trusts owners and groups, root only root" * needs_root()) {
+TEST_CASE("trust: outside such directories an ordinary user trusts owners and groups, root only root" * needs_root()) {
   const World world;
-  own(world.shared, untrusted, project, 02775);  // a project's folder, led by somebody else
+  own(world.shared, untrusted, project, 02775);  // a project's directory, led by somebody else
   CHECK(world.victim_trusts(world.mine));
-  CHECK_FALSE(check_folder(world.mine));
+  CHECK_FALSE(check_directory(world.mine));
   own(world.shared, 0, project, 02775);
-  CHECK_FALSE(check_folder(world.mine));
+  CHECK_FALSE(check_directory(world.mine));
   own(world.shared, 0, 0, 0755);
-  CHECK(check_folder(world.mine));
+  CHECK(check_directory(world.mine));
   own(world.mine, untrusted, 0, 0755);
-  CHECK_FALSE(check_folder(world.mine));
+  CHECK_FALSE(check_directory(world.mine));
   own(world.shared, untrusted, 0, 01777);  // its owner may rename all that is in it
   own(world.mine, 0, 0, 0755);
-  CHECK_FALSE(check_folder(world.mine));
+  CHECK_FALSE(check_directory(world.mine));
 }
 
 TEST_CASE("trust: a configuration is read only if no untrusted user could have written it") {
@@ -140,10 +141,10 @@ TEST_CASE("trust: a configuration is read only if no untrusted user could have w
 
 TEST_CASE("trust: root may name another user's file, but not one that everybody can write" * needs_root()) {
   const World world;
-  const std::string folder = world.mine + "/checkout", file = folder + "/storage.toml";
-  std::filesystem::create_directory(folder);
+  const std::string directory = world.mine + "/checkout", file = directory + "/storage.toml";
+  std::filesystem::create_directory(directory);
   test::write(file, "text");
-  own(folder, victim, victim, 0755);
+  own(directory, victim, victim, 0755);
   own(file, victim, victim, 0664);
   CHECK_FALSE(read_configuration(file, Configuration::found));
   CHECK(read_configuration(file, Configuration::named));
@@ -151,7 +152,7 @@ TEST_CASE("trust: root may name another user's file, but not one that everybody 
   CHECK_FALSE(read_configuration(file, Configuration::named));
 }
 
-TEST_CASE("trust: a configuration that somebody planted in a folder for everybody is not read" * needs_root()) {
+TEST_CASE("trust: a configuration that somebody planted in a directory for everybody is not read" * needs_root()) {
   const World world;
   const std::string file = world.shared + "/storage.toml";
   test::write(file, "text");

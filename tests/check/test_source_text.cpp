@@ -9,12 +9,12 @@ using namespace iosig;
 
 namespace {
 
-/// A folder of files in memory; `source` is the one to check.
+/// A directory of files in memory; `source` is the one to check.
 struct World {
   std::string source;
   std::map<std::string, std::string> includes = {};
   bool is_cxx = false;
-  std::vector<std::string> include_folders = {};
+  std::vector<std::string> include_directories = {};
   std::vector<std::pair<std::string, std::string>> definitions = {};
 
   [[nodiscard]] CheckedSource check() const {
@@ -22,7 +22,7 @@ struct World {
       const auto found = includes.find(path);
       return found == includes.end() ? std::nullopt : std::optional(found->second);
     };
-    return check_source("main", source, {is_cxx, include_folders, definitions, 5'000'000}, {}, read);
+    return check_source("main", source, {is_cxx, include_directories, definitions, 5'000'000}, {}, read);
   }
 };
 
@@ -116,7 +116,7 @@ TEST_CASE("source: definitions and macros come out of included files, each at it
       .includes = {{"sig.h", "#pragma once\n#pragma sigdef mine temp\n"},
                    {"there/deep/more.h", "#include \"../sig.h\"\n#define CHUNK size-per-IO(4KB)\n#pragma sig tmp\n"},
                    {"there/deep/../sig.h", "#pragma sigdef other random\n"}},
-      .include_folders = {"there"}};
+      .include_directories = {"there"}};
   const CheckedSource checked = world.check();
   REQUIRE(checked.signatures.size() == 1);
   CHECK(signature_text(checked.signatures[0].signature) == "temp size-per-IO(4KB)");

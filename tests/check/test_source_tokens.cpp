@@ -107,8 +107,8 @@ TEST_CASE("source tokens: the same file is read as often as it is included, but 
     ++asked;
     return path == "there/a.h" ? std::optional<std::string>("word\n") : std::nullopt;
   };
-  const SourceLanguage language{.include_folders = {"here", "there"}};
+  const SourceLanguage language{.include_directories = {"here", "there"}};
   const SourceTokens tokens = read_tokens("main.c", repeated("#include \"a.h\"\n", 50), language, count);
   CHECK(tokens.tokens.size() == 50);
-  CHECK(asked == 3);  // in the source's folder, here and there
+  CHECK(asked == 3);  // in the source's directory, here and there
 }

@@ -116,17 +116,17 @@ def test_sarif_is_what_code_scanning_reads(iosig: Iosig, tmp_path: Path) -> None
 
 
 def test_included_files_are_read_where_told_and_their_findings_come_once(iosig: Iosig, tmp_path: Path) -> None:
-    folder = tmp_path / "include"
-    folder.mkdir()
-    (folder / "sig.h").write_text("#pragma sigdef mine temp SIZE\n#pragma sigdef yours tmp\n")
+    directory = tmp_path / "include"
+    directory.mkdir()
+    (directory / "sig.h").write_text("#pragma sigdef mine temp SIZE\n#pragma sigdef yours tmp\n")
     for name in ("a.c", "b.c"):
         (tmp_path / name).write_text(
             '#include "sig.h"\n#include "gone.h"\nint main(void) {\n#pragma sig mine\n  return creat("x", 1);\n}\n'
         )
     sources = [tmp_path / "a.c", tmp_path / "b.c"]
-    done = iosig("check", *sources, "-I", folder, "-DSIZE=totalsize(1GB)", check=1)
+    done = iosig("check", *sources, "-I", directory, "-DSIZE=totalsize(1GB)", check=1)
     assert done.stdout.count("unknown parameter 'tmp'") == 1
-    assert f"{folder}/sig.h:2:22: error" in done.stdout
+    assert f"{directory}/sig.h:2:22: error" in done.stdout
     assert "1 included file is not found" in done.stderr
     assert "gone.h" in done.stderr
     assert "unknown parameter 'mine'" in iosig("check", *sources, check=1).stdout

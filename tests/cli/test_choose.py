@@ -1,4 +1,4 @@
-"""`iosig choose`: the paper's choices, the explanation, exit statuses, folders."""
+"""`iosig choose`: the paper's choices, the explanation, exit statuses, directories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE2 = DATA / "paper-table2.toml"
 
 @pytest.fixture
 def two_mounts(tmp_path: Path) -> Path:
-    """A description of two real folders: one fast and volatile, one slow and persistent."""
+    """A description of two real directories: one fast and volatile, one slow and persistent."""
     for name in ("fast", "slow"):
         (tmp_path / name).mkdir()
     file = tmp_path / "storage.toml"
@@ -116,17 +116,17 @@ def test_without_a_description_the_machine_is_looked_at_and_that_is_said(iosig: 
     assert "iosig storage probe" in done.stderr
 
 
-def test_make_folder_prints_the_folder_alone(iosig: Iosig, two_mounts: Path) -> None:
+def test_make_directory_prints_the_directory_alone(iosig: Iosig, two_mounts: Path) -> None:
     done = iosig("choose", "temp", "--make-folder", "--storage", two_mounts)
-    folder = Path(done.stdout.rstrip("\n"))
-    assert folder.is_relative_to(two_mounts.parent / "fast")
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    directory = Path(done.stdout.rstrip("\n"))
+    assert directory.is_relative_to(two_mounts.parent / "fast")
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert "chosen:" in done.stderr
     other = iosig.json("choose", "temp", "--make-folder", "--storage", two_mounts)["folder"]
-    assert other != str(folder)
+    assert other != str(directory)
 
 
-def test_make_folder_of_no_mount_point_prints_nothing(iosig: Iosig, two_mounts: Path) -> None:
+def test_make_directory_of_no_mount_point_prints_nothing(iosig: Iosig, two_mounts: Path) -> None:
     assert iosig("choose", "global", "--make-folder", "--storage", two_mounts, check=1).stdout == ""
 
 

@@ -196,7 +196,7 @@ def test_flipped_and_cut_indices_are_noticed(iosig: Iosig, container: Path) -> N
         assert iosig.json("container", "check", container, check=None)["problems"], f"cut to {size}"
 
 
-def test_duplicates_and_strangers_are_moved_aside_and_nothing_sound_with_them(iosig: Iosig, container: Path) -> None:
+def test_duplicates_and_strangers_are_quarantined_and_nothing_sound_with_them(iosig: Iosig, container: Path) -> None:
     (container / "d7").mkdir()
     shutil.copy(dropping(container, "index.0"), container / "d7" / "index.7")
     shutil.copy(dropping(container, "data.0"), container / "d7" / "data.7")
@@ -208,9 +208,9 @@ def test_duplicates_and_strangers_are_moved_aside_and_nothing_sound_with_them(io
     assert dry["dry_run"] and len(dry["steps"]) == 3 and (container / "notes.txt").exists()
     assert len(iosig.json("container", "repair", container)["steps"]) == 3
     problems = iosig.json("container", "check", container, check=1)["problems"]
-    assert [problem["bytes"] for problem in problems if problem["kind"] == "lost"] == [6400]  # moved aside
-    aside = next(container.glob(".iosig-aside-*"))
-    assert sorted(path.name for path in aside.iterdir()) == ["data.7", "index.7", "notes.txt"]
+    assert [problem["bytes"] for problem in problems if problem["kind"] == "lost"] == [6400]  # quarantined
+    quarantine = next(container.glob(".iosig-aside-*"))
+    assert sorted(path.name for path in quarantine.iterdir()) == ["data.7", "index.7", "notes.txt"]
     assert content(iosig, container) == CONTENT
     assert iosig("container", "repair", container).stdout == "nothing to repair\n"
 
@@ -239,11 +239,11 @@ def test_planted_links_are_not_followed(iosig: Iosig, container: Path, tmp_path:
 
 def test_what_is_no_container_is_refused(iosig: Iosig, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "directory").mkdir()
     assert "ordinary file, not a container" in iosig("container", "ls", tmp_path / "plain", check=3).stderr
-    assert "no container" in iosig("container", "check", tmp_path / "folder", check=3).stderr
+    assert "no container" in iosig("container", "check", tmp_path / "directory", check=3).stderr
     iosig("container", "ls", tmp_path / "nothing", check=4)
-    iosig("container", "create", tmp_path / "folder", check=2)
+    iosig("container", "create", tmp_path / "directory", check=2)
 
 
 @pytest.mark.parametrize(
@@ -308,15 +308,15 @@ def test_rm_takes_the_data_on_targets_and_nothing_but_containers(iosig: Iosig, t
     for path in paths:
         write(path, *ROWS)
     (tmp_path / "plain").write_text("mine")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "directory").mkdir()
     (tmp_path / "link").symlink_to("two")
-    others = [tmp_path / name for name in ("plain", "folder", "link", "none")]
+    others = [tmp_path / name for name in ("plain", "directory", "link", "none")]
     before = sorted(tmp_path.rglob("*"))
     planned = iosig.json("container", "rm", "--dry-run", paths[0], *others, paths[1], check=4)
     assert planned["schema"] == "iosig.container-removal/1" and planned["dry_run"]
     assert [item["path"] for item in planned["refused"]] == list(map(str, others))
     assert [item["data_bytes"] for item in planned["removed"]] == [12800, 12800]
-    assert [Path(folder).parent for folder in planned["removed"][0]["folders"]] == [tmp_path, *targets]
+    assert [Path(directory).parent for directory in planned["removed"][0]["folders"]] == [tmp_path, *targets]
     assert sorted(tmp_path.rglob("*")) == before
     iosig("container", "rm", others[0], check=3)
     iosig("container", "rm", others[2], check=2)
@@ -327,7 +327,7 @@ def test_rm_takes_the_data_on_targets_and_nothing_but_containers(iosig: Iosig, t
     assert set(tmp_path.rglob("*")) == set(before) - gone
 
 
-def test_flatten_takes_no_link_and_nothing_that_is_open_or_was_moved_aside(iosig: Iosig, container: Path) -> None:
+def test_flatten_takes_no_link_and_nothing_that_is_open_or_was_quarantined(iosig: Iosig, container: Path) -> None:
     link = container.with_name("link")
     link.symlink_to(container)
     assert "is a link" in iosig("container", "flatten", link, check=2).stderr
@@ -338,7 +338,7 @@ def test_flatten_takes_no_link_and_nothing_that_is_open_or_was_moved_aside(iosig
     assert reader.returncode != 0 and container.is_dir()
     (container / "notes.txt").write_text("mine")
     iosig("container", "repair", container)
-    assert "moved aside" in iosig("container", "flatten", container, check=1).stderr
+    assert "quarantined" in iosig("container", "flatten", container, check=1).stderr
     assert next(container.glob(".iosig-aside-*/notes.txt")).read_text() == "mine"
 
 
@@ -377,7 +377,7 @@ def test_a_lost_manifest_of_a_container_with_targets(iosig: Iosig, tmp_path: Pat
     iosig("container", "create", *[f"--target={target}" for target in targets], path)
     write(path, *ROWS)
     (path / ".iosig-container").unlink()
-    assert "name one of the folders with --target" in iosig("container", "repair", path, check=3).stderr
+    assert "name one of the directories with --target" in iosig("container", "repair", path, check=3).stderr
     assert "the copy in" in iosig("container", "repair", "--target", targets[1], path).stdout
     assert content(iosig, path) == CONTENT
 
@@ -396,9 +396,9 @@ def test_a_newer_versions_manifest_is_not_made_anew(iosig: Iosig, container: Pat
 
 
 def test_what_is_no_container_is_not_repaired(iosig: Iosig, tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    assert "no container" in iosig("container", "repair", tmp_path / "folder", check=3).stderr
-    assert list((tmp_path / "folder").iterdir()) == []
+    (tmp_path / "directory").mkdir()
+    assert "no container" in iosig("container", "repair", tmp_path / "directory", check=3).stderr
+    assert list((tmp_path / "directory").iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut"])

@@ -100,7 +100,7 @@ def test_the_link_is_found_under_the_name_that_the_program_gave_it(world: World)
     assert world.is_settled()
 
 
-def test_a_link_that_moved_to_another_folder_is_settled_by_its_new_path(world: World) -> None:
+def test_a_link_that_moved_to_another_directory_is_settled_by_its_new_path(world: World) -> None:
     path, _ = world.prepared("out", b"data")
     (world.work / "results").mkdir()
     moved = path.rename(world.work / "results/out")
@@ -118,7 +118,7 @@ def test_data_without_a_link_are_kept_until_they_are_given_up(world: World) -> N
     assert world.is_settled()
 
 
-def test_data_whose_folder_of_origin_is_gone_are_kept(world: World) -> None:
+def test_data_whose_directory_of_origin_is_gone_are_kept(world: World) -> None:
     (world.work / "sub").mkdir()
     path, destination = world.prepared("sub/out", b"data")
     shutil.rmtree(path.parent)
@@ -128,17 +128,17 @@ def test_data_whose_folder_of_origin_is_gone_are_kept(world: World) -> None:
 
 def test_a_mount_point_that_is_away_keeps_its_entries(world: World) -> None:
     path, _ = world.prepared("out", b"data")
-    away = world.user_folder.rename(world.fast / "away")
+    away = world.user_directory.rename(world.fast / "away")
     assert "cannot be reached" in world.iosig("finalize", "--all", check=1).stderr
     assert path.is_symlink() and len(world.journal()) == 1
-    away.rename(world.user_folder)
+    away.rename(world.user_directory)
     world.iosig("finalize", "--all")
     assert path.read_bytes() == b"data" and not path.is_symlink()
 
 
 def test_data_that_went_with_the_power_can_be_given_up(world: World) -> None:
     path, _ = world.prepared("out", b"data")
-    shutil.rmtree(world.user_folder)
+    shutil.rmtree(world.user_directory)
     world.iosig("finalize", "--all", "--drop-orphans")
     assert not os.path.lexists(path) and not world.journal()
 
@@ -158,7 +158,7 @@ def test_a_link_without_a_journal_entry_is_settled_too(world: World) -> None:
     path, _ = world.prepared("out", b"data")
     shutil.rmtree(world.state)
     world.iosig("finalize", path)
-    assert path.read_bytes() == b"data" and not path.is_symlink() and not list(world.user_folder.iterdir())
+    assert path.read_bytes() == b"data" and not path.is_symlink() and not list(world.user_directory.iterdir())
 
 
 def test_other_links_to_the_data_are_named_when_they_dangle(world: World) -> None:
@@ -179,11 +179,11 @@ def test_other_links_to_the_data_are_named_when_they_dangle(world: World) -> Non
 
 def test_the_first_link_is_named_when_the_data_went_home_by_another(world: World) -> None:
     path, _ = world.prepared("out", b"data")
-    (world.work / "folder").mkdir()
-    world.run("cp", "-a", path, world.work / "folder")
-    said = world.iosig.json("finalize", world.work / "folder" / "out")["settled"][0]
+    (world.work / "directory").mkdir()
+    world.run("cp", "-a", path, world.work / "directory")
+    said = world.iosig.json("finalize", world.work / "directory" / "out")["settled"][0]
     assert said["dangling_links"] == [str(path)] and str(path) in said["message"]
-    assert (world.work / "folder" / "out").read_bytes() == b"data" and world.is_settled()
+    assert (world.work / "directory" / "out").read_bytes() == b"data" and world.is_settled()
 
 
 def test_links_to_dropped_data_are_named(world: World) -> None:
@@ -217,7 +217,7 @@ def test_a_link_that_iosig_did_not_make_is_refused(world: World, tmp_path: Path)
     (tmp_path / "own").write_bytes(b"own")
     (world.work / "out").symlink_to(tmp_path / "own")
     assert "did not make" in world.iosig("finalize", world.work / "out", check=1).stderr
-    trap = world.fast / ".iosig-4242"  # another user's folder
+    trap = world.fast / ".iosig-4242"  # another user's directory
     trap.mkdir()
     (trap / "x").write_bytes(b"x")
     (world.work / "x").symlink_to(trap / "x")
@@ -225,9 +225,9 @@ def test_a_link_that_iosig_did_not_make_is_refused(world: World, tmp_path: Path)
     assert (world.work / "out").is_symlink() and (world.work / "x").is_symlink() and (trap / "x").exists()
 
 
-def test_data_in_a_folder_that_became_somebody_elses_are_not_trusted(world: World) -> None:
+def test_data_in_a_directory_that_became_somebody_elses_are_not_trusted(world: World) -> None:
     path, destination = world.prepared("out", b"data")
-    world.user_folder.chmod(0o777)
+    world.user_directory.chmod(0o777)
     assert "planted" in world.iosig("finalize", path, check=1).stderr
     assert path.is_symlink() and destination.exists()
 
@@ -250,15 +250,15 @@ def test_a_cut_entry_leaves_its_data_settled_by_the_link(world: World) -> None:
     assert path.read_bytes() == b"data" and not path.is_symlink()
 
 
-def test_a_job_folder_goes_once_it_is_empty_and_never_before(world: World) -> None:
-    folder = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
-    assert folder.parent == world.user_folder
-    (folder / "sortXYZ").write_bytes(b"data")
+def test_a_job_directory_goes_once_it_is_empty_and_never_before(world: World) -> None:
+    directory = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
+    assert directory.parent == world.user_directory
+    (directory / "sortXYZ").write_bytes(b"data")
     assert "still holds files" in world.iosig("finalize", "--all", check=1).stderr
-    assert (folder / "sortXYZ").read_bytes() == b"data"
-    (folder / "sortXYZ").unlink()
-    world.iosig("finalize", f"{folder}/")
-    assert not folder.exists() and world.is_settled()
+    assert (directory / "sortXYZ").read_bytes() == b"data"
+    (directory / "sortXYZ").unlink()
+    world.iosig("finalize", f"{directory}/")
+    assert not directory.exists() and world.is_settled()
 
 
 def test_a_killed_run_on_a_link_without_an_entry_leaves_no_draft_behind(world: World) -> None:
@@ -338,11 +338,11 @@ def test_what_other_runs_settle_meanwhile_is_one_line(world: World) -> None:
 def test_an_early_version_at_work_is_waited_for_by_the_user(world: World) -> None:
     """Early versions lock the whole journal."""
     path, _ = world.prepared("out", b"data")
-    folder = os.open(world.state / "journal", os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
+    directory = os.open(world.state / "journal", os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
     assert "another 'iosig finalize'" in world.iosig("finalize", "--all", check=4).stderr
     assert path.is_symlink()
-    os.close(folder)
+    os.close(directory)
     world.iosig("finalize", "--all")
 
 

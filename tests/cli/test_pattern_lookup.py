@@ -13,8 +13,8 @@ from conftest import Iosig
 COLUMNS = ("--columns", "logical,length,physical,id")
 
 
-def described(iosig: Iosig, folder: Path, vectors: list[tuple[int, ...]], *options: str) -> Path:
-    file = folder / "trace.pattern"
+def described(iosig: Iosig, directory: Path, vectors: list[tuple[int, ...]], *options: str) -> Path:
+    file = directory / "trace.pattern"
     text = "".join(" ".join(map(str, vector)) + "\n" for vector in vectors)
     iosig("pattern", "detect", *(options or COLUMNS), "--output", file, "-", input=text)
     return file

@@ -12,7 +12,7 @@ from redirecting import World
 def test_the_link_leads_to_the_chosen_mount_point_and_every_mount_point_is_explained(world: World) -> None:
     said = world.iosig("prepare", "out", "random", "size-per-IO(64KB)", cwd=world.work).stdout
     destination = (world.work / "out").readlink()
-    assert destination.parent.parent == world.user_folder and destination.name == "out" and str(destination) in said
+    assert destination.parent.parent == world.user_directory and destination.name == "out" and str(destination) in said
     assert f"* {world.fast}: " in said and f"  {world.root}: " in said
     assert len(world.journal()) == 1
 
@@ -26,7 +26,7 @@ def test_it_is_safe_to_repeat(world: World) -> None:
 
 def test_dry_run_says_it_and_changes_nothing(world: World) -> None:
     assert "would lead to" in world.iosig("prepare", world.work / "out", "random", "--dry-run").stdout
-    assert not os.path.lexists(world.work / "out") and not world.journal() and not world.user_folder.exists()
+    assert not os.path.lexists(world.work / "out") and not world.journal() and not world.user_directory.exists()
 
 
 def test_finalize_undoes_it(world: World) -> None:
@@ -90,8 +90,8 @@ def test_rules_give_each_path_its_signature(world: World) -> None:
 
 def test_rules_prepare_the_other_paths_when_one_is_a_pattern_or_a_directory(world: World) -> None:
     (world.work / "rules.toml").write_text('schema = "iosig.rules/1"\n[[rule]]\npath = "*"\nsig = "temp"\n')
-    done = world.iosig("prepare", "--rules", "rules.toml", "a*", "b", "folder/", "c", cwd=world.work, check=2)
-    assert "'a*' is a pattern" in done.stderr and "'folder/' is the path of a folder" in done.stderr
+    done = world.iosig("prepare", "--rules", "rules.toml", "a*", "b", "directory/", "c", cwd=world.work, check=2)
+    assert "'a*' is a pattern" in done.stderr and "'directory/' is the path of a directory" in done.stderr
     assert all((world.work / name).is_symlink() and f"{world.work}/{name}: leads to" in done.stdout for name in "bc")
     told = world.iosig.json("prepare", "--rules", "rules.toml", "a*", "b", cwd=world.work, check=2)["redirects"]
     assert [(each["path"], each["action"]) for each in told] == [("a*", "refused"), (f"{world.work}/b", "already")]
@@ -126,7 +126,7 @@ def test_globs_start_at_the_rules_file_however_it_is_named_and_links_do_not_matt
 
 @pytest.mark.parametrize(
     ("words", "status"),
-    [(["out"], 2), (["out", "randon"], 3), (["missing/out", "random"], 4), (["folder/", "random"], 2)],
+    [(["out"], 2), (["out", "randon"], 3), (["missing/out", "random"], 4), (["directory/", "random"], 2)],
 )
 def test_a_wrong_call_has_its_exit_status(world: World, words: list[str], status: int) -> None:
     assert world.iosig("prepare", *words, check=status, cwd=world.work).stderr

@@ -30,7 +30,7 @@ def test_what_is_complete_or_waits_is_left_with_the_reason(world: World) -> None
     world.iosig("prepare", world.work / "waiting", "random")
     lost, _ = world.prepared("lost", b"data")
     lost.unlink()
-    folder = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
+    directory = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
     said = world.iosig("recover").stdout
     for word in (
         "data are redirected",
@@ -40,7 +40,9 @@ def test_what_is_complete_or_waits_is_left_with_the_reason(world: World) -> None
         "0 finished, 0 undone, 4 left",
     ):
         assert word in said
-    assert path.is_symlink() and (world.work / "waiting").is_symlink() and folder.exists() and len(world.journal()) == 4
+    assert (
+        path.is_symlink() and (world.work / "waiting").is_symlink() and directory.exists() and len(world.journal()) == 4
+    )
 
 
 def test_a_copy_that_was_cut_short_is_undone(world: World) -> None:
@@ -164,8 +166,8 @@ def test_an_entry_whose_writer_died_goes_unless_it_has_data(world: World, text: 
     cut = world.state / "journal" / ("0123456789abcdef.json")
     cut.parent.mkdir(parents=True)
     cut.write_bytes(text)
-    world.user_folder.mkdir(mode=0o700)
-    data = world.user_folder / "0123456789abcdef.out"
+    world.user_directory.mkdir(mode=0o700)
+    data = world.user_directory / "0123456789abcdef.out"
     data.write_bytes(b"data")
     [left] = world.iosig.json("recover")["recovered"]
     assert left["outcome"] == "left" and str(data) in left["why"] and cut.exists()
@@ -200,7 +202,7 @@ def test_a_complete_copy_is_saved_when_its_data_went_with_the_power(world: World
         $i prepare out random && printf data > out
         id=$(basename {world.state}/journal/*.json .json)
         printf data > .iosig-$id.draft && ln .iosig-$id.draft .iosig-$id.aside
-        umount {world.fast} && mount -t tmpfs none {world.fast} && install -d -m 700 {world.user_folder}
+        umount {world.fast} && mount -t tmpfs none {world.fast} && install -d -m 700 {world.user_directory}
         $i recover all && $i finalize --all; echo $?
         $i finalize --drop-orphans out && cat out && ls -A
     """

@@ -14,10 +14,10 @@ TABLE2 = DATA / "paper-table2.toml"
 YEAR_S = 365 * 86400
 
 
-def description(folder: Path, redundancy: str, **values: object) -> Path:
+def description(directory: Path, redundancy: str, **values: object) -> Path:
     """A description of /data on a composite whose devices have `values`."""
     device = {"mttf": '"10y"', "mttr": '"1d"', "ber": 1e-6, "sector_bits": 512, "ecc_bits": 2, **values}
-    file = folder / "storage.toml"
+    file = directory / "storage.toml"
     file.write_text(
         'schema = "iosig.storage/1"\n[[mount_point]]\npath = "/data"\ndevice = "array"\n'
         '[[device]]\nname = "array"\nkind = "composite"\n'

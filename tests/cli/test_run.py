@@ -34,7 +34,7 @@ def test_rules_say_which_and_where(world: World) -> None:
     assert world.iosig("run", *command, cwd=world.work, env=world.env).stdout == "data\n"
     assert (world.work / "out" / "b").is_file()  # a rule without `container` counts before the globs
     assert world.iosig.json("container", "ls", world.work / "out" / "a.h5")["size"] == 5
-    assert len(list(world.user_folder.glob("*/d0/data.0"))) == 1  # on the best mount point
+    assert len(list(world.user_directory.glob("*/d0/data.0"))) == 1  # on the best mount point
 
 
 def test_more_mount_points_than_there_are_is_said(world: World) -> None:
@@ -43,7 +43,7 @@ def test_more_mount_points_than_there_are_is_said(world: World) -> None:
         'schema = "iosig.rules/1"\n[[rule]]\npath = "two.h5"\nsig = "container(2)"\n'
         '[[rule]]\npath = "nine*.h5"\nsig = "container(9)"\n'
     )
-    own = world.root / world.user_folder.name
+    own = world.root / world.user_directory.name
     for name, said in (("two.h5", False), ("nine.h5", True)):
         # A second program: a writer each, in turns over the targets.
         script = f"echo data > {name}; dd if=/dev/zero of={name} bs=1 count=1 seek=10 conv=notrunc status=none"
@@ -51,9 +51,9 @@ def test_more_mount_points_than_there_are_is_said(world: World) -> None:
         assert ("container(9): 2 mount points are for it; they have all its data" in done.stderr) == said, done.stderr
         container = world.work / name
         assert not list(container.rglob("data.*"))  # own is of the same file system, but not in the container
-        assert [len(list(place.rglob("data.*"))) for place in (world.user_folder, own)] == [1, 1]
+        assert [len(list(place.rglob("data.*"))) for place in (world.user_directory, own)] == [1, 1]
         world.iosig("container", "rm", container)
-        assert not list(world.user_folder.iterdir()) and not list(own.iterdir())
+        assert not list(world.user_directory.iterdir()) and not list(own.iterdir())
 
 
 def test_a_flat_file_has_the_permissions_that_the_umask_left(iosig: Iosig, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from redirecting import World
 SCHEMA = 'schema = "iosig.rules/1"\n'
 
 
-def rules_file(folder: Path, *rules: tuple[str, str]) -> Path:
-    file = folder / "rules.toml"
+def rules_file(directory: Path, *rules: tuple[str, str]) -> Path:
+    file = directory / "rules.toml"
     file.write_text(SCHEMA + "".join(f'[[rule]]\npath = "{path}"\nsig = "{sig}"\n' for path, sig in rules))
     return file
 
@@ -69,7 +69,7 @@ def test_a_directory_is_refused_with_rules_too(world: World) -> None:
     rules = rules_file(world.work, ("*", "random"))
     for path in ("results/", ".", "sub/.."):
         said = world.iosig("prepare", "--rules", rules, "a", path, check=2, cwd=world.work).stderr
-        assert "is the path of a folder" in said and f"'{path}'" in said
+        assert "is the path of a directory" in said and f"'{path}'" in said
     assert (world.work / "a").is_symlink()  # a bad path stops no other
 
 

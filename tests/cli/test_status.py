@@ -24,11 +24,11 @@ def test_every_state_has_its_name(world: World) -> None:
     gone, destination = world.prepared("gone", b"data")
     gone.unlink()
     destination.unlink()
-    folder = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
-    (folder / "x").touch()
-    expected = {name: name for name in ("linked", "empty", "orphan", "replaced", "gone")} | {folder.name: "filled"}
+    directory = Path(world.iosig("choose", "--make-folder", "temp").stdout.strip())
+    (directory / "x").touch()
+    expected = {name: name for name in ("linked", "empty", "orphan", "replaced", "gone")} | {directory.name: "filled"}
     assert world.states() == expected
-    shutil.rmtree(world.user_folder)
+    shutil.rmtree(world.user_directory)
     assert set(world.states().values()) == {"unreachable"}
 
 
@@ -55,12 +55,12 @@ def test_a_renamed_link_is_shown_where_it_is(world: World) -> None:
 
 def test_bad_entries_are_named_and_the_others_shown(world: World) -> None:
     path, destination = world.prepared("out", b"data")
-    folder = world.state / "journal"
+    directory = world.state / "journal"
     good = world.journal()[0].read_bytes()
-    (folder / "1111111111111111.json").write_bytes(good[:-30])
-    (folder / "2222222222222222.json").write_bytes(good.replace(b"/out", b"/oot"))
-    (folder / "3333333333333333.json").write_bytes(good)
-    (folder / "4444444444444444.json").write_bytes(good.replace(b"journal/1", b"journal/9"))
+    (directory / "1111111111111111.json").write_bytes(good[:-30])
+    (directory / "2222222222222222.json").write_bytes(good.replace(b"/out", b"/oot"))
+    (directory / "3333333333333333.json").write_bytes(good)
+    (directory / "4444444444444444.json").write_bytes(good.replace(b"journal/1", b"journal/9"))
     done = world.iosig("status", check=3)
     assert str(path) in done.stdout and str(destination) in done.stdout
     for digit, word in {"1": "cut off", "2": "changed", "3": "renamed", "4": "iosig.journal/9"}.items():

@@ -20,10 +20,10 @@ from redirecting import needs_mounts
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """A folder on this machine's disk for `--mount`, so that a probe measures one place only."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    return folder
+    """A directory on this machine's disk for `--mount`, so that a probe measures one place only."""
+    directory = tmp_path / "scratch"
+    directory.mkdir()
+    return directory
 
 
 def probe(iosig: Any, scratch: Path, *more: object) -> Any:
@@ -79,7 +79,7 @@ def test_values_by_hand_survive_a_second_probe_and_win(iosig: Any, scratch: Path
     assert Path(f"{file}~").read_text() == edited  # the former file is kept
 
 
-def test_a_folder_that_was_chosen_stays_the_mount_point_in_later_probes(iosig: Any, scratch: Path) -> None:
+def test_a_directory_that_was_chosen_stays_the_mount_point_in_later_probes(iosig: Any, scratch: Path) -> None:
     probe(iosig, scratch)
     document = iosig.json("storage", "probe", "--quick")
     assert str(scratch) in [m["path"] for m in document["mount_points"]]
@@ -133,7 +133,7 @@ def test_what_another_probe_writes_while_this_one_measures_is_kept(iosig: Any, s
     assert {mount["path"] for mount in listed["mount_points"]} == {"/far", str(scratch)}
 
 
-def test_a_folder_that_is_removed_while_it_is_measured_is_told(iosig: Any, scratch: Path) -> None:
+def test_a_directory_that_is_removed_while_it_is_measured_is_told(iosig: Any, scratch: Path) -> None:
     running = started_probe(iosig, scratch)
     scratch.rmdir()
     _, said = running.communicate(timeout=60)
@@ -182,17 +182,17 @@ def run_with_own_mounts(iosig: Any, *command: object) -> subprocess.CompletedPro
     return done
 
 
-def list_in_namespace(iosig: Any, folder: Path, script: str, command: str = "") -> list[str]:
+def list_in_namespace(iosig: Any, directory: Path, script: str, command: str = "") -> list[str]:
     """Runs `script` in a mount namespace of its own, then `storage list` there: the paths of its mount points."""
     command = command or f"{iosig.binary} storage list --json"
-    done = run_with_own_mounts(iosig, "sh", "-ec", f"cd {folder}\n{script}\n{command}")
+    done = run_with_own_mounts(iosig, "sh", "-ec", f"cd {directory}\n{script}\n{command}")
     return [mount["path"] for mount in json.loads(done.stdout)["mount_points"]]
 
 
-def mounts_under(iosig: Any, folder: Path, script: str, command: str = "") -> list[str]:
+def mounts_under(iosig: Any, directory: Path, script: str, command: str = "") -> list[str]:
     """Those of list_in_namespace() below `folder`, without the home of the test."""
-    paths = list_in_namespace(iosig, folder, script, command)
-    return [path for path in paths if path.startswith(f"{folder}/") and path != str(iosig.home)]
+    paths = list_in_namespace(iosig, directory, script, command)
+    return [path for path in paths if path.startswith(f"{directory}/") and path != str(iosig.home)]
 
 
 @needs_mounts

@@ -19,7 +19,7 @@ def world(world: World) -> Iterator[World]:
     text = world.storage.read_text()
     world.storage.write_text(text.replace("persistent = false\n", "archive = true\ntamperproof = true\n", 1))
     yield world
-    for file in world.user_folder.glob("*"):
+    for file in world.user_directory.glob("*"):
         subprocess.run(["chattr", "-i", file], stderr=subprocess.DEVNULL)
 
 
@@ -42,8 +42,8 @@ def is_immutable(file: Path) -> bool:
     return "i" in listed.split(" ")[0]
 
 
-def can_make_immutable(folder: Path) -> bool:
-    probe = folder / "probe"
+def can_make_immutable(directory: Path) -> bool:
+    probe = directory / "probe"
     probe.touch()
     done = subprocess.run(["chattr", "+i", probe], capture_output=True)
     subprocess.run(["chattr", "-i", probe], capture_output=True)
@@ -74,8 +74,8 @@ def test_tamperproof_data_are_read_only_and_immutable_where_rights_allow(world: 
     assert data.stat().st_mode & 0o222 == 0
     closed = world.iosig.json("verify-file", data)["files"][0]["closed_by"]
     assert "read-only" in closed
-    if not can_make_immutable(world.user_folder):
-        pytest.skip(f"no immutable flag for this user on {world.user_folder}")
+    if not can_make_immutable(world.user_directory):
+        pytest.skip(f"no immutable flag for this user on {world.user_directory}")
     assert "immutable" in closed and is_immutable(data) and is_immutable(manifest)
     for change in (lambda: data.write_bytes(b"x"), data.unlink, lambda: data.rename(data.with_name("y"))):
         with pytest.raises(PermissionError):
@@ -152,7 +152,7 @@ def test_data_that_a_program_still_writes_are_not_sealed(world: World) -> None:
     path, data = world.prepared("out", b"data", "tamperproof")
     with data.open("ab"):
         assert world.iosig("finalize", "--force", path, check=1).stderr
-    assert not list(world.user_folder.glob("*.sha256")) and data.stat().st_mode & 0o200
+    assert not list(world.user_directory.glob("*.sha256")) and data.stat().st_mode & 0o200
     world.iosig("finalize", path)
     world.iosig("verify-file", path)
 
@@ -160,7 +160,7 @@ def test_data_that_a_program_still_writes_are_not_sealed(world: World) -> None:
 def test_a_dry_run_seals_nothing(world: World) -> None:
     path, data = world.prepared("out", b"data", "tamperproof")
     assert "would be sealed" in world.iosig("finalize", "--dry-run", path).stdout
-    assert data.stat().st_mode & 0o200 and not list(world.user_folder.glob("*.sha256"))
+    assert data.stat().st_mode & 0o200 and not list(world.user_directory.glob("*.sha256"))
 
 
 def test_archived_data_are_kept_even_if_declared_temporary(world: World) -> None:

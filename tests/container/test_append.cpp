@@ -17,10 +17,10 @@
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/shared/shared_container.h"
 #include "iosig/container/write/container_writer.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 namespace {
 
@@ -63,8 +63,8 @@ Appended append(ContainerWriter& writer, std::size_t bytes, char byte) {
   return done;
 }
 
-std::string content(const std::shared_ptr<const ContainerFolder>& folder) {
-  const auto view = ContainerView::open(folder).value();
+std::string content(const std::shared_ptr<const ContainerDirectory>& directory) {
+  const auto view = ContainerView::open(directory).value();
   std::string text(static_cast<std::size_t>(view->size()), '\0');
   CHECK(view->read(0, std::as_writable_bytes(std::span(text))).value_or(-1) == view->size());
   return text;
@@ -86,8 +86,8 @@ int ended_as(Step step) {
 }  // namespace
 
 TEST_CASE("append: after one that was short, or failed, the next goes on where the bytes end") {
-  const Folder folder;
-  const auto container = create_container(folder.path() + "/log").value();
+  const Directory directory;
+  const auto container = create_container(directory.path() + "/log").value();
   const auto mine = ContainerWriter::open(container).value(), other = ContainerWriter::open(container).value();
   CHECK(append(*mine, 100, 'a') == Appended{0, 100});
   CHECK(append(*other, 50, 'b') == Appended{100, 50});
@@ -112,8 +112,8 @@ TEST_CASE("append: after one that was short, or failed, the next goes on where t
 }
 
 TEST_CASE("append: the room of a process that is killed while it appends is given back") {
-  const Folder folder;
-  const auto container = create_container(folder.path() + "/log").value();
+  const Directory directory;
+  const auto container = create_container(directory.path() + "/log").value();
   const auto survivor = ContainerWriter::open(container).value();
   CHECK(append(*survivor, 10, 'a') == Appended{0, 10});
   const auto die_in_append = [&] {
@@ -138,8 +138,8 @@ TEST_CASE("append: the room of a process that is killed while it appends is give
 }
 
 TEST_CASE("append: where a later one lies behind it, what was not filled stays a hole") {
-  const Folder folder;
-  const auto container = create_container(folder.path() + "/log").value();
+  const Directory directory;
+  const auto container = create_container(directory.path() + "/log").value();
   const auto start = [] { return Result<SequencerStart>(SequencerStart{0, 0, 5}); };
   SequencerSlot first = SequencerSlot::take(container->fd(), container->path(), start).value(),
                 second = SequencerSlot::take(container->fd(), container->path(), start).value();
@@ -163,8 +163,8 @@ TEST_CASE("append: where a later one lies behind it, what was not filled stays a
 }
 
 TEST_CASE("append: one that waits for its bytes keeps its room while another gives its own back") {
-  const Folder folder;
-  const auto container = create_container(folder.path() + "/log").value();
+  const Directory directory;
+  const auto container = create_container(directory.path() + "/log").value();
   const auto start = [] { return Result<SequencerStart>(SequencerStart{}); };
   SequencerSlot first = SequencerSlot::take(container->fd(), container->path(), start).value(),
                 second = SequencerSlot::take(container->fd(), container->path(), start).value();
@@ -180,16 +180,16 @@ TEST_CASE("append: one that waits for its bytes keeps its room while another giv
 }
 
 TEST_CASE("a container that is in use says EFBIG, EBADF and EEXIST, not EIO, for what they are") {
-  const Folder folder;
-  const auto made = create_container(folder.path() + "/file");
+  const Directory directory;
+  const auto made = create_container(directory.path() + "/file");
   REQUIRE(made);
-  const auto again = create_container(folder.path() + "/file");
+  const auto again = create_container(directory.path() + "/file");
   REQUIRE_FALSE(again);
   CHECK(errno_of(again.error()) == EEXIST);
-  const auto nowhere = create_container(folder.path() + "/none/file");
+  const auto nowhere = create_container(directory.path() + "/none/file");
   REQUIRE_FALSE(nowhere);
   CHECK(errno_of(nowhere.error()) == ENOENT);
-  const Fd fd(::open((folder.path() + "/file").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd fd(::open((directory.path() + "/file").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto container = SharedContainer::open(fd.get(), [](const std::string&) {}).value();
   OpenWriter* const writer = container->add_writer();
   std::int64_t offset = INT64_MAX - 1;

@@ -9,19 +9,19 @@
 #include "iosig/container/admin/container.h"
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/write/container_writer.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 namespace {
 
-using Shared = std::shared_ptr<const ContainerFolder>;
+using Shared = std::shared_ptr<const ContainerDirectory>;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-std::string content_of(const Shared& folder) {
-  const auto view = ContainerView::open(folder);
+std::string content_of(const Shared& directory) {
+  const auto view = ContainerView::open(directory);
   REQUIRE_MESSAGE(view, view.error().message);
   std::string text(static_cast<std::size_t>((*view)->size()), '?');
   const auto got = (*view)->read(0, std::as_writable_bytes(std::span(text)));
@@ -61,8 +61,8 @@ struct Plain {
 }  // namespace
 
 TEST_CASE("container: two writers' bytes are found where they were put, holes are zeros") {
-  const Folder folder;
-  const auto container = create_container(folder / "file");
+  const Directory directory;
+  const auto container = create_container(directory / "file");
   REQUIRE_MESSAGE(container, container.error().message);
   auto a = ContainerWriter::open(*container), b = ContainerWriter::open(*container);
   REQUIRE_MESSAGE(a, a.error().message);
@@ -75,7 +75,7 @@ TEST_CASE("container: two writers' bytes are found where they were put, holes ar
   CHECK((*a)->close());
   CHECK((*b)->close());
   CHECK(content_of(*container) == std::string("aaAA\0\0bbbb", 10));
-  CHECK(create_container(folder / "file").error().kind == ErrorKind::usage);
+  CHECK(create_container(directory / "file").error().kind == ErrorKind::usage);
 }
 
 TEST_CASE("container: whatever several writers do in turn, it reads as a plain file would") {
@@ -83,17 +83,17 @@ TEST_CASE("container: whatever several writers do in turn, it reads as a plain f
     CAPTURE(seed);
     std::mt19937 random(seed);
     const auto below = [&](unsigned n) { return static_cast<std::int64_t>(random() % n); };
-    const Folder folder;
+    const Directory directory;
     ContainerOptions options;
     options.index = seed % 4 == 0 ? IndexKind::traditional : IndexKind::pattern;
-    options.subfolders = 1 + seed % 3;
+    options.subdirectories = 1 + seed % 3;
     if (seed % 5 == 0) {
       for (const char* name : {"one", "two"}) {
-        std::filesystem::create_directory(folder / name);
-        options.targets.push_back(folder / name);
+        std::filesystem::create_directory(directory / name);
+        options.targets.push_back(directory / name);
       }
     }
-    const auto container = create_container(folder / "file", options);
+    const auto container = create_container(directory / "file", options);
     REQUIRE_MESSAGE(container, container.error().message);
     Plain plain;
     std::map<std::int64_t, std::unique_ptr<ContainerWriter>> writers;
@@ -159,9 +159,9 @@ TEST_CASE("container: whatever several writers do in turn, it reads as a plain f
     writers.clear();
     REQUIRE(content_of(*container) == plain.bytes);
     CHECK(status_of(**container)->size == static_cast<std::int64_t>(plain.bytes.size()));
-    CHECK(rename_container(folder / "file", folder / "other"));
-    CHECK(content_of(*ContainerFolder::open(folder / "other")) == plain.bytes);
-    CHECK(remove_container(folder / "other"));
+    CHECK(rename_container(directory / "file", directory / "other"));
+    CHECK(content_of(*ContainerDirectory::open(directory / "other")) == plain.bytes);
+    CHECK(remove_container(directory / "other"));
     for (const std::string& target : options.targets) CHECK(std::filesystem::is_empty(target));
   }
 }

@@ -12,14 +12,14 @@
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/read/index_snapshot.h"
 #include "iosig/container/write/container_writer.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 namespace {
 
-using Shared = std::shared_ptr<const ContainerFolder>;
+using Shared = std::shared_ptr<const ContainerDirectory>;
 
 constexpr std::int64_t writers = 6, each = 10, bytes = 16;
 
@@ -29,8 +29,8 @@ std::string piece(std::int64_t writer, std::int64_t n) {
   return text;
 }
 
-void write_as(const Shared& folder, std::int64_t offset, const std::string& text) {
-  auto writer = ContainerWriter::open(folder);
+void write_as(const Shared& directory, std::int64_t offset, const std::string& text) {
+  auto writer = ContainerWriter::open(directory);
   REQUIRE(writer);
   REQUIRE((*writer)->write(offset, std::as_bytes(std::span(text))));
   REQUIRE((*writer)->close());
@@ -62,34 +62,34 @@ std::string all_of(ContainerView& view) {
 }
 
 /// What a reader finds, and whether it had to look into the droppings.
-std::string read_anew(const Shared& folder, bool& from_kept) {
-  auto view = ContainerView::open(folder);
+std::string read_anew(const Shared& directory, bool& from_kept) {
+  auto view = ContainerView::open(directory);
   REQUIRE(view);
   from_kept = (*view)->content().writers.empty();
   return all_of(**view);
 }
-std::string read_anew(const Shared& folder) {
+std::string read_anew(const Shared& directory) {
   bool ignored = false;
-  return read_anew(folder, ignored);
+  return read_anew(directory, ignored);
 }
 
 void wait_for_times_to_grow_old() { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }
 
 /// A container whose index is kept.
 Shared kept_container(const std::string& path, std::string& plain) {
-  Shared folder = write_all_of(path, plain);
+  Shared directory = write_all_of(path, plain);
   wait_for_times_to_grow_old();
-  (void)read_anew(folder);
+  (void)read_anew(directory);
   REQUIRE(std::filesystem::exists(path + "/" + std::string(index_snapshot_name)));
-  return folder;
+  return directory;
 }
 
 }  // namespace
 
 TEST_CASE("the second reader looks into no dropping and sees the same") {
-  const Folder folder;
+  const Directory directory;
   std::string plain;
-  const Shared container = write_all_of(folder / "file", plain);
+  const Shared container = write_all_of(directory / "file", plain);
   wait_for_times_to_grow_old();
   bool from_kept = true;
   CHECK(read_anew(container, from_kept) == plain);
@@ -97,7 +97,7 @@ TEST_CASE("the second reader looks into no dropping and sees the same") {
   auto before = status_of(*container);
   CHECK(read_anew(container, from_kept) == plain);
   CHECK(from_kept);
-  std::filesystem::remove(folder / "file/.iosig-index");
+  std::filesystem::remove(directory / "file/.iosig-index");
   const auto after = status_of(*container);
   REQUIRE(before);
   REQUIRE(after);
@@ -108,13 +108,13 @@ TEST_CASE("the second reader looks into no dropping and sees the same") {
 }
 
 TEST_CASE("keeping an index changes no time of the file") {
-  const Folder folder;
+  const Directory directory;
   std::string plain;
-  const Shared container = write_all_of(folder / "file", plain);
+  const Shared container = write_all_of(directory / "file", plain);
   wait_for_times_to_grow_old();
   const auto before = status_of(*container);
   (void)read_anew(container);
-  REQUIRE(std::filesystem::exists(folder / "file/.iosig-index"));
+  REQUIRE(std::filesystem::exists(directory / "file/.iosig-index"));
   const auto after = status_of(*container);
   REQUIRE(before);
   REQUIRE(after);
@@ -123,9 +123,9 @@ TEST_CASE("keeping an index changes no time of the file") {
 }
 
 TEST_CASE("whatever happens after an index was kept, readers see it") {
-  const Folder folder;
+  const Directory directory;
   std::string plain;
-  const Shared container = kept_container(folder / "file", plain);
+  const Shared container = kept_container(directory / "file", plain);
   SUBCASE("a write") {
     write_as(container, 5, "new");
     plain.replace(5, 3, "new");
@@ -161,9 +161,9 @@ TEST_CASE("whatever happens after an index was kept, readers see it") {
 }
 
 TEST_CASE("readers that come at any moment between writes see every write that had ended") {
-  const Folder folder;
+  const Directory directory;
   std::string plain;
-  const Shared container = write_all_of(folder / "file", plain);
+  const Shared container = write_all_of(directory / "file", plain);
   std::mt19937 random(5);
   int kept = 0;
   for (int n = 0; n < 40; ++n) {
@@ -182,10 +182,10 @@ TEST_CASE("readers that come at any moment between writes see every write that h
 }
 
 TEST_CASE("a kept index that is damaged or another container's is not used") {
-  const Folder folder;
+  const Directory directory;
   std::string plain;
-  const Shared container = kept_container(folder / "file", plain);
-  const std::string path = folder / "file/.iosig-index";
+  const Shared container = kept_container(directory / "file", plain);
+  const std::string path = directory / "file/.iosig-index";
   const std::string sound = iosig::test::read(path);
   for (std::size_t at = 0; at < sound.size(); at += 3) {
     std::string damaged = sound;
@@ -196,19 +196,19 @@ TEST_CASE("a kept index that is damaged or another container's is not used") {
   iosig::test::write(path, sound.substr(0, sound.size() / 2));
   CHECK(read_anew(container) == plain);  // and is kept again
   std::string other_plain;
-  const Shared other = kept_container(folder / "other", other_plain);
-  iosig::test::write(folder / "other/.iosig-index", sound);
+  const Shared other = kept_container(directory / "other", other_plain);
+  iosig::test::write(directory / "other/.iosig-index", sound);
   CHECK_FALSE(read_index_snapshot(*other));
   std::filesystem::remove(path);
-  std::filesystem::create_symlink(folder / "other/.iosig-index", path);
+  std::filesystem::create_symlink(directory / "other/.iosig-index", path);
   CHECK_FALSE(read_index_snapshot(*container));
 }
 
 TEST_CASE("nothing is kept while a tail is there, and a draft of a reader who died is in nobody's way for long") {
-  const Folder folder;
+  const Directory directory;
   std::string plain;
-  const Shared container = write_all_of(folder / "file", plain);
-  const std::string kept = folder / "file/.iosig-index", draft = folder / "file/.iosig-index-new";
+  const Shared container = write_all_of(directory / "file", plain);
+  const std::string kept = directory / "file/.iosig-index", draft = directory / "file/.iosig-index-new";
   {
     auto writer = ContainerWriter::open(container);
     REQUIRE(writer);
@@ -229,9 +229,9 @@ TEST_CASE("nothing is kept while a tail is there, and a draft of a reader who di
 }
 
 TEST_CASE("a view goes to another process as bytes") {
-  const Folder folder;
+  const Directory directory;
   std::string plain;
-  const Shared container = write_all_of(folder / "file", plain);
+  const Shared container = write_all_of(directory / "file", plain);
   const auto view = ContainerView::open(container);
   REQUIRE(view);
   const auto index = (*view)->index();
@@ -240,7 +240,7 @@ TEST_CASE("a view goes to another process as bytes") {
   auto there = ContainerView::open(container, *index);
   REQUIRE(there);
   CHECK(all_of(**there) == plain);
-  const auto other = create_container(folder / "other");
+  const auto other = create_container(directory / "other");
   REQUIRE(other);
   const auto refused = ContainerView::open(*other, *index);
   REQUIRE_FALSE(refused);

@@ -14,10 +14,10 @@
 #include "iosig/container/admin/repair.h"
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/write/container_writer.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 namespace {
 
@@ -32,9 +32,9 @@ Place place_of(std::int64_t who, std::int64_t n) {
 char letter_of(std::int64_t who, std::int64_t n) { return static_cast<char>('a' + (n * 31 + who) % 26); }
 
 /// Writes until it is killed; counts what was written.
-[[noreturn]] void write_on(const std::shared_ptr<const ContainerFolder>& folder, std::int64_t who,
+[[noreturn]] void write_on(const std::shared_ptr<const ContainerDirectory>& directory, std::int64_t who,
                            std::atomic<std::int64_t>& counted) {
-  auto writer = ContainerWriter::open(folder);
+  auto writer = ContainerWriter::open(directory);
   for (std::int64_t n = 0; writer; ++n) {
     const Place place = place_of(who, n);
     const std::string text(static_cast<std::size_t>(place.length), letter_of(who, n));
@@ -55,10 +55,10 @@ TEST_CASE("killed: what two writers had written is there, whenever they are kill
   std::int64_t most = 0;
   for (int round = 0; round < 24; ++round) {
     CAPTURE(round);
-    const Folder folder;
+    const Directory directory;
     ContainerOptions options;
     options.index = round % 5 == 4 ? IndexKind::traditional : IndexKind::pattern;
-    const auto container = create_container(folder / "file", options);
+    const auto container = create_container(directory / "file", options);
     REQUIRE(container);
     pid_t children[2];
     for (int who = 0; who < 2; ++who) {

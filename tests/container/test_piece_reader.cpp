@@ -11,20 +11,20 @@
 
 #include "iosig/base/files.h"
 #include "iosig/container/read/piece_reader.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 namespace {
 
 struct Droppings {
-  Folder folder;
+  Directory directory;
   std::map<std::int64_t, std::string> content;
   std::map<std::int64_t, Fd> fds;
 
   void add(std::int64_t id, std::string bytes) {
-    const std::string path = folder / std::to_string(id);
+    const std::string path = directory / std::to_string(id);
     iosig::test::write(path, bytes);
     fds[id] = Fd(::open(path.c_str(), O_RDONLY));
     content[id] = std::move(bytes);

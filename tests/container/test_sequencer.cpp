@@ -12,10 +12,10 @@
 #include "iosig/container/order/claim.h"
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/write/container_writer.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 TEST_CASE("claims: two that share a byte always meet, by trying every byte") {
   std::mt19937 random(5);
@@ -105,10 +105,10 @@ TEST_CASE("order: threads that write the same blocks in turn and their own rows 
   constexpr int threads = 4, writes = 4000;
   constexpr std::int64_t blocks = 8, block = 40, row = 16;
   for (const IndexKind index : {IndexKind::pattern, IndexKind::traditional}) {
-    const Folder folder;
+    const Directory directory;
     ContainerOptions options;
     options.index = index;
-    const auto container = create_container(folder / "file", options);
+    const auto container = create_container(directory / "file", options);
     REQUIRE(container);
     std::array<std::mutex, blocks> turns;
     std::string expected(static_cast<std::size_t>(blocks * block + threads * row * writes), '\0');
@@ -160,8 +160,8 @@ TEST_CASE("order: writers that jump about among others that stride over the same
   constexpr int jumpers = 3, walkers = 2, writes = 3000;
   constexpr std::int64_t blocks = 4096, block = 24;
   for (unsigned seed = 0; seed < 4; ++seed) {
-    const Folder folder;
-    const auto container = create_container(folder / "file");
+    const Directory directory;
+    const auto container = create_container(directory / "file");
     REQUIRE(container);
     std::vector<std::mutex> turns(blocks);
     std::string expected(static_cast<std::size_t>(blocks * block), '\0');
@@ -200,8 +200,8 @@ TEST_CASE("order: writers that jump about among others that stride over the same
 }
 
 TEST_CASE("order: a child by fork leaves its parent's writer alone, and has one of its own") {
-  const Folder folder;
-  const auto container = create_container(folder / "file");
+  const Directory directory;
+  const auto container = create_container(directory / "file");
   REQUIRE(container);
   auto writer = ContainerWriter::open(*container);
   REQUIRE(writer);
@@ -229,15 +229,16 @@ TEST_CASE("order: a child by fork leaves its parent's writer alone, and has one 
 }
 
 TEST_CASE("order: tables of starts before are removed, and numbers go on above those in use") {
-  const Folder folder;
-  const auto container = create_container(folder / "file");
+  const Directory directory;
+  const auto container = create_container(directory / "file");
   REQUIRE(container);
   const auto put = [&](const std::string& text) {
     auto writer = ContainerWriter::open(*container);
     return writer && (*writer)->write(0, std::as_bytes(std::span(text))) && (*writer)->close();
   };
   CHECK(put("old"));
-  const std::string table = folder / ("file/" + sequencer_name()), before = folder / "file/order.0123456789abcdef";
+  const std::string table = directory / ("file/" + sequencer_name()),
+                    before = directory / "file/order.0123456789abcdef";
   std::filesystem::rename(table, before);
   CHECK(put("new"));
   CHECK(std::filesystem::exists(table));

@@ -9,17 +9,17 @@
 #include <string>
 
 #include "iosig/container/shared/shared_container.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 namespace {
 
 /// As if each were another process: none knows of the others but through the container.
 std::shared_ptr<SharedContainer> opened(const std::string& path) {
-  const Fd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto container = SharedContainer::open(folder.get(), [](const std::string& message) { FAIL_CHECK(message); });
+  const Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  auto container = SharedContainer::open(directory.get(), [](const std::string& message) { FAIL_CHECK(message); });
   REQUIRE(container);
   return *container;
 }
@@ -38,8 +38,8 @@ std::string shown_by(SharedContainer& container, std::size_t length = 100) {
 }
 
 /// A container with "one two", of two writers who have ended.
-std::string written(const std::string& folder) {
-  std::string path = folder + "/file";
+std::string written(const std::string& directory) {
+  std::string path = directory + "/file";
   REQUIRE(create_container(path));
   const auto container = opened(path);
   for (const auto& [offset, text] : {std::pair{0, "one "}, std::pair{4, "two"}}) {
@@ -58,8 +58,8 @@ void remove_indices(const std::string& path) {
 }  // namespace
 
 TEST_CASE("knowledge: another process shows the same without the indices") {
-  const Folder folder;
-  const std::string path = written(folder.path());
+  const Directory directory;
+  const std::string path = written(directory.path());
   const auto first = opened(path);
   const auto known = first->export_index_snapshot();
   REQUIRE(known);
@@ -75,8 +75,8 @@ TEST_CASE("knowledge: another process shows the same without the indices") {
 }
 
 TEST_CASE("knowledge: what is written later is noticed, and what was written before it was taken") {
-  const Folder folder;
-  const std::string path = written(folder.path());
+  const Directory directory;
+  const std::string path = written(directory.path());
   const auto first = opened(path), writing = opened(path), early = opened(path), late = opened(path);
   OpenWriter* const writer = writing->add_writer();
   const auto known = first->export_index_snapshot();
@@ -97,8 +97,8 @@ TEST_CASE("knowledge: what is written later is noticed, and what was written bef
 }
 
 TEST_CASE("knowledge: from another node it is taken, and what was written since is found when it is looked for") {
-  const Folder folder;
-  const std::string path = written(folder.path());
+  const Directory directory;
+  const std::string path = written(directory.path());
   auto known = opened(path)->export_index_snapshot();
   REQUIRE(known);
   std::memcpy(known->data() + 8, "order.another", 13);  // the name of the node's table
@@ -113,8 +113,8 @@ TEST_CASE("knowledge: from another node it is taken, and what was written since 
 }
 
 TEST_CASE("knowledge: of another container, cut or changed anywhere, it is of no use") {
-  const Folder folder, other;
-  const std::string path = written(folder.path());
+  const Directory directory, other;
+  const std::string path = written(directory.path());
   const auto known = opened(path)->export_index_snapshot();
   REQUIRE(known);
   CHECK_FALSE(opened(written(other.path()))->import_index_snapshot(*known));
@@ -129,8 +129,8 @@ TEST_CASE("knowledge: of another container, cut or changed anywhere, it is of no
 }
 
 TEST_CASE("knowledge: a traditional index is not handed on") {
-  const Folder folder;
-  const std::string path = folder.path() + "/file";
+  const Directory directory;
+  const std::string path = directory.path() + "/file";
   REQUIRE(create_container(path, {.index = IndexKind::traditional, .targets = {}}));
   CHECK(opened(path)->export_index_snapshot().error().kind == ErrorKind::infeasible);
 }

@@ -9,10 +9,10 @@
 
 #include "iosig/container/order/sequencer.h"
 #include "iosig/container/shared/shared_container.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
-using iosig::test::Folder;
+using iosig::test::Directory;
 
 namespace {
 
@@ -25,8 +25,8 @@ struct stat status_of_file(const std::string& path) {
 }  // namespace
 
 TEST_CASE("status: a mode and an owner reach the sequencer, the pieces and what lies on targets") {
-  const Folder folder;
-  const std::string path = folder / "file", target = folder / "target";
+  const Directory directory;
+  const std::string path = directory / "file", target = directory / "target";
   REQUIRE(::mkdir(target.c_str(), 0755) == 0);
   ContainerOptions options;
   options.targets = {target};
@@ -67,8 +67,8 @@ TEST_CASE("status: a mode and an owner reach the sequencer, the pieces and what 
 }
 
 TEST_CASE("status: a write has the time at which it was written, however late somebody asks") {
-  const Folder folder;
-  const std::string path = folder.path() + "/file";
+  const Directory directory;
+  const std::string path = directory.path() + "/file";
   REQUIRE(create_container(path));
   const Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto container =

@@ -1,4 +1,4 @@
-// The user's folder, the link, and what a survey makes of them.
+// The user's directory, the link, and what a survey makes of them.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/settle.h"
-#include "iosig/enact/user_folder.h"
-#include "support/folders.h"
+#include "iosig/enact/user_directory.h"
+#include "support/directories.h"
 
 using namespace iosig;
 namespace fs = std::filesystem;
@@ -20,9 +20,9 @@ MountPoint at(const std::string& path) {
   return mount;
 }
 
-/// A working folder, a mount point and a journal, all on one file system: what is tested here needs no second one.
+/// A working directory, a mount point and a journal, all on one file system: what is tested here needs no second one.
 struct World {
-  test::Folder root;
+  test::Directory root;
   std::string work = root / "work", mount = root / "mount";
 
   World() {
@@ -44,39 +44,39 @@ struct World {
 
 /// A world whose mount point is another file system, so that data come home by a copy.
 struct TwoFileSystems : World {
-  test::Folder other{"/dev/shm"};
+  test::Directory other{"/dev/shm"};
   TwoFileSystems() { mount = other.path(); }
   static bool missing() {
-    const test::Folder there("/dev/shm");
+    const test::Directory there("/dev/shm");
     return there.path().empty() || test::same_file_system(there.path(), fs::temp_directory_path());
   }
 };
 
 auto needs_two_file_systems() {
   return doctest::skip(
-      test::lacks("/dev/shm on another file system than the folder for temporary files", TwoFileSystems::missing()));
+      test::lacks("/dev/shm on another file system than the directory for temporary files", TwoFileSystems::missing()));
 }
 
 }  // namespace
 
-TEST_CASE("user folder: it is made once, for its owner alone") {
+TEST_CASE("user directory: it is made once, for its owner alone") {
   const World world;
-  const auto folder = open_user_folder(world.mount);
-  REQUIRE(folder);
-  CHECK(fs::status(folder->path).permissions() == fs::perms::owner_all);
-  CHECK(open_user_folder(world.mount)->path == folder->path);
-  CHECK_FALSE(open_user_folder(world.work, IfMissing::refuse));
-  CHECK_FALSE(fs::exists(world.work + "/" + user_folder_name()));
+  const auto directory = open_user_directory(world.mount);
+  REQUIRE(directory);
+  CHECK(fs::status(directory->path).permissions() == fs::perms::owner_all);
+  CHECK(open_user_directory(world.mount)->path == directory->path);
+  CHECK_FALSE(open_user_directory(world.work, IfMissing::refuse));
+  CHECK_FALSE(fs::exists(world.work + "/" + user_directory_name()));
 }
 
-TEST_CASE("user folder: a planted link, file or open folder is refused, with what to do") {
+TEST_CASE("user directory: a planted link, file or open directory is refused, with what to do") {
   const World world;
-  const std::string planted = world.mount + "/" + user_folder_name();
+  const std::string planted = world.mount + "/" + user_directory_name();
   const auto refused = [&] {
-    const auto folder = open_user_folder(world.mount);
+    const auto directory = open_user_directory(world.mount);
     fs::remove_all(planted);
-    return !folder && folder.error().kind == ErrorKind::system &&
-           folder.error().message.find("have it removed") != std::string::npos;
+    return !directory && directory.error().kind == ErrorKind::system &&
+           directory.error().message.find("have it removed") != std::string::npos;
   };
   fs::create_symlink(world.work, planted);
   CHECK(refused());
@@ -97,7 +97,7 @@ TEST_CASE("link: the journal knows it, and what is written through it lands on t
   World world;
   const JournalEntry entry = world.link("out");
   CHECK(fs::read_symlink(world.work + "/out") == entry.destination);
-  CHECK(entry.destination.starts_with(world.mount + "/" + user_folder_name() + "/" + entry.id + "/out"));
+  CHECK(entry.destination.starts_with(world.mount + "/" + user_directory_name() + "/" + entry.id + "/out"));
   CHECK(read_journal()->entries == std::vector{entry});
   CHECK(survey(entry).state == RedirectState::empty);
   test::write(world.work + "/out", "hello");
@@ -115,7 +115,7 @@ TEST_CASE("link: whoever comes second finds the first one's, and leaves no journ
   CHECK(read_journal()->entries == std::vector{first});
 }
 
-TEST_CASE("link: the longest name that a folder takes still gets a destination") {
+TEST_CASE("link: the longest name that a directory takes still gets a destination") {
   World world;
   const std::string longest(255, 'n');
   const JournalEntry entry = world.link(longest);
@@ -124,7 +124,7 @@ TEST_CASE("link: the longest name that a folder takes still gets a destination")
   CHECK(test::read(entry.destination) == "x");
 }
 
-TEST_CASE("link: a folder that moved under the program still gets the link") {
+TEST_CASE("link: a directory that moved under the program still gets the link") {
   const World world;
   const auto place = locate(AT_FDCWD, world.work + "/out");
   REQUIRE(place);
@@ -209,20 +209,20 @@ TEST_CASE("settle: a run killed between putting the data home and taking them fr
   World world;
   const JournalEntry entry = world.link("out");
   const std::string path = world.work + "/out", draft = world.work + "/" + draft_name(entry),
-                    aside = world.work + "/" + aside_name(entry);
+                    displaced = world.work + "/" + displaced_name(entry);
   test::write(path, "data");
-  fs::rename(path, aside);  // the link, as the exchange leaves it
+  fs::rename(path, displaced);  // the link, as the exchange leaves it
   test::write(path, "data");
   fs::create_hard_link(path, draft);
   SUBCASE("its names are there still") {}
   SUBCASE("its names are gone") {
-    fs::remove(aside);
+    fs::remove(displaced);
     fs::remove(draft);
   }
   REQUIRE(settle(entry, {}));
   CHECK(test::read(path) == "data");
   CHECK_FALSE(fs::exists(fs::symlink_status(draft)));
-  CHECK_FALSE(fs::exists(fs::symlink_status(aside)));
+  CHECK_FALSE(fs::exists(fs::symlink_status(displaced)));
   CHECK_FALSE(fs::exists(entry.destination));
   CHECK(read_journal()->entries.empty());
 }
@@ -234,7 +234,7 @@ TEST_CASE("settle: when the data went with the power, a copy that was complete i
   test::write(draft, "data");  // nothing is behind the link
   SettleOptions options;
   SUBCASE("complete: it had both names") {
-    fs::create_hard_link(draft, world.work + "/" + aside_name(entry));
+    fs::create_hard_link(draft, world.work + "/" + displaced_name(entry));
     const auto settled = settle(entry, options);
     REQUIRE(settled);
     CHECK(settled->action == Settlement::Action::brought_home);
@@ -252,7 +252,7 @@ TEST_CASE("settle: when the data went with the power, a copy that was complete i
     CHECK_FALSE(fs::exists(fs::symlink_status(path)));
   }
   CHECK_FALSE(fs::exists(draft));
-  CHECK_FALSE(fs::exists(fs::symlink_status(world.work + "/" + aside_name(entry))));
+  CHECK_FALSE(fs::exists(fs::symlink_status(world.work + "/" + displaced_name(entry))));
   CHECK(read_journal()->entries.empty());
 }
 
@@ -299,7 +299,7 @@ TEST_CASE("settle: what a program puts in the link's place at the last moment st
 TEST_CASE("settle: a file system that is not mounted now is no file that was never written") {
   World world;
   JournalEntry entry = world.link("out");
-  entry.filesystem_id ^= 1;  // the same folder, on another file system
+  entry.filesystem_id ^= 1;  // the same directory, on another file system
   CHECK(survey(entry).state == RedirectState::unreachable);
   REQUIRE_FALSE(settle(entry, {}));
   CHECK(fs::is_symlink(world.work + "/out"));
@@ -307,8 +307,8 @@ TEST_CASE("settle: a file system that is not mounted now is no file that was nev
 }
 
 TEST_CASE("copy: content, holes, mode and times are those of the source") {
-  const test::Folder folder;
-  const std::string source = folder / "source", target = folder / "target";
+  const test::Directory directory;
+  const std::string source = directory / "source", target = directory / "target";
   const Fd from(::open(source.c_str(), O_RDWR | O_CREAT, 0640));
   REQUIRE(::pwrite(from.get(), "begin", 5, 0) == 5);
   REQUIRE(::pwrite(from.get(), "end", 3, 64 << 20) == 3);
@@ -330,14 +330,15 @@ TEST_CASE("copy: content, holes, mode and times are those of the source") {
   CHECK_FALSE(*same_content(from.get(), to.get(), {}));
 }
 
-TEST_CASE("copy: a file that comes home into a set-gid folder has that folder's group, as if it had been made there" *
-          doctest::skip(test::lacks("root", ::geteuid() != 0))) {
-  const test::Folder folder;
-  const std::string shared = folder / "shared";
+TEST_CASE(
+    "copy: a file that comes home into a set-gid directory has that directory's group, as if it had been made there" *
+    doctest::skip(test::lacks("root", ::geteuid() != 0))) {
+  const test::Directory directory;
+  const std::string shared = directory / "shared";
   fs::create_directory(shared);
   REQUIRE(::chown(shared.c_str(), 0, 65534) == 0);
   REQUIRE(::chmod(shared.c_str(), 02775) == 0);
-  const Fd from(::open((folder / "source").c_str(), O_RDWR | O_CREAT, 0640));
+  const Fd from(::open((directory / "source").c_str(), O_RDWR | O_CREAT, 0640));
   const Fd to(::open((shared + "/target").c_str(), O_RDWR | O_CREAT, 0600));
   struct stat status {};
   copy_attributes(from.get(), to.get());
@@ -350,9 +351,9 @@ TEST_CASE("copy: a file that comes home into a set-gid folder has that folder's 
 }
 
 TEST_CASE("copy: files that are mostly holes are compared in a moment, and a difference within a hole is seen") {
-  const test::Folder folder;
-  const Fd a(::open((folder / "a").c_str(), O_RDWR | O_CREAT, 0600));
-  const Fd b(::open((folder / "b").c_str(), O_RDWR | O_CREAT, 0600));
+  const test::Directory directory;
+  const Fd a(::open((directory / "a").c_str(), O_RDWR | O_CREAT, 0600));
+  const Fd b(::open((directory / "b").c_str(), O_RDWR | O_CREAT, 0600));
   for (const Fd* file : {&a, &b}) REQUIRE(::ftruncate(file->get(), off_t{1} << 40) == 0);
   CHECK(*same_content(a.get(), b.get(), {}));              // a terabyte
   REQUIRE(::pwrite(a.get(), "", 1, off_t{1} << 39) == 1);  // a zero that is stored is the same as a hole

@@ -33,11 +33,11 @@ def picture(width: int, height: int, seed: int = 0) -> Pixels:
     return np.random.default_rng(seed).integers(0, 256, width * height, dtype=np.uint8)
 
 
-def transformed(program: Path, folder: Path, what: str, header: bytes, pixels: Pixels, *options: object) -> Pixels:
-    (folder / "in.pgm").write_bytes(header + pixels.tobytes())
-    done = run(program, what, folder / "in.pgm", folder / "out.pgm", *options)
+def transformed(program: Path, directory: Path, what: str, header: bytes, pixels: Pixels, *options: object) -> Pixels:
+    (directory / "in.pgm").write_bytes(header + pixels.tobytes())
+    done = run(program, what, directory / "in.pgm", directory / "out.pgm", *options)
     assert done.returncode == 0, done.stderr
-    written = (folder / "out.pgm").read_bytes()
+    written = (directory / "out.pgm").read_bytes()
     assert written.startswith(header)
     return np.frombuffer(written[len(header) :], dtype=np.uint8)
 

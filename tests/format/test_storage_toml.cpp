@@ -257,7 +257,7 @@ TEST_CASE("rules: the first glob that matches gives the signature") {
   REQUIRE(rule != nullptr);
   CHECK(rule->signature.lifetime == Lifetime::temp);
   CHECK(rule->signature.total_bytes == 6 * GiB);
-  CHECK(match_rule(*rules, "/data/run7/sub/out.bin") == nullptr);  // '*' does not cross folders
+  CHECK(match_rule(*rules, "/data/run7/sub/out.bin") == nullptr);  // '*' does not cross directories
   CHECK(match_rule(*rules, "/etc/a.log") != nullptr);              // relative to the rules file
   CHECK(match_rule(*rules, "/var/a.log") == nullptr);
 }

@@ -108,7 +108,7 @@ def test_a_pattern_becomes_the_picture_that_is_named(tmp_path: Path, suffix: str
     assert {path.name for path in tmp_path.iterdir()} == {description.name, picture.name}
 
 
-def test_a_pattern_becomes_a_picture_and_a_page_in_a_folder(tmp_path: Path) -> None:
+def test_a_pattern_becomes_a_picture_and_a_page_in_a_directory(tmp_path: Path) -> None:
     (tmp_path / "trace.pattern").write_bytes(strided(4, 30, 512).to_bytes())
     assert plot("pattern", tmp_path / "trace.pattern", "--output", tmp_path / "out").returncode == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"pattern.png", "pattern.html"}

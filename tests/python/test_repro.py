@@ -66,11 +66,11 @@ def repro(*words: object) -> Told:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every artefact on the virtual device, made once."""
-    folder = tmp_path_factory.mktemp("repro")
-    told = repro("run", "all", "--quick", "--output", folder, "--json")
+    directory = tmp_path_factory.mktemp("repro")
+    told = repro("run", "all", "--quick", "--output", directory, "--json")
     assert told.status == 1, told.err
-    (folder / "told.json").write_text(told.out)
-    return folder
+    (directory / "told.json").write_text(told.out)
+    return directory
 
 
 def facts_of(results: Path, id_: str) -> dict[str, Any]:
@@ -99,19 +99,19 @@ def test_one_document_tells_all_runs(results: Path) -> None:
 
 @pytest.mark.parametrize("id_", IDS)
 def test_a_result_is_a_picture_a_page_and_the_same_data_twice(results: Path, id_: str) -> None:
-    folder = results / id_
-    assert {path.name for path in folder.iterdir()} == {f"{id_}.png", f"{id_}.html", "data.csv", "result.json"}
-    assert (folder / f"{id_}.png").read_bytes().startswith(b"\x89PNG")
-    page = (folder / f"{id_}.html").read_text()
+    directory = results / id_
+    assert {path.name for path in directory.iterdir()} == {f"{id_}.png", f"{id_}.html", "data.csv", "result.json"}
+    assert (directory / f"{id_}.png").read_bytes().startswith(b"\x89PNG")
+    page = (directory / f"{id_}.html").read_text()
     assert "<script src=" not in page
     source = "virtual arrays with section 7.4's" if id_ == "iosig-fig12" else "a virtual device that obeys Table 2"
     source = "the accesses of bench/workloads" if id_ in PATTERN_IDS else source
     assert f"<p>source: {source}" in page
-    document = json.loads((folder / "result.json").read_text())
+    document = json.loads((directory / "result.json").read_text())
     assert f"<title>{id_}: {document['title']}</title>" in page
     assert re.findall(r"<tr><td>(\w+)</td>", page) == [f["verdict"] for f in document["facts"]]
     assert (document["schema"], document["id"], document["source"]) == ("iosig.repro/1", id_, "virtual")
-    with (folder / "data.csv").open() as file:
+    with (directory / "data.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(document["data"]) > 0
     assert list(rows[0]) == list(document["data"][0])
@@ -197,9 +197,9 @@ def test_table2_is_the_printed_one(results: Path) -> None:
     assert len(facts_of(results, "iosig-table2")) == 13
 
 
-def drawn(id_: str, folder: Path) -> list[Panel]:
+def drawn(id_: str, directory: Path) -> list[Panel]:
     with mock.patch.dict(os.environ, {"IOSIG_COMMAND": str(BUILD / "bin" / "iosig")}):
-        return cli.artefacts()[id_].run(Setting(Source.VIRTUAL, True, folder, print)).panels
+        return cli.artefacts()[id_].run(Setting(Source.VIRTUAL, True, directory, print)).panels
 
 
 def test_fig11b_draws_what_is_published_of_a_parameter_set_in_its_colour(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_what_is_no_result_is_neither_replaced_nor_mixed_with_one(tmp_path: Path
     assert mine.read_text() == "mine"
 
 
-def test_a_folder_with_the_name_of_a_result_is_no_result(tmp_path: Path) -> None:
+def test_a_directory_with_the_name_of_a_result_is_no_result(tmp_path: Path) -> None:
     mine = tmp_path / "iosig-fig11a" / "data.csv" / "mine"
     mine.mkdir(parents=True)
     told = repro("run", "iosig-fig11a", "--output", tmp_path)
@@ -303,7 +303,7 @@ def test_a_folder_with_the_name_of_a_result_is_no_result(tmp_path: Path) -> None
     assert mine.is_dir()
 
 
-def test_what_comes_into_the_folder_during_a_run_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_into_the_directory_during_a_run_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = tmp_path / "iosig-fig11a" / "notes.txt"
     write_result = cli.write_result
 
@@ -472,10 +472,10 @@ def test_the_order_of_fig11_is_judged_among_the_kinds_that_are_here() -> None:
 # --- verbs that other programs provide --------------------------------------------------------------------------------
 
 
-def script(folder: Path, name: str) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text('#!/bin/sh\necho "$IOSIG_COMMAND|$*"\nexit 7\n')
-    (folder / name).chmod(0o755)
+def script(directory: Path, name: str) -> None:
+    directory.mkdir(exist_ok=True)
+    (directory / name).write_text('#!/bin/sh\necho "$IOSIG_COMMAND|$*"\nexit 7\n')
+    (directory / name).chmod(0o755)
 
 
 def test_a_verb_of_another_program_in_path_is_run_with_its_arguments(iosig: Iosig, tmp_path: Path) -> None:
@@ -485,7 +485,9 @@ def test_a_verb_of_another_program_in_path_is_run_with_its_arguments(iosig: Iosi
     assert done.stdout == f"{(BUILD / 'bin' / 'iosig').resolve()}|--json two words\n"
 
 
-def test_our_own_verbs_and_relative_folders_of_path_are_never_taken_from_others(iosig: Iosig, tmp_path: Path) -> None:
+def test_our_own_verbs_and_relative_directories_of_path_are_never_taken_from_others(
+    iosig: Iosig, tmp_path: Path
+) -> None:
     for name in ("iosig-status", "iosig-hello"):
         script(tmp_path / "bin", name)
     iosig.env["PATH"] = f"{tmp_path / 'bin'}:{iosig.env['PATH']}"

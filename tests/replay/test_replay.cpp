@@ -9,7 +9,7 @@
 #include "iosig/model/pattern_cursor.h"
 #include "iosig/replay/replay_check.h"
 #include "iosig/replay/worker_group.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
 
@@ -79,12 +79,12 @@ TEST_CASE("replay: a map refuses what no file can hold, one byte more than what 
 }
 
 TEST_CASE("replay: in turn, every byte is the last writer's, as painted by hand, in every form") {
-  const test::Folder folder;
+  const test::Directory directory;
   for (unsigned seed = 0; seed < 6; ++seed)
     for (const ReplayForm form : forms) {
       const std::vector<Write> writes = tangled(seed, 1 + seed, 60);
       const WriteMap map = map_of(writes);
-      const ReplayTarget target{folder / fmt::format("{}-{}", name_of(form), seed), form, {}};
+      const ReplayTarget target{directory / fmt::format("{}-{}", name_of(form), seed), form, {}};
       REQUIRE(make_target(target));
       const auto done = replay_writes(
           map, target, {.processes = seed % 2 == 0 ? 0U : 2U, .in_turn = true, .is_marked = true}, unwatched);
@@ -103,11 +103,11 @@ TEST_CASE("replay: in turn, every byte is the last writer's, as painted by hand,
 }
 
 TEST_CASE("replay: at once, every byte is one rank's last, in every form") {
-  const test::Folder folder;
+  const test::Directory directory;
   for (unsigned seed = 10; seed < 14; ++seed)
     for (const ReplayForm form : forms) {
       const WriteMap map = map_of(tangled(seed, 5, 200));
-      const ReplayTarget target{folder / fmt::format("{}-{}", name_of(form), seed), form, {}};
+      const ReplayTarget target{directory / fmt::format("{}-{}", name_of(form), seed), form, {}};
       REQUIRE(make_target(target));
       REQUIRE(replay_writes(map, target, {.is_marked = true}, unwatched));
       const auto check = check_replay(map, target, false, unwatched);
@@ -117,9 +117,9 @@ TEST_CASE("replay: at once, every byte is one rank's last, in every form") {
 }
 
 TEST_CASE("replay: the check finds each byte that was changed, cut, added or put into a hole") {
-  const test::Folder folder;
+  const test::Directory directory;
   const WriteMap map = map_of({{0, 0, 1000}, {1, 500, 1000}, {0, 3000, 100}});
-  const ReplayTarget target{folder / "file", ReplayForm::plain, {}};
+  const ReplayTarget target{directory / "file", ReplayForm::plain, {}};
   REQUIRE(make_target(target));
   REQUIRE(replay_writes(map, target, {.in_turn = true, .is_marked = true}, unwatched));
   const auto wrong = [&](bool in_turn) { return check_replay(map, target, in_turn, unwatched)->wrong_bytes; };
@@ -147,8 +147,8 @@ TEST_CASE("replay: the check finds each byte that was changed, cut, added or put
 }
 
 TEST_CASE("replay: what rank 0 wrote last is right only where the order does not say otherwise") {
-  const test::Folder folder;
-  const ReplayTarget target{folder / "file", ReplayForm::plain, {}};
+  const test::Directory directory;
+  const ReplayTarget target{directory / "file", ReplayForm::plain, {}};
   const WriteMap as_told = map_of({{0, 0, 100}, {1, 0, 100}}), other_way = map_of({{1, 0, 100}, {0, 0, 100}});
   REQUIRE(make_target(target));
   REQUIRE(replay_writes(other_way, target, {.in_turn = true, .is_marked = true}, unwatched));
@@ -158,13 +158,13 @@ TEST_CASE("replay: what rank 0 wrote last is right only where the order does not
 }
 
 TEST_CASE("replay: a container's index is a map: replayed, it makes the same bytes") {
-  const test::Folder folder;
+  const test::Directory directory;
   std::vector<Write> writes;
   for (std::int64_t n = 0; n < 50; ++n)
     for (std::int64_t rank = 0; rank < 3; ++rank) writes.push_back({rank, (3 * n + rank) * 64, 64});
   const WriteMap map = map_of(writes);
   for (const ReplayForm form : {ReplayForm::container, ReplayForm::traditional}) {
-    const ReplayTarget target{folder / std::string(name_of(form)), form, {}};
+    const ReplayTarget target{directory / std::string(name_of(form)), form, {}};
     REQUIRE(make_target(target));
     REQUIRE(replay_writes(map, target, {}, unwatched));
     WriteMapBuilder builder;
@@ -178,10 +178,10 @@ TEST_CASE("replay: a container's index is a map: replayed, it makes the same byt
 }
 
 TEST_CASE("replay: readers read every byte, and each rank what it wrote") {
-  const test::Folder folder;
+  const test::Directory directory;
   const WriteMap map = map_of({{0, 0, 100}, {1, 100, 100}, {0, 200, 100}, {1, 300, 50}});
   for (const ReplayForm form : forms) {
-    const ReplayTarget target{folder / std::string(name_of(form)), form, {}};
+    const ReplayTarget target{directory / std::string(name_of(form)), form, {}};
     REQUIRE(make_target(target));
     REQUIRE(replay_writes(map, target, {.syncs = true}, unwatched));
     const auto own = replay_reads(map, target, 0, unwatched);
@@ -198,10 +198,10 @@ TEST_CASE("replay: readers read every byte, and each rank what it wrote") {
 }
 
 TEST_CASE("replay: nothing is replayed onto what is there, and what interrupts it is told") {
-  const test::Folder folder;
+  const test::Directory directory;
   const WriteMap map = map_of({{0, 0, 100}, {1, 100, 100}});
   for (const ReplayForm form : forms) {
-    const ReplayTarget target{folder / std::string(name_of(form)), form, {}};
+    const ReplayTarget target{directory / std::string(name_of(form)), form, {}};
     REQUIRE(make_target(target));
     CHECK(make_target(target).error().kind == ErrorKind::usage);
     const auto done = replay_writes(map, target, {}, [](std::uint64_t) { return false; });

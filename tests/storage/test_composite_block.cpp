@@ -169,10 +169,11 @@ TEST_CASE("composite: without dmsetup a mapped device is told only if it lies on
   with_disks(recorded);
   recorded.md("md0", "raid1", {"sda1", "sdb1"});
   const auto mapped = [&](const char* name, std::vector<std::string> slaves, const char* uuid) {
-    const fs::path folder = recorded.block(name);
-    recorded.put(folder / "dm/name", std::string("map-") + name);
-    recorded.put(folder / "dm/uuid", uuid);
-    for (const std::string& slave : slaves) recorded.link(folder / "slaves" / slave, fs::path("class/block") / slave);
+    const fs::path directory = recorded.block(name);
+    recorded.put(directory / "dm/name", std::string("map-") + name);
+    recorded.put(directory / "dm/uuid", uuid);
+    for (const std::string& slave : slaves)
+      recorded.link(directory / "slaves" / slave, fs::path("class/block") / slave);
   };
   mapped("dm-0", {"md0"}, "CRYPT-LUKS2-1234");
   mapped("dm-1", {"sda2", "sdb2"}, "LVM-1234");
@@ -187,11 +188,11 @@ TEST_CASE("composite: bcache is its backing device, and its cache too when that 
   with_disks(recorded);
   recorded.md("md0", "raid1", {"sda1", "sdb1"});
   const auto bcache = [&](const char* name, const char* backing, const char* cache, const char* mode) {
-    const fs::path folder = recorded.block(name);
-    recorded.put(folder / "bcache/cache_mode", mode);
+    const fs::path directory = recorded.block(name);
+    recorded.put(directory / "bcache/cache_mode", mode);
     recorded.put(fs::path("class/block") / backing / "bcache/cache_mode", mode);
     for (const char* slave : {backing, cache})
-      recorded.link(folder / "slaves" / slave, fs::path("class/block") / slave);
+      recorded.link(directory / "slaves" / slave, fs::path("class/block") / slave);
   };
   bcache("bcache0", "md0", "sdc1", "writethrough [writeback] writearound none");
   bcache("bcache1", "sdd1", "sdc1", "[writethrough] writeback writearound none");

@@ -25,24 +25,25 @@ Mount mounted(std::string filesystem, std::string source) {
   return mount;
 }
 
-/// btrfs, mounted on a folder "a", over whole disks xsda, xsdb, ...; `profiles` are folders of allocation/.
+/// btrfs, mounted on a directory "a", over whole disks xsda, xsdb, ...; `profiles` are directories of allocation/.
 struct Btrfs {
   Btrfs(int disks, const std::vector<std::string>& profiles) {
     for (int i = 0; i < disks; ++i) {
       const std::string name = fmt::format("xsd{}", static_cast<char>('a' + i));
       machine.disk(name);
-      machine.link(folder / "devices" / name, fs::path("class/block") / name);
-      machine.put(folder / fmt::format("devinfo/{}/missing", i + 1), "0");
-      machine.put(folder / fmt::format("devinfo/{}/replace_target", i + 1), "0");
+      machine.link(directory / "devices" / name, fs::path("class/block") / name);
+      machine.put(directory / fmt::format("devinfo/{}/missing", i + 1), "0");
+      machine.put(directory / fmt::format("devinfo/{}/replace_target", i + 1), "0");
     }
-    for (const std::string& profile : profiles) machine.put(folder / "allocation" / profile / "total_bytes", "8388608");
-    machine.put(folder / "allocation/data/bytes_used", "4096");
+    for (const std::string& profile : profiles)
+      machine.put(directory / "allocation" / profile / "total_bytes", "8388608");
+    machine.put(directory / "allocation/data/bytes_used", "4096");
   }
   [[nodiscard]] Composed composed() const {
     return inspect_composition(mounted("btrfs", "/dev/xsda"), {}, machine.machine());
   }
   RecordedMachine machine;
-  fs::path folder = fs::path("fs/btrfs") / uuid;
+  fs::path directory = fs::path("fs/btrfs") / uuid;
 };
 
 std::string btrfs(int disks, const std::vector<std::string>& profiles) {
@@ -55,9 +56,9 @@ class Zfs {
   Zfs() {
     for (const char* disk : {"sda", "sdb", "sdc", "sdd", "sde", "sdf", "sdg"}) machine_.disk(disk, 1);
     for (const char* disk : {"nvme0n1", "nvme1n1"}) {
-      const fs::path folder = machine_.disk(disk);
+      const fs::path directory = machine_.disk(disk);
       for (const char* part : {"p1", "p2"})
-        machine_.put(machine_.block(std::string(disk) + part, folder) / "partition", "1");
+        machine_.put(machine_.block(std::string(disk) + part, directory) / "partition", "1");
     }
   }
   std::string with(const std::string& status) {
@@ -95,7 +96,7 @@ TEST_CASE("composite: a btrfs of an unknown profile, without a device, or that r
   CHECK(btrfs(2, {}) == "a");
   for (const char* flag : {"missing", "replace_target"}) {
     Btrfs damaged(2, raid1);
-    damaged.machine.put(damaged.folder / "devinfo/2" / flag, "1");
+    damaged.machine.put(damaged.directory / "devinfo/2" / flag, "1");
     CHECK_FALSE(damaged.composed().whole.device.redundancy.has_value());
   }
   const Composed whole = Btrfs(2, raid1).composed();

@@ -120,7 +120,7 @@ TEST_CASE("composite: Gluster's text damaged anywhere tells the same sets or not
   }
 }
 
-TEST_CASE("composite: CephFS has the code of the pool that its folder's layout or its only data pool names") {
+TEST_CASE("composite: CephFS has the code of the pool that its directory's layout or its only data pool names") {
   RecordedMachine machine;
   with_ceph(machine);
   const auto ceph = [&](const char* source, const char* options = "rw") {
@@ -202,7 +202,7 @@ TEST_CASE("composite: GPFS has the fewer of its copies of data and metadata, Ora
 }
 
 TEST_CASE(
-    "composite: MooseFS keeps as many copies as the folder's storage class has labels, the fewest once archived") {
+    "composite: MooseFS keeps as many copies as the directory's storage class has labels, the fewest once archived") {
   RecordedMachine machine;
   const auto with_class = [&](const std::string& answer, const std::string& more = "") {
     machine.says("mfsgetsclass /mnt/mfs", answer);

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "iosig/storage/hardware.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
 namespace fs = std::filesystem;
@@ -22,8 +22,8 @@ struct Sysfs {
     fs::create_directories((root / file).parent_path());
     std::ofstream(root / file) << text << '\n';
   }
-  void number(const char* device, const fs::path& folder) const {
-    fs::create_directory_symlink(root / folder, root / "dev/block" / device);
+  void number(const char* device, const fs::path& directory) const {
+    fs::create_directory_symlink(root / directory, root / "dev/block" / device);
   }
   [[nodiscard]] Hardware inspect(unsigned major, unsigned minor, const std::vector<Mount>& mounts = {}) const {
     Mount mount;
@@ -32,7 +32,7 @@ struct Sysfs {
     mount.filesystem = "ext4";
     return inspect_hardware(mount, mounts, root.string());
   }
-  test::Folder temporary;
+  test::Directory temporary;
   fs::path root = temporary.path();
 };
 
@@ -101,7 +101,7 @@ TEST_CASE("hardware: a mapped device has its mapper's name, a loop device on tmp
   CHECK_FALSE(sysfs.inspect(7, 0, parse_mountinfo("1 0 8:9 / /fast rw - ext4 t rw\n")).is_volatile);
 }
 
-TEST_CASE("hardware: a network file system's device is its server, a tmpfs is named after its folder") {
+TEST_CASE("hardware: a network file system's device is its server, a tmpfs is named after its directory") {
   const auto nfs = inspect_hardware(unnumbered("nfs4", "store.example.org:/export/a", "/mnt/a"), {});
   CHECK(nfs.device.name == "store.example.org");
   CHECK(nfs.device.kind == DeviceKind::network);
@@ -116,11 +116,11 @@ TEST_CASE("hardware: a network file system's device is its server, a tmpfs is na
 }
 
 TEST_CASE("hardware: an overlay on a tmpfs that can be seen is memory and lost with power") {
-  // /tmp stands for any folder that exists; the texts say what it lies on.
+  // /tmp stands for any directory that exists; the texts say what it lies on.
   const auto mounts = parse_mountinfo(
       "1 0 0:9 / / rw - tmpfs t rw\n"
       "2 1 0:10 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/tmp,workdir=/w\n"
-      "3 1 0:11 / /container rw - overlay overlay rw,lowerdir=/l,upperdir=/no/such/folder,workdir=/w\n");
+      "3 1 0:11 / /container rw - overlay overlay rw,lowerdir=/l,upperdir=/no/such/directory,workdir=/w\n");
   CHECK(inspect_hardware(mounts[1], mounts).device.kind == DeviceKind::ram);
   CHECK(inspect_hardware(mounts[1], mounts).is_volatile);
   CHECK_FALSE(inspect_hardware(mounts[2], mounts).kind_is_sure);

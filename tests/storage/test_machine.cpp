@@ -9,7 +9,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/storage/machine.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
 using namespace std::chrono_literals;
@@ -27,22 +27,22 @@ TEST_CASE("machine: a tool that is missing, fails or is elsewhere on $PATH gives
   CHECK(run_tool({"iosig-no-such-tool"}).error().message.find("is not installed") != std::string::npos);
   CHECK_FALSE(run_tool({"false"}).has_value());
   CHECK_FALSE(run_tool({"../bin/true/"}).has_value());
-  const test::Folder folder;
-  test::write(folder / "iosig-planted", "#!/bin/sh\necho planted\n");
-  std::filesystem::permissions(folder / "iosig-planted", std::filesystem::perms::owner_all);
+  const test::Directory directory;
+  test::write(directory / "iosig-planted", "#!/bin/sh\necho planted\n");
+  std::filesystem::permissions(directory / "iosig-planted", std::filesystem::perms::owner_all);
   const std::string before = ::getenv("PATH");
-  ::setenv("PATH", folder.path().c_str(), 1);
+  ::setenv("PATH", directory.path().c_str(), 1);
   CHECK_FALSE(run_tool({"iosig-planted"}).has_value());
   ::setenv("PATH", before.c_str(), 1);
 }
 
 TEST_CASE("machine: a tool that hangs or prints without end is killed, and what it has started too") {
   CHECK_FALSE(run_tool({"yes"}).has_value());
-  const test::Folder folder;
+  const test::Directory directory;
   // The shell's child keeps the output open: only its end would end the wait.
-  const std::string script = "sleep 1000 & echo $! > " + folder / "pid" + "; wait";
+  const std::string script = "sleep 1000 & echo $! > " + directory / "pid" + "; wait";
   CHECK_FALSE(run_tool({"sh", "-c", script}).has_value());
-  const std::string child(trimmed(test::read(folder / "pid")));
+  const std::string child(trimmed(test::read(directory / "pid")));
   REQUIRE_FALSE(child.empty());
   const std::string command = "/proc/" + child + "/cmdline";  // empty once it has ended
   for (int i = 0; i < 1000 && !test::read(command).empty(); ++i) std::this_thread::sleep_for(1ms);

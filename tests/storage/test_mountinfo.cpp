@@ -40,7 +40,7 @@ TEST_CASE("mountinfo: a path lies on the topmost mount, whatever the order of th
   CHECK(mount_of(mounts, "/home")->id == 27);
 }
 
-TEST_CASE("mountinfo: a mount on a parent folder hides what was mounted below it before") {
+TEST_CASE("mountinfo: a mount on a parent directory hides what was mounted below it before") {
   const std::string_view text =
       "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
       "40 27 8:2 / /data rw - ext4 /dev/sda2 rw\n"
@@ -60,7 +60,7 @@ TEST_CASE("mountinfo: a file system that is mounted several times is one destina
   CHECK(best_paths(text) == Paths{"/", "/home", "/mnt/everything"});
 }
 
-TEST_CASE("mountinfo: pseudo file systems, read-only ones, triggers and the system's folders are no destinations") {
+TEST_CASE("mountinfo: pseudo file systems, read-only ones, triggers and the system's directories are no destinations") {
   const std::string_view text =
       "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
       "22 27 0:21 / /proc rw - proc proc rw\n"
@@ -89,7 +89,7 @@ TEST_CASE("mountinfo: a container's overlay root counts, the single files bound 
   const auto groups = destinations(parse_mountinfo(text));
   REQUIRE(groups.size() == 2);
   CHECK(groups[0][0].path == "/");
-  CHECK(groups[1][0].path == "/data");  // the folder is tried before /etc/hosts, which discover() refuses as a file
+  CHECK(groups[1][0].path == "/data");  // the directory is tried before /etc/hosts, which discover() refuses as a file
 }
 
 TEST_CASE("mountinfo: in a chroot nothing covers the root, but what is mounted below it is found") {
@@ -123,13 +123,13 @@ TEST_CASE("mountinfo: an option is known by its whole name, its value without es
   CHECK_FALSE(option_of(mounts[1], "rw").has_value());
 }
 
-TEST_CASE("mountinfo: a mount among the system's folders is a destination when a wanted folder lies on it") {
+TEST_CASE("mountinfo: a mount among the system's directories is a destination when a wanted directory lies on it") {
   const auto mounts = parse_mountinfo(
       "27 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
       "32 27 0:29 / /run rw - tmpfs tmpfs rw\n"
       "33 32 0:30 / /run/user/1000 rw - tmpfs tmpfs rw\n"
       "34 32 0:31 / /run/user/1001 rw - tmpfs tmpfs rw\n");
-  const auto wanted = destinations(mounts, {"/run/user/1000", "/no/such/folder"});
+  const auto wanted = destinations(mounts, {"/run/user/1000", "/no/such/directory"});
   REQUIRE(wanted.size() == 2);
   CHECK(wanted[1].front().path == "/run/user/1000");
 }
@@ -176,7 +176,7 @@ TEST_CASE("mountinfo: the system's tmpfs are none elsewhere either, as in a chro
                    "35 34 0:44 / /srv/chroot/tmp/build/proc rw - proc proc rw\n") == Paths{"/", "/srv/chroot/tmp"});
 }
 
-TEST_CASE("mountinfo: of thousands of mounts on one folder the topmost counts, the others are hidden") {
+TEST_CASE("mountinfo: of thousands of mounts on one directory the topmost counts, the others are hidden") {
   constexpr int count = 3000;
   std::string text = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";
   for (int i = 2; i <= count; ++i) text += fmt::format("{} {} 0:{} / /a/stack rw - tmpfs tmpfs rw\n", i, i - 1, i);

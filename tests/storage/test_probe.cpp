@@ -12,7 +12,7 @@
 #include "iosig/storage/discover.h"
 #include "iosig/storage/measure.h"
 #include "iosig/storage/probe.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 using namespace iosig;
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ namespace {
 constexpr MeasureLimits shortest{.seconds = 0.3, .bytes = 8 * MiB};
 }  // namespace
 
-TEST_CASE("discover: every mount point is a folder of its own file system in which this user can create files") {
+TEST_CASE("discover: every mount point is a directory of its own file system in which this user can create files") {
   const auto discovery = discover();
   REQUIRE(discovery);
   std::set<std::string> names;
@@ -37,11 +37,11 @@ TEST_CASE("discover: every mount point is a folder of its own file system in whi
   }
 }
 
-TEST_CASE("discover: a preferred folder stands for its file system") {
-  const test::Folder folder("/var/tmp");
-  const auto discovery = discover({folder.path()});
+TEST_CASE("discover: a preferred directory stands for its file system") {
+  const test::Directory directory("/var/tmp");
+  const auto discovery = discover({directory.path()});
   REQUIRE(discovery);
-  CHECK(std::ranges::count(discovery->found, folder.path(), [](const Found& f) { return f.mount.path; }) == 1);
+  CHECK(std::ranges::count(discovery->found, directory.path(), [](const Found& f) { return f.mount.path; }) == 1);
 }
 
 TEST_CASE("inspection: the description can be written and read back") {
@@ -53,8 +53,8 @@ TEST_CASE("inspection: the description can be written and read back") {
 }
 
 TEST_CASE("measure: values are positive, spreads enclose them, and no file is left") {
-  const test::Folder folder("/var/tmp");
-  const auto measured = measure(folder.path(), 4096, shortest, [](std::string_view) {});
+  const test::Directory directory("/var/tmp");
+  const auto measured = measure(directory.path(), 4096, shortest, [](std::string_view) {});
   REQUIRE_MESSAGE(measured, measured.error().message);
   for (const Spread& spread :
        {measured->write_bytes_per_s, measured->read_bytes_per_s, measured->operation_latency_s,
@@ -65,18 +65,18 @@ TEST_CASE("measure: values are positive, spreads enclose them, and no file is le
     CHECK(spread.median <= spread.high);
   }
   CHECK(measured->max_iops >= 1 / measured->operation_latency_s.median);
-  CHECK(fs::is_empty(folder.path()));
+  CHECK(fs::is_empty(directory.path()));
 }
 
-TEST_CASE("measure: a folder in which no file can be created is refused with its name") {
+TEST_CASE("measure: a directory in which no file can be created is refused with its name") {
   const auto measured = measure("/proc", 4096, shortest, [](std::string_view) {});
   REQUIRE_FALSE(measured);
   CHECK(measured.error().message.find("/proc") != std::string::npos);
 }
 
 TEST_CASE("probe: what a probe found is read back as measured or inspected, to the same numbers") {
-  const test::Folder folder("/var/tmp");
-  const auto probe = probe_storage({.limits = shortest, .folders = {}, .only = {folder.path()}}, [](auto) {});
+  const test::Directory directory("/var/tmp");
+  const auto probe = probe_storage({.limits = shortest, .directories = {}, .only = {directory.path()}}, [](auto) {});
   REQUIRE_MESSAGE(probe, probe.error().message);
   REQUIRE(probe->storage.devices.size() == 1);
   const Device& found = probe->storage.devices.front();
@@ -92,8 +92,8 @@ TEST_CASE("probe: what a probe found is read back as measured or inspected, to t
   CHECK(back->mount_points.front().provenance.at("path").origin == Origin::inspected);
 }
 
-TEST_CASE("probe: a folder that is no destination is refused with the reason") {
-  const auto probe = probe_storage({.limits = shortest, .folders = {}, .only = {"/proc"}}, [](auto) {});
+TEST_CASE("probe: a directory that is no destination is refused with the reason") {
+  const auto probe = probe_storage({.limits = shortest, .directories = {}, .only = {"/proc"}}, [](auto) {});
   REQUIRE_FALSE(probe);
   CHECK(probe.error().kind == ErrorKind::infeasible);
 }

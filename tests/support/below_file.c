@@ -60,16 +60,16 @@ int main(void) {
   (void)close(open("other.plain", O_WRONLY | O_CREAT, 0600));
   const int fd = open("file", O_RDWR | O_CREAT, 0600);
   say("write", "file", write(fd, "content", 7));
-  (void)mkdir("folder", 0700);
-  (void)close(open("folder/file", O_WRONLY | O_CREAT, 0600));
-  say("symlink", "link", symlink("folder/file", "link"));
-  static const char* const paths[] = {"file/below",        "file/d9/deeper", "file/",      "file/.",
-                                      "folder/file/below", "folder/file///", "link/below", "link/",
-                                      "none/below",        "./file//below",  "none/"};
+  (void)mkdir("directory", 0700);
+  (void)close(open("directory/file", O_WRONLY | O_CREAT, 0600));
+  say("symlink", "link", symlink("directory/file", "link"));
+  static const char* const paths[] = {"file/below",           "file/d9/deeper",    "file/",      "file/.",
+                                      "directory/file/below", "directory/file///", "link/below", "link/",
+                                      "none/below",           "./file//below",     "none/"};
   for (unsigned n = 0; n < sizeof paths / sizeof *paths; ++n) {
     ask(paths[n]);
-    (void)unlink("folder/none");
-    (void)rmdir("folder/none");
+    (void)unlink("directory/none");
+    (void)rmdir("directory/none");
     (void)rmdir("none");
     struct stat status;
     say("stat", "file", stat("file", &status));

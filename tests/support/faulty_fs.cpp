@@ -1,10 +1,10 @@
-// A file system that fails on request: shows the folder SOURCE at MOUNT, and each operation named in the file FAULTS
+// A file system that fails on request: shows the directory SOURCE at MOUNT, and each operation named in the file FAULTS
 // fails with the error beside it, for as long as it stands there.
 //
 //   faulty_fs SOURCE FAULTS MOUNT [-o OPTION of FUSE]...
 //   echo 'fsync EDQUOT' > FAULTS
 //
-// Operations: look read write create fsync rename link unlink folder, symlink (makes one), readlink (of one that is
+// Operations: look read write create fsync rename link unlink directory, symlink (makes one), readlink (of one that is
 // absolute, as sshfs with contain_symlinks), transform (readlink gives such a one relative to the mount, as sshfs with
 // transform_symlinks; any error). Errors: EIO ENOSPC EDQUOT EROFS EPERM ENOSYS.
 #define FUSE_USE_VERSION 31
@@ -68,9 +68,9 @@ fuse_operations operations() {
     return target[0] == '/' ? fault("readlink") : 0;
   };
   all.mkdir = [](const char* path, mode_t mode) {
-    return answer("folder", [&] { return ::mkdir(behind(path).c_str(), mode); });
+    return answer("directory", [&] { return ::mkdir(behind(path).c_str(), mode); });
   };
-  all.rmdir = [](const char* path) { return answer("folder", [&] { return ::rmdir(behind(path).c_str()); }); };
+  all.rmdir = [](const char* path) { return answer("directory", [&] { return ::rmdir(behind(path).c_str()); }); };
   all.unlink = [](const char* path) { return answer("unlink", [&] { return ::unlink(behind(path).c_str()); }); };
   all.symlink = [](const char* target, const char* path) {
     if (const int failure = fault("symlink")) return failure;
@@ -117,10 +117,10 @@ fuse_operations operations() {
   };
   all.release = [](const char*, fuse_file_info* info) { return ::close(fd_of(info)); };
   all.readdir = [](const char* path, void* names, fuse_fill_dir_t fill, off_t, fuse_file_info*, fuse_readdir_flags) {
-    DIR* folder = ::opendir(behind(path).c_str());
-    if (folder == nullptr) return -errno;
-    while (const dirent* item = ::readdir(folder)) fill(names, item->d_name, nullptr, 0, fuse_fill_dir_flags{});
-    ::closedir(folder);
+    DIR* directory = ::opendir(behind(path).c_str());
+    if (directory == nullptr) return -errno;
+    while (const dirent* item = ::readdir(directory)) fill(names, item->d_name, nullptr, 0, fuse_fill_dir_flags{});
+    ::closedir(directory);
     return fault("look");
   };
   all.statfs = [](const char*, struct statvfs* status) {

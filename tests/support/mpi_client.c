@@ -1,6 +1,6 @@
-// The MPI-IO calls that parallel programs make, each part on a file of its own in FOLDER:
+// The MPI-IO calls that parallel programs make, each part on a file of its own in DIRECTORY:
 //
-//   mpi_client FOLDER write|read [PART...]
+//   mpi_client DIRECTORY write|read [PART...]
 //
 // `write` makes the files and reads them back while they are open; `read` opens them again, with as many ranks. The
 // bytes of each file are the same for every file system, MPI library and order of events, so that files can be

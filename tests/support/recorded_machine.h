@@ -12,7 +12,7 @@
 
 #include "iosig/base/files.h"
 #include "iosig/storage/machine.h"
-#include "support/folders.h"
+#include "support/directories.h"
 
 namespace iosig::test {
 
@@ -28,7 +28,7 @@ inline std::string recorded(const std::string& name) {
 class RecordedMachine {
  public:
   RecordedMachine() {
-    for (const char* folder : {"dev/block", "class/block", "fs/btrfs"}) fs::create_directories(root_ / folder);
+    for (const char* directory : {"dev/block", "class/block", "fs/btrfs"}) fs::create_directories(root_ / directory);
   }
   void put(const fs::path& file, std::string_view text) const {
     fs::create_directories((root_ / file).parent_path());
@@ -38,51 +38,51 @@ class RecordedMachine {
     fs::create_directories((root_ / name).parent_path());
     fs::create_directory_symlink(root_ / to, root_ / name);
   }
-  /// A block device as big as 1000 sectors; returns its folder, relative to sysfs.
+  /// A block device as big as 1000 sectors; returns its directory, relative to sysfs.
   fs::path block(const std::string& name, const fs::path& below = "devices/virtual/block") {
-    const fs::path folder = below / name;
+    const fs::path directory = below / name;
     const std::string number = fmt::format("8:{}", count_++);
-    put(folder / "dev", number);
-    put(folder / "size", "1000");
-    link(fs::path("dev/block") / number, folder);
-    link(fs::path("class/block") / name, folder);
+    put(directory / "dev", number);
+    put(directory / "size", "1000");
+    link(fs::path("dev/block") / number, directory);
+    link(fs::path("class/block") / name, directory);
     numbers_[name] = number;
-    return folder;
+    return directory;
   }
   /// A flash disk with as many partitions: sda, sda1, sda2, ...
   fs::path disk(const std::string& name, int partitions = 0) {
-    fs::path folder = block(name, "devices/pci0/ata1/host0/block");
-    put(folder / "queue/rotational", "0");
+    fs::path directory = block(name, "devices/pci0/ata1/host0/block");
+    put(directory / "queue/rotational", "0");
     for (int i = 1; i <= partitions; ++i)
-      put(block(fmt::format("{}{}", name, i), folder) / "partition", fmt::format("{}", i));
-    return folder;
+      put(block(fmt::format("{}{}", name, i), directory) / "partition", fmt::format("{}", i));
+    return directory;
   }
   /// md over the block devices `members`.
   fs::path md(const std::string& name, std::string_view level, const std::vector<std::string>& members) {
-    fs::path folder = block(name);
-    put(folder / "md/level", level);
-    put(folder / "md/raid_disks", fmt::format("{}", members.size()));
-    put(folder / "md/degraded", "0");
+    fs::path directory = block(name);
+    put(directory / "md/level", level);
+    put(directory / "md/raid_disks", fmt::format("{}", members.size()));
+    put(directory / "md/degraded", "0");
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const fs::path slot = folder / fmt::format("md/dev-{}", members[i]);
+      const fs::path slot = directory / fmt::format("md/dev-{}", members[i]);
       put(slot / "state", "in_sync");
       link(slot / "block", fs::path("class/block") / members[i]);
-      link(folder / fmt::format("md/rd{}", i), slot);
+      link(directory / fmt::format("md/rd{}", i), slot);
     }
-    return folder;
+    return directory;
   }
   /// Device-mapper's `name` with that table, whose "{sda}" become numbers, and status.
   fs::path mapped(const std::string& name, const std::string& mapped_name, std::string table,
                   const std::string& status = "") {
-    fs::path folder = block(name);
-    put(folder / "dm/name", mapped_name);
+    fs::path directory = block(name);
+    put(directory / "dm/name", mapped_name);
     for (const auto& [device, number] : numbers_)
       for (std::size_t at; (at = table.find("{" + device + "}")) != std::string::npos;)
         table.replace(at, device.size() + 2, number);
     const std::string words = fmt::format("-j 8 -m {}", numbers_[name].substr(2));
     says("dmsetup table " + words, table);
     if (!status.empty()) says("dmsetup status " + words, status);
-    return folder;
+    return directory;
   }
   void says(const std::string& command, const std::string& output) { outputs_[command] = output; }
   [[nodiscard]] const std::string& number(const std::string& name) const { return numbers_.at(name); }
@@ -98,7 +98,7 @@ class RecordedMachine {
   }
 
  private:
-  Folder temporary_;
+  Directory temporary_;
   fs::path root_ = temporary_.path();
   int count_ = 0;
   std::map<std::string, std::string> numbers_, outputs_;

@@ -30,9 +30,9 @@ Result<void> write(ContainerWriter& writer, std::int64_t offset, std::int64_t le
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const auto folder = ContainerFolder::open(argv[1]);
-  if (!folder) {
-    std::cerr << folder.error().message << '\n';
+  const auto directory = ContainerDirectory::open(argv[1]);
+  if (!directory) {
+    std::cerr << directory.error().message << '\n';
     return 3;
   }
   std::map<std::string, std::unique_ptr<ContainerWriter>> writers;
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     };
     Result<void> done{};
     if (verb == "open") {
-      auto opened = ContainerWriter::open(*folder);
+      auto opened = ContainerWriter::open(*directory);
       if (opened)
         writer = *std::move(opened);
       else

@@ -126,11 +126,11 @@ def check_run_mode(compiler: PluginCompiler, row: Row, language: str) -> None:
     """The program tells exactly its right paths, each with its own pragma's signature, and opens them undisturbed."""
     said = build(compiler, row, language, [f"-fplugin={compiler.plugin}"], ["../oracle.o"])
     assert said == "", said
-    (compiler.folder / "hints").write_text("")
+    (compiler.directory / "hints").write_text("")
     done = compiler.run("./program")
     assert done.stderr == "", done.stderr
     told = Counter()
-    for line in (compiler.folder / "hints").read_text().splitlines():
+    for line in (compiler.directory / "hints").read_text().splitlines():
         interface, path, mode, _, signature = line.split("\t")
         assert signature == f"temp totalsize({path.rsplit('-')[-1]}KB)", line
         assert mode in {"open": ("65", "577"), "fopen": ("w",), "fstream": ("16", "17", "20")}[interface], line
@@ -141,16 +141,16 @@ def check_run_mode(compiler: PluginCompiler, row: Row, language: str) -> None:
 
 def check_compile_mode(compiler: PluginCompiler, row: Row, language: str) -> None:
     """The program redirects the first file of each pragma, and no other."""
-    mount = compiler.folder / "mount"
+    mount = compiler.directory / "mount"
     mount.mkdir()
-    storage = compiler.folder / "storage.toml"
+    storage = compiler.directory / "storage.toml"
     storage.write_text(STORAGE.format(mount=mount))
     arguments = [f"-fplugin={compiler.plugin}", "-fplugin-arg-iosig-resolve=compile"]
     said = build(compiler, row, language, [*arguments, f"-fplugin-arg-iosig-storage={storage}"], [])
     assert said == "", said
     done = compiler.run("./program")
     assert done.stderr == "", done.stderr
-    links = {path.name: path.readlink() for path in compiler.folder.glob("[on][ko]-*") if path.is_symlink()}
+    links = {path.name: path.readlink() for path in compiler.directory.glob("[on][ko]-*") if path.is_symlink()}
     assert all(target.is_relative_to(mount) for target in links.values()), links
     assert len(set(links.values())) == len(links)
     led = Counter(int(name.rsplit("-")[-1]) for name in links)
@@ -159,6 +159,6 @@ def check_compile_mode(compiler: PluginCompiler, row: Row, language: str) -> Non
 
 
 def check_contents(compiler: PluginCompiler, row: Row, language: str) -> None:
-    files = {path.name: path.read_text() for path in compiler.folder.glob("[on][ko]-*")}
+    files = {path.name: path.read_text() for path in compiler.directory.glob("[on][ko]-*")}
     assert set(right_paths(row, language)) <= set(files)
     assert {name for name, text in files.items() if text != name} == set()

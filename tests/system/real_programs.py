@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/system/real_programs.py [PROGRAM...]      the table of docs/howto/programs.md
 
-Each program is a shell script in a folder with two input files. The ways: `run`, all new files containers under `iosig
+Each program is a shell script in a directory with two input files. The ways: `run`, all new files containers under `iosig
 run`; `mount`, the same through `iosig mount`; `prepare`, its outputs redirected to other storage by `iosig prepare` and
 brought home by `iosig finalize`. Equal means: the same exit status and stdout, and the same names with the same bytes.
 """
@@ -42,7 +42,7 @@ PROGRAMS = [
     Program("dd", "dd", "dd if=data of=copy bs=5000 seek=3 conv=notrunc; dd if=copy of=part bs=512 skip=9", "copy part"),
     Program("cat, tee, head, tail", "tee", "cat text | tee one > four; head -n 9 one > two; tail -c 99 data > three", "one two three four"),
     Program("cp", "cp", "cp text copy; cp -p data same; cp --sparse=always data holes", "copy", {"prepare": REFUSES}),
-    Program("install", "install", "install -m 640 text copy; install -d folder; install data folder/data", "copy"),
+    Program("install", "install", "install -m 640 text copy; install -d directory; install data directory/data", "copy"),
     Program("mv, ln, rm", "mv", "cat text > a; mv a b; cat data > c; mv c b; cat text > d; rm d; ln -s b e; cat e", "a c d"),
     Program("split, csplit", "csplit", "split -b 30000 data piece.; cat piece.?? | cmp - data; csplit -s text 100 '{3}'"),
     Program("shuf, tac, paste", "shuf", "shuf --random-source=data -o a text; tac text > b; paste a b > c", "a b c"),
@@ -128,7 +128,7 @@ PROGRAMS = [
 
 
 class World:
-    """A scratch folder, and a second file system to redirect to."""
+    """A scratch directory, and a second file system to redirect to."""
 
     def __init__(self, scratch: Path, fast: Path) -> None:
         self.scratch, self.fast = scratch, fast
@@ -148,10 +148,10 @@ class World:
             raise RuntimeError(f"iosig {words}: {done.stderr}")
         return done
 
-    def do(self, program: Program, folder: Path, before: tuple[object, ...] = ()) -> tuple[str, dict[str, str]]:
+    def do(self, program: Program, directory: Path, before: tuple[object, ...] = ()) -> tuple[str, dict[str, str]]:
         """What it said, and what is there now as a hash of each name's bytes."""
         words = [*map(str, before), "sh", "-c", f"umask 022; {program.script}"]
-        options = {"cwd": folder, "env": self.env, "capture_output": True, "timeout": 300}
+        options = {"cwd": directory, "env": self.env, "capture_output": True, "timeout": 300}
         done = subprocess.run(words, **options)  # type: ignore[call-overload]
         said = f"status {done.returncode}\n{done.stdout.decode(errors='replace')}"
         # As this way shows it: containers are files there.
@@ -159,15 +159,15 @@ class World:
         found = subprocess.run([*map(str, before), "sh", "-c", find], **options)  # type: ignore[call-overload]
         listed = dict(line.split(" ", 1) for line in found.stdout.decode().splitlines())
         said += "" if found.returncode == 0 else found.stderr.decode()
-        return said.replace(str(folder), "FOLDER"), listed
+        return said.replace(str(directory), "DIRECTORY"), listed
 
-    def folder(self, name: str, below: Path | None = None) -> Path:
+    def directory(self, name: str, below: Path | None = None) -> Path:
         made = (below or self.scratch) / name
         made.mkdir()
         return made
 
 
-def inputs(world: World, folder: Path, before: tuple[object, ...] = ()) -> None:
+def inputs(world: World, directory: Path, before: tuple[object, ...] = ()) -> None:
     text = world.scratch / "home/text"
     data = world.scratch / "home/data"
     if not text.exists():
@@ -177,11 +177,11 @@ def inputs(world: World, folder: Path, before: tuple[object, ...] = ()) -> None:
         data.write_bytes(source.randbytes(300_000))
     for each in (text, data):
         script = f"cat {each} > {each.name}; touch -d @1000000000 {each.name}"
-        subprocess.run([*map(str, before), "sh", "-c", script], cwd=folder, env=world.env, check=True)
+        subprocess.run([*map(str, before), "sh", "-c", script], cwd=directory, env=world.env, check=True)
 
 
-def containers_in(folder: Path) -> int:
-    return sum(1 for _ in folder.rglob(".iosig-container"))
+def containers_in(directory: Path) -> int:
+    return sum(1 for _ in directory.rglob(".iosig-container"))
 
 
 def missing(program: Program) -> str:
@@ -192,8 +192,8 @@ def missing(program: Program) -> str:
 def compare(program: Program, way: str, world: World) -> tuple[bool, str]:
     """Whether it is the same as on plain files; what differs, or a note."""
     # All by the same name, which some programs write into their files.
-    plain_above, other_above = world.folder(f"plain.{way}"), world.folder(f"other.{way}")
-    plain, other = world.folder("work", plain_above), world.folder("work", other_above)
+    plain_above, other_above = world.directory(f"plain.{way}"), world.directory(f"other.{way}")
+    plain, other = world.directory("work", plain_above), world.directory("work", other_above)
     inputs(world, plain)
     wanted = world.do(program, plain)
     note = ""
@@ -203,7 +203,7 @@ def compare(program: Program, way: str, world: World) -> tuple[bool, str]:
         got = world.do(program, other, before)
         note = f"{containers_in(other)} containers"
     elif way == "mount":
-        source = world.folder("source")
+        source = world.directory("source")
         world.iosig("mount", "--containers", "all", source, other)
         try:
             inputs(world, other)

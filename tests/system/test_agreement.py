@@ -1,4 +1,4 @@
-"""Who shares a file agrees on where it is, and room that one stream was promised is not promised to another."""
+"""Who shares a file agrees on where it is, and room that one stream was reserved is not reserved for another."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def only_10_gb_free(world: World) -> None:
     world.storage.write_text(text.replace('device = "fast"\n', 'device = "fast"\nfree = "10GB"\n', 1))
 
 
-def promises(world: World) -> int:
-    table = world.user_folder / ".promises"
+def reservations(world: World) -> int:
+    table = world.user_directory / ".promises"
     return sum(any(record) for record in _records(table)) if table.exists() else 0
 
 
@@ -90,7 +90,7 @@ def _records(table: Path) -> list[bytes]:
 # ---- room -----------------------------------------------------------------------------------------------------------
 
 
-def test_room_promised_to_one_program_is_not_promised_to_another_while_it_lives(world: World, streams: Path) -> None:
+def test_room_promised_to_one_program_is_not_reserved_to_another_while_it_lives(world: World, streams: Path) -> None:
     only_10_gb_free(world)
     with Program(world, streams) as first, Program(world, streams) as second:
         assert first.redirect("a", "random totalsize(6GB)")
@@ -102,7 +102,7 @@ def test_room_promised_to_one_program_is_not_promised_to_another_while_it_lives(
 
 
 def test_what_is_written_is_not_counted_twice(world: World, streams: Path) -> None:
-    """Free space shrinks as a stream writes, so its promise shrinks too."""
+    """Free space shrinks as a stream writes, so its reservation shrinks too."""
     text = world.storage.read_text()
     free = 64 << 20
     world.storage.write_text(text.replace('device = "fast"\n', f'device = "fast"\nfree = "{free}B"\n', 1))
@@ -110,18 +110,18 @@ def test_what_is_written_is_not_counted_twice(world: World, streams: Path) -> No
         assert program.redirect("a", "random totalsize(60MB)")
         assert not program.redirect("b", "random totalsize(20MB)")
         (world.work / "a").write_bytes(bytes(50 << 20))
-        # `free` is set by hand here and did not shrink: what remains promised are 10 MB.
+        # `free` is set by hand here and did not shrink: what remains reserved are 10 MB.
         assert program.redirect("c", "random totalsize(20MB)")
 
 
-def test_the_command_tells_how_much_is_promised(world: World) -> None:
+def test_the_command_tells_how_much_is_reserved(world: World) -> None:
     only_10_gb_free(world)
     world.iosig("prepare", world.work / "a", "random", "totalsize(6GB)")
     refused = world.iosig("choose", "random totalsize(5GB)").stdout
-    assert "no room: totalsize 5GB, free 10 GB, 6 GB of them promised to other streams" in refused
+    assert "no room: totalsize 5GB, free 10 GB, 6 GB of them reserved for other streams" in refused
     mounts = world.iosig.json("storage", "list")["mount_points"]
     assert [m["promised_bytes"] for m in mounts] == [6 << 30, 0]
-    assert "10 GB, 6 GB promised" in world.iosig("storage", "list").stdout
+    assert "10 GB, 6 GB reserved" in world.iosig("storage", "list").stdout
 
 
 def test_prepared_room_is_kept_until_it_is_settled(world: World) -> None:
@@ -131,7 +131,7 @@ def test_prepared_room_is_kept_until_it_is_settled(world: World) -> None:
     world.iosig("finalize", world.work / "a")
     assert "leads to" in world.iosig("prepare", world.work / "b", "random", "totalsize(6GB)").stdout
     world.iosig("finalize", "--all")
-    assert not list(world.user_folder.iterdir())
+    assert not list(world.user_directory.iterdir())
 
 
 def test_paths_of_one_prepare_share_the_room(world: World) -> None:
@@ -142,16 +142,16 @@ def test_paths_of_one_prepare_share_the_room(world: World) -> None:
     assert [r["action"] for r in answer["redirects"]] == ["linked", "linked", "stays"]
 
 
-def test_a_jobs_folder_keeps_its_room_until_it_is_settled(world: World) -> None:
+def test_a_jobs_directory_keeps_its_room_until_it_is_settled(world: World) -> None:
     only_10_gb_free(world)
-    folder = world.iosig("choose", "--make-folder", "temp totalsize(8GB)").stdout.strip()
-    assert Path(folder).parent == world.user_folder
+    directory = world.iosig("choose", "--make-folder", "temp totalsize(8GB)").stdout.strip()
+    assert Path(directory).parent == world.user_directory
     assert f"chosen: {world.root}" in world.iosig("choose", "totalsize(4GB)").stdout
-    (Path(folder) / "part").write_bytes(bytes(1 << 20))
-    (promised, _) = (m["promised_bytes"] for m in world.iosig.json("storage", "list")["mount_points"])
-    assert promised == (8 << 30) - (1 << 20)
-    (Path(folder) / "part").unlink()
-    world.iosig("finalize", folder)
+    (Path(directory) / "part").write_bytes(bytes(1 << 20))
+    (reserved, _) = (m["promised_bytes"] for m in world.iosig.json("storage", "list")["mount_points"])
+    assert reserved == (8 << 30) - (1 << 20)
+    (Path(directory) / "part").unlink()
+    world.iosig("finalize", directory)
     assert f"chosen: {world.fast}" in world.iosig("choose", "totalsize(4GB)").stdout
 
 
@@ -167,13 +167,13 @@ def test_a_program_killed_at_any_moment_leaves_a_table_that_works(world: World, 
     with Program(world, streams) as program:
         assert program.redirect("all", "random totalsize(10GB)")
     world.iosig("finalize", "--all", check=None)  # an entry may have been cut
-    assert not list(world.user_folder.iterdir())
+    assert not list(world.user_directory.iterdir())
 
 
 def test_a_table_of_garbage_is_taken_for_an_empty_one(world: World, streams: Path) -> None:
     only_10_gb_free(world)
-    world.user_folder.mkdir(mode=0o700)
-    (world.user_folder / ".promises").write_bytes(os.urandom(1000))
+    world.user_directory.mkdir(mode=0o700)
+    (world.user_directory / ".promises").write_bytes(os.urandom(1000))
     with Program(world, streams) as first, Program(world, streams) as second:
         assert first.redirect("a", "random totalsize(10GB)")
         assert not second.redirect("b", "random totalsize(1GB)")
@@ -188,7 +188,7 @@ def test_streams_that_race_for_room_never_get_more_than_there_is(world: World, s
         racer.process.stdin.flush()
     answers = [racer.process.stdout.readline() for racer in racers for _ in range(4) if racer.process.stdout]
     assert sum(answer.startswith("1") for answer in answers) == 10
-    assert promises(world) == 10
+    assert reservations(world) == 10
     for racer in racers:
         racer.__exit__()
 
@@ -197,7 +197,7 @@ def test_processes_that_race_for_one_path_and_its_room_reach_one_file(world: Wor
     only_10_gb_free(world)
     for attempt in range(4):
         race_for_one_path(world, hinted, f"log{attempt}", "random totalsize(7GB)")
-        assert (world.work / f"log{attempt}").is_symlink() and promises(world) >= 1
+        assert (world.work / f"log{attempt}").is_symlink() and reservations(world) >= 1
         assert len(world.journal()) == attempt + 1
 
 
@@ -249,7 +249,7 @@ def test_the_ranks_of_a_job_write_one_file(world: World, tmp_path: Path, mpi: st
         assert (world.work / f"shared{i}").read_bytes() == b"".join(b"%06d\n" % rank for rank in range(4))
     assert len(world.journal()) == 20
     world.iosig("finalize", "--all")
-    assert not any(path.is_symlink() for path in world.work.iterdir()) and not list(world.user_folder.iterdir())
+    assert not any(path.is_symlink() for path in world.work.iterdir()) and not list(world.user_directory.iterdir())
 
 
 SEVERAL_NODES = [
@@ -353,7 +353,7 @@ def test_each_node_has_its_own_data_behind_the_link_of_a_local_stream(
     for node in nodes:  # each drops its own, and says that the other's are elsewhere
         assert [s["action"] for s in node.json("finalize", "--all")["settled"]] == ["dropped"]
     assert not world.journal() and not os.path.lexists(world.work / "scratch")
-    assert [node.run(f"ls -A {world.user_folder}") for node in nodes] == ["", ""]
+    assert [node.run(f"ls -A {world.user_directory}") for node in nodes] == ["", ""]
 
 
 @needs_mounts
@@ -371,9 +371,9 @@ def test_a_node_that_lacks_what_a_stream_of_all_nodes_leads_to_says_so(
     assert second.run("cat out") == "x"
 
 
-def test_a_folder_that_was_lost_with_power_is_made_again_for_a_link_that_waits(world: World, hinted: Path) -> None:
+def test_a_directory_that_was_lost_with_power_is_made_again_for_a_link_that_waits(world: World, hinted: Path) -> None:
     world.iosig("prepare", world.work / "out", "random")
-    shutil.rmtree(world.user_folder)
+    shutil.rmtree(world.user_directory)
     assert world.run(hinted, "open", "out", NEW, "random", input=b"data").stdout == b"0 77\n"
     assert (world.work / "out").read_bytes() == b"data" and len(world.journal()) == 1
 
@@ -398,7 +398,7 @@ def test_ten_thousand_files_are_redirected_listed_and_settled(world: World, stre
     """
     done = world.run_with_own_mounts(script, timeout=600)
     assert done.stdout.split() == b"10000 1 9900 empty 100 linked 10000 100 0".split(), done.stderr
-    assert not list(world.user_folder.iterdir())
+    assert not list(world.user_directory.iterdir())
 
 
 def test_any_path_goes_through_every_verb_and_json_stays_json(world: World, hinted: Path) -> None:
@@ -449,8 +449,8 @@ def test_a_file_deeper_than_any_absolute_path_is_left_where_it_is(world: World, 
     os.close(there)
 
 
-def test_a_program_whose_state_folder_cannot_be_written_is_not_affected(world: World, streams: Path) -> None:
+def test_a_program_whose_state_directory_cannot_be_written_is_not_affected(world: World, streams: Path) -> None:
     world.env["IOSIG_STATE"] = "/proc/nowhere"
     done = world.run(streams, input=b"a random totalsize(1MB)\n")
     assert done.returncode == 0 and done.stdout.startswith(b"-1 ")
-    assert not os.path.lexists(world.work / "a") and promises(world) == 0
+    assert not os.path.lexists(world.work / "a") and reservations(world) == 0

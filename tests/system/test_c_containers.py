@@ -111,8 +111,8 @@ int main(int argc, char **argv) {
   fclose(fopen("ordinary", "w"));
   expect(iosig_container_open("ordinary", O_RDWR, 0, 0) == 0 && errno == ENOTSUP, "an ordinary file");
   expect(strstr(iosig_last_error(), "'ordinary' is no container") != 0, "the reason");
-  expect(iosig_container_open(".", O_RDONLY, 0, 0) == 0 && errno == ENOTSUP, "a folder");
-  expect(iosig_container_open("nowhere/at/all", O_RDWR | O_CREAT, 0600, 0) == 0 && errno == ENOENT, "no folder");
+  expect(iosig_container_open(".", O_RDONLY, 0, 0) == 0 && errno == ENOTSUP, "a directory");
+  expect(iosig_container_open("nowhere/at/all", O_RDWR | O_CREAT, 0600, 0) == 0 && errno == ENOENT, "no directory");
   expect(iosig_container_open(0, O_RDONLY, 0, 0) == 0 && errno == EFAULT, "no path");
   expect(iosig_container_open("new", O_RDWR | O_CREAT, 0600, "containr") == 0 && errno == EINVAL, "a signature");
   expect(iosig_container_close(0) == 0, "close nothing");
@@ -127,9 +127,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_c(PROGRAM, tmp_path_factory.mktemp("c"), "containers", "-Wextra", "-Werror", "-g")
 
 
-def run(program: Path, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+def run(program: Path, directory: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **settings}
-    return subprocess.run([program], cwd=folder, env=environment, capture_output=True, text=True)
+    return subprocess.run([program], cwd=directory, env=environment, capture_output=True, text=True)
 
 
 def test_a_program_that_uses_containers(program: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_program_that_uses_containers(program: Path, tmp_path: Path) -> None:
 def test_data_go_to_the_best_mount_point_of_a_signature(program: Path, world: World) -> None:
     done = world.run(program, "temp container")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"all as it should be\n", b"")
-    assert list(world.user_folder.iterdir()) == []  # it was there, and removed with the container
+    assert list(world.user_directory.iterdir()) == []  # it was there, and removed with the container
 
 
 def test_without_the_library_there_are_no_containers(tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def test_check_and_plugin_agree(iosig: Iosig, compiler: PluginCompiler, name: st
     source = "#include <fcntl.h>\n#include <stdio.h>\n" + text
     plugin = findings_of_plugin(compiler, source, language)
     file = "program.c" if language == "c" else "program.cc"
-    document = iosig.json("check", file, cwd=compiler.folder, check=None)
+    document = iosig.json("check", file, cwd=compiler.directory, check=None)
     check = [(f["line"], f["column"], f["severity"], f["message"]) for f in document["findings"]]
     # an error keeps the compiler from judging what stands outside of functions
     if any(kind == "error" for _, _, kind, _ in plugin):

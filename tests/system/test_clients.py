@@ -39,10 +39,10 @@ Build = Callable[[str, str], Path]
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """built(NAME, MPI) is the program of tests/support/NAME.c."""
-    folder = tmp_path_factory.mktemp("clients")
+    directory = tmp_path_factory.mktemp("clients")
 
     def build(name: str, mpi: str) -> Path:
-        program = folder / f"{name}.{mpi}"
+        program = directory / f"{name}.{mpi}"
         if program.exists():
             return program
         compiler, libraries = shutil.which(f"mpicc.{mpi}"), []
@@ -83,15 +83,15 @@ def parts_of(library: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def plain(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """plain(RANKS): what mpi_client writes into a folder of plain files. No library has bytes of its own."""
+    """plain(RANKS): what mpi_client writes into a directory of plain files. No library has bytes of its own."""
 
     def written(ranks: int) -> Path:
-        folder = tmp_path_factory.getbasetemp() / f"plain{ranks}"
-        if not folder.exists():
-            folder.mkdir()
+        directory = tmp_path_factory.getbasetemp() / f"plain{ranks}"
+        if not directory.exists():
+            directory.mkdir()
             library = "mpich" if ranks < 3 else "romio"  # where there are more ranks than processors MPICH is slow
-            do(library, ranks, built("mpi_client", LIBRARIES[library][0]), folder, "write")
-        return folder
+            do(library, ranks, built("mpi_client", LIBRARIES[library][0]), directory, "write")
+        return directory
 
     return written
 
@@ -99,8 +99,8 @@ def plain(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Callable[[i
 class Way:
     """How programs come to containers: in `folder`, their commands with `before` before them; they lie in `source`."""
 
-    def __init__(self, folder: Path, source: Path, before: tuple[object, ...], leave: Callable[[], object]) -> None:
-        self.folder, self.source, self.before, self.leave = folder, source, before, leave
+    def __init__(self, directory: Path, source: Path, before: tuple[object, ...], leave: Callable[[], object]) -> None:
+        self.directory, self.source, self.before, self.leave = directory, source, before, leave
 
 
 @pytest.fixture(params=["mount", "preload"])
@@ -110,8 +110,8 @@ def way(request: pytest.FixtureRequest, iosig: Iosig, mount: Mount, tmp_path: Pa
 
     def begin(glob: str) -> Way:
         if request.param == "mount":
-            folder = mount("--containers", glob)
-            return Way(folder, source, (), lambda: iosig("unmount", folder))
+            directory = mount("--containers", glob)
+            return Way(directory, source, (), lambda: iosig("unmount", directory))
         if not PRELOAD.exists():
             pytest.skip("built without libiosig-preload.so")
         return Way(source, source, ("env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={source}/{glob}"), lambda: None)
@@ -119,16 +119,16 @@ def way(request: pytest.FixtureRequest, iosig: Iosig, mount: Mount, tmp_path: Pa
     return begin
 
 
-def differences(folder: Path, expected: Path) -> list[str]:
+def differences(directory: Path, expected: Path) -> list[str]:
     """Names of the files in `folder` that are not as in `expected`."""
-    assert sorted(path.name for path in folder.iterdir()) != []
-    return [path.name for path in folder.iterdir() if not filecmp.cmp(path, expected / path.name, shallow=False)]
+    assert sorted(path.name for path in directory.iterdir()) != []
+    return [path.name for path in directory.iterdir() if not filecmp.cmp(path, expected / path.name, shallow=False)]
 
 
-def check_containers(iosig: Iosig, folder: Path, expected: Path, scratch: Path) -> None:
+def check_containers(iosig: Iosig, directory: Path, expected: Path, scratch: Path) -> None:
     """Every file is a container that has the expected bytes."""
     scratch.mkdir()
-    for path in folder.iterdir():
+    for path in directory.iterdir():
         iosig("container", "export", path, scratch / path.name)
     assert differences(scratch, expected) == []
 
@@ -140,7 +140,7 @@ def test_mpi_io_writes_into_containers_what_it_writes_into_plain_files(
 ) -> None:  # fmt: skip
     expected, client, to = plain(ranks), built("mpi_client", LIBRARIES[library][0]), way("*.dat")
     for act in ("write", "read"):
-        do(library, ranks, client, to.folder, act, *parts_of(library), before=to.before)
+        do(library, ranks, client, to.directory, act, *parts_of(library), before=to.before)
     to.leave()
     check_containers(iosig, to.source, expected, tmp_path / "exported")
     assert differences(mount(), expected) == []
@@ -151,14 +151,14 @@ def test_ompios_shared_file_pointer_is_no_container(
 ) -> None:
     if not PRELOAD.exists():
         pytest.skip("built without libiosig-preload.so")
-    expected, client, folder = plain(3), built("mpi_client", "openmpi"), tmp_path / "folder"
-    folder.mkdir()
-    # In a temporary folder OMPIO maps `shared_pointer.dat_cid-N-PID.sm`, which all ranks open before.
+    expected, client, directory = plain(3), built("mpi_client", "openmpi"), tmp_path / "directory"
+    directory.mkdir()
+    # In a temporary directory OMPIO maps `shared_pointer.dat_cid-N-PID.sm`, which all ranks open before.
     before = ("env", f"LD_PRELOAD={PRELOAD}", "IOSIG_CONTAINERS=*.dat*")
     for act in ("write", "read"):
-        do("ompio", 3, client, folder, act, "shared_pointer", before=before)
-    assert (folder / "shared_pointer.dat").is_dir()
-    check_containers(iosig, folder, expected, tmp_path / "exported")
+        do("ompio", 3, client, directory, act, "shared_pointer", before=before)
+    assert (directory / "shared_pointer.dat").is_dir()
+    check_containers(iosig, directory, expected, tmp_path / "exported")
 
 
 def dumped(tool: str, path: Path) -> str:
@@ -171,21 +171,21 @@ def dumped(tool: str, path: Path) -> str:
 def test_formats_have_the_bytes_of_plain_files_and_tools_read_them(
     name: str, file: str, tool: str, built: Build, iosig: Iosig, way: Callable[[str], Way], mount: Mount, tmp_path: Path
 ) -> None:
-    client, to, plain_folder = built(f"{name}_client", "openmpi"), way("f.*"), tmp_path / "plain"
-    plain_folder.mkdir()
-    do("ompio", 3, client, plain_folder / file, "write")
-    do("ompio", 1, client, to.folder / file, "write", before=to.before)
-    do("ompio", 3, client, to.folder / file, "write", before=to.before)  # over what is there
-    do("ompio", 3, client, to.folder / file, "read", before=to.before)
+    client, to, plain_directory = built(f"{name}_client", "openmpi"), way("f.*"), tmp_path / "plain"
+    plain_directory.mkdir()
+    do("ompio", 3, client, plain_directory / file, "write")
+    do("ompio", 1, client, to.directory / file, "write", before=to.before)
+    do("ompio", 3, client, to.directory / file, "write", before=to.before)  # over what is there
+    do("ompio", 3, client, to.directory / file, "read", before=to.before)
     to.leave()
-    check_containers(iosig, to.source, plain_folder, tmp_path / "exported")
-    folder = mount()
-    assert dumped(tool, folder / file) == dumped(tool, plain_folder / file)
-    subprocess.run(["cp", folder / file, tmp_path / "copy"], check=True)
-    subprocess.run(["tar", "-cf", tmp_path / "all.tar", "-C", folder, file], check=True)
+    check_containers(iosig, to.source, plain_directory, tmp_path / "exported")
+    directory = mount()
+    assert dumped(tool, directory / file) == dumped(tool, plain_directory / file)
+    subprocess.run(["cp", directory / file, tmp_path / "copy"], check=True)
+    subprocess.run(["tar", "-cf", tmp_path / "all.tar", "-C", directory, file], check=True)
     subprocess.run(["tar", "-xf", tmp_path / "all.tar", "-C", tmp_path], check=True)
     for copy in (tmp_path / "copy", tmp_path / file):
-        subprocess.run(["cmp", copy, plain_folder / file], check=True)
+        subprocess.run(["cmp", copy, plain_directory / file], check=True)
 
 
 @pytest.mark.parametrize(
@@ -194,16 +194,28 @@ def test_formats_have_the_bytes_of_plain_files_and_tools_read_them(
 def test_known_jobs_write_into_containers_what_they_write_into_plain_files(
     workload: str, through: str, iosig: Iosig, way: Callable[[str], Way], tmp_path: Path
 ) -> None:
-    program, plain_folder, to = BUILD / "bin" / "workloads_mpi", tmp_path / "plain", way("job")
+    program, plain_directory, to = BUILD / "bin" / "workloads_mpi", tmp_path / "plain", way("job")
     if not program.exists() or shutil.which("mpirun.openmpi") is None:
         pytest.skip("workloads_mpi is not built")
-    plain_folder.mkdir()
+    plain_directory.mkdir()
     name, *told = workload.split()
-    for folder, before in ((plain_folder, ()), (to.folder, to.before)):
-        do("ompio", 4, program, "run", name, folder / "job", *told, "--write", "--through", through, before=before)
-    do("ompio", 4, program, "run", name, to.folder / "job", *told, "--verify", "--through", through, before=to.before)
+    for directory, before in ((plain_directory, ()), (to.directory, to.before)):
+        do("ompio", 4, program, "run", name, directory / "job", *told, "--write", "--through", through, before=before)
+    do(
+        "ompio",
+        4,
+        program,
+        "run",
+        name,
+        to.directory / "job",
+        *told,
+        "--verify",
+        "--through",
+        through,
+        before=to.before,
+    )
     to.leave()
-    check_containers(iosig, to.source, plain_folder, tmp_path / "exported")
+    check_containers(iosig, to.source, plain_directory, tmp_path / "exported")
 
 
 def strided(ranks: int, small: int = 64, count: int = 1000) -> bytes:
@@ -220,7 +232,7 @@ def test_what_ranks_have_synced_is_there_when_one_of_them_is_killed(
     built: Build, iosig: Iosig, way: Callable[[str], Way], mount: Mount, tmp_path: Path
 ) -> None:
     to = way("*.dat")
-    done = launch("romio", 3, built("mpi_client", "openmpi"), to.folder, "write", "killed", before=to.before)
+    done = launch("romio", 3, built("mpi_client", "openmpi"), to.directory, "write", "killed", before=to.before)
     assert done.returncode in (128 + signal.SIGKILL, signal.SIGKILL), done.stderr
     to.leave()
     assert iosig.json("container", "check", to.source / "killed.dat")["sound"]
@@ -231,12 +243,12 @@ def test_what_ranks_have_synced_is_there_when_one_of_them_is_killed(
 def test_a_collective_open_reads_the_index_once(library: str, ranks: int, built: Build, tmp_path: Path) -> None:
     if not PRELOAD.exists() or shutil.which("strace") is None:
         pytest.skip("needs libiosig-preload.so and strace")
-    client, folder = built("mpi_client", LIBRARIES[library][0]), tmp_path / "source"
-    folder.mkdir()
-    preloaded = ("env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={folder}/*")
-    do(library, ranks, client, folder, "write", "independent", before=preloaded)
+    client, directory = built("mpi_client", LIBRARIES[library][0]), tmp_path / "source"
+    directory.mkdir()
+    preloaded = ("env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={directory}/*")
+    do(library, ranks, client, directory, "write", "independent", before=preloaded)
     traced = ("strace", "-ff", "-qq", "-o", tmp_path / "trace", "-e", "trace=openat", *preloaded)
-    do(library, ranks, client, folder, "read", "independent", before=traced)
+    do(library, ranks, client, directory, "read", "independent", before=traced)
     index = re.compile(r'"(index\.\d+|\.iosig-index)"')
     readers = [trace.name for trace in tmp_path.glob("trace.*") if index.search(trace.read_text())]
     assert len(readers) == 1
@@ -257,14 +269,14 @@ def test_ranks_on_several_nodes_lose_nothing(
         pytest.skip("needs root, to give ranks a node of their own")
     if not PRELOAD.exists():
         pytest.skip("built without libiosig-preload.so")
-    client, folder, boot_id = built("mpi_client", "openmpi"), tmp_path / "source", tmp_path / "boot_id"
-    folder.mkdir()
+    client, directory, boot_id = built("mpi_client", "openmpi"), tmp_path / "source", tmp_path / "boot_id"
+    directory.mkdir()
     boot_id.write_text("01234567-89ab-cdef-0123-456789abcdef\n")
     (tmp_path / "node").write_text(OTHER_NODE.format(boot_id=boot_id))
-    before = ("sh", tmp_path / "node", "env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={folder}/*.dat")
+    before = ("sh", tmp_path / "node", "env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={directory}/*.dat")
     parts = ["independent", "vector_each", "vector_all", "overlapping", "atomic_mode", "shared_pointer", "sizes"]
     for act in ("write", "read"):
-        do("romio", 4, client, folder, act, *parts, before=before)
+        do("romio", 4, client, directory, act, *parts, before=before)
     for part in parts:
-        assert len(list((folder / f"{part}.dat").glob("order.*"))) == 2
-    check_containers(iosig, folder, plain(4), tmp_path / "exported")
+        assert len(list((directory / f"{part}.dat").glob("order.*"))) == 2
+    check_containers(iosig, directory, plain(4), tmp_path / "exported")

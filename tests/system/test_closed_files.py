@@ -99,7 +99,7 @@ class Owned:
         return said + self.run(*wrap, creator, way, path, mode, umask).stderr
 
     def left(self) -> list[Path]:
-        """What a settled redirect must not leave; the user's own empty folder may stay."""
+        """What a settled redirect must not leave; the user's own empty directory may stay."""
         return [*self.root.rglob("*.json"), *self.fast.glob(".iosig-*/*"), *self.work.glob(".iosig*")]
 
 
@@ -112,7 +112,7 @@ def attributes(path: Path) -> tuple[int, int, int, bytes]:
 @pytest.fixture
 def places() -> Iterator[tuple[Path, Path]]:
     """Directories that are not below one that is closed to other users."""
-    made = [Path(tempfile.mkdtemp(prefix="iosig-test-", dir=folder)) for folder in ("/var/tmp", "/dev/shm")]
+    made = [Path(tempfile.mkdtemp(prefix="iosig-test-", dir=directory)) for directory in ("/var/tmp", "/dev/shm")]
     try:
         if made[0].stat().st_dev == made[1].stat().st_dev:
             pytest.skip("/var/tmp lies on /dev/shm: there is no second file system to redirect to")
@@ -125,9 +125,9 @@ def places() -> Iterator[tuple[Path, Path]]:
 
 @pytest.fixture(scope="module")
 def creator() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="iosig-test-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o755)
-        yield compile_c(CREATOR, Path(folder), "creator")
+    with tempfile.TemporaryDirectory(prefix="iosig-test-", dir="/var/tmp") as directory:
+        Path(directory).chmod(0o755)
+        yield compile_c(CREATOR, Path(directory), "creator")
 
 
 @pytest.fixture
@@ -231,13 +231,13 @@ def test_a_default_acl_of_the_directory_gives_the_same_permissions(
     assert attributes(owned.work / "out") == attributes(owned.work / "reference")
 
 
-def test_a_folder_that_an_early_version_made_under_umask_0777_is_opened_again(
+def test_a_directory_that_an_early_version_made_under_umask_0777_is_opened_again(
     places: tuple[Path, Path], creator: Path, enterable: None
 ) -> None:
     owned = Owned("uid 65534", places)
-    folder = owned.fast / f".iosig-{NOBODY}"
-    folder.mkdir()
-    os.chown(folder, NOBODY, NOBODY)
-    folder.chmod(0)
+    directory = owned.fast / f".iosig-{NOBODY}"
+    directory.mkdir()
+    os.chown(directory, NOBODY, NOBODY)
+    directory.chmod(0)
     assert owned.create(creator, "hint", "out", "0644", ()) == ""
-    assert (owned.work / "out").is_symlink() and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (owned.work / "out").is_symlink() and stat.S_IMODE(directory.stat().st_mode) == 0o700

@@ -258,7 +258,7 @@ def test_flat_destinations_of_early_versions_still_settle(world: World) -> None:
     """What a version before directories of their own left: link, data `<id>.<name>`, and an entry that says so."""
     path, destination = world.prepared("out", b"")
     [entry] = world.journal()
-    flat = world.user_folder / f"{entry.stem}.out"
+    flat = world.user_directory / f"{entry.stem}.out"
     text = entry.read_text().replace(f"{entry.stem}/out", f"{entry.stem}.out")
     entry.write_text(with_checksum(text[: text.index(',"checksum"')]))
     path.unlink()

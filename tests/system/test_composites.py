@@ -1,4 +1,4 @@
-"""What storage is made of, on the real thing: btrfs over loop devices, GlusterFS, MooseFS; and the folders of jobs."""
+"""What storage is made of, on the real thing: btrfs over loop devices, GlusterFS, MooseFS; and the directories of jobs."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def shortcoming(tools: tuple[str, ...]) -> str:
     return f"needs {', '.join(missing)}" if missing else ""
 
 
-def loops_below(folder: Path) -> list[str]:
+def loops_below(directory: Path) -> list[str]:
     found = []
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # somebody else's, gone in this moment
-            if file.read_text().startswith(f"{folder}/"):
+            if file.read_text().startswith(f"{directory}/"):
                 found.append(f"/dev/{file.parts[3]}")
     return found
 
@@ -70,12 +70,12 @@ def write_partitions(file: Path, sectors: list[int]) -> None:
 class Machine:
     """Runs scripts as root of a mount namespace of their own; `$iosig` is the command."""
 
-    def __init__(self, iosig: Iosig, folder: Path) -> None:
-        self.iosig, self.folder = iosig, folder
+    def __init__(self, iosig: Iosig, directory: Path) -> None:
+        self.iosig, self.directory = iosig, directory
 
     def __call__(self, script: str, *unshared: str, **environment: str) -> str:
         done = subprocess.run(
-            ["unshare", "--mount", *unshared, "bash", "-c", PRELUDE + script, "-", str(self.folder)],
+            ["unshare", "--mount", *unshared, "bash", "-c", PRELUDE + script, "-", str(self.directory)],
             env=self.iosig.env | {"iosig": str(self.iosig.binary)} | environment,
             capture_output=True,
             text=True,
@@ -89,24 +89,24 @@ class Machine:
     def described(self, script: str, **environment: str) -> dict[str, Any]:
         """The script's output, a description in JSON, without what is mounted elsewhere: devices by name."""
         (document,) = documents(self(script, **environment))
-        mounts = {m["path"]: m for m in document["mount_points"] if m["path"].startswith(str(self.folder))}
+        mounts = {m["path"]: m for m in document["mount_points"] if m["path"].startswith(str(self.directory))}
         return {"mounts": mounts, "devices": {device["name"]: device for device in document["devices"]}}
 
     def carrier(self, script: str) -> dict[str, Any]:
         """The device below mnt/, with its description."""
         found = self.described(script + "\n$iosig storage list --json")
-        device: dict[str, Any] = found["devices"][found["mounts"][f"{self.folder}/mnt"]["device"]]
+        device: dict[str, Any] = found["devices"][found["mounts"][f"{self.directory}/mnt"]["device"]]
         return device | {"all": found["devices"]}
 
 
 @pytest.fixture
 def machine(iosig: Iosig, tmp_path: Path) -> Iterator[Machine]:
-    folder = tmp_path / "machine"
-    folder.mkdir(mode=0o700)
-    yield Machine(iosig, folder)
-    for loop in loops_below(folder):
+    directory = tmp_path / "machine"
+    directory.mkdir(mode=0o700)
+    yield Machine(iosig, directory)
+    for loop in loops_below(directory):
         subprocess.run(["losetup", "--detach", loop], check=False, capture_output=True)
-    assert not loops_below(folder)
+    assert not loops_below(directory)
 
 
 needs_btrfs = pytest.mark.skipif(
@@ -149,7 +149,7 @@ def test_btrfs_is_what_its_profiles_make_of_its_devices(
 @needs_btrfs
 def test_partitions_are_their_disk_which_is_no_mirror_of_itself(machine: Machine) -> None:
     for name in ("a", "b"):
-        write_partitions(machine.folder / name, [300_000, 300_000])
+        write_partitions(machine.directory / name, [300_000, 300_000])
     # The tool reads the tables: this kernel may know no MBR.
     found = machine("""
         for name in a b; do partx --add "$(disk $name)" || true; done
@@ -188,7 +188,7 @@ def test_members_reliability_by_hand_gives_the_composites_mttdl_and_survives_a_p
     # Mirrors: (3 lambda + mu) / (2 lambda^2) with lambda = 1 / 1000 d, mu = 1 / d.
     mttdl_s = shown["mount_points"][0]["computed"]["mttdl_of_1GB_s"]
     assert mttdl_s == pytest.approx((3 / 1000 + 1) / (2 / 1000**2) * 86400, rel=0.01)
-    assert choice["chosen"] == f"{machine.folder}/mnt"
+    assert choice["chosen"] == f"{machine.directory}/mnt"
     device = shown["mount_points"][0]["device"]
     assert [member["name"] for member in shown["mount_points"][0]["members"]] == device["redundancy"]["members"]
     assert device["origins"] | {"redundancy": "inspected", "mttr": "config"} == device["origins"]
@@ -216,7 +216,7 @@ def test_a_gluster_volume_is_described_with_its_replica_sets(machine: Machine) -
     output = machine(
         """
         ip link set lo up; ip address add 10.99.99.1/24 dev lo
-        for folder in /var/lib/glusterd /var/log/glusterfs /run; do mount -t tmpfs gluster $folder; done
+        for directory in /var/lib/glusterd /var/log/glusterfs /run; do mount -t tmpfs gluster $directory; done
         mkdir -p /run/gluster bricks; mount -t tmpfs bricks bricks
         glusterd -N >/dev/null 2>&1 &
         volume() { gluster --mode=script volume "$@"; }
@@ -229,13 +229,13 @@ def test_a_gluster_volume_is_described_with_its_replica_sets(machine: Machine) -
     )
     (document,) = documents(output)
     devices = {device["name"]: device for device in document["devices"]}
-    mount = next(each for each in document["mount_points"] if each["path"] == f"{machine.folder}/mnt")
+    mount = next(each for each in document["mount_points"] if each["path"] == f"{machine.directory}/mnt")
     assert mount["visibility"] == "global" and mount["device"] == "twins"
     assert devices["twins"]["redundancy"]["scheme"] == "stripe"
     sets = [devices[name]["redundancy"] for name in devices["twins"]["redundancy"]["members"]]
     assert [each["scheme"] for each in sets] == ["replica", "replica"]
     bricks = [name for each in sets for name in each["members"]]
-    assert bricks == [f"10.99.99.1:{machine.folder}/bricks/{i}" for i in range(1, 7)]
+    assert bricks == [f"10.99.99.1:{machine.directory}/bricks/{i}" for i in range(1, 7)]
     assert all(devices[brick]["kind"] == "network" for brick in bricks)
 
 
@@ -263,7 +263,7 @@ def test_moosefs_is_as_redundant_as_the_storage_class_of_its_root(machine: Machi
         *ALONE,
     )
     (document,) = documents(output)
-    mount = next(each for each in document["mount_points"] if each["path"] == f"{machine.folder}/mnt")
+    mount = next(each for each in document["mount_points"] if each["path"] == f"{machine.directory}/mnt")
     device = next(each for each in document["devices"] if each["name"] == mount["device"])
     assert mount["filesystem"] == "fuse.mfs" and mount["visibility"] == "global"
     assert device["path"] == "10.99.99.1:9421" and device["kind"] == "composite"
@@ -272,8 +272,8 @@ def test_moosefs_is_as_redundant_as_the_storage_class_of_its_root(machine: Machi
 
 
 @needs_mounts
-def test_the_folders_that_a_job_and_a_session_name_are_preferred(machine: Machine) -> None:
-    folder = machine.folder
+def test_the_directories_that_a_job_and_a_session_name_are_preferred(machine: Machine) -> None:
+    directory = machine.directory
     run = Path("/run") / f"iosig-test-{os.getpid()}"
     run.mkdir(mode=0o700)
     try:
@@ -281,15 +281,15 @@ def test_the_folders_that_a_job_and_a_session_name_are_preferred(machine: Machin
             f"""
             mount -t tmpfs -o mode=700 t {run}
             for name in node burst; do mkdir $name; mount -t tmpfs -o mode=700 t $name; mkdir -m 700 $name/job.1; done
-            $iosig storage list --json | sed 's|"{run}"|"{folder}/run"|g'""",
-            SLURM_TMPDIR=f"{folder}/node/job.1",
-            DW_JOB_STRIPED=f"{folder}/burst/job.1",
+            $iosig storage list --json | sed 's|"{run}"|"{directory}/run"|g'""",
+            SLURM_TMPDIR=f"{directory}/node/job.1",
+            DW_JOB_STRIPED=f"{directory}/burst/job.1",
             XDG_RUNTIME_DIR=str(run),
             BBPATH="not/absolute",
         )["mounts"]
     finally:
         run.rmdir()
-    visible = {path.removeprefix(f"{folder}/"): mount["visibility"] for path, mount in found.items()}
-    visible.pop(str(folder), None)
+    visible = {path.removeprefix(f"{directory}/"): mount["visibility"] for path, mount in found.items()}
+    visible.pop(str(directory), None)
     assert visible | {"node/job.1": "local", "burst/job.1": "global", "run": "local"} == visible
     assert "node" not in visible and "burst" not in visible

@@ -5,7 +5,7 @@ it happens, or by an error in its place. After every single run the data must be
 reachable through it; `recover` and `finalize` must end clean; no foreign file may be lost and nothing of IOSIG be left.
 
 Who looks through /proc makes as many calls as there are processes. In such a scenario strace sees the world's own files
-only, so that a number means the same call in every run. Names in a folder have no order: what was hit is looked at, and
+only, so that a number means the same call in every run. Names in a directory have no order: what was hit is looked at, and
 a run in which it was another call is done again.
 
 `make test` hits each distinct step once (one call, on one kind of file). IOSIG_CRASH_STEPS=all walks through every call
@@ -167,9 +167,9 @@ def dead_jobs(world: World) -> None:
     program = world.root / "writer"
     world.run("setsid", "--wait", program, path_of(world), "temp random", input=CONTENT)
     done = world.run("setsid", "--wait", world.iosig.binary, "choose", "--make-folder", "temp totalsize(1MB)")
-    folder = Path(done.stdout.decode().strip())
-    (folder / "sub").mkdir()
-    (folder / "sub" / "data").write_bytes(b"x" * 100)
+    directory = Path(done.stdout.decode().strip())
+    (directory / "sub").mkdir()
+    (directory / "sub" / "data").write_bytes(b"x" * 100)
 
 
 def iosig(*arguments: object) -> Callable[[World], list[str]]:
@@ -221,12 +221,12 @@ class CrashWorld(World):
             return None
 
     def names_of_ours(self) -> list[str]:
-        """What IOSIG has anywhere: its entries, its names beside the data, what is in its folder on the mount point."""
-        folder = self.user_folder.iterdir() if self.user_folder.exists() else iter(())
+        """What IOSIG has anywhere: its entries, its names beside the data, what is in its directory on the mount point."""
+        directory = self.user_directory.iterdir() if self.user_directory.exists() else iter(())
         state = (
             (p for p in self.state.rglob("*") if p.is_file() and p.name != ".lock") if self.state.exists() else iter(())
         )
-        return [str(p) for p in (*state, *self.work.rglob(".iosig*"), *self.home.rglob(".iosig*"), *folder)]
+        return [str(p) for p in (*state, *self.work.rglob(".iosig*"), *self.home.rglob(".iosig*"), *directory)]
 
     def has_foreign_file(self) -> bool:
         """The bystander is untouched, and a file that was taken out of the path is at the path or beside it."""
@@ -238,7 +238,7 @@ class CrashWorld(World):
         return any(not p.is_symlink() and p.exists() and p.read_bytes() == FOREIGN for p in places)
 
 
-# What the steps' names begin with instead of a world's own folders; the inner ones first.
+# What the steps' names begin with instead of a world's own directories; the inner ones first.
 PLACES: dict[str, Callable[[CrashWorld], Path]] = {
     "FAST": lambda world: world.fast,
     "STATE": lambda world: world.state,
@@ -413,7 +413,7 @@ def try_step(scenario: Scenario, writer: Path, tmp: Path, step: Step, what: str,
                 world.iosig("gc", "--older-than", "0s")
             elif scenario.foreign and verb == "finalize":
                 world.iosig("finalize", "--all", check=1)  # two files want one path
-                [data] = world.user_folder.glob("*/out")
+                [data] = world.user_directory.glob("*/out")
                 assert data.read_bytes() == CONTENT, told
                 data.unlink()
                 world.iosig("finalize", "--all")

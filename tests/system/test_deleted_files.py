@@ -15,9 +15,9 @@ import pytest
 
 from redirecting import World, compile_c
 
-# deleting PATH COUNT HOW FOLDER: makes COUNT files PATH.0 ... through hints, and does HOW to each before it makes the
-# next: unlink, rename (to PATH.N.kept), move (into the folder `moved`), replace (by a new file), keep-open (unlink
-# while it is open). Prints the greatest number of names that FOLDER had.
+# deleting PATH COUNT HOW DIRECTORY: makes COUNT files PATH.0 ... through hints, and does HOW to each before it makes the
+# next: unlink, rename (to PATH.N.kept), move (into the directory `moved`), replace (by a new file), keep-open (unlink
+# while it is open). Prints the greatest number of names that DIRECTORY had.
 PROGRAM = r"""
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,15 +26,15 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-static int count(const char *folder) {
+static int count(const char *directory) {
   int found = 0;
-  DIR *listed = opendir(folder);
+  DIR *listed = opendir(directory);
   for (struct dirent *item; listed && (item = readdir(listed));) found += item->d_name[0] != '.';
   if (listed) closedir(listed);
   return found;
 }
 int main(int argc, char **argv) {
-  const char *path = argv[1], *how = argv[3], *folder = argv[4];
+  const char *path = argv[1], *how = argv[3], *directory = argv[4];
   int files = atoi(argv[2]), most = 0, kept = -1;
   char name[4096], other[4096], data[1000] = "data";
   (void)argc;
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     iosig_open_hint(AT_FDCWD, name, O_CREAT | O_WRONLY, "random");
     int fd = open(name, O_CREAT | O_WRONLY, 0644);
     if (fd < 0 || write(fd, data, sizeof data) != sizeof data) return 5;
-    if (count(folder) > most) most = count(folder);
+    if (count(directory) > most) most = count(directory);
     if (!strcmp(how, "unlink") && (close(fd) || unlink(name))) return 6;
     snprintf(other, sizeof other, "%s.kept", name);
     if (!strcmp(how, "rename") && (close(fd) || rename(name, other))) return 7;
@@ -80,7 +80,7 @@ def deleting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def max_at_once(world: World, deleting: Path, count: int, how: str) -> int:
-    done = world.run(deleting, "out", count, how, world.user_folder)
+    done = world.run(deleting, "out", count, how, world.user_directory)
     assert done.returncode == 0 and done.stderr == b"", done
     return int(done.stdout)
 
@@ -102,7 +102,7 @@ def test_data_whose_link_was_renamed_or_moved_stay(world: World, deleting: Path)
     (world.work / "moved").mkdir()
     max_at_once(world, deleting, 20, "rename")
     max_at_once(world, deleting, 20, "move")
-    assert len(world.journal()) == 40 and len(list(world.user_folder.iterdir())) == 40
+    assert len(world.journal()) == 40 and len(list(world.user_directory.iterdir())) == 40
     for path in [*world.work.glob("out.*"), *(world.work / "moved").iterdir()]:
         assert path.is_symlink() and path.read_bytes()[:4] == b"data"
     world.iosig("finalize", *world.work.glob("out.*"), *(world.work / "moved").iterdir())

@@ -19,23 +19,23 @@ CONTENT = os.urandom(1 << 20)
 
 
 @contextmanager
-def failing(folder: Path, world: World) -> Iterator[Path]:
+def failing(directory: Path, world: World) -> Iterator[Path]:
     """`folder` behind a file system that fails as the yielded file says."""
     program = BUILD / "bin" / "faulty_fs"
     if not program.exists() or not os.access("/dev/fuse", os.W_OK) or shutil.which("fusermount3") is None:
         pytest.skip("needs FUSE: libfuse3-dev when building, fuse3, and a writable /dev/fuse")
-    source, faults = world.root / f"behind-{folder.name}", world.root / f"faults-{folder.name}"
+    source, faults = world.root / f"behind-{directory.name}", world.root / f"faults-{directory.name}"
     source.mkdir()
     faults.touch()
-    server = subprocess.Popen([program, source, faults, folder], stderr=subprocess.PIPE)
+    server = subprocess.Popen([program, source, faults, directory], stderr=subprocess.PIPE)
     try:
-        while not folder.is_mount():
+        while not directory.is_mount():
             if server.poll() is not None:
                 pytest.skip(f"cannot mount FUSE here: {server.stderr.read().decode() if server.stderr else ''}")
             time.sleep(0.01)
         yield faults
     finally:
-        subprocess.run(["fusermount3", "-uz", folder], check=False, capture_output=True)
+        subprocess.run(["fusermount3", "-uz", directory], check=False, capture_output=True)
         server.wait()
 
 
@@ -124,9 +124,9 @@ def test_a_mount_point_that_vanishes_or_turns_read_only_is_waited_for(world: Wor
         $i prepare waiting random
         mount -o remount,ro {world.fast}
         $i finalize out; echo read-only $?
-        cmp out "$(readlink out 2>/dev/null || echo {world.user_folder}/*/out)" || exit 2
+        cmp out "$(readlink out 2>/dev/null || echo {world.user_directory}/*/out)" || exit 2
         mount -o remount,rw {world.fast}
-        exec 3< {world.user_folder}
+        exec 3< {world.user_directory}
         umount -l {world.fast}
         $i finalize --all; echo vanished $?
         $i recover all

@@ -1,4 +1,4 @@
-"""The folder at home cannot be looked at, or is no longer where it was: nothing says that no link leads to the data."""
+"""The directory at home cannot be looked at, or is no longer where it was: nothing says that no link leads to the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redirecting import World, needs_mounts, with_checksum
 @needs_mounts
 @pytest.mark.parametrize("below", ["", "project/run"])
 def test_data_whose_home_is_not_mounted_are_never_given_up(world: World, below: str) -> None:
-    """The file system at home is unmounted: what stands there is the folder that it was mounted on, which is empty."""
+    """The file system at home is unmounted: what stands there is the directory that it was mounted on, which is empty."""
     done = world.run_with_own_mounts(
         """
         set -e
@@ -32,7 +32,7 @@ def test_data_whose_home_is_not_mounted_are_never_given_up(world: World, below: 
     )
     text = done.stdout.decode() + done.stderr.decode()
     assert done.returncode == 0, text
-    [destination] = world.user_folder.glob("*/out")
+    [destination] = world.user_directory.glob("*/out")
     assert destination.read_text() == "the only copy\n" and len(world.journal()) == 1
     assert "unreachable" in text and " orphan " not in text and "may not be mounted" in text
     # The way out that the message names, for who does not want the data:
@@ -81,8 +81,8 @@ def test_data_whose_home_cannot_be_read_are_never_given_up(world: World) -> None
 
 
 @pytest.mark.parametrize("old, new", [("run", "run.1"), ("project/run", "project/done"), ("project", "project2")])
-def test_a_link_is_found_in_a_folder_that_was_renamed(world: World, old: str, new: str) -> None:
-    """The job's folder gets another name before finalize."""
+def test_a_link_is_found_in_a_directory_that_was_renamed(world: World, old: str, new: str) -> None:
+    """The job's directory gets another name before finalize."""
     inner = world.work / "project/run" if old.startswith("project") else world.work / "run"
     inner.mkdir(parents=True)
     path, _ = world.prepared(str(inner.relative_to(world.work) / "out"), b"data")
@@ -94,8 +94,8 @@ def test_a_link_is_found_in_a_folder_that_was_renamed(world: World, old: str, ne
     assert moved.read_bytes() == b"data" and not moved.is_symlink() and not path.exists() and world.is_settled()
 
 
-def test_a_link_is_found_beside_a_new_folder_of_the_old_name(world: World) -> None:
-    """As logrotate does with folders: mv run run.1; mkdir run."""
+def test_a_link_is_found_beside_a_new_directory_of_the_old_name(world: World) -> None:
+    """As logrotate does with directories: mv run run.1; mkdir run."""
     (world.work / "run").mkdir()
     world.prepared("run/out", b"data")
     (world.work / "run").rename(world.work / "run.1")
@@ -104,7 +104,7 @@ def test_a_link_is_found_beside_a_new_folder_of_the_old_name(world: World) -> No
     assert (world.work / "run.1/out").read_bytes() == b"data" and world.is_settled()
 
 
-def test_a_killed_run_is_undone_in_a_renamed_folder(world: World) -> None:
+def test_a_killed_run_is_undone_in_a_renamed_directory(world: World) -> None:
     if shutil.which("strace") is None:
         pytest.skip("needs strace")
     (world.work / "run").mkdir()
@@ -117,7 +117,7 @@ def test_a_killed_run_is_undone_in_a_renamed_folder(world: World) -> None:
     assert (world.work / "run.1/out").read_bytes() == b"data" and world.is_settled()
 
 
-def test_data_whose_folder_was_removed_are_orphans(world: World) -> None:
+def test_data_whose_directory_was_removed_are_orphans(world: World) -> None:
     (world.work / "run").mkdir()
     _, destination = world.prepared("run/out", b"data")
     shutil.rmtree(world.work / "run")
@@ -127,8 +127,8 @@ def test_data_whose_folder_was_removed_are_orphans(world: World) -> None:
     assert world.is_settled()
 
 
-def test_an_entry_that_does_not_know_its_home_keeps_data_whose_folder_is_missing(world: World) -> None:
-    """Early versions did not record it, so a file system that is not mounted cannot be told from a removed folder."""
+def test_an_entry_that_does_not_know_its_home_keeps_data_whose_directory_is_missing(world: World) -> None:
+    """Early versions did not record it, so a file system that is not mounted cannot be told from a removed directory."""
     (world.work / "run").mkdir()
     world.prepared("run/out", b"data")
     [entry] = world.journal()
@@ -138,4 +138,4 @@ def test_an_entry_that_does_not_know_its_home_keeps_data_whose_folder_is_missing
     shutil.rmtree(world.work / "run")
     assert world.states() == {"out": "unreachable"}
     world.iosig("finalize", "--all", "--drop-orphans", check=1)
-    assert len(list(world.user_folder.glob("*/out"))) == 1
+    assert len(list(world.user_directory.glob("*/out"))) == 1

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as
 EVERYTHING = os.environ.get("IOSIG_CRASH_STEPS") == "all"
 ATTEMPTS = 17_000 if EVERYTHING else 400  # of the victim's in each scene; the attacker's come on top
 
-# The victim's program: opens FOLDER/n with a hint, COUNT times, writes the secret, and removes what it made. Says how
+# The victim's program: opens DIRECTORY/n with a hint, COUNT times, writes the secret, and removes what it made. Says how
 # many were redirected, and how many opens failed: by the attacker's doing, not by IOSIG's.
 OPENER = r"""
 #define _GNU_SOURCE
@@ -125,16 +125,16 @@ class Victim:
         path.write_bytes(content)
         give(path, VICTIM, 0o644)
 
-    def kept(self, folder: Path | None = None) -> dict[str, tuple[bytes, int]]:
-        folder = folder or self.precious
-        kept = {p.name: (p.read_bytes(), p.stat().st_mode) for p in folder.iterdir() if p.exists()}
-        return kept | {".": (b"", folder.stat().st_mode)}
+    def kept(self, directory: Path | None = None) -> dict[str, tuple[bytes, int]]:
+        directory = directory or self.precious
+        kept = {p.name: (p.read_bytes(), p.stat().st_mode) for p in directory.iterdir() if p.exists()}
+        return kept | {".": (b"", directory.stat().st_mode)}
 
     def readable(self) -> list[Path]:
-        """What the attacker can read that holds the secret. It must not own a way into the user's folder either."""
+        """What the attacker can read that holds the secret. It must not own a way into the user's directory either."""
         script = (
-            "import os, sys\nfor top in sys.argv[2:]:\n  for folder, _, names in os.walk(top, followlinks=False):\n"
-            "    for name in names:\n      path = os.path.join(folder, name)\n      try:\n"
+            "import os, sys\nfor top in sys.argv[2:]:\n  for directory, _, names in os.walk(top, followlinks=False):\n"
+            "    for name in names:\n      path = os.path.join(directory, name)\n      try:\n"
             "        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)\n"
             "        if sys.argv[1].encode() in os.read(fd, 1 << 20): print(path)\n"
             "        os.close(fd)\n      except OSError: pass\n"
@@ -144,11 +144,11 @@ class Victim:
         return [Path(os.fsdecode(line)) for line in done.stdout.splitlines()]
 
 
-def victim_opens(stage: Stage, opener: Path, folder: Path, count: int) -> tuple[int, int, int]:
+def victim_opens(stage: Stage, opener: Path, directory: Path, count: int) -> tuple[int, int, int]:
     if not (stage.bin / "opener").exists():
         shutil.copy(opener, stage.bin)
     done = subprocess.run(
-        [stage.bin / "opener", folder, str(count), SECRET.decode()],
+        [stage.bin / "opener", directory, str(count), SECRET.decode()],
         user=VICTIM, group=VICTIM, extra_groups=[], capture_output=True, env=stage.env, cwd=stage.work, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -160,12 +160,12 @@ def tell(scene: str, victims: int, attack: Attack, more: str) -> None:
     print(f"{scene}: {victims} attempts of the victim, {attack.done} of {attack.tried} swaps, {more}, let through 0")
 
 
-def test_swaps_of_the_name_of_the_users_folder(stage: Stage, opener: Path) -> None:
+def test_swaps_of_the_name_of_the_users_directory(stage: Stage, opener: Path) -> None:
     victim = Victim(stage)
     trap = stage.shared / "trap"
     trap.mkdir()
     give(trap, ATTACKER, 0o777)
-    mine, other = str(stage.own_folder), str(stage.mount / "attackers")
+    mine, other = str(stage.own_directory), str(stage.mount / "attackers")
     redirected = 0
     with attacked(
         f"os.symlink({str(trap)!r}, {mine!r})",
@@ -181,10 +181,12 @@ def test_swaps_of_the_name_of_the_users_folder(stage: Stage, opener: Path) -> No
             redirected += victim_opens(stage, opener, stage.work, ATTEMPTS // 20)[0]
             stage.iosig("gc", "--older-than", "0s")
             with suppress(FileNotFoundError):
-                if stage.own_folder.lstat().st_uid == VICTIM:  # no link: the kernel would not let the attacker take it
-                    shutil.rmtree(stage.own_folder)
+                if (
+                    stage.own_directory.lstat().st_uid == VICTIM
+                ):  # no link: the kernel would not let the attacker take it
+                    shutil.rmtree(stage.own_directory)
     assert not victim.readable() and list(trap.iterdir()) == [] and victim.kept() == victim.was
-    tell("the user's folder", ATTEMPTS, attack, f"{redirected} redirected")
+    tell("the user's directory", ATTEMPTS, attack, f"{redirected} redirected")
 
 
 def test_swaps_of_the_path_and_of_its_directories(stage: Stage, opener: Path) -> None:
@@ -213,13 +215,13 @@ def test_swaps_of_the_path_and_of_its_directories(stage: Stage, opener: Path) ->
 def test_links_planted_at_the_path(stage: Stage, opener: Path, sticky: bool) -> None:
     victim = Victim(stage)
     stage.shared.chmod(0o1777 if sticky else 0o777)
-    folder = str(stage.shared)
+    directory = str(stage.shared)
     count = ATTEMPTS // 2
     with attacked(
         f"for n in range(0, {count}, 7):\n"
-        f"    os.symlink({str(victim.precious / 'file0')!r}, {folder!r} + f'/opened{{n}}')",
-        f"for name in os.listdir({folder!r}):\n    os.unlink({folder!r} + '/' + name)",
-        f"os.symlink({str(stage.own_folder)!r} + '/0123456789abcdef/x', {folder!r} + '/opened{count // 2}')",
+        f"    os.symlink({str(victim.precious / 'file0')!r}, {directory!r} + f'/opened{{n}}')",
+        f"for name in os.listdir({directory!r}):\n    os.unlink({directory!r} + '/' + name)",
+        f"os.symlink({str(stage.own_directory)!r} + '/0123456789abcdef/x', {directory!r} + '/opened{count // 2}')",
     ) as attack:
         redirected, failed, foreign = victim_opens(stage, opener, stage.shared, count)
     assert not victim.readable() and foreign == 0
@@ -242,23 +244,23 @@ def test_swaps_of_the_names_beside_the_link(stage: Stage, sticky: bool) -> None:
     give(near, VICTIM, 0o755)
     victim.put(near / "file", b"near")
     was = victim.kept(near)
-    folder = str(stage.shared)
-    names = f"[n for n in os.listdir({folder!r}) if n.startswith('.iosig-')]"
+    directory = str(stage.shared)
+    names = f"[n for n in os.listdir({directory!r}) if n.startswith('.iosig-')]"
     plant = (
-        f"for link in [n for n in os.listdir({folder!r}) if n.startswith('out')]:\n"
-        f"    entry = os.readlink({folder!r} + '/' + link).split('/')[-2]\n"
+        f"for link in [n for n in os.listdir({directory!r}) if n.startswith('out')]:\n"
+        f"    entry = os.readlink({directory!r} + '/' + link).split('/')[-2]\n"
     )
-    prefix = f"{folder!r} + '/.iosig-' + entry"
+    prefix = f"{directory!r} + '/.iosig-' + entry"
     begun, settled, runs = time.monotonic(), 0, 0
     with attacked(
         plant + f"    os.rename({str(near)!r}, {prefix} + '.companions')",
-        f"for n in {names}:\n    os.rename({folder!r} + '/' + n, {str(near)!r})",
+        f"for n in {names}:\n    os.rename({directory!r} + '/' + n, {str(near)!r})",
         plant + f"    os.symlink({str(victim.precious)!r}, {prefix} + '.companions')",
         plant + f"    os.symlink({str(victim.precious / 'file1')!r}, {prefix} + '.draft')",
-        f"for n in {names}:\n    os.unlink({folder!r} + '/' + n)",
+        f"for n in {names}:\n    os.unlink({directory!r} + '/' + n)",
         plant + f"    os.mkdir({prefix} + '.companions', 0o777)",
-        f"for n in {names}:\n    os.rmdir({folder!r} + '/' + n)",
-        f"for n in {names}:\n    exchange({folder!r} + '/' + n, {str(near)!r})",
+        f"for n in {names}:\n    os.rmdir({directory!r} + '/' + n)",
+        f"for n in {names}:\n    exchange({directory!r} + '/' + n, {str(near)!r})",
     ) as attack:
         while time.monotonic() - begun < (30 if EVERYTHING else 1.5):
             path = stage.shared / f"out{runs}"

@@ -48,14 +48,14 @@ def shortcoming() -> str:
 pytestmark = pytest.mark.skipif(bool(shortcoming()), reason=shortcoming())
 
 
-def is_below(path: str, folder: Path) -> bool:
-    return path.startswith(f"{folder}/")
+def is_below(path: str, directory: Path) -> bool:
+    return path.startswith(f"{directory}/")
 
 
 class Lab:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = os.environ | {"IOSIG_LAB": str(folder), "IOSIG_BUILD": str(BUILD)}
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.env = os.environ | {"IOSIG_LAB": str(directory), "IOSIG_BUILD": str(BUILD)}
         self.command = [str(ROOT / "lab" / "lab")]
 
     def __call__(self, *words: str, check: int = 0) -> subprocess.CompletedProcess[str]:
@@ -67,7 +67,7 @@ class Lab:
 
     @property
     def lock(self) -> Path:
-        return Path("/run/iosig-lab") / str(self.folder)[1:].replace("/", "%")
+        return Path("/run/iosig-lab") / str(self.directory)[1:].replace("/", "%")
 
     def up(self, only: str) -> subprocess.CompletedProcess[str]:
         return self("up", "--size", "128", "--only", only)
@@ -79,22 +79,22 @@ class Lab:
         return next(member for member in self.status(check)["members"] if member["name"] == name)
 
     def mounts(self) -> list[str]:
-        """Identity and path of each mount below the run folder, by the kernel's word."""
+        """Identity and path of each mount below the run directory, by the kernel's word."""
         lines = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        return [f"{words[0]} {words[4]}" for words in lines if is_below(f"{words[4]}/", self.folder)]
+        return [f"{words[0]} {words[4]}" for words in lines if is_below(f"{words[4]}/", self.directory)]
 
     def loops(self) -> list[str]:
         found = []
         for file in Path("/sys/block").glob("loop*/loop/backing_file"):
             try:
-                if is_below(file.read_text(), self.folder):
+                if is_below(file.read_text(), self.directory):
                     found.append(file.parts[3])
             except OSError:  # somebody else's, gone in this moment
                 continue
         return found
 
     def processes(self) -> list[int]:
-        """Those that serve files of the run folder."""
+        """Those that serve files of the run directory."""
         found = []
         for file in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -102,7 +102,7 @@ class Lab:
             except OSError:
                 continue
             if words[0].endswith((b"slowdisk", b"sshfs", b"slownet")) and any(
-                word.startswith(bytes(self.folder)) for word in words
+                word.startswith(bytes(self.directory)) for word in words
             ):
                 found.append(int(file.parts[2]))
         return found
@@ -115,7 +115,7 @@ class Lab:
 def lab(tmp_path: Path) -> Iterator[Lab]:
     made = Lab(tmp_path / "lab")
     yield made
-    subprocess.run(["umount", "-q", made.folder / "ssd1"], check=False)  # of a test that mounted something there
+    subprocess.run(["umount", "-q", made.directory / "ssd1"], check=False)  # of a test that mounted something there
     subprocess.run([*made.command, "down"], env=made.env, check=False, capture_output=True, timeout=60)
     assert made.leaves_nothing(), (made.mounts(), made.loops(), made.processes())
 
@@ -136,7 +136,7 @@ def test_up_makes_unlike_storage_once_and_down_removes_all_of_it(lab: Lab, iosig
 
     listed = iosig.json("storage", "list")
     device_kinds = {device["name"]: device["kind"] for device in listed["devices"]}
-    found = {Path(row["path"]).name: row for row in listed["mount_points"] if is_below(row["path"], lab.folder)}
+    found = {Path(row["path"]).name: row for row in listed["mount_points"] if is_below(row["path"], lab.directory)}
     assert found.keys() == members.keys()
     kinds = {name: device_kinds[row["device"]] for name, row in found.items()}
     assert kinds.pop("raid1") in ("composite", "ssd")
@@ -146,10 +146,10 @@ def test_up_makes_unlike_storage_once_and_down_removes_all_of_it(lab: Lab, iosig
 
     for name in members:
         content = os.urandom(3 * MIB)
-        (lab.folder / name / "file").write_bytes(content)
-        assert (lab.folder / name / "file").read_bytes() == content
+        (lab.directory / name / "file").write_bytes(content)
+        assert (lab.directory / name / "file").read_bytes() == content
     lab("down")
-    assert lab.leaves_nothing() and not lab.folder.exists()
+    assert lab.leaves_nothing() and not lab.directory.exists()
     lab("down")
 
 
@@ -174,9 +174,9 @@ def test_up_cut_short_at_any_moment_is_completed_by_up_and_removed_by_down(lab: 
         if step == 2:
             lab.up("ssd1,net")
             assert lab.status()["up"] is True
-            (lab.folder / "ssd1" / "file").write_text("works")
+            (lab.directory / "ssd1" / "file").write_text("works")
         lab("down")
-        assert lab.leaves_nothing() and not lab.folder.exists(), step
+        assert lab.leaves_nothing() and not lab.directory.exists(), step
 
 
 def test_without_root_nothing_is_tried(lab: Lab) -> None:
@@ -185,19 +185,19 @@ def test_without_root_nothing_is_tried(lab: Lab) -> None:
     lab.command = ["unshare", "--user", *lab.command]
     for verb in ("up", "status", "down"):
         assert "as root" in lab(verb, check=4).stderr
-    assert not lab.folder.exists()
+    assert not lab.directory.exists()
 
 
 def test_a_disk_whose_server_is_killed_is_told_and_made_anew(lab: Lab) -> None:
     lab.up("ram,ssd1")
-    (lab.folder / "ram" / "file").write_text("stays")
+    (lab.directory / "ram" / "file").write_text("stays")
     for process in lab.processes():
         os.kill(process, 9)
     assert lab.member("ssd1", check=1)["up"] is False and lab.member("ram", check=1)["up"] is True
     lab.up("ssd1")
     assert lab.status()["up"] is True
-    (lab.folder / "ssd1" / "file").write_text("works")
-    assert (lab.folder / "ram" / "file").read_text() == "stays"
+    (lab.directory / "ssd1" / "file").write_text("works")
+    assert (lab.directory / "ram" / "file").read_text() == "stays"
     for process in lab.processes():
         os.kill(process, 9)
     lab("down")
@@ -205,19 +205,19 @@ def test_a_disk_whose_server_is_killed_is_told_and_made_anew(lab: Lab) -> None:
 
 
 def test_what_the_lab_did_not_make_is_left_alone(lab: Lab, tmp_path: Path) -> None:
-    lab.folder.mkdir()
-    (lab.folder / "mine").write_text("keep")
+    lab.directory.mkdir()
+    (lab.directory / "mine").write_text("keep")
     assert "was not made by the lab" in lab("up", check=4).stderr
     assert "was not made by the lab" in lab("down", check=4).stderr
-    (lab.folder / "mine").unlink()
-    lab.folder.rmdir()
+    (lab.directory / "mine").unlink()
+    lab.directory.rmdir()
 
     (tmp_path / "elsewhere").mkdir()
-    lab.folder.symlink_to(tmp_path / "elsewhere")
+    lab.directory.symlink_to(tmp_path / "elsewhere")
     assert "is a link" in lab("up", check=4).stderr
-    lab.folder.unlink()
+    lab.directory.unlink()
 
-    staging = Path(f"{lab.folder}.staging")
+    staging = Path(f"{lab.directory}.staging")
     staging.mkdir()
     (staging / "owner").write_text("me")
     assert "did not make it" in lab("down", check=4).stderr
@@ -225,24 +225,24 @@ def test_what_the_lab_did_not_make_is_left_alone(lab: Lab, tmp_path: Path) -> No
     shutil.rmtree(staging)
 
     lab.up("ram,ssd1")
-    (lab.folder / "mine").write_text("keep")
-    subprocess.run(["umount", lab.folder / "ssd1"], check=True)
-    subprocess.run(["mount", "-t", "tmpfs", "foreign", lab.folder / "ssd1"], check=True)
-    (lab.folder / "ssd1" / "mine").write_text("keep")
+    (lab.directory / "mine").write_text("keep")
+    subprocess.run(["umount", lab.directory / "ssd1"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "foreign", lab.directory / "ssd1"], check=True)
+    (lab.directory / "ssd1" / "mine").write_text("keep")
     for verb in (["up", "--only", "ssd1"], ["down"]):
         assert "did not make" in lab(*verb, check=4).stderr
-        assert (lab.folder / "ssd1" / "mine").read_text() == "keep"
-    subprocess.run(["umount", lab.folder / "ssd1"], check=True)
-    assert str(lab.folder / "mine") in lab("down").stderr
-    assert lab.leaves_nothing() and (lab.folder / "mine").read_text() == "keep"
-    (lab.folder / "mine").unlink()
+        assert (lab.directory / "ssd1" / "mine").read_text() == "keep"
+    subprocess.run(["umount", lab.directory / "ssd1"], check=True)
+    assert str(lab.directory / "mine") in lab("down").stderr
+    assert lab.leaves_nothing() and (lab.directory / "mine").read_text() == "keep"
+    (lab.directory / "mine").unlink()
     lab("down")
-    assert not lab.folder.exists()
+    assert not lab.directory.exists()
 
 
-def test_only_commands_on_the_same_folder_wait_and_the_message_names_what_they_wait_for(lab: Lab) -> None:
+def test_only_commands_on_the_same_directory_wait_and_the_message_names_what_they_wait_for(lab: Lab) -> None:
     lab.env["IOSIG_LAB_WAIT"] = "1"
-    parent = os.open(lab.folder.parent, os.O_RDONLY)
+    parent = os.open(lab.directory.parent, os.O_RDONLY)
     fcntl.flock(parent, fcntl.LOCK_EX)  # as anybody who may read it can
     lab.up("ram")
     os.close(parent)
@@ -252,10 +252,10 @@ def test_only_commands_on_the_same_folder_wait_and_the_message_names_what_they_w
             assert other.stdout is not None
             other.stdout.readline()
             said = lab("down", check=4).stderr
-            assert f"at work on {lab.folder} " in said and f"process {other.pid} (sleep 60)" in said
+            assert f"at work on {lab.directory} " in said and f"process {other.pid} (sleep 60)" in said
             assert lab.status()["up"] is True
             assert f"being changed by process {other.pid}" in lab("status").stderr
-            sibling = Lab(lab.folder.parent / "sibling")
+            sibling = Lab(lab.directory.parent / "sibling")
             sibling.up("ram")
             sibling("down")
             assert sibling.leaves_nothing()
@@ -269,18 +269,20 @@ def test_a_server_that_does_not_answer_keeps_nobody_waiting(lab: Lab) -> None:
     lab.up("net")
     processes = lab.processes()
     assert len(processes) == 2
-    inside = subprocess.Popen(["sleep", "60"], cwd=lab.folder / "net")  # holds the mount whatever becomes of its server
+    inside = subprocess.Popen(
+        ["sleep", "60"], cwd=lab.directory / "net"
+    )  # holds the mount whatever becomes of its server
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     lab("down")
-    assert lab.leaves_nothing() and not lab.folder.exists()
+    assert lab.leaves_nothing() and not lab.directory.exists()
     inside.kill()
     inside.wait()
 
 
 def test_a_copy_of_its_mounts_in_another_namespace_keeps_no_server_alive(lab: Lab) -> None:
     lab.up("ssd1")
-    subprocess.run(["umount", lab.folder / "ssd1"], check=True)  # as if `up` had come no further than the disk
+    subprocess.run(["umount", lab.directory / "ssd1"], check=True)  # as if `up` had come no further than the disk
     other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE)
     assert other.stdout is not None
     other.stdout.readline()  # it has its copy
@@ -293,7 +295,7 @@ def test_a_copy_of_its_mounts_in_another_namespace_keeps_no_server_alive(lab: La
 def test_the_howto_chooses_on_it(lab: Lab, iosig: Iosig, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "howto" / "lab.md").read_text()
     (commands,) = [block for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S) if "iosig choose" in block]
-    commands = commands.replace("/mnt/iosig-lab", str(lab.folder)).replace("lab/lab ", f"{lab.command[0]} ")
+    commands = commands.replace("/mnt/iosig-lab", str(lab.directory)).replace("lab/lab ", f"{lab.command[0]} ")
     environment = lab.env | iosig.env | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -304,7 +306,7 @@ def test_a_copy_into_the_page_cache_takes_as_long_on_every_disk_with_the_same_ki
     lab: Lab, iosig: Iosig
 ) -> None:
     lab.up("hdd1,ssd1")
-    mounts = [word for name in ("hdd1", "ssd1") for word in ("--mount", str(lab.folder / name))]
+    mounts = [word for name in ("hdd1", "ssd1") for word in ("--mount", str(lab.directory / name))]
     hdd, ssd = iosig.json("storage", "probe", "--quick", "--dry-run", *mounts)["devices"]
     for value in ("buffered_write_bytes_per_s", "buffered_write_latency_s", "buffered_small_write_latency_s"):
         assert hdd[value] == ssd[value] > 0
@@ -314,7 +316,7 @@ def test_a_copy_into_the_page_cache_takes_as_long_on_every_disk_with_the_same_ki
 
 def test_a_member_in_use_stays_and_the_message_says_so(lab: Lab) -> None:
     lab.up("ram,ssd1")
-    with (lab.folder / "ssd1" / "file").open("w"):
+    with (lab.directory / "ssd1" / "file").open("w"):
         assert "ssd1 is in use" in lab("down", check=4).stderr
         assert lab.member("ssd1", check=1)["up"] is True
     lab("down")
@@ -330,7 +332,7 @@ def test_wrong_usage_and_too_little_memory_are_told_before_anything_is_made(lab:
     if (targets := available_mib // 512 + 1) < 100:
         assert "too much" in lab("up", "--targets", f"{targets}x0", check=4).stderr
     assert "Example:" in lab("--help").stdout
-    assert not lab.folder.exists()
+    assert not lab.directory.exists()
 
 
 @pytest.fixture

@@ -53,8 +53,8 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def is_untouched(world: World) -> bool:
-    """No link, no journal entry, no promise and no file at a destination."""
-    found = world.user_folder.rglob("*") if world.user_folder.exists() else ()
+    """No link, no journal entry, no reservation and no file at a destination."""
+    found = world.user_directory.rglob("*") if world.user_directory.exists() else ()
     left = [path for path in found if not path.is_dir() and path.name != ".promises"]  # an empty table
     links = [path for path in world.work.iterdir() if path.is_symlink()]
     assert (left, world.journal(), links) == ([], [], [])

@@ -27,7 +27,7 @@ static int in_common(void) {
   FILE *file = IOSIG_FOPEN(count("persist"), count("fopen"), count("w"));
   int other;
   if (fd < 3 || !file || calls != 7) return 1;
-  if (IOSIG_OPEN("temp", "no/such/folder", O_CREAT | O_WRONLY, 0600) != -1) return 2;
+  if (IOSIG_OPEN("temp", "no/such/directory", O_CREAT | O_WRONLY, 0600) != -1) return 2;
   other = open(IOSIG_PATH(count("global"), count("path")), O_CREAT | O_WRONLY, 0600);
   return other < 0 || calls != 9 || close(fd) || fclose(file) || close(other) ? 3 : 0;
 }
@@ -51,7 +51,7 @@ int main() {
 IN_COMMON = [
     ("open", "open", str(CREATE), "temp random"),
     ("fopen", "fopen", "w", "persist"),
-    ("open", "no/such/folder", str(CREATE), "temp"),
+    ("open", "no/such/directory", str(CREATE), "temp"),
     ("open", "path", str(CREATE), "global"),
 ]
 IN_CXX = [("open", "string", str(CREATE), "local"), ("open", "chars", str(CREATE), "temp local")]
@@ -66,23 +66,30 @@ COMPILERS = [
 class Compiler:
     """Compiles the program above with every warning an error, and runs it in `folder`."""
 
-    def __init__(self, name: str, standard: str, folder: Path) -> None:
+    def __init__(self, name: str, standard: str, directory: Path) -> None:
         if shutil.which(name) is None:
             pytest.skip(f"{name} is not installed")
         self.is_cxx = "++" in standard
-        self.folder = folder
-        source = folder / ("program.cc" if self.is_cxx else "program.c")
+        self.directory = directory
+        source = directory / ("program.cc" if self.is_cxx else "program.c")
         source.write_text(COMMON + (CXX_MAIN if self.is_cxx else C_MAIN))
         warnings = ["-Wall", "-Wextra", "-Wshadow", "-pedantic-errors", "-Werror"]
         self.command = [name, f"-std={standard}", *warnings, f"-I{ROOT / 'include'}", source, "-o", "program"]
 
     def build(self, *more: object) -> None:
-        done = subprocess.run([*map(str, self.command + list(more))], cwd=self.folder, capture_output=True, text=True)
+        done = subprocess.run(
+            [*map(str, self.command + list(more))], cwd=self.directory, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
     def run(self, **environment: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [self.folder / "program"], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=30
+            [self.directory / "program"],
+            cwd=self.directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
         )
         assert done.returncode == 0, done
         return done

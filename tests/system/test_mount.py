@@ -31,8 +31,8 @@ os.close(fd)
 """
 
 
-def names_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 def daemon(mount: Mount) -> int:
@@ -60,26 +60,26 @@ def run(*command: object, **options: Any) -> str:
 
 
 def test_tools_copy_archive_and_compare_containers(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
-    folder = mount("--containers", "all")
+    directory = mount("--containers", "all")
     plain = tmp_path / "plain"
     (plain / "below").mkdir(parents=True)
     for n, size in enumerate([0, 1, 4096, 1_234_567]):
         (plain / "below" / f"{n}").write_bytes(random.Random(n).randbytes(size))
     (plain / "link").symlink_to("below/3")
     os.utime(plain / "below" / "3", ns=(10**18, 10**18 + 5))
-    run("cp", "-a", plain, folder / "copy")
-    run("cmp", plain / "below" / "3", folder / "copy" / "link")
-    run("tar", "-cf", folder / "archive.tar", "-C", plain, ".")
-    (folder / "out").mkdir()
-    run("tar", "-xf", folder / "archive.tar", "-C", folder / "out")
-    run("diff", "-r", plain, folder / "copy")
-    run("diff", "-r", plain, folder / "out")
-    assert (folder / "copy/below/3").stat().st_mtime_ns == 10**18 + 5
-    run("dd", f"if={plain / 'below/3'}", f"of={folder / 'dd'}", "bs=777", "conv=fsync")
-    run("dd", f"if={folder / 'dd'}", f"of={tmp_path / 'back'}", "bs=999")
+    run("cp", "-a", plain, directory / "copy")
+    run("cmp", plain / "below" / "3", directory / "copy" / "link")
+    run("tar", "-cf", directory / "archive.tar", "-C", plain, ".")
+    (directory / "out").mkdir()
+    run("tar", "-xf", directory / "archive.tar", "-C", directory / "out")
+    run("diff", "-r", plain, directory / "copy")
+    run("diff", "-r", plain, directory / "out")
+    assert (directory / "copy/below/3").stat().st_mtime_ns == 10**18 + 5
+    run("dd", f"if={plain / 'below/3'}", f"of={directory / 'dd'}", "bs=777", "conv=fsync")
+    run("dd", f"if={directory / 'dd'}", f"of={tmp_path / 'back'}", "bs=999")
     run("cmp", plain / "below/3", tmp_path / "back")
-    run("rm", "-r", folder / "out")
-    iosig("unmount", folder)
+    run("rm", "-r", directory / "out")
+    iosig("unmount", directory)
     assert has_ended(daemon(mount))
     container = tmp_path / "source/dd"
     assert (container / ".iosig-container").is_file()
@@ -88,9 +88,9 @@ def test_tools_copy_archive_and_compare_containers(iosig: Iosig, mount: Mount, t
 
 
 def test_ranks_of_one_file_write_what_a_plain_file_gets(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
-    folder = mount("--containers", "*.dat")
+    directory = mount("--containers", "*.dat")
     ranks, count, length = 6, 300, 47
-    for path in (folder / "x.dat", tmp_path / "plain"):
+    for path in (directory / "x.dat", tmp_path / "plain"):
         path.touch()
         writers = [
             subprocess.Popen([sys.executable, "-c", STRIDED_WRITER, path, *map(str, (rank, ranks, count, length))])
@@ -99,10 +99,10 @@ def test_ranks_of_one_file_write_what_a_plain_file_gets(iosig: Iosig, mount: Mou
         assert [writer.wait(60) for writer in writers] == [0] * ranks
     expected = b"".join(bytes([1 + rank]) * length for _ in range(count) for rank in range(ranks))
     assert (tmp_path / "plain").read_bytes() == expected
-    assert (folder / "x.dat").read_bytes() == expected
-    (folder / "other").write_bytes(b"an ordinary file")
+    assert (directory / "x.dat").read_bytes() == expected
+    (directory / "other").write_bytes(b"an ordinary file")
     assert (tmp_path / "source/other").is_file()
-    iosig("unmount", folder)
+    iosig("unmount", directory)
     listing = iosig.json("container", "ls", tmp_path / "source/x.dat")
     assert len(listing["writers"]) == ranks and listing["size"] == len(expected)
 
@@ -111,9 +111,9 @@ def test_ranks_of_one_file_write_what_a_plain_file_gets(iosig: Iosig, mount: Mou
 def test_any_calls_in_any_order_do_what_they_do_to_a_plain_file(
     mount: Mount, tmp_path: Path, seed: int, containers: str
 ) -> None:
-    folder = mount("--containers", containers)
+    directory = mount("--containers", containers)
     draw = random.Random(seed)
-    paths = [folder / "file", tmp_path / "plain"]
+    paths = [directory / "file", tmp_path / "plain"]
     handles: list[list[int]] = []
     for path in paths:
         flags = [os.O_RDWR | os.O_CREAT, os.O_WRONLY, os.O_RDWR, os.O_RDONLY, os.O_WRONLY | os.O_APPEND]
@@ -160,8 +160,8 @@ def punch(fd: int, offset: int, length: int) -> None:
 @pytest.mark.parametrize("containers", ["all", "existing"])
 @pytest.mark.parametrize("access", [os.O_WRONLY, os.O_RDWR])
 def test_readers_see_a_write_that_has_returned(mount: Mount, containers: str, access: int) -> None:
-    folder = mount("--containers", containers)
-    path = folder / "file"
+    directory = mount("--containers", containers)
+    path = directory / "file"
     path.write_bytes(bytes(8192))
     with path.open("rb") as reader, os.fdopen(os.open(path, access), "wb", buffering=0) as writer:
         mapped = mmap.mmap(reader.fileno(), 8192, prot=mmap.PROT_READ)
@@ -174,8 +174,8 @@ def test_readers_see_a_write_that_has_returned(mount: Mount, containers: str, ac
 
 def test_what_others_write_to_the_container_shows_soon(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
     iosig("container", "create", tmp_path / "source/file")
-    folder = mount("--cache-seconds", "0.05")
-    with (folder / "file").open("rb") as reader:
+    directory = mount("--cache-seconds", "0.05")
+    with (directory / "file").open("rb") as reader:
         assert reader.read() == b""
         subprocess.run(
             [BUILD / "bin/write_container", tmp_path / "source/file"],
@@ -184,49 +184,49 @@ def test_what_others_write_to_the_container_shows_soon(iosig: Iosig, mount: Moun
             check=True,
             capture_output=True,
         )
-        wait_for(lambda: (folder / "file").stat().st_size == 15)
-        assert (folder / "file").read_bytes() == bytes(10) + b"xxxxx"
+        wait_for(lambda: (directory / "file").stat().st_size == 15)
+        assert (directory / "file").read_bytes() == bytes(10) + b"xxxxx"
         assert os.pread(reader.fileno(), 100, 0) == bytes(10) + b"xxxxx"
 
 
 def test_open_files_outlive_their_names(mount: Mount, tmp_path: Path) -> None:
-    folder = mount("--containers", "all")
-    (folder / "below").mkdir()
-    path = folder / "below/file"
+    directory = mount("--containers", "all")
+    (directory / "below").mkdir()
+    path = directory / "below/file"
     with path.open("w+b", buffering=0) as file:
         file.write(b"one")
         path.unlink()
-        assert not path.exists() and names_in(folder / "below") == []
-        (folder / "below").rmdir()
+        assert not path.exists() and names_in(directory / "below") == []
+        (directory / "below").rmdir()
         file.write(b" two")
         assert os.pread(file.fileno(), 100, 0) == b"one two"
-        assert names_in(folder) == []
+        assert names_in(directory) == []
     wait_for(lambda: names_in(tmp_path / "source") == [])
 
 
 def test_renaming_replaces_containers_and_files_alike(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
-    folder = mount("--containers", "c*")
+    directory = mount("--containers", "c*")
     for old, new in [("c1", "c2"), ("c1", "plain"), ("plain", "c1"), ("c1", "c-new")]:
-        (folder / old).write_bytes(b"new")
+        (directory / old).write_bytes(b"new")
         if new != "c-new":
-            (folder / new).write_bytes(b"old, and longer")
-        with (folder / old).open("rb") as open_file:
-            (folder / old).rename(folder / new)
+            (directory / new).write_bytes(b"old, and longer")
+        with (directory / old).open("rb") as open_file:
+            (directory / old).rename(directory / new)
             assert open_file.read() == b"new"
-        assert (folder / new).read_bytes() == b"new" and names_in(folder) == [new], (old, new)
-        (folder / new).unlink()
-    (folder / "c1").touch()
-    (folder / "folder").mkdir()
+        assert (directory / new).read_bytes() == b"new" and names_in(directory) == [new], (old, new)
+        (directory / new).unlink()
+    (directory / "c1").touch()
+    (directory / "directory").mkdir()
     with pytest.raises(IsADirectoryError):
-        (folder / "c1").rename(folder / "folder")
+        (directory / "c1").rename(directory / "directory")
     with pytest.raises(NotADirectoryError):
-        (folder / "folder").rename(folder / "c1")
+        (directory / "directory").rename(directory / "c1")
     with pytest.raises(FileExistsError):
-        os.open(folder / "c1", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        os.open(directory / "c1", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
     with pytest.raises(PermissionError):
-        os.link(folder / "c1", folder / "c2")
+        os.link(directory / "c1", directory / "c2")
     with pytest.raises(PermissionError):
-        (folder / ".iosig-container").touch()
+        (directory / ".iosig-container").touch()
 
 
 def test_a_change_of_the_mode_changes_the_ctime(mount: Mount) -> None:
@@ -240,8 +240,8 @@ def test_a_change_of_the_mode_changes_the_ctime(mount: Mount) -> None:
 
 
 def test_holes_attributes_and_links(mount: Mount) -> None:
-    folder = mount("--containers", "all")
-    path = folder / "file"
+    directory = mount("--containers", "all")
+    path = directory / "file"
     path.touch(mode=0o640)
     path.chmod(0o440)
     assert path.stat().st_mode & 0o777 == 0o440
@@ -256,15 +256,15 @@ def test_holes_attributes_and_links(mount: Mount) -> None:
     assert path.stat().st_size == 2 << 20 and path.stat().st_blocks == 8
     os.utime(path, ns=(1, 2))
     assert path.stat().st_mtime_ns == 2
-    (folder / "link").symlink_to("file")
-    assert (folder / "link").read_bytes()[1 << 20 :][:4096] == b"x" * 4096
-    assert os.statvfs(folder).f_blocks == os.statvfs(folder.parent / "source").f_blocks
+    (directory / "link").symlink_to("file")
+    assert (directory / "link").read_bytes()[1 << 20 :][:4096] == b"x" * 4096
+    assert os.statvfs(directory).f_blocks == os.statvfs(directory.parent / "source").f_blocks
 
 
 def test_a_killed_daemon_loses_nothing_that_was_written(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
-    folder = mount("--containers", "all")
+    directory = mount("--containers", "all")
     data = random.Random(7).randbytes(200_000)
-    file = (folder / "file").open("wb", buffering=0)
+    file = (directory / "file").open("wb", buffering=0)
     for offset in range(0, len(data), 1000):
         file.write(data[offset : offset + 1000])
     os.kill(daemon(mount), signal.SIGKILL)
@@ -274,34 +274,34 @@ def test_a_killed_daemon_loses_nothing_that_was_written(iosig: Iosig, mount: Mou
     with pytest.raises(OSError):
         file.close()
     assert iosig.json("container", "check", tmp_path / "source/file")["sound"]
-    done = iosig("mount", tmp_path / "source", folder, "--json")  # over the dead one
+    done = iosig("mount", tmp_path / "source", directory, "--json")  # over the dead one
     mount.pids.append(json.loads(done.stdout)["pid"])  # type: ignore[attr-defined]
     assert "daemon that died" in done.stderr
-    assert (folder / "file").read_bytes() == data
-    with (folder / "file").open("ab") as again:
+    assert (directory / "file").read_bytes() == data
+    with (directory / "file").open("ab") as again:
         again.write(b"more")
-    assert (folder / "file").read_bytes() == data + b"more"
+    assert (directory / "file").read_bytes() == data + b"more"
 
 
-def test_a_folder_swapped_for_a_link_leads_nowhere_else(mount: Mount, tmp_path: Path) -> None:
+def test_a_directory_swapped_for_a_link_leads_nowhere_else(mount: Mount, tmp_path: Path) -> None:
     source, elsewhere = tmp_path / "source", tmp_path / "elsewhere"
     (source / "below").mkdir()
     elsewhere.mkdir()
-    folder = mount("--cache-seconds", "60", "--containers", "c*")
-    assert names_in(folder / "below") == []  # the kernel knows it as a folder from now on
+    directory = mount("--cache-seconds", "60", "--containers", "c*")
+    assert names_in(directory / "below") == []  # the kernel knows it as a directory from now on
     (source / "below").rename(source / "kept")
     (source / "below").symlink_to(elsewhere)
     for name in ("plain", "container"):
-        (folder / "below" / name).write_bytes(b"x")
+        (directory / "below" / name).write_bytes(b"x")
     assert names_in(elsewhere) == [] and names_in(source / "kept") == ["container", "plain"]
 
 
 def test_it_ends_in_order_on_sigterm(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
-    folder = mount("--containers", "all")
-    file = (folder / "file").open("wb", buffering=0)
+    directory = mount("--containers", "all")
+    file = (directory / "file").open("wb", buffering=0)
     file.write(b"written")
     os.kill(daemon(mount), signal.SIGTERM)
-    wait_for(lambda: has_ended(daemon(mount)) and not is_mounted(folder))
+    wait_for(lambda: has_ended(daemon(mount)) and not is_mounted(directory))
     with pytest.raises(OSError):
         file.write(b"x")
     with pytest.raises(OSError):
@@ -311,46 +311,46 @@ def test_it_ends_in_order_on_sigterm(iosig: Iosig, mount: Mount, tmp_path: Path)
 
 
 def test_unmounting_what_is_in_use_says_so(iosig: Iosig, mount: Mount) -> None:
-    folder = mount()
-    (folder / "file").write_bytes(b"x")
-    with (folder / "file").open("rb"):
-        assert "is in use" in iosig("unmount", folder, check=4).stderr
-    iosig("unmount", folder)
-    assert "nothing that `iosig mount` made" in iosig("unmount", folder, check=3).stderr
+    directory = mount()
+    (directory / "file").write_bytes(b"x")
+    with (directory / "file").open("rb"):
+        assert "is in use" in iosig("unmount", directory, check=4).stderr
+    iosig("unmount", directory)
+    assert "nothing that `iosig mount` made" in iosig("unmount", directory, check=3).stderr
 
 
 def test_a_read_only_mount_changes_nothing(mount: Mount, tmp_path: Path) -> None:
     (tmp_path / "source/file").write_bytes(b"x")
-    folder = mount("--read-only")
-    assert (folder / "file").read_bytes() == b"x"
+    directory = mount("--read-only")
+    assert (directory / "file").read_bytes() == b"x"
     with pytest.raises(OSError) as refusal:
-        (folder / "new").touch()
+        (directory / "new").touch()
     assert refusal.value.errno == errno.EROFS
 
 
 def test_a_damaged_container_is_an_error_of_its_own(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    folder = mount("--containers", "all")
+    directory = mount("--containers", "all")
     for name in ("manifest", "data", "sound"):
-        (folder / name).write_bytes(b"x" * 1000)
-    iosig("unmount", folder)
+        (directory / name).write_bytes(b"x" * 1000)
+    iosig("unmount", directory)
     (source / "manifest/.iosig-container").write_text("{")
     (source / "data/d0/data.0").write_bytes(b"x" * 10)
-    folder = mount()
+    directory = mount()
     for name in ("manifest", "data"):
         with pytest.raises(OSError) as refusal:
-            (folder / name).read_bytes()
+            (directory / name).read_bytes()
         assert refusal.value.errno == errno.EIO, name
-    assert names_in(folder) == ["data", "manifest", "sound"]
-    assert (folder / "sound").read_bytes() == b"x" * 1000
+    assert names_in(directory) == ["data", "manifest", "sound"]
+    assert (directory / "sound").read_bytes() == b"x" * 1000
 
 
 @pytest.mark.parametrize(
     ("source", "point", "message"),
     [
         ("none", "empty", "No such file"),
-        ("file", "empty", "is no folder"),
-        ("empty", "file", "is no folder"),
+        ("file", "empty", "is no directory"),
+        ("empty", "file", "is no directory"),
         ("empty", "full", "is not empty: it holds 'x'"),
         ("full", ".", "lies in the mount point"),
         (".", "empty", "which would then hold itself"),
@@ -372,6 +372,6 @@ def test_what_cannot_be_mounted_is_refused(iosig: Iosig, tmp_path: Path, source:
 
 
 def test_a_busy_mount_point_is_named(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
-    folder = mount()
-    done = iosig("mount", tmp_path / "source", folder, check=4)
+    directory = mount()
+    done = iosig("mount", tmp_path / "source", directory, check=4)
     assert "is a mount point already" in done.stderr and "iosig unmount" in done.stderr

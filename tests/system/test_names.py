@@ -35,16 +35,16 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def names_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 class Program:
     """A started name_operations, which is told what to do."""
 
-    def __init__(self, command: list[str], folder: Path, env: dict[str, str]) -> None:
+    def __init__(self, command: list[str], directory: Path, env: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            command, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            command, cwd=directory, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
 
     def __call__(self, *words: object) -> str:
@@ -65,7 +65,7 @@ class Program:
 
 
 class Ways:
-    """The ways into containers of the folder `source`: "run", "mount", "c", and "command"."""
+    """The ways into containers of the directory `source`: "run", "mount", "c", and "command"."""
 
     def __init__(self, iosig: Iosig, source: Path, programs: dict[str, Path]) -> None:
         self.iosig, self.source, self.programs = iosig, source, programs
@@ -78,16 +78,16 @@ class Ways:
     def start(self, way: str, *before: str) -> Program:
         """`before`: a command that starts it."""
         env = dict(self.iosig.env)
-        folder = self.source
+        directory = self.source
         if way == "run":
             env["LD_PRELOAD"] = str(LIBRARY)
         if way == "mount":
-            folder = self.mounted
+            directory = self.mounted
         inner = [f"-E{name}={value}" for name, value in env.items() if name == "LD_PRELOAD"] if before else []
         if before:
             env.pop("LD_PRELOAD", None)
         program = self.programs["c" if way == "c" else "posix"]
-        self.started.append(Program([*before, *inner, str(program)], folder, env))
+        self.started.append(Program([*before, *inner, str(program)], directory, env))
         return self.started[-1]
 
     def make(self, name: str, text: str) -> None:
@@ -119,11 +119,11 @@ class Ways:
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("names")
-    posix = folder / "posix"
-    (folder / "posix.c").write_text(SOURCE)
-    subprocess.run(["gcc", "-O1", "-o", str(posix), str(folder / "posix.c")], check=True)
-    return {"posix": posix, "c": compile_c(SOURCE, folder, "c_interface", "-DC_INTERFACE")}
+    directory = tmp_path_factory.mktemp("names")
+    posix = directory / "posix"
+    (directory / "posix.c").write_text(SOURCE)
+    subprocess.run(["gcc", "-O1", "-o", str(posix), str(directory / "posix.c")], check=True)
+    return {"posix": posix, "c": compile_c(SOURCE, directory, "c_interface", "-DC_INTERFACE")}
 
 
 @pytest.fixture
@@ -337,7 +337,7 @@ def test_a_directory_with_other_hidden_files_is_not_empty(ways: Ways) -> None:
 
 def test_flags_of_renameat2(ways: Ways) -> None:
     prepare(ways)
-    (ways.source / "folder").mkdir()
+    (ways.source / "directory").mkdir()
     for way in ("run", "mount"):
         program = ways.start(way)
         assert program("renameat2", "held", "new", NOREPLACE) == str(errno.EEXIST)
@@ -346,14 +346,14 @@ def test_flags_of_renameat2(ways: Ways) -> None:
         assert program("renameat2", "held", "moved", WHITEOUT) == str(errno.EINVAL)
         assert program("renameat2", "held", "new", EXCHANGE | NOREPLACE) == str(errno.EINVAL)
         assert program("renameat2", "held", "new", 64) == str(errno.EINVAL)
-        assert program("rename", "held", "folder") == str(errno.EISDIR)
-        assert program("rename", "folder", "held") == str(errno.ENOTDIR)
+        assert program("rename", "held", "directory") == str(errno.EISDIR)
+        assert program("rename", "directory", "held") == str(errno.ENOTDIR)
         assert program("rename", "none", "held") == str(errno.ENOENT)
         assert program("rename", "held", "none/held") == str(errno.ENOENT)
         assert program("rename", "held", "plain/held") == str(errno.ENOTDIR)
         assert program("rename", "held", "held") == "ok"
         assert program("rmdir", "held") == str(errno.ENOTDIR)
-        assert program("unlink", "folder") == str(errno.EISDIR)
+        assert program("unlink", "directory") == str(errno.EISDIR)
         assert program("unlink", "none") == str(errno.ENOENT)
     assert ways.shown() == {"held": "first", "new": "NEW", "plain": "PLAIN"}
 

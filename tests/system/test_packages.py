@@ -24,9 +24,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("needs cpack")
     if not (BUILD / "libexec/iosig/iosig-fuse").exists() and shutil.which("fusermount3"):
         pytest.skip("the build is not complete")
-    folder = tmp_path_factory.mktemp("packages")
-    run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", folder, "-G", "TGZ;DEB")
-    return folder
+    directory = tmp_path_factory.mktemp("packages")
+    run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", directory, "-G", "TGZ;DEB")
+    return directory
 
 
 def prefix_of(packages: Path, tmp_path: Path) -> Path:

@@ -34,31 +34,31 @@ users = pytest.mark.parametrize("user", [0, NOBODY], ids=["root", "nobody"])
 
 
 class World:
-    """A folder that every user can reach, in memory if there is such a place: `plain` has plain files, the others
+    """A directory that every user can reach, in memory if there is such a place: `plain` has plain files, the others
     containers."""
 
-    def __init__(self, iosig: Iosig, folder: Path) -> None:
+    def __init__(self, iosig: Iosig, directory: Path) -> None:
         self.iosig = iosig
-        self.folder = folder
-        folder.chmod(0o755)
-        self.library = Path(shutil.copy(LIBRARY, folder / "libiosig-preload.so"))
-        self.program = folder / "permission_calls"
+        self.directory = directory
+        directory.chmod(0o755)
+        self.library = Path(shutil.copy(LIBRARY, directory / "libiosig-preload.so"))
+        self.program = directory / "permission_calls"
         source = ROOT / "tests/support/permission_calls.c"
         subprocess.run(["gcc", "-O1", "-o", str(self.program), str(source)], check=True)
         for name in ("plain", "run", "source", "mounted", "home"):
             self.make(name)
-        self.preloaded = {"LD_PRELOAD": str(self.library), "IOSIG_CONTAINERS": f"{folder}/run/*"}
+        self.preloaded = {"LD_PRELOAD": str(self.library), "IOSIG_CONTAINERS": f"{directory}/run/*"}
 
     def make(self, name: str) -> None:
-        (self.folder / name).mkdir()
-        (self.folder / name).chmod(0o777)
+        (self.directory / name).mkdir()
+        (self.directory / name).chmod(0o777)
 
     def __call__(self, place: str, user: int, *command: object, **environment: str) -> str:
-        """What `command` says in the folder `place`, as `user`."""
+        """What `command` says in the directory `place`, as `user`."""
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user != 0 else []
         done = subprocess.run(
-            [*as_user, "sh", "-c", 'cd "$0" && exec "$@"', str(self.folder / place), *map(str, command)],
-            env={**self.iosig.env, "HOME": str(self.folder / "home"), "LC_ALL": "C", **environment},
+            [*as_user, "sh", "-c", 'cd "$0" && exec "$@"', str(self.directory / place), *map(str, command)],
+            env={**self.iosig.env, "HOME": str(self.directory / "home"), "LC_ALL": "C", **environment},
             capture_output=True,
             text=True,
             timeout=300,
@@ -74,14 +74,14 @@ class World:
 @pytest.fixture
 def world(iosig: Iosig) -> Iterator[World]:
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        made = World(iosig, Path(folder))
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
+        made = World(iosig, Path(directory))
         try:
             yield made
         finally:
             for place in ("mounted", "small"):
-                while is_mounted(made.folder / place):
-                    subprocess.run(["umount", "-l", str(made.folder / place)], check=True)
+                while is_mounted(made.directory / place):
+                    subprocess.run(["umount", "-l", str(made.directory / place)], check=True)
 
 
 def differences(wanted: list[str], got: list[str], is_known: Callable[[str, str, str], bool]) -> list[str]:
@@ -111,9 +111,9 @@ def test_each_mode_lets_its_owner_do_what_it_does_for_a_plain_file(
     world: World, user: int, modes: tuple[str, ...]
 ) -> None:
     wanted = world.calls("plain", user, "own", *modes)
-    assert (world.folder / "plain/m0644").is_file()
+    assert (world.directory / "plain/m0644").is_file()
     got = world.calls("run", user, "own", *modes)
-    assert (world.folder / "run/m0644").is_dir()
+    assert (world.directory / "run/m0644").is_dir()
     assert differences(wanted, got, none_is_known) == []
 
 
@@ -159,12 +159,12 @@ $as_user sh -c 'cd "$0" && exec "$@"' "$1/mounted" "$1/permission_calls" "$4" $5
 HOME=$1/home $as_user "$3" unmount "$1/mounted" >&2
 exit $status
 """
-    (world.folder / "device").mkdir()
+    (world.directory / "device").mkdir()
     for name in ("source", "mounted", "home"):
-        os.chown(world.folder / name, user, user)
+        os.chown(world.directory / name, user, user)
     unshared = ["unshare", "--mount", "--propagation=private", "sh", "-c", script, "-"]
     done = subprocess.run(
-        [*unshared, str(world.folder), str(user), str(BUILD / "bin/iosig"), *words],
+        [*unshared, str(world.directory), str(user), str(BUILD / "bin/iosig"), *words],
         env={**world.iosig.env, "LC_ALL": "C"},
         capture_output=True,
         text=True,
@@ -173,7 +173,7 @@ exit $status
     if done.stderr.startswith("unshare: ") or (user != 0 and "permission denied" in done.stderr.lower()):
         pytest.skip(f"this user cannot mount: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
-    assert any(path.is_dir() for path in (world.folder / "source").iterdir())
+    assert any(path.is_dir() for path in (world.directory / "source").iterdir())
     return done.stdout.splitlines()
 
 
@@ -195,7 +195,7 @@ def test_what_root_writes_into_a_users_file_is_that_users(world: World, mode: in
         world("run", user, sys.executable, "-c", add, str(user) + " ", **world.preloaded)
     text = world("run", NOBODY, "cat", "file", **world.preloaded)
     assert text == " ".join(map(str, [*order, *order])) + " "
-    for piece in (world.folder / "run/file").rglob("*"):
+    for piece in (world.directory / "run/file").rglob("*"):
         assert (piece.stat().st_uid, piece.stat().st_gid) == (NOBODY, NOBODY), piece
         assert piece.is_dir() or piece.stat().st_mode & 0o777 == mode, piece
 
@@ -211,7 +211,7 @@ def test_two_users_write_one_file_and_read_each_others_bytes(world: World) -> No
 
 
 def test_a_file_that_takes_a_containers_place_is_the_same_users(world: World) -> None:
-    file = world.folder / "run/file"
+    file = world.directory / "run/file"
     make = "import os; os.write(os.open('file', os.O_WRONLY | os.O_CREAT, 0o640), b'text')"
     world("run", NOBODY, sys.executable, "-c", make, **world.preloaded)
     label = "import os; os.setxattr('file', 'user.label', b'1')"
@@ -249,8 +249,8 @@ assert len(text) == total and text.endswith(b"bthe last") and b"\\0" not in text
 @pytest.mark.parametrize("quota", [False, True], ids=["no room", "no quota"])
 def test_an_append_that_finds_no_room_leaves_no_hole(world: World, quota: bool) -> None:
     world.make("small")
-    small = world.folder / "small"
-    image = world.folder / "image"
+    small = world.directory / "small"
+    image = world.directory / "image"
     steps = [["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(small)]]
     if quota:
         steps = [["truncate", "-s", "256m", str(image)], ["mkfs.btrfs", "-q", str(image)]]
@@ -267,7 +267,7 @@ def test_an_append_that_finds_no_room_leaves_no_hole(world: World, quota: bool) 
     log = small / "log"
     for environment in ({}, containers):
         if environment and quota:  # btrfs has no room for mapped pages then: only the data lie there
-            log = world.folder / "run/log"
+            log = world.directory / "run/log"
             world("run", NOBODY, BUILD / "bin/iosig", "container", "create", "--target", small, log)
         world("small", NOBODY, "sh", "-c", "head -c 200000 /dev/zero > room")
         said = world("small", NOBODY, sys.executable, "-c", FILL, log, small / "room", **environment).split()

@@ -61,10 +61,10 @@ def inside(request: pytest.FixtureRequest) -> Iterator[Namespace]:
 
 @contextlib.contextmanager
 def job(world: World, hinted: Path, *enter: str) -> Iterator[Path]:
-    """A live job, a session of its own, with a folder and temporary data that none of its processes has open."""
+    """A live job, a session of its own, with a directory and temporary data that none of its processes has open."""
     script = (
-        'folder=$("$0" choose --make-folder temp) && "$1" open "$3/scratch" "$2" "temp random" <<< data >&2'
-        ' && echo "$folder" && read -r x'
+        'directory=$("$0" choose --make-folder temp) && "$1" open "$3/scratch" "$2" "temp random" <<< data >&2'
+        ' && echo "$directory" && read -r x'
     )
     process = subprocess.Popen(
         [*enter, "setsid", "--fork", "--wait", "bash", "-c", script, world.iosig.binary, hinted, NEW, world.work],
@@ -72,10 +72,10 @@ def job(world: World, hinted: Path, *enter: str) -> Iterator[Path]:
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     try:
-        folder = Path(process.stdout.readline().decode().strip())
-        assert folder.parent == world.user_folder
-        (folder / "data").write_bytes(b"data")
-        yield folder
+        directory = Path(process.stdout.readline().decode().strip())
+        assert directory.parent == world.user_directory
+        (directory / "data").write_bytes(b"data")
+        yield directory
     finally:
         process.stdin.close()
         process.wait()
@@ -94,14 +94,14 @@ def whats(found: dict[str, tuple[str, str]]) -> list[str]:
 
 
 def test_a_live_job_in_another_namespace_keeps_its_data(world: World, hinted: Path, inside: Namespace) -> None:
-    with job(world, hinted, *inside.enter) as folder:
+    with job(world, hinted, *inside.enter) as directory:
         found = gc(world)
-        assert whats(found) == ["kept", "kept"] and (folder / "data").exists()
+        assert whats(found) == ["kept", "kept"] and (directory / "data").exists()
         assert (world.work / "scratch").read_bytes() == b"data\n"
         if SEES_ALL:
             assert all("still runs" in why for _, why in found.values())
     assert whats(gc(world)) == ["removed", "removed"]  # its namespace is there and can be seen
-    assert not list(world.user_folder.iterdir()) and not world.journal()
+    assert not list(world.user_directory.iterdir()) and not world.journal()
 
 
 def test_a_job_whose_namespace_is_gone_is_dead_where_everything_can_be_seen(world: World, hinted: Path) -> None:
@@ -113,11 +113,11 @@ def test_a_job_whose_namespace_is_gone_is_dead_where_everything_can_be_seen(worl
 def test_a_job_outside_is_judged_from_within_only_by_its_own_proc(
     world: World, hinted: Path, inside: Namespace
 ) -> None:
-    with job(world, hinted) as folder:
+    with job(world, hinted) as directory:
         found = gc(world, *inside.enter)
         reason = "cannot be told" if inside.own_proc else "still runs"
         assert whats(found) == ["kept", "kept"] and all(reason in why for _, why in found.values())
-        assert (folder / "data").exists() and (world.work / "scratch").read_bytes() == b"data\n"
+        assert (directory / "data").exists() and (world.work / "scratch").read_bytes() == b"data\n"
     if inside.own_proc:
         assert whats(gc(world, *inside.enter)) == ["kept", "kept"]
     assert whats(gc(world)) == ["removed", "removed"]
@@ -125,9 +125,9 @@ def test_a_job_outside_is_judged_from_within_only_by_its_own_proc(
 
 def test_siblings_do_not_judge_each_other(world: World, hinted: Path, inside: Namespace) -> None:
     with Namespace() as other:
-        with job(world, hinted, *other.enter) as folder:
+        with job(world, hinted, *other.enter) as directory:
             assert whats(gc(world, *inside.enter)) == ["kept", "kept"]
-            assert (folder / "data").exists() and (world.work / "scratch").read_bytes() == b"data\n"
+            assert (directory / "data").exists() and (world.work / "scratch").read_bytes() == b"data\n"
         if inside.own_proc:
             assert whats(gc(world, *inside.enter)) == ["kept", "kept"]
         assert whats(gc(world, *other.enter)) == ["removed", "removed"]
@@ -142,35 +142,35 @@ def test_a_job_is_judged_within_its_own_namespace(world: World, hinted: Path, in
 
 def test_a_session_whose_leader_is_outside_of_the_namespace_is_unknown(world: World, inside: Namespace) -> None:
     """As in `unshare --pid --fork program`: the rest of the job runs where the entry's numbers mean nothing."""
-    folder = Path(
+    directory = Path(
         world.run(*inside.enter, world.iosig.binary, "choose", "--make-folder", "temp").stdout.decode().strip()
     )
     for enter in ((), inside.enter):
-        assert gc(world, *enter)[folder.name][0] == "kept" and folder.exists()
+        assert gc(world, *enter)[directory.name][0] == "kept" and directory.exists()
 
 
 def test_data_of_an_unknown_job_go_only_when_they_are_named(world: World, hinted: Path) -> None:
     with Namespace() as namespace:
-        with job(world, hinted) as folder:
+        with job(world, hinted) as directory:
             pass
         data = (world.work / "scratch").readlink()
         unknown = gc(world, *namespace.enter, words=("--unknown",))
-        assert set(unknown) == {folder.name, data.name} and whats(unknown) == ["kept", "kept"]
-        for words in (("--unknown", "--dry-run", folder), ("--unknown", world.work / "other"), (folder,)):
+        assert set(unknown) == {directory.name, data.name} and whats(unknown) == ["kept", "kept"]
+        for words in (("--unknown", "--dry-run", directory), ("--unknown", world.work / "other"), (directory,)):
             done = world.run(*namespace.enter, world.iosig.binary, "gc", *words)
-            assert done.returncode == {"other": 1, folder.name: 0}[Path(words[-1]).name]
-            assert folder.exists() and data.exists()
-        for path, name in ((folder, folder.name), (world.work / "scratch", data.name)):
+            assert done.returncode == {"other": 1, directory.name: 0}[Path(words[-1]).name]
+            assert directory.exists() and data.exists()
+        for path, name in ((directory, directory.name), (world.work / "scratch", data.name)):
             assert gc(world, *namespace.enter, words=("--unknown", path))[name][0] == "removed"
-        assert not list(world.user_folder.iterdir()) and not world.journal()
+        assert not list(world.user_directory.iterdir()) and not world.journal()
         assert not os.path.lexists(world.work / "scratch")
     assert gc(world, words=("--unknown",)) == {}
 
 
 def test_named_data_that_an_unseen_process_has_open_stay(world: World, hinted: Path) -> None:
-    with Namespace() as namespace, job(world, hinted) as folder, (folder / "data").open("ab"):
-        what, why = gc(world, *namespace.enter, words=("--unknown", folder))[folder.name]
-        assert what == "kept" and "cannot be seen" in why and (folder / "data").exists()
+    with Namespace() as namespace, job(world, hinted) as directory, (directory / "data").open("ab"):
+        what, why = gc(world, *namespace.enter, words=("--unknown", directory))[directory.name]
+        assert what == "kept" and "cannot be seen" in why and (directory / "data").exists()
 
 
 def test_finalize_drops_no_temporary_data_that_an_unseen_process_writes(world: World) -> None:
@@ -208,8 +208,8 @@ def test_entries_of_an_early_version_are_unknown_to_gc_and_still_settle(world: W
     without_new_fields(world)
     found = gc(world)
     assert whats(found) == ["kept", "kept"] and all("cannot be told" in why for _, why in found.values())
-    shutil.rmtree(next(world.user_folder.glob("*.job")) / "data", ignore_errors=True)
-    (next(world.user_folder.glob("*.job")) / "data").unlink()
+    shutil.rmtree(next(world.user_directory.glob("*.job")) / "data", ignore_errors=True)
+    (next(world.user_directory.glob("*.job")) / "data").unlink()
     world.iosig("finalize", "--all")
     assert (world.work / "kept").read_bytes() == b"bytes" and world.is_settled()
 
@@ -232,9 +232,9 @@ def process_with_pid(wanted: int, *command: str) -> subprocess.Popen[bytes]:
 
 
 def test_a_session_number_that_was_given_away_again_is_another_job(world: World, hinted: Path) -> None:
-    with job(world, hinted) as folder:
+    with job(world, hinted) as directory:
         session = json.loads(world.journal()[0].read_text())["session"]
-        assert gc(world)[folder.name][0] == "kept"
+        assert gc(world)[directory.name][0] == "kept"
     other = process_with_pid(session, "sleep", "1000")
     try:
         assert os.getsid(other.pid) == session and whats(gc(world)) == ["removed", "removed"]
@@ -280,9 +280,9 @@ def test_a_host_name_of_a_container_is_no_proof_that_this_machine_was_restarted(
     script = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && exec "$2" choose --make-folder temp'
     for unshare, what in (((), "removed"), (("--uts",), "kept")):
         command = ("unshare", "--mount", *unshare, "bash", "-c", script, "-", boot_id, world.iosig.binary)
-        folder = Path(world.run(*command).stdout.decode().strip())
-        assert folder.parent == world.user_folder
-        assert gc(world)[folder.name][0] == what
+        directory = Path(world.run(*command).stdout.decode().strip())
+        assert directory.parent == world.user_directory
+        assert gc(world)[directory.name][0] == what
 
 
 # ---- reservations ---------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def only_10_gb_free(world: World) -> None:
 
 @contextlib.contextmanager
 def program_with_6_gb(world: World, hinted: Path, *enter: str) -> Iterator[Any]:
-    """A program that was promised 6 GB and lives."""
+    """A program that was reserved 6 GB and lives."""
     process = subprocess.Popen(
         [*enter, hinted, "open", world.work / "out", NEW, "random totalsize(6GB)"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=world.env,
@@ -314,7 +314,7 @@ def room_is_free(world: World, *enter: str) -> bool:
     return json.loads(done.stdout)["chosen"] == str(world.fast)
 
 
-def test_room_of_a_live_program_in_another_namespace_stays_promised(world: World, hinted: Path) -> None:
+def test_room_of_a_live_program_in_another_namespace_stays_reserved(world: World, hinted: Path) -> None:
     only_10_gb_free(world)
     with Namespace() as one, Namespace() as two:
         for maker in ((), one.enter):
@@ -327,11 +327,11 @@ def test_room_of_a_live_program_in_another_namespace_stays_promised(world: World
             (world.work / "out").unlink()
 
 
-def test_promises_of_an_early_version_are_kept_until_they_are_settled(world: World, hinted: Path) -> None:
+def test_reservations_of_an_early_version_are_kept_until_they_are_settled(world: World, hinted: Path) -> None:
     """It wrote the seconds since the start of the machine, and no namespace."""
     only_10_gb_free(world)
     with program_with_6_gb(world, hinted) as program:
-        table = world.user_folder / ".promises"
+        table = world.user_directory / ".promises"
         record = bytearray(table.read_bytes()[:64])
         record[32:40] = program.pid.to_bytes(8, "little")
         record[40:48] = (1 << 30).to_bytes(8, "little")
@@ -346,7 +346,7 @@ def test_promises_of_an_early_version_are_kept_until_they_are_settled(world: Wor
     assert room_is_free(world)
 
 
-def test_room_that_another_home_prepared_stays_promised(world: World) -> None:
+def test_room_that_another_home_prepared_stays_reserved(world: World) -> None:
     """A container has a home, and so a journal, of its own."""
     only_10_gb_free(world)
     elsewhere = world.env | {"IOSIG_STATE": str(world.root / "elsewhere")}

@@ -48,17 +48,17 @@ seek_latency = "8ms"
 class Machine(PluginCompiler):
     """A machine with a fast volatile and a safe mount point; programs run in `out`."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.fast, self.safe, self.out = folder / "fast", folder / "safe", folder / "out"
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.fast, self.safe, self.out = directory / "fast", directory / "safe", directory / "out"
         for made in (self.fast, self.safe, self.out):
             made.mkdir()
-        self.storage = folder / "storage.toml"
+        self.storage = directory / "storage.toml"
         self.storage.write_text(STORAGE.format(fast=self.fast, safe=self.safe))
         self.flags = ["-fplugin-arg-iosig-resolve=compile", f"-fplugin-arg-iosig-storage={self.storage}"]
 
     def start(self, *arguments: str, check: bool = True):
-        return self.run(self.folder / "program", *arguments, check=check)
+        return self.run(self.directory / "program", *arguments, check=check)
 
     def mount_of(self, name: str) -> str | None:
         """fast or safe, where `out/name` leads; None: it is no link."""
@@ -66,8 +66,8 @@ class Machine(PluginCompiler):
         return path.readlink().parents[2].name if path.is_symlink() else None
 
 
-def names_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ EVERY_WAY = r"""
 #include <unistd.h>
 static const int extra;
 int main(int argc, char **argv) {
-  int folder = open("out", O_DIRECTORY);
+  int directory = open("out", O_DIRECTORY);
   int flags = argc > 1 ? atoi(argv[1]) : O_CREAT | O_WRONLY;  // known only when it runs
   errno = 77;
 #pragma sig temp
@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
   fputs("text", f);
   fclose(f);
 #pragma sig temp
-  fd = openat(folder, "openat", O_CREAT | O_RDWR, 0600);
+  fd = openat(directory, "openat", O_CREAT | O_RDWR, 0600);
 #pragma sig temp
   fd = creat("out/creat", 0644);
 #pragma sig temp
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
 #pragma sig temp
   f = fopen("out/fopen-read", "r");
 #pragma sig temp
-  f = fopen("out/no/folder", "w");
+  f = fopen("out/no/directory", "w");
   return 0;
 }
 """
@@ -232,10 +232,10 @@ def test_threads_that_pass_one_pragma_together_do_not_share_a_destination(machin
             path.unlink(missing_ok=True)
 
 
-def test_without_its_folder_a_program_writes_where_it_always_did(machine: Machine) -> None:
+def test_without_its_directory_a_program_writes_where_it_always_did(machine: Machine) -> None:
     machine.compile(ONE_SITE, *machine.flags)
-    [folder] = machine.fast.iterdir()
-    folder.rmdir()
+    [directory] = machine.fast.iterdir()
+    directory.rmdir()
     machine.start("out/1")
     assert machine.mount_of("1") is None
     assert (machine.out / "1").read_text() == "out/1"
@@ -270,7 +270,7 @@ def test_a_missing_or_broken_storage_description_is_told_once(machine: Machine) 
     assert str(machine.storage) in found["message"]
 
 
-def test_a_planted_folder_on_the_mount_point_is_not_used(machine: Machine) -> None:
+def test_a_planted_directory_on_the_mount_point_is_not_used(machine: Machine) -> None:
     (machine.fast / f".iosig-{os.geteuid()}").symlink_to(machine.safe)
     [found] = machine.diagnostics(ONE_SITE, *machine.flags)
     assert found["kind"] == "warning"

@@ -283,7 +283,7 @@ def test_a_wrong_callee_on_the_command_line_is_an_error(compiler: PluginCompiler
 @pytest.mark.parametrize("pragma", ["sig temp", "sigdef scratch temp", "sigopen my_open(1)"])
 def test_a_pragma_in_a_precompiled_header_is_warned_about(compiler: PluginCompiler, language: str, pragma: str) -> None:
     header = f'#include <fcntl.h>\nstatic inline int f(void) {{\n#pragma {pragma}\n return open("x", 0); }}\n'
-    (compiler.folder / "all.h").write_text(header)
+    (compiler.directory / "all.h").write_text(header)
     driver = "gcc" if language == "c" else "g++"
     done = compiler.run(driver, f"-fplugin={compiler.plugin}", "-x", f"{language}-header", "all.h")
     word = pragma.split()[0]

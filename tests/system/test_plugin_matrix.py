@@ -1,6 +1,6 @@
 """Every flag under which programs are compiled, and what the plugin makes of it: ok, diagnosed, or skipped and why.
 
-The table of all of it is printed, and written to reports/plugin-matrix.txt of the build folder.
+The table of all of it is printed, and written to reports/plugin-matrix.txt of the build directory.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ NOT_MEANT = "-"
 class Matrix:
     """What came of each cell; the cells of `rows` are tried by as many threads as there are processors."""
 
-    def __init__(self, folder: Path, pool: ThreadPoolExecutor, rows: list[Row]) -> None:
-        self.folder = folder
-        PluginCompiler(folder)  # skips without a plugin
-        (folder / "oracle.c").write_text(ORACLE)
-        subprocess.run(["gcc", "-c", "oracle.c"], cwd=folder, check=True)
+    def __init__(self, directory: Path, pool: ThreadPoolExecutor, rows: list[Row]) -> None:
+        self.directory = directory
+        PluginCompiler(directory)  # skips without a plugin
+        (directory / "oracle.c").write_text(ORACLE)
+        subprocess.run(["gcc", "-c", "oracle.c"], cwd=directory, check=True)
         self.cells: dict[tuple[str, str, str], Future[str]] = {}
         for number, row in enumerate(rows):
             for language, mode in CELLS:
@@ -51,16 +51,16 @@ class Matrix:
                 return "skipped: ccache is not installed"
             if mode == "compile":
                 return NOT_MEANT  # tried below: it is refused
-        folder = self.folder / f"{number}-{language}-{mode}"
-        folder.mkdir()
-        compiler = PluginCompiler(folder)
-        compiler.env |= {"CCACHE_DIR": str(folder / "ccache")}
+        directory = self.directory / f"{number}-{language}-{mode}"
+        directory.mkdir()
+        compiler = PluginCompiler(directory)
+        compiler.env |= {"CCACHE_DIR": str(directory / "ccache")}
         try:
             check = check_run_mode if mode == "run" else check_compile_mode
             check(compiler, row, language)
         except Exception:
             return f"FAILED: {traceback.format_exc()}"
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
         return "ok"
 
     def note(self, label: str, outcome: str, languages: tuple[str, ...] = ("c", "c++"), modes: str = "run compile"):
@@ -121,12 +121,12 @@ def test_line_counts_of_coverage_are_those_of_the_program(matrix: Matrix, compil
         compiler.run("gcc", "--coverage", "places.o", "-o", "program")
         compiler.run("./program")
         compiler.run(need("gcov"), "places.gcda")
-        report = (compiler.folder / "places.c.gcov").read_text().splitlines()
+        report = (compiler.directory / "places.c.gcov").read_text().splitlines()
         fields = [line.split(":", 2) for line in report[4:]]
         # A star tells that a block of the line did not run: the hint, in a program without libiosig.
         counts.append([(number, count.strip().rstrip("*")) for count, number, _ in fields])
-        (compiler.folder / "places.gcda").unlink()
-        for left in compiler.folder.glob("[on][ko]-*"):
+        (compiler.directory / "places.gcda").unlink()
+        for left in compiler.directory.glob("[on][ko]-*"):
             left.unlink()
     assert counts[0] == counts[1]
     matrix.note("--coverage: the same counts as without the plugin", "ok", ("c",), "run")
@@ -148,14 +148,14 @@ def test_a_syntax_check_finds_mistakes_in_pragmas_and_makes_nothing(compiler, ma
     [found] = compiler.diagnostics(ONE_OPEN.replace("temp", "tmep"), "-fsyntax-only", language=language)
     assert "tmep" in found["message"]
     assert compiler.diagnostics(ONE_OPEN, "-fsyntax-only", language=language) == []
-    assert not (compiler.folder / "program.o").exists()
+    assert not (compiler.directory / "program.o").exists()
     matrix.note("-fsyntax-only", "ok")
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_a_pragma_in_a_precompiled_header_is_diagnosed(compiler, matrix: Matrix, language: str) -> None:
     driver = "gcc" if language == "c" else "g++"
-    (compiler.folder / "kept.h").write_text("#pragma sigdef kept temp\n#include <fcntl.h>\n")
+    (compiler.directory / "kept.h").write_text("#pragma sigdef kept temp\n#include <fcntl.h>\n")
     done = compiler.run(driver, f"-fplugin={compiler.plugin}", "-x", f"{language}-header", "kept.h")
     assert "a precompiled header does not keep '#pragma sigdef'" in done.stderr
     matrix.note("precompiled header", "diagnosed")
@@ -163,7 +163,7 @@ def test_a_pragma_in_a_precompiled_header_is_diagnosed(compiler, matrix: Matrix,
 
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_preprocessing_directives_only_keeps_pragmas(compiler, matrix: Matrix, language: str) -> None:
-    (compiler.folder / "one.c").write_text("#define SHORT temp\n" + ONE_OPEN.replace("temp", "SHORT"))
+    (compiler.directory / "one.c").write_text("#define SHORT temp\n" + ONE_OPEN.replace("temp", "SHORT"))
     gcc = ["gcc", f"-fplugin={compiler.plugin}", "-fdirectives-only", "-Werror"]
     compiler.run(*gcc, "-E", "-x", language, "one.c", "-o", "one.i")
     compiled_as = {"c": "cpp-output", "c++": "c++-cpp-output"}[language]
@@ -181,9 +181,9 @@ def stats_of(compiler: PluginCompiler) -> tuple[int, int]:
 
 def test_ccache_compiles_again_when_the_plugin_or_its_arguments_change(matrix: Matrix, compiler) -> None:
     need("ccache")
-    compiler.env |= {"CCACHE_DIR": str(compiler.folder / "ccache")}
-    (compiler.folder / "one.c").write_text(ONE_OPEN)
-    plugin = compiler.folder / "iosig.so"
+    compiler.env |= {"CCACHE_DIR": str(compiler.directory / "ccache")}
+    (compiler.directory / "one.c").write_text(ONE_OPEN)
+    plugin = compiler.directory / "iosig.so"
     shutil.copy(compiler.plugin, plugin)
 
     def compile_one(*flags: str) -> tuple[int, int]:
@@ -200,16 +200,16 @@ def test_ccache_compiles_again_when_the_plugin_or_its_arguments_change(matrix: M
 
 def test_ccache_never_keeps_a_destination(iosig, matrix: Matrix, compiler: PluginCompiler) -> None:
     need("ccache")
-    compiler.env |= {"CCACHE_DIR": str(compiler.folder / "ccache")}
-    (compiler.folder / "one.c").write_text(ONE_OPEN)
-    storage = compiler.folder / "storage.toml"
+    compiler.env |= {"CCACHE_DIR": str(compiler.directory / "ccache")}
+    (compiler.directory / "one.c").write_text(ONE_OPEN)
+    storage = compiler.directory / "storage.toml"
     for name in ("first", "second"):
-        mount = compiler.folder / name
+        mount = compiler.directory / name
         mount.mkdir()
         storage.write_text(STORAGE.format(mount=mount))
         arguments = ["--resolve=compile", f"--storage={storage}"]
         compiler.run(iosig.binary, "cc", *arguments, "--", "ccache", "gcc", "-c", "one.c")
-        assert str(mount).encode() in (compiler.folder / "one.o").read_bytes()
+        assert str(mount).encode() in (compiler.directory / "one.o").read_bytes()
         flags = compiler.run(iosig.binary, "cc", *arguments, "--cflags").stdout.split()
         by_hand = compiler.run("ccache", "gcc", *flags, "-c", "one.c", check=False)
         assert by_hand.returncode != 0
@@ -220,8 +220,8 @@ def test_ccache_never_keeps_a_destination(iosig, matrix: Matrix, compiler: Plugi
 
 def test_iosig_cc_understands_ccache_before_the_compiler(iosig, compiler: PluginCompiler) -> None:
     need("ccache")
-    (compiler.folder / "one.c").write_text(ONE_OPEN)
-    compiler.env |= {"CCACHE_DIR": str(compiler.folder / "ccache")}
+    (compiler.directory / "one.c").write_text(ONE_OPEN)
+    compiler.env |= {"CCACHE_DIR": str(compiler.directory / "ccache")}
     for hits in (0, 1):
         compiler.run(iosig.binary, "cc", "--", "ccache", "gcc", "-c", "one.c")
         assert stats_of(compiler) == (hits, 1 - hits)
@@ -239,7 +239,7 @@ def test_the_link_time_compiler_loads_the_plugin_and_leaves_the_program_alone(ma
 
 def test_the_fortran_compiler_loads_the_plugin_and_leaves_the_program_alone(matrix: Matrix, compiler) -> None:
     need("gfortran")
-    (compiler.folder / "one.f90").write_text("print '(a)', 'fortran'\nend\n")
+    (compiler.directory / "one.f90").write_text("print '(a)', 'fortran'\nend\n")
     done = compiler.run("gfortran", "-v", f"-fplugin={compiler.plugin}", "one.f90", "-o", "program")
     [f951] = [line for line in done.stderr.splitlines() if "/f951 " in line]
     assert f"-fplugin={compiler.plugin}" in f951
@@ -249,7 +249,7 @@ def test_the_fortran_compiler_loads_the_plugin_and_leaves_the_program_alone(matr
 
 def test_a_plugin_in_another_gcc_says_for_which_it_was_built(matrix: Matrix, compiler: PluginCompiler) -> None:
     need("gcc-11")
-    (compiler.folder / "one.c").write_text(ONE_OPEN)
+    (compiler.directory / "one.c").write_text(ONE_OPEN)
     for language in ("c", "c++"):
         command = ["gcc-11", "-x", language, f"-fplugin={compiler.plugin}", "-c", "one.c"]
         done = compiler.run(*command, check=False)

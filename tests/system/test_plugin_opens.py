@@ -14,13 +14,13 @@ C_CALLEES = r"""
 #include <stdio.h>
 #include <unistd.h>
 int main(void) {
-  int folder = open(".", O_DIRECTORY);
+  int directory = open(".", O_DIRECTORY);
 #pragma sig global
   int fd = open("open", O_CREAT | O_WRONLY, 0600);
 #pragma sig local
   fd = open64("open64", O_RDONLY);
 #pragma sig temp
-  fd = openat(folder, "openat", O_CREAT | O_RDWR, 0600);
+  fd = openat(directory, "openat", O_CREAT | O_RDWR, 0600);
 #pragma sig persist
   fd = openat64(AT_FDCWD, "openat64", O_RDONLY);
 #pragma sig random
@@ -35,7 +35,7 @@ int main(void) {
   f = freopen("freopen", "w", f);
 #pragma sig temp local
   f = freopen(NULL, "a", f);
-  return folder == 3 ? 0 : 1;
+  return directory == 3 ? 0 : 1;
 }
 """
 
@@ -237,7 +237,7 @@ def test_functions_of_the_users_can_be_declared_openers_by_argument_and_by_pragm
 
 
 def test_iosig_cc_hands_a_callee_on_to_the_plugin(compiler: PluginCompiler, iosig) -> None:
-    (compiler.folder / "wrappers.c").write_text(WRAPPERS)
+    (compiler.directory / "wrappers.c").write_text(WRAPPERS)
     arguments = ["-fplugin-arg-iosig-callee=simple:1", "-fplugin-arg-iosig-verbose", "-c", "wrappers.c"]
     done = compiler.run(iosig.binary, "cc", "--", "gcc", *arguments)
     assert "'simple' gets the signature 'temp'" in done.stderr

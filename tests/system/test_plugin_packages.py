@@ -24,34 +24,34 @@ int main(void) {
 
 @pytest.fixture
 def compiler(tmp_path: Path) -> PluginCompiler:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    found = PluginCompiler(folder)
-    (folder / "program.c").write_text(SOURCE)
-    shutil.copy(folder / "program.c", folder / "program.cc")
+    directory = tmp_path / "work"
+    directory.mkdir()
+    found = PluginCompiler(directory)
+    (directory / "program.c").write_text(SOURCE)
+    shutil.copy(directory / "program.c", directory / "program.cc")
     return found
 
 
 @pytest.fixture
 def prefix(tmp_path: Path) -> Path:
     """The build under test, installed."""
-    folder = tmp_path / "prefix"
-    done = subprocess.run(["cmake", "--install", BUILD, "--prefix", folder], capture_output=True, text=True)
+    directory = tmp_path / "prefix"
+    done = subprocess.run(["cmake", "--install", BUILD, "--prefix", directory], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"the build cannot be installed (build all of it first): {done.stderr.strip()}")
-    return folder
+    return directory
 
 
 def is_ready(compiler: PluginCompiler, program: str = "program") -> bool:
     """Runs, gives hints, and finds libiosig by itself, without needing it."""
-    (compiler.folder / "x").unlink(missing_ok=True)
+    (compiler.directory / "x").unlink(missing_ok=True)
     said = compiler.run(f"./{program}", env=compiler.env | {"IOSIG_VERBOSE": "1"}).stderr
     needed = compiler.run("readelf", "-d", program).stdout
     return "iosig: 'x'" in said and "libiosig" not in re.sub(r"R(UN)?PATH.*", "", needed)
 
 
 def test_iosig_cc_compiles_and_links_in_the_build_tree(iosig, compiler: PluginCompiler) -> None:
-    where = {"cwd": compiler.folder}
+    where = {"cwd": compiler.directory}
     iosig("cc", "--", "gcc", "-O2", "-Wall", "-o", "program", "program.c", **where)
     assert is_ready(compiler)
     iosig("cc", "--", "g++", "-c", "program.cc", **where)
@@ -64,7 +64,7 @@ def test_iosig_cc_compiles_and_links_in_the_build_tree(iosig, compiler: PluginCo
 
 @pytest.mark.parametrize("sanitizer", ["address", "thread", "undefined"])
 def test_a_program_with_a_sanitizer_finds_libiosig_along_its_run_path(iosig, compiler, sanitizer: str) -> None:
-    iosig("cc", "--", "gcc", f"-fsanitize={sanitizer}", "-o", "program", "program.c", cwd=compiler.folder)
+    iosig("cc", "--", "gcc", f"-fsanitize={sanitizer}", "-o", "program", "program.c", cwd=compiler.directory)
     assert is_ready(compiler)
 
 
@@ -87,9 +87,9 @@ def test_a_program_runs_on_where_libiosig_is_not(compiler: PluginCompiler, prefi
     assert is_ready(compiler)
     for library in prefix.rglob("libiosig.so*"):
         library.unlink()
-    (compiler.folder / "x").unlink()
+    (compiler.directory / "x").unlink()
     assert compiler.run("./program", env=compiler.env | {"IOSIG_VERBOSE": "1"}).stderr == ""
-    assert (compiler.folder / "x").exists()
+    assert (compiler.directory / "x").exists()
 
 
 CMAKE = """
@@ -110,7 +110,7 @@ def test_find_package_gives_a_target_for_c_and_cxx(
     for tool in (*compilers, "ninja"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
-    (compiler.folder / "CMakeLists.txt").write_text(CMAKE)
+    (compiler.directory / "CMakeLists.txt").write_text(CMAKE)
     c, cxx = compilers
     compiler.run("cmake", "-G", "Ninja", "-B", ".", f"-DCMAKE_C_COMPILER={c}", f"-DCMAKE_CXX_COMPILER={cxx}",
                  f"-DCMAKE_PREFIX_PATH={prefix}")  # fmt: skip
@@ -123,11 +123,11 @@ def test_find_package_gives_a_target_for_c_and_cxx(
 
 
 def test_iosig_cc_says_what_it_would_run_and_why_it_cannot(iosig, compiler: PluginCompiler) -> None:
-    where = {"cwd": compiler.folder}
+    where = {"cwd": compiler.directory}
     dry = iosig("cc", "--resolve", "compile", "--storage", "s.toml", "--dry-run", "--", "gcc", "-c", "a.c", **where)
     assert "-fplugin-arg-iosig-resolve=compile" in dry.stdout
     assert dry.stdout.startswith("CCACHE_DISABLE=1 gcc ")
-    assert f"-fplugin-arg-iosig-storage={compiler.folder}/s.toml" in dry.stdout
+    assert f"-fplugin-arg-iosig-storage={compiler.directory}/s.toml" in dry.stdout
     assert "-liosig" not in dry.stdout, "nothing is linked with -c"
     assert iosig("cc", "--", "gcc", "--version", **where).stdout.startswith("gcc")
     assert "cannot run 'no-such-cc'" in iosig("cc", "--", "no-such-cc", "a.c", check=4).stderr
@@ -140,10 +140,10 @@ def test_iosig_cc_says_what_it_would_run_and_why_it_cannot(iosig, compiler: Plug
 
 
 def test_iosig_cc_has_a_clear_word_for_a_gcc_without_a_plugin(iosig, compiler: PluginCompiler) -> None:
-    other = compiler.folder / "gcc-99"
+    other = compiler.directory / "gcc-99"
     other.write_text("#!/bin/sh\necho '#define __GNUC__ 99'\n")
     other.chmod(0o755)
-    done = iosig("cc", "--", str(other), "-c", "program.c", check=4, cwd=compiler.folder)
+    done = iosig("cc", "--", str(other), "-c", "program.c", check=4, cwd=compiler.directory)
     assert "there is no IOSIG plugin for" in done.stderr
     assert "gcc-99-plugin-dev" in done.stderr
 
@@ -151,7 +151,7 @@ def test_iosig_cc_has_a_clear_word_for_a_gcc_without_a_plugin(iosig, compiler: P
 def test_iosig_cc_leaves_clang_alone_and_says_so(iosig, compiler: PluginCompiler) -> None:
     if shutil.which("clang") is None:
         pytest.skip("clang is not installed")
-    done = iosig("cc", "--", "clang", "-Wno-unknown-pragmas", "-o", "program", "program.c", cwd=compiler.folder)
+    done = iosig("cc", "--", "clang", "-Wno-unknown-pragmas", "-o", "program", "program.c", cwd=compiler.directory)
     assert (
         done.stderr.strip()
         == "iosig: note: 'clang' is clang: it ignores pragmas; IOSIG_OPEN(...) of iosig.h works with it"

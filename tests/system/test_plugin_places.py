@@ -350,7 +350,7 @@ DUMPS = "-fdump-tree-all -fdump-ipa-all -fdump-rtl-all"
 def test_the_open_directly_after_a_pragma_gets_its_signature_and_no_other(
     compiler: PluginCompiler, options: str
 ) -> None:
-    (compiler.folder / "opens.h").write_text(HEADER)
+    (compiler.directory / "opens.h").write_text(HEADER)
     hints = compiler.hints(C_PLACES, "-w", *options.split())
     assert {h.signature for h in hints} == {"global", "temp totalsize(16MB)"}
     # in the order of the source, which is not that of the run
@@ -395,7 +395,7 @@ int main() {
 
 
 def test_a_pragma_of_an_imported_module_is_not_taken_for_one_of_the_unit(compiler: PluginCompiler) -> None:
-    (compiler.folder / "opening.cc").write_text(MODULE)
+    (compiler.directory / "opening.cc").write_text(MODULE)
     compiler.run("g++", f"-fplugin={compiler.plugin}", "-std=c++20", "-fmodules-ts", "-c", "opening.cc")
     hints = compiler.hints(IMPORTER, "opening.o", "-std=c++20", "-fmodules-ts", language="c++")
     assert [(hint.path, hint.signature) for hint in hints] == [("right", "persist")]

@@ -26,21 +26,27 @@ pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libi
 class Preloaded:
     """Runs programs in `folder`, where every new file but those that end in .plain becomes a container."""
 
-    def __init__(self, iosig: Iosig, folder: Path) -> None:
+    def __init__(self, iosig: Iosig, directory: Path) -> None:
         self.iosig = iosig
-        self.folder = folder
+        self.directory = directory
         self.numbers = itertools.count()
-        folder.mkdir()
+        directory.mkdir()
         self.env = {
             **iosig.env,
             "LD_PRELOAD": str(LIBRARY),
-            "IOSIG_CONTAINERS": f"{folder}/*[!n]:{folder}/*/*[!n]",
+            "IOSIG_CONTAINERS": f"{directory}/*[!n]:{directory}/*/*[!n]",
             "LC_ALL": "C",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
     def start(self, *command: object, **options: Any) -> subprocess.Popen[bytes]:
-        options = {"cwd": self.folder, "env": self.env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        options = {
+            "cwd": self.directory,
+            "env": self.env,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **options,
+        }
         return subprocess.Popen([*map(str, command)], **options)
 
     def __call__(self, *command: object, status: int = 0, quiet: bool = True, **options: Any) -> str:
@@ -55,21 +61,21 @@ class Preloaded:
         return self(sys.executable, "-S", "-E", "-c", text, *arguments, **options)
 
     def is_container(self, name: str) -> bool:
-        return (self.folder / name).is_dir()
+        return (self.directory / name).is_dir()
 
     def content(self, name: str) -> bytes:
         """As `iosig container export` gives it."""
-        to = self.folder.parent / f"exported.{next(self.numbers)}"
-        self.iosig("container", "export", self.folder / name, to)
+        to = self.directory.parent / f"exported.{next(self.numbers)}"
+        self.iosig("container", "export", self.directory / name, to)
         return to.read_bytes()
 
     def is_sound(self, name: str) -> bool:
-        return bool(self.iosig.json("container", "check", self.folder / name, check=None)["sound"])
+        return bool(self.iosig.json("container", "check", self.directory / name, check=None)["sound"])
 
 
 @pytest.fixture
 def run(iosig: Iosig, tmp_path: Path) -> Preloaded:
-    return Preloaded(iosig, tmp_path / "folder")
+    return Preloaded(iosig, tmp_path / "directory")
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +95,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]
 def assert_same_as_plain(run: Preloaded, program: Path, least: int, *arguments: str) -> None:
     """The program says the same on containers as on plain files: more than `least` characters."""
     command = [str(program), *arguments]
-    plain = run.folder.parent / "plain"
+    plain = run.directory.parent / "plain"
     plain.mkdir()
     wanted = subprocess.run(command, cwd=plain, capture_output=True, text=True, check=True).stdout
     assert run(*command).splitlines() == wanted.splitlines() and len(wanted) > least
@@ -104,7 +110,7 @@ def test_random_calls_give_what_they_give_on_plain_files(
     run: Preloaded, compiled: Callable[[Path], Path], seed: int
 ) -> None:
     program = compiled(ROOT / "tests/support/random_calls.c")
-    plain = run.folder.parent / "plain"
+    plain = run.directory.parent / "plain"
     plain.mkdir()
     command = [str(program), str(seed), "600"]
     wanted = subprocess.run(command, cwd=plain, env=run.iosig.env, capture_output=True, text=True, check=True)
@@ -112,14 +118,14 @@ def test_random_calls_give_what_they_give_on_plain_files(
     for one, other in zip(wanted.stdout.splitlines(), got.splitlines(), strict=False):
         assert one == other, f"{program} {seed} 600"
     assert wanted.stdout == got
-    assert sorted(path.name for path in plain.iterdir()) == sorted(path.name for path in run.folder.iterdir())
+    assert sorted(path.name for path in plain.iterdir()) == sorted(path.name for path in run.directory.iterdir())
     for path in plain.iterdir():
         assert run.content(path.name) == path.read_bytes()
         assert run.is_sound(path.name)
 
 
 def test_tools_copy_compare_and_read(run: Preloaded) -> None:
-    source = run.folder.parent / "source"
+    source = run.directory.parent / "source"
     for size in (0, 1, 4096, 1_234_567):
         source.write_bytes(sample(size, size))
         run("cp", source, "copy")
@@ -130,11 +136,11 @@ def test_tools_copy_compare_and_read(run: Preloaded) -> None:
         assert run("wc", "-c", "again").split()[0] == str(size)
         assert run("sh", "-c", "cat copy | cmp - again && cat again again | wc -c").strip() == str(2 * size)
         run("rm", "copy", "again")
-    assert list(run.folder.iterdir()) == []
+    assert list(run.directory.iterdir()) == []
 
 
 def test_dd_writes_blocks_in_any_order(run: Preloaded) -> None:
-    source = run.folder.parent / "source"
+    source = run.directory.parent / "source"
     source.write_bytes(sample(1, 10 * 512))
     for block in (7, 0, 3, 9, 1, 8, 2, 6, 5, 4):
         run(
@@ -148,7 +154,7 @@ def test_dd_writes_blocks_in_any_order(run: Preloaded) -> None:
 
 
 def test_tar_goes_both_ways(run: Preloaded) -> None:
-    plain = run.folder.parent / "plain"
+    plain = run.directory.parent / "plain"
     (plain / "below").mkdir(parents=True)
     for size in (0, 700, 100_000):
         (plain / "below" / f"{size}").write_bytes(sample(size, size))
@@ -156,11 +162,13 @@ def test_tar_goes_both_ways(run: Preloaded) -> None:
     run("tar", "-cf", "archive", "-C", plain, ".")
     assert run.is_container("archive")
     run("sh", "-c", "mkdir out && tar -xf archive -C out && tar -df archive -C out")
-    assert (run.folder / "out/below").is_dir() and not (run.folder / "out/below/700").is_dir()  # the glob ends above it
+    assert (run.directory / "out/below").is_dir() and not (
+        run.directory / "out/below/700"
+    ).is_dir()  # the glob ends above it
     run(
         "sh",
         "-c",
-        f"cd {plain}/below && cp 0 700 100000 {run.folder}/out && tar -cf {plain}/again.tar -C {run.folder} out/700",
+        f"cd {plain}/below && cp 0 700 100000 {run.directory}/out && tar -cf {plain}/again.tar -C {run.directory} out/700",
     )
     assert subprocess.run(["tar", "-xOf", plain / "again.tar"], capture_output=True, check=True).stdout == sample(
         700, 700
@@ -171,7 +179,7 @@ def test_tar_goes_both_ways(run: Preloaded) -> None:
 
 def test_sort_writes_over_what_it_reads(run: Preloaded) -> None:
     lines = [f"{number}\n" for number in random.Random(1).sample(range(100_000), 5000)]
-    source = run.folder.parent / "source"
+    source = run.directory.parent / "source"
     source.write_text("".join(lines))
     run("cp", source, "file")
     run("sort", "-o", "file", "file")
@@ -260,25 +268,31 @@ fails(errno.ENOENT, os.open, "none", os.O_RDONLY)
 fails(errno.ENOTDIR, os.listdir, "new")
 fails(errno.ENOTDIR, os.open, "new", os.O_RDONLY | os.O_DIRECTORY)
 fails(errno.ENOTDIR, os.rmdir, "new")
-os.mkdir("folder")
-fails(errno.EISDIR, os.rename, "new", "folder")
-os.rename("new", "folder/new")
-assert os.listdir("folder") == ["new"]
-os.chmod("folder/new", 0o640)
-os.utime("folder/new", (10**9, 10**9 + 1))
-status = os.stat("folder/new")
+os.mkdir("directory")
+fails(errno.EISDIR, os.rename, "new", "directory")
+os.rename("new", "directory/new")
+assert os.listdir("directory") == ["new"]
+os.chmod("directory/new", 0o640)
+os.utime("directory/new", (10**9, 10**9 + 1))
+status = os.stat("directory/new")
 assert oct(status.st_mode) == "0o100640" and status.st_mtime == 10**9 + 1 and status.st_nlink == 1
 """
     )
 
 
 def test_files_that_are_not_bound_stay_files(run: Preloaded) -> None:
-    run("sh", "-c", "echo text > ordinary.plain; cp ordinary.plain copy.plain; mkdir folder; echo x > folder/a.plain")
-    assert (run.folder / "copy.plain").read_text() == "text\n" and (run.folder / "folder/a.plain").read_text() == "x\n"
-    (run.folder / "before").write_text("was there")
+    run(
+        "sh",
+        "-c",
+        "echo text > ordinary.plain; cp ordinary.plain copy.plain; mkdir directory; echo x > directory/a.plain",
+    )
+    assert (run.directory / "copy.plain").read_text() == "text\n" and (
+        run.directory / "directory/a.plain"
+    ).read_text() == "x\n"
+    (run.directory / "before").write_text("was there")
     run("sh", "-c", "echo more >> before")
-    assert (run.folder / "before").read_text() == "was theremore\n"
-    elsewhere = run.folder.parent / "elsewhere"
+    assert (run.directory / "before").read_text() == "was theremore\n"
+    elsewhere = run.directory.parent / "elsewhere"
     run("sh", "-c", f"echo text > {elsewhere}")
     assert elsewhere.read_text() == "text\n"
 
@@ -439,19 +453,19 @@ for n in range(10**9):
 
 @pytest.fixture
 def small(run: Preloaded) -> Iterator[Preloaded]:
-    """The folder is a file system of 1 MB."""
+    """The directory is a file system of 1 MB."""
     if os.geteuid() != 0:
         pytest.skip("mounts a tmpfs: needs root")
     try:
         subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(run.folder)], check=True, capture_output=True
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(run.directory)], check=True, capture_output=True
         )
     except subprocess.CalledProcessError as refusal:
         pytest.skip(f"tmpfs cannot be mounted: {refusal.stderr.decode().strip()}")
     try:
         yield run
     finally:
-        subprocess.run(["umount", "-l", str(run.folder)], check=True)
+        subprocess.run(["umount", "-l", str(run.directory)], check=True)
 
 
 def test_no_room_is_told_and_what_was_written_stays(small: Preloaded) -> None:
@@ -476,7 +490,7 @@ print(done)
     content = small.content("file")
     assert len(content) >= done and content[:done] == wanted[:done]
     small("rm", "file")
-    assert list(small.folder.iterdir()) == []
+    assert list(small.directory.iterdir()) == []
     small("sh", "-c", "echo works > file")
     assert small.content("file") == b"works\n"
 
@@ -484,7 +498,7 @@ print(done)
 def test_the_files_mode_counts_for_all_that_a_container_holds(run: Preloaded) -> None:
     run("sh", "-c", "umask 0; : > narrow; chmod 600 narrow; echo a >> narrow")
     run("sh", "-c", "umask 077; : > wide; chmod 666 wide; echo a >> wide")
-    tables = {name: next((run.folder / name).glob("order.*")).stat().st_mode & 0o777 for name in ("narrow", "wide")}
+    tables = {name: next((run.directory / name).glob("order.*")).stat().st_mode & 0o777 for name in ("narrow", "wide")}
     assert tables == {"narrow": 0o600, "wide": 0o666}
 
 
@@ -492,7 +506,7 @@ def test_threads_open_and_close_what_others_write(run: Preloaded, compiled: Call
     program = compiled(ROOT / "tests/support/threads_reopen.c")
     for forks in ([], ["fork"]):
         assert run(program, "shared.dat", *forks) == "0 wrong\n"
-        (run.folder / "shared.dat").rename(run.folder / f"kept{len(forks)}")
+        (run.directory / "shared.dat").rename(run.directory / f"kept{len(forks)}")
 
 
 def test_names_of_descriptors_lead_to_the_container(run: Preloaded) -> None:
@@ -511,9 +525,9 @@ assert os.read(again, 9) == b"line1" and os.write(again, b"more") == 4 and os.pr
 
 def test_started_programs_find_what_was_renamed_or_removed_meanwhile(run: Preloaded) -> None:
     # (what is done while the loop runs, where its bytes are then)
-    elsewhere = run.folder.parent / "elsewhere"
+    elsewhere = run.directory.parent / "elsewhere"
     elsewhere.mkdir()
-    (run.folder / "sub").mkdir()
+    (run.directory / "sub").mkdir()
     for change, at in (
         ("mv l.dat m.dat", "m.dat"),
         ("echo old > m.dat; mv l.dat m.dat", "m.dat"),
@@ -533,7 +547,7 @@ def test_started_programs_find_what_was_renamed_or_removed_meanwhile(run: Preloa
             assert run.content(at) == b"1\n2\n3\n", change
             run("rm", at)
         run("rm", "-f", "l.dat")
-        assert [path.name for path in run.folder.iterdir()] == ["sub"], change
+        assert [path.name for path in run.directory.iterdir()] == ["sub"], change
 
 
 def test_names_of_descriptors_tell_of_the_container(run: Preloaded, compiled: Callable[[Path], Path]) -> None:
@@ -545,8 +559,8 @@ def test_names_of_descriptors_tell_of_the_container(run: Preloaded, compiled: Ca
 
 def test_messages_name_the_file_that_the_user_knows(run: Preloaded) -> None:
     run("sh", "-c", "mkdir below; echo text > below/cut; echo text > below/lost")
-    (run.folder / "below/cut/.iosig-container").write_text("{")
-    (run.folder / "below/lost/d0/data.0").unlink()
+    (run.directory / "below/cut/.iosig-container").write_text("{")
+    (run.directory / "below/lost/d0/data.0").unlink()
     for name in ("cut", "lost"):
         command = f"""
 import os
@@ -554,7 +568,7 @@ os.read(os.open("{name}", os.O_RDONLY, dir_fd=os.open("below", os.O_RDONLY)), 9)
 """
         program = run.start(sys.executable, "-S", "-E", "-c", command)
         complained = program.communicate(timeout=60)[1].decode()
-        assert f"{run.folder}/below/{name}/" in complained.splitlines()[0] and "/proc" not in complained
+        assert f"{run.directory}/below/{name}/" in complained.splitlines()[0] and "/proc" not in complained
     refused = run.start("sh", "-c", "echo > none/file").communicate(timeout=60)[1]
     assert refused == b"sh: 1: cannot create none/file: Directory nonexistent\n"  # what errno says is not said again
 
@@ -610,10 +624,10 @@ def test_files_that_are_mapped_shared_become_ordinary(
     wanted = subprocess.run([program], cwd=plain, capture_output=True, text=True, check=True)
     assert run(program, quiet=False).splitlines() == wanted.stdout.splitlines() and len(wanted.stdout) > 1000
     assert "Success" not in wanted.stdout and not wanted.stderr
-    assert sorted(path.name for path in run.folder.iterdir()) == sorted(path.name for path in plain.iterdir())
+    assert sorted(path.name for path in run.directory.iterdir()) == sorted(path.name for path in plain.iterdir())
     for name in ("renamed", "secret"):
-        assert (run.folder / name).is_file() and (run.folder / name).read_bytes() == (plain / name).read_bytes()
-        assert (run.folder / name).stat().st_mode == (plain / name).stat().st_mode
+        assert (run.directory / name).is_file() and (run.directory / name).read_bytes() == (plain / name).read_bytes()
+        assert (run.directory / name).stat().st_mode == (plain / name).stat().st_mode
 
 
 def test_a_container_that_others_have_open_is_not_mapped_to_be_written(run: Preloaded) -> None:
@@ -648,7 +662,7 @@ assert os.lseek(fd, 0, os.SEEK_CUR) == 4012 and os.pread(fd, 100, 4000) == b"of 
     with os.fdopen(reader), os.fdopen(writer):
         run.env["GO"] = str(writer)
         run.python(other, quiet=False, stdin=reader, pass_fds=[reader, writer])
-    assert (run.folder / "file").read_bytes() == b"one " * 1000 + b"of the child"
+    assert (run.directory / "file").read_bytes() == b"one " * 1000 + b"of the child"
     run("rm", "file")
     reader, writer = os.pipe()
     with os.fdopen(reader), os.fdopen(writer):
@@ -666,7 +680,7 @@ assert os.lseek(fd, 0, os.SEEK_CUR) == 4012 and os.pread(fd, 100, 4000) == b"of 
         os.write(writer, b"x")
         said_last, _ = holds.communicate(timeout=60)
     assert said_last == b"mapped\n"
-    assert (run.folder / "file").read_bytes() == b"two " + b"one " * 999 + b"more"
+    assert (run.directory / "file").read_bytes() == b"two " + b"one " * 999 + b"more"
 
 
 def test_databases_in_wal_mode_work_in_several_processes(run: Preloaded) -> None:
@@ -705,9 +719,9 @@ def test_libaio_gives_what_it_gives_on_plain_files(run: Preloaded, tmp_path: Pat
 
 
 def test_streams_tell_that_there_is_no_room(small: Preloaded) -> None:
-    full = small.start("seq", "1000000", stdout=(small.folder / "file.plain").open("wb"))
+    full = small.start("seq", "1000000", stdout=(small.directory / "file.plain").open("wb"))
     plain = full.communicate(timeout=60)[1]
-    (small.folder / "file.plain").unlink()
+    (small.directory / "file.plain").unlink()
     full = small.start("sh", "-c", "exec seq 1000000 > file")
     complained = full.communicate(timeout=60)[1].decode().splitlines()
     assert complained[-1].encode() == plain.strip() and b"No space left" in plain and full.returncode == 1
@@ -744,7 +758,7 @@ for number, (one, other) in enumerate([("a", "b"), ("a", "b.plain"), ("a.plain",
     assert len(os.listdir("/proc/self/fd")) < fds
 """
     run.python(program)
-    subprocess.run([sys.executable, "-S", "-E", "-c", program], cwd=run.folder.parent, check=True)
+    subprocess.run([sys.executable, "-S", "-E", "-c", program], cwd=run.directory.parent, check=True)
 
 
 def test_locks_outlive_the_program_that_takes_them(run: Preloaded) -> None:
@@ -760,7 +774,7 @@ flock -n 9
 exec {sys.executable} -S -E -c 'import os; os.system("{rival}"); os.close(9); os.system("{rival}")'
 """
     wanted = ["busy", "busy", "taken", "busy", "taken"]
-    plain = subprocess.run(["sh", "-c", script], cwd=run.folder.parent, capture_output=True, text=True, check=True)
+    plain = subprocess.run(["sh", "-c", script], cwd=run.directory.parent, capture_output=True, text=True, check=True)
     assert plain.stdout.split() == wanted and run("sh", "-c", script).split() == wanted
     # Who has no descriptor of the file has none that bears its locks.
     said = run(
@@ -815,4 +829,4 @@ def test_a_container_is_replaced_by_rename_beside_readers(run: Preloaded) -> Non
     assert run.is_container("file.dat")
     reader = f"(python3 -c '{READ}' && echo read) &"
     assert run("bash", "-c", f"{reader} {reader} python3 -c '{REPLACE}'; touch end; wait").split() == ["read", "read"]
-    assert sorted(path.name for path in run.folder.iterdir()) == ["end", "file.dat"]
+    assert sorted(path.name for path in run.directory.iterdir()) == ["end", "file.dat"]

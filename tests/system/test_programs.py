@@ -18,7 +18,7 @@ NEEDS = {"run": "lib/libiosig-preload.so", "mount": "libexec/iosig/iosig-fuse", 
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    # Not the tests' own folder, whose path is too long for some programs; and two file systems.
+    # Not the tests' own directory, whose path is too long for some programs; and two file systems.
     scratch = Path(tempfile.mkdtemp(prefix="iosig-programs.", dir="/var/tmp"))
     fast = Path(tempfile.mkdtemp(prefix="iosig-programs.", dir="/dev/shm"))
     try:

@@ -23,14 +23,14 @@ def test_a_new_file_lands_on_the_best_mount_point_and_errno_is_untouched(world: 
     done = world.run(hinted, "open", "out", NEW, "random", input=b"hello")
     assert done.stdout == b"0 77\n" and done.stderr == b""
     destination = (world.work / "out").readlink()
-    assert destination.parent.parent == world.user_folder
+    assert destination.parent.parent == world.user_directory
     assert destination.read_bytes() == (world.work / "out").read_bytes() == b"hello"
-    assert stat.S_IMODE(world.user_folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(world.user_directory.stat().st_mode) == 0o700
     assert stat.S_IMODE(world.journal()[0].stat().st_mode) == 0o600
     assert stat.S_IMODE(world.journal()[0].parent.stat().st_mode) == 0o700
 
 
-def test_a_path_relative_to_a_folder_is_resolved_there(world: World, hinted: Path) -> None:
+def test_a_path_relative_to_a_directory_is_resolved_there(world: World, hinted: Path) -> None:
     (world.work / "sub").mkdir()
     assert world.run(hinted, "openat", "sub:out", NEW, "random", input=b"x").stdout == b"0 77\n"
     assert (world.work / "sub/out").is_symlink()
@@ -56,8 +56,8 @@ def test_an_open_that_cannot_pass_a_link_behaves_as_without_iosig(world: World, 
 def test_what_exists_is_left_alone(world: World, hinted: Path) -> None:
     (world.work / "file").write_bytes(b"old")
     (world.work / "dangling").symlink_to(world.work / "elsewhere")
-    (world.work / "folder").mkdir()
-    for name in ("file", "dangling", "folder", "/dev/null"):
+    (world.work / "directory").mkdir()
+    for name in ("file", "dangling", "directory", "/dev/null"):
         world.run(hinted, "open", name, NEW, "random", input=b"new")
     assert (world.work / "file").read_bytes() == b"new" and not (world.work / "file").is_symlink()
     assert (world.work / "elsewhere").read_bytes() == b"new"
@@ -109,7 +109,9 @@ def test_a_program_that_knows_its_streams_learns_what_happened(world: World, hin
     assert world.run(hinted, "redirect", "out", "", "random").stdout == b"1 77 \n"
     assert world.run(hinted, "redirect", "out", "", "random").stdout == b"0 77 it exists already\n"
     assert world.run(hinted, "redirect", "other", "", "randon").stdout.startswith(b"-1 77 ")
-    assert world.run(hinted, "redirect", "missing/out", "", "random").stdout.startswith(b"0 77 cannot open the folder")
+    assert world.run(hinted, "redirect", "missing/out", "", "random").stdout.startswith(
+        b"0 77 cannot open the directory"
+    )
 
 
 TWICE = r"""
@@ -165,16 +167,16 @@ def test_a_malformed_signature_is_said_once(world: World, five_files: Path) -> N
     assert done.stderr.count(b"iosig: ") == 1 and b"random" in done.stderr
 
 
-def test_a_state_folder_that_cannot_be_written_is_said_once(world: World, five_files: Path) -> None:
+def test_a_state_directory_that_cannot_be_written_is_said_once(world: World, five_files: Path) -> None:
     world.env["IOSIG_STATE"] = "/dev/null/nowhere"
     done = world.run(five_files, "random")
     assert done.returncode == 0 and not (world.work / "out0").is_symlink()
     assert done.stderr.count(b"iosig: ") == 1 and b"/dev/null/nowhere" in done.stderr
 
 
-def test_a_planted_folder_is_not_used(world: World, five_files: Path, tmp_path: Path) -> None:
+def test_a_planted_directory_is_not_used(world: World, five_files: Path, tmp_path: Path) -> None:
     (tmp_path / "trap").mkdir()
-    world.user_folder.symlink_to(tmp_path / "trap")
+    world.user_directory.symlink_to(tmp_path / "trap")
     done = world.run(five_files, "random")
     assert done.returncode == 0 and not (world.work / "out0").is_symlink()
     assert done.stderr.count(b"iosig: ") == 1 and b"planted" in done.stderr
@@ -207,7 +209,7 @@ def test_processes_that_race_for_a_path_reach_one_file(world: World, hinted: Pat
     for attempt in range(5):
         race_for_one_path(world, hinted, f"log{attempt}", "random")
         assert len(world.journal()) == attempt + 1
-    assert len(list(world.user_folder.iterdir())) == 5
+    assert len(list(world.user_directory.iterdir())) == 5
 
 
 THREADS = r"""
@@ -265,7 +267,7 @@ def test_any_name_goes_out_and_comes_home(world: World, hinted: Path, name: byte
     assert b"  linked  " in world.run(world.iosig.binary, "status").stdout
     assert world.run(world.iosig.binary, "finalize", "--all").returncode == 0
     assert not path.is_symlink() and path.read_bytes() == b"data"
-    assert not world.journal() and not list(world.user_folder.iterdir())
+    assert not world.journal() and not list(world.user_directory.iterdir())
 
 
 @needs_mounts
@@ -296,9 +298,9 @@ def test_the_library_shows_its_c_interface_and_nothing_else() -> None:
 def test_a_set_user_id_program_does_not_follow_its_users_environment(world: World, hinted: Path) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("needs setpriv")
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to other users
-        Path(folder).chmod(0o755)
-        program = Path(shutil.copy(hinted, folder))
+    with tempfile.TemporaryDirectory() as directory:  # pytest's own is closed to other users
+        Path(directory).chmod(0o755)
+        program = Path(shutil.copy(hinted, directory))
         program.chmod(0o4755)
         done = world.run(
             "setpriv", "--reuid=65534", "--clear-groups", program, "redirect", "out", "", "random", cwd="/"

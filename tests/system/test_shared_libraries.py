@@ -85,19 +85,19 @@ def mentions(compiler: PluginCompiler, file: str) -> list[str]:
 def told(compiler: PluginCompiler, program: str = "./program") -> list[str]:
     """The paths of the opens that reached libiosig, in order."""
     for left in ALL:
-        (compiler.folder / left).unlink(missing_ok=True)
+        (compiler.directory / left).unlink(missing_ok=True)
     done = compiler.run(program, env=compiler.env | {"IOSIG_VERBOSE": "1"})
     return re.findall(r"^iosig: '(\w+)'", done.stderr, re.MULTILINE)
 
 
 def cc(iosig: Iosig, compiler: PluginCompiler, *command: object, check: int | None = 0) -> str:
-    return iosig("cc", "--", *command, cwd=compiler.folder, check=check).stderr
+    return iosig("cc", "--", *command, cwd=compiler.directory, check=check).stderr
 
 
 def make_original(compiler: PluginCompiler) -> None:
     """The library as its maker distributes it: without IOSIG."""
     objects = ["gcc", "-w", "-shared", "-fPIC", f"-I{ROOT}/include", "store.c", "log.c"]
-    (compiler.folder / "plain.c").write_text(
+    (compiler.directory / "plain.c").write_text(
         "#include <fcntl.h>\n"
         "int store_called(const char *path) { return open(path, O_CREAT | O_WRONLY, 0600); }\n"
         'const char *store_error(void) { return ""; }\n'
@@ -138,7 +138,7 @@ def shared_from_objects_with_copies(iosig: Iosig, compiler: PluginCompiler) -> N
 
 
 def shared_of_cxx(iosig: Iosig, compiler: PluginCompiler) -> None:
-    (compiler.folder / "called.cc").write_text(
+    (compiler.directory / "called.cc").write_text(
         '#include "store.h"\n#include <fstream>\n#include <string>\n#include <iosig/iosig.h>\n'
         "int store_called(const char *path) {\n"
         '  std::ofstream out(IOSIG_PATH("temp", std::string(path)));\n  return out.is_open() ? 0 : -1;\n}\n'
@@ -148,7 +148,7 @@ def shared_of_cxx(iosig: Iosig, compiler: PluginCompiler) -> None:
 
 
 def shared_with_version_script(iosig: Iosig, compiler: PluginCompiler) -> None:
-    (compiler.folder / "store.map").write_text("STORE_1 { global: *; };\n")
+    (compiler.directory / "store.map").write_text("STORE_1 { global: *; };\n")
     shared_at_once(iosig, compiler, "-Wl,--version-script=store.map")
 
 
@@ -190,7 +190,7 @@ def test_a_program_that_exports_all_its_symbols_keeps_those_of_iosig(iosig, comp
 
 def test_a_library_that_exports_the_hints_gives_them_to_no_program(iosig, compiler: PluginCompiler) -> None:
     """As libraries of earlier builds do: the linker must take the program's own copy all the same."""
-    (compiler.folder / "old.c").write_text(
+    (compiler.directory / "old.c").write_text(
         '#include "store.c"\n#include "log.c"\n'
         "void iosig_open_hint(int d, const char *p, int f, const char *s) { (void)d, (void)p, (void)f, (void)s; }\n"
         "int store_called(const char *path) { return store_open(path); }\n"
@@ -229,8 +229,8 @@ int main(void) {
 @pytest.mark.parametrize("host_is_linked_by_iosig", [False, True])
 def test_two_libraries_with_copies_are_loaded_and_unloaded_again(iosig, compiler, host_is_linked_by_iosig) -> None:
     shared_at_once(iosig, compiler)
-    shutil.copy(compiler.folder / "libstore.so", compiler.folder / "libother.so")
-    (compiler.folder / "host.c").write_text(PLUGIN_HOST)
+    shutil.copy(compiler.directory / "libstore.so", compiler.directory / "libother.so")
+    (compiler.directory / "host.c").write_text(PLUGIN_HOST)
     command = ["gcc", "-rdynamic", "host.c", "-o", "program", "-ldl"]
     if host_is_linked_by_iosig:
         cc(iosig, compiler, *command)
@@ -246,7 +246,7 @@ def test_static_programs_and_those_without_libc_link_and_run_as_they_are(iosig, 
     source = re.sub(r"return fd < 0.*;", "return fd < 0;", source)
     if "-nostdlib" in flags:
         source = 'void _start(void) { __asm__("mov $60, %eax; xor %edi, %edi; syscall"); }\n'
-    (compiler.folder / "program.c").write_text(source)
+    (compiler.directory / "program.c").write_text(source)
     said = cc(iosig, compiler, "gcc", *flags.split(), "program.c", "-o", "program")
     assert ("linked statically cannot load libiosig" in said) == ("-static" in flags) and said.count("\n") <= 1
     compiler.run("./program")

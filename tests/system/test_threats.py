@@ -32,22 +32,22 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as
 
 
 class Stage:
-    """Folders that several users can reach. The victim's home is closed; `shared` and `mount` are open to everybody,
+    """Directories that several users can reach. The victim's home is closed; `shared` and `mount` are open to everybody,
     the latter on another file system, and IOSIG finds it best."""
 
     def __init__(self, root: Path, mount: Path) -> None:
         self.root, self.mount = root, mount
         self.bin, self.home, self.shared = root / "bin", root / "home", root / "shared"
-        for folder, user, mode in ((self.bin, 0, 0o755), (self.home, VICTIM, 0o700), (self.shared, 0, 0o1777)):
-            folder.mkdir()
-            give(folder, user, mode)
+        for directory, user, mode in ((self.bin, 0, 0o755), (self.home, VICTIM, 0o700), (self.shared, 0, 0o1777)):
+            directory.mkdir()
+            give(directory, user, mode)
         give(root, 0, 0o755)
         give(mount, 0, 0o1777)
         shutil.copy(BUILD / "bin" / "iosig", self.bin)
         for library in (BUILD / "lib").glob("libiosig.so*"):
             shutil.copy(library, self.bin)
         self.work, self.config = self.home / "work", self.home / "storage.toml"
-        self.own_folder = mount / f".iosig-{VICTIM}"
+        self.own_directory = mount / f".iosig-{VICTIM}"
         self.env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(self.bin)}
         self.env |= {"IOSIG_STORAGE": str(self.config), "IOSIG_STATE": str(self.home / "state")}
         self.work.mkdir()
@@ -106,15 +106,15 @@ class Stage:
             attacker.wait()
 
     def loot(self) -> list[Path]:
-        """Files outside the victim's closed folders that hold its data. An attacker may be at work meanwhile."""
+        """Files outside the victim's closed directories that hold its data. An attacker may be at work meanwhile."""
         found = []
         for top in (self.shared, self.mount):
-            for folder, _, names in os.walk(top):
-                for path in (Path(folder) / name for name in names):
+            for directory, _, names in os.walk(top):
+                for path in (Path(directory) / name for name in names):
                     with suppress(FileNotFoundError):
                         if path.is_file() and not path.is_symlink() and SECRET in path.read_bytes():
-                            inside = path.is_relative_to(self.own_folder)
-                            if not inside or self.own_folder.stat().st_uid != VICTIM:
+                            inside = path.is_relative_to(self.own_directory)
+                            if not inside or self.own_directory.stat().st_uid != VICTIM:
                                 found.append(path)
         return found
 
@@ -163,12 +163,12 @@ def test_every_line_of_the_page_names_a_test_that_exists() -> None:
 # ---- the mount point ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", ["link", "file", "pipe", "open folder", "closed folder"])
-def test_what_another_user_planted_under_the_name_of_ones_folder_is_not_used(stage: Stage, what: str) -> None:
+@pytest.mark.parametrize("what", ["link", "file", "pipe", "open directory", "closed directory"])
+def test_what_another_user_planted_under_the_name_of_ones_directory_is_not_used(stage: Stage, what: str) -> None:
     trap = stage.shared / "trap"
     trap.mkdir()
     give(trap, ATTACKER, 0o777)
-    planted = stage.own_folder
+    planted = stage.own_directory
     match what:
         case "link":
             planted.symlink_to(trap)
@@ -176,22 +176,22 @@ def test_what_another_user_planted_under_the_name_of_ones_folder_is_not_used(sta
             planted.write_bytes(b"")
         case "pipe":
             os.mkfifo(planted)
-        case "open folder" | "closed folder":
-            planted.mkdir(0o777 if what == "open folder" else 0o700)
-            give(planted, ATTACKER, 0o777 if what == "open folder" else 0o700)
+        case "open directory" | "closed directory":
+            planted.mkdir(0o777 if what == "open directory" else 0o700)
+            give(planted, ATTACKER, 0o777 if what == "open directory" else 0o700)
     os.lchown(planted, ATTACKER, ATTACKER)
     stays_home(stage, stage.program("out"), stage.work / "out", b"have it removed")
     refused = stage.iosig("prepare", "new", "random")
     assert refused.returncode == 4 and b"planted" in refused.stderr
 
 
-def test_a_race_for_the_name_of_ones_folder_never_leads_data_to_another_user(stage: Stage) -> None:
+def test_a_race_for_the_name_of_ones_directory_never_leads_data_to_another_user(stage: Stage) -> None:
     trap = stage.shared / "trap"
     trap.mkdir()
     give(trap, ATTACKER, 0o777)
     plant = f"os.symlink({str(trap)!r}, mine)\nos.unlink(mine)\nos.mkdir(mine)\nos.chmod(mine, 0o777)\nos.rmdir(mine)"
     redirected = 0
-    with stage.attack(f"mine = {str(stage.own_folder)!r}\n{plant}"):
+    with stage.attack(f"mine = {str(stage.own_directory)!r}\n{plant}"):
         for turn in range(60):
             path = stage.work / f"out{turn}"
             assert stage.program(path).returncode == 0
@@ -199,8 +199,8 @@ def test_a_race_for_the_name_of_ones_folder_never_leads_data_to_another_user(sta
             assert not stage.loot()
             if path.is_symlink():
                 redirected += 1
-                assert path.readlink().stat().st_uid == stage.own_folder.stat().st_uid == VICTIM
-                shutil.rmtree(stage.own_folder)
+                assert path.readlink().stat().st_uid == stage.own_directory.stat().st_uid == VICTIM
+                shutil.rmtree(stage.own_directory)
     print(f"{redirected} of 60 were redirected, none to the attacker")
 
 
@@ -209,12 +209,12 @@ def test_a_mount_point_that_every_user_can_write_needs_the_sticky_bit(stage: Sta
     stays_home(stage, stage.program("out"), stage.work / "out", b"sticky bit")
     assert stage.iosig("prepare", "new", "random").returncode == 4
     assert stage.iosig("choose", "random", "--make-folder").returncode == 4
-    assert not stage.own_folder.exists()
+    assert not stage.own_directory.exists()
     stage.mount.chmod(0o1777)
     assert stage.iosig("prepare", "new", "random").returncode == 0
 
 
-def test_a_mount_point_below_a_folder_that_could_be_swapped_is_not_used(stage: Stage) -> None:
+def test_a_mount_point_below_a_directory_that_could_be_swapped_is_not_used(stage: Stage) -> None:
     inner = stage.mount / "inner"
     inner.mkdir()
     give(inner, VICTIM, 0o700)
@@ -233,8 +233,8 @@ def test_a_mount_point_that_another_user_planted_is_not_used(stage: Stage) -> No
     stays_home(stage, stage.program("out"), stage.work / "out", b"planted")
 
 
-def test_a_projects_folder_that_its_group_can_write_serves_its_members(stage: Stage) -> None:
-    project = stage.mount / "project"  # led by somebody else, below a folder for everybody
+def test_a_projects_directory_that_its_group_can_write_serves_its_members(stage: Stage) -> None:
+    project = stage.mount / "project"  # led by somebody else, below a directory for everybody
     project.mkdir()
     give(project, ATTACKER, 0o2770, PROJECT)
     stage.describe(stage.config, project)
@@ -263,21 +263,21 @@ def test_data_on_a_mount_point_that_became_unsafe_still_come_home(stage: Stage) 
     assert not path.is_symlink() and path.read_bytes() == SECRET
 
 
-def test_data_are_not_taken_for_gone_where_somebody_could_have_swapped_the_folder(stage: Stage) -> None:
+def test_data_are_not_taken_for_gone_where_somebody_could_have_swapped_the_directory(stage: Stage) -> None:
     path = stage.work / "out"
     destination = stage.prepared(path)
     stage.mount.chmod(0o777)
-    hidden = stage.own_folder.rename(stage.mount / "hidden")
-    stage.own_folder.mkdir()
-    give(stage.own_folder, VICTIM, 0o700)  # another closed folder of the victim's, moved there
+    hidden = stage.own_directory.rename(stage.mount / "hidden")
+    stage.own_directory.mkdir()
+    give(stage.own_directory, VICTIM, 0o700)  # another closed directory of the victim's, moved there
     refused = stage.iosig("finalize", "--all")
     assert refused.returncode == 1 and b"sticky bit" in refused.stderr
-    stage.own_folder.rmdir()
-    hidden.rename(stage.own_folder)
+    stage.own_directory.rmdir()
+    hidden.rename(stage.own_directory)
     assert path.readlink() == destination and path.read_bytes() == SECRET
 
 
-# ---- the folder where the program works ------------------------------------------------------------------------------
+# ---- the directory where the program works ------------------------------------------------------------------------------
 
 
 def test_names_planted_beside_the_link_are_not_followed_and_cost_no_data(stage: Stage) -> None:
@@ -320,7 +320,7 @@ def test_a_copy_that_is_swapped_while_it_comes_home_costs_no_data(stage: Stage) 
             assert destination.exists() or standing == SECRET
 
 
-def test_a_working_folder_that_is_swapped_meanwhile_leads_finalize_nowhere_else(stage: Stage) -> None:
+def test_a_working_directory_that_is_swapped_meanwhile_leads_finalize_nowhere_else(stage: Stage) -> None:
     stage.shared.chmod(0o777)
     run, other = stage.shared / "run", stage.shared / "other"
     run.mkdir()
@@ -353,7 +353,7 @@ def test_another_users_link_to_ones_data_does_not_bring_them_there(stage: Stage,
         planted.symlink_to(destination)
         os.lchown(planted, ATTACKER, ATTACKER)
     else:
-        # Root does what a kernel with protected_hardlinks = 0 lets the attacker do, by way of a folder both can reach.
+        # Root does what a kernel with protected_hardlinks = 0 lets the attacker do, by way of a directory both can reach.
         shared_path = stage.shared / "out"
         destination = stage.prepared(shared_path)
         os.link(shared_path, planted, follow_symlinks=False)
@@ -371,7 +371,7 @@ def forged(entry: str) -> str:
     return with_checksum(body.replace('"signature":"', '"signature":"temp ').replace("temp persist", "temp"))
 
 
-@pytest.mark.parametrize("place", ["planted state folder", "open journal", "journal that can be swapped"])
+@pytest.mark.parametrize("place", ["planted state directory", "open journal", "journal that can be swapped"])
 def test_what_others_could_have_written_into_the_journal_is_not_done(stage: Stage, place: str) -> None:
     path = stage.work / "out"
     destination = stage.prepared(path)
@@ -379,7 +379,7 @@ def test_what_others_could_have_written_into_the_journal_is_not_done(stage: Stag
     state = stage.shared / "state"
     (state / "journal").mkdir(parents=True)
     (state / "journal" / entry.name).write_text(forged(entry.read_text()))
-    owner = ATTACKER if place == "planted state folder" else VICTIM
+    owner = ATTACKER if place == "planted state directory" else VICTIM
     give(state, owner, 0o755)
     give(state / "journal", owner, 0o777 if place == "open journal" else 0o700 if owner == VICTIM else 0o755)
     give(state / "journal" / entry.name, owner, 0o644)
@@ -412,7 +412,7 @@ def test_what_is_no_entry_in_the_journal_neither_holds_up_nor_hides_the_others(s
     stage.prepared(path)
     journal = stage.home / "state/journal"
     os.mkfifo(journal / "pipe.json")
-    (journal / "folder.json").mkdir()
+    (journal / "directory.json").mkdir()
     (journal / "link.json").symlink_to("/dev/zero")
     with (journal / "huge.json").open("w") as huge:
         huge.truncate(1 << 40)
@@ -420,7 +420,7 @@ def test_what_is_no_entry_in_the_journal_neither_holds_up_nor_hides_the_others(s
     done = stage.iosig("finalize", "--all")
     assert time.monotonic() - begin < 30
     assert not path.is_symlink() and path.read_bytes() == SECRET
-    for name in (b"pipe.json", b"folder.json", b"link.json", b"huge.json"):
+    for name in (b"pipe.json", b"directory.json", b"link.json", b"huge.json"):
         assert name in done.stderr + stage.iosig("status").stderr
 
 
@@ -442,7 +442,7 @@ def test_a_storage_description_that_is_none_does_not_hold_up_a_program(stage: St
     stays_home(stage, stage.program("out"), stage.work / "out", b"")
 
 
-@pytest.mark.parametrize("weak", ["open file", "planted file", "open folder"])
+@pytest.mark.parametrize("weak", ["open file", "planted file", "open directory"])
 def test_a_configuration_that_others_could_have_written_is_not_used(stage: Stage, weak: str) -> None:
     rules, config = stage.shared / "rules.toml", stage.shared / "storage.toml"
     stage.describe(config, stage.mount)
@@ -450,12 +450,12 @@ def test_a_configuration_that_others_could_have_written_is_not_used(stage: Stage
     give(rules, VICTIM, 0o644)
     stage.env["IOSIG_STORAGE"] = str(config)
     assert stage.iosig("prepare", "--rules", rules, stage.shared / "fine").returncode == 0
-    if weak == "open folder":
+    if weak == "open directory":
         stage.shared.chmod(0o777)
     for file in (config, rules):
         give(config, VICTIM, 0o644)
         give(rules, VICTIM, 0o644)
-        if weak != "open folder":
+        if weak != "open directory":
             give(file, ATTACKER if weak == "planted file" else VICTIM, 0o666 if weak == "open file" else 0o644)
         refused = stage.iosig("prepare", "--rules", rules, stage.shared / "new")
         assert refused.returncode in (3, 4) and b"not used" in refused.stderr, refused.stderr

@@ -272,7 +272,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     workloads("run", "n-n", tmp_path / "file", *told, "--force", "--write", "--verify")
     assert {path.name for path in tmp_path.iterdir()} == {f"file.{rank}" for rank in range(5)}
     assert "no ordinary file" in workloads("run", "random", "/dev/null", "--force", check=4).stderr
-    assert "cannot create" in workloads("run", "random", tmp_path / "no" / "folder", check=4).stderr
+    assert "cannot create" in workloads("run", "random", tmp_path / "no" / "directory", check=4).stderr
     assert "cannot open" in workloads("run", "random", tmp_path / "none", "--read", check=4).stderr
 
 

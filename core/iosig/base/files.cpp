@@ -21,25 +21,25 @@
 namespace iosig {
 namespace {
 
-std::string folder_from(const char* override_name, const char* xdg_name, std::string_view below_home) {
+std::string directory_from(const char* override_name, const char* xdg_name, std::string_view below_home) {
   if (override_name != nullptr)
     if (const char* set = ::secure_getenv(override_name); set != nullptr && set[0] == '/') return set;
   if (const char* xdg = ::secure_getenv(xdg_name); xdg != nullptr && xdg[0] == '/') return fmt::format("{}/iosig", xdg);
-  const std::string home = home_folder();
+  const std::string home = home_directory();
   return home.empty() ? std::string{} : fmt::format("{}/{}/iosig", home, below_home);
 }
 
 /// Looks before it opens, since opening alone sets some devices going, and again afterwards.
-Result<std::string> read_at(int folder, const std::string& name, int flags, std::string_view shown,
+Result<std::string> read_at(int directory, const std::string& name, int flags, std::string_view shown,
                             std::uint64_t limit_bytes) {
   struct stat status {};
   const auto is_regular = [&] { return S_ISREG(status.st_mode); };
   const auto refuse = [&] { return fail(ErrorKind::system, "'{}' is not a regular file", printable(shown)); };
-  if (::fstatat(folder, name.c_str(), &status, flags == 0 ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+  if (::fstatat(directory, name.c_str(), &status, flags == 0 ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
     return system_failure("open", shown);
   if (!is_regular()) return refuse();
   const auto open = [&](int more) {
-    return Fd(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags | more));
+    return Fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags | more));
   };
   Fd fd = flags == 0 ? open(0) : open(O_NOATIME);  // which is for its owner alone
   if (!fd && errno == EPERM) fd = open(0);
@@ -86,9 +86,9 @@ Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes
   return read_at(AT_FDCWD, path, 0, path, limit_bytes);
 }
 
-Result<std::string> read_file_in(const Fd& folder, const std::string& name, std::string_view shown,
+Result<std::string> read_file_in(const Fd& directory, const std::string& name, std::string_view shown,
                                  std::uint64_t limit_bytes) {
-  return read_at(folder.get(), name, O_NOFOLLOW, shown, limit_bytes);
+  return read_at(directory.get(), name, O_NOFOLLOW, shown, limit_bytes);
 }
 
 bool is_same_inode(const struct stat& one, const struct stat& other) {
@@ -126,9 +126,9 @@ void write_in_place(int fd) {
 
 namespace {
 
-Result<std::vector<std::string>> list(const Fd& folder, bool links_only) {
-  const auto failure = [&] { return system_failure("list", fmt::format("/proc/self/fd/{}", folder.get())); };
-  const int fd = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+Result<std::vector<std::string>> list(const Fd& directory, bool links_only) {
+  const auto failure = [&] { return system_failure("list", fmt::format("/proc/self/fd/{}", directory.get())); };
+  const int fd = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return failure();
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::fdopendir(fd), ::closedir);
   if (!listed) {
@@ -148,10 +148,10 @@ Result<std::vector<std::string>> list(const Fd& folder, bool links_only) {
 
 }  // namespace
 
-Result<std::vector<std::string>> names_in(const Fd& folder) { return list(folder, /*links_only=*/false); }
-Result<std::vector<std::string>> link_names_in(const Fd& folder) { return list(folder, /*links_only=*/true); }
+Result<std::vector<std::string>> names_in(const Fd& directory) { return list(directory, /*links_only=*/false); }
+Result<std::vector<std::string>> link_names_in(const Fd& directory) { return list(directory, /*links_only=*/true); }
 
-Result<void> make_folders(const std::string& path) {
+Result<void> make_directories(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     if (::mkdir(part.c_str(), 0700) == 0) {
@@ -161,7 +161,7 @@ Result<void> make_folders(const std::string& path) {
       // A parent that cannot be written (or an automounter's) but is there is no obstacle.
       const int failure = errno;
       if (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-        return system_failure("make the folder", part, failure);
+        return system_failure("make the directory", part, failure);
     }
     if (end == std::string::npos) return {};
   }
@@ -169,8 +169,8 @@ Result<void> make_folders(const std::string& path) {
 
 Result<void> replace_file(const std::string& path, std::string_view content) {
   const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  if (auto made = make_folders(folder); !made) return made;
+  const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (auto made = make_directories(directory); !made) return made;
   std::string draft = path + ".XXXXXX";
   const SignalsLater until_renamed;  // ^C leaves no draft
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
@@ -185,7 +185,7 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   if (auto written = write_all(fd.get(), content, draft); !written) return give_up(pass_on(written.error()));
   if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return give_up(system_failure("sync", draft));
   if (::rename(draft.c_str(), path.c_str()) != 0) return give_up(system_failure("replace", path));
-  const Fd parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent) (void)::fsync(parent.get());
   return {};
 }
@@ -226,7 +226,7 @@ Result<std::uint64_t> free_bytes_at(const std::string& path) {
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
-std::string home_folder() {
+std::string home_directory() {
   if (const char* home = ::secure_getenv("HOME"); home != nullptr && home[0] == '/') return home;
   struct passwd entry {};
   struct passwd* found = nullptr;
@@ -236,7 +236,7 @@ std::string home_folder() {
   return {};
 }
 
-std::string state_folder() { return folder_from("IOSIG_STATE", "XDG_STATE_HOME", ".local/state"); }
-std::string config_folder() { return folder_from(nullptr, "XDG_CONFIG_HOME", ".config"); }
+std::string state_directory() { return directory_from("IOSIG_STATE", "XDG_STATE_HOME", ".local/state"); }
+std::string config_directory() { return directory_from(nullptr, "XDG_CONFIG_HOME", ".config"); }
 
 }  // namespace iosig

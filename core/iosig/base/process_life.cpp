@@ -137,11 +137,11 @@ View look_around() {
 /// False: /proc cannot be listed.
 template <class Each>
 bool for_each_process(Each each) {
-  const Fd folder(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return false;
+  const Fd directory(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return false;
   alignas(dirent64) std::array<char, 8192> space;
   for (;;) {
-    const ssize_t got = ::getdents64(folder.get(), space.data(), space.size());
+    const ssize_t got = ::getdents64(directory.get(), space.data(), space.size());
     if (got <= 0) return got == 0;
     for (ssize_t at = 0; at < got;) {
       const auto* item = reinterpret_cast<const dirent64*>(space.data() + at);

@@ -160,9 +160,9 @@ std::string_view cut_to(std::string_view text, std::size_t max_bytes) {
   return text.substr(0, max_bytes);
 }
 
-bool is_below(std::string_view path, std::string_view folder) {
-  if (folder == "/") return path.starts_with('/');
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+bool is_below(std::string_view path, std::string_view directory) {
+  if (directory == "/") return path.starts_with('/');
+  return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 std::uint64_t fnv1a(std::string_view bytes) {

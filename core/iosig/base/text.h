@@ -15,7 +15,7 @@ namespace iosig {
 /// `text` without white space at both ends; refers to `text`'s memory.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-/// A path without the slashes that shells put behind folders; "/" stays.
+/// A path without the slashes that shells put behind directories; "/" stays.
 [[nodiscard]] std::string_view without_trailing_slashes(std::string_view path);
 
 /// The parts of `text` between each `at`, empty ones too; refer to `text`'s memory. One more than there are `at`s.
@@ -52,8 +52,8 @@ template <std::unsigned_integral Number = std::uint32_t>
 /// The first `max_bytes` of `text`, fewer rather than ending within a UTF-8 character: some file systems check.
 [[nodiscard]] std::string_view cut_to(std::string_view text, std::size_t max_bytes);
 
-/// Whether `path` is `folder` or below it, by name.
-[[nodiscard]] bool is_below(std::string_view path, std::string_view folder);
+/// Whether `path` is `directory` or below it, by name.
+[[nodiscard]] bool is_below(std::string_view path, std::string_view directory);
 
 /// FNV-1a, 64 bits: the same on every machine. Each step is a bijection, so one changed byte always shows; against
 /// malice it is no help.

@@ -42,7 +42,7 @@ std::string owner_and_mode(const struct stat& status) {
   return fmt::format("user {}, mode {:04o}", status.st_uid, status.st_mode & 07777);
 }
 
-/// What lets untrusted users write the file or folder; empty: nothing.
+/// What lets untrusted users write the file or directory; empty: nothing.
 std::string weakness(const struct stat& status, bool only_root) {
   if (only_root && status.st_uid != 0) return "belongs to another user, whom root does not trust";
   if ((status.st_mode & S_IWOTH) != 0) return "can be written by every user";
@@ -50,7 +50,7 @@ std::string weakness(const struct stat& status, bool only_root) {
   return {};
 }
 
-/// Goes from / down to a path, and looks at each folder and at what is taken from it.
+/// Goes from / down to a path, and looks at each directory and at what is taken from it.
 class Walk {
  public:
   /// `only_root`: nobody else is trusted.
@@ -95,34 +95,34 @@ class Walk {
     }
   }
 
-  Result<void> enter(const std::string& folder) {
+  Result<void> enter(const std::string& directory) {
     struct stat status {};
-    if (::lstat(folder.c_str(), &status) != 0) return system_failure("inspect", folder);
-    return enter(folder, status);
+    if (::lstat(directory.c_str(), &status) != 0) return system_failure("inspect", directory);
+    return enter(directory, status);
   }
 
-  Result<void> enter(std::string folder, const struct stat& status) {
-    here_ = std::move(folder);
+  Result<void> enter(std::string directory, const struct stat& status) {
+    here_ = std::move(directory);
     status_ = status;
     const std::string weak = weakness(status_, only_root_);
     const bool is_sticky = (status_.st_mode & S_ISVTX) != 0;
     const bool root_owns = !only_root_ || status_.st_uid == 0;
     if (weak.empty() || (is_sticky && root_owns)) return {};
     return fail(ErrorKind::system,
-                "the folder '{}' ({}) {}{}, so that somebody could put something else in the place "
+                "the directory '{}' ({}) {}{}, so that somebody could put something else in the place "
                 "of what lies in it; mend that ({}), or use another place",
                 printable(here_), owner_and_mode(status_), weak, root_owns ? " and lacks the sticky bit" : "",
                 root_owns ? "chmod o-w,g-w or chmod +t" : "chown it");
   }
 
-  /// In a folder that untrusted users can write, the sticky bit leaves each entry to its owner.
+  /// In a directory that untrusted users can write, the sticky bit leaves each entry to its owner.
   Result<void> check_entry(const std::string& path, const struct stat& status) const {
     if (weakness(status_, only_root_).empty() || status.st_uid == 0 || (!only_root_ && status.st_uid == ::geteuid()))
       return {};
     if (!only_root_ && S_ISDIR(status.st_mode) && (status.st_mode & S_IWOTH) == 0 && is_own_group(status.st_gid))
-      return {};  // a project's folder
+      return {};  // a project's directory
     return fail(ErrorKind::system,
-                "'{}' ({}) lies in a folder that others can write too, and is not yours: somebody "
+                "'{}' ({}) lies in a directory that others can write too, and is not yours: somebody "
                 "may have planted it; use one that is yours",
                 printable(path), owner_and_mode(status));
   }
@@ -146,14 +146,14 @@ class Walk {
 Result<std::optional<struct stat>> walk_to(const std::string& path, bool only_root) {
   if (path.starts_with('/')) return Walk(path, only_root).run();
   char here[PATH_MAX];
-  if (::getcwd(here, sizeof here) == nullptr) return system_failure("ask for", "the working folder");
+  if (::getcwd(here, sizeof here) == nullptr) return system_failure("ask for", "the working directory");
   return Walk(fmt::format("{}/{}", here, path), only_root).run();
 }
 
 }  // namespace
 
-Result<void> check_folder(const std::string& folder) {
-  return walk_to(folder, is_root()).map([](const auto&) {});
+Result<void> check_directory(const std::string& directory) {
+  return walk_to(directory, is_root()).map([](const auto&) {});
 }
 
 Result<std::string> read_configuration(const std::string& path, Configuration how) {

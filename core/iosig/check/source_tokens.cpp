@@ -204,8 +204,8 @@ class Preprocessor {
       const std::string& path = result_.files[from].path;
       if (const auto found = look_for(path.substr(0, path.rfind('/') + 1) + name)) return found;  // npos + 1 == 0
     }
-    for (const std::string& folder : language_.include_folders) {
-      std::string path = folder;
+    for (const std::string& directory : language_.include_directories) {
+      std::string path = directory;
       if (!path.empty() && !path.ends_with('/')) path += '/';
       if (const auto found = look_for(path += name)) return found;
     }

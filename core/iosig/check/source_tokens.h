@@ -49,14 +49,15 @@ using ReadInclude = std::function<std::optional<std::string>(const std::string& 
 
 struct SourceLanguage {
   bool is_cxx = false;
-  std::vector<std::string> include_folders = {};                      ///< as -I
+  std::vector<std::string> include_directories = {};                  ///< as -I
   std::vector<std::pair<std::string, std::string>> definitions = {};  ///< as -D: name, value
   /// That may be done for one source, as SourceWork counts. Programs take 2 to 9 for each byte of theirs and of their
   /// headers: this reads 7 MB of the densest, and ends what doubles within a second.
   std::size_t max_work = 64'000'000;
 };
 
-/// Never fails. `path`: of the source; includes in quotes are looked for in its folder, then in `include_folders`.
+/// Never fails. `path`: of the source; includes in quotes are looked for in its directory, then in
+/// `include_directories`.
 [[nodiscard]] SourceTokens read_tokens(std::string path, std::string text, const SourceLanguage& language,
                                        const ReadInclude& read_include);
 

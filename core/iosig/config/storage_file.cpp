@@ -19,8 +19,8 @@ bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 }  // namespace
 
 std::string user_storage_file() {
-  const std::string folder = config_folder();
-  return folder.empty() ? folder : folder + "/storage.toml";
+  const std::string directory = config_directory();
+  return directory.empty() ? directory : directory + "/storage.toml";
 }
 
 std::optional<std::string> find_storage_file(const std::string& explicit_path) {

@@ -11,7 +11,7 @@ namespace {
 
 std::uint64_t room_bytes(const MountPoint& mount) {
   const std::uint64_t free = mount.free_bytes.value_or(0);
-  return free - std::min(free, mount.promised_bytes);
+  return free - std::min(free, mount.reserved_bytes);
 }
 
 /// ext4 stops leaving data to the page cache when over half of what is free waits to be stored (measured: 159 instead
@@ -36,15 +36,15 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
   if (!mount.free_bytes) {
     exclude("not reachable: it does not exist, or its file system does not answer");
   } else if (const std::uint64_t needed = wanted.total_bytes.value_or(1), room = room_bytes(mount); room < needed) {
-    const std::string promised = mount.promised_bytes == 0
+    const std::string reserved = mount.reserved_bytes == 0
                                      ? ""
-                                     : fmt::format(", {} of them promised to other streams",
-                                                   about_bytes(static_cast<double>(mount.promised_bytes)));
+                                     : fmt::format(", {} of them reserved for other streams",
+                                                   about_bytes(static_cast<double>(mount.reserved_bytes)));
     if (wanted.total_bytes)
       exclude("no room: totalsize {}, free {}{}", bytes_text(needed),
-              about_bytes(static_cast<double>(*mount.free_bytes)), promised);
+              about_bytes(static_cast<double>(*mount.free_bytes)), reserved);
     else
-      exclude("no room: {}", promised.empty() ? "it is full" : "what is free is promised to other streams");
+      exclude("no room: {}", reserved.empty() ? "it is full" : "what is free is reserved for other streams");
   }
   if (wanted.total_bytes && mount.max_file_bytes && *mount.max_file_bytes < *wanted.total_bytes)
     exclude("too large for one file here: totalsize {}, largest file {}", bytes_text(*wanted.total_bytes),

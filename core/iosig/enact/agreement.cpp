@@ -13,9 +13,9 @@
 #include "iosig/base/text.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/home.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 #include "iosig/enact/reserve.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 
 namespace iosig {
 namespace {
@@ -38,12 +38,12 @@ bool is_shared_kind(long kind) {
 bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
   const MountPoint* nearest = nullptr;
   for (const MountPoint& mount : storage.mount_points)
-    if (is_below(place.folder_path, mount.path) && (nearest == nullptr || mount.path.size() > nearest->path.size()))
+    if (is_below(place.directory_path, mount.path) && (nearest == nullptr || mount.path.size() > nearest->path.size()))
       nearest = &mount;
   struct stat status {};
   if (nearest != nullptr && ::stat(nearest->path.c_str(), &status) == 0 && status.st_dev == place.device)
     return nearest->visibility == Visibility::global;
-  return is_on_shared_file_system(place.folder);
+  return is_on_shared_file_system(place.directory);
 }
 
 /// The same in every process of this node, so that only one of them can write the entry.
@@ -53,13 +53,13 @@ std::string node_copy_id(std::string_view first_id) {
 
 /// Whether a file can be created at the destination on this node.
 bool has_directory_of(const DestinationName& parsed) {
-  const auto folder = open_user_folder(parsed.mount_point, IfMissing::refuse);
-  return folder && (!parsed.has_directory || ::faccessat(folder->fd.get(), parsed.id.c_str(), F_OK, 0) == 0);
+  const auto directory = open_user_directory(parsed.mount_point, IfMissing::refuse);
+  return directory && (!parsed.has_directory || ::faccessat(directory->fd.get(), parsed.id.c_str(), F_OK, 0) == 0);
 }
 
 /// Writes the entry for what this node will have behind the link.
 Result<void> record_node_copy(const Place& place, const std::string& target, const DestinationName& parsed,
-                              const UserFolder& folder, const Signature& declared) {
+                              const UserDirectory& directory, const Signature& declared) {
   auto entry = new_journal_entry(RedirectedBy::runtime);
   if (!entry) return pass_on(entry.error());
   entry->id = node_copy_id(parsed.id);
@@ -67,13 +67,13 @@ Result<void> record_node_copy(const Place& place, const std::string& target, con
   record_home(*entry, place);
   entry->destination = target;
   entry->mount_point = parsed.mount_point;
-  entry->filesystem_id = filesystem_id(folder.fd);
+  entry->filesystem_id = filesystem_id(directory.fd);
   entry->signature = declared;
   if (is_recorded(entry->id)) return {};
   // Without room the file is created here all the same: the path is decided.
   MountPoint mount;
   mount.path = parsed.mount_point;
-  const auto room = reserve(folder, mount, declared.total_bytes);
+  const auto room = reserve(directory, mount, declared.total_bytes);
   if (auto recorded = record(*entry, /*durable=*/false); !recorded && !is_recorded(entry->id)) return recorded;
   if (room) room->keep_for(*entry);
   return {};
@@ -106,7 +106,7 @@ Agreed agree(const Signature& declared, const Place& place, const Storage& stora
   agreed.signature.visibility = Visibility::global;
   agreed.why = fmt::format(
       "global, because neither local nor global is given, other nodes see '{}', and the job runs on several ({})",
-      printable(place.folder_path), job);
+      printable(place.directory_path), job);
   return agreed;
 }
 
@@ -116,23 +116,23 @@ Result<bool> join(const Place& place, const Signature& declared, const Storage& 
   if (!parsed) return false;
   const MountPoint* described = storage.find_mount_point(parsed->mount_point);
   if (described != nullptr && described->visibility == Visibility::global) return false;
-  const bool has_folder = has_directory_of(*parsed);
+  const bool has_directory = has_directory_of(*parsed);
   const auto first = recorded_entry(parsed->id);
   const bool made_here = first && first->host == host_name();
-  if (made_here && has_folder) return false;
+  if (made_here && has_directory) return false;
   if (!made_here && declared.visibility != Visibility::local && !job_on_several_nodes().empty()) {
-    if (has_folder) return false;
+    if (has_directory) return false;
     return fail(ErrorKind::infeasible,
                 "'{}' leads to '{}', which this node lacks, and the job runs on several nodes; declare the stream "
                 "global or local, or prepare it on storage that all nodes see",
                 printable(place.path()), printable(*target));
   }
-  const auto folder = open_user_folder(parsed->mount_point);
-  if (!folder) return pass_on(folder.error());
+  const auto directory = open_user_directory(parsed->mount_point);
+  if (!directory) return pass_on(directory.error());
   if (parsed->has_directory)
-    if (auto made = make_destination(*folder, parsed->id, parsed->name); !made) return pass_on(made.error());
+    if (auto made = make_destination(*directory, parsed->id, parsed->name); !made) return pass_on(made.error());
   if (made_here) return true;  // it was lost with power, or cleared away
-  if (auto recorded = record_node_copy(place, *target, *parsed, *folder, declared); !recorded)
+  if (auto recorded = record_node_copy(place, *target, *parsed, *directory, declared); !recorded)
     return pass_on(recorded.error());
   return true;
 }

@@ -3,7 +3,7 @@
 // Those that see the same path meet at the link: it is made in one step, so one of them wins and the others follow
 // (enact/redirect.h). Here is what nodes need beyond that:
 //
-//   local streams     the link is one, but leads to a folder that each node has of its own; whoever comes first on a
+//   local streams     the link is one, but leads to a directory that each node has of its own; whoever comes first on a
 //   node
 //                     makes it there, and an entry for this node's data: a twin
 //   other streams     in a job on several nodes, all nodes must reach the data: the stream counts as global
@@ -34,7 +34,7 @@ struct Agreed {
 
 /// For the dangling link at `place`: makes what it leads to possible on this node. Returns whether it did something;
 /// the link of somebody else's program, or one that leads to where the file may be created, needs nothing.
-/// `infeasible`: it leads to a folder of another node, and the stream is not local.
+/// `infeasible`: it leads to a directory of another node, and the stream is not local.
 [[nodiscard]] Result<bool> join(const Place& place, const Signature& declared, const Storage& storage);
 
 /// Whether what stands at the entry's destination on this node belongs to another entry: its twin, or that whose twin

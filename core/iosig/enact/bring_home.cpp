@@ -19,11 +19,11 @@ namespace {
 
 using Answer = ChangeWatch::Answer;
 
-Result<void> check_room(const std::string& shown, const std::string& folder, std::uint64_t needed_bytes) {
-  const auto free = free_bytes_at(folder);
+Result<void> check_room(const std::string& shown, const std::string& directory, std::uint64_t needed_bytes) {
+  const auto free = free_bytes_at(directory);
   if (!free || *free >= needed_bytes) return {};  // a file system that does not tell will refuse the write
   return fail(ErrorKind::infeasible, "{}: no room in '{}': {} needed, {} free, {} missing; nothing was changed", shown,
-              printable(folder), about_bytes(static_cast<double>(needed_bytes)),
+              printable(directory), about_bytes(static_cast<double>(needed_bytes)),
               about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
 }
 
@@ -33,7 +33,7 @@ std::string still_there(const JournalEntry& entry, const Error& why) {
 }
 
 ChangeWatch watch_of(const Destination& from) {
-  return from.directory ? ChangeWatch(from.data.folder, from.names) : ChangeWatch(from.data.folder);
+  return from.directory ? ChangeWatch(from.data.directory, from.names) : ChangeWatch(from.data.directory);
 }
 
 /// One way home; the steps share what was opened.
@@ -53,7 +53,7 @@ class WayHome {
     if (options_.dry_run) return std::string(one_device_ ? "renamed" : "copied");
     auto put = make_copies().and_then([&] { return place_companions(); }).and_then([&] { return exchange(); });
     if (!put) {
-      watch_ = ChangeWatch(from_.data.folder);  // what it holds open would count as used
+      watch_ = ChangeWatch(from_.data.directory);  // what it holds open would count as used
       if (auto undone = companions_.undo(); !undone) return pass_on(undone.error());
       return pass_on(refusal_ ? *refusal_ : put.error());
     }
@@ -73,7 +73,7 @@ class WayHome {
     std::uint64_t needed_bytes = 0;
     for (const Companion& companion : from_.companions) needed_bytes += companion.allocated_bytes;
     if (found_.has_data) {
-      if (::fstatat(from_.data.folder.get(), from_.data.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) != 0)
+      if (::fstatat(from_.data.directory.get(), from_.data.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) != 0)
         return system_failure("inspect", entry_.destination);
       if (!S_ISREG(data.st_mode))
         return fail(ErrorKind::infeasible, "{}: what was made in '{}' is no regular file; move it yourself", shown(),
@@ -82,7 +82,7 @@ class WayHome {
     }
     one_device_ = from_.data.device == to_.device;
     if (auto possible = companions_.check(); !possible) return possible;
-    return one_device_ ? Result<void>() : check_room(shown(), to_.folder_path, needed_bytes);
+    return one_device_ ? Result<void>() : check_room(shown(), to_.directory_path, needed_bytes);
   }
 
   Result<void> make_copies() {
@@ -94,13 +94,13 @@ class WayHome {
     if (one_device_)
       if (auto watched = watch_.add_name(from_.data.name); !watched) return watched;
     Fd content = open_own_to_read(from_.data);
-    if (!content && errno == ENOENT) return just_removed(from_.data.folder_path, from_.data.name);
+    if (!content && errno == ENOENT) return just_removed(from_.data.directory_path, from_.data.name);
     if (!content) return system_failure("read", entry_.destination);
     const auto draft = beside(to_, draft_name(entry_));
     if (!draft) return pass_on(draft.error());
     // A second name for the same file, where that is possible (one device may be mounted twice).
-    if (one_device_ &&
-        ::linkat(from_.data.folder.get(), from_.data.name.c_str(), draft->folder.get(), draft->name.c_str(), 0) == 0) {
+    if (one_device_ && ::linkat(from_.data.directory.get(), from_.data.name.c_str(), draft->directory.get(),
+                                draft->name.c_str(), 0) == 0) {
       content_ = std::move(content);
       return {};
     }
@@ -159,7 +159,7 @@ class WayHome {
     struct stat there {
     }, wanted{};
     const Fd& home = copy_ ? copy_ : content_;
-    if (::fstatat(to_.folder.get(), to_.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (::fstatat(to_.directory.get(), to_.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
         ::fstat(home.get(), &wanted) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
       return true;
     const Fd opened = open_own_to_read(to_);
@@ -192,9 +192,9 @@ class WayHome {
 }  // namespace
 
 Result<void> sync_directory(const Place& place) {
-  const Fd directory(::openat(place.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory(::openat(place.directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory || ::fsync(directory.get()) == 0 || errno == EINVAL || errno == EROFS) return {};  // or not readable
-  return system_failure("sync the directory", place.folder_path);
+  return system_failure("sync the directory", place.directory_path);
 }
 
 Result<std::string> bring_home(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {

@@ -17,12 +17,12 @@
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/seal.h"
 #include "iosig/enact/tree.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 
 namespace iosig {
 namespace {
 
-/// The path in the user's folder below which all of a redirect lies.
+/// The path in the user's directory below which all of a redirect lies.
 std::string top_of(const JournalEntry& entry) {
   const auto parsed = parse_destination(entry.destination);
   return parsed && parsed->has_directory ? entry.destination.substr(0, entry.destination.rfind('/'))
@@ -31,10 +31,10 @@ std::string top_of(const JournalEntry& entry) {
 
 /// Whether a process has a file there open for writing or mapped so, also one that /proc does not show from here.
 bool is_open_unseen(const Fd& parent, const std::string& name) {
-  if (const Fd folder{::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)}) {
-    const auto names = names_in(folder);
+  if (const Fd directory{::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)}) {
+    const auto names = names_in(directory);
     return names &&
-           std::ranges::any_of(*names, [&](const std::string& inner) { return is_open_unseen(folder, inner); });
+           std::ranges::any_of(*names, [&](const std::string& inner) { return is_open_unseen(directory, inner); });
   }
   const Fd file = open_own_to_read(parent.get(), name);
   return file && is_open_elsewhere(file.get());
@@ -66,32 +66,32 @@ void find_reason_to_keep(const JournalEntry& entry, const Place& top, std::int64
     why = fmt::format("its job is dead, but it changed {} ago", about_seconds(static_cast<double>(idle_s)));
   else if (const int user = user_of(options.open_files, top_of(entry)); user != 0)
     why = fmt::format("process {} has it open", user);
-  else if (is_open_unseen(top.folder, top.name))
+  else if (is_open_unseen(top.directory, top.name))
     why = "a process that cannot be seen from here has it open";
 }
 
-/// Whether data with a manifest beside them are `name`, one of `names` in the user's folder, or lie in it.
-bool is_sealed_data(const Fd& folder, const std::string& name, const std::vector<std::string>& names) {
+/// Whether data with a manifest beside them are `name`, one of `names` in the user's directory, or lie in it.
+bool is_sealed_data(const Fd& parent, const std::string& name, const std::vector<std::string>& names) {
   const auto contains = [](const std::vector<std::string>& all, const std::string& wanted) {
     return std::ranges::find(all, wanted) != all.end();
   };
   if (contains(names, manifest_name(name))) return true;
-  const Fd directory(::openat(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Fd directory(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const auto inner = directory ? names_in(directory) : Result<std::vector<std::string>>(std::vector<std::string>());
   return inner &&
          std::ranges::any_of(*inner, [&](const std::string& data) { return contains(*inner, manifest_name(data)); });
 }
 
 /// Removes retired data whose settlement is complete: their journal entry is gone, and no run is at work on them.
-Result<bool> remove_settled(const UserFolder& folder, const std::string& name, const std::set<std::string>& known,
+Result<bool> remove_settled(const UserDirectory& directory, const std::string& name, const std::set<std::string>& known,
                             bool dry_run) {
   const std::string id(id_in(name).value_or(""));
-  if (known.contains(fmt::format("{}/{}", folder.path, id)) || is_recorded(id)) return false;
+  if (known.contains(fmt::format("{}/{}", directory.path, id)) || is_recorded(id)) return false;
   if (dry_run) return true;
   const auto lock = lock_entry(id, IfBusy::skip);
   if (!lock) return pass_on(lock.error());
   if (!*lock || is_recorded(id)) return false;
-  return remove_tree(folder.fd, name, fmt::format("{}/{}", folder.path, name)).map([] { return true; });
+  return remove_tree(directory.fd, name, fmt::format("{}/{}", directory.path, name)).map([] { return true; });
 }
 
 /// Nothing: no leftover.
@@ -99,7 +99,7 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
   const Survey found = survey(entry);
   if (!found.destination) return std::nullopt;  // out of reach: not on a mount point of this machine now
   const Place& top = found.destination->directory ? *found.destination->directory : found.destination->data;
-  const Extent extent = extent_of(top.folder, top.name);
+  const Extent extent = extent_of(top.directory, top.name);
   Leftover leftover{false, entry.destination, extent.data_bytes, {}};
   const bool stays = entry.kind == RedirectKind::link && stays_sealed(found.destination->data, entry.signature);
   if (entry.signature.lifetime != Lifetime::temp || stays) {
@@ -118,15 +118,15 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
     if (!lock) return pass_on(lock.error());
     if (!*lock) leftover.why = "another iosig settles it at this moment";
     if (!*lock || !is_recorded(entry.id)) return *lock ? std::optional<Leftover>() : leftover;
-    if (entry.kind == RedirectKind::folder)
-      if (auto gone = remove_tree(top.folder, top.name, entry.destination); !gone) return pass_on(gone.error());
+    if (entry.kind == RedirectKind::directory)
+      if (auto gone = remove_tree(top.directory, top.name, entry.destination); !gone) return pass_on(gone.error());
     SettleOptions settle_options;
     settle_options.open_files = options.open_files;
     settle_options.force = leftover.is_unknown;  // it was asked for by name
     if (auto settled = settle(entry, settle_options); !settled) return pass_on(settled.error());
   }
   leftover.removed = true;
-  leftover.why = fmt::format("{} of a{} job", entry.kind == RedirectKind::folder ? "folder" : "temporary data",
+  leftover.why = fmt::format("{} of a{} job", entry.kind == RedirectKind::directory ? "directory" : "temporary data",
                              leftover.is_unknown ? "n unknown" : " dead");
   return leftover;
 }
@@ -146,10 +146,10 @@ std::vector<Result<Leftover>> collect(const Journal& journal, const std::vector<
       all.push_back(**std::move(leftover));
   }
   for (const std::string& mount_point : mount_points) {
-    const auto folder = open_user_folder(mount_point, IfMissing::refuse);
-    if (!folder) continue;
-    if (!options.dry_run) release_stale(*folder);
-    const auto names = names_in(folder->fd);
+    const auto directory = open_user_directory(mount_point, IfMissing::refuse);
+    if (!directory) continue;
+    if (!options.dry_run) release_stale(*directory);
+    const auto names = names_in(directory->fd);
     if (!names) {
       all.push_back(pass_on(names.error()));
       continue;
@@ -157,18 +157,18 @@ std::vector<Result<Leftover>> collect(const Journal& journal, const std::vector<
     std::set<std::string> manifests;
     for (const std::string& name : *names) manifests.insert(manifest_name(name));
     for (const std::string& name : *names) {
-      std::string path = folder->path + "/" + name;
+      std::string path = directory->path + "/" + name;
       if (name.starts_with('.') || known.contains(path) || manifests.contains(name) || options.accounted.contains(path))
         continue;
-      const Extent extent = extent_of(folder->fd, name);
+      const Extent extent = extent_of(directory->fd, name);
       if (is_retired_name(name)) {
-        auto removed = remove_settled(*folder, name, known, options.dry_run);
+        auto removed = remove_settled(*directory, name, known, options.dry_run);
         if (!removed) all.push_back(pass_on(removed.error()));
         if (removed && *removed) all.push_back(Leftover{true, std::move(path), extent.data_bytes, "settled"});
         continue;
       }
       all.push_back(Leftover{false, std::move(path), extent.data_bytes,
-                             is_sealed_data(folder->fd, name, *names)
+                             is_sealed_data(directory->fd, name, *names)
                                  ? "sealed; iosig verify-file holds it against its checksum"
                                  : "no journal entry knows it; a link may lead there: iosig finalize LINK, or rm"});
     }

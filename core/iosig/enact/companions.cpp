@@ -23,7 +23,7 @@ constexpr int directory_flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 /// nothing.
 Fd open_staging(const Place& link, const JournalEntry& entry) {
   const std::string name = staging_name(entry);
-  Fd staging(::openat(link.folder.get(), name.c_str(), O_RDONLY | directory_flags));
+  Fd staging(::openat(link.directory.get(), name.c_str(), O_RDONLY | directory_flags));
   struct stat status {
   }, mark{};
   if (!staging || ::fstat(staging.get(), &status) != 0 || status.st_uid != ::geteuid()) return {};
@@ -36,9 +36,9 @@ Fd open_staging(const Place& link, const JournalEntry& entry) {
 /// Makes the staging directory and marks it.
 Result<Fd> make_staging(const Place& link, const JournalEntry& entry) {
   const std::string name = staging_name(entry);
-  if (::mkdirat(link.folder.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
-    return write_failure("create a directory in", link.folder_path, errno);
-  const Fd made(::openat(link.folder.get(), name.c_str(), O_PATH | directory_flags));
+  if (::mkdirat(link.directory.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
+    return write_failure("create a directory in", link.directory_path, errno);
+  const Fd made(::openat(link.directory.get(), name.c_str(), O_PATH | directory_flags));
   struct stat status {};
   if (made && ::fstat(made.get(), &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 0700) != 0700)
     (void)::chmod(fmt::format("/proc/self/fd/{}", made.get()).c_str(), 0700);  // the umask closed it to ourselves
@@ -46,30 +46,30 @@ Result<Fd> make_staging(const Place& link, const JournalEntry& entry) {
   if (!staging)
     return fail(ErrorKind::system,
                 "'{}/{}' is not a directory that a run of yours made, so nothing is put there; have it removed",
-                printable(link.folder_path), name);
+                printable(link.directory_path), name);
   const Fd mark(::openat(staging.get(), name.c_str(), O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!mark) return write_failure("create a file in", link.folder_path, errno);
+  if (!mark) return write_failure("create a file in", link.directory_path, errno);
   return staging;
 }
 
-bool exists_at(int folder, const std::string& name) {
+bool exists_at(int directory, const std::string& name) {
   struct stat status {};
-  return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-bool is_one_file(int folder, const std::string& name, int other_folder, const std::string& other_name) {
+bool is_one_file(int directory, const std::string& name, int other_directory, const std::string& other_name) {
   struct stat one {
   }, other{};
-  return ::fstatat(folder, name.c_str(), &one, AT_SYMLINK_NOFOLLOW) == 0 &&
-         ::fstatat(other_folder, other_name.c_str(), &other, AT_SYMLINK_NOFOLLOW) == 0 && one.st_dev == other.st_dev &&
-         one.st_ino == other.st_ino;
+  return ::fstatat(directory, name.c_str(), &one, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstatat(other_directory, other_name.c_str(), &other, AT_SYMLINK_NOFOLLOW) == 0 &&
+         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-Fd open_file(int folder, const std::string& name) { return open_own_to_read(folder, name); }
+Fd open_file(int directory, const std::string& name) { return open_own_to_read(directory, name); }
 
-Result<void> remove_name(const Place& link, int folder, const std::string& name) {
-  if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  return system_failure("remove", fmt::format("{}/{}", link.folder_path, name));
+Result<void> remove_name(const Place& link, int directory, const std::string& name) {
+  if (::unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  return system_failure("remove", fmt::format("{}/{}", link.directory_path, name));
 }
 
 /// Removes the placed file `name` unless a program has used it.
@@ -95,15 +95,15 @@ Result<void> CompanionsHome::check_name(const Companion& companion) const {
     return fail(
         ErrorKind::infeasible,
         "'{}': its companion '{}/{}' cannot come home, because {}; rename or remove it, then run finalize again",
-        printable(entry_.path), printable(from_.data.folder_path), printable(companion.name), why);
+        printable(entry_.path), printable(from_.data.directory_path), printable(companion.name), why);
   };
   if (wanted.size() > NAME_MAX) return cannot(fmt::format("'{}' is too long for a name", printable(wanted)));
   if (wanted.starts_with(fmt::format(".iosig-{}.", entry_.id)))
     return cannot(fmt::format("finalize itself needs the name '{}'", printable(wanted)));
   for (const Companion& other : from_.companions)
     if (&other != &companion && other.home_name == wanted)
-      return cannot(fmt::format("'{}/{}' becomes '{}', too", printable(from_.data.folder_path), printable(other.name),
-                                printable(wanted)));
+      return cannot(fmt::format("'{}/{}' becomes '{}', too", printable(from_.data.directory_path),
+                                printable(other.name), printable(wanted)));
   return {};
 }
 
@@ -116,17 +116,17 @@ Result<void> CompanionsHome::check() const {
           ErrorKind::infeasible,
           "'{}': its companion '{}/{}' is neither a file nor a link, so it cannot come home; move or remove it, "
           "then run finalize again",
-          printable(entry_.path), printable(from_.data.folder_path), name);
-    ChangeWatch watch(from_.data.folder);
+          printable(entry_.path), printable(from_.data.directory_path), name);
+    ChangeWatch watch(from_.data.directory);
     std::vector<Fd> held;
     const auto home = is_at_home(link_, from_, companion, watch, held);
     if (!home) return pass_on(home.error());
-    if (!*home && exists_at(link_.folder.get(), companion.home_name))
+    if (!*home && exists_at(link_.directory.get(), companion.home_name))
       return fail(
           ErrorKind::infeasible,
           "'{}': its companion '{}/{}' cannot come home, because '{}/{}' is another file; move or remove one of "
           "them, then run finalize again",
-          printable(entry_.path), printable(from_.data.folder_path), name, printable(link_.folder_path),
+          printable(entry_.path), printable(from_.data.directory_path), name, printable(link_.directory_path),
           printable(companion.home_name));
   }
   return {};
@@ -139,7 +139,7 @@ Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Co
   staging_ = *std::move(staging);
   for (const Companion& companion : from_.companions)
     if (auto staged = stage_one(companion, one_device, watch, progress); !staged) return staged;
-  if (::fsync(staging_.get()) != 0 && errno != EINVAL) return system_failure("sync", link_.folder_path);
+  if (::fsync(staging_.get()) != 0 && errno != EINVAL) return system_failure("sync", link_.directory_path);
   return {};
 }
 
@@ -148,7 +148,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
   const auto home = is_at_home(link_, from_, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};
-  const int from = from_.data.folder.get();
+  const int from = from_.data.directory.get();
   const char *name = companion.name.c_str(), *home_name = companion.home_name.c_str();
   if (auto removed = remove_name(link_, staging_.get(), companion.home_name); !removed) return removed;
   if (companion.kind == Companion::Kind::link) {
@@ -156,7 +156,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
     if (!source) return pass_on(source.error());
     if (auto watched = watch.add_name(companion.name); !watched) return watched;
     const auto target = link_target(*source);
-    if (!target && (errno == ENOENT || errno == EINVAL)) return just_removed(from_.data.folder_path, companion.name);
+    if (!target && (errno == ENOENT || errno == EINVAL)) return just_removed(from_.data.directory_path, companion.name);
     if (!target || ::symlinkat(target_at_home(from_, *target).c_str(), staging_.get(), home_name) != 0)
       return write_failure("copy the link", source->path(), errno);
     return {};
@@ -166,8 +166,8 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
     if (::linkat(from, name, staging_.get(), home_name, 0) == 0) return {};
   }
   Fd data = open_file(from, companion.name);
-  if (!data && errno == ENOENT) return just_removed(from_.data.folder_path, companion.name);
-  if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.folder_path, companion.name));
+  if (!data && errno == ENOENT) return just_removed(from_.data.directory_path, companion.name);
+  if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.directory_path, companion.name));
   const std::size_t index = watch.add(companion.name, std::move(data));
   Fd staging(::fcntl(staging_.get(), F_DUPFD_CLOEXEC, 0));
   const auto to = place_in(std::move(staging), companion.home_name);
@@ -187,7 +187,7 @@ Result<void> CompanionsHome::place() {
 }
 
 Result<void> CompanionsHome::place_one(const Companion& companion) {
-  const int home = link_.folder.get();
+  const int home = link_.directory.get();
   const char* name = companion.home_name.c_str();
   if (::linkat(staging_.get(), name, home, name, 0) == 0) return {};
   if (errno != EEXIST) {  // no hard links there
@@ -198,11 +198,12 @@ Result<void> CompanionsHome::place_one(const Companion& companion) {
       return {};
     }
   }
-  if (errno != EEXIST) return write_failure("put a companion at", fmt::format("{}/{}", link_.folder_path, name), errno);
+  if (errno != EEXIST)
+    return write_failure("put a companion at", fmt::format("{}/{}", link_.directory_path, name), errno);
   return fail(ErrorKind::infeasible,
               "'{}': a program has just made '{}/{}', which its companion is called; settle it "
               "afterwards",
-              printable(entry_.path), printable(link_.folder_path), printable(companion.home_name));
+              printable(entry_.path), printable(link_.directory_path), printable(companion.home_name));
 }
 
 Result<void> CompanionsHome::undo() {
@@ -219,9 +220,9 @@ Result<void> CompanionsHome::finish() {
 }
 
 bool is_own(const struct stat& there, const Place& home, const struct stat& data) {
-  struct stat folder {};
+  struct stat directory {};
   return there.st_uid == ::geteuid() || there.st_uid == data.st_uid ||
-         (::fstat(home.folder.get(), &folder) == 0 && there.st_uid == folder.st_uid);
+         (::fstat(home.directory.get(), &directory) == 0 && there.st_uid == directory.st_uid);
 }
 
 Result<bool> is_at_home(const Place& home, const Destination& from, const Companion& companion, ChangeWatch& watch,
@@ -229,8 +230,8 @@ Result<bool> is_at_home(const Place& home, const Destination& from, const Compan
   const Place& data = from.data;
   struct stat there {
   }, here{};
-  if (::fstatat(home.folder.get(), companion.home_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  if (::fstatat(data.folder.get(), companion.name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (::fstatat(home.directory.get(), companion.home_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (::fstatat(data.directory.get(), companion.name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (!is_own(there, home, here)) return false;
   const bool is_same = there.st_dev == here.st_dev && there.st_ino == here.st_ino;
   if (companion.kind == Companion::Kind::link || is_same)
@@ -241,9 +242,10 @@ Result<bool> is_at_home(const Place& home, const Destination& from, const Compan
     const auto target = link_target(*original);
     return target && link_target(*place) == target_at_home(from, *target);
   }
-  if (is_same) return is_one_file(home.folder.get(), companion.home_name, data.folder.get(), companion.name);
+  if (is_same) return is_one_file(home.directory.get(), companion.home_name, data.directory.get(), companion.name);
   if (there.st_size != here.st_size) return false;
-  Fd copy = open_file(home.folder.get(), companion.home_name), original = open_file(data.folder.get(), companion.name);
+  Fd copy = open_file(home.directory.get(), companion.home_name),
+     original = open_file(data.directory.get(), companion.name);
   if (!copy || !original) return false;
   const std::size_t index = watch.add(companion.name, std::move(original));
   auto same = same_content(copy.get(), watch.file(index).get(), {});
@@ -254,7 +256,7 @@ Result<bool> is_at_home(const Place& home, const Destination& from, const Compan
 }
 
 bool has_staged_companions(const Place& link, const JournalEntry& entry) {
-  return exists_at(link.folder.get(), staging_name(entry)) && open_staging(link, entry);
+  return exists_at(link.directory.get(), staging_name(entry)) && open_staging(link, entry);
 }
 
 Result<void> unstage_companions(const Place& link, const JournalEntry& entry, Placed placed) {
@@ -265,13 +267,13 @@ Result<void> unstage_companions(const Place& link, const JournalEntry& entry, Pl
   const std::string mark = staging_name(entry);
   for (const std::string& name : *names) {
     if (name == mark) continue;
-    if (placed == Placed::remove && is_one_file(link.folder.get(), name, staging.get(), name))
+    if (placed == Placed::remove && is_one_file(link.directory.get(), name, staging.get(), name))
       if (auto gone = unplace(link, name); !gone) return gone;
     if (auto removed = remove_name(link, staging.get(), name); !removed) return removed;
   }
   if (auto removed = remove_name(link, staging.get(), mark); !removed) return removed;
-  if (::unlinkat(link.folder.get(), staging_name(entry).c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-  return system_failure("remove the directory", fmt::format("{}/{}", link.folder_path, staging_name(entry)));
+  if (::unlinkat(link.directory.get(), staging_name(entry).c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+  return system_failure("remove the directory", fmt::format("{}/{}", link.directory_path, staging_name(entry)));
 }
 
 }  // namespace iosig

@@ -124,8 +124,8 @@ Result<Fd> copy_verified(const Fd& data, const Place& to, const CopyProgress& pr
   struct stat before {
   }, after{};
   if (::fstat(data.get(), &before) != 0) return failure("inspect");
-  Fd copy(::openat(to.folder.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-  if (!copy) return write_failure("create a file in", to.folder_path, errno);
+  Fd copy(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (!copy) return write_failure("create a file in", to.directory_path, errno);
   if (auto copied = copy_content(data.get(), copy.get(), progress); !copied) return pass_on(copied.error());
   copy_attributes(data.get(), copy.get());
   if (::fsync(copy.get()) != 0) return write_failure("sync", to.path(), errno);

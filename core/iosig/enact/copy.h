@@ -19,8 +19,8 @@ using CopyProgress = std::function<void(const char* doing, std::uint64_t done_by
 [[nodiscard]] Result<bool> same_content(int a, int b, const CopyProgress& progress);
 
 /// Owner and group (as far as this user may), mode, extended attributes and times (as far as the file system has them).
-/// The group that any new file of this user has was not chosen: then `to` keeps the one that its folder (set-gid) gave
-/// it.
+/// The group that any new file of this user has was not chosen: then `to` keeps the one that its directory (set-gid)
+/// gave it.
 void copy_attributes(int from, int to);
 
 /// Creates the file at `to`, which must not exist, as a copy of `data` in content and attributes, syncs it, reads it

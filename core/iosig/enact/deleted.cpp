@@ -6,7 +6,7 @@
 #include "iosig/enact/agreement.h"
 #include "iosig/enact/destination.h"
 #include "iosig/enact/exchange.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 #include "iosig/enact/reserve.h"
 
 namespace iosig {
@@ -17,10 +17,10 @@ constexpr int min_descriptor = 400;  // most programs have fewer, and the usual 
 }  // namespace
 
 HeldLink::HeldLink(const Place& place) {
-  const Fd opened(::openat(place.folder.get(), place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const Fd opened(::openat(place.directory.get(), place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISLNK(status.st_mode)) return;
-  if (is_on_shared_file_system(place.folder)) return;
+  if (is_on_shared_file_system(place.directory)) return;
   link_ = Fd(::fcntl(opened.get(), F_DUPFD_CLOEXEC, min_descriptor));
   device_ = status.st_dev;
   inode_ = status.st_ino;

@@ -18,27 +18,27 @@ namespace {
 
 std::string name_in(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
-/// The user's folder on the entry's mount point, if the entry's destination is in it.
-Result<UserFolder> open_folder_of(const JournalEntry& entry) {
-  auto folder = open_user_folder(entry.mount_point, IfMissing::refuse);
-  if (!folder) return folder;
+/// The user's directory on the entry's mount point, if the entry's destination is in it.
+Result<UserDirectory> open_directory_of(const JournalEntry& entry) {
+  auto directory = open_user_directory(entry.mount_point, IfMissing::refuse);
+  if (!directory) return directory;
   const std::string_view destination = entry.destination;
   const auto not_ours = [&] {
     return fail(ErrorKind::system,
-                "'{}' is not in your own folder there, '{}': only the user who redirected can settle",
-                printable(destination), printable(folder->path));
+                "'{}' is not in your own directory there, '{}': only the user who redirected can settle",
+                printable(destination), printable(directory->path));
   };
-  if (!destination.starts_with(folder->path + "/")) return not_ours();
-  const std::string_view below = destination.substr(folder->path.size() + 1);
+  if (!destination.starts_with(directory->path + "/")) return not_ours();
+  const std::string_view below = destination.substr(directory->path.size() + 1);
   const std::size_t slash = below.find('/');
-  if (slash == std::string_view::npos) return folder;
+  if (slash == std::string_view::npos) return directory;
   const std::string_view name = below.substr(slash + 1);
   const bool is_plain = !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
   if (slash != id_digits || !id_in(below.substr(0, slash)) || !is_plain) return not_ours();
-  return folder;
+  return directory;
 }
 
-/// The name in the user's folder that stands for the whole redirect.
+/// The name in the user's directory that stands for the whole redirect.
 std::string top_name(const JournalEntry& entry) {
   const auto parsed = parse_destination(entry.destination);
   return parsed && parsed->has_directory ? parsed->id : name_in(entry.destination);
@@ -85,15 +85,15 @@ struct Standing {
   bool is_retired = false, is_double = false;
 };
 
-Standing standing_in(const Fd& folder, const JournalEntry& entry) {
+Standing standing_in(const Fd& parent, const JournalEntry& entry) {
   const std::string top = top_name(entry), retired = retired_name_of(entry);
   const auto exists = [&](const std::string& name) {
     struct stat status {};
-    return ::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+    return ::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
   };
   if (!exists(retired)) return {top};
   // An empty directory holds nothing of a program's: it was made on the way to an open.
-  const Fd directory(::openat(folder.get(), top.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Fd directory(::openat(parent.get(), top.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>(std::vector<std::string>{top});
   if (exists(top) && !(names && names->empty())) return {top, false, true};
   return {retired, true, false};
@@ -102,24 +102,24 @@ Standing standing_in(const Fd& folder, const JournalEntry& entry) {
 }  // namespace
 
 Result<Destination> open_destination(const JournalEntry& entry) {
-  auto folder = open_folder_of(entry);
-  if (!folder) return pass_on(folder.error());
+  auto parent = open_directory_of(entry);
+  if (!parent) return pass_on(parent.error());
   const auto parsed = parse_destination(entry.destination);
   const bool has_directory = parsed && parsed->has_directory;
-  const Standing standing = standing_in(folder->fd, entry);
-  const auto at = [&]() { return Fd(::fcntl(folder->fd.get(), F_DUPFD_CLOEXEC, 0)); };
+  const Standing standing = standing_in(parent->fd, entry);
+  const auto at = [&]() { return Fd(::fcntl(parent->fd.get(), F_DUPFD_CLOEXEC, 0)); };
   if (!has_directory) {
     auto data = place_in(at(), standing.name);
     if (!data) return pass_on(data.error());
     return Destination{*std::move(data), std::nullopt, {}, {}, {}, {}, standing.is_retired, standing.is_double};
   }
-  Fd directory(::openat(folder->fd.get(), standing.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  Fd directory(::openat(parent->fd.get(), standing.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory && errno == ENOENT) {
     auto missing = place_in(at(), standing.name);
     if (!missing) return pass_on(missing.error());
     return Destination{*std::move(missing), std::nullopt, {}, {}, {}, {}, false, false};
   }
-  if (!directory) return system_failure("open the directory", fmt::format("{}/{}", folder->path, standing.name));
+  if (!directory) return system_failure("open the directory", fmt::format("{}/{}", parent->path, standing.name));
   auto names = names_in(directory);
   if (!names) return pass_on(names.error());
   std::ranges::sort(*names);
@@ -130,7 +130,7 @@ Result<Destination> open_destination(const JournalEntry& entry) {
   if (!data) return pass_on(data.error());
   return Destination{*std::move(data),
                      *std::move(own),
-                     fmt::format("{}/{}", folder->path, parsed->id),
+                     fmt::format("{}/{}", parent->path, parsed->id),
                      {},
                      *std::move(names),
                      std::move(companions),
@@ -149,7 +149,7 @@ std::string target_at_home(const Destination& from, const std::string& target) {
   const bool is_absolute = within.starts_with('/');
   if (is_absolute) {
     // The mount point may be spelled by way of links; a program that resolves its path knows it free of them.
-    const std::string resolved = from.directory->folder_path + from.path.substr(from.path.rfind('/'));
+    const std::string resolved = from.directory->directory_path + from.path.substr(from.path.rfind('/'));
     const std::string& own = (target + "/").starts_with(from.path + "/") ? from.path : resolved;
     if (!(target + "/").starts_with(own + "/")) return target;
     within.remove_prefix(own.size());
@@ -166,19 +166,19 @@ std::string target_at_home(const Destination& from, const std::string& target) {
 Result<void> retire(const Destination& destination, const JournalEntry& entry) {
   if (destination.is_retired) return {};
   const Place& standing = destination.directory ? *destination.directory : destination.data;
-  const int folder = standing.folder.get();
-  if (::renameat2(folder, standing.name.c_str(), folder, retired_name_of(entry).c_str(), RENAME_NOREPLACE) == 0)
+  const int parent = standing.directory.get();
+  if (::renameat2(parent, standing.name.c_str(), parent, retired_name_of(entry).c_str(), RENAME_NOREPLACE) == 0)
     return {};
   if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)  // no such flag there; the name is this redirect's own
-    if (::renameat(folder, standing.name.c_str(), folder, retired_name_of(entry).c_str()) == 0) return {};
+    if (::renameat(parent, standing.name.c_str(), parent, retired_name_of(entry).c_str()) == 0) return {};
   return system_failure("rename", standing.path());
 }
 
 Result<void> restore_retired(const JournalEntry& entry) {
-  const auto folder = open_folder_of(entry);
-  if (!folder) return pass_on(folder.error());
+  const auto directory = open_directory_of(entry);
+  if (!directory) return pass_on(directory.error());
   const std::string top = top_name(entry), retired = retired_name_of(entry);
-  const int at = folder->fd.get();
+  const int at = directory->fd.get();
   const auto parsed = parse_destination(entry.destination);
   struct stat status {};
   // Renaming replaces an empty directory, and no other. It would replace a flat file.
@@ -190,26 +190,26 @@ Result<void> restore_retired(const JournalEntry& entry) {
   if (!may_rename && errno == EINVAL && ::fstatat(at, top.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return ::renameat(at, retired.c_str(), at, top.c_str()) == 0 || errno == ENOENT
                ? Result<void>()
-               : system_failure("rename", fmt::format("{}/{}", folder->path, retired));
+               : system_failure("rename", fmt::format("{}/{}", directory->path, retired));
   if (errno == EEXIST || errno == ENOTEMPTY || errno == EINVAL)
     return fail(ErrorKind::infeasible,
                 "'{}': '{}/{}' was made anew while a run settled it, so there are two: the other is '{}/{}'; move or "
                 "remove one of them, then run finalize again",
-                printable(entry.path), printable(folder->path), top, printable(folder->path), retired);
-  return system_failure("rename", fmt::format("{}/{}", folder->path, retired));
+                printable(entry.path), printable(directory->path), top, printable(directory->path), retired);
+  return system_failure("rename", fmt::format("{}/{}", directory->path, retired));
 }
 
 Result<void> remove_retired(const JournalEntry& entry) {
-  const auto folder = open_folder_of(entry);
-  if (!folder) return pass_on(folder.error());
+  const auto directory = open_directory_of(entry);
+  if (!directory) return pass_on(directory.error());
   const std::string retired = retired_name_of(entry);
-  auto removed = remove_tree(folder->fd, retired, fmt::format("{}/{}", folder->path, retired));
+  auto removed = remove_tree(directory->fd, retired, fmt::format("{}/{}", directory->path, retired));
   const auto parsed = parse_destination(entry.destination);
   if (removed && parsed && parsed->has_directory)  // made anew on the way to an open, and left empty
-    (void)::unlinkat(folder->fd.get(), top_name(entry).c_str(), AT_REMOVEDIR);
+    (void)::unlinkat(directory->fd.get(), top_name(entry).c_str(), AT_REMOVEDIR);
   return removed;
 }
 
-bool has_manifest(const Place& data) { return is_manifest(data.folder, manifest_name(data.name)); }
+bool has_manifest(const Place& data) { return is_manifest(data.directory, manifest_name(data.name)); }
 
 }  // namespace iosig

@@ -10,7 +10,7 @@
 
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/place.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 #include "iosig/format/journal.h"
 
 namespace iosig {
@@ -25,18 +25,18 @@ struct Companion {
 };
 
 struct Destination {
-  Place data;                         ///< where the data are or would be
-  std::optional<Place> directory;     ///< the redirect's own, in the user's folder; nothing: flat, or it is not there
-  std::string path;                   ///< of `directory` while it is not retired, as links to the data spell it
-  std::string home_name;              ///< of the data; set by name_for_home
-  std::vector<std::string> names;     ///< all in the redirect's own directory, sorted
+  Place data;                      ///< where the data are or would be
+  std::optional<Place> directory;  ///< the redirect's own, in the user's directory; nothing: flat, or it is not there
+  std::string path;                ///< of `directory` while it is not retired, as links to the data spell it
+  std::string home_name;           ///< of the data; set by name_for_home
+  std::vector<std::string> names;  ///< all in the redirect's own directory, sorted
   std::vector<Companion> companions;  ///< by name
   bool is_retired = false;            ///< `directory` and `data` are those of the retired one
   /// Both stand there: a program made data anew, under the name that a killed run had retired. Neither may go.
   bool is_double = false;
 };
 
-/// Opens the way to the data, proven to be this user's own (enact/user_folder): after a reboot another user may have
+/// Opens the way to the data, proven to be this user's own (enact/user_directory): after a reboot another user may have
 /// made one. Where the redirect's directory is missing, `data` names a file that does not exist. Fails as `system`.
 [[nodiscard]] Result<Destination> open_destination(const JournalEntry& entry);
 

@@ -1,7 +1,7 @@
 #include "iosig/enact/destination_name.h"
 
 #include "iosig/base/text.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 
 namespace iosig {
 namespace {
@@ -23,10 +23,10 @@ bool is_retired_name(std::string_view name) {
 }
 
 std::optional<DestinationName> parse_destination(std::string_view path) {
-  const std::string folder = fmt::format("/{}/", user_folder_name());
-  const std::size_t at = path.rfind(folder);
+  const std::string directory = fmt::format("/{}/", user_directory_name());
+  const std::size_t at = path.rfind(directory);
   if (at == std::string_view::npos) return {};
-  const std::string_view below = path.substr(at + folder.size());
+  const std::string_view below = path.substr(at + directory.size());
   const std::size_t slash = below.find('/');
   const auto id = id_in(below.substr(0, slash));
   if (!id) return {};

@@ -1,4 +1,4 @@
-// Where the bytes of a redirect are: a directory of its own for each redirect, below the user's folder of a mount
+// Where the bytes of a redirect are: a directory of its own for each redirect, below the user's directory of a mount
 // point.
 //
 // Programs derive names from the path that they reach: behind a link, SQLite puts `a.db-wal` beside the data, an
@@ -24,14 +24,14 @@ struct DestinationName {
   std::string mount_point;
   std::string id;              ///< of the redirect that made it: 16 lower-case hexadecimal digits
   std::string name;            ///< of the data; of a flat destination without the id
-  bool has_directory = false;  ///< false: flat, or a job's folder
+  bool has_directory = false;  ///< false: flat, or a job's directory
 };
 
-/// Nothing: `path` is not below the folder of this user on a mount point, or does not begin with an id there.
+/// Nothing: `path` is not below the directory of this user on a mount point, or does not begin with an id there.
 [[nodiscard]] std::optional<DestinationName> parse_destination(std::string_view path);
 
-/// The id with which `name`, in a user's folder, begins: of a directory, a retired one, a flat destination or a job's
-/// folder. Nothing for other names.
+/// The id with which `name`, in a user's directory, begins: of a directory, a retired one, a flat destination or a
+/// job's directory. Nothing for other names.
 [[nodiscard]] std::optional<std::string_view> id_in(std::string_view name);
 
 /// The retired name of data that begin with `id`, and whether `name` is one.

@@ -21,19 +21,19 @@ namespace {
 
 enum class Stands { nothing, link, copy, other };
 
-/// The link's place and the two names beside it, all in one folder.
+/// The link's place and the two names beside it, all in one directory.
 class Swap {
  public:
   Swap(const Place& link, const JournalEntry& entry)
-      : place_(link), entry_(entry), draft_(draft_name(entry)), aside_(aside_name(entry)) {}
+      : place_(link), entry_(entry), draft_(draft_name(entry)), displaced_(displaced_name(entry)) {}
 
   Result<void> put_draft(const Handover& handover) {
     copy_is_held_ = true;
-    const bool linked = ::linkat(folder(), draft_.c_str(), folder(), aside_.c_str(), 0) == 0;
+    const bool linked = ::linkat(directory(), draft_.c_str(), directory(), displaced_.c_str(), 0) == 0;
     const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may number files by their names
     if (linked && !unlike && exchange()) {
       const bool was_link = taken_out_is(Stands::link);
-      if (was_link && handover.complete()) return remove(aside_).and_then([&] { return remove(draft_); });
+      if (was_link && handover.complete()) return remove(displaced_).and_then([&] { return remove(draft_); });
       if (auto undone = undo(); !undone) return undone;
       return was_link ? just_opened() : link_was_replaced();
     }
@@ -45,60 +45,60 @@ class Swap {
   }
 
   Result<void> take_link(const std::function<bool()>& complete) {
-    if (::renameat(folder(), place_.name.c_str(), folder(), aside_.c_str()) != 0) {
+    if (::renameat(directory(), place_.name.c_str(), directory(), displaced_.c_str()) != 0) {
       if (errno == ENOENT) return {};
       return system_failure("remove", place_.path());
     }
     const bool was_link = taken_out_is(Stands::link);
-    if (was_link && complete()) return remove(aside_);
+    if (was_link && complete()) return remove(displaced_);
     if (auto undone = undo(); !undone) return undone;
     return was_link ? just_opened() : link_was_replaced();
   }
 
   /// Back to how it was before the run: see the table in the header.
   Result<void> undo() {
-    const auto aside = look(aside_), at_path = look(place_.name);
-    if (!aside) return pass_on(aside.error());
+    const auto displaced = look(displaced_), at_path = look(place_.name);
+    if (!displaced) return pass_on(displaced.error());
     if (!at_path) return pass_on(at_path.error());
-    if (*aside == Stands::copy) {
-      if (auto removed = remove(aside_); !removed) return removed;
-    } else if (*aside != Stands::nothing && *at_path == Stands::nothing) {
-      if (::renameat2(folder(), aside_.c_str(), folder(), place_.name.c_str(), RENAME_NOREPLACE) != 0)
-        return stays_aside();
-    } else if (*aside != Stands::nothing && *at_path == Stands::copy) {
+    if (*displaced == Stands::copy) {
+      if (auto removed = remove(displaced_); !removed) return removed;
+    } else if (*displaced != Stands::nothing && *at_path == Stands::nothing) {
+      if (::renameat2(directory(), displaced_.c_str(), directory(), place_.name.c_str(), RENAME_NOREPLACE) != 0)
+        return stays_displaced();
+    } else if (*displaced != Stands::nothing && *at_path == Stands::copy) {
       // Who met the copy at the path may have written to it: then it is that program's file, and stays there.
       const auto used = may_be_used(place_.name);
       if (!used) return pass_on(used.error());
-      if (*aside == Stands::other || !*used) {
-        if (!exchange() || !taken_out_is(Stands::copy)) return stays_aside();
-        const auto used_now = may_be_used(aside_);
+      if (*displaced == Stands::other || !*used) {
+        if (!exchange() || !taken_out_is(Stands::copy)) return stays_displaced();
+        const auto used_now = may_be_used(displaced_);
         if (!used_now) return pass_on(used_now.error());
-        if (*used_now && (*aside == Stands::other || !exchange() || !taken_out_is(Stands::link)))
-          return remove(draft_).and_then([&]() -> Result<void> { return stays_aside(); });
+        if (*used_now && (*displaced == Stands::other || !exchange() || !taken_out_is(Stands::link)))
+          return remove(draft_).and_then([&]() -> Result<void> { return stays_displaced(); });
       }
-      if (auto removed = remove(aside_); !removed) return removed;
-    } else if (*aside == Stands::link) {
-      if (auto removed = remove(aside_); !removed) return removed;
-    } else if (*aside == Stands::other) {
+      if (auto removed = remove(displaced_); !removed) return removed;
+    } else if (*displaced == Stands::link) {
+      if (auto removed = remove(displaced_); !removed) return removed;
+    } else if (*displaced == Stands::other) {
       if (auto removed = remove(draft_); !removed) return removed;
-      return stays_aside();
+      return stays_displaced();
     }
     return remove(draft_);
   }
 
   Result<bool> save_copy() {
-    const auto aside = look(aside_), at_path = look(place_.name);
-    if (!aside) return pass_on(aside.error());
+    const auto displaced = look(displaced_), at_path = look(place_.name);
+    if (!displaced) return pass_on(displaced.error());
     if (!at_path) return pass_on(at_path.error());
     if (!may_exist(draft_)) return false;
-    bool saved = *at_path == Stands::copy && *aside != Stands::other;
-    if (*aside == Stands::copy && *at_path == Stands::link) saved = exchange();
-    if (*aside == Stands::copy && *at_path == Stands::nothing)
-      saved = ::linkat(folder(), draft_.c_str(), folder(), place_.name.c_str(), 0) == 0;
+    bool saved = *at_path == Stands::copy && *displaced != Stands::other;
+    if (*displaced == Stands::copy && *at_path == Stands::link) saved = exchange();
+    if (*displaced == Stands::copy && *at_path == Stands::nothing)
+      saved = ::linkat(directory(), draft_.c_str(), directory(), place_.name.c_str(), 0) == 0;
     if (!saved)
       return fail(ErrorKind::infeasible, "'{}': its data are gone; what had been copied of them is in '{}'", shown(),
                   printable(beside_path(draft_)));
-    if (auto removed = remove(aside_); !removed) return pass_on(removed.error());
+    if (auto removed = remove(displaced_); !removed) return pass_on(removed.error());
     if (auto removed = remove(draft_); !removed) return pass_on(removed.error());
     return true;
   }
@@ -106,39 +106,39 @@ class Swap {
   /// Whether the run had done all but remove its names: the link is gone, for good.
   bool is_over() const {
     const auto at_path = look(place_.name);
-    return !may_exist(aside_) && at_path && *at_path != Stands::link;
+    return !may_exist(displaced_) && at_path && *at_path != Stands::link;
   }
   Result<void> clear_up() const { return remove(draft_); }
 
   /// Whether a run was killed between the exchange and its end.
   bool is_exchanged() const {
-    const auto aside = look(aside_), at_path = look(place_.name);
-    return aside && at_path && *aside == Stands::link && *at_path == Stands::copy;
+    const auto displaced = look(displaced_), at_path = look(place_.name);
+    return displaced && at_path && *displaced == Stands::link && *at_path == Stands::copy;
   }
   /// Whether a program has removed or renamed the copy since: only it leaves the path empty while there is a draft.
   bool was_removed() const {
-    const auto aside = look(aside_), at_path = look(place_.name), draft = look(draft_);
-    return aside && at_path && draft && *aside == Stands::link && *at_path == Stands::nothing &&
+    const auto displaced = look(displaced_), at_path = look(place_.name), draft = look(draft_);
+    return displaced && at_path && draft && *displaced == Stands::link && *at_path == Stands::nothing &&
            *draft != Stands::nothing;
   }
   /// The copy stays at the path, or where a program put it.
   Result<void> keep_copy() const {
-    return remove(aside_).and_then([&] { return remove(draft_); });
+    return remove(displaced_).and_then([&] { return remove(draft_); });
   }
 
   /// One stat each while all is well.
-  bool has_traces() const { return may_exist(draft_) || may_exist(aside_); }
+  bool has_traces() const { return may_exist(draft_) || may_exist(displaced_); }
 
  private:
-  int folder() const { return place_.folder.get(); }
+  int directory() const { return place_.directory.get(); }
   std::string shown() const { return printable(place_.path()); }
 
   /// Without hard links or exchange (some network file systems, FUSE) the copy replaces the link, which is made anew if
   /// the exchange may not go on.
   Result<void> put_plainly(const Handover& handover) {
-    if (auto removed = remove(aside_); !removed) return removed;
+    if (auto removed = remove(displaced_); !removed) return removed;
     const bool alone = handover.begin();
-    if (!alone || ::renameat(folder(), draft_.c_str(), folder(), place_.name.c_str()) != 0) {
+    if (!alone || ::renameat(directory(), draft_.c_str(), directory(), place_.name.c_str()) != 0) {
       const int failure = errno;
       if (auto undone = undo(); !undone) return undone;
       if (!alone) return just_opened();
@@ -148,9 +148,9 @@ class Swap {
     const auto used = may_be_used(place_.name);
     if (!used) return pass_on(used.error());
     if (*used) return just_opened();  // that program's file now; the data stay at the destination, too
-    if (::symlinkat(entry_.destination.c_str(), folder(), aside_.c_str()) != 0)
+    if (::symlinkat(entry_.destination.c_str(), directory(), displaced_.c_str()) != 0)
       return system_failure("make the link anew at", place_.path());
-    if (::renameat(folder(), aside_.c_str(), folder(), place_.name.c_str()) != 0)
+    if (::renameat(directory(), displaced_.c_str(), directory(), place_.name.c_str()) != 0)
       return system_failure("put the link back at", place_.path());
     return just_opened();
   }
@@ -158,13 +158,13 @@ class Swap {
   /// False only where it is certain.
   bool may_exist(const std::string& name) const {
     struct stat status {};
-    return ::fstatat(folder(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+    return ::fstatat(directory(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
   }
 
   Result<Stands> look(const std::string& name) const {
     struct stat status {
     }, draft{};
-    if (::fstatat(folder(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (::fstatat(directory(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) return Stands::nothing;
       return system_failure("inspect", beside_path(name));
     }
@@ -172,7 +172,7 @@ class Swap {
       const auto at = beside(place_, name);
       return at && link_target(*at) == entry_.destination ? Stands::link : Stands::other;
     }
-    if (::fstatat(folder(), draft_.c_str(), &draft, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (::fstatat(directory(), draft_.c_str(), &draft, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) return Stands::other;
       return system_failure("inspect", beside_path(draft_));
     }
@@ -180,8 +180,8 @@ class Swap {
   }
 
   bool taken_out_is(Stands wanted) const {
-    const auto aside = look(aside_);
-    return aside && *aside == wanted;
+    const auto displaced = look(displaced_);
+    return displaced && *displaced == wanted;
   }
 
   Result<bool> may_be_used(const std::string& name) const {
@@ -190,7 +190,7 @@ class Swap {
   }
 
   bool exchange() const {
-    return ::renameat2(folder(), aside_.c_str(), folder(), place_.name.c_str(), RENAME_EXCHANGE) == 0;
+    return ::renameat2(directory(), displaced_.c_str(), directory(), place_.name.c_str(), RENAME_EXCHANGE) == 0;
   }
 
   static bool lacks_a_way(int failure) {
@@ -198,12 +198,12 @@ class Swap {
   }
 
   Result<void> remove(const std::string& name) const {
-    if (::unlinkat(folder(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
+    if (::unlinkat(directory(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
     return system_failure("remove", beside_path(name));
   }
 
   std::string beside_path(const std::string& name) const {
-    return fmt::format("{}/{}", place_.folder_path == "/" ? "" : place_.folder_path, name);
+    return fmt::format("{}/{}", place_.directory_path == "/" ? "" : place_.directory_path, name);
   }
 
   tl::unexpected<Error> just_opened() const {
@@ -216,30 +216,30 @@ class Swap {
                 shown());
   }
 
-  tl::unexpected<Error> stays_aside() const {
+  tl::unexpected<Error> stays_displaced() const {
     return fail(ErrorKind::infeasible, "'{}': what a program has put there is now in '{}'; move it yourself", shown(),
-                printable(beside_path(aside_)));
+                printable(beside_path(displaced_)));
   }
 
   const Place& place_;
   const JournalEntry& entry_;
-  const std::string draft_, aside_;
+  const std::string draft_, displaced_;
   bool copy_is_held_ = false;  ///< by this run, so that it cannot be asked who else has it open
 };
 
 }  // namespace
 
 std::string draft_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.draft", entry.id); }
-std::string aside_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.aside", entry.id); }
+std::string displaced_name(const JournalEntry& entry) { return fmt::format(".iosig-{}.aside", entry.id); }
 
 Result<Place> beside(const Place& place, std::string name) {
-  Fd folder(::fcntl(place.folder.get(), F_DUPFD_CLOEXEC, 0));
-  if (!folder) return system_failure("keep open the folder", place.folder_path);
-  return Place{std::move(folder), place.folder_path, std::move(name), place.device};
+  Fd directory(::fcntl(place.directory.get(), F_DUPFD_CLOEXEC, 0));
+  if (!directory) return system_failure("keep open the directory", place.directory_path);
+  return Place{std::move(directory), place.directory_path, std::move(name), place.device};
 }
 
 Result<void> remove_at(const Place& place, int flags) {
-  if (::unlinkat(place.folder.get(), place.name.c_str(), flags) == 0 || errno == ENOENT) return {};
+  if (::unlinkat(place.directory.get(), place.name.c_str(), flags) == 0 || errno == ENOENT) return {};
   return system_failure("remove", place.path());
 }
 
@@ -252,7 +252,7 @@ Result<void> remove_link(const Place& link, const JournalEntry& entry, const std
 }
 
 Result<bool> may_be_used(const Place& place, bool is_held) {
-  const Fd copy = open_own_to_read(place.folder.get(), place.name);
+  const Fd copy = open_own_to_read(place.directory.get(), place.name);
   struct statx status {};
   constexpr unsigned wanted = STATX_MTIME | STATX_BTIME | STATX_NLINK;
   if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)
@@ -288,8 +288,8 @@ bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
   auto at = open_destination(entry);
   if (!at) return false;
   name_for_home(*at, place.name);
-  const Fd home = open_own_to_read(place.folder.get(), place.name);
-  const Fd data = open_own_to_read(at->data.folder.get(), at->data.name);
+  const Fd home = open_own_to_read(place.directory.get(), place.name);
+  const Fd data = open_own_to_read(at->data.directory.get(), at->data.name);
   struct statx copy {
   }, original{};
   if (!home || !data || is_same_inode(home, data) ||
@@ -300,7 +300,7 @@ bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
   if ((copy.stx_mask & STATX_BTIME) == 0 || time_of(original.stx_ctime) > time_of(copy.stx_btime)) return false;
   if ((copy.stx_mode & 07777) != (original.stx_mode & 07777)) return true;
   if (const auto same = same_content(home.get(), data.get(), {}); !same || !*same) return true;
-  ChangeWatch watch(at->data.folder);
+  ChangeWatch watch(at->data.directory);
   std::vector<Fd> held;
   for (const Companion& companion : at->companions)
     if (const auto same = is_at_home(place, *at, companion, watch, held); same && !*same) return true;
@@ -312,7 +312,7 @@ bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
 Result<void> undo_killed_run(const JournalEntry& entry) {
   if (entry.kind != RedirectKind::link || !was_cut_short(entry)) return {};
   const auto place = locate(AT_FDCWD, entry.path);
-  if (!place) return {};  // its folder went, and all in it
+  if (!place) return {};  // its directory went, and all in it
   Swap swap(*place, entry);
   // Data are retired after the exchange, and restored before it is undone.
   if (const auto at = open_destination(entry); at && at->is_retired && swap.is_over())

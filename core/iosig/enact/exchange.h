@@ -1,13 +1,13 @@
 // Takes a redirect's link out of its place, or puts the data there instead. Nothing that a program puts there at the
 // last moment is lost, and a run that was killed in the midst is undone.
 //
-// Two names beside the link belong to each redirect. The draft is our copy of the data; the aside is what was taken out
-// of the link's place. Before the copy goes there it gets both names, so whoever comes later knows it again:
+// Two names beside the link belong to each redirect. The draft is our copy of the data; the displaced is what was taken
+// out of the link's place. Before the copy goes there it gets both names, so whoever comes later knows it again:
 //
-//   path    draft   aside
+//   path    draft   displaced
 //   link    -       -       as the run left it
 //   link    copy    -       copying
-//   link    copy    copy    about to exchange path and aside
+//   link    copy    copy    about to exchange path and displaced
 //   copy    copy    link    exchanged
 //   -       copy    link    exchanged, but a program has removed the copy since, or gave it another name
 //   copy    copy    other   exchanged, but a program had been quicker: its file goes back
@@ -25,9 +25,9 @@
 namespace iosig {
 
 [[nodiscard]] std::string draft_name(const JournalEntry& entry);
-[[nodiscard]] std::string aside_name(const JournalEntry& entry);
+[[nodiscard]] std::string displaced_name(const JournalEntry& entry);
 
-/// `name` in the folder of `place`.
+/// `name` in the directory of `place`.
 [[nodiscard]] Result<Place> beside(const Place& place, std::string name);
 
 /// Removes the name at `place`; one that is not there is fine.
@@ -48,7 +48,7 @@ struct Handover {
 [[nodiscard]] Result<void> remove_link(const Place& link, const JournalEntry& entry,
                                        const std::function<bool()>& complete);
 
-/// Whether a program has opened the copy `name` of ours in `folder`, or written to it. A copy has the times of the
+/// Whether a program has opened the copy `name` of ours in `directory`, or written to it. A copy has the times of the
 /// data, from before it was made; a file with a third name is the data themselves, to which a write is not lost.
 /// `is_held`: this process has it open, so whether others have is not asked.
 [[nodiscard]] Result<bool> may_be_used(const Place& copy, bool is_held);

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "iosig/base/text.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 
 namespace iosig {
 namespace {
@@ -16,28 +16,28 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-Fd open_folder(const std::string& path) { return Fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); }
+Fd open_directory(const std::string& path) { return Fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); }
 
-std::uint64_t inode_of(const Fd& folder) {
+std::uint64_t inode_of(const Fd& directory) {
   struct stat status {};
-  return ::fstat(folder.get(), &status) == 0 ? status.st_ino : 0;
+  return ::fstat(directory.get(), &status) == 0 ? status.st_ino : 0;
 }
 
-bool is_home(const Fd& folder, const JournalEntry& entry) {
-  return folder && inode_of(folder) == entry.home_inode && filesystem_id(folder) == entry.home_filesystem_id;
+bool is_home(const Fd& directory, const JournalEntry& entry) {
+  return directory && inode_of(directory) == entry.home_inode && filesystem_id(directory) == entry.home_filesystem_id;
 }
 
-/// Where the home folder is that is no longer at `path`: the first part of the path that is not there, or the last one,
-/// has another name in the same parent.
-std::optional<std::string> renamed_folder(const std::string& path, const JournalEntry& entry) {
+/// Where the home directory is that is no longer at `path`: the first part of the path that is not there, or the last
+/// one, has another name in the same parent.
+std::optional<std::string> renamed_directory(const std::string& path, const JournalEntry& entry) {
   std::string parent = parent_of(path);
-  while (parent != "/" && !open_folder(parent)) parent = parent_of(parent);
+  while (parent != "/" && !open_directory(parent)) parent = parent_of(parent);
   const std::size_t name_end = path.find('/', parent == "/" ? 1 : parent.size() + 1);
   const std::string below = name_end == std::string::npos ? "" : path.substr(name_end);
-  const Fd folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // A rename stays on its file system. What else is mounted there, and may not answer, is not asked.
-  if (!folder || filesystem_id(folder) != entry.home_filesystem_id) return {};
-  const auto names = names_in(folder);
+  if (!directory || filesystem_id(directory) != entry.home_filesystem_id) return {};
+  const auto names = names_in(directory);
   if (!names) return {};
   for (const std::string& name : *names) {
     std::string candidate = fmt::format("{}/{}{}", parent == "/" ? "" : parent, name, below);
@@ -50,30 +50,31 @@ std::optional<std::string> renamed_folder(const std::string& path, const Journal
 }  // namespace
 
 void record_home(JournalEntry& entry, const Place& link) {
-  entry.home_filesystem_id = filesystem_id(link.folder);
-  entry.home_inode = inode_of(link.folder);
+  entry.home_filesystem_id = filesystem_id(link.directory);
+  entry.home_inode = inode_of(link.directory);
 }
 
 JournalEntry at_home(JournalEntry entry) {
   if (entry.kind != RedirectKind::link || entry.home_inode == 0) return entry;
   const auto place = locate(AT_FDCWD, entry.path);
-  if (place && (is_home(place->folder, entry) || link_target(*place) == entry.destination)) return entry;
+  if (place && (is_home(place->directory, entry) || link_target(*place) == entry.destination)) return entry;
   const std::size_t slash = entry.path.rfind('/');
   if (slash == 0) return entry;
-  if (const auto folder = renamed_folder(entry.path.substr(0, slash), entry))
-    entry.path = *folder + entry.path.substr(slash);
+  if (const auto directory = renamed_directory(entry.path.substr(0, slash), entry))
+    entry.path = *directory + entry.path.substr(slash);
   return entry;
 }
 
 Result<void> check_home(const JournalEntry& entry) {
   std::string path = parent_of(entry.path);
-  Fd folder = open_folder(path);
-  const bool is_there = static_cast<bool>(folder);
-  if (is_there && (entry.home_inode == 0 || is_home(folder, entry))) return {};
-  while (!folder && path != "/") folder = open_folder(path = parent_of(path));
+  Fd directory = open_directory(path);
+  const bool is_there = static_cast<bool>(directory);
+  if (is_there && (entry.home_inode == 0 || is_home(directory, entry))) return {};
+  while (!directory && path != "/") directory = open_directory(path = parent_of(path));
   const bool is_known = entry.home_filesystem_id != 0;
-  if (is_known && folder && filesystem_id(folder) == entry.home_filesystem_id) return {};  // removed, or moved away
-  return fail(ErrorKind::system, "the folder '{}' is not {}; its file system may not be mounted",
+  if (is_known && directory && filesystem_id(directory) == entry.home_filesystem_id)
+    return {};  // removed, or moved away
+  return fail(ErrorKind::system, "the directory '{}' is not {}; its file system may not be mounted",
               printable(parent_of(entry.path)), is_there ? "the one in which the link was made" : "there");
 }
 

@@ -23,9 +23,9 @@ std::string_view remedy(int failure) {
 }
 
 /// Whether nothing can be made in the directory for a reason of its own.
-bool is_immutable_folder(const Fd& folder) {
+bool is_immutable_directory(const Fd& directory) {
   struct statx status {};
-  return ::statx(folder.get(), "", AT_EMPTY_PATH, 0, &status) == 0 &&
+  return ::statx(directory.get(), "", AT_EMPTY_PATH, 0, &status) == 0 &&
          (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 }
 
@@ -39,7 +39,7 @@ Result<void> links_lead_on(const Place& place, const Storage& storage) {
                 printable(place.path()));
   for (const MountPoint& mount : storage.mount_points) {
     // The program is at work below this path, so a look at it waits for nothing that the program does not wait for.
-    if (mount.follows_links || !is_below(place.folder_path, mount.path)) continue;
+    if (mount.follows_links || !is_below(place.directory_path, mount.path)) continue;
     if (struct stat status{}; ::stat(mount.path.c_str(), &status) == 0 && status.st_dev == place.device)
       return fail(ErrorKind::system,
                   "'{}' stays where it is: the storage description says that the file system at '{}' does not follow "
@@ -51,13 +51,14 @@ Result<void> links_lead_on(const Place& place, const Storage& storage) {
 
 Result<void> check_link(const Place& place, const std::string& destination) {
   struct stat status {};
-  const bool follows = ::fstatat(place.folder.get(), place.name.c_str(), &status, 0) == 0 || errno == ENOENT;
+  const bool follows = ::fstatat(place.directory.get(), place.name.c_str(), &status, 0) == 0 || errno == ENOENT;
   const int failure = follows ? 0 : errno;
   if (failure == ENOMEM || failure == EINTR) return {};  // says nothing about links
   const auto text = link_target(place);
   if (follows && text == destination) return {};
   // Replaced meanwhile by another program, which the open then followed.
-  if (::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(status.st_mode))
+  if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISLNK(status.st_mode))
     return {};
   refusing_device = place.device;
   if (follows)
@@ -71,7 +72,7 @@ Result<void> check_link(const Place& place, const std::string& destination) {
 
 tl::unexpected<Error> refused_link(const Place& place, int failure) {
   const bool has_no_links = failure == EPERM || failure == ENOSYS || failure == EOPNOTSUPP;
-  if (!has_no_links || is_immutable_folder(place.folder))
+  if (!has_no_links || is_immutable_directory(place.directory))
     return system_failure("make a link at", place.path(), failure);
   refusing_device = place.device;
   return fail(ErrorKind::system,

@@ -22,10 +22,10 @@ bool is_this_program(const std::filesystem::path& process) {
          its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
 }
 
-/// Adds what the process has open below a folder of this user's. Another iosig that looks at a redirect has its
+/// Adds what the process has open below a directory of this user's. Another iosig that looks at a redirect has its
 /// directory open, which keeps nobody from settling it.
 void add_files_of(int pid, OpenFiles& open) {
-  const std::string ours = fmt::format("/{}/", user_folder_name());
+  const std::string ours = fmt::format("/{}/", user_directory_name());
   const std::filesystem::path process = fmt::format("/proc/{}", pid);
   std::error_code ignored;  // processes end while we look, and others' are closed to us
   const auto note = [&](const std::filesystem::path& link) {
@@ -74,7 +74,7 @@ int present_user_of(const OpenFiles& open, const std::string& path) {
 
 bool is_in_use(const Destination& destination) {
   const auto has_it_open = [&](const std::string& name) {
-    const Fd file = open_own_to_read(destination.data.folder.get(), name);
+    const Fd file = open_own_to_read(destination.data.directory.get(), name);
     return file && is_open_elsewhere(file.get());
   };
   if (has_it_open(destination.data.name)) return true;

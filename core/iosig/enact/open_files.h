@@ -8,7 +8,7 @@
 
 namespace iosig {
 
-/// Path below a folder of this user -> a process that has it open, or works there. Sees the processes that this user
+/// Path below a directory of this user -> a process that has it open, or works there. Sees the processes that this user
 /// may look into.
 using OpenFiles = std::map<std::string, int, std::less<>>;
 [[nodiscard]] OpenFiles open_redirected_files();

@@ -14,15 +14,15 @@
 
 namespace iosig {
 
-Fd open_own_to_read(int folder, const std::string& name) {
-  Fd file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+Fd open_own_to_read(int directory, const std::string& name) {
+  Fd file(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file || errno != EACCES) return file;
   const auto refused = [] {
     errno = EACCES;
     return Fd();
   };
   // By the inode, which nobody can exchange for another on the way.
-  const Fd found(::openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const Fd found(::openat(directory, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!found || ::fstat(found.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
       (status.st_mode & S_IRUSR) != 0)
@@ -35,21 +35,22 @@ Fd open_own_to_read(int folder, const std::string& name) {
   return file ? std::move(file) : refused();
 }
 
-void ensure_mode(const Fd& folder, const std::string& name, unsigned mode) {
+void ensure_mode(const Fd& directory, const std::string& name, unsigned mode) {
   struct stat status {};
-  if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode)) return;
+  if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode)) return;
   if (status.st_uid == ::geteuid() && (status.st_mode & mode) != mode)
-    (void)::fchmodat(folder.get(), name.c_str(), mode, 0);
+    (void)::fchmodat(directory.get(), name.c_str(), mode, 0);
 }
 
-Result<void> inherit_default_acl(const Fd& home, const Fd& folder, const std::string& name, const std::string& shown) {
+Result<void> inherit_default_acl(const Fd& home, const Fd& directory, const std::string& name,
+                                 const std::string& shown) {
   constexpr const char* attribute = "system.posix_acl_default";
   const std::string from = fmt::format("/proc/self/fd/{}", home.get());
   const ssize_t size = ::getxattr(from.c_str(), attribute, nullptr, 0);
   if (size <= 0) return {};
   std::string acl(static_cast<std::size_t>(size), '\0');
   const ssize_t got = ::getxattr(from.c_str(), attribute, acl.data(), acl.size());
-  const std::string to = fmt::format("/proc/self/fd/{}/{}", folder.get(), name);
+  const std::string to = fmt::format("/proc/self/fd/{}/{}", directory.get(), name);
   if (got == size && ::setxattr(to.c_str(), attribute, acl.data(), acl.size(), 0) == 0) return {};
   return system_failure("give the default ACL of the file's directory to", shown);
 }

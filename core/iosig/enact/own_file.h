@@ -9,21 +9,21 @@
 
 namespace iosig {
 
-/// Opens `name` in `folder` to read it, follows no link and waits for no other process. A regular file of this user
+/// Opens `name` in `directory` to read it, follows no link and waits for no other process. A regular file of this user
 /// that lacks the owner's read permission gets it for the moment of the open: its owner may read it all the same.
-[[nodiscard]] Fd open_own_to_read(int folder, const std::string& name);
+[[nodiscard]] Fd open_own_to_read(int directory, const std::string& name);
 [[nodiscard]] inline Fd open_own_to_read(const Place& place) {
-  return open_own_to_read(place.folder.get(), place.name);
+  return open_own_to_read(place.directory.get(), place.name);
 }
 
-/// Gives `mode` to what `name` in `folder` is, if this user owns it and its owner lacks a permission of `mode`: the
+/// Gives `mode` to what `name` in `directory` is, if this user owns it and its owner lacks a permission of `mode`: the
 /// umask of the program took it away when it was made.
-void ensure_mode(const Fd& folder, const std::string& name, unsigned mode);
+void ensure_mode(const Fd& directory, const std::string& name, unsigned mode);
 
-/// Gives the directory `name` in `folder` the default ACL of the open directory `home` (O_PATH will do), so that what a
-/// program makes in it has the permissions that it would have had at home. Fails as `system` where the file system has
-/// no ACLs; no default ACL at home is fine.
-[[nodiscard]] Result<void> inherit_default_acl(const Fd& home, const Fd& folder, const std::string& name,
+/// Gives the directory `name` in `directory` the default ACL of the open directory `home` (O_PATH will do), so that
+/// what a program makes in it has the permissions that it would have had at home. Fails as `system` where the file
+/// system has no ACLs; no default ACL at home is fine.
+[[nodiscard]] Result<void> inherit_default_acl(const Fd& home, const Fd& directory, const std::string& name,
                                                const std::string& shown);
 
 /// Moves immutable and append-only, which keep a file from being removed, from `from` to `to`, as far as this user may

@@ -10,32 +10,34 @@
 
 namespace iosig {
 
-std::string Place::path() const { return fmt::format("{}{}{}", folder_path, folder_path == "/" ? "" : "/", name); }
+std::string Place::path() const {
+  return fmt::format("{}{}{}", directory_path, directory_path == "/" ? "" : "/", name);
+}
 
-Result<Place> place_in(Fd folder, std::string name) {
+Result<Place> place_in(Fd directory, std::string name) {
   struct stat status {};
   char resolved[PATH_MAX];
-  const std::string self = fmt::format("/proc/self/fd/{}", folder.get());
+  const std::string self = fmt::format("/proc/self/fd/{}", directory.get());
   const ssize_t length = ::readlink(self.c_str(), resolved, sizeof resolved);
-  if (length < 0 || ::fstat(folder.get(), &status) != 0) return system_failure("inspect the folder of", name);
-  return Place{std::move(folder), std::string(resolved, static_cast<std::size_t>(length)), std::move(name),
+  if (length < 0 || ::fstat(directory.get(), &status) != 0) return system_failure("inspect the directory of", name);
+  return Place{std::move(directory), std::string(resolved, static_cast<std::size_t>(length)), std::move(name),
                status.st_dev};
 }
 
-Result<Place> locate(int from_folder, std::string_view path) {
+Result<Place> locate(int from_directory, std::string_view path) {
   const std::size_t slash = path.rfind('/');
   std::string name(path.substr(slash == std::string_view::npos ? 0 : slash + 1));
   if (name.empty() || name == "." || name == "..")
-    return fail(ErrorKind::usage, "'{}' is the path of a folder; a file's is wanted", printable(path));
+    return fail(ErrorKind::usage, "'{}' is the path of a directory; a file's is wanted", printable(path));
   const std::string parent(slash == std::string_view::npos ? "." : path.substr(0, slash + 1));
-  Fd folder(::openat(from_folder, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return system_failure("open the folder", parent);
-  return place_in(std::move(folder), std::move(name));
+  Fd directory(::openat(from_directory, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return system_failure("open the directory", parent);
+  return place_in(std::move(directory), std::move(name));
 }
 
 std::optional<std::string> link_target(const Place& place) {
   char target[PATH_MAX];
-  const ssize_t length = ::readlinkat(place.folder.get(), place.name.c_str(), target, sizeof target);
+  const ssize_t length = ::readlinkat(place.directory.get(), place.name.c_str(), target, sizeof target);
   if (length < 0) return {};
   return std::string(target, static_cast<std::size_t>(length));
 }

@@ -13,7 +13,7 @@
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/home.h"
 #include "iosig/enact/maker.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 
 namespace iosig {
 namespace {
@@ -54,7 +54,7 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
                         "a run that settled it was cut short; its data are redirected as before"};
       }
       return left("its data are redirected; iosig finalize brings them home or drops them");
-    case RedirectState::filled: return left("a job's folder; iosig gc removes it when the job has ended");
+    case RedirectState::filled: return left("a job's directory; iosig gc removes it when the job has ended");
     case RedirectState::gone:
     case RedirectState::empty: {
       if (found.state == RedirectState::gone && found.destination && found.destination->is_retired)
@@ -62,7 +62,7 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
       if (auto why = doubt(entry); !why.empty()) return left(std::move(why));
       if (found.state == RedirectState::gone)
         return settle_as(Outcome::undone, entry, options, "neither link nor data are there");
-      if (entry.kind == RedirectKind::folder) return left("a job's folder that waits for its job");
+      if (entry.kind == RedirectKind::directory) return left("a job's directory that waits for its job");
       if (entry.by == RedirectedBy::prepare) return left("it waits for its run");
       return settle_as(Outcome::undone, entry, options, "its program ended before it wrote anything");
     }
@@ -79,23 +79,23 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
 }
 
 /// Removes the redirect's directory if no program wrote anything into it; in a dry run says whether it would.
-bool remove_if_empty(const Fd& folder, const std::string& name, bool dry_run) {
-  if (!dry_run) return ::unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR) == 0;
-  const Fd directory(::openat(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+bool remove_if_empty(const Fd& parent, const std::string& name, bool dry_run) {
+  if (!dry_run) return ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0;
+  const Fd directory(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>(std::vector<std::string>{name});
   return names && names->empty();
 }
 
-/// Data of the redirect `id` in this user's folders; empty: none.
+/// Data of the redirect `id` in this user's directories; empty: none.
 Result<std::string> data_of(std::string_view id, const std::vector<std::string>& mount_points, bool dry_run) {
   for (const std::string& mount_point : mount_points) {
-    const auto folder = open_user_folder(mount_point, IfMissing::refuse);
-    if (!folder) continue;
-    const auto names = names_in(folder->fd);
+    const auto directory = open_user_directory(mount_point, IfMissing::refuse);
+    if (!directory) continue;
+    const auto names = names_in(directory->fd);
     if (!names) return pass_on(names.error());
     for (const std::string& name : *names)
-      if (name.starts_with(id) && (name != id || !remove_if_empty(folder->fd, name, dry_run)))
-        return folder->path + "/" + name;
+      if (name.starts_with(id) && (name != id || !remove_if_empty(directory->fd, name, dry_run)))
+        return directory->path + "/" + name;
   }
   return {};
 }

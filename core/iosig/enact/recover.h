@@ -25,7 +25,7 @@ struct Recovery {
 /// Fails only when the system refuses; the entry then stays.
 [[nodiscard]] Result<Recovery> recover(const JournalEntry& entry, const SettleOptions& options);
 
-/// A cut entry is removed when nobody is writing it and no data of its redirect are in this user's folders on
+/// A cut entry is removed when nobody is writing it and no data of its redirect are in this user's directories on
 /// `mount_points`. May wait for a second: another node may be writing it at this moment.
 [[nodiscard]] Result<Recovery> recover(const Unreadable& entry, const std::vector<std::string>& mount_points,
                                        bool dry_run);

@@ -8,18 +8,18 @@
 
 #include "iosig/base/text.h"
 #include "iosig/enact/home.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 #include "iosig/enact/link_check.h"
 #include "iosig/enact/own_file.h"
 #include "iosig/enact/reserve.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 
 namespace iosig {
 namespace {
 
 bool is_taken(const Place& place) {
   struct stat status {};
-  return ::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return ::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 }  // namespace
@@ -32,9 +32,9 @@ Result<bool> lies_on(const Place& place, const std::string& mount_point) {
 
 Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoint& mount, const Signature& signature,
                                               RedirectedBy by) {
-  const auto folder = open_user_folder(mount.path);
-  if (!folder) return pass_on(folder.error());
-  const auto room = reserve(*folder, mount, signature.total_bytes);
+  const auto directory = open_user_directory(mount.path);
+  if (!directory) return pass_on(directory.error());
+  const auto room = reserve(*directory, mount, signature.total_bytes);
   if (!room) {
     // Those who race for one path want the same room: the winner has it, and the others follow.
     if (is_taken(place)) return std::nullopt;
@@ -45,31 +45,31 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoi
   entry->kind = RedirectKind::link;
   entry->path = place.path();
   record_home(*entry, place);
-  entry->destination = fmt::format("{}/{}/{}", folder->path, entry->id, place.name);
+  entry->destination = fmt::format("{}/{}/{}", directory->path, entry->id, place.name);
   entry->mount_point = mount.path;
-  entry->filesystem_id = filesystem_id(folder->fd);
+  entry->filesystem_id = filesystem_id(directory->fd);
   entry->signature = signature;
   if (auto recorded = record(*entry, by == RedirectedBy::prepare); !recorded) return pass_on(recorded.error());
   const auto give_up = [&] {
-    (void)::unlinkat(folder->fd.get(), entry->id.c_str(), AT_REMOVEDIR);
+    (void)::unlinkat(directory->fd.get(), entry->id.c_str(), AT_REMOVEDIR);
     (void)forget(*entry);
   };
-  if (auto made = make_destination(*folder, entry->id, place.name); !made) {
+  if (auto made = make_destination(*directory, entry->id, place.name); !made) {
     give_up();
     return pass_on(made.error());
   }
-  if (auto inherited = inherit_default_acl(place.folder, folder->fd, entry->id, entry->destination); !inherited) {
+  if (auto inherited = inherit_default_acl(place.directory, directory->fd, entry->id, entry->destination); !inherited) {
     give_up();
     return pass_on(inherited.error());
   }
-  if (::symlinkat(entry->destination.c_str(), place.folder.get(), place.name.c_str()) != 0) {
+  if (::symlinkat(entry->destination.c_str(), place.directory.get(), place.name.c_str()) != 0) {
     const int failure = errno;
     give_up();
     if (failure == EEXIST) return std::nullopt;
     return refused_link(place, failure);
   }
   if (auto leads = check_link(place, entry->destination); !leads) {
-    (void)::unlinkat(place.folder.get(), place.name.c_str(), 0);
+    (void)::unlinkat(place.directory.get(), place.name.c_str(), 0);
     give_up();
     return pass_on(std::move(leads.error()));
   }
@@ -77,27 +77,27 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoi
   return *std::move(entry);
 }
 
-Result<std::string> make_job_folder(const MountPoint& mount, const Signature& signature) {
-  const auto folder = open_user_folder(mount.path);
-  if (!folder) return pass_on(folder.error());
-  const auto room = reserve(*folder, mount, signature.total_bytes);
+Result<std::string> make_job_directory(const MountPoint& mount, const Signature& signature) {
+  const auto directory = open_user_directory(mount.path);
+  if (!directory) return pass_on(directory.error());
+  const auto room = reserve(*directory, mount, signature.total_bytes);
   if (!room) return pass_on(room.error());
   auto entry = new_journal_entry(RedirectedBy::choose);
   if (!entry) return pass_on(entry.error());
   const std::string name = entry->id + ".job";
-  entry->kind = RedirectKind::folder;
-  entry->path = entry->destination = folder->path + "/" + name;
+  entry->kind = RedirectKind::directory;
+  entry->path = entry->destination = directory->path + "/" + name;
   entry->mount_point = mount.path;
-  entry->filesystem_id = filesystem_id(folder->fd);
+  entry->filesystem_id = filesystem_id(directory->fd);
   entry->signature = signature;
   entry->signature.lifetime = Lifetime::temp;
   if (auto recorded = record(*entry, /*durable=*/true); !recorded) return pass_on(recorded.error());
-  if (::mkdirat(folder->fd.get(), name.c_str(), 0700) != 0) {
-    const auto failure = system_failure("make the folder", entry->path);
+  if (::mkdirat(directory->fd.get(), name.c_str(), 0700) != 0) {
+    const auto failure = system_failure("make the directory", entry->path);
     (void)forget(*entry);
     return failure;
   }
-  ensure_mode(folder->fd, name, 0700);
+  ensure_mode(directory->fd, name, 0700);
   room->keep_for(*entry);
   return entry->path;
 }

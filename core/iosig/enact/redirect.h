@@ -1,5 +1,5 @@
 // Redirects: puts a link where a program will open a new file, so that its bytes land on another mount point; makes
-// folders there for a job's temporary files.
+// directories there for a job's temporary files.
 //
 // Which mount point is the caller's decision; this is only the mechanism:
 //
@@ -20,8 +20,8 @@ namespace iosig {
 /// Makes the link; the program's own open then creates the file behind it. Returns the journal entry, or nothing when
 /// somebody else put something at `place` first (symlinkat is atomic, so the loser of a race follows the winner).
 ///
-/// The totalsize that the signature declares is promised to the stream (enact/reserve.h). `infeasible`: that room has
-/// just been promised to another; choose again. `system` when a link at `place` leads a program nowhere
+/// The totalsize that the signature declares is reserved for the stream (enact/reserve.h). `infeasible`: that room has
+/// just been reserved for another; choose again. `system` when a link at `place` leads a program nowhere
 /// (enact/link_check.h): nothing is left of it then.
 ///
 /// The entry is on its way to disk before the link is made. `prepare` also syncs it: a person waits, and the run it
@@ -30,8 +30,8 @@ namespace iosig {
 [[nodiscard]] Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoint& mount,
                                                             const Signature& signature, RedirectedBy by);
 
-/// A fresh folder with a name of its own inside the user folder, for a job's temporary files; returns its path.
+/// A fresh directory with a name of its own inside the user directory, for a job's temporary files; returns its path.
 /// Journalled: `iosig status` lists it, `iosig finalize` removes it once it is empty. Room as for a link.
-[[nodiscard]] Result<std::string> make_job_folder(const MountPoint& mount, const Signature& signature);
+[[nodiscard]] Result<std::string> make_job_directory(const MountPoint& mount, const Signature& signature);
 
 }  // namespace iosig

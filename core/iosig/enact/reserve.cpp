@@ -23,15 +23,15 @@
 #include "iosig/base/units.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/enact/destination_name.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 #include "iosig/enact/own_file.h"
 
 namespace iosig {
 namespace {
 
 /// A slot of the table. All zero: free. One that does not fit its checksum is stale.
-struct Promise {
-  std::uint64_t id = 0;  ///< of the journal entry, which the promised file's name begins with
+struct Record {
+  std::uint64_t id = 0;  ///< of the journal entry, which the reserved file's name begins with
   std::uint64_t total_bytes = 0;
   std::uint64_t host = 0, boot = 0;  ///< fnv1a of the maker's
   std::uint32_t pid = 0;             ///< 0: lasts until it is released
@@ -43,14 +43,14 @@ struct Promise {
   std::uint64_t checksum = 0;  ///< fnv1a of all before it
 
   [[nodiscard]] std::uint64_t sum() const {
-    return fnv1a({reinterpret_cast<const char*>(this), offsetof(Promise, checksum)});
+    return fnv1a({reinterpret_cast<const char*>(this), offsetof(Record, checksum)});
   }
 };
-static_assert(sizeof(Promise) == 64);
+static_assert(sizeof(Record) == 64);
 
-using Promises = std::vector<Promise>;
+using Records = std::vector<Record>;
 
-constexpr std::size_t max_promises = 1 << 18;
+constexpr std::size_t max_reservations = 1 << 18;
 constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // of a process that cannot be judged from here
 constexpr timespec between_tries{.tv_sec = 0, .tv_nsec = 100'000};
 constexpr int max_tries = 2000;
@@ -69,38 +69,39 @@ std::optional<std::uint64_t> id_of(const JournalEntry& entry) {
   return parsed ? id_of(std::string_view(parsed->id)) : std::nullopt;
 }
 
-Fd open_table(const UserFolder& folder, int flags) {
-  Fd table(::openat(folder.fd.get(), promises_name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
-  if ((flags & O_CREAT) != 0) ensure_mode(folder.fd, promises_name, 0600);
+Fd open_table(const UserDirectory& directory, int flags) {
+  Fd table(::openat(directory.fd.get(), reservations_name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if ((flags & O_CREAT) != 0) ensure_mode(directory.fd, reservations_name, 0600);
   return table;
 }
 
 /// The open table, locked: a forked child may share the descriptor, so it is to be unlocked, not only closed. A file
 /// system that cannot lock is used without.
-Result<Fd> lock_table(const UserFolder& folder, int flags) {
+Result<Fd> lock_table(const UserDirectory& directory, int flags) {
   for (int tries = 0; tries < max_tries;) {
-    Fd table = open_table(folder, flags);
-    if (!table) return system_failure("open the promised room in", folder.path);
+    Fd table = open_table(directory, flags);
+    if (!table) return system_failure("open the reserved room in", directory.path);
     while (::flock(table.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < max_tries)
       ::nanosleep(&between_tries, nullptr);
     struct stat status {};
     if (::fstat(table.get(), &status) == 0 && status.st_nlink > 0 && tries < max_tries) return table;
-    ++tries;  // it was removed, with its last promise, before we had it
+    ++tries;  // it was removed, with its last reservation, before we had it
   }
-  return fail(ErrorKind::infeasible, "'{}': others are being given room there at this moment", printable(folder.path));
+  return fail(ErrorKind::infeasible, "'{}': others are being given room there at this moment",
+              printable(directory.path));
 }
 
-Promises read_table(const Fd& table) {
+Records read_table(const Fd& table) {
   struct stat status {};
   if (::fstat(table.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  Promises promises(std::min(static_cast<std::size_t>(status.st_size) / sizeof(Promise), max_promises));
-  const ssize_t got = ::pread(table.get(), promises.data(), promises.size() * sizeof(Promise), 0);
-  promises.resize(got < 0 ? 0 : static_cast<std::size_t>(got) / sizeof(Promise));
-  return promises;
+  Records reservations(std::min(static_cast<std::size_t>(status.st_size) / sizeof(Record), max_reservations));
+  const ssize_t got = ::pread(table.get(), reservations.data(), reservations.size() * sizeof(Record), 0);
+  reservations.resize(got < 0 ? 0 : static_cast<std::size_t>(got) / sizeof(Record));
+  return reservations;
 }
 
-void write_slot(const Fd& table, std::size_t slot, const Promise& promise) {
-  (void)!::pwrite(table.get(), &promise, sizeof promise, static_cast<off_t>(slot * sizeof promise));
+void write_slot(const Fd& table, std::size_t slot, const Record& reservation) {
+  (void)!::pwrite(table.get(), &reservation, sizeof reservation, static_cast<off_t>(slot * sizeof reservation));
 }
 
 /// A container may have the host name of another machine's container, so its name counts within one start only.
@@ -108,32 +109,33 @@ std::uint64_t host_mark() {
   return fnv1a(has_machines_host_name() ? host_name() : fmt::format("{}@{}", host_name(), boot_id()));
 }
 
-/// Whether the maker of a promise is gone; of one that was made on this machine since it was started.
-Life maker_of(const Promise& promise) {
+/// Whether the maker of a reservation is gone; of one that was made on this machine since it was started.
+Life maker_of(const Record& reservation) {
   static const NamespaceId here = this_process().pid_namespace;
-  if (promise.pid == 0) {
-    if (promise.where != 0 && promise.where != journal_mark()) return Life::unknown;
-    return is_recorded(fmt::format("{:016x}", promise.id)) ? Life::alive : Life::dead;
+  if (reservation.pid == 0) {
+    if (reservation.where != 0 && reservation.where != journal_mark()) return Life::unknown;
+    return is_recorded(fmt::format("{:016x}", reservation.id)) ? Life::alive : Life::dead;
   }
-  return life_of(ProcessId{promise.pid, promise.start_ticks, {here.device, promise.where}});
+  return life_of(ProcessId{reservation.pid, reservation.start_ticks, {here.device, reservation.where}});
 }
 
-bool is_stale(const Promise& promise) {
+bool is_stale(const Record& reservation) {
   static const std::uint64_t this_host = host_mark(), this_boot = fnv1a(boot_id());
-  if (promise.checksum != promise.sum()) return true;
+  if (reservation.checksum != reservation.sum()) return true;
   Life maker = Life::unknown;
-  if (promise.host == this_host) maker = promise.pid != 0 && promise.boot != this_boot ? Life::dead : maker_of(promise);
+  if (reservation.host == this_host)
+    maker = reservation.pid != 0 && reservation.boot != this_boot ? Life::dead : maker_of(reservation);
   return maker == Life::dead ||
-         (maker == Life::unknown && std::abs(std::time(nullptr) - promise.made_unix_s) > longest_unjudged_s);
+         (maker == Life::unknown && std::abs(std::time(nullptr) - reservation.made_unix_s) > longest_unjudged_s);
 }
 
-/// Calls `each` with every name in the folder. Not by opendir, which allocates: this also runs in a program's signal
+/// Calls `each` with every name in the directory. Not by opendir, which allocates: this also runs in a program's signal
 /// handlers (runtime/host/run_isolated.h).
 template <class Each>
-void for_each_name(int folder, Each each) {
+void for_each_name(int directory, Each each) {
   alignas(dirent64) char space[8192];
-  ::lseek(folder, 0, SEEK_SET);
-  for (ssize_t got; (got = ::getdents64(folder, space, sizeof space)) > 0;)
+  ::lseek(directory, 0, SEEK_SET);
+  for (ssize_t got; (got = ::getdents64(directory, space, sizeof space)) > 0;)
     for (ssize_t at = 0; at < got;) {
       const auto* item = reinterpret_cast<const dirent64*>(space + at);
       if (const std::string_view name = item->d_name; name != "." && name != "..") each(item->d_name);
@@ -141,74 +143,75 @@ void for_each_name(int folder, Each each) {
     }
 }
 
-/// Bytes that the file, or all files of the job's folder, occupy.
-std::uint64_t written_bytes(int folder, const char* name) {
+/// Bytes that the file, or all files of the job's directory, occupy.
+std::uint64_t written_bytes(int directory, const char* name) {
   struct stat status {};
-  if (::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  if (::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return 0;
   if (!S_ISDIR(status.st_mode)) return static_cast<std::uint64_t>(status.st_blocks) * 512;
-  const Fd job(::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Fd job(::openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   std::uint64_t sum = 0;
   if (job) for_each_name(job.get(), [&](const char* inner) { sum += written_bytes(job.get(), inner); });
   return sum;
 }
 
-std::uint64_t total_bytes(const Promises& promises) {
+std::uint64_t total_bytes(const Records& reservations) {
   std::uint64_t sum = 0;
-  for (const Promise& promise : promises)
-    if (__builtin_add_overflow(sum, promise.total_bytes, &sum)) return std::numeric_limits<std::uint64_t>::max();
+  for (const Record& reservation : reservations)
+    if (__builtin_add_overflow(sum, reservation.total_bytes, &sum)) return std::numeric_limits<std::uint64_t>::max();
   return sum;
 }
 
-/// Clears stale promises and takes off the others what is written of them.
-void look_closer(const UserFolder& folder, Promises& promises) {
-  std::map<std::uint64_t, Promise*> by_id;
-  for (Promise& promise : promises) {
-    if (promise.id != 0 && is_stale(promise)) promise = {};
-    if (promise.id != 0) by_id[promise.id] = &promise;
+/// Clears stale reservations and takes off the others what is written of them.
+void look_closer(const UserDirectory& directory, Records& reservations) {
+  std::map<std::uint64_t, Record*> by_id;
+  for (Record& reservation : reservations) {
+    if (reservation.id != 0 && is_stale(reservation)) reservation = {};
+    if (reservation.id != 0) by_id[reservation.id] = &reservation;
   }
   if (by_id.empty()) return;
-  for_each_name(folder.fd.get(), [&](const char* name) {
+  for_each_name(directory.fd.get(), [&](const char* name) {
     const auto id = id_of(std::string_view(name));
-    const auto promised = id ? by_id.find(*id) : by_id.end();
-    if (promised == by_id.end()) return;
-    std::uint64_t& left = promised->second->total_bytes;
-    left -= std::min(left, written_bytes(folder.fd.get(), name));
+    const auto reserved = id ? by_id.find(*id) : by_id.end();
+    if (reserved == by_id.end()) return;
+    std::uint64_t& left = reserved->second->total_bytes;
+    left -= std::min(left, written_bytes(directory.fd.get(), name));
   });
 }
 
-/// What is promised and not yet written; exact only if more than `unless_at_most`.
-std::uint64_t promised_bytes(const UserFolder& folder, Promises promises, std::uint64_t unless_at_most) {
-  if (const std::uint64_t at_most = total_bytes(promises); at_most <= unless_at_most) return at_most;
-  look_closer(folder, promises);
-  return total_bytes(promises);
+/// What is reserved and not yet written; exact only if more than `unless_at_most`.
+std::uint64_t reserved_bytes(const UserDirectory& directory, Records reservations, std::uint64_t unless_at_most) {
+  if (const std::uint64_t at_most = total_bytes(reservations); at_most <= unless_at_most) return at_most;
+  look_closer(directory, reservations);
+  return total_bytes(reservations);
 }
 
-void clear_stale(const Fd& locked_table, Promises& promises) {
-  for (std::size_t slot = 0; slot < promises.size(); ++slot) {
-    if (promises[slot].id == 0 || !is_stale(promises[slot])) continue;
-    promises[slot] = {};
+void clear_stale(const Fd& locked_table, Records& reservations) {
+  for (std::size_t slot = 0; slot < reservations.size(); ++slot) {
+    if (reservations[slot].id == 0 || !is_stale(reservations[slot])) continue;
+    reservations[slot] = {};
     write_slot(locked_table, slot, {});
   }
 }
 
-/// How much may be promised while `needed_bytes` still fit.
+/// How much may be reserved while `needed_bytes` still fit.
 std::uint64_t spare_bytes(const MountPoint& mount, std::uint64_t needed_bytes) {
   const std::uint64_t free = mount.free_bytes.value_or(0);
   return free - std::min(free, needed_bytes);
 }
 
-/// Clears the promises to `id`, and removes the table if nobody alive has one.
-void drop_promises(const UserFolder& folder, std::optional<std::uint64_t> id) {
-  const auto table = lock_table(folder, O_RDWR);
+/// Clears the reservations to `id`, and removes the table if nobody alive has one.
+void drop_reservations(const UserDirectory& directory, std::optional<std::uint64_t> id) {
+  const auto table = lock_table(directory, O_RDWR);
   if (!table) return;
-  Promises promises = read_table(*table);
-  for (std::size_t slot = 0; slot < promises.size(); ++slot) {
-    if (promises[slot].id != id) continue;
-    promises[slot] = {};
+  Records reservations = read_table(*table);
+  for (std::size_t slot = 0; slot < reservations.size(); ++slot) {
+    if (reservations[slot].id != id) continue;
+    reservations[slot] = {};
     write_slot(*table, slot, {});
   }
-  if (std::ranges::all_of(promises, [](const Promise& promise) { return promise.id == 0 || is_stale(promise); }))
-    ::unlinkat(folder.fd.get(), promises_name, 0);
+  if (std::ranges::all_of(reservations,
+                          [](const Record& reservation) { return reservation.id == 0 || is_stale(reservation); }))
+    ::unlinkat(directory.fd.get(), reservations_name, 0);
   ::flock(table->get(), LOCK_UN);
 }
 
@@ -216,25 +219,25 @@ void drop_promises(const UserFolder& folder, std::optional<std::uint64_t> id) {
 
 void ask_room(MountPoint& mount, std::uint64_t needed_bytes) {
   mount.free_bytes = ask_free_space(mount);
-  mount.promised_bytes = 0;
-  const auto folder = open_user_folder(mount.path, IfMissing::refuse);
-  if (!folder) return;
-  if (const Fd table = open_table(*folder, O_RDONLY))
-    mount.promised_bytes = promised_bytes(*folder, read_table(table), spare_bytes(mount, needed_bytes));
+  mount.reserved_bytes = 0;
+  const auto directory = open_user_directory(mount.path, IfMissing::refuse);
+  if (!directory) return;
+  if (const Fd table = open_table(*directory, O_RDONLY))
+    mount.reserved_bytes = reserved_bytes(*directory, read_table(table), spare_bytes(mount, needed_bytes));
 }
 
 void ask_room(Storage& storage) {
   struct Room {
     std::optional<std::uint64_t> free_bytes;
-    std::uint64_t promised_bytes = 0;
+    std::uint64_t reserved_bytes = 0;
   };
   for (MountPoint& mount : storage.mount_points) {
     const auto room = call_with_timeout([&] {
       ask_room(mount, std::numeric_limits<std::uint64_t>::max());
-      return Room{mount.free_bytes, mount.promised_bytes};
+      return Room{mount.free_bytes, mount.reserved_bytes};
     });
     mount.free_bytes = room ? room->free_bytes : std::nullopt;
-    mount.promised_bytes = room ? room->promised_bytes : 0;
+    mount.reserved_bytes = room ? room->reserved_bytes : 0;
   }
 }
 
@@ -245,49 +248,52 @@ Reservation::~Reservation() {
 void Reservation::keep_for(const JournalEntry& entry) const {
   const auto id = id_of(entry);
   if (!table_ || !id) return;
-  Promise promise{.id = *id,
-                  .total_bytes = entry.signature.total_bytes.value_or(0),
-                  .host = host_mark(),
-                  .boot = fnv1a(entry.boot),
-                  .start_ticks = entry.start_ticks,
-                  .made_unix_s = entry.created_unix_s};
+  Record reservation{.id = *id,
+                     .total_bytes = entry.signature.total_bytes.value_or(0),
+                     .host = host_mark(),
+                     .boot = fnv1a(entry.boot),
+                     .start_ticks = entry.start_ticks,
+                     .made_unix_s = entry.created_unix_s};
   if (entry.by == RedirectedBy::runtime) {
-    promise.pid = static_cast<std::uint32_t>(entry.pid);
-    promise.where = static_cast<std::uint32_t>(entry.pid_namespace.inode);
+    reservation.pid = static_cast<std::uint32_t>(entry.pid);
+    reservation.where = static_cast<std::uint32_t>(entry.pid_namespace.inode);
   } else {
-    promise.where = journal_mark();
+    reservation.where = journal_mark();
   }
-  promise.checksum = promise.sum();
-  write_slot(table_, slot_, promise);
+  reservation.checksum = reservation.sum();
+  write_slot(table_, slot_, reservation);
 }
 
-Result<Reservation> reserve(const UserFolder& folder, MountPoint mount, std::optional<std::uint64_t> total_bytes) {
+Result<Reservation> reserve(const UserDirectory& directory, MountPoint mount,
+                            std::optional<std::uint64_t> total_bytes) {
   Reservation reservation;
   if (!total_bytes) return reservation;
-  auto table = lock_table(folder, O_RDWR | O_CREAT);
+  auto table = lock_table(directory, O_RDWR | O_CREAT);
   if (!table) return pass_on(table.error());
   reservation.table_ = *std::move(table);
-  Promises promises = read_table(reservation.table_);
+  Records reservations = read_table(reservation.table_);
   mount.free_bytes = ask_free_space(mount);
-  const std::uint64_t promised = promised_bytes(folder, promises, spare_bytes(mount, *total_bytes));
-  if (promised > spare_bytes(mount, *total_bytes) || mount.free_bytes.value_or(0) < *total_bytes)
-    return fail(ErrorKind::infeasible, "'{}': no room for {}: {} free, {} of them promised to other streams",
+  const std::uint64_t reserved = reserved_bytes(directory, reservations, spare_bytes(mount, *total_bytes));
+  if (reserved > spare_bytes(mount, *total_bytes) || mount.free_bytes.value_or(0) < *total_bytes)
+    return fail(ErrorKind::infeasible, "'{}': no room for {}: {} free, {} of them reserved for other streams",
                 printable(mount.path), bytes_text(*total_bytes),
                 about_bytes(static_cast<double>(mount.free_bytes.value_or(0))),
-                about_bytes(static_cast<double>(promised)));
+                about_bytes(static_cast<double>(reserved)));
   // Those that nobody releases (a program that was never settled) go each time the table has doubled.
-  if (promises.size() >= 32 && std::has_single_bit(promises.size())) clear_stale(reservation.table_, promises);
-  const auto free_slot = std::ranges::find(promises, std::uint64_t{0}, &Promise::id);
-  reservation.slot_ = static_cast<std::size_t>(free_slot - promises.begin());
+  if (reservations.size() >= 32 && std::has_single_bit(reservations.size()))
+    clear_stale(reservation.table_, reservations);
+  const auto free_slot = std::ranges::find(reservations, std::uint64_t{0}, &Record::id);
+  reservation.slot_ = static_cast<std::size_t>(free_slot - reservations.begin());
   return reservation;
 }
 
 void release(const JournalEntry& entry) {
   const auto id = id_of(entry);
   if (!id) return;
-  if (const auto folder = open_user_folder(entry.mount_point, IfMissing::refuse)) drop_promises(*folder, *id);
+  if (const auto directory = open_user_directory(entry.mount_point, IfMissing::refuse))
+    drop_reservations(*directory, *id);
 }
 
-void release_stale(const UserFolder& folder) { drop_promises(folder, {}); }
+void release_stale(const UserDirectory& directory) { drop_reservations(directory, {}); }
 
 }  // namespace iosig

@@ -29,12 +29,13 @@ constexpr std::uint64_t largest_manifest_bytes = 64u << 10;  // a path of 4096 b
 constexpr mode_t write_bits = 0222;
 
 Place manifest_of(const Place& data) {
-  return {Fd(::fcntl(data.folder.get(), F_DUPFD_CLOEXEC, 0)), data.folder_path, manifest_name(data.name), data.device};
+  return {Fd(::fcntl(data.directory.get(), F_DUPFD_CLOEXEC, 0)), data.directory_path, manifest_name(data.name),
+          data.device};
 }
 
 bool exists(const Place& place) {
   struct stat status {};
-  return ::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return ::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 std::int64_t modified_unix_ns(const struct stat& status) {
@@ -86,10 +87,11 @@ Result<std::string> sha256_of(const OpenData& data, const Place& place, const ch
 }
 
 Result<Manifest> read_manifest(const Place& place) {
-  // By the held folder, so that nobody exchanges it on the way.
-  const std::string through = fmt::format("/proc/self/fd/{}/{}", place.folder.get(), place.name);
+  // By the held directory, so that nobody exchanges it on the way.
+  const std::string through = fmt::format("/proc/self/fd/{}/{}", place.directory.get(), place.name);
   struct stat status {};
-  if (::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+  if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISREG(status.st_mode))
     return fail(ErrorKind::bad_input, "'{}': there is no such manifest", printable(place.path()));
   const auto text = read_file(through, largest_manifest_bytes);
   if (!text) return pass_on(text.error());
@@ -140,21 +142,21 @@ void make_immutable(const Fd& file) {
 
 /// Puts a synced manifest at `place`, whole or not at all.
 Result<void> write_manifest(const Place& place, const Manifest& manifest) {
-  const int folder = place.folder.get();
+  const int directory = place.directory.get();
   const std::string draft = fmt::format("{}.draft", cut_to(place.name, 240));
-  if (::unlinkat(folder, draft.c_str(), 0) != 0 && errno != ENOENT) return system_failure("replace", place.path());
-  const Fd file(::openat(folder, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0400));
+  if (::unlinkat(directory, draft.c_str(), 0) != 0 && errno != ENOENT) return system_failure("replace", place.path());
+  const Fd file(::openat(directory, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0400));
   if (!file) return system_failure("create", place.path());
   (void)::fchmod(file.get(), 0400);  // whatever the umask
   auto written = write_all(file.get(), manifest_text(manifest), place.path());
   if (written && ::fsync(file.get()) != 0) written = system_failure("sync", place.path());
-  if (written && ::renameat(folder, draft.c_str(), folder, place.name.c_str()) != 0)
+  if (written && ::renameat(directory, draft.c_str(), directory, place.name.c_str()) != 0)
     written = system_failure("create", place.path());
   if (!written) {
-    (void)::unlinkat(folder, draft.c_str(), 0);
+    (void)::unlinkat(directory, draft.c_str(), 0);
     return written;
   }
-  const Fd to_sync(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd to_sync(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (to_sync) (void)::fsync(to_sync.get());
   return {};
 }
@@ -196,7 +198,7 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
       (void)::fchmod(file.get(), open->status.st_mode & 07777);
       return failure;
     };
-    ChangeWatch watch(data.folder);
+    ChangeWatch watch(data.directory);
     watch.add(data.name, Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
     const auto sha256 = sha256_of(*open, data, "sealing", progress);
     if (!sha256) return give_up(pass_on(sha256.error()));

@@ -54,10 +54,10 @@ class Settling {
         if (is_retired()) return clear("its data had come home");
         return maker_is_at_work() ? wait() : clear("nothing is left of it");
       case RedirectState::empty:
-        if (entry_.kind == RedirectKind::folder) return clear("the job's folder is empty");
+        if (entry_.kind == RedirectKind::directory) return clear("the job's directory is empty");
         return maker_is_at_work() ? wait() : clear("it was never written, or what was written is gone");
       case RedirectState::filled:
-        return fail(ErrorKind::infeasible, "{}: the job's folder still holds files; it goes once they are removed",
+        return fail(ErrorKind::infeasible, "{}: the job's directory still holds files; it goes once they are removed",
                     shown());
       case RedirectState::linked: return temporary ? drop("temporary data") : stays() ? keep() : bring_it_home();
       case RedirectState::orphan:
@@ -114,7 +114,7 @@ class Settling {
     const Destination& at = *found_.destination;
     return fail(ErrorKind::infeasible,
                 "{}: it cannot be told whether a link leads to its data: {}; they are kept in '{}'; settle it when the "
-                "folder can be looked at, or, if nobody wants them: rm -r '{}', then run finalize again with "
+                "directory can be looked at, or, if nobody wants them: rm -r '{}', then run finalize again with "
                 "--drop-orphans",
                 shown(), found_.why, destination(), printable(at.directory ? at.directory->path() : at.data.path()));
   }
@@ -226,11 +226,12 @@ class Settling {
       if (!found_.destination) return true;
       const Destination& at = *found_.destination;
       if (at.directory && !at.is_retired)
-        return ::unlinkat(at.directory->folder.get(), at.directory->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
+        return ::unlinkat(at.directory->directory.get(), at.directory->name.c_str(), AT_REMOVEDIR) == 0 ||
+               errno == ENOENT;
       struct stat data {};
-      return at.is_retired || ::fstatat(at.data.folder.get(), at.data.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) != 0;
+      return at.is_retired || ::fstatat(at.data.directory.get(), at.data.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) != 0;
     };
-    if (entry_.kind == RedirectKind::folder) {
+    if (entry_.kind == RedirectKind::directory) {
       if (found_.destination)
         if (auto removed = remove_at(found_.destination->data, AT_REMOVEDIR); !removed) return pass_on(removed.error());
     } else if (found_.link) {
@@ -297,7 +298,7 @@ class Settling {
       return fail(
           ErrorKind::infeasible,
           "{}: its companions are still in '{}', and both are kept; move or remove them, then run finalize again",
-          shown(), printable(found_.destination->data.folder_path));
+          shown(), printable(found_.destination->data.directory_path));
     return fail(ErrorKind::infeasible,
                 "{}: another file stands there now, and both are kept; to keep that file: rm '{}'; to keep the "
                 "redirected data: mv '{}' {}; then run finalize again{}",

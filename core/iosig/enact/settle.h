@@ -37,10 +37,10 @@ struct Settlement {
 /// Data that are declared neither temp nor persist count as persistent. Tamperproof and archived data, even temporary
 /// ones, stay where they are, sealed (enact/seal). Refusals are `infeasible`, change nothing, and
 /// say how to resolve them: data to which no link leads, a path taken by other content, no room, a file in use, a full
-/// job's folder, a mount point out of reach, a process that may be about to make or use the link, a link without a
+/// job's directory, a mount point out of reach, a process that may be about to make or use the link, a link without a
 /// journal entry that leads to nothing. Other links to the data stay as they are, and those that are known are named.
 ///
-/// The caller holds the entry's lock (enact/journal_folder.h). First undoes what a killed run left. A link that a
+/// The caller holds the entry's lock (enact/journal_directory.h). First undoes what a killed run left. A link that a
 /// program renamed, or that has no journal entry, is journalled as it is now, so that this run may be killed in turn.
 [[nodiscard]] Result<Settlement> settle(const JournalEntry& entry, const SettleOptions& options);
 

@@ -15,13 +15,14 @@
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/home.h"
 #include "iosig/enact/maker.h"
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 
 namespace iosig {
 namespace {
 
-bool holds_nothing(const Place& folder) {
-  const Fd opened(::openat(folder.folder.get(), folder.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+bool holds_nothing(const Place& directory) {
+  const Fd opened(
+      ::openat(directory.directory.get(), directory.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!opened) return false;
   const auto names = names_in(opened);
   return names && names->empty();
@@ -39,15 +40,15 @@ Result<bool> leads_to_data(const Place& place, const JournalEntry& entry) {
 std::optional<std::string> own_link_target(const Place& place) {
   auto target = link_target(place);
   struct stat status {};
-  if (!target || ::fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  if (!target || ::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
   return status.st_uid == ::geteuid() && status.st_nlink == 1 ? std::move(target) : std::nullopt;
 }
 
 Result<std::multimap<std::string, std::string>> links_in(Place place) {
   std::multimap<std::string, std::string> links;
-  // A folder that may be passed through but not listed hides its other names.
-  if (::faccessat(place.folder.get(), ".", R_OK, AT_EACCESS) != 0 && errno == EACCES) return links;
-  auto names = link_names_in(place.folder);
+  // A directory that may be passed through but not listed hides its other names.
+  if (::faccessat(place.directory.get(), ".", R_OK, AT_EACCESS) != 0 && errno == EACCES) return links;
+  auto names = link_names_in(place.directory);
   if (!names) return pass_on(names.error());
   for (std::string& name : *names) {
     place.name = std::move(name);
@@ -61,8 +62,8 @@ Result<std::multimap<std::string, std::string>> links_in(Place place) {
   return links;
 }
 
-/// The entry's link: at its path, else under another name in the same folder, else where a killed run had put it. Fails
-/// where it cannot be looked for.
+/// The entry's link: at its path, else under another name in the same directory, else where a killed run had put it.
+/// Fails where it cannot be looked for.
 Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& known) {
   const auto not_found = [&] { return check_home(entry).map([] { return std::optional<Place>(); }); };
   auto place = locate(AT_FDCWD, entry.path);
@@ -76,13 +77,13 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
   if (!stands) return pass_on(stands.error());
   if (*stands) return *std::move(place);
   for (const bool again : {false, true}) {
-    const auto folder = known.find(place->folder_path);
-    if (again || folder == known.end()) {
+    const auto directory = known.find(place->directory_path);
+    if (again || directory == known.end()) {
       auto listed = beside(*place, {}).and_then(links_in);
       if (!listed) return pass_on(listed.error());
-      known.insert_or_assign(place->folder_path, *std::move(listed));
+      known.insert_or_assign(place->directory_path, *std::move(listed));
     }
-    const auto& links = known[place->folder_path];
+    const auto& links = known[place->directory_path];
     const auto link = links.lower_bound(entry.destination);  // the first of that target
     if (link == links.end() || link->first != entry.destination) break;
     place->name = link->second;
@@ -91,23 +92,23 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
   return not_found();
 }
 
-/// An entry for a link that leads into this user's own folder on some mount point.
+/// An entry for a link that leads into this user's own directory on some mount point.
 std::optional<JournalEntry> entry_from_link(const Place& place, const std::string& target) {
   const auto parsed = parse_destination(target);
   const std::size_t slash = target.rfind('/');
-  const std::string folder = "/" + user_folder_name();
-  const bool is_flat = slash != std::string::npos && std::string_view(target).substr(0, slash).ends_with(folder);
+  const std::string directory = "/" + user_directory_name();
+  const bool is_flat = slash != std::string::npos && std::string_view(target).substr(0, slash).ends_with(directory);
   if (!target.starts_with('/') || (!parsed && !is_flat)) return {};
   JournalEntry entry;
   // The same in every run, so that a second run finds the draft of one that was killed.
   entry.id = parsed ? parsed->id : fmt::format("{:016x}", std::hash<std::string>{}(target));
   entry.path = place.path();
   entry.destination = target;
-  entry.mount_point = parsed ? parsed->mount_point : target.substr(0, slash - folder.size());
+  entry.mount_point = parsed ? parsed->mount_point : target.substr(0, slash - directory.size());
   if (entry.mount_point.empty()) entry.mount_point = "/";
   entry.host = host_name();
   struct stat link {};
-  if (::fstatat(place.folder.get(), place.name.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0)
+  if (::fstatat(place.directory.get(), place.name.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0)
     entry.created_unix_s = link.st_mtim.tv_sec;
   return entry;
 }
@@ -145,7 +146,7 @@ Survey survey(const JournalEntry& recorded, KnownLinks* known) {
       found.link = *std::move(link);
     else
       link_unknown = link.error().message;
-    if (found.link && found.link->name != aside_name(entry))
+    if (found.link && found.link->name != displaced_name(entry))
       found.path = found.link->path();
     else if (found.link && was_removed_after_exchange(entry))
       found.link.reset();
@@ -156,7 +157,7 @@ Survey survey(const JournalEntry& recorded, KnownLinks* known) {
   const bool is_over = destination->is_retired && !found.cut_short && !found.link && link_unknown.empty();
   struct stat data {};
   const Place& at = destination->data;
-  found.has_data = !is_over && ::fstatat(at.folder.get(), at.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
+  found.has_data = !is_over && ::fstatat(at.directory.get(), at.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
   if (!found.has_data && !is_over && errno != ENOENT)
     return unreachable(system_failure("look at", entry.destination).value().message);
   if (is_over) destination->companions.clear();
@@ -164,12 +165,12 @@ Survey survey(const JournalEntry& recorded, KnownLinks* known) {
   if (is_of_another_node(entry) || (!is_there && entry.host != host_name()))
     return unreachable(
         fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
-  if (!is_there && entry.filesystem_id != 0 && filesystem_id(at.folder) != entry.filesystem_id)
+  if (!is_there && entry.filesystem_id != 0 && filesystem_id(at.directory) != entry.filesystem_id)
     return unreachable(fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point)));
-  if (!is_there)  // an untrusted user could have swapped the folder: then nothing counts as gone
-    if (auto sound = check_folder(entry.mount_point); !sound) return unreachable(sound.error().message);
+  if (!is_there)  // an untrusted user could have swapped the directory: then nothing counts as gone
+    if (auto sound = check_directory(entry.mount_point); !sound) return unreachable(sound.error().message);
   found.destination = *std::move(destination);
-  if (entry.kind == RedirectKind::folder) {
+  if (entry.kind == RedirectKind::directory) {
     found.state = !found.has_data                          ? RedirectState::gone
                   : holds_nothing(found.destination->data) ? RedirectState::empty
                                                            : RedirectState::filled;
@@ -195,15 +196,15 @@ std::vector<std::string> links_beside(const Place& link, const JournalEntry& ent
   std::vector<std::string> paths;
   auto place = beside(link, {});
   if (!place) return paths;
-  if (!known.contains(link.folder_path)) {
+  if (!known.contains(link.directory_path)) {
     auto listed = beside(link, {}).and_then(links_in);
     if (!listed) return paths;
-    known.insert_or_assign(link.folder_path, *std::move(listed));
+    known.insert_or_assign(link.directory_path, *std::move(listed));
   }
-  const auto [begin, end] = known[link.folder_path].equal_range(entry.destination);
+  const auto [begin, end] = known[link.directory_path].equal_range(entry.destination);
   for (auto each = begin; each != end; ++each) {
     place->name = each->second;
-    const bool is_other = place->name != link.name && place->name != aside_name(entry);
+    const bool is_other = place->name != link.name && place->name != displaced_name(entry);
     if (is_other && own_link_target(*place) == entry.destination) paths.push_back(place->path());
   }
   std::ranges::sort(paths);
@@ -213,7 +214,7 @@ std::vector<std::string> links_beside(const Place& link, const JournalEntry& ent
 Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::string path) {
   path = std::string(without_trailing_slashes(path));
   const auto place = locate(AT_FDCWD, path);
-  const std::string absolute = place ? place->path() : path;  // its folder may be gone, the entry is not
+  const std::string absolute = place ? place->path() : path;  // its directory may be gone, the entry is not
   const auto target = place ? link_target(*place) : std::nullopt;
   const bool is_own = target && own_link_target(*place) == target;
   std::vector<JournalEntry> found;

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "iosig/enact/destination.h"
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 
 namespace iosig {
 
 enum class RedirectState {
   linked,       ///< a link leads to the data
-  empty,        ///< a link leads to a file that nobody wrote; a job's folder that holds nothing
-  filled,       ///< a job's folder that holds something
+  empty,        ///< a link leads to a file that nobody wrote; a job's directory that holds nothing
+  filled,       ///< a job's directory that holds something
   orphan,       ///< the data are there, but no link leads to them
   replaced,     ///< the data are there, but something else stands at the path
   gone,         ///< neither link nor data
@@ -22,7 +22,8 @@ enum class RedirectState {
 };
 [[nodiscard]] const char* name_of(RedirectState state);
 
-/// Links of the folders that were read: folder -> target -> names. Kept over many surveys, each folder is read once.
+/// Links of the directories that were read: directory -> target -> names. Kept over many surveys, each directory is
+/// read once.
 using KnownLinks = std::map<std::string, std::multimap<std::string, std::string>>;
 
 struct Survey {
@@ -39,16 +40,16 @@ struct Survey {
   bool is_home_unreachable = false;  ///< of `unreachable`: a link may lead to the data, which are not lost
 };
 
-/// Changes nothing. A link that a program renamed is found in the folder of the entry's path, also where that folder
-/// has another name now (enact/home.h), not elsewhere; one that a killed run had taken out counts. What cannot be
-/// looked at is `unreachable`, never gone.
+/// Changes nothing. A link that a program renamed is found in the directory of the entry's path, also where that
+/// directory has another name now (enact/home.h), not elsewhere; one that a killed run had taken out counts. What
+/// cannot be looked at is `unreachable`, never gone.
 [[nodiscard]] Survey survey(const JournalEntry& entry, KnownLinks* known = nullptr);
 
-/// This user's links in the folder of `link`, but `link` itself, that lead to the entry's destination: paths, in order.
-/// A copy of a link (`cp -a`, tar, git) is one.
+/// This user's links in the directory of `link`, but `link` itself, that lead to the entry's destination: paths, in
+/// order. A copy of a link (`cp -a`, tar, git) is one.
 [[nodiscard]] std::vector<std::string> links_beside(const Place& link, const JournalEntry& entry, KnownLinks& known);
 
-/// What is redirected at `path`: its entries, or, for a link into this user's own folder that has none (made at
+/// What is redirected at `path`: its entries, or, for a link into this user's own directory that has none (made at
 /// compile time, or the journal was lost), an entry made up from the link. Empty: nothing is. The entry's path becomes
 /// the place where the link is found. A link to anywhere else, or that another user made, is refused as `infeasible`.
 [[nodiscard]] Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::string path);

@@ -15,7 +15,7 @@ constexpr std::string_view journal_schema = "iosig.journal/1";
 constexpr int max_entry_depth = 16;  // an entry has one; a newer version's may have more
 constexpr std::string_view checksum_key = ",\"checksum\":\"";
 
-constexpr std::array kinds{RedirectKind::link, RedirectKind::folder};
+constexpr std::array kinds{RedirectKind::link, RedirectKind::directory};
 constexpr std::array redirectors{RedirectedBy::runtime, RedirectedBy::prepare, RedirectedBy::choose};
 
 std::string checksum(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }

@@ -1,6 +1,6 @@
 // A journal entry <-> bytes: one redirect, what was done and how to undo it. The format is docs/formats/journal.md.
 //
-// Pure: text in, text out. Which files hold the entries is enact/journal_folder's to know.
+// Pure: text in, text out. Which files hold the entries is enact/journal_directory's to know.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace iosig {
 
-/// What a redirect put in place: a link at `path` that leads to `destination`, or a folder for a job's own files.
-enum class RedirectKind { link, folder };
+/// What a redirect put in place: a link at `path` that leads to `destination`, or a directory for a job's own files.
+enum class RedirectKind { link, directory };
 /// Who redirected.
 enum class RedirectedBy { runtime, prepare, choose };
 
 struct JournalEntry {
   std::string id;  ///< 16 lower-case hexadecimal digits, unique in this journal
   RedirectKind kind = RedirectKind::link;
-  std::string path;         ///< what the program opens, absolute; of a folder: the same as `destination`
+  std::string path;         ///< what the program opens, absolute; of a directory: the same as `destination`
   std::string destination;  ///< where the bytes are, absolute
   std::string mount_point;
   std::uint64_t filesystem_id = 0;  ///< of what was mounted there (f_fsid of statvfs); 0: not known
-  // Which folder `path` is in (enact/home.h); 0: not known.
+  // Which directory `path` is in (enact/home.h); 0: not known.
   std::uint64_t home_filesystem_id = 0;  ///< f_fsid of its file system
   std::uint64_t home_inode = 0;
   Signature signature;

@@ -27,15 +27,15 @@ Result<void> check_keys(const toml::table& table, std::string_view source, const
   return {};
 }
 
-/// A glob as an absolute one: "~/" is the home folder, a relative one starts at the folder of the rules file, free of
-/// links as the paths that it is held against.
+/// A glob as an absolute one: "~/" is the home directory, a relative one starts at the directory of the rules file,
+/// free of links as the paths that it is held against.
 std::string absolute_glob(const std::string& glob, std::string_view source) {
   namespace fs = std::filesystem;
   if (glob.starts_with('/')) return fs::path(glob).lexically_normal().string();
-  if (glob.starts_with("~/")) return fs::path(home_folder() + glob.substr(1)).lexically_normal().string();
+  if (glob.starts_with("~/")) return fs::path(home_directory() + glob.substr(1)).lexically_normal().string();
   std::error_code ignored;
-  const auto folder = fs::absolute(source, ignored).parent_path();
-  return (fs::weakly_canonical(folder, ignored) / glob).lexically_normal().string();
+  const auto directory = fs::absolute(source, ignored).parent_path();
+  return (fs::weakly_canonical(directory, ignored) / glob).lexically_normal().string();
 }
 
 Result<void> read_definitions(const toml::table& root, std::string_view source, Rules& rules) {

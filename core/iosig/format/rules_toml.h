@@ -19,7 +19,7 @@ namespace iosig {
 
 struct Rule {
   std::string
-      path_glob;  ///< fnmatch(3) with FNM_PATHNAME; a leading "~/" is the home folder; relative: to the rules file
+      path_glob;  ///< fnmatch(3) with FNM_PATHNAME; a leading "~/" is the home directory; relative: to the rules file
   Signature signature;
   std::size_t line = 0;  ///< of the signature in the rules file, from 1
 };

@@ -25,7 +25,7 @@ struct Opener {
   int path = 0;
   int mode = -1;
   int mode_bits = 0;            ///< always set, beside what the argument says
-  int dirfd = -1;               ///< openat's folder
+  int dirfd = -1;               ///< openat's directory
   int permissions = -1;         ///< of a file that is created; absent: 0666
   bool path_is_object = false;  ///< a std::string or filesystem::path by reference; its first word is the char*
   bool has_prefix = false;      ///< the path may begin with a file system's name: "ufs:/scratch/file" (MPI-IO)

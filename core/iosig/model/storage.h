@@ -89,7 +89,7 @@ struct MountPoint {
   std::string filesystem;
   std::uint64_t block_bytes = 0;
   std::optional<std::uint64_t> free_bytes;  ///< by hand, or asked by statvfs when the description was loaded
-  std::uint64_t promised_bytes = 0;         ///< of those, kept for streams that run; asked, never in the file
+  std::uint64_t reserved_bytes = 0;         ///< of those, kept for streams that run; asked, never in the file
   std::optional<std::uint64_t> max_file_bytes;
   Visibility visibility = Visibility::local;
   bool persistent = true;

@@ -48,12 +48,12 @@ Result<ReplaySink> ReplaySink::open(const ReplayTarget& target) {
     if (!sink.plain_) return system_failure("open", target.path);
     return sink;
   }
-  auto folder = ContainerFolder::open(target.path);
-  if (!folder) return pass_on(std::move(folder.error()));
-  auto hold = ContainerHold::take(**folder);
+  auto directory = ContainerDirectory::open(target.path);
+  if (!directory) return pass_on(std::move(directory.error()));
+  auto hold = ContainerHold::take(**directory);
   if (!hold) return pass_on(std::move(hold.error()));
   sink.hold_ = *std::move(hold);
-  auto writer = ContainerWriter::open(*std::move(folder));
+  auto writer = ContainerWriter::open(*std::move(directory));
   if (!writer) return pass_on(std::move(writer.error()));
   sink.writer_ = *std::move(writer);
   return sink;
@@ -99,12 +99,12 @@ Result<ReplaySource> ReplaySource::open(const ReplayTarget& target, ContainerVie
     source.size_ = status.st_size;
     return source;
   }
-  auto folder = ContainerFolder::open(target.path);
-  if (!folder) return pass_on(std::move(folder.error()));
-  auto hold = ContainerHold::take(**folder);
+  auto directory = ContainerDirectory::open(target.path);
+  if (!directory) return pass_on(std::move(directory.error()));
+  auto hold = ContainerHold::take(**directory);
   if (!hold) return pass_on(std::move(hold.error()));
   source.hold_ = *std::move(hold);
-  auto view = ContainerView::open(*std::move(folder), from);
+  auto view = ContainerView::open(*std::move(directory), from);
   if (!view) return pass_on(std::move(view.error()));
   source.view_ = *std::move(view);
   source.size_ = source.view_->size();

@@ -96,11 +96,11 @@ Result<void> add_pattern(WriteMapBuilder& builder, const Pattern& pattern, const
 }
 
 Result<void> add_container(WriteMapBuilder& builder, const std::string& path) {
-  const auto folder = ContainerFolder::open(path);
-  if (!folder) return pass_on(folder.error());
-  const ContainerContent content = read_content(**folder);
+  const auto directory = ContainerDirectory::open(path);
+  if (!directory) return pass_on(directory.error());
+  const ContainerContent content = read_content(**directory);
   const std::string source = printable(path);
-  if ((*folder)->manifest().index == IndexKind::traditional) {
+  if ((*directory)->manifest().index == IndexKind::traditional) {
     auto added = add_entries(builder, content);
     if (!added) return fail(added.error().kind, "{}: {}", source, added.error().message);
     return added;

@@ -64,13 +64,13 @@ class Builder {
  private:
   [[nodiscard]] std::optional<Tree> block(const std::string& kernel_name) {
     std::error_code failure;
-    fs::path folder = fs::canonical(fs::path(machine_.sysfs) / "class" / "block" / kernel_name, failure);
+    fs::path directory = fs::canonical(fs::path(machine_.sysfs) / "class" / "block" / kernel_name, failure);
     if (failure) return std::nullopt;
-    if (fs::exists(folder / "partition", failure)) folder = folder.parent_path();
-    Hardware hardware = inspect_block_device(folder, mounts_);
+    if (fs::exists(directory / "partition", failure)) directory = directory.parent_path();
+    Hardware hardware = inspect_block_device(directory, mounts_);
     const std::string name = hardware.device.name;
     for (const auto read : block_readers) {
-      const std::optional<Part> part = read(folder, machine_);
+      const std::optional<Part> part = read(directory, machine_);
       std::optional<Tree> found = part ? tree(*part, name) : std::nullopt;
       if (!found) continue;
       if (found->device.name != name) return found;  // a layer over one device
@@ -149,7 +149,7 @@ std::optional<Part> part_of(const Mount& mount, const Machine& machine) {
   if (is_of_stranger(mount, ::getuid())) return std::nullopt;
   const auto reader = std::ranges::find(mount_readers, mount.filesystem, &decltype(mount_readers)::value_type::first);
   if (reader != mount_readers.end()) return reader->second(mount, machine);
-  if (const auto folder = block_folder(mount, machine.sysfs)) return block_part(folder->filename().string());
+  if (const auto directory = block_directory(mount, machine.sysfs)) return block_part(directory->filename().string());
   return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
 // Composites among this machine's block devices.
 //
-// Sources: the kernel's Documentation/admin-guide/md.rst (folder md/ in sysfs),
+// Sources: the kernel's Documentation/admin-guide/md.rst (directory md/ in sysfs),
 // Documentation/admin-guide/device-mapper/ (lines of tables), Documentation/admin-guide/bcache.rst.
 #include <algorithm>
 #include <span>
@@ -20,9 +20,9 @@ constexpr std::uint64_t max_disks = 4096;
 /// Where `link` in sysfs leads to: the kernel's name of a block device.
 std::optional<Part> linked_block(const fs::path& link) {
   std::error_code failure;
-  const fs::path folder = fs::canonical(link, failure);
+  const fs::path directory = fs::canonical(link, failure);
   if (failure) return std::nullopt;
-  return block_part(folder.filename().string());
+  return block_part(directory.filename().string());
 }
 
 /// RAID levels 5 and 6; over two or three devices they are mirrors.
@@ -158,26 +158,26 @@ bool is_degraded(std::string_view status) {
 }
 
 /// The single device below, which is all that can be told without rights.
-std::optional<Part> single_slave(const fs::path& folder) {
+std::optional<Part> single_slave(const fs::path& directory) {
   std::error_code failure;
   std::vector<fs::path> slaves;
-  for (fs::directory_iterator it(folder / "slaves", failure), end; !failure && it != end; it.increment(failure))
+  for (fs::directory_iterator it(directory / "slaves", failure), end; !failure && it != end; it.increment(failure))
     slaves.push_back(it->path());
-  const std::string uuid = read_word(folder / "dm" / "uuid").value_or("");
+  const std::string uuid = read_word(directory / "dm" / "uuid").value_or("");
   if (failure || slaves.size() != 1 || uuid.starts_with("mpath-")) return std::nullopt;
   return linked_block(slaves.front());
 }
 
 }  // namespace
 
-std::optional<Part> read_md(const fs::path& folder, const Machine&) {
-  const auto level = read_word(folder / "md" / "level");
-  const auto disks = read_count(folder / "md" / "raid_disks");
+std::optional<Part> read_md(const fs::path& directory, const Machine&) {
+  const auto level = read_word(directory / "md" / "level");
+  const auto disks = read_count(directory / "md" / "raid_disks");
   if (!level || !disks || *disks == 0 || *disks > max_disks) return std::nullopt;
-  if (read_count(folder / "md" / "degraded").value_or(0) != 0) return std::nullopt;
+  if (read_count(directory / "md" / "degraded").value_or(0) != 0) return std::nullopt;
   std::vector<Part> parts;
   for (std::uint64_t i = 0; i < *disks; ++i) {
-    const fs::path disk = folder / "md" / fmt::format("rd{}", i);
+    const fs::path disk = directory / "md" / fmt::format("rd{}", i);
     const std::string state = read_word(disk / "state").value_or("");
     const auto states = split(state, ',');
     auto part = linked_block(disk / "block");
@@ -190,22 +190,22 @@ std::optional<Part> read_md(const fs::path& folder, const Machine&) {
   if (*level == "raid1") return tolerant_part(losses, std::move(parts));
   if (*level == "raid4" || *level == "raid5") return parity_part(RedundancyScheme::raid5, 1, std::move(parts));
   if (*level == "raid6") return parity_part(RedundancyScheme::raid6, 2, std::move(parts));
-  const auto layout = read_count(folder / "md" / "layout");
+  const auto layout = read_count(directory / "md" / "layout");
   if (*level != "raid10" || !layout) return std::nullopt;
   return raid10_part(*layout & 0xff, (*layout >> 8) & 0xff, std::move(parts));
 }
 
-std::optional<Part> read_device_mapper(const fs::path& folder, const Machine& machine) {
+std::optional<Part> read_device_mapper(const fs::path& directory, const Machine& machine) {
   std::error_code failure;
-  if (!fs::exists(folder / "dm", failure)) return std::nullopt;
-  const std::string number_text = read_word(folder / "dev").value_or("");
+  if (!fs::exists(directory / "dm", failure)) return std::nullopt;
+  const std::string number_text = read_word(directory / "dev").value_or("");
   const auto number = split(number_text, ':');
   if (number.size() != 2 || !parse_count(number[0]) || !parse_count(number[1])) return std::nullopt;
   const auto dmsetup = [&](const char* what) {
     return ask(machine, {"dmsetup", what, "-j", std::string(number[0]), "-m", std::string(number[1])});
   };
   const auto table = dmsetup("table");
-  if (!table) return single_slave(folder);
+  if (!table) return single_slave(directory);
   std::vector<Part> segments;
   std::uint64_t sectors = 0;
   bool is_raid = false;
@@ -221,17 +221,17 @@ std::optional<Part> read_device_mapper(const fs::path& folder, const Machine& ma
   }
   if (is_raid)
     if (const auto status = dmsetup("status"); !status || is_degraded(*status)) return std::nullopt;
-  if (segments.empty() || sectors != read_count(folder / "size")) return std::nullopt;
+  if (segments.empty() || sectors != read_count(directory / "size")) return std::nullopt;
   if (segments.size() == 1) return std::move(segments.front());
   return composite_part(RedundancyScheme::stripe, std::move(segments));
 }
 
-std::optional<Part> read_bcache(const fs::path& folder, const Machine&) {
-  const auto mode = read_word(folder / "bcache" / "cache_mode");  // "writethrough [writeback] writearound none"
+std::optional<Part> read_bcache(const fs::path& directory, const Machine&) {
+  const auto mode = read_word(directory / "bcache" / "cache_mode");  // "writethrough [writeback] writearound none"
   std::error_code failure;
   std::optional<Part> backing;
   std::vector<Part> needed;
-  for (fs::directory_iterator it(folder / "slaves", failure), end; !failure && it != end; it.increment(failure)) {
+  for (fs::directory_iterator it(directory / "slaves", failure), end; !failure && it != end; it.increment(failure)) {
     auto part = linked_block(it->path());
     if (!mode || !part) return std::nullopt;
     if (fs::exists(it->path() / "bcache" / "cache_mode", failure)) backing = part;

@@ -15,10 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> entries_of(const fs::path& folder) {
+std::vector<fs::path> entries_of(const fs::path& directory) {
   std::error_code failure;
   std::vector<fs::path> entries;
-  for (fs::directory_iterator it(folder, failure), end; !failure && it != end; it.increment(failure))
+  for (fs::directory_iterator it(directory, failure), end; !failure && it != end; it.increment(failure))
     entries.push_back(it->path());
   if (failure) return {};
   std::ranges::sort(entries);
@@ -120,8 +120,8 @@ std::optional<Part> read_vdev(const std::vector<Vdev>& vdevs, std::size_t& next,
 }  // namespace
 
 std::optional<Part> read_btrfs(const Mount& mount, const Machine& machine) {
-  const auto folder = block_folder(mount, machine.sysfs);
-  const std::string device = (folder ? *folder : fs::path(mount.source)).filename().string();
+  const auto directory = block_directory(mount, machine.sysfs);
+  const std::string device = (directory ? *directory : fs::path(mount.source)).filename().string();
   std::error_code failure;
   for (const fs::path& filesystem : entries_of(fs::path(machine.sysfs) / "fs" / "btrfs")) {
     if (device.empty() || !fs::exists(filesystem / "devices" / device, failure)) continue;

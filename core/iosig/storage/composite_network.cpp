@@ -189,7 +189,7 @@ std::optional<Part> read_glusterfs(const Mount& mount, const Machine& machine) {
   const std::string server = mount.source.substr(0, colon);
   std::string volume = mount.source.substr(colon + 1);
   if (volume.starts_with('/')) volume.erase(0, 1);
-  volume = volume.substr(0, volume.find('/'));  // a folder of it may be mounted
+  volume = volume.substr(0, volume.find('/'));  // a directory of it may be mounted
   if (!is_plain(server) || !is_plain(volume)) return std::nullopt;
   const auto info = ask(machine, {"gluster", "--mode=script", "--log-file=/dev/null", "--remote-host=" + server,
                                   "volume", "info", volume});
@@ -243,7 +243,7 @@ std::optional<Part> read_lustre(const Mount& mount, const Machine& machine) {
   const std::size_t colon = mount.source.find(":/");
   if (colon == std::string::npos) return std::nullopt;
   std::string name = mount.source.substr(mount.source.rfind(":/") + 2);
-  name = name.substr(0, name.find('/'));  // a folder of it may be mounted
+  name = name.substr(0, name.find('/'));  // a directory of it may be mounted
   const auto usage = ask(machine, {"lfs", "df", mount.path});
   const auto layout = ask(machine, {"lfs", "getstripe", "-d", mount.path});
   if (!is_plain(name) || !usage || !layout || !line_after(*usage, "filesystem_summary:")) return std::nullopt;

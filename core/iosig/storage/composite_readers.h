@@ -48,13 +48,13 @@ struct Part {
 /// What a tool printed; nothing when it failed or was cut off within a line.
 [[nodiscard]] std::optional<std::string> ask(const Machine& machine, const Command& command);
 
-// Of the folder in sysfs of a whole block device (composite_block.cpp).
-/// md, by its folder `md/`: linear and levels 0, 1, 4, 5, 6, 10.
-[[nodiscard]] std::optional<Part> read_md(const std::filesystem::path& folder, const Machine& machine);
+// Of the directory in sysfs of a whole block device (composite_block.cpp).
+/// md, by its directory `md/`: linear and levels 0, 1, 4, 5, 6, 10.
+[[nodiscard]] std::optional<Part> read_md(const std::filesystem::path& directory, const Machine& machine);
 /// Device-mapper, by `dmsetup table` (root only): LVM, encryption, caches; else over a single device, by `slaves/`.
-[[nodiscard]] std::optional<Part> read_device_mapper(const std::filesystem::path& folder, const Machine& machine);
+[[nodiscard]] std::optional<Part> read_device_mapper(const std::filesystem::path& directory, const Machine& machine);
 /// bcache: its backing device; a cache that holds data of its own (writeback) is needed too.
-[[nodiscard]] std::optional<Part> read_bcache(const std::filesystem::path& folder, const Machine& machine);
+[[nodiscard]] std::optional<Part> read_bcache(const std::filesystem::path& directory, const Machine& machine);
 
 // Of a mount of that file system (composite_filesystem.cpp).
 /// btrfs, by sysfs: what data and metadata both survive.

@@ -71,15 +71,15 @@ Result<std::vector<Mount>> mounts_of_this_process() {
 /// What one mount said when it was touched. Plain bytes, for it comes from another process.
 struct Answer {
   int failure = 0;  ///< errno of the first thing that failed
-  bool is_folder = false, read_only = false;
-  bool follows_links = true;  ///< in that folder, below
+  bool is_directory = false, read_only = false;
+  bool follows_links = true;  ///< in that directory, below
   std::uint64_t capacity_bytes = 0, free_bytes = 0, block_bytes = 0;
-  char folder[PATH_MAX] = {};            ///< where a file could be created; empty: nowhere
-  std::optional<Visibility> visibility;  ///< of that folder, if a convention tells
-  char unsafe[512] = {};  ///< why untrusted users could swap what is put into a folder that was passed over
+  char directory[PATH_MAX] = {};         ///< where a file could be created; empty: nowhere
+  std::optional<Visibility> visibility;  ///< of that directory, if a convention tells
+  char unsafe[512] = {};  ///< why untrusted users could swap what is put into a directory that was passed over
 };
 
-/// Folders that batch systems, burst buffers and sessions offer, by the variable that names them. What they say of
+/// Directories that batch systems, burst buffers and sessions offer, by the variable that names them. What they say of
 /// who sees the files counts more than the file system's type, which may be one for both (DataWarp's dvs).
 struct Convention {
   const char* variable;
@@ -91,40 +91,40 @@ constexpr std::array<Convention, 5> conventions{{{"DW_JOB_PRIVATE", Visibility::
                                                  {"SLURM_TMPDIR", std::nullopt},
                                                  {"XDG_RUNTIME_DIR", std::nullopt}}};
 
-/// The folders of `conventions` that are set.
-std::vector<std::string> offered_folders() {
-  std::vector<std::string> folders;
+/// The directories of `conventions` that are set.
+std::vector<std::string> offered_directories() {
+  std::vector<std::string> directories;
   for (const Convention& convention : conventions)
-    if (const char* folder = ::secure_getenv(convention.variable); folder != nullptr && folder[0] == '/')
-      folders.emplace_back(folder);
-  return folders;
+    if (const char* directory = ::secure_getenv(convention.variable); directory != nullptr && directory[0] == '/')
+      directories.emplace_back(directory);
+  return directories;
 }
 
-/// Who sees `folder`, if one of `conventions` says so.
-std::optional<Visibility> offered_visibility(std::string_view folder) {
+/// Who sees `directory`, if one of `conventions` says so.
+std::optional<Visibility> offered_visibility(std::string_view directory) {
   for (const Convention& convention : conventions)
     if (const char* offered = ::secure_getenv(convention.variable);
-        convention.visibility && offered != nullptr && offered == folder)
+        convention.visibility && offered != nullptr && offered == directory)
       return convention.visibility;
   return std::nullopt;
 }
 
-/// Folders on `mount` to try, in order. The roots of the system's own file systems come last or not at all: nobody
-/// wants IOSIG's folder in "/".
-std::vector<std::string> folders_to_try(const Mount& mount, const std::vector<std::string>& preferred) {
-  std::vector<std::string> personal{home_folder()};
-  if (const char* folder = ::secure_getenv("TMPDIR")) personal.emplace_back(folder);
+/// Directories on `mount` to try, in order. The roots of the system's own file systems come last or not at all: nobody
+/// wants IOSIG's directory in "/".
+std::vector<std::string> directories_to_try(const Mount& mount, const std::vector<std::string>& preferred) {
+  std::vector<std::string> personal{home_directory()};
+  if (const char* directory = ::secure_getenv("TMPDIR")) personal.emplace_back(directory);
   personal.insert(personal.end(), {"/var/tmp", "/tmp"});
   if (const char* user = ::secure_getenv("USER")) personal.push_back(mount.path + "/" + user);
   static constexpr std::array<std::string_view, 7> system{"/", "/home", "/root", "/var", "/usr", "/opt", "/etc"};
-  std::vector<std::string> folders = preferred;
-  const std::vector<std::string> offered = offered_folders();
-  folders.insert(folders.end(), offered.begin(), offered.end());
+  std::vector<std::string> directories = preferred;
+  const std::vector<std::string> offered = offered_directories();
+  directories.insert(directories.end(), offered.begin(), offered.end());
   const bool is_system = std::ranges::find(system, mount.path) != system.end();
-  if (!is_system) folders.push_back(mount.path);
-  folders.insert(folders.end(), personal.begin(), personal.end());
-  if (is_system && mount.path != "/") folders.push_back(mount.path);
-  return folders;
+  if (!is_system) directories.push_back(mount.path);
+  directories.insert(directories.end(), personal.begin(), personal.end());
+  if (is_system && mount.path != "/") directories.push_back(mount.path);
+  return directories;
 }
 
 /// Touches the mount: may hang on a dead server, so it runs in a process of its own.
@@ -136,27 +136,27 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
     answer.failure = errno;
     return answer;
   }
-  answer.is_folder = S_ISDIR(status.st_mode);
+  answer.is_directory = S_ISDIR(status.st_mode);
   answer.read_only = (room.f_flag & ST_RDONLY) != 0;
   answer.capacity_bytes = static_cast<std::uint64_t>(room.f_blocks) * room.f_frsize;
   answer.free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
   answer.block_bytes = room.f_bsize;
-  if (!answer.is_folder || answer.read_only) return answer;
+  if (!answer.is_directory || answer.read_only) return answer;
   const auto is_here = [&](std::string_view path) {
     const Mount* carrier = mount_of(mounts, path);
     return carrier != nullptr && carrier->same_filesystem(mount);
   };
-  for (const std::string& folder : folders_to_try(mount, preferred)) {
+  for (const std::string& directory : directories_to_try(mount, preferred)) {
     char real[PATH_MAX];
-    // Asked by name first: to resolve a folder on another, dead mount would hang.
-    if (!is_here(folder) || ::realpath(folder.c_str(), real) == nullptr || !is_here(real)) continue;
+    // Asked by name first: to resolve a directory on another, dead mount would hang.
+    if (!is_here(directory) || ::realpath(directory.c_str(), real) == nullptr || !is_here(real)) continue;
     if (!open_scratch_file(real)) continue;
-    if (const auto sound = check_folder(real); !sound) {
+    if (const auto sound = check_directory(real); !sound) {
       sound.error().message.copy(answer.unsafe, sizeof answer.unsafe - 1);
       continue;
     }
-    std::memcpy(answer.folder, real, std::strlen(real) + 1);
-    answer.visibility = offered_visibility(folder);
+    std::memcpy(answer.directory, real, std::strlen(real) + 1);
+    answer.visibility = offered_visibility(directory);
     answer.follows_links = follows_links(real, mount.filesystem);
     break;
   }
@@ -182,8 +182,8 @@ std::string shortcoming(const Answer& answer) {
   if (answer.capacity_bytes < smallest_capacity_bytes)
     return fmt::format("is too small: {}, a destination has at least {}",
                        about_bytes(static_cast<double>(answer.capacity_bytes)), bytes_text(smallest_capacity_bytes));
-  if (answer.folder[0] == '\0' && answer.unsafe[0] != '\0') return fmt::format("is not safe: {}", answer.unsafe);
-  if (answer.folder[0] == '\0') return "has no folder in which you can create files";
+  if (answer.directory[0] == '\0' && answer.unsafe[0] != '\0') return fmt::format("is not safe: {}", answer.unsafe);
+  if (answer.directory[0] == '\0') return "has no directory in which you can create files";
   return {};
 }
 
@@ -205,7 +205,7 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
     set_origin(found.device.provenance, "capacity", Origin::inspected);
   }
   MountPoint& point = found.mount;
-  point.path = answer.folder;
+  point.path = answer.directory;
   point.filesystem = mount.filesystem;
   point.block_bytes = sane_block_bytes(answer.block_bytes);
   point.free_bytes = answer.free_bytes;
@@ -260,15 +260,15 @@ Result<Discovery> discover(const std::vector<std::string>& preferred) {
   const auto mounts = mounts_of_this_process();
   if (!mounts) return pass_on(mounts.error());
   Discovery discovery;
-  for (const std::string& folder : preferred)
-    if (const Mount* carrier = mount_of(*mounts, std::filesystem::absolute(folder).lexically_normal().string()))
+  for (const std::string& directory : preferred)
+    if (const Mount* carrier = mount_of(*mounts, std::filesystem::absolute(directory).lexically_normal().string()))
       if (const std::string reason = unsuitability(*carrier, ::geteuid()); !reason.empty())
-        discovery.skipped.push_back({std::string(without_trailing_slashes(folder)), reason});
-  for (const std::vector<Mount>& places : destinations(*mounts, offered_folders(), ::geteuid())) {
+        discovery.skipped.push_back({std::string(without_trailing_slashes(directory)), reason});
+  for (const std::vector<Mount>& places : destinations(*mounts, offered_directories(), ::geteuid())) {
     std::string why;
     for (const Mount& place : places) {
       const Answer answer = examine_in_time(place, *mounts, preferred);
-      if (answer.failure == 0 && !answer.is_folder) continue;  // a container's /etc/hosts and the like
+      if (answer.failure == 0 && !answer.is_directory) continue;  // a container's /etc/hosts and the like
       const std::string reason = shortcoming(answer);
       if (reason.empty()) {
         discovery.found.push_back(describe(place, answer, *mounts));

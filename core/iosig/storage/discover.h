@@ -15,7 +15,7 @@ namespace iosig {
 /// One file system and what carries it. The device has the assumed speeds of its kind; what was inspected says so in
 /// its provenance.
 struct Found {
-  MountPoint mount;  ///< `path` is a folder in which this user can create files; free_bytes is statvfs's answer
+  MountPoint mount;  ///< `path` is a directory in which this user can create files; free_bytes is statvfs's answer
   Device device;
   std::vector<Device> members;  ///< that a composite `device` names, and theirs
   std::string remark;           ///< a sentence for the user on what lies beneath the mount; "": nothing unusual
@@ -36,10 +36,10 @@ struct Discovery {
 inline constexpr std::uint64_t smallest_capacity_bytes = 64ull << 20;
 
 /// Each file system once (bind mounts are the same file system), where this user can create files: in the mount's root,
-/// or, where that is not possible or not decent ("/", "/home"), in the first folder on it of $HOME, $TMPDIR, /var/tmp,
-/// /tmp, MOUNT/$USER. One of `preferred`, if on it, comes before all of those, then one that the job or the session
-/// names ($SLURM_TMPDIR, $BBPATH, $DW_JOB_STRIPED, ...: docs/formats/storage.md). A mount that does not answer within a
-/// few seconds (a dead server) is skipped. Fails with `system` when the machine does not tell its mounts.
+/// or, where that is not possible or not decent ("/", "/home"), in the first directory on it of $HOME, $TMPDIR,
+/// /var/tmp, /tmp, MOUNT/$USER. One of `preferred`, if on it, comes before all of those, then one that the job or the
+/// session names ($SLURM_TMPDIR, $BBPATH, $DW_JOB_STRIPED, ...: docs/formats/storage.md). A mount that does not answer
+/// within a few seconds (a dead server) is skipped. Fails with `system` when the machine does not tell its mounts.
 [[nodiscard]] Result<Discovery> discover(const std::vector<std::string>& preferred = {});
 
 /// The storage of this machine without any measurement: conservative assumed speeds of each kind of device.

@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string transport_of(const fs::path& folder, const std::string& disk) {
-  // The bus is a folder on the way to the device; the nearest to the device counts, so the order is by nearness.
+std::string transport_of(const fs::path& directory, const std::string& disk) {
+  // The bus is a directory on the way to the device; the nearest to the device counts, so the order is by nearness.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> buses{{{"/nvme", "nvme"},
                                                                                         {"/virtio", "virtio"},
                                                                                         {"/vbd-", "xen"},
@@ -40,7 +40,7 @@ std::string transport_of(const fs::path& folder, const std::string& disk) {
                                                                                          {"nbd", "nbd"}}};
   for (const auto& [prefix, name] : drivers)
     if (disk.starts_with(prefix)) return std::string(name);
-  const std::string path = folder.string();
+  const std::string path = directory.string();
   for (const auto& [part, name] : buses)
     if (path.find(part) != std::string::npos) return std::string(name);
   return {};
@@ -93,7 +93,7 @@ std::optional<std::uint64_t> read_count(const fs::path& file) {
 }
 
 /// btrfs and overlay have an anonymous number, but btrfs names one of its devices as its source.
-std::optional<fs::path> block_folder(const Mount& mount, const std::string& sysfs) {
+std::optional<fs::path> block_directory(const Mount& mount, const std::string& sysfs) {
   unsigned major = mount.major, minor = mount.minor;
   if (struct stat status{}; major == 0 && mount.source.starts_with("/dev/") &&
                             ::stat(mount.source.c_str(), &status) == 0 && S_ISBLK(status.st_mode)) {
@@ -102,17 +102,17 @@ std::optional<fs::path> block_folder(const Mount& mount, const std::string& sysf
   }
   if (major == 0) return std::nullopt;
   std::error_code failure;
-  fs::path folder = fs::canonical(fmt::format("{}/dev/block/{}:{}", sysfs, major, minor), failure);
+  fs::path directory = fs::canonical(fmt::format("{}/dev/block/{}:{}", sysfs, major, minor), failure);
   if (failure) return std::nullopt;
-  return folder;
+  return directory;
 }
 
 const Mount& carrier_of(const Mount& mount, const std::vector<Mount>& mounts) {
   std::error_code failure;
-  // In a container the path of the upper folder leads nowhere.
-  if (!mount.upper_folder.starts_with('/') || !fs::is_directory(mount.upper_folder, failure)) return mount;
-  const Mount* carrier = mount_of(mounts, mount.upper_folder);
-  return carrier != nullptr && carrier->upper_folder.empty() ? *carrier : mount;
+  // In a container the path of the upper directory leads nowhere.
+  if (!mount.upper_directory.starts_with('/') || !fs::is_directory(mount.upper_directory, failure)) return mount;
+  const Mount* carrier = mount_of(mounts, mount.upper_directory);
+  return carrier != nullptr && carrier->upper_directory.empty() ? *carrier : mount;
 }
 
 void set_kind(Device& device, DeviceKind kind) {
@@ -128,16 +128,16 @@ void set_kind(Device& device, DeviceKind kind) {
   set_origin(device.provenance, "kind", Origin::inspected);
 }
 
-Hardware inspect_block_device(const fs::path& folder, const std::vector<Mount>& mounts) {
+Hardware inspect_block_device(const fs::path& directory, const std::vector<Mount>& mounts) {
   std::error_code failure;
-  const bool is_partition = fs::exists(folder / "partition", failure);
-  const fs::path disk = is_partition ? folder.parent_path() : folder;
-  const std::string transport = transport_of(folder, disk.filename().string());
+  const bool is_partition = fs::exists(directory / "partition", failure);
+  const fs::path disk = is_partition ? directory.parent_path() : directory;
+  const std::string transport = transport_of(directory, disk.filename().string());
   const auto rotational = read_count(disk / "queue" / "rotational");
 
   Hardware hardware;
-  const auto mapped = read_word(folder / "dm" / "name");
-  hardware.device.name = mapped ? *mapped : folder.filename().string();
+  const auto mapped = read_word(directory / "dm" / "name");
+  hardware.device.name = mapped ? *mapped : directory.filename().string();
   if (transport == "pmem") {
     set_kind(hardware.device, DeviceKind::nvram);
   } else if (transport == "zram" || transport == "ram") {
@@ -149,7 +149,7 @@ Hardware inspect_block_device(const fs::path& folder, const std::vector<Mount>& 
     set_kind(hardware.device, DeviceKind::hdd);
     hardware.kind_is_sure = transport == "sata" || transport == "sas";
   }
-  if (const auto backing = read_word(folder / "loop" / "backing_file")) {
+  if (const auto backing = read_word(directory / "loop" / "backing_file")) {
     const Mount* carrier = mount_of(mounts, *backing);
     hardware.is_volatile = carrier != nullptr && is_volatile_filesystem(carrier->filesystem);
   }
@@ -158,7 +158,7 @@ Hardware inspect_block_device(const fs::path& folder, const std::vector<Mount>& 
   inspected(device, &Device::path, mapped ? "/dev/mapper/" + *mapped : "/dev/" + device.name, "path");
   if (!transport.empty()) inspected(device, &Device::transport, transport, "transport");
   if (rotational) inspected(device, &Device::rotational, std::optional(*rotational != 0), "rotational");
-  if (const auto sectors = read_count(folder / "size"))  // always in units of 512 bytes
+  if (const auto sectors = read_count(directory / "size"))  // always in units of 512 bytes
     inspected(device, &Device::capacity_bytes, std::optional(*sectors * 512), "capacity");
   return hardware;
 }
@@ -169,7 +169,7 @@ Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts, 
     below.is_volatile |= is_volatile_filesystem(carrier.filesystem);
     return below;
   }
-  if (const auto folder = block_folder(mount, sysfs)) return inspect_block_device(*folder, mounts);
+  if (const auto directory = block_directory(mount, sysfs)) return inspect_block_device(*directory, mounts);
   Hardware hardware;
   hardware.device.name = unnumbered_name(mount);
   if (is_volatile_filesystem(mount.filesystem)) {

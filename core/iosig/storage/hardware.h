@@ -22,17 +22,17 @@ struct Hardware {
 ///
 /// Partitions ask their disk. Rotational disks that no SATA or SAS link vouches for are not sure: virtual disks claim
 /// to rotate whatever carries them, USB sticks too. A network file system's device is its server.
-/// An overlay's is the one that carries its upper folder, if that can be seen from here.
+/// An overlay's is the one that carries its upper directory, if that can be seen from here.
 /// Its name is the device's own ("sda1", "vg-home", the server, else the last word of the path): unique per
 /// machine for block devices only.
 [[nodiscard]] Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts,
                                         const std::string& sysfs = "/sys");
 
-/// The block device whose folder in sysfs is `folder`; `mounts` tell what a loop device's file lies on.
-[[nodiscard]] Hardware inspect_block_device(const std::filesystem::path& folder, const std::vector<Mount>& mounts);
+/// The block device whose directory in sysfs is `directory`; `mounts` tell what a loop device's file lies on.
+[[nodiscard]] Hardware inspect_block_device(const std::filesystem::path& directory, const std::vector<Mount>& mounts);
 
-/// The folder in sysfs of the block device that `mount` names, by number or by source; nothing when it has none.
-[[nodiscard]] std::optional<std::filesystem::path> block_folder(const Mount& mount, const std::string& sysfs);
+/// The directory in sysfs of the block device that `mount` names, by number or by source; nothing when it has none.
+[[nodiscard]] std::optional<std::filesystem::path> block_directory(const Mount& mount, const std::string& sysfs);
 
 /// The mount that `mount`'s files are really put on: another one when it is an overlay and that can be seen from here.
 [[nodiscard]] const Mount& carrier_of(const Mount& mount, const std::vector<Mount>& mounts);

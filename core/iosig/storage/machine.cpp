@@ -26,12 +26,12 @@ constexpr milliseconds end_limit{200};  // for a killed one to be gone: one that
 constexpr std::size_t output_limit_bytes = 1 << 20;
 
 /// The last ones belong to GPFS and BeeGFS, which put their tools there.
-constexpr std::array<const char*, 6> folders{"/usr/sbin", "/usr/bin",          "/sbin",
-                                             "/bin",      "/usr/lpp/mmfs/bin", "/opt/beegfs/sbin"};
+constexpr std::array<const char*, 6> directories{"/usr/sbin", "/usr/bin",          "/sbin",
+                                                 "/bin",      "/usr/lpp/mmfs/bin", "/opt/beegfs/sbin"};
 
 std::string find_tool(const std::string& name) {
-  for (const char* folder : folders)
-    if (std::string path = fmt::format("{}/{}", folder, name); ::access(path.c_str(), X_OK) == 0) return path;
+  for (const char* directory : directories)
+    if (std::string path = fmt::format("{}/{}", directory, name); ::access(path.c_str(), X_OK) == 0) return path;
   return {};
 }
 

@@ -139,9 +139,9 @@ void fit(const std::vector<Series>& series, Spread& latency_s, Spread& bytes_per
 /// One measurement: a scratch file that grows up to `limit_bytes`, and what is done to it.
 class Scratch {
  public:
-  Scratch(Fd fd, std::string folder, std::uint64_t block_bytes, std::uint64_t limit_bytes)
+  Scratch(Fd fd, std::string directory, std::uint64_t block_bytes, std::uint64_t limit_bytes)
       : fd_(std::move(fd)),
-        folder_(std::move(folder)),
+        directory_(std::move(directory)),
         block_bytes_(block_bytes),
         limit_bytes_(limit_bytes),
         buffer_(largest_chunk(limit_bytes)) {}
@@ -264,7 +264,7 @@ class Scratch {
     return {};
   }
   [[nodiscard]] tl::unexpected<Error> refused(std::string_view doing) const {
-    return system_failure(fmt::format("{} a scratch file in", doing), folder_);
+    return system_failure(fmt::format("{} a scratch file in", doing), directory_);
   }
 
   bool put(std::uint64_t bytes, std::uint64_t at) {
@@ -280,7 +280,7 @@ class Scratch {
     const Clock::time_point start = Clock::now();
     for (std::uint64_t done = 0; done < bytes;) {
       const ssize_t got = ::pread(fd_.get(), buffer_.data() + done, bytes - done, static_cast<off_t>(at + done));
-      if (got == 0) return fail(ErrorKind::system, "a scratch file in '{}' is shorter than written", folder_);
+      if (got == 0) return fail(ErrorKind::system, "a scratch file in '{}' is shorter than written", directory_);
       if (got < 0 && errno != EINTR) return refused("read");
       if (got > 0) done += static_cast<std::uint64_t>(got);
     }
@@ -292,7 +292,7 @@ class Scratch {
   }
 
   Fd fd_;
-  std::string folder_;
+  std::string directory_;
   std::uint64_t block_bytes_, limit_bytes_;
   Buffer buffer_;
   std::uint64_t size_ = 0, cursor_ = 0;
@@ -301,31 +301,31 @@ class Scratch {
 };
 
 /// Scratch space that nobody misses: 5 % of what is free, and of the free memory where files are memory.
-Result<std::uint64_t> usable_bytes(const std::string& folder, std::uint64_t wanted) {
-  auto free = free_bytes_at(folder);
+Result<std::uint64_t> usable_bytes(const std::string& directory, std::uint64_t wanted) {
+  auto free = free_bytes_at(directory);
   if (!free) return free;
   struct statfs status {};
-  if (::statfs(folder.c_str(), &status) == 0 && status.f_type == TMPFS_MAGIC)
+  if (::statfs(directory.c_str(), &status) == 0 && status.f_type == TMPFS_MAGIC)
     *free = std::min<std::uint64_t>(*free, static_cast<std::uint64_t>(::sysconf(_SC_AVPHYS_PAGES)) *
                                                static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
   const std::uint64_t usable = std::min(wanted, *free / 20);
   if (usable < MiB)
     return fail(ErrorKind::infeasible,
-                "'{}' has only {} free; a probe uses at most 5 % of that and needs at least 1 MB", folder,
+                "'{}' has only {} free; a probe uses at most 5 % of that and needs at least 1 MB", directory,
                 about_bytes(static_cast<double>(*free)));
   return usable;
 }
 
 }  // namespace
 
-Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes, const MeasureLimits& limits,
+Result<Measurement> measure(const std::string& directory, std::uint64_t block_bytes, const MeasureLimits& limits,
                             const MeasureProgress& progress) {
-  const auto usable = usable_bytes(folder, limits.bytes);
+  const auto usable = usable_bytes(directory, limits.bytes);
   if (!usable) return pass_on(usable.error());
-  auto fd = open_scratch_file(folder);
+  auto fd = open_scratch_file(directory);
   if (!fd) return pass_on(fd.error());
   const std::uint64_t block = std::max<std::uint64_t>(block_bytes, 4 * KiB);
-  Scratch scratch(std::move(*fd), folder, block, *usable);
+  Scratch scratch(std::move(*fd), directory, block, *usable);
   const std::uint64_t largest = Scratch::largest_chunk(*usable);
   Measurement result;
 

@@ -1,4 +1,4 @@
-// Measures a folder's storage: bounded in time and space, past the page cache, nothing left behind.
+// Measures a directory's storage: bounded in time and space, past the page cache, nothing left behind.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,12 @@ struct Measurement {
 /// Told what is being measured, in a few words.
 using MeasureProgress = std::function<void(std::string_view)>;
 
-/// Measures the file system of `folder`, which has `block_bytes`, in one file without a name.
+/// Measures the file system of `directory`, which has `block_bytes`, in one file without a name.
 ///
 /// Medians throughout, since virtual disks are noisy. On tmpfs and ramfs there is no cache to get past: what is
 /// measured is memory. What lies below the operating system (a disk's own or a hypervisor's cache) cannot be excluded.
 /// Fails with `system` when the file system refuses, `infeasible` when there is less than 1 MB to use.
-[[nodiscard]] Result<Measurement> measure(const std::string& folder, std::uint64_t block_bytes,
+[[nodiscard]] Result<Measurement> measure(const std::string& directory, std::uint64_t block_bytes,
                                           const MeasureLimits& limits, const MeasureProgress& progress);
 
 }  // namespace iosig

@@ -66,7 +66,7 @@ std::optional<Mount> parse_line(std::string_view line) {
     mount.source.erase(0, type_end + 1);
   }
   if (back.size() > 2) mount.options = back[2];
-  mount.upper_folder = option_of(mount, "upperdir").value_or("");
+  mount.upper_directory = option_of(mount, "upperdir").value_or("");
   mount.read_only = has_option(front[5], "ro") || option_of(mount, "ro").has_value();
   return mount;
 }
@@ -122,13 +122,13 @@ std::set<FilesystemId> system_memory(const std::vector<Mount>& mounts) {
   return found;
 }
 
-bool is_system_folder(std::string_view path) {
+bool is_system_directory(std::string_view path) {
   if (is_below(path, "/dev/shm") || is_below(path, "/run/media")) return false;
-  static constexpr std::array<std::string_view, 5> folders{"/proc", "/sys", "/run", "/boot", "/dev"};
-  return std::ranges::any_of(folders, [&](std::string_view folder) { return is_below(path, folder); });
+  static constexpr std::array<std::string_view, 5> directories{"/proc", "/sys", "/run", "/boot", "/dev"};
+  return std::ranges::any_of(directories, [&](std::string_view directory) { return is_below(path, directory); });
 }
 
-/// Which mount is on which, to follow a path through thousands of them, many perhaps on one folder.
+/// Which mount is on which, to follow a path through thousands of them, many perhaps on one directory.
 class MountTree {
  public:
   /// Refers to `mounts`. Of several that claim one place the earlier line counts.
@@ -212,15 +212,15 @@ std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, c
                                              unsigned user) {
   const std::set<FilesystemId> system = system_memory(mounts);
   const MountTree tree(mounts);
-  std::map<std::string_view, const Mount*> tops;  // of the folders that something is mounted on
+  std::map<std::string_view, const Mount*> tops;  // of the directories that something is mounted on
   for (const Mount& mount : mounts)
     if (const auto [top, is_new] = tops.emplace(mount.path, nullptr); is_new) top->second = tree.top(mount.path);
   std::vector<const Mount*> carriers;
-  for (const std::string& folder : wanted) carriers.push_back(tree.top(folder));
+  for (const std::string& directory : wanted) carriers.push_back(tree.top(directory));
   std::vector<std::vector<Mount>> groups;
   for (const Mount& mount : mounts) {
     if (mount.read_only || !unsuitability(mount, user).empty()) continue;
-    if ((is_system_folder(mount.path) || system.contains({mount.major, mount.minor})) &&
+    if ((is_system_directory(mount.path) || system.contains({mount.major, mount.minor})) &&
         std::ranges::find(carriers, &mount) == carriers.end())
       continue;
     if (tops.at(mount.path) != &mount) continue;  // hidden below another mount

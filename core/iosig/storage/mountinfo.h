@@ -12,13 +12,13 @@ namespace iosig {
 struct Mount {
   int id = 0, parent = 0;
   unsigned major = 0, minor = 0;  ///< of the file system; two mounts of one file system share them
-  std::string root;               ///< the folder (or file) of the file system that is mounted; "/" unless a bind mount
-  std::string path;               ///< where it is mounted
-  bool read_only = false;         ///< the mount or its file system
-  std::string filesystem;         ///< type: ext4, fuse.sshfs, ...
-  std::string source;             ///< "/dev/vda1", "server:/export", "tmpfs"
-  std::string options;            ///< of the file system, as they stand in the line
-  std::string upper_folder;       ///< where an overlay puts its files; may lie outside this container's view
+  std::string root;             ///< the directory (or file) of the file system that is mounted; "/" unless a bind mount
+  std::string path;             ///< where it is mounted
+  bool read_only = false;       ///< the mount or its file system
+  std::string filesystem;       ///< type: ext4, fuse.sshfs, ...
+  std::string source;           ///< "/dev/vda1", "server:/export", "tmpfs"
+  std::string options;          ///< of the file system, as they stand in the line
+  std::string upper_directory;  ///< where an overlay puts its files; may lie outside this container's view
 
   [[nodiscard]] bool same_filesystem(const Mount& other) const { return major == other.major && minor == other.minor; }
 };
@@ -27,7 +27,7 @@ struct Mount {
 [[nodiscard]] std::vector<Mount> parse_mountinfo(std::string_view text);
 
 /// The mount that the absolute, link-free `path` lies on, or nullptr when none covers it (a chroot below a mount).
-/// Walks as the kernel does: from the root, into what is mounted on each folder on the way, topmost last.
+/// Walks as the kernel does: from the root, into what is mounted on each directory on the way, topmost last.
 [[nodiscard]] const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path);
 
 /// The value of the file system's option `name` ("tcp" of proto=tcp), "" for one without a value, nothing without it.
@@ -43,7 +43,7 @@ inline constexpr std::string_view simulated_disk = "fuse.slowdisk";
 [[nodiscard]] std::string unsuitability(const Mount& mount, unsigned user);
 
 /// The mounts that make sense as destinations: real file systems, tmpfs and network file systems that are visible and
-/// not read-only, outside the system's own folders (/proc, /sys, /run, /boot, /dev but /dev/shm), unless one of
+/// not read-only, outside the system's own directories (/proc, /sys, /run, /boot, /dev but /dev/shm), unless one of
 /// `wanted` lies on them, and suitable for `user`. A tmpfs of the system's (/run, /dev, that of the cgroups) is none
 /// wherever else it is mounted. One inner list for each file system, never empty: where it is mounted, best first (the
 /// whole before a bind mount, then the shortest path). Those lists are in order of their first path.

@@ -88,12 +88,12 @@ class Descent {
     if (type == simulated_disk) return {};
     // A path beneath is never looked for on the mount itself, which may cover its own source.
     std::erase_if(mounts_, [&](const Mount& each) { return each.id == here.id; });
-    if (!here.upper_folder.empty() || type == "overlay") {
-      if (!here.upper_folder.starts_with('/'))
+    if (!here.upper_directory.empty() || type == "overlay") {
+      if (!here.upper_directory.starts_with('/'))
         return unknown("is an overlay whose upper directory is not visible here");
-      return path(here.upper_folder, "is an overlay whose upper directory is not visible here");
+      return path(here.upper_directory, "is an overlay whose upper directory is not visible here");
     }
-    if (const auto folder = block_folder(here, sysfs_)) return block(*folder);
+    if (const auto directory = block_directory(here, sysfs_)) return block(*directory);
     if (is_shared_filesystem(type)) {
       const auto own = own_path(here.source);
       return own ? path(*own, "is served by this machine from a directory that is not visible here") : Beneath{};
@@ -133,14 +133,14 @@ class Descent {
 
   Beneath numbered_block(dev_t device) {
     std::error_code failure;
-    const fs::path folder =
+    const fs::path directory =
         fs::canonical(fmt::format("{}/dev/block/{}:{}", sysfs_, ::major(device), ::minor(device)), failure);
-    return failure ? Beneath{} : block(folder);
+    return failure ? Beneath{} : block(directory);
   }
 
-  Beneath block(const fs::path& folder) {
+  Beneath block(const fs::path& directory) {
     std::error_code failure;
-    const fs::path disk = fs::exists(folder / "partition", failure) ? folder.parent_path() : folder;
+    const fs::path disk = fs::exists(directory / "partition", failure) ? directory.parent_path() : directory;
     const std::string name = disk.filename().string();
     if (name.starts_with("zram") || name.starts_with("ram"))
       return {Persistence::lost, true, fmt::format("lies on {} in memory", name)};

@@ -134,7 +134,7 @@ std::optional<Place> place_at(const std::string& path) {
   return Place{status.st_dev, status.st_ino};
 }
 
-/// measure(), and whether what was measured is still there: an open file outlives its folder and even its mount.
+/// measure(), and whether what was measured is still there: an open file outlives its directory and even its mount.
 Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimits& limits,
                                      const MeasureProgress& progress) {
   const auto before = place_at(mount.path);
@@ -145,31 +145,31 @@ Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimit
 }
 
 /// Keeps those of `discovery` that the user named.
-Result<void> keep_only(const std::vector<std::string>& folders, Discovery& discovery) {
+Result<void> keep_only(const std::vector<std::string>& directories, Discovery& discovery) {
   std::vector<Found> kept;
-  for (const std::string& folder : folders) {
+  for (const std::string& directory : directories) {
     const auto skipped_at = [&](const std::string& path) {
       return std::ranges::find(discovery.skipped, path, &Skipped::path);
     };
     const auto refuse = [&](std::string_view reason) {
       return fail(ErrorKind::infeasible,
-                  "'{}' is no destination: it {}; `iosig storage probe` without --mount shows all", printable(folder),
-                  reason);
+                  "'{}' is no destination: it {}; `iosig storage probe` without --mount shows all",
+                  printable(directory), reason);
     };
     // Nobody touches what is known not to answer.
-    const std::string bare(without_trailing_slashes(folder));
+    const std::string bare(without_trailing_slashes(directory));
     if (const auto skipped = skipped_at(bare); skipped != discovery.skipped.end()) return refuse(skipped->reason);
-    const std::string path = real_path(folder);
+    const std::string path = real_path(directory);
     const auto found = std::ranges::find(discovery.found, path, [](const Found& each) { return each.mount.path; });
     if (found != discovery.found.end()) {
       kept.push_back(*found);
       continue;
     }
-    if (const auto sound = check_folder(path); !sound)
-      return fail(ErrorKind::infeasible, "'{}' is no destination: {}", printable(folder), sound.error().message);
+    if (const auto sound = check_directory(path); !sound)
+      return fail(ErrorKind::infeasible, "'{}' is no destination: {}", printable(directory), sound.error().message);
     const auto skipped = skipped_at(path);
     return refuse(skipped != discovery.skipped.end() ? skipped->reason
-                                                     : "has no folder there in which you can create files");
+                                                     : "has no directory there in which you can create files");
   }
   discovery.found = std::move(kept);
   discovery.skipped.clear();
@@ -231,7 +231,7 @@ void pool_copies(std::vector<Measured>& measured, bool capped) {
 
 Result<Probe> probe_storage(const ProbeOptions& options, const MeasureProgress& progress) {
   std::vector<std::string> preferred = options.only;
-  preferred.insert(preferred.end(), options.folders.begin(), options.folders.end());
+  preferred.insert(preferred.end(), options.directories.begin(), options.directories.end());
   auto discovery = discover(preferred);
   if (!discovery) return pass_on(discovery.error());
   if (!options.only.empty())

@@ -13,8 +13,9 @@ namespace iosig {
 
 struct ProbeOptions {
   MeasureLimits limits;
-  std::vector<std::string> folders;  ///< taken before the usual ones on their file systems (those in the user's file)
-  std::vector<std::string> only;     ///< measure just these folders; empty: all that discover() finds
+  std::vector<std::string>
+      directories;                ///< taken before the usual ones on their file systems (those in the user's file)
+  std::vector<std::string> only;  ///< measure just these directories; empty: all that discover() finds
 };
 
 struct Probe {

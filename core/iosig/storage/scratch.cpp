@@ -14,35 +14,35 @@
 
 namespace iosig {
 
-Result<Fd> open_scratch_file(const std::string& folder) {
-  Fd unnamed(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+Result<Fd> open_scratch_file(const std::string& directory) {
+  Fd unnamed(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (unnamed) return unnamed;
   if (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT || errno == ENOTDIR || errno == ENOSPC)
-    return system_failure("create a file in", folder);
+    return system_failure("create a file in", directory);
   const SignalsLater until_unlinked;  // ^C leaves no file
-  std::string path = folder + "/.iosig-scratch-XXXXXX";
+  std::string path = directory + "/.iosig-scratch-XXXXXX";
   Fd named(::mkostemp(path.data(), O_CLOEXEC));
   const int failure = errno;
   if (named) ::unlink(path.c_str());
-  if (!named) return system_failure("create a file in", folder, failure);
+  if (!named) return system_failure("create a file in", directory, failure);
   return named;
 }
 
-bool follows_links(const std::string& folder, std::string_view filesystem) {
+bool follows_links(const std::string& directory, std::string_view filesystem) {
   static constexpr std::array<std::string_view, 10> plain{"ext2", "ext3",  "ext4",     "xfs",   "btrfs",
                                                           "f2fs", "tmpfs", "bcachefs", "ramfs", "overlay"};
   constexpr unsigned long no_symfollow = 0x2000;  // ST_NOSYMFOLLOW, which glibc 2.36 does not name
   struct statvfs flags {};
-  if (::statvfs(folder.c_str(), &flags) == 0 && (flags.f_flag & no_symfollow) != 0) return false;
+  if (::statvfs(directory.c_str(), &flags) == 0 && (flags.f_flag & no_symfollow) != 0) return false;
   if (std::ranges::find(plain, filesystem) != plain.end()) return true;
-  // "/" lies on another file system, or is the one directory that a link in `folder` may lead to.
+  // "/" lies on another file system, or is the one directory that a link in `directory` may lead to.
   struct stat there {
   }, reached{};
   if (::stat("/", &there) != 0) return true;
   const SignalsLater until_unlinked;
   constexpr int max_tries = 8;
   for (int attempt = 0; attempt < max_tries; ++attempt) {
-    const std::string path = fmt::format("{}/.iosig-link-{}-{}", folder, ::getpid(), attempt);
+    const std::string path = fmt::format("{}/.iosig-link-{}-{}", directory, ::getpid(), attempt);
     if (::symlink("/", path.c_str()) != 0) {
       if (errno == EEXIST) continue;
       return errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP;

@@ -90,7 +90,7 @@ def untested(where: str, claim: str, published: float | str, unit: str, why: str
 
 @dataclass(frozen=True)
 class Setting:
-    """How an artefact is to be run. `scratch`: an empty folder that is removed afterwards. `progress` takes a line, of
+    """How an artefact is to be run. `scratch`: an empty directory that is removed afterwards. `progress` takes a line, of
     which a log should keep what is before the first colon."""
 
     source: Source

@@ -1,6 +1,6 @@
 """`iosig repro list` and `iosig repro run ID...`: runs artefacts, writes what came out, and says what holds.
 
-A result is a folder OUTPUT/ID with ID.png, ID.html, data.csv and result.json. It is made beside its place and renamed
+A result is a directory OUTPUT/ID with ID.png, ID.html, data.csv and result.json. It is made beside its place and renamed
 into it when it is complete; an interrupted run leaves nothing.
 """
 
@@ -38,7 +38,7 @@ RESULT_NAMES = ("data.csv", "result.json")
 
 
 def artefacts() -> dict[str, Artefact]:
-    """Every artefact of the checkout's folder repro/, by ID."""
+    """Every artefact of the checkout's directory repro/, by ID."""
     if not (CHECKOUT / "repro" / "__init__.py").exists():
         raise OSError(f"{CHECKOUT}/repro: not found; iosig repro works in a checkout of IOSIG: run `make python` there")
     sys.path.insert(0, str(CHECKOUT))
@@ -125,11 +125,11 @@ def document(artefact: Artefact, setting: Setting, result: Result) -> dict[str, 
     }
 
 
-def write_result(folder: Path, artefact: Artefact, setting: Setting, result: Result) -> None:
+def write_result(directory: Path, artefact: Artefact, setting: Setting, result: Result) -> None:
     records = json.loads(result.data.to_json(orient="records", double_precision=15))
     whole = {"schema": "iosig.repro/1", **document(artefact, setting, result), "data": records}
-    (folder / "result.json").write_text(json.dumps(whole, indent=2) + "\n")
-    result.data.to_csv(folder / "data.csv", index=False)
+    (directory / "result.json").write_text(json.dumps(whole, indent=2) + "\n")
+    result.data.to_csv(directory / "data.csv", index=False)
     rows = (len(result.panels) + 2) // 3
     width = 9 if len(result.panels) == 1 else 15
     setup = textwrap.fill(setup_text(setting, result), 10 * width)
@@ -137,7 +137,7 @@ def write_result(folder: Path, artefact: Artefact, setting: Setting, result: Res
     figure = Figure(figsize=(width, 1 + 4.5 * rows), layout="constrained")
     panels.plot_panels(figure, result.panels)
     interactive = panels.explore_panels(result.panels)
-    figures.write_figure(folder / artefact.id, figure, interactive, title, rows, facts_html(artefact, result))
+    figures.write_figure(directory / artefact.id, figure, interactive, title, rows, facts_html(artefact, result))
 
 
 def names_of(artefact: Artefact) -> set[str]:
@@ -145,11 +145,11 @@ def names_of(artefact: Artefact) -> set[str]:
 
 
 def check_place(place: Path, known: set[str]) -> None:
-    """An older result may be replaced; a folder with anything else in it is refused, before the experiment."""
+    """An older result may be replaced; a directory with anything else in it is refused, before the experiment."""
     if not place.exists():
         return
     if not place.is_dir():
-        raise NotADirectoryError(f"{place} is no folder; move it away or give --output")
+        raise NotADirectoryError(f"{place} is no directory; move it away or give --output")
     foreign = sorted(entry.name for entry in place.iterdir() if entry.name not in known or not entry.is_file())
     if foreign:
         raise FileExistsError(f"{place} holds '{foreign[0]}', which is no result; move it away or give --output")
@@ -216,7 +216,7 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller sizes and fewer repetitions; the plot says so.")
     ] = False,
-    output: Annotated[Path, typer.Option(help="A folder for each ID is made in this one.")] = Path("repro-results"),
+    output: Annotated[Path, typer.Option(help="A directory for each ID is made in this one.")] = Path("repro-results"),
     source: Annotated[
         Source | None, typer.Option(help="What to experiment on; the first that an ID has unless given.")
     ] = None,

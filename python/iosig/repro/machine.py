@@ -1,6 +1,6 @@
 """Experiments on real storage: finding it, timed writes, and the paper's picture program on chosen mount points.
 
-What is written lies in files without a name or in folders that are removed; programs that are run have a journal of
+What is written lies in files without a name or in directories that are removed; programs that are run have a journal of
 their own, which is settled at the end, also after ^C.
 """
 
@@ -81,10 +81,10 @@ def undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def scratch_in(folder: Path) -> Iterator[Path]:
-    """A folder in `folder`, made with it, and gone at the end with what is in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".iosig-repro-", dir=folder))
+def scratch_in(directory: Path) -> Iterator[Path]:
+    """A directory in `folder`, made with it, and gone at the end with what is in it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".iosig-repro-", dir=directory))
     try:
         yield scratch
     finally:
@@ -177,7 +177,7 @@ def probe(setting: Setting, description: Path, *words: str) -> list[str]:
     return notes
 
 
-def write_rate(folder: str, chunk_bytes: int, budget_s: float) -> float:
+def write_rate(directory: str, chunk_bytes: int, budget_s: float) -> float:
     """Bytes per second of chunks that are written in turn, each followed by fdatasync, as `dd oflag=dsync` does.
 
     At least three of them, or one that takes longer than `budget_s`; in a file without a name, of at most 256 MB or one
@@ -185,21 +185,21 @@ def write_rate(folder: str, chunk_bytes: int, budget_s: float) -> float:
     """
     data = bytes(chunk_bytes)
     places = max(1, 256 * MIB // chunk_bytes)
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
         count, spent = 0, 0.0
         while (count < 3 or spent < budget_s) and not (count > 0 and spent > 3 * budget_s):
             at = count % places * chunk_bytes
             begin_s = time.perf_counter()
             if os.pwrite(file.fileno(), data, at) != chunk_bytes:
-                raise OSError(f"{folder}: a write of {chunk_bytes} bytes was cut short; is there room?")
+                raise OSError(f"{directory}: a write of {chunk_bytes} bytes was cut short; is there room?")
             os.fdatasync(file.fileno())
             spent += time.perf_counter() - begin_s
             count += 1
     return count * chunk_bytes / spent
 
 
-def free_bytes(folder: str | Path) -> int:
-    room = os.statvfs(folder)
+def free_bytes(directory: str | Path) -> int:
+    room = os.statvfs(directory)
     return room.f_bavail * room.f_frsize
 
 
@@ -210,10 +210,10 @@ class Pictures:
         """A square picture of at most `total_bytes` that fits three times on each of `mounts`."""
         self.machine = machine
         self.progress = setting.progress
-        user_folders = [Path(mount) / f".iosig-{os.geteuid()}" for mount in machine.kinds]
-        self.new_user_folders = [folder for folder in user_folders if not folder.exists()]
-        folders: list[str | Path] = [*mounts, setting.scratch]
-        side = int(min(total_bytes, *(free_bytes(folder) // 3 for folder in folders)) ** 0.5)
+        user_directories = [Path(mount) / f".iosig-{os.geteuid()}" for mount in machine.kinds]
+        self.new_user_directories = [directory for directory in user_directories if not directory.exists()]
+        directories: list[str | Path] = [*mounts, setting.scratch]
+        side = int(min(total_bytes, *(free_bytes(directory) // 3 for directory in directories)) ** 0.5)
         self.side = 1 << (side.bit_length() - 1)
         self.picture = setting.scratch / "in.pgm"
         self.program = setting.scratch / "pgm"
@@ -253,16 +253,16 @@ class Pictures:
         words = (iosig_command(), "finalize", "--all", "--drop-orphans")
         call(*words, accept=(0, 1), environment=self.machine.environment)
 
-    def remove_user_folders(self) -> None:
-        """The user's folders of redirected data that were made meanwhile, where nothing is in them."""
-        for folder in self.new_user_folders:
+    def remove_user_directories(self) -> None:
+        """The user's directories of redirected data that were made meanwhile, where nothing is in them."""
+        for directory in self.new_user_directories:
             with suppress(OSError):  # never made, or in use
-                folder.rmdir()
+                directory.rmdir()
 
 
 @contextmanager
 def home_on(mount: str, pictures: Pictures) -> Iterator[Path]:
-    """A folder for outputs on a mount point; at the end, whatever happened, nothing of them is left anywhere."""
+    """A directory for outputs on a mount point; at the end, whatever happened, nothing of them is left anywhere."""
     with scratch_in(Path(mount)) as home:
         try:
             yield home
@@ -271,7 +271,7 @@ def home_on(mount: str, pictures: Pictures) -> Iterator[Path]:
                 for output in home.iterdir():
                     output.unlink()
                 pictures.settle()
-                pictures.remove_user_folders()
+                pictures.remove_user_directories()
 
 
 def check_same(output: Path, reference: Path) -> None:

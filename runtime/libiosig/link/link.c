@@ -49,17 +49,17 @@ static void* open_along_run_path(void) {
   Dl_serinfo size;
   if (dladdr1(&library, &symbol, (void**)&self, RTLD_DL_LINKMAP) == 0 || self == NULL) return NULL;
   if (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return NULL;
-  Dl_serinfo* folders = malloc(size.dls_size);
-  if (folders == NULL) return NULL;
-  *folders = size;
+  Dl_serinfo* directories = malloc(size.dls_size);
+  if (directories == NULL) return NULL;
+  *directories = size;
   void* handle = NULL;
-  if (dlinfo(self, RTLD_DI_SERINFO, folders) == 0)
-    for (unsigned i = 0; i < folders->dls_cnt && handle == NULL; ++i) {
+  if (dlinfo(self, RTLD_DI_SERINFO, directories) == 0)
+    for (unsigned i = 0; i < directories->dls_cnt && handle == NULL; ++i) {
       char file[4096];
-      const int length = snprintf(file, sizeof file, "%s/libiosig.so.1", folders->dls_serpath[i].dls_name);
+      const int length = snprintf(file, sizeof file, "%s/libiosig.so.1", directories->dls_serpath[i].dls_name);
       if (length < (int)sizeof file) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     }
-  free(folders);
+  free(directories);
   return handle;
 }
 

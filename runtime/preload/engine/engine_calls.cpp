@@ -54,12 +54,12 @@ using iosig::preload::real;
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the linker's names
 extern "C" {
 
-int __wrap_openat(int folder, const char* path, int flags, ...) {
+int __wrap_openat(int directory, const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const unsigned mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, unsigned) : 0;
   va_end(rest);
-  return keep_for_engine(static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode)));
+  return keep_for_engine(static_cast<int>(::syscall(SYS_openat, directory, path, flags, mode)));
 }
 int __wrap_open(const char* path, int flags, ...) {
   va_list rest;
@@ -106,20 +106,20 @@ int __wrap_fcntl64(int fd, int command, ...) __attribute__((alias("__wrap_fcntl"
 int __wrap_fstatvfs(int fd, struct statvfs* status) { return real().fstatvfs(fd, status); }
 int __wrap_posix_fallocate(int fd, off_t offset, off_t length) { return real().posix_fallocate(fd, offset, length); }
 
-int __wrap_fstatat(int folder, const char* path, struct stat* status, int flags) {
-  return static_cast<int>(::syscall(SYS_newfstatat, folder, path, status, flags));
+int __wrap_fstatat(int directory, const char* path, struct stat* status, int flags) {
+  return static_cast<int>(::syscall(SYS_newfstatat, directory, path, status, flags));
 }
 int __wrap_fstat(int fd, struct stat* status) { return __wrap_fstatat(fd, "", status, AT_EMPTY_PATH); }
 int __wrap_stat(const char* path, struct stat* status) { return __wrap_fstatat(AT_FDCWD, path, status, 0); }
 int __wrap_lstat(const char* path, struct stat* status) {
   return __wrap_fstatat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 }
-int __wrap_faccessat(int folder, const char* path, int mode, int flags) {
-  return real().faccessat(folder, path, mode, flags);
+int __wrap_faccessat(int directory, const char* path, int mode, int flags) {
+  return real().faccessat(directory, path, mode, flags);
 }
 int __wrap_access(const char* path, int mode) { return real().faccessat(AT_FDCWD, path, mode, 0); }
-int __wrap_fchmodat(int folder, const char* path, mode_t mode, int flags) {
-  return real().fchmodat(folder, path, mode, flags);
+int __wrap_fchmodat(int directory, const char* path, mode_t mode, int flags) {
+  return real().fchmodat(directory, path, mode, flags);
 }
 int __wrap_fchmod(int fd, mode_t mode) { return real().fchmod(fd, mode); }
 int __wrap_chmod(const char* path, mode_t mode) { return real().fchmodat(AT_FDCWD, path, mode, 0); }
@@ -139,42 +139,42 @@ int __wrap_fsetxattr(int fd, const char* name, const void* value, size_t bytes, 
 ssize_t __wrap_flistxattr(int fd, char* names, size_t bytes) { return real().flistxattr(fd, names, bytes); }
 int __wrap_fremovexattr(int fd, const char* name) { return real().fremovexattr(fd, name); }
 int __wrap_futimens(int fd, const timespec* times) { return real().futimens(fd, times); }
-int __wrap_fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) {
-  return real().fchownat(folder, path, user, group, flags);
+int __wrap_fchownat(int directory, const char* path, uid_t user, gid_t group, int flags) {
+  return real().fchownat(directory, path, user, group, flags);
 }
-int __wrap_utimensat(int folder, const char* path, const timespec* times, int flags) {
-  return real().utimensat(folder, path, times, flags);
+int __wrap_utimensat(int directory, const char* path, const timespec* times, int flags) {
+  return real().utimensat(directory, path, times, flags);
 }
-int __wrap_unlinkat(int folder, const char* path, int flags) { return real().unlinkat(folder, path, flags); }
+int __wrap_unlinkat(int directory, const char* path, int flags) { return real().unlinkat(directory, path, flags); }
 int __wrap_unlink(const char* path) { return real().unlinkat(AT_FDCWD, path, 0); }
 int __wrap_rmdir(const char* path) { return real().rmdir(path); }
 int __wrap_remove(const char* path) { return real().remove(path); }
-int __wrap_renameat2(int folder, const char* path, int to, const char* name, unsigned flags) {
-  return static_cast<int>(::syscall(SYS_renameat2, folder, path, to, name, flags));
+int __wrap_renameat2(int directory, const char* path, int to, const char* name, unsigned flags) {
+  return static_cast<int>(::syscall(SYS_renameat2, directory, path, to, name, flags));
 }
 int __wrap_rename(const char* from, const char* to) { return real().renameat(AT_FDCWD, from, AT_FDCWD, to); }
-int __wrap_renameat(int folder, const char* path, int to, const char* name) {
-  return real().renameat(folder, path, to, name);
+int __wrap_renameat(int directory, const char* path, int to, const char* name) {
+  return real().renameat(directory, path, to, name);
 }
-int __wrap_linkat(int folder, const char* path, int to, const char* name, int flags) {
-  return real().linkat(folder, path, to, name, flags);
+int __wrap_linkat(int directory, const char* path, int to, const char* name, int flags) {
+  return real().linkat(directory, path, to, name, flags);
 }
-int __wrap_mkdirat(int folder, const char* path, mode_t mode) { return real().mkdirat(folder, path, mode); }
+int __wrap_mkdirat(int directory, const char* path, mode_t mode) { return real().mkdirat(directory, path, mode); }
 int __wrap_mkdir(const char* path, mode_t mode) { return real().mkdirat(AT_FDCWD, path, mode); }
-int __wrap_symlinkat(const char* to, int folder, const char* path) { return real().symlinkat(to, folder, path); }
+int __wrap_symlinkat(const char* to, int directory, const char* path) { return real().symlinkat(to, directory, path); }
 int __wrap_symlink(const char* to, const char* path) { return real().symlinkat(to, AT_FDCWD, path); }
-int __wrap_statx(int folder, const char* path, int flags, unsigned mask, struct statx* status) {
-  return real().statx(folder, path, flags, mask, status);
+int __wrap_statx(int directory, const char* path, int flags, unsigned mask, struct statx* status) {
+  return real().statx(directory, path, flags, mask, status);
 }
 int __wrap_chdir(const char* path) { return real().chdir(path); }
 int __wrap_truncate(const char* path, off_t size) { return real().truncate(path, size); }
 int __wrap_truncate64(const char* path, off_t size) { return real().truncate(path, size); }
 DIR* __wrap_opendir(const char* path) { return real().opendir(path); }
 DIR* __wrap_fdopendir(int fd) { return real().fdopendir(fd); }
-dirent* __wrap_readdir(DIR* folder) { return real().readdir(folder); }
-int __wrap_closedir(DIR* folder) {
-  engine_fds.remove(::dirfd(folder));
-  return real().closedir(folder);
+dirent* __wrap_readdir(DIR* directory) { return real().readdir(directory); }
+int __wrap_closedir(DIR* directory) {
+  engine_fds.remove(::dirfd(directory));
+  return real().closedir(directory);
 }
 // What the C++ runtime's own streams would use, which nobody opens here.
 off_t __wrap_lseek64(int fd, off_t offset, int whence) { return __wrap_lseek(fd, offset, whence); }

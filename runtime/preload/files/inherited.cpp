@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "preload/files/process_files.h"
 #include "preload/files/raw_calls.h"
 
@@ -27,19 +27,19 @@ bool bears_locks(int fd, const OpenFile& file) {
   struct stat status {
   }, manifest{};
   return fd >= 0 && !engine_fds.has(fd) && ::fstat(fd, &status) == 0 &&
-         ::fstatat(file.folder, container_manifest_name.data(), &manifest, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstatat(file.directory, container_manifest_name.data(), &manifest, AT_SYMLINK_NOFOLLOW) == 0 &&
          status.st_dev == manifest.st_dev && status.st_ino == manifest.st_ino;
 }
 
-/// A container's folder, and the engine's by nothing else.
-bool is_left_folder(int fd) {
+/// A container's directory, and the engine's by nothing else.
+bool is_left_directory(int fd) {
   struct stat status {};
   return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) &&
          ::faccessat(fd, container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /// Of an inherited placeholder; `folders`: inherited ones. With the process's lock held.
-void adopt(int fd, std::vector<int>& folders) {
+void adopt(int fd, std::vector<int>& directories) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return;
   for (OpenFile* file : process().files)
@@ -52,9 +52,9 @@ void adopt(int fd, std::vector<int>& folders) {
   }
   file->shared = state;
   file->placeholder_inode = status.st_ino;
-  file->folder = find_folder(*state, folders);
-  if (file->folder >= 0) add_holder(*state, file->folder);
-  if (const int known = state->lock_fd; file->folder >= 0 && bears_locks(known, *file)) {
+  file->directory = find_directory(*state, directories);
+  if (file->directory >= 0) add_holder(*state, file->directory);
+  if (const int known = state->lock_fd; file->directory >= 0 && bears_locks(known, *file)) {
     ::fcntl(known, F_SETFD, FD_CLOEXEC);
     engine_fds.add(known);
     file->lock_fd = known;
@@ -66,9 +66,9 @@ void adopt(int fd, std::vector<int>& folders) {
 }  // namespace
 
 void adopt_inherited() {
-  const long folder = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  std::vector<int> placeholders, folders;
+  const long directory = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;
+  std::vector<int> placeholders, directories;
   std::vector<int> bearers;  ///< of locks
   alignas(8) char entries[2048];
   struct Entry {
@@ -78,20 +78,21 @@ void adopt_inherited() {
     unsigned char type;
     char name[1];
   };
-  for (long got = 0; (got = ::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
+  for (long got = 0; (got = ::syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0;)
     for (long at = 0; at < got; at += reinterpret_cast<Entry*>(entries + at)->length) {
       const int fd = std::atoi(reinterpret_cast<Entry*>(entries + at)->name);
       char target[PATH_MAX];
       const long length =
-          ::syscall(SYS_readlinkat, folder, reinterpret_cast<Entry*>(entries + at)->name, target, sizeof target);
+          ::syscall(SYS_readlinkat, directory, reinterpret_cast<Entry*>(entries + at)->name, target, sizeof target);
       const std::string_view name(target, length > 0 ? static_cast<std::size_t>(length) : 0);
       if (name.starts_with(placeholder_link)) placeholders.push_back(fd);
       if (name.ends_with(container_manifest_name)) bearers.push_back(fd);
-      if (fd != folder && fd >= min_engine_fd() && !engine_fds.has(fd) && is_left_folder(fd)) folders.push_back(fd);
+      if (fd != directory && fd >= min_engine_fd() && !engine_fds.has(fd) && is_left_directory(fd))
+        directories.push_back(fd);
     }
-  sys_close(folder);
-  for (const int fd : placeholders) adopt(fd, folders);
-  bearers.insert(bearers.end(), folders.begin(), folders.end());
+  sys_close(directory);
+  for (const int fd : placeholders) adopt(fd, directories);
+  bearers.insert(bearers.end(), directories.begin(), directories.end());
   for (const int fd : bearers)  // of files that were closed before this program began
     if (fd >= min_engine_fd() && !engine_fds.has(fd)) sys_close(fd);
 }
@@ -108,7 +109,7 @@ void leave_open(bool left) {
     for (const OpenFile* file : process().files) {
       if (!file->is_live) continue;
       const bool stays = left && is_inherited(*file);
-      mark(file->folder, stays);
+      mark(file->directory, stays);
       mark(file->lock_fd, stays);
     }
     return;
@@ -118,9 +119,9 @@ void leave_open(bool left) {
     const std::lock_guard lock(process().lock);
     for (const OpenFile* file : process().files) {
       if (!file->is_live) continue;
-      // The folder, too: while the other program starts, the container stays held.
+      // The directory, too: while the other program starts, the container stays held.
       const bool stays = left && is_inherited(*file);
-      mark(file->folder, stays);
+      mark(file->directory, stays);
       mark(file->lock_fd, stays);
     }
     return 0;

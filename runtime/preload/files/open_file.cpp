@@ -19,7 +19,7 @@
 #include "host/diagnostics.h"
 #include "host/process.h"
 #include "iosig/container/admin/removal.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "preload/files/process_files.h"
 #include "preload/files/raw_calls.h"
 #include "preload/hooks/user_memory.h"
@@ -54,7 +54,7 @@ int find_container(OpenFile& file) {
   Process& own = process();
   const std::lock_guard lock(own.lock);
   if (file.is_ready) return 0;
-  if (file.folder < 0) {
+  if (file.directory < 0) {
     say_failure(
         fmt::format("'{}' was opened before this program began, and is not there any more", file.shared->path.data()));
     return EIO;
@@ -62,7 +62,7 @@ int find_container(OpenFile& file) {
   std::weak_ptr<SharedContainer>& known = own.containers[{file.shared->device, file.shared->inode}];
   file.container = known.lock();
   if (!file.container) {
-    auto opened = SharedContainer::open(file.folder, say_failure, fill_with_zeros_if_there);
+    auto opened = SharedContainer::open(file.directory, say_failure, fill_with_zeros_if_there);
     if (!opened) {
       say_failure(opened.error().message);
       return errno_of(opened.error());
@@ -78,9 +78,9 @@ int find_container(OpenFile& file) {
 
 }  // namespace
 
-std::shared_ptr<SharedContainer> known_container(int folder) {
+std::shared_ptr<SharedContainer> known_container(int directory) {
   struct stat status {};
-  if (::fstat(folder, &status) != 0) return nullptr;
+  if (::fstat(directory, &status) != 0) return nullptr;
   const std::lock_guard lock(process().lock);
   const auto known = process().containers.find({status.st_dev, status.st_ino});
   return known == process().containers.end() ? nullptr : known->second.lock();
@@ -94,10 +94,10 @@ void release(OpenFile& file) {
     file.container.reset();
     file.writer = nullptr;
     if (const int fd = file.lock_fd.exchange(-1); fd >= 0) ::close(fd);
-    if (file.folder >= 0) {
-      remove_holder(*file.shared, file.folder);
-      let_go_container(Fd(file.folder));
-      file.folder = -1;
+    if (file.directory >= 0) {
+      remove_holder(*file.shared, file.directory);
+      let_go_container(Fd(file.directory));
+      file.directory = -1;
     }
     return 0;
   });
@@ -151,7 +151,7 @@ void reinit_after_fork() {
     file->has_writer = false;
     file->references = 0;
     file->is_leaving = false;
-    engine_fds.remove(file->folder);
+    engine_fds.remove(file->directory);
     engine_fds.remove(file->lock_fd);
   }
   for (auto& each : open_files)
@@ -159,9 +159,9 @@ void reinit_after_fork() {
   engine_fds.for_each([](int fd) { ::close(fd); });
   for (OpenFile* file : own.files) {
     if (!file->is_live) continue;
-    if (file->folder >= 0) {
-      engine_fds.add(file->folder);
-      add_holder(*file->shared, file->folder);
+    if (file->directory >= 0) {
+      engine_fds.add(file->directory);
+      add_holder(*file->shared, file->directory);
     }
     file->shared->begun_children.fetch_sub(1);
     if (file->lock_fd >= 0) engine_fds.add(file->lock_fd);
@@ -202,10 +202,10 @@ void finish_all() {
       if (file->is_live && file->has_writer) (void)file->container->close_writers();
     // The kernel closes what the program leaves open, but removes nothing of it.
     for (OpenFile* file : process().files)
-      if (file->is_live && file->folder >= 0) remove_holder(*file->shared, file->folder);
+      if (file->is_live && file->directory >= 0) remove_holder(*file->shared, file->directory);
     for (OpenFile* file : process().files)
-      if (file->is_live && file->folder >= 0 && is_unlinked(file->folder))
-        let_go_container(Fd(std::exchange(file->folder, -1)));
+      if (file->is_live && file->directory >= 0 && is_unlinked(file->directory))
+        let_go_container(Fd(std::exchange(file->directory, -1)));
     return 0;
   });
 }
@@ -229,21 +229,21 @@ int make_writer(OpenFile& file) {
   });
 }
 
-int open_container(int folder, int flags) {
+int open_container(int directory, int flags) {
   struct stat status {};
   SharedState* state = nullptr;
-  const bool is_held = hold_container(folder) && ::fstat(folder, &status) == 0;
+  const bool is_held = hold_container(directory) && ::fstat(directory, &status) == 0;
   const int fd = is_held ? make_placeholder((flags & O_CLOEXEC) != 0, state) : -1;
   if (fd < 0) {
     const int failure = errno;
-    ::close(folder);
+    ::close(directory);
     errno = failure;
     return -1;
   }
   state->flags = flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC);
   state->device = status.st_dev;
   state->inode = status.st_ino;
-  (void)!::readlink(FdPath(folder).text, state->path.data(), state->path.size() - 1);
+  (void)!::readlink(FdPath(directory).text, state->path.data(), state->path.size() - 1);
   OpenFile* file = nullptr;
   int failure = run_isolated_step([&] {
     {
@@ -251,8 +251,8 @@ int open_container(int folder, int flags) {
       file = new_file();
       if (file == nullptr) return ENOMEM;
       file->shared = state;
-      file->folder = folder;
-      add_holder(*state, folder);
+      file->directory = directory;
+      add_holder(*state, directory);
       if ((flags & O_CLOEXEC) == 0) state->lock_fd = file->lock_fd = open_for_locks(*file);  // children share the locks
       file->placeholder_inode = inode_of(fd);
       take(*file);  // first: a call that meant what this was before may let it go in between
@@ -268,7 +268,7 @@ int open_container(int folder, int flags) {
     give_back(*file);
   } else {
     unmap_placeholder(state);
-    ::close(folder);
+    ::close(directory);
   }
   if (failure == 0) return fd;
   sys_close(fd);
@@ -277,14 +277,14 @@ int open_container(int folder, int flags) {
 }
 
 int open_for_locks(const OpenFile& file) {
-  if (file.folder < 0) {
+  if (file.directory < 0) {
     errno = EIO;
     return -1;
   }
   const char* const manifest = container_manifest_name.data();
   int made = -1;
   for (const int access : {O_RDWR, O_RDONLY, O_WRONLY})
-    if (made < 0) made = ::openat(file.folder, manifest, access | O_CLOEXEC | O_NOFOLLOW);
+    if (made < 0) made = ::openat(file.directory, manifest, access | O_CLOEXEC | O_NOFOLLOW);
   return made;
 }
 

@@ -26,7 +26,7 @@ struct OpenFile {
   std::atomic<bool> has_writer{false};  ///< its dropping is made
   std::atomic<bool> is_ready{false};    ///< container is there
   std::atomic<bool> is_leaving{false};  ///< it becomes an ordinary file: calls wait until that is decided
-  int folder = -1;                      ///< the container's, locked shared as long as it is open somewhere
+  int directory = -1;                   ///< the container's, locked shared as long as it is open somewhere
   std::atomic<int> lock_fd{-1};         ///< bears flock(2)'s lock, and those of the open file
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;
@@ -120,9 +120,9 @@ int make_ready(OpenFile& file);
 /// The same, and its dropping is made.
 int make_writer(OpenFile& file);
 
-/// A descriptor for the container whose folder is open as `folder`, an engine's descriptor that is taken over in any
-/// case. -1 with errno.
-int open_container(int folder, int flags);
+/// A descriptor for the container whose directory is open as `directory`, an engine's descriptor that is taken over in
+/// any case. -1 with errno.
+int open_container(int directory, int flags);
 
 /// The descriptor that bears the locks of this process on the container, which closing any of its descriptors ends.
 /// -1 with errno. Runs isolated.
@@ -141,8 +141,8 @@ void refresh_from_other_nodes();
 /// The container was looked at just now: whoever opens it too need not look for others. nullptr: none was.
 void set_looked_at(const OpenFile* file);
 
-/// The container of the open `folder`, if this process has it open; else nothing. Runs isolated.
-std::shared_ptr<SharedContainer> known_container(int folder);
+/// The container of the open `directory`, if this process has it open; else nothing. Runs isolated.
+std::shared_ptr<SharedContainer> known_container(int directory);
 
 /// The number `fd` stands for what `of` stands for, after the kernel has made it so. Whatever it stood for is let go.
 void follow(int fd, int of);
@@ -153,7 +153,7 @@ void let_go(int fd);
 /// What all files have written is in their indices.
 void finish_all();
 /// Before this process begins another program, or when it could not: what the program needs of its inherited containers
-/// stays open, the descriptors that bear locks, and the folders, which hold the containers meanwhile.
+/// stays open, the descriptors that bear locks, and the directories, which hold the containers meanwhile.
 void leave_open(bool left);
 
 void say_failure(const std::string& message);

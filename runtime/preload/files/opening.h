@@ -6,6 +6,6 @@
 namespace iosig::preload {
 
 /// As openat(2).
-int open_at(int folder, const char* path, int flags, mode_t mode);
+int open_at(int directory, const char* path, int flags, mode_t mode);
 
 }  // namespace iosig::preload

@@ -13,7 +13,7 @@
 #include <new>
 
 #include "iosig/container/admin/removal.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "preload/engine/engine_fds.h"
 #include "preload/files/raw_calls.h"
 
@@ -21,10 +21,10 @@ namespace iosig::preload {
 namespace {
 
 constexpr const char* placeholder_name = "iosig-container";
-constexpr int work_folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+constexpr int work_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-std::uint64_t holder(int folder) {
-  return static_cast<std::uint64_t>(::getpid()) << 32 | static_cast<std::uint32_t>(folder);
+std::uint64_t holder(int directory) {
+  return static_cast<std::uint64_t>(::getpid()) << 32 | static_cast<std::uint32_t>(directory);
 }
 
 pid_t process_of(std::uint64_t holder) { return static_cast<pid_t>(holder >> 32); }
@@ -38,21 +38,21 @@ bool is_its(const struct stat& status, const SharedState& state) {
   return status.st_dev == state.device && status.st_ino == state.inode;
 }
 
-bool is_its(int folder, const SharedState& state) {
+bool is_its(int directory, const SharedState& state) {
   struct stat status {};
-  return ::fstat(folder, &status) == 0 && is_its(status, state);
+  return ::fstat(directory, &status) == 0 && is_its(status, state);
 }
 
-/// `folder` if it is the container's, else it is closed and -1.
-int if_it_is(int folder, const SharedState& state) {
-  if (folder < 0 || (is_its(folder, state) && hold_container(folder))) return folder;
-  ::close(folder);
+/// `directory` if it is the container's, else it is closed and -1.
+int if_it_is(int directory, const SharedState& state) {
+  if (directory < 0 || (is_its(directory, state) && hold_container(directory))) return directory;
+  ::close(directory);
   return -1;
 }
 
 /// Renamed, or removed while it was open: then it has another name beside the one that it had.
 int find_beside(const SharedState& state) {
-  const int parent = ::open(split_path(state.path.data()).folder.c_str(), work_folder_flags);
+  const int parent = ::open(split_path(state.path.data()).directory.c_str(), work_directory_flags);
   DIR* const names = parent < 0 ? nullptr : ::fdopendir(parent);
   if (names == nullptr) {
     if (parent >= 0) ::close(parent);
@@ -60,7 +60,7 @@ int find_beside(const SharedState& state) {
   }
   int found = -1;
   while (const dirent* const entry = found < 0 ? ::readdir(names) : nullptr)
-    if (entry->d_ino == state.inode) found = if_it_is(::openat(parent, entry->d_name, work_folder_flags), state);
+    if (entry->d_ino == state.inode) found = if_it_is(::openat(parent, entry->d_name, work_directory_flags), state);
   ::closedir(names);
   return found;
 }
@@ -109,8 +109,8 @@ SharedState* map_placeholder(int fd) {
 
 void unmap_placeholder(SharedState* state) { ::munmap(state, placeholder_bytes); }
 
-void add_holder(SharedState& state, int folder) {
-  const std::uint64_t own = holder(folder);
+void add_holder(SharedState& state, int directory) {
+  const std::uint64_t own = holder(directory);
   const auto take = [&](auto is_given_up) {
     for (auto& each : state.holders) {
       std::uint64_t known = each.load(std::memory_order_relaxed);
@@ -122,9 +122,9 @@ void add_holder(SharedState& state, int folder) {
   (void)take([](std::uint64_t known) { return ::kill(process_of(known), 0) != 0 && errno == ESRCH; });
 }
 
-void remove_holder(SharedState& state, int folder) {
+void remove_holder(SharedState& state, int directory) {
   for (auto& each : state.holders) {
-    std::uint64_t own = holder(folder);
+    std::uint64_t own = holder(directory);
     if (each.compare_exchange_strong(own, 0)) return;
   }
 }
@@ -134,21 +134,21 @@ bool is_in_place(const SharedState& state) {
   return ::lstat(state.path.data(), &status) == 0 && is_its(status, state);
 }
 
-int find_folder(const SharedState& state, std::vector<int>& inherited) {
+int find_directory(const SharedState& state, std::vector<int>& inherited) {
   const auto own = std::ranges::find_if(inherited, [&](int fd) { return is_its(fd, state); });
   if (own != inherited.end()) {
-    const int folder = *own;
+    const int directory = *own;
     inherited.erase(own);
-    ::fcntl(folder, F_SETFD, FD_CLOEXEC);
-    engine_fds.add(folder);
-    return folder;
+    ::fcntl(directory, F_SETFD, FD_CLOEXEC);
+    engine_fds.add(directory);
+    return directory;
   }
-  if (const int found = if_it_is(::open(state.path.data(), work_folder_flags), state); found >= 0) return found;
+  if (const int found = if_it_is(::open(state.path.data(), work_directory_flags), state); found >= 0) return found;
   for (const auto& each : state.holders) {
     const std::uint64_t known = each.load(std::memory_order_relaxed);
     if (known == 0) continue;
     const std::string name = fmt::format("/proc/{}/fd/{}", process_of(known), static_cast<std::uint32_t>(known));
-    if (const int found = if_it_is(::open(name.c_str(), work_folder_flags), state); found >= 0) return found;
+    if (const int found = if_it_is(::open(name.c_str(), work_directory_flags), state); found >= 0) return found;
   }
   return find_beside(state);
 }

@@ -23,8 +23,8 @@ struct SharedState {
   std::uint64_t magic = expected_magic;
   std::atomic<std::int64_t> offset{0};
   std::atomic<int> flags{0};            ///< as open(2)'s
-  std::uint64_t device = 0, inode = 0;  ///< of the container's folder
-  /// Processes that have that folder open: their id << 32 | descriptor; 0: none. What is left of one that was killed
+  std::uint64_t device = 0, inode = 0;  ///< of the container's directory
+  /// Processes that have that directory open: their id << 32 | descriptor; 0: none. What is left of one that was killed
   /// does no harm, since what is found is looked at.
   std::array<std::atomic<std::uint64_t>, 32> holders{};
   /// The number of the descriptor that bears the open file's locks, in processes that have it from the one that opened
@@ -52,17 +52,17 @@ struct FdPath {
 [[nodiscard]] SharedState* map_placeholder(int fd);
 void unmap_placeholder(SharedState* state);
 
-/// This process has the container's folder open as `folder`.
-void add_holder(SharedState& state, int folder);
+/// This process has the container's directory open as `directory`.
+void add_holder(SharedState& state, int directory);
 /// It has not any more.
-void remove_holder(SharedState& state, int folder);
+void remove_holder(SharedState& state, int directory);
 
 /// Whether it is where it was when it was opened.
 [[nodiscard]] bool is_in_place(const SharedState& state);
 
-/// The container's folder, opened for the engine and held: one of the `inherited` descriptors, which is taken out of
+/// The container's directory, opened for the engine and held: one of the `inherited` descriptors, which is taken out of
 /// them, or where it was, where other processes have it open, or under another name beside where it was. -1: it is not
 /// there any more.
-[[nodiscard]] int find_folder(const SharedState& state, std::vector<int>& inherited);
+[[nodiscard]] int find_directory(const SharedState& state, std::vector<int>& inherited);
 
 }  // namespace iosig::preload

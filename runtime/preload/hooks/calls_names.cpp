@@ -1,11 +1,11 @@
-// What is done to names, and what folders show.
+// What is done to names, and what directories show.
 
 #include <dirent.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
 #include "preload/files/opening.h"
 #include "preload/hooks/real.h"
@@ -24,19 +24,21 @@ int answer_from_engine(Step step) {
   return static_cast<int>(answer(inside ? -step() : -EDEADLK, before));
 }
 
-int remove_name(int folder, const char* path, int flags) {
-  if (is_taken_for_folder(folder, path)) return -1;
-  if (path == nullptr || !is_container_not_link_at(folder, path)) {
-    const int done = real().unlinkat(folder, path, flags);
+int remove_name(int directory, const char* path, int flags) {
+  if (is_taken_for_directory(directory, path)) return -1;
+  if (path == nullptr || !is_container_not_link_at(directory, path)) {
+    const int done = real().unlinkat(directory, path, flags);
     if (done != 0 && flags == AT_REMOVEDIR && is_not_empty(errno))
-      return answer_from_engine([&] { return remove_folder_at(folder, path); });
-    return as_below_file(done, folder, path);
+      return answer_from_engine([&] { return remove_directory_at(directory, path); });
+    return as_below_file(done, directory, path);
   }
-  return answer_from_engine([&] { return (flags & AT_REMOVEDIR) != 0 ? ENOTDIR : unlink_container_at(folder, path); });
+  return answer_from_engine(
+      [&] { return (flags & AT_REMOVEDIR) != 0 ? ENOTDIR : unlink_container_at(directory, path); });
 }
 
 int rename_name(int from, const char* path, int to, const char* name, unsigned flags) {
-  if (is_taken_for_folder(from, path) || is_taken_for_folder(to, name) || would_lie_in_container(to, name)) return -1;
+  if (is_taken_for_directory(from, path) || is_taken_for_directory(to, name) || would_lie_in_container(to, name))
+    return -1;
   const bool meets_container = is_string(path) && is_string(name) &&
                                (is_container_not_link_at(from, path) || is_container_not_link_at(to, name));
   const auto by_engine = [&] { return rename_container_at(from, path, to, name, flags); };
@@ -47,7 +49,7 @@ int rename_name(int from, const char* path, int to, const char* name, unsigned f
 }
 
 int link_name(int from, const char* path, int to, const char* name, int flags) {
-  if (is_taken_for_folder(from, path) || would_lie_in_container(to, name)) return -1;
+  if (is_taken_for_directory(from, path) || would_lie_in_container(to, name)) return -1;
   if (path == nullptr || !is_container_not_link_at(from, path))
     return as_below_file(as_below_file(real().linkat(from, path, to, name, flags), from, path), to, name);
   // A container has one name. The kernel refuses a second one for its directory with EPERM, after all that it refuses
@@ -56,12 +58,12 @@ int link_name(int from, const char* path, int to, const char* name, int flags) {
 }
 
 /// The next entry that programs may see; a container's kind is that of a file.
-dirent* next_entry(DIR* folder) {
+dirent* next_entry(DIR* directory) {
   for (;;) {
-    dirent* const entry = real().readdir(folder);
+    dirent* const entry = real().readdir(directory);
     if (entry == nullptr) return nullptr;
     if (is_hidden_name(entry->d_name)) continue;
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && is_container_at(::dirfd(folder), entry->d_name))
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && is_container_at(::dirfd(directory), entry->d_name))
       entry->d_type = DT_REG;
     return entry;
   }
@@ -74,32 +76,39 @@ using namespace iosig::preload;
 
 extern "C" {
 
-int unlinkat(int folder, const char* path, int flags) noexcept { return remove_name(folder, path, flags); }
+int unlinkat(int directory, const char* path, int flags) noexcept { return remove_name(directory, path, flags); }
 int unlink(const char* path) noexcept { return remove_name(AT_FDCWD, path, 0); }
 int rmdir(const char* path) noexcept { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
 int remove(const char* path) noexcept {
   if (path != nullptr && is_container_not_link_at(AT_FDCWD, path)) return remove_name(AT_FDCWD, path, 0);
-  if (is_taken_for_folder(AT_FDCWD, path)) return -1;
+  if (is_taken_for_directory(AT_FDCWD, path)) return -1;
   const int done = real().remove(path);
   if (done != 0 && path != nullptr && is_not_empty(errno)) return remove_name(AT_FDCWD, path, AT_REMOVEDIR);
   return as_below_file(done, AT_FDCWD, path);
 }
 
-int mkdirat(int folder, const char* path, mode_t mode) noexcept {
-  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().mkdirat(folder, path, mode), folder, path);
+int mkdirat(int directory, const char* path, mode_t mode) noexcept {
+  return would_lie_in_container(directory, path)
+             ? -1
+             : as_below_file(real().mkdirat(directory, path, mode), directory, path);
 }
 int mkdir(const char* path, mode_t mode) noexcept { return mkdirat(AT_FDCWD, path, mode); }
-int mknodat(int folder, const char* path, mode_t mode, dev_t device) noexcept {
-  return would_lie_in_container(folder, path) ? -1
-                                              : as_below_file(real().mknodat(folder, path, mode, device), folder, path);
+int mknodat(int directory, const char* path, mode_t mode, dev_t device) noexcept {
+  return would_lie_in_container(directory, path)
+             ? -1
+             : as_below_file(real().mknodat(directory, path, mode, device), directory, path);
 }
 int mknod(const char* path, mode_t mode, dev_t device) noexcept { return mknodat(AT_FDCWD, path, mode, device); }
-int mkfifoat(int folder, const char* path, mode_t mode) noexcept {
-  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().mkfifoat(folder, path, mode), folder, path);
+int mkfifoat(int directory, const char* path, mode_t mode) noexcept {
+  return would_lie_in_container(directory, path)
+             ? -1
+             : as_below_file(real().mkfifoat(directory, path, mode), directory, path);
 }
 int mkfifo(const char* path, mode_t mode) noexcept { return mkfifoat(AT_FDCWD, path, mode); }
-int symlinkat(const char* to, int folder, const char* path) noexcept {
-  return would_lie_in_container(folder, path) ? -1 : as_below_file(real().symlinkat(to, folder, path), folder, path);
+int symlinkat(const char* to, int directory, const char* path) noexcept {
+  return would_lie_in_container(directory, path)
+             ? -1
+             : as_below_file(real().symlinkat(to, directory, path), directory, path);
 }
 int symlink(const char* to, const char* path) noexcept { return symlinkat(to, AT_FDCWD, path); }
 int chdir(const char* path) noexcept {
@@ -135,7 +144,7 @@ DIR* fdopendir(int fd) {
   errno = ENOTDIR;
   return nullptr;
 }
-dirent* readdir(DIR* folder) { return next_entry(folder); }
-dirent64* readdir64(DIR* folder) { return reinterpret_cast<dirent64*>(next_entry(folder)); }
+dirent* readdir(DIR* directory) { return next_entry(directory); }
+dirent64* readdir64(DIR* directory) { return reinterpret_cast<dirent64*>(next_entry(directory)); }
 
 }  // extern "C"

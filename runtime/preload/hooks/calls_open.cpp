@@ -17,39 +17,39 @@ constexpr int max_moves = 1000;  ///< of a name, from one container to another, 
 
 bool makes_temporary(int flags) { return (flags & __O_TMPFILE) == __O_TMPFILE && (flags & O_TMPFILE) == O_TMPFILE; }
 
-/// The container of the open folder `folder`, which the engine keeps, as the program asked for it.
-int open_checked(int folder, int flags) {
+/// The container of the open directory `directory`, which the engine keeps, as the program asked for it.
+int open_checked(int directory, int flags) {
   int failure = 0;
   if ((flags & O_DIRECTORY) != 0) failure = ENOTDIR;
   int wanted = (flags & O_ACCMODE) == O_RDONLY ? R_OK : (flags & O_ACCMODE) == O_WRONLY ? W_OK : R_OK | W_OK;
   if ((flags & O_TRUNC) != 0) wanted |= W_OK;
   const char* const manifest = container_manifest_name.data();
-  if (failure == 0 && ::faccessat(folder, manifest, wanted, AT_EACCESS) != 0) failure = errno;
-  if (failure == 0 && (flags & O_NOATIME) != 0) {  // which is for the owner: the kernel says so of the folder
-    const int owned = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
+  if (failure == 0 && ::faccessat(directory, manifest, wanted, AT_EACCESS) != 0) failure = errno;
+  if (failure == 0 && (flags & O_NOATIME) != 0) {  // which is for the owner: the kernel says so of the directory
+    const int owned = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
     if (owned < 0) failure = errno;
     if (owned >= 0) ::close(owned);
   }
-  if (failure == 0) return open_container(folder, flags);
-  ::close(folder);
+  if (failure == 0) return open_container(directory, flags);
+  ::close(directory);
   errno = failure;
   return -1;
 }
 
 /// Whether what was found at the path is there no more.
-bool is_elsewhere(const struct stat& found, int folder, const char* path) {
+bool is_elsewhere(const struct stat& found, int directory, const char* path) {
   struct stat now {};
-  return ::fstatat(folder, path, &now, 0) != 0 || now.st_dev != found.st_dev || now.st_ino != found.st_ino;
+  return ::fstatat(directory, path, &now, 0) != 0 || now.st_dev != found.st_dev || now.st_ino != found.st_ino;
 }
 
 /// Of what was found at the path a moment ago.
-int open_found(int container, int folder, const char* path, int flags, bool& has_moved) {
+int open_found(int container, int directory, const char* path, int flags, bool& has_moved) {
   struct stat found {};
   const bool is_known = ::fstat(container, &found) == 0;
   const int fd = open_checked(container, flags);
   if (fd >= 0 || !is_known) return fd;
   const int failure = errno;
-  has_moved = is_elsewhere(found, folder, path);
+  has_moved = is_elsewhere(found, directory, path);
   errno = failure;
   return -1;
 }
@@ -57,10 +57,11 @@ int open_found(int container, int folder, const char* path, int flags, bool& has
 /// The container of `fd` opened anew, as the system opens a file that it finds by such a name.
 int open_again(int fd, int flags) {
   const InUse file(fd);
-  const int folder = file && file->folder >= 0 ? ::openat(file->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-  if (folder >= 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL)) return open_checked(folder, flags);
-  const int failure = folder < 0 ? EIO : EEXIST;
-  if (folder >= 0) ::close(folder);
+  const int directory =
+      file && file->directory >= 0 ? ::openat(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (directory >= 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL)) return open_checked(directory, flags);
+  const int failure = directory < 0 ? EIO : EEXIST;
+  if (directory >= 0) ::close(directory);
   errno = failure;
   return -1;
 }
@@ -68,28 +69,28 @@ int open_again(int fd, int flags) {
 /// What is at the path, or what shall be there, if that is a container; nothing is asked of anything else.
 enum class Found { container, ordinary };
 
-Found make_if_bound(int folder, const char* path, int flags, mode_t mode, int& fd) {
+Found make_if_bound(int directory, const char* path, int flags, mode_t mode, int& fd) {
   fd = -1;
-  if ((flags & O_CREAT) == 0 || makes_temporary(flags) || !is_bound(folder, path)) return Found::ordinary;
+  if ((flags & O_CREAT) == 0 || makes_temporary(flags) || !is_bound(directory, path)) return Found::ordinary;
   struct stat status {};
   const int before = errno;
-  const bool is_free = ::fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+  const bool is_free = ::fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
   errno = before;
   if (!is_free) return Found::ordinary;
-  const int failure = (flags & O_DIRECTORY) != 0 ? EINVAL : make_container(folder, path, mode);
+  const int failure = (flags & O_DIRECTORY) != 0 ? EINVAL : make_container(directory, path, mode);
   if (failure == EEXIST && (flags & O_EXCL) == 0) return Found::ordinary;  // somebody was faster: as it is opened
   if (failure != 0) {
     errno = failure;
     return Found::container;
   }
-  const int made = open_folder_at(folder, path, O_NOFOLLOW);
+  const int made = open_directory_at(directory, path, O_NOFOLLOW);
   // Its maker may write whatever the mode says.
   if (made >= 0) fd = open_container(made, flags & ~O_TRUNC);
   return Found::container;
 }
 
 /// One look at what is there. `has_moved`: it went, or was replaced, while it was opened.
-int open_once(int folder, const char* path, int flags, mode_t mode, bool& has_moved) {
+int open_once(int directory, const char* path, int flags, mode_t mode, bool& has_moved) {
   const int before = errno;
   has_moved = false;
   if (const int named = named_descriptor(path); named >= 0 && (flags & O_PATH) == 0) {
@@ -100,48 +101,49 @@ int open_once(int folder, const char* path, int flags, mode_t mode, bool& has_mo
       return fd;
     }
   }
-  if (is_taken_for_folder(folder, path)) {
+  if (is_taken_for_directory(directory, path)) {
     if ((flags & O_CREAT) != 0 && std::string_view(path).ends_with('/')) errno = EISDIR;
     return -1;
   }
-  if ((flags & O_CREAT) != 0 && would_lie_in_container(folder, path)) return -1;
-  if (makes_temporary(flags) && path != nullptr && is_container_at(folder, path)) {
+  if ((flags & O_CREAT) != 0 && would_lie_in_container(directory, path)) return -1;
+  if (makes_temporary(flags) && path != nullptr && is_container_at(directory, path)) {
     errno = ENOTDIR;
     return -1;
   }
   {
     const ReentrancyGuard inside(is_inside);
     int fd = -1;
-    if (inside && (flags & O_CREAT) != 0 && make_if_bound(folder, path, flags, mode, fd) == Found::container) {
+    if (inside && (flags & O_CREAT) != 0 && make_if_bound(directory, path, flags, mode, fd) == Found::container) {
       if (fd >= 0) errno = before;
       return fd;
     }
   }
-  int fd = real().openat(folder, path, flags, mode);
-  if (fd < 0 && errno == EACCES && (flags & O_DIRECTORY) != 0 && is_container_at(folder, path)) errno = ENOTDIR;
-  if (fd < 0 && errno != EISDIR) return as_below_file(fd, folder, path);
-  // What is opened as a place only stays the folder, unless it must be one.
+  int fd = real().openat(directory, path, flags, mode);
+  if (fd < 0 && errno == EACCES && (flags & O_DIRECTORY) != 0 && is_container_at(directory, path)) errno = ENOTDIR;
+  if (fd < 0 && errno != EISDIR) return as_below_file(fd, directory, path);
+  // What is opened as a place only stays the directory, unless it must be one.
   const bool is_read = (flags & O_PATH) != 0 ? (flags & O_DIRECTORY) != 0 : (flags & O_ACCMODE) == O_RDONLY;
-  const bool may_be_folder = fd < 0 || (is_read && !makes_temporary(flags));
-  if (!may_be_folder) return fd;
+  const bool may_be_directory = fd < 0 || (is_read && !makes_temporary(flags));
+  if (!may_be_directory) return fd;
   const ReentrancyGuard inside(is_inside);
   if (!inside) return fd;
   if (fd >= 0) {
     struct stat status {};
     if (::fstat(fd, &status) != 0 || !S_ISDIR(status.st_mode)) return fd;
     if (!is_container_at(fd, "")) {
-      has_moved = is_elsewhere(status, folder, path);  // it may have been a container until just now
+      has_moved = is_elsewhere(status, directory, path);  // it may have been a container until just now
       if (!has_moved) return fd;
       ::close(fd);
       errno = ENOENT;
       return -1;
     }
-    fd = open_found(keep_for_engine(fd), folder, path, flags, has_moved);
+    fd = open_found(keep_for_engine(fd), directory, path, flags, has_moved);
   } else {
-    if (makes_temporary(flags) || !is_container_at(folder, path)) {
+    if (makes_temporary(flags) || !is_container_at(directory, path)) {
       struct stat now {};
-      has_moved = !makes_temporary(flags) && !std::string_view(path).ends_with('/') &&
-                  (::fstatat(folder, path, &now, 0) != 0 || !S_ISDIR(now.st_mode) || is_container_at(folder, path));
+      has_moved =
+          !makes_temporary(flags) && !std::string_view(path).ends_with('/') &&
+          (::fstatat(directory, path, &now, 0) != 0 || !S_ISDIR(now.st_mode) || is_container_at(directory, path));
       errno = EISDIR;
       return -1;
     }
@@ -149,9 +151,9 @@ int open_once(int folder, const char* path, int flags, mode_t mode, bool& has_mo
       errno = ENOTDIR;
       return -1;
     }
-    const int opened = open_folder_at(folder, path, flags & O_NOFOLLOW);
+    const int opened = open_directory_at(directory, path, flags & O_NOFOLLOW);
     has_moved = opened < 0 && (errno == ENOENT || errno == ENOTDIR);
-    fd = opened < 0 ? -1 : open_found(opened, folder, path, flags, has_moved);
+    fd = opened < 0 ? -1 : open_found(opened, directory, path, flags, has_moved);
   }
   if (fd >= 0) errno = before;
   return fd;
@@ -159,10 +161,10 @@ int open_once(int folder, const char* path, int flags, mode_t mode, bool& has_mo
 
 }  // namespace
 
-int open_at(int folder, const char* path, int flags, mode_t mode) {
+int open_at(int directory, const char* path, int flags, mode_t mode) {
   for (int tries_left = max_moves;; --tries_left) {
     bool has_moved = false;
-    const int fd = open_once(folder, path, flags, mode, has_moved);
+    const int fd = open_once(directory, path, flags, mode, has_moved);
     if (fd >= 0 || !has_moved || tries_left == 0) return fd;
   }
 }
@@ -187,20 +189,20 @@ int open(const char* path, int flags, ...) {
   return open_at(AT_FDCWD, path, flags, mode);
 }
 int open64(const char* path, int flags, ...) __attribute__((alias("open")));
-int openat(int folder, const char* path, int flags, ...) {
+int openat(int directory, const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const mode_t mode = mode_of(flags, rest);
   va_end(rest);
-  return open_at(folder, path, flags, mode);
+  return open_at(directory, path, flags, mode);
 }
-int openat64(int folder, const char* path, int flags, ...) __attribute__((alias("openat")));
+int openat64(int directory, const char* path, int flags, ...) __attribute__((alias("openat")));
 int creat(const char* path, mode_t mode) { return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 int creat64(const char* path, mode_t mode) __attribute__((alias("creat")));
 // What _FORTIFY_SOURCE makes of them.
 int __open_2(const char* path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
 int __open64_2(const char* path, int flags) __attribute__((alias("__open_2")));
-int __openat_2(int folder, const char* path, int flags) { return open_at(folder, path, flags, 0); }
-int __openat64_2(int folder, const char* path, int flags) __attribute__((alias("__openat_2")));
+int __openat_2(int directory, const char* path, int flags) { return open_at(directory, path, flags, 0); }
+int __openat64_2(int directory, const char* path, int flags) __attribute__((alias("__openat_2")));
 
 }  // extern "C"

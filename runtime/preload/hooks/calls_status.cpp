@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "iosig/container/admin/removal.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
 #include "preload/hooks/program.h"
 #include "preload/hooks/real.h"
@@ -18,23 +18,23 @@
 namespace iosig::preload {
 namespace {
 
-/// What the kernel says, 0 or errno, to `ask`(folder, path of the manifest), of the container at `path`.
+/// What the kernel says, 0 or errno, to `ask`(directory, path of the manifest), of the container at `path`.
 template <class Ask>
-int ask_of_manifest(int folder, const char* path, Ask ask) {
+int ask_of_manifest(int directory, const char* path, Ask ask) {
   std::array<char, PATH_MAX + 32> manifest;
   if (!manifest_of(path, manifest)) return ENAMETOOLONG;
-  return ask(folder, manifest.data()) == 0 ? 0 : errno;
+  return ask(directory, manifest.data()) == 0 ? 0 : errno;
 }
 
-/// Does `step` with the container whose folder is at `path`, from `folder` on; who may not look into that, the owner of
-/// the file at least may, is told what the kernel says to `ask`. 0 or errno.
+/// Does `step` with the container whose directory is at `path`, from `directory` on; who may not look into that, the
+/// owner of the file at least may, is told what the kernel says to `ask`. 0 or errno.
 template <class Step, class Ask>
-int with_container(int folder, const char* path, Step step, Ask ask) {
+int with_container(int directory, const char* path, Step step, Ask ask) {
   const ReentrancyGuard inside(is_inside);
   if (!inside) return EDEADLK;
   return run_isolated_step([&] {
-    const Fd opened(open_folder_at(folder, path));
-    if (!opened && errno == EACCES) return ask_of_manifest(folder, path, ask);
+    const Fd opened(open_directory_at(directory, path));
+    if (!opened && errno == EACCES) return ask_of_manifest(directory, path, ask);
     if (!opened) return errno;
     if (const auto known = known_container(opened.get())) return step(*known);
     const auto container = SharedContainer::open(opened.get(), say_failure);
@@ -43,21 +43,21 @@ int with_container(int folder, const char* path, Step step, Ask ask) {
   });
 }
 
-/// The kernel has told of a folder: if that is a container, of the file that it stands for. Of one whose index the
+/// The kernel has told of a directory: if that is a container, of the file that it stands for. Of one whose index the
 /// caller may not read the size is not known.
-int correct(int folder, const char* path, struct stat& status) {
-  if (!S_ISDIR(status.st_mode) || !is_container_at(folder, path)) return 0;
-  const auto of_folder = status;
+int correct(int directory, const char* path, struct stat& status) {
+  if (!S_ISDIR(status.st_mode) || !is_container_at(directory, path)) return 0;
+  const auto of_directory = status;
   const int before = errno;
   const auto none = [](int, const char*) {
     errno = EACCES;
     return -1;
   };
   if (with_container(
-          folder, path, [&](SharedContainer& container) { return container.status(status, 0); }, none) != 0) {
+          directory, path, [&](SharedContainer& container) { return container.status(status, 0); }, none) != 0) {
     struct stat manifest {};
-    status = of_folder;
-    (void)ask_of_manifest(folder, path, [&](int from, const char* name) {
+    status = of_directory;
+    (void)ask_of_manifest(directory, path, [&](int from, const char* name) {
       return ::fstatat(from, name, &manifest, AT_SYMLINK_NOFOLLOW);
     });
     SharedContainer::show_manifest(manifest, status);
@@ -70,19 +70,20 @@ int correct(int folder, const char* path, struct stat& status) {
 int status_of_file(int fd, struct stat* status) {
   const int done = with_ready_file(fd, [&](OpenFile& file) {
     const int failure = file.container->status(*status, 1);
-    if (failure == 0 && !is_in_place(*file.shared) && is_unlinked(file.folder)) status->st_nlink = 0;
+    if (failure == 0 && !is_in_place(*file.shared) && is_unlinked(file.directory)) status->st_nlink = 0;
     return -failure;
   });
   return done != 0 && is_ordinary_now(fd) ? real().fstat(fd, status) : done;
 }
 
-int status_at(int folder, const char* path, struct stat* status, int flags) {
-  if ((flags & AT_EMPTY_PATH) != 0 && is_ours(folder) && is_empty_string(path)) return status_of_file(folder, status);
+int status_at(int directory, const char* path, struct stat* status, int flags) {
+  if ((flags & AT_EMPTY_PATH) != 0 && is_ours(directory) && is_empty_string(path))
+    return status_of_file(directory, status);
   if (const int named = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path); named >= 0)
     return status_of_file(named, status);
-  if (is_taken_for_folder(folder, path)) return -1;
-  const int done = real().fstatat(folder, path, status, flags);
-  return done != 0 ? as_below_file(done, folder, path) : correct(folder, path, *status);
+  if (is_taken_for_directory(directory, path)) return -1;
+  const int done = real().fstatat(directory, path, status, flags);
+  return done != 0 ? as_below_file(done, directory, path) : correct(directory, path, *status);
 }
 
 int status_of(int fd, struct stat* status) {
@@ -118,16 +119,16 @@ void tell(const struct stat& from, struct statx& status) {
 /// Answers with what `step` makes of the container at the path, if one is there, else with what `otherwise` does;
 /// `ask`: see with_container().
 template <class Step, class Ask, class Otherwise>
-int answer_at(int folder, const char* path, int flags, Step step, Ask ask, Otherwise otherwise) {
+int answer_at(int directory, const char* path, int flags, Step step, Ask ask, Otherwise otherwise) {
   if (path == nullptr) return otherwise();
-  if (is_taken_for_folder(folder, path)) return -1;
-  const ResolvedPath meant(folder, path, flags);
+  if (is_taken_for_directory(directory, path)) return -1;
+  const ResolvedPath meant(directory, path, flags);
   const bool is_container = !meant.is_open_file() && (flags & AT_SYMLINK_NOFOLLOW) != 0
-                                ? is_container_not_link_at(folder, path)
-                                : is_container_at(meant.folder, meant.path);
-  if (!is_container) return as_below_file(otherwise(), folder, path);
+                                ? is_container_not_link_at(directory, path)
+                                : is_container_at(meant.directory, meant.path);
+  if (!is_container) return as_below_file(otherwise(), directory, path);
   const int before = errno;
-  const int failure = with_container(meant.folder, meant.path, step, ask);
+  const int failure = with_container(meant.directory, meant.path, step, ask);
   if (failure == EFBIG) signal_size_limit();
   return static_cast<int>(answer(-failure, before));
 }
@@ -142,8 +143,8 @@ using iosig::SharedContainer;
 
 extern "C" {
 
-int fstatat(int folder, const char* path, struct stat* status, int flags) noexcept {
-  return status_at(folder, path, status, flags);
+int fstatat(int directory, const char* path, struct stat* status, int flags) noexcept {
+  return status_at(directory, path, status, flags);
 }
 int stat(const char* path, struct stat* status) noexcept { return status_at(AT_FDCWD, path, status, 0); }
 int lstat(const char* path, struct stat* status) noexcept {
@@ -153,8 +154,8 @@ int fstat(int fd, struct stat* status) noexcept { return status_of(fd, status); 
 
 // On machines of 64 bits both structures are one.
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
-int fstatat64(int folder, const char* path, struct stat64* status, int flags) noexcept {
-  return status_at(folder, path, reinterpret_cast<struct stat*>(status), flags);
+int fstatat64(int directory, const char* path, struct stat64* status, int flags) noexcept {
+  return status_at(directory, path, reinterpret_cast<struct stat*>(status), flags);
 }
 int stat64(const char* path, struct stat64* status) noexcept {
   return status_at(AT_FDCWD, path, reinterpret_cast<struct stat*>(status), 0);
@@ -170,29 +171,29 @@ int __lxstat(int, const char* path, struct stat* status) {
   return status_at(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 }
 int __fxstat(int, int fd, struct stat* status) { return status_of(fd, status); }
-int __fxstatat(int, int folder, const char* path, struct stat* status, int flags) {
-  return status_at(folder, path, status, flags);
+int __fxstatat(int, int directory, const char* path, struct stat* status, int flags) {
+  return status_at(directory, path, status, flags);
 }
 int __xstat64(int, const char*, struct stat*) __attribute__((alias("__xstat")));
 int __lxstat64(int, const char*, struct stat*) __attribute__((alias("__lxstat")));
 int __fxstat64(int, int, struct stat*) __attribute__((alias("__fxstat")));
 int __fxstatat64(int, int, const char*, struct stat*, int) __attribute__((alias("__fxstatat")));
 
-int statx(int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept {
+int statx(int directory, const char* path, int flags, unsigned mask, struct statx* status) noexcept {
   struct stat known {};
-  const bool is_folder_meant = (flags & AT_EMPTY_PATH) != 0 && is_ours(folder) && is_empty_string(path);
-  const int named = is_folder_meant ? folder : (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path);
+  const bool is_directory_meant = (flags & AT_EMPTY_PATH) != 0 && is_ours(directory) && is_empty_string(path);
+  const int named = is_directory_meant ? directory : (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path);
   if (named >= 0) {
     if (status_of_file(named, &known) != 0) return -1;
     *status = {};
     tell(known, *status);
     return 0;
   }
-  if (is_taken_for_folder(folder, path)) return -1;
-  const int done = real().statx(folder, path, flags, mask | STATX_TYPE, status);
-  if (done != 0) return as_below_file(done, folder, path);
-  if (!S_ISDIR(status->stx_mode) || !is_container_at(folder, path)) return done;
-  if (status_at(folder, path, &known, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -1;
+  if (is_taken_for_directory(directory, path)) return -1;
+  const int done = real().statx(directory, path, flags, mask | STATX_TYPE, status);
+  if (done != 0) return as_below_file(done, directory, path);
+  if (!S_ISDIR(status->stx_mode) || !is_container_at(directory, path)) return done;
+  if (status_at(directory, path, &known, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -1;
   tell(known, *status);
   return 0;
 }
@@ -200,7 +201,7 @@ int statx(int folder, const char* path, int flags, unsigned mask, struct statx* 
 int fstatfs(int fd, struct statfs* status) noexcept {
   if (!is_ours(fd)) return real().fstatfs(fd, status);
   return static_cast<int>(
-      with_open_file(fd, [&](OpenFile& file) { return real().fstatfs(file.folder, status) == 0 ? 0 : -errno; }));
+      with_open_file(fd, [&](OpenFile& file) { return real().fstatfs(file.directory, status) == 0 ? 0 : -errno; }));
 }
 int fstatfs64(int fd, struct statfs64* status) noexcept {
   return fstatfs(fd, reinterpret_cast<struct statfs*>(status));
@@ -208,19 +209,19 @@ int fstatfs64(int fd, struct statfs64* status) noexcept {
 int fstatvfs(int fd, struct statvfs* status) noexcept {
   if (!is_ours(fd)) return real().fstatvfs(fd, status);
   return static_cast<int>(
-      with_open_file(fd, [&](OpenFile& file) { return real().fstatvfs(file.folder, status) == 0 ? 0 : -errno; }));
+      with_open_file(fd, [&](OpenFile& file) { return real().fstatvfs(file.directory, status) == 0 ? 0 : -errno; }));
 }
 int fstatvfs64(int fd, struct statvfs64* status) noexcept {
   return fstatvfs(fd, reinterpret_cast<struct statvfs*>(status));
 }
 
-int faccessat(int folder, const char* path, int mode, int flags) noexcept {
-  if (is_taken_for_folder(folder, path)) return -1;
-  const ResolvedPath meant(folder, path, flags);
-  if (path == nullptr || mode == F_OK || !is_container_at(meant.folder, meant.path))
-    return as_below_file(real().faccessat(folder, path, mode, flags), folder, path);
+int faccessat(int directory, const char* path, int mode, int flags) noexcept {
+  if (is_taken_for_directory(directory, path)) return -1;
+  const ResolvedPath meant(directory, path, flags);
+  if (path == nullptr || mode == F_OK || !is_container_at(meant.directory, meant.path))
+    return as_below_file(real().faccessat(directory, path, mode, flags), directory, path);
   const int before = errno;
-  const int done = access_container(meant.folder, meant.path, mode, flags);
+  const int done = access_container(meant.directory, meant.path, mode, flags);
   if (done == 0) errno = before;
   return done;
 }
@@ -232,11 +233,11 @@ int fchmod(int fd, mode_t mode) noexcept {
   if (!is_ours(fd)) return real().fchmod(fd, mode);
   return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_mode(mode); });
 }
-int fchmodat(int folder, const char* path, mode_t mode, int flags) noexcept {
+int fchmodat(int directory, const char* path, mode_t mode, int flags) noexcept {
   return answer_at(
-      folder, path, flags, [&](SharedContainer& container) { return container.set_mode(mode); },
+      directory, path, flags, [&](SharedContainer& container) { return container.set_mode(mode); },
       [&](int from, const char* manifest) { return real().fchmodat(from, manifest, mode, 0); },
-      [&] { return real().fchmodat(folder, path, mode, flags); });
+      [&] { return real().fchmodat(directory, path, mode, flags); });
 }
 int chmod(const char* path, mode_t mode) noexcept { return fchmodat(AT_FDCWD, path, mode, 0); }
 
@@ -244,11 +245,11 @@ int fchown(int fd, uid_t user, gid_t group) noexcept {
   if (!is_ours(fd)) return real().fchown(fd, user, group);
   return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_owner(user, group); });
 }
-int fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) noexcept {
+int fchownat(int directory, const char* path, uid_t user, gid_t group, int flags) noexcept {
   return answer_at(
-      folder, path, flags, [&](SharedContainer& container) { return container.set_owner(user, group); },
+      directory, path, flags, [&](SharedContainer& container) { return container.set_owner(user, group); },
       [&](int from, const char* manifest) { return real().fchownat(from, manifest, user, group, 0); },
-      [&] { return real().fchownat(folder, path, user, group, flags); });
+      [&] { return real().fchownat(directory, path, user, group, flags); });
 }
 int chown(const char* path, uid_t user, gid_t group) noexcept { return fchownat(AT_FDCWD, path, user, group, 0); }
 int lchown(const char* path, uid_t user, gid_t group) noexcept {
@@ -259,12 +260,13 @@ int futimens(int fd, const timespec times[2]) noexcept {
   if (!is_ours(fd)) return real().futimens(fd, times);
   return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_times(times); });
 }
-int utimensat(int folder, const char* path, const timespec times[2], int flags) noexcept {
-  if (path == nullptr) return is_ours(folder) ? futimens(folder, times) : real().utimensat(folder, path, times, flags);
+int utimensat(int directory, const char* path, const timespec times[2], int flags) noexcept {
+  if (path == nullptr)
+    return is_ours(directory) ? futimens(directory, times) : real().utimensat(directory, path, times, flags);
   return answer_at(
-      folder, path, flags, [&](SharedContainer& container) { return container.set_times(times); },
+      directory, path, flags, [&](SharedContainer& container) { return container.set_times(times); },
       [&](int from, const char* manifest) { return real().utimensat(from, manifest, times, 0); },
-      [&] { return real().utimensat(folder, path, times, flags); });
+      [&] { return real().utimensat(directory, path, times, flags); });
 }
 int utimes(const char* path, const timeval times[2]) noexcept {
   const timespec given[2] = {timespec_of(times != nullptr ? times[0] : timeval{}),
@@ -291,7 +293,8 @@ int truncate(const char* path, off_t size) noexcept {
   if (path != nullptr) {
     const ResolvedPath meant(AT_FDCWD, path);
     const int before = errno;
-    if (is_container_at(meant.folder, meant.path) && access_container(meant.folder, meant.path, W_OK, AT_EACCESS) != 0)
+    if (is_container_at(meant.directory, meant.path) &&
+        access_container(meant.directory, meant.path, W_OK, AT_EACCESS) != 0)
       refused = errno;
     errno = before;
   }

@@ -1,4 +1,4 @@
-// Extended attributes. They are those of the container's folder, on which every way in finds them: the path, the
+// Extended attributes. They are those of the container's directory, on which every way in finds them: the path, the
 // descriptor, the mount, and programs that know nothing of containers. Who may see and set them is a matter of the
 // file's mode. There are no access control lists: a container's pieces would not follow them.
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
@@ -19,20 +19,20 @@ namespace {
 constexpr std::string_view access_list_prefix = "system.posix_acl_";
 
 /// As the kernel: users' attributes need the file's permission, the others have rules of their own. 0 or errno.
-int xattr_refusal(int folder, const char* name, int wanted) {
+int xattr_refusal(int directory, const char* name, int wanted) {
   if (!is_string(name)) return 0;  // the kernel says EFAULT, or lists the names
   const std::string_view text(name);
   if (text.starts_with(access_list_prefix)) return EOPNOTSUPP;
   if (!text.starts_with("user.")) return 0;
-  return ::faccessat(folder, container_manifest_name.data(), wanted, AT_EACCESS) == 0 ? 0 : errno;
+  return ::faccessat(directory, container_manifest_name.data(), wanted, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-/// Answers with call(descriptor of the container's folder), which gives a value or -1 with errno.
+/// Answers with call(descriptor of the container's directory), which gives a value or -1 with errno.
 template <class Call>
-ssize_t answer_of_folder(int folder, const char* name, int wanted, Call call) {
+ssize_t answer_of_directory(int directory, const char* name, int wanted, Call call) {
   const int before = errno;
-  if (const int failure = xattr_refusal(folder, name, wanted); failure != 0) return answer(-failure, before);
-  const ssize_t value = call(folder);
+  if (const int failure = xattr_refusal(directory, name, wanted); failure != 0) return answer(-failure, before);
+  const ssize_t value = call(directory);
   return answer(value < 0 ? -errno : value, before);
 }
 
@@ -40,44 +40,44 @@ template <class Call, class Otherwise>
 ssize_t of_file(int fd, const char* name, int wanted, Call call, Otherwise otherwise) {
   if (!is_ours(fd)) return otherwise();
   const InUse file(fd);
-  if (!file || file->folder < 0) return answer(file ? -EIO : -EBADF, errno);
-  return answer_of_folder(file->folder, name, wanted, call);
+  if (!file || file->directory < 0) return answer(file ? -EIO : -EBADF, errno);
+  return answer_of_directory(file->directory, name, wanted, call);
 }
 
 template <class Call, class Otherwise>
 ssize_t at_path(const char* path, int flags, const char* name, int wanted, Call call, Otherwise otherwise) {
   if (path == nullptr) return otherwise();
-  if (is_taken_for_folder(AT_FDCWD, path)) return -1;
+  if (is_taken_for_directory(AT_FDCWD, path)) return -1;
   const ResolvedPath meant(AT_FDCWD, path, flags);
   const bool is_container = !meant.is_open_file() && (flags & AT_SYMLINK_NOFOLLOW) != 0
                                 ? is_container_not_link_at(AT_FDCWD, path)
-                                : is_container_at(meant.folder, meant.path);
+                                : is_container_at(meant.directory, meant.path);
   if (!is_container) return as_below_file(static_cast<int>(otherwise()), AT_FDCWD, path);
-  if (meant.is_open_file()) return answer_of_folder(meant.folder, name, wanted, call);
-  // Opened as a place, the folder needs no permission on it.
+  if (meant.is_open_file()) return answer_of_directory(meant.directory, name, wanted, call);
+  // Opened as a place, the directory needs no permission on it.
   const ReentrancyGuard inside(is_inside);
   if (!inside) return answer(-EDEADLK, errno);
-  const Fd folder(::openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return -1;
-  return answer_of_folder(folder.get(), name, wanted, call);
+  const Fd directory(::openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return -1;
+  return answer_of_directory(directory.get(), name, wanted, call);
 }
 
 /// By which calls on paths get at an open place.
 struct Place {
-  explicit Place(int folder) : name(folder) {}
+  explicit Place(int directory) : name(directory) {}
   FdPath name;
   operator const char*() const { return name.text; }
 };
 
-ssize_t list_of(int folder, char* names, size_t bytes) {
+ssize_t list_of(int directory, char* names, size_t bytes) {
   std::string all;
   int failure = run_isolated_step([&] {
     ssize_t length = 0;
     do {  // it may grow in between
-      length = real().listxattr(Place(folder), nullptr, 0);
+      length = real().listxattr(Place(directory), nullptr, 0);
       if (length < 0) return errno;
       all.resize(static_cast<std::size_t>(length));
-      length = length == 0 ? 0 : real().listxattr(Place(folder), all.data(), all.size());
+      length = length == 0 ? 0 : real().listxattr(Place(directory), all.data(), all.size());
     } while (length < 0 && errno == ERANGE);
     if (length < 0) return errno;
     all.resize(static_cast<std::size_t>(length));
@@ -112,55 +112,55 @@ extern "C" {
 
 int setxattr(const char* path, const char* name, const void* value, size_t bytes, int flags) noexcept {
   return static_cast<int>(at_path(
-      path, 0, name, W_OK, [&](int folder) { return real().setxattr(Place(folder), name, value, bytes, flags); },
+      path, 0, name, W_OK, [&](int directory) { return real().setxattr(Place(directory), name, value, bytes, flags); },
       [&] { return real().setxattr(path, name, value, bytes, flags); }));
 }
 int lsetxattr(const char* path, const char* name, const void* value, size_t bytes, int flags) noexcept {
   return static_cast<int>(at_path(
       path, AT_SYMLINK_NOFOLLOW, name, W_OK,
-      [&](int folder) { return real().setxattr(Place(folder), name, value, bytes, flags); },
+      [&](int directory) { return real().setxattr(Place(directory), name, value, bytes, flags); },
       [&] { return real().lsetxattr(path, name, value, bytes, flags); }));
 }
 int fsetxattr(int fd, const char* name, const void* value, size_t bytes, int flags) noexcept {
   return static_cast<int>(of_file(
-      fd, name, W_OK, [&](int folder) { return real().setxattr(Place(folder), name, value, bytes, flags); },
+      fd, name, W_OK, [&](int directory) { return real().setxattr(Place(directory), name, value, bytes, flags); },
       [&] { return real().fsetxattr(fd, name, value, bytes, flags); }));
 }
 
 ssize_t getxattr(const char* path, const char* name, void* value, size_t bytes) noexcept {
   return at_path(
-      path, 0, name, R_OK, [&](int folder) { return real().getxattr(Place(folder), name, value, bytes); },
+      path, 0, name, R_OK, [&](int directory) { return real().getxattr(Place(directory), name, value, bytes); },
       [&] { return real().getxattr(path, name, value, bytes); });
 }
 ssize_t lgetxattr(const char* path, const char* name, void* value, size_t bytes) noexcept {
   return at_path(
       path, AT_SYMLINK_NOFOLLOW, name, R_OK,
-      [&](int folder) { return real().getxattr(Place(folder), name, value, bytes); },
+      [&](int directory) { return real().getxattr(Place(directory), name, value, bytes); },
       [&] { return real().lgetxattr(path, name, value, bytes); });
 }
 ssize_t fgetxattr(int fd, const char* name, void* value, size_t bytes) noexcept {
   return of_file(
-      fd, name, R_OK, [&](int folder) { return real().getxattr(Place(folder), name, value, bytes); },
+      fd, name, R_OK, [&](int directory) { return real().getxattr(Place(directory), name, value, bytes); },
       [&] { return real().fgetxattr(fd, name, value, bytes); });
 }
 
 // Their names need no permission.
 ssize_t listxattr(const char* path, char* names, size_t bytes) noexcept {
   return at_path(
-      path, 0, nullptr, 0, [&](int folder) { return list_of(folder, names, bytes); },
+      path, 0, nullptr, 0, [&](int directory) { return list_of(directory, names, bytes); },
       [&] { return real().listxattr(path, names, bytes); });
 }
 ssize_t llistxattr(const char* path, char* names, size_t bytes) noexcept {
   return at_path(
-      path, AT_SYMLINK_NOFOLLOW, nullptr, 0, [&](int folder) { return list_of(folder, names, bytes); },
+      path, AT_SYMLINK_NOFOLLOW, nullptr, 0, [&](int directory) { return list_of(directory, names, bytes); },
       [&] { return real().llistxattr(path, names, bytes); });
 }
 ssize_t flistxattr(int fd, char* names, size_t bytes) noexcept {
   return of_file(
       fd, nullptr, 0,
-      [&](int folder) {
+      [&](int directory) {
         const ReentrancyGuard inside(is_inside);
-        if (inside) return list_of(folder, names, bytes);
+        if (inside) return list_of(directory, names, bytes);
         errno = EDEADLK;
         return ssize_t{-1};
       },
@@ -169,17 +169,17 @@ ssize_t flistxattr(int fd, char* names, size_t bytes) noexcept {
 
 int removexattr(const char* path, const char* name) noexcept {
   return static_cast<int>(at_path(
-      path, 0, name, W_OK, [&](int folder) { return real().removexattr(Place(folder), name); },
+      path, 0, name, W_OK, [&](int directory) { return real().removexattr(Place(directory), name); },
       [&] { return real().removexattr(path, name); }));
 }
 int lremovexattr(const char* path, const char* name) noexcept {
   return static_cast<int>(at_path(
-      path, AT_SYMLINK_NOFOLLOW, name, W_OK, [&](int folder) { return real().removexattr(Place(folder), name); },
+      path, AT_SYMLINK_NOFOLLOW, name, W_OK, [&](int directory) { return real().removexattr(Place(directory), name); },
       [&] { return real().lremovexattr(path, name); }));
 }
 int fremovexattr(int fd, const char* name) noexcept {
   return static_cast<int>(of_file(
-      fd, name, W_OK, [&](int folder) { return real().removexattr(Place(folder), name); },
+      fd, name, W_OK, [&](int directory) { return real().removexattr(Place(directory), name); },
       [&] { return real().fremovexattr(fd, name); }));
 }
 

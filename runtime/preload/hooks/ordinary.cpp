@@ -26,7 +26,7 @@
 #include "iosig/base/text.h"
 #include "iosig/container/admin/flatten.h"
 #include "iosig/container/admin/removal.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "preload/files/process_files.h"
 #include "preload/hooks/real.h"
 
@@ -97,11 +97,11 @@ class Leaving {
     {
       const std::lock_guard lock(process().lock);
       OpenFile* const asked = open_files[static_cast<unsigned>(fd)];
-      if (asked == nullptr || asked->folder < 0) return false;
+      if (asked == nullptr || asked->directory < 0) return false;
       for (OpenFile* file : process().files)
         if (file->is_live && file->shared->device == asked->shared->device &&
             file->shared->inode == asked->shared->inode) {
-          if (file->is_leaving || file->folder < 0) {  // another thread is at it
+          if (file->is_leaving || file->directory < 0) {  // another thread is at it
             changes_.clear();
             return false;
           }
@@ -177,11 +177,11 @@ class Leaving {
   bool replace() {
     OpenFile& first = *changes_.front().file;
     if (!first.container || first.container->close_writers() != 0) return false;
-    const std::string path = place_of(first.folder);
-    const bool was_unlinked = is_unlinked(first.folder);
+    const std::string path = place_of(first.directory);
+    const bool was_unlinked = is_unlinked(first.directory);
     if (path.empty()) return false;
     FlattenOwnUse own;
-    for (const Change& change : changes_) own.held.push_back(change.file->folder);
+    for (const Change& change : changes_) own.held.push_back(change.file->directory);
     own.on_draft = [&](int draft) { return open_as_they_are(draft); };
     own.before_exchange = [&] { return put_behind_numbers(); };
     if (auto done = flatten_container(path, {}, own); !done && is_container(path)) {

@@ -17,7 +17,7 @@
 #include "host/binding.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/admin/names.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "iosig/container/shared/shared_container.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
@@ -27,18 +27,18 @@ namespace {
 
 constexpr std::size_t max_own_name = 100;  ///< bytes that the engine appends to a container's path
 
-/// Where the engine finds what is at `path`, from `folder` on.
-std::string reachable(int folder, const char* path) {
-  if (path[0] == '/' || folder == AT_FDCWD) return path;
-  return fmt::format("/proc/self/fd/{}/{}", folder, path);
+/// Where the engine finds what is at `path`, from `directory` on.
+std::string reachable(int directory, const char* path) {
+  if (path[0] == '/' || directory == AT_FDCWD) return path;
+  return fmt::format("/proc/self/fd/{}/{}", directory, path);
 }
 
-/// The absolute path, with the links of its folders as they are; empty: there is no room.
-bool absolute(int folder, const char* path, std::array<char, 2 * PATH_MAX>& whole) {
+/// The absolute path, with the links of its directories as they are; empty: there is no room.
+bool absolute(int directory, const char* path, std::array<char, 2 * PATH_MAX>& whole) {
   std::size_t used = 0;
   if (path[0] != '/') {
     std::array<char, 40> link{"/proc/self/cwd"};
-    if (folder != AT_FDCWD) (void)std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", folder);
+    if (directory != AT_FDCWD) (void)std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", directory);
     const ssize_t length = ::readlink(link.data(), whole.data(), PATH_MAX);
     if (length <= 0) return false;
     used = static_cast<std::size_t>(length);
@@ -55,15 +55,15 @@ bool absolute(int folder, const char* path, std::array<char, 2 * PATH_MAX>& whol
 
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-bool has_manifest(int folder, const char* path) {
+bool has_manifest(int directory, const char* path) {
   if (!is_string(path)) return false;
   std::array<char, PATH_MAX + 32> manifest;
   if (!manifest_of(path, manifest)) return false;
   struct stat status {};
-  return ::fstatat(folder, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+  return ::fstatat(directory, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-/// The path of the folder that `path` is in; false: it is a name alone, or the root. `path` may be `parent` itself.
+/// The path of the directory that `path` is in; false: it is a name alone, or the root. `path` may be `parent` itself.
 bool parent_of(const char* path, std::array<char, PATH_MAX>& parent) {
   if (!is_string(path)) return false;
   std::string_view rest(path);
@@ -114,12 +114,12 @@ int descriptor_of(std::string_view name) {
   return part == "fd" ? number_in(name) : -1;
 }
 
-/// Of what was done to reachable(folder, ...): the user knows the folder by its path.
-int failed(const Error& error, int folder) {
+/// Of what was done to reachable(directory, ...): the user knows the directory by its path.
+int failed(const Error& error, int directory) {
   std::string message = error.message;
-  const std::string given = reachable(folder, "");
+  const std::string given = reachable(directory, "");
   if (const std::size_t at = given.empty() ? std::string::npos : message.find(given); at != std::string::npos)
-    message.replace(at, given.size(), place_of(folder) + "/");
+    message.replace(at, given.size(), place_of(directory) + "/");
   say_failure(message);
   return errno_of(error);
 }
@@ -132,11 +132,11 @@ int told(const NameResult& done) {
 }
 
 /// Whether nothing can be made at `path`, which the program is told by errno alone.
-bool is_refused(int folder, const char* path) {
+bool is_refused(int directory, const char* path) {
   const std::string_view whole(path);
   const std::size_t slash = whole.rfind('/');
   const std::string parent(slash == std::string_view::npos ? "." : whole.substr(0, slash + 1));
-  return ::faccessat(folder, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0;
+  return ::faccessat(directory, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0;
 }
 
 }  // namespace
@@ -152,9 +152,9 @@ bool manifest_of(const char* path, std::array<char, PATH_MAX + 32>& manifest) {
   return true;
 }
 
-int access_container(int folder, const char* path, int mode, int flags) {
+int access_container(int directory, const char* path, int mode, int flags) {
   std::array<char, PATH_MAX + 32> manifest;
-  if (manifest_of(path, manifest)) return real().faccessat(folder, manifest.data(), mode, flags & AT_EACCESS);
+  if (manifest_of(path, manifest)) return real().faccessat(directory, manifest.data(), mode, flags & AT_EACCESS);
   errno = ENAMETOOLONG;
   return -1;
 }
@@ -182,57 +182,57 @@ bool is_string(const char* path) {
 
 bool is_empty_string(const char* path) { return is_string(path) && *path == '\0'; }
 
-bool is_container_at(int folder, const char* path) {
+bool is_container_at(int directory, const char* path) {
   const int before = errno;
-  const bool found = has_manifest(folder, path);
+  const bool found = has_manifest(directory, path);
   errno = before;
   return found;
 }
 
-bool is_container_not_link_at(int folder, const char* path) {
+bool is_container_not_link_at(int directory, const char* path) {
   const int before = errno;
   struct stat status {};
-  const bool found = ::fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
-                     has_manifest(folder, path);
+  const bool found = ::fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
+                     has_manifest(directory, path);
   errno = before;
   return found;
 }
 
-bool is_taken_for_folder(int folder, const char* path) {
+bool is_taken_for_directory(int directory, const char* path) {
   if (!is_string(path) || *path == '\0') return false;
   const std::string_view whole(path);
   if (!whole.ends_with('/') && !whole.ends_with("/.")) return false;
-  if (!is_container_at(folder, path)) return false;
+  if (!is_container_at(directory, path)) return false;
   errno = ENOTDIR;
   return true;
 }
 
-bool would_lie_in_container(int folder, const char* path) {
+bool would_lie_in_container(int directory, const char* path) {
   std::array<char, PATH_MAX> parent;
-  if (!parent_of(path, parent) || !is_container_at(folder, parent.data())) return false;
+  if (!parent_of(path, parent) || !is_container_at(directory, parent.data())) return false;
   errno = ENOTDIR;
   return true;
 }
 
-int as_below_file(int done, int folder, const char* path) {
+int as_below_file(int done, int directory, const char* path) {
   if (done >= 0 || errno != ENOENT) return done;
   std::array<char, PATH_MAX> above;
   struct stat status {};
   bool is_below = false;
   for (bool is_there = false; !is_there && !is_below && parent_of(path, above); path = above.data()) {
-    is_below = has_manifest(folder, above.data());
-    is_there = is_below || ::fstatat(folder, above.data(), &status, 0) == 0;
+    is_below = has_manifest(directory, above.data());
+    is_there = is_below || ::fstatat(directory, above.data(), &status, 0) == 0;
   }
   errno = is_below ? ENOTDIR : ENOENT;
   return done;
 }
 
-bool is_bound(int folder, const char* path) {
+bool is_bound(int directory, const char* path) {
   if (!runtime::has_bindings() || !is_string(path)) return false;
   const std::string_view name = last_name(path);
   if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
   std::array<char, 2 * PATH_MAX> whole;
-  if (!absolute(folder, path, whole)) return false;
+  if (!absolute(directory, path, whole)) return false;
   // The engine's names below and beside a container are longer, and must be paths, too.
   if (std::strlen(whole.data()) + max_own_name >= PATH_MAX || std::strlen(path) + max_own_name >= PATH_MAX)
     return false;
@@ -240,32 +240,32 @@ bool is_bound(int folder, const char* path) {
   return runtime::run_isolated([&] { is_bound = runtime::is_bound(whole.data()); }) && is_bound;
 }
 
-int make_container(int folder, const char* path, mode_t mode) {
+int make_container(int directory, const char* path, mode_t mode) {
   return run_isolated_step([&] {
     ContainerOptions wanted;
     wanted.mode = mode & 07777;
     std::array<char, 2 * PATH_MAX> whole;
-    const auto binding = absolute(folder, path, whole) ? runtime::binding_of(whole.data()) : std::nullopt;
+    const auto binding = absolute(directory, path, whole) ? runtime::binding_of(whole.data()) : std::nullopt;
     if (binding) wanted.targets = binding->targets;
-    const auto made = create_container(reachable(folder, path), wanted);
+    const auto made = create_container(reachable(directory, path), wanted);
     if (!made) {
       if (errno_of(made.error()) == EEXIST) return EEXIST;
-      return is_refused(folder, path) ? errno_of(made.error()) : failed(made.error(), folder);
+      return is_refused(directory, path) ? errno_of(made.error()) : failed(made.error(), directory);
     }
     return 0;
   });
 }
 
-int open_folder_at(int folder, const char* path, int flags) {
-  return ::openat(folder, *path == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+int open_directory_at(int directory, const char* path, int flags) {
+  return ::openat(directory, *path == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
 }
 
-int unlink_container_at(int folder, const char* path) {
-  return run_isolated_step([&] { return told(unlink_at({folder, path})); });
+int unlink_container_at(int directory, const char* path) {
+  return run_isolated_step([&] { return told(unlink_at({directory, path})); });
 }
 
-int remove_folder_at(int folder, const char* path) {
-  return run_isolated_step([&] { return told(unlink_at({folder, path}, AT_REMOVEDIR)); });
+int remove_directory_at(int directory, const char* path) {
+  return run_isolated_step([&] { return told(unlink_at({directory, path}, AT_REMOVEDIR)); });
 }
 
 int rename_container_at(int from, const char* path, int to, const char* name, unsigned flags) {

@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   static const char* const names[] = {"ok-loop-6", "ok-again-6", "ok-third-6"};
   const char* const* next = names;
   struct stream out;
-  int i, fd, folder = open(".", O_DIRECTORY | O_RDONLY);
+  int i, fd, directory = open(".", O_DIRECTORY | O_RDONLY);
   (void)argv;
 
   for (i = 0; i < 3; ++i) {
@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
   fputs("ok-fopen-16", out.file);
   fclose(out.file);
 #pragma sig temp totalsize(17KB)
-  out.fd = openat(folder, "ok-openat-17", NEW, RIGHTS);
+  out.fd = openat(directory, "ok-openat-17", NEW, RIGHTS);
   put(out.fd, "ok-openat-17");
 #pragma sig temp totalsize(18KB)
   fd = creat("ok-creat-18", RIGHTS);
@@ -153,5 +153,5 @@ int main(int argc, char** argv) {
   struct stream parts = {NULL, open("ok-part-22", NEW, RIGHTS)};
   put(parts.fd, "ok-part-22");
   with_array(sizeof "ok-array-5");
-  return close(folder);
+  return close(directory);
 }

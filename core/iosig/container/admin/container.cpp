@@ -35,12 +35,12 @@ Result<std::string> new_id() {
   return id;
 }
 
-/// Makes `name` in `folder`, with the manifest's mode less what the kernel takes from it, the umask: that is the
+/// Makes `name` in `directory`, with the manifest's mode less what the kernel takes from it, the umask: that is the
 /// manifest's mode then. A copy has `copy_mode` instead.
-Result<void> write_manifest(const Fd& folder, std::string_view shown_folder, std::string_view name,
+Result<void> write_manifest(const Fd& directory, std::string_view shown_directory, std::string_view name,
                             ContainerManifest& manifest, std::optional<unsigned> copy_mode = {}) {
-  const std::string shown = fmt::format("{}/{}", shown_folder, name);
-  const Fd fd(::openat(folder.get(), std::string(name).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+  const std::string shown = fmt::format("{}/{}", shown_directory, name);
+  const Fd fd(::openat(directory.get(), std::string(name).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                        copy_mode ? 0600 : manifest.mode));
   struct stat made {};
   if (!fd) return write_failure("make", shown, errno);
@@ -57,42 +57,42 @@ Result<void> write_manifest(const Fd& folder, std::string_view shown_folder, std
   return {};
 }
 
-/// The folder at `path` that was just made there, which is the caller's to enter whatever the umask.
+/// The directory at `path` that was just made there, which is the caller's to enter whatever the umask.
 Result<Fd> open_made(const std::string& path) {
   const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
   const Fd place(::open(path.c_str(), O_PATH | flags));
   if (!place) return system_failure("open", path);
   const std::string found = fmt::format("/proc/self/fd/{}", place.get());
-  Fd folder(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd directory(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status {};
   if (::fstat(place.get(), &status) != 0) return system_failure("inspect", path);
   if ((status.st_mode & 0700) != 0700 && ::chmod(found.c_str(), 0700 | (status.st_mode & S_ISGID)) != 0)
     return system_failure("set the permissions of", path);
-  if (!folder) folder = Fd(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return system_failure("open", path);
-  return folder;
+  if (!directory) directory = Fd(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return system_failure("open", path);
+  return directory;
 }
 
-void sync_folder_of(const std::string& path) {
-  const Fd parent(::open(split_path(path).folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+void sync_directory_of(const std::string& path) {
+  const Fd parent(::open(split_path(path).directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent) (void)::fsync(parent.get());
 }
 
-/// Renames the folder `draft` to `path`, where nothing may be. 0 or errno.
+/// Renames the directory `draft` to `path`, where nothing may be. 0 or errno.
 int put_in_place(const std::string& draft, const std::string& path) {
   if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // A file system without that flag: rename() would replace an empty folder, so the name is taken first.
+  // A file system without that flag: rename() would replace an empty directory, so the name is taken first.
   if (::mkdir(path.c_str(), 0700) != 0) return errno;
   return ::rename(draft.c_str(), path.c_str()) == 0 ? 0 : errno;
 }
 
 /// What was made so far, removed unless it is kept.
 struct Draft {
-  std::vector<std::string> folders;
+  std::vector<std::string> directories;
   ~Draft() {
     try {
-      for (const std::string& folder : folders) remove_tree(folder);
+      for (const std::string& directory : directories) remove_tree(directory);
     } catch (const std::bad_alloc&) {  // what is left is hidden, as after a crash
     }
   }
@@ -100,15 +100,15 @@ struct Draft {
 
 }  // namespace
 
-Result<std::shared_ptr<const ContainerFolder>> create_container(const std::string& path,
-                                                                const ContainerOptions& options) {
+Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::string& path,
+                                                                   const ContainerOptions& options) {
   const std::string plain(without_trailing_slashes(path));
   struct stat status {};
   if (::lstat(plain.c_str(), &status) == 0)
     return fail_with_errno(EEXIST, ErrorKind::usage, "'{}' exists already", printable(plain));
   auto id = new_id();
   if (!id) return pass_on(std::move(id.error()));
-  ContainerManifest manifest{*id, options.index, options.subfolders, options.mode & 07777, {}, {}};
+  ContainerManifest manifest{*id, options.index, options.subdirectories, options.mode & 07777, {}, {}};
   Draft draft;
   for (const std::string& target : options.targets) {
     if (!target.starts_with('/'))
@@ -116,19 +116,19 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
     manifest.targets.push_back(fmt::format("{}/{}", without_trailing_slashes(target), *id));
     if (::mkdir(manifest.targets.back().c_str(), 0700) != 0)
       return write_failure("make the target", manifest.targets.back(), errno);
-    draft.folders.push_back(manifest.targets.back());
+    draft.directories.push_back(manifest.targets.back());
   }
   const std::string made = name_beside(plain, "new", id->substr(0, 16));
   if (::mkdir(made.c_str(), 0700) != 0) return write_failure("make", plain, errno);
-  draft.folders.push_back(made);
-  const auto folder = open_made(made);
-  if (!folder) return pass_on(folder.error());
-  if (::fstat(folder->get(), &status) != 0) return system_failure("inspect", made);
-  if (auto written = write_manifest(*folder, made, container_manifest_name, manifest); !written)
+  draft.directories.push_back(made);
+  const auto directory = open_made(made);
+  if (!directory) return pass_on(directory.error());
+  if (::fstat(directory->get(), &status) != 0) return system_failure("inspect", made);
+  if (auto written = write_manifest(*directory, made, container_manifest_name, manifest); !written)
     return pass_on(std::move(written.error()));
-  if (::fchmod(folder->get(), folder_mode_for(manifest.mode) | (status.st_mode & S_ISGID)) != 0)
+  if (::fchmod(directory->get(), directory_mode_for(manifest.mode) | (status.st_mode & S_ISGID)) != 0)
     return system_failure("set the permissions of", made);
-  if (auto kept = keep_manifest_readable(*folder, made, manifest, manifest.mode); !kept)
+  if (auto kept = keep_manifest_readable(*directory, made, manifest, manifest.mode); !kept)
     return pass_on(std::move(kept.error()));
   std::error_code unknown;
   manifest.owner = ContainerOwner{std::filesystem::absolute(plain, unknown).string(), status.st_ino};
@@ -142,37 +142,38 @@ Result<std::shared_ptr<const ContainerFolder>> create_container(const std::strin
   const int failure = put_in_place(made, plain);
   if (failure == EEXIST) return fail_with_errno(EEXIST, ErrorKind::usage, "'{}' exists already", printable(plain));
   if (failure != 0) return write_failure("make", plain, failure);
-  draft.folders.clear();
-  sync_folder_of(plain);
-  return ContainerFolder::open(plain);
+  draft.directories.clear();
+  sync_directory_of(plain);
+  return ContainerDirectory::open(plain);
 }
 
-Result<void> keep_manifest_readable(const Fd& folder, std::string_view shown, const ContainerManifest& manifest,
+Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown, const ContainerManifest& manifest,
                                     unsigned mode) {
   if ((mode & 0400) != 0) return {};
   const std::string draft(manifest_copy_draft), name(manifest_copy_name);
-  (void)::unlinkat(folder.get(), draft.c_str(), 0);
+  (void)::unlinkat(directory.get(), draft.c_str(), 0);
   ContainerManifest copy = manifest;
   copy.mode = mode & 07777;
-  if (auto written = write_manifest(folder, shown, draft, copy, piece_mode_for(mode)); !written) return written;
+  if (auto written = write_manifest(directory, shown, draft, copy, piece_mode_for(mode)); !written) return written;
   struct stat owner {};
-  if (::fstat(folder.get(), &owner) != 0) return system_failure("inspect", shown);
-  if ((owner.st_uid != ::geteuid() && ::fchownat(folder.get(), draft.c_str(), owner.st_uid, owner.st_gid, 0) != 0) ||
-      ::renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0)
+  if (::fstat(directory.get(), &owner) != 0) return system_failure("inspect", shown);
+  if ((owner.st_uid != ::geteuid() && ::fchownat(directory.get(), draft.c_str(), owner.st_uid, owner.st_gid, 0) != 0) ||
+      ::renameat(directory.get(), draft.c_str(), directory.get(), name.c_str()) != 0)
     return system_failure("make", fmt::format("{}/{}", shown, name));
   return {};
 }
 
-Result<ContainerStatus> status_of(const ContainerFolder& folder) {
-  // The folder's own times tell of sequencers and index snapshots, too; those of an empty container are its manifest's.
+Result<ContainerStatus> status_of(const ContainerDirectory& directory) {
+  // The directory's own times tell of sequencers and index snapshots, too; those of an empty container are its
+  // manifest's.
   struct stat manifest {};
-  if (const int failure = folder.stat_manifest(manifest); failure != 0)
-    return system_failure("inspect", fmt::format("{}/{}", folder.path(), container_manifest_name), failure);
+  if (const int failure = directory.stat_manifest(manifest); failure != 0)
+    return system_failure("inspect", fmt::format("{}/{}", directory.path(), container_manifest_name), failure);
   ContainerStatus known;
-  if (const auto kept = read_index_snapshot(folder)) {
+  if (const auto kept = read_index_snapshot(directory)) {
     known = kept->status;
   } else {
-    const ContainerContent content = read_content(folder);
+    const ContainerContent content = read_content(directory);
     known = content.status;
     known.size = content.size();
   }
@@ -182,10 +183,10 @@ Result<ContainerStatus> status_of(const ContainerFolder& folder) {
   return known;
 }
 
-Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& folder, std::int64_t size) {
-  auto writer = ContainerWriter::open(folder);
+Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>& directory, std::int64_t size) {
+  auto writer = ContainerWriter::open(directory);
   if (!writer) return pass_on(std::move(writer.error()));
-  const ContainerContent before = read_content(*folder);
+  const ContainerContent before = read_content(*directory);
   if (auto cut = (*writer)->truncate(size); !cut) return cut;
   const std::int64_t id = (*writer)->id();
   if (size == 0) {
@@ -194,8 +195,8 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& fo
     for (const WriterContent& closed : before.writers) {
       if (closed.has_tail || closed.id == id) continue;
       // In this order: an index without data, which are void, costs a reader nothing; data without an index do.
-      (void)folder->unlink_dropping(Dropping::data, closed.id);
-      (void)folder->unlink_dropping(Dropping::index, closed.id);
+      (void)directory->unlink_dropping(Dropping::data, closed.id);
+      (void)directory->unlink_dropping(Dropping::index, closed.id);
     }
   }
   return (*writer)->close();
@@ -203,7 +204,7 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerFolder>& fo
 
 Result<void> rename_container(const std::string& from, const std::string& to) {
   const std::string source(without_trailing_slashes(from)), target(without_trailing_slashes(to));
-  if (const auto folder = ContainerFolder::open(source); !folder) return pass_on(folder.error());
+  if (const auto directory = ContainerDirectory::open(source); !directory) return pass_on(directory.error());
   if (const auto renamed = rename_at({AT_FDCWD, source}, {AT_FDCWD, target}); !renamed)
     return as_error(renamed.error(), "rename", source);
   return {};
@@ -211,13 +212,13 @@ Result<void> rename_container(const std::string& from, const std::string& to) {
 
 Result<void> remove_container(const std::string& path) {
   const std::string plain(without_trailing_slashes(path));
-  if (const auto folder = ContainerFolder::open(plain); !folder) return pass_on(folder.error());
+  if (const auto directory = ContainerDirectory::open(plain); !directory) return pass_on(directory.error());
   struct stat status {};
   if (::lstat(plain.c_str(), &status) != 0) return system_failure("inspect", plain);
   if (S_ISLNK(status.st_mode)) return fail(ErrorKind::usage, "'{}' is a link", printable(plain));
-  const std::string aside = removed_name(plain);
-  if (::rename(plain.c_str(), aside.c_str()) != 0) return system_failure("remove", plain);
-  delete_removed(AT_FDCWD, aside);
+  const std::string removed = removed_name(plain);
+  if (::rename(plain.c_str(), removed.c_str()) != 0) return system_failure("remove", plain);
+  delete_removed(AT_FDCWD, removed);
   return {};
 }
 

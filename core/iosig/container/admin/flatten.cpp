@@ -99,19 +99,19 @@ Result<void> copy_all(Source& source, int fd, const std::string& shown, const Fl
 }
 
 /// What a file keeps that takes a container's place, as far as the caller may set it: owner and extended attributes.
-void keep_owner(const ContainerFolder& folder, const struct stat& manifest, int fd) {
+void keep_owner(const ContainerDirectory& directory, const struct stat& manifest, int fd) {
   struct stat made {};
   const bool is_owners = ::fstat(fd, &made) == 0 && made.st_uid == manifest.st_uid && made.st_gid == manifest.st_gid;
   if (!is_owners && ::fchown(fd, manifest.st_uid, manifest.st_gid) == 0) (void)!::fchmod(fd, manifest.st_mode & 07777);
-  const ssize_t length = ::flistxattr(folder.fd().get(), nullptr, 0);
+  const ssize_t length = ::flistxattr(directory.fd().get(), nullptr, 0);
   std::string names(static_cast<std::size_t>(std::max<ssize_t>(0, length)), '\0');
   names.resize(
-      static_cast<std::size_t>(std::max<ssize_t>(0, ::flistxattr(folder.fd().get(), names.data(), names.size()))));
+      static_cast<std::size_t>(std::max<ssize_t>(0, ::flistxattr(directory.fd().get(), names.data(), names.size()))));
   for (std::size_t at = 0; at < names.size(); at += std::strlen(names.c_str() + at) + 1) {
     const char* const name = names.c_str() + at;
-    if (std::string_view(name).starts_with("system.posix_acl_")) continue;  // of a folder
+    if (std::string_view(name).starts_with("system.posix_acl_")) continue;  // of a directory
     std::string value(XATTR_SIZE_MAX, '\0');
-    const ssize_t size = ::fgetxattr(folder.fd().get(), name, value.data(), value.size());
+    const ssize_t size = ::fgetxattr(directory.fd().get(), name, value.data(), value.size());
     if (size >= 0) (void)::fsetxattr(fd, name, value.data(), static_cast<std::size_t>(size), 0);
   }
 }
@@ -130,22 +130,22 @@ Result<std::string> make_flat(Source& source, const std::string& path, Place pla
   // The manifest bears the permissions of the logical file, with the umask of its maker and what chmod made of them.
   struct stat manifest {};
   const std::string name(container_manifest_name);
-  if (copied && (::fstatat(source.view().folder().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
+  if (copied && (::fstatat(source.view().directory().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
                  ::fchmod(fd.get(), manifest.st_mode & 0777) != 0))
     copied = system_failure("make", draft);
-  if (copied && place == Place::of_container) keep_owner(source.view().folder(), manifest, fd.get());
+  if (copied && place == Place::of_container) keep_owner(source.view().directory(), manifest, fd.get());
   if (copied) return draft;
   ::unlink(draft.c_str());
   return pass_on(std::move(copied.error()));
 }
 
 /// The first writer that is at work.
-Result<void> refuse_if_written(const ContainerFolder& folder) {
-  for (const std::int64_t id : folder.list().tail) {
-    const Fd tail = folder.open_dropping(Dropping::tail, id, O_RDWR);
+Result<void> refuse_if_written(const ContainerDirectory& directory) {
+  for (const std::int64_t id : directory.list().tail) {
+    const Fd tail = directory.open_dropping(Dropping::tail, id, O_RDWR);
     if (tail && is_alive(tail))
       return fail(ErrorKind::infeasible, "'{}' is being written, by the owner of '{}'; do it when that has ended",
-                  printable(folder.path()), folder.shown(Dropping::tail, id));
+                  printable(directory.path()), directory.shown(Dropping::tail, id));
   }
   return {};
 }
@@ -174,18 +174,19 @@ class NotHeld {
 };
 
 /// `alone` is locked if nobody else holds the container; nobody has written to it since it was listed.
-Result<void> refuse_if_in_use(const ContainerFolder& folder, const Fd& alone, const ContainerFolder::Listing& before) {
+Result<void> refuse_if_in_use(const ContainerDirectory& directory, const Fd& alone,
+                              const ContainerDirectory::Listing& before) {
   struct stat opened {
   }, there{};
-  const bool is_it = alone && ::fstat(alone.get(), &there) == 0 && ::fstat(folder.fd().get(), &opened) == 0 &&
+  const bool is_it = alone && ::fstat(alone.get(), &there) == 0 && ::fstat(directory.fd().get(), &opened) == 0 &&
                      there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
   if (!is_it || ::flock(alone.get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorKind::infeasible, "'{}' is open in a program; do it when that has ended",
-                printable(folder.path()));
-  const ContainerFolder::Listing now = folder.list();
-  if (now.index != before.index || now.data != before.data || now.has_aside != before.has_aside)
-    return fail(ErrorKind::infeasible, "'{}' was written meanwhile; do it again", printable(folder.path()));
-  return refuse_if_written(folder);
+                printable(directory.path()));
+  const ContainerDirectory::Listing now = directory.list();
+  if (now.index != before.index || now.data != before.data || now.has_quarantine != before.has_quarantine)
+    return fail(ErrorKind::infeasible, "'{}' was written meanwhile; do it again", printable(directory.path()));
+  return refuse_if_written(directory);
 }
 
 }  // namespace
@@ -216,11 +217,11 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   struct stat status {};
   if (::lstat(plain.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
     return fail(ErrorKind::usage, "'{}' is a link: name what it leads to", printable(plain));
-  const auto folder = ContainerFolder::open(plain);
-  if (!folder) return pass_on(folder.error());
-  const ContainerFolder::Listing before = (*folder)->list();
-  if (auto quiet = refuse_if_written(**folder); !quiet) return pass_on(std::move(quiet.error()));
-  auto view = ContainerView::open(*folder, ContainerView::Source::droppings);
+  const auto directory = ContainerDirectory::open(plain);
+  if (!directory) return pass_on(directory.error());
+  const ContainerDirectory::Listing before = (*directory)->list();
+  if (auto quiet = refuse_if_written(**directory); !quiet) return pass_on(std::move(quiet.error()));
+  auto view = ContainerView::open(*directory, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
   for (const ContainerProblem& problem : (*view)->problems())
     if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
@@ -229,11 +230,11 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
                   problem.kind == ContainerProblem::Kind::lost
                       ? "what is lost is lost for good once the container is gone"
                       : "it would be removed with the container");
-  if (before.has_aside)
+  if (before.has_quarantine)
     return fail(ErrorKind::infeasible,
-                "'{}' holds what repair moved aside ({}...), which would be removed with it: move that elsewhere, or "
+                "'{}' holds what repair quarantined ({}...), which would be removed with it: move that elsewhere, or "
                 "remove it",
-                printable(plain), aside_prefix);
+                printable(plain), quarantine_prefix);
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
   const auto draft = make_flat(source, plain, Place::of_container, options, own.on_draft);
@@ -242,7 +243,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   // From here on nobody opens it, and no writer begins (ContainerWriter::open).
   const Fd alone(::open(plain.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   own_descriptors.begin(own.held);
-  auto quiet = refuse_if_in_use(**folder, alone, before);
+  auto quiet = refuse_if_in_use(**directory, alone, before);
   if (quiet && own.before_exchange) quiet = own.before_exchange();
   if (!quiet) {
     ::unlink(draft->c_str());

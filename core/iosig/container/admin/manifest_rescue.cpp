@@ -10,39 +10,39 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/index_frames.h"
 
 namespace iosig {
 namespace {
 
 constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 32;
-constexpr std::uint32_t usual_subfolders = 16;
+constexpr std::uint32_t usual_subdirectories = 16;
 
 struct FoundIndex {
   std::int64_t id = 0;
-  std::uint32_t subfolder = 0;
+  std::uint32_t subdirectory = 0;
   IndexHead head;
   bool is_traditional = false;
   unsigned mode = 0;
 };
 
-/// Every index dropping with a sound head, whatever folder it lies in.
-std::vector<FoundIndex> find_indices(const Fd& folder, const std::string& path) {
+/// Every index dropping with a sound head, whatever directory it lies in.
+std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& path) {
   std::vector<FoundIndex> found;
-  const auto subfolders = names_in(folder);
-  for (const std::string& name : subfolders.value_or(std::vector<std::string>())) {
+  const auto subdirectories = names_in(directory);
+  for (const std::string& name : subdirectories.value_or(std::vector<std::string>())) {
     std::uint32_t number = 0;
     const auto [end, failure] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
-    if (failure != std::errc() || end != name.data() + name.size() || name != subfolder_name(number)) continue;
-    const Fd subfolder(::openat(folder.get(), name.c_str(), folder_flags));
-    const auto names = subfolder ? names_in(subfolder) : Result<std::vector<std::string>>();
+    if (failure != std::errc() || end != name.data() + name.size() || name != subdirectory_name(number)) continue;
+    const Fd subdirectory(::openat(directory.get(), name.c_str(), directory_flags));
+    const auto names = subdirectory ? names_in(subdirectory) : Result<std::vector<std::string>>();
     for (const std::string& each : names.value_or(std::vector<std::string>())) {
       const auto dropping = parse_dropping_name(each);
       if (!dropping || dropping->kind != Dropping::index) continue;
-      const auto text = read_file_in(subfolder, each, path, max_index_bytes);
+      const auto text = read_file_in(subdirectory, each, path, max_index_bytes);
       struct stat status {};
-      if (!text || ::fstatat(subfolder.get(), each.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (!text || ::fstatat(subdirectory.get(), each.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
       const auto index = read_index({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, each);
       if (!index || index->head.id != dropping->id) continue;
       const bool is_traditional =
@@ -53,13 +53,13 @@ std::vector<FoundIndex> find_indices(const Fd& folder, const std::string& path) 
   return found;
 }
 
-/// The number of subfolders that puts every dropping where it lies; 0: none does.
-std::uint32_t subfolders_of(const std::vector<FoundIndex>& indices) {
+/// The number of subdirectories that puts every dropping where it lies; 0: none does.
+std::uint32_t subdirectories_of(const std::vector<FoundIndex>& indices) {
   const auto fits = [&](std::uint32_t count) {
-    return std::ranges::all_of(indices, [&](const FoundIndex& each) { return each.id % count == each.subfolder; });
+    return std::ranges::all_of(indices, [&](const FoundIndex& each) { return each.id % count == each.subdirectory; });
   };
-  if (fits(usual_subfolders)) return usual_subfolders;
-  for (std::uint32_t count = 1; count <= max_subfolders; ++count)
+  if (fits(usual_subdirectories)) return usual_subdirectories;
+  for (std::uint32_t count = 1; count <= max_subdirectories; ++count)
     if (fits(count)) return count;
   return 0;
 }
@@ -72,18 +72,18 @@ Result<RescuedManifest> from_indices(const std::vector<FoundIndex>& indices, con
                   first.head.container, each.head.container);
     if (each.head.target >= 0)
       return fail(ErrorKind::bad_input,
-                  "'{}': its data lie on targets, where copies of its manifest are; name one of the folders with "
-                  "--target (it holds a folder called {})",
+                  "'{}': its data lie on targets, where copies of its manifest are; name one of the directories with "
+                  "--target (it holds a directory called {})",
                   printable(path), first.head.container);
   }
   RescuedManifest rescued;
   rescued.manifest.id = first.head.container;
   rescued.manifest.index =
       std::ranges::any_of(indices, &FoundIndex::is_traditional) ? IndexKind::traditional : IndexKind::pattern;
-  rescued.manifest.subfolders = subfolders_of(indices);
+  rescued.manifest.subdirectories = subdirectories_of(indices);
   rescued.manifest.mode = first.mode;
-  if (rescued.manifest.subfolders == 0)
-    return fail(ErrorKind::bad_input, "'{}': index droppings were moved between the folders d0, d1, ...",
+  if (rescued.manifest.subdirectories == 0)
+    return fail(ErrorKind::bad_input, "'{}': index droppings were moved between the directories d0, d1, ...",
                 printable(path));
   rescued.from = fmt::format("{} index dropping{}", indices.size(), indices.size() == 1 ? "" : "s");
   return rescued;
@@ -92,15 +92,15 @@ Result<RescuedManifest> from_indices(const std::vector<FoundIndex>& indices, con
 /// The copy on a target.
 std::optional<RescuedManifest> from_target(const std::string& target, const std::vector<FoundIndex>& indices) {
   for (const FoundIndex& each : indices) {
-    const std::string folder_path = fmt::format("{}/{}", without_trailing_slashes(target), each.head.container);
-    const Fd folder(::open(folder_path.c_str(), folder_flags));
-    const auto text = folder
-                          ? read_file_in(folder, std::string(container_manifest_name), folder_path, max_manifest_bytes)
-                          : Result<std::string>(fail(ErrorKind::system, "none"));
-    auto manifest = text ? parse_container_manifest(*text, folder_path) : pass_on(text.error());
+    const std::string directory_path = fmt::format("{}/{}", without_trailing_slashes(target), each.head.container);
+    const Fd directory(::open(directory_path.c_str(), directory_flags));
+    const auto text =
+        directory ? read_file_in(directory, std::string(container_manifest_name), directory_path, max_manifest_bytes)
+                  : Result<std::string>(fail(ErrorKind::system, "none"));
+    auto manifest = text ? parse_container_manifest(*text, directory_path) : pass_on(text.error());
     if (!manifest || manifest->id != each.head.container) continue;
     manifest->owner.reset();
-    return RescuedManifest{*std::move(manifest), fmt::format("the copy in '{}'", printable(folder_path))};
+    return RescuedManifest{*std::move(manifest), fmt::format("the copy in '{}'", printable(directory_path))};
   }
   return {};
 }
@@ -109,13 +109,13 @@ std::optional<RescuedManifest> from_target(const std::string& target, const std:
 
 Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
                                                        const std::vector<std::string>& targets) {
-  const auto own = ContainerFolder::open(path);
+  const auto own = ContainerDirectory::open(path);
   if (own) return std::nullopt;
-  const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return std::nullopt;
-  const auto text = read_file_in(folder, std::string(container_manifest_name), path, max_manifest_bytes);
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return std::nullopt;
+  const auto text = read_file_in(directory, std::string(container_manifest_name), path, max_manifest_bytes);
   if (text && is_newer_container_manifest(*text)) return pass_on(own.error());
-  const std::vector<FoundIndex> indices = find_indices(folder, path);
+  const std::vector<FoundIndex> indices = find_indices(directory, path);
   if (indices.empty()) return std::nullopt;
   for (const std::string& target : targets)
     if (auto found = from_target(target, indices)) return found;
@@ -123,21 +123,23 @@ Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
 }
 
 Result<void> put_manifest(const std::string& path, const ContainerManifest& manifest) {
-  const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return system_failure("open", path);
-  const std::string name(container_manifest_name), aside = fmt::format("{}{}", aside_prefix, unix_ns() / 1000);
-  const std::string draft = aside + "-new";
-  const Fd fd(::openat(folder.get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return system_failure("open", path);
+  const std::string name(container_manifest_name),
+      quarantine = fmt::format("{}{}", quarantine_prefix, unix_ns() / 1000);
+  const std::string draft = quarantine + "-new";
+  const Fd fd(::openat(directory.get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                        manifest.mode | 0600));
   if (!fd) return write_failure("make", path + "/" + draft, errno);
   auto written = write_all(fd.get(), container_manifest_text(manifest), path + "/" + draft);
   if (written && ::fsync(fd.get()) != 0) written = system_failure("sync", path + "/" + draft);
-  if (written && ::linkat(folder.get(), name.c_str(), folder.get(), aside.c_str(), 0) != 0 && errno != ENOENT)
+  if (written && ::linkat(directory.get(), name.c_str(), directory.get(), quarantine.c_str(), 0) != 0 &&
+      errno != ENOENT)
     written = system_failure("keep a copy of", path + "/" + name);
-  if (written && ::renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0)
+  if (written && ::renameat(directory.get(), draft.c_str(), directory.get(), name.c_str()) != 0)
     written = system_failure("replace", path + "/" + name);
-  if (!written) (void)::unlinkat(folder.get(), draft.c_str(), 0);
-  if (written && ::fsync(folder.get()) != 0) return system_failure("sync", path);
+  if (!written) (void)::unlinkat(directory.get(), draft.c_str(), 0);
+  if (written && ::fsync(directory.get()) != 0) return system_failure("sync", path);
   return written;
 }
 

@@ -9,7 +9,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/container/admin/removal.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/target_owner.h"
 
 namespace iosig {
@@ -27,7 +27,7 @@ NameResult done_or(int number) {
 }
 
 bool look(const NameAt& at, struct stat& status) {
-  return ::fstatat(at.folder, at.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return ::fstatat(at.directory, at.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 NameKind kind_of(const NameAt& at, struct stat& status) {
@@ -36,13 +36,13 @@ NameKind kind_of(const NameAt& at, struct stat& status) {
   const std::string manifest = fmt::format("{}/{}", at.path, container_manifest_name);
   struct stat found {};
   const bool has_manifest =
-      ::fstatat(at.folder, manifest.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(found.st_mode);
-  return has_manifest ? NameKind::container : NameKind::folder;
+      ::fstatat(at.directory, manifest.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(found.st_mode);
+  return has_manifest ? NameKind::container : NameKind::directory;
 }
 
 /// 0 or errno.
 int move(const NameAt& from, const NameAt& to, unsigned flags) {
-  if (::renameat2(from.folder, from.path.c_str(), to.folder, to.path.c_str(), flags) == 0) return 0;
+  if (::renameat2(from.directory, from.path.c_str(), to.directory, to.path.c_str(), flags) == 0) return 0;
   return errno;
 }
 
@@ -52,12 +52,13 @@ int move_to_own(const NameAt& from, const NameAt& to) {
   return failure == EINVAL || failure == ENOSYS ? move(from, to, 0) : failure;  // a file system without that flag
 }
 
-NameAt beside(const NameAt& at) { return {at.folder, removed_name(at.path)}; }
+NameAt beside(const NameAt& at) { return {at.directory, removed_name(at.path)}; }
 
 /// By which any call finds it.
 std::string reachable(const NameAt& at) {
-  return at.folder == AT_FDCWD || at.path.starts_with('/') ? at.path
-                                                           : fmt::format("/proc/self/fd/{}/{}", at.folder, at.path);
+  return at.directory == AT_FDCWD || at.path.starts_with('/')
+             ? at.path
+             : fmt::format("/proc/self/fd/{}/{}", at.directory, at.path);
 }
 
 /// What another process put where the container was, and we took, returns. false: it could not, and stays at `hidden`.
@@ -72,8 +73,8 @@ NameFailure stranded(const NameAt& hidden, const NameAt& at) {
 int discard(const NameAt& hidden) {
   struct stat status {};
   if (!look(hidden, status)) return errno == ENOENT ? 0 : errno;
-  if (!S_ISDIR(status.st_mode)) return ::unlinkat(hidden.folder, hidden.path.c_str(), 0) == 0 ? 0 : errno;
-  (void)discard_removed(hidden.folder, hidden.path);  // else its last holder does
+  if (!S_ISDIR(status.st_mode)) return ::unlinkat(hidden.directory, hidden.path.c_str(), 0) == 0 ? 0 : errno;
+  (void)discard_removed(hidden.directory, hidden.path);  // else its last holder does
   return 0;
 }
 
@@ -82,7 +83,7 @@ NameResult unlink_container_at(const NameAt& at) {
   const NameAt hidden = beside(at);
   if (const int failure = move_to_own(at, hidden); failure != 0) return failed(failure);
   struct stat status {};
-  if (kind_of(hidden, status) != NameKind::folder) return done_or(discard(hidden));
+  if (kind_of(hidden, status) != NameKind::directory) return done_or(discard(hidden));
   if (!give_back(hidden, at)) return tl::unexpected(stranded(hidden, at));
   return failed(EISDIR);
 }
@@ -90,17 +91,18 @@ NameResult unlink_container_at(const NameAt& at) {
 /// Makes room for rmdir(2), or for another directory: containers that were removed from the directory `at` while they
 /// were open leave it. 0 or errno; ENOTEMPTY: there is something else.
 int clear_of_removed(const NameAt& at) {
-  const Fd folder(::openat(at.folder, at.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!folder) return errno;
-  const auto names = names_in(folder);
+  const Fd directory(::openat(at.directory, at.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!directory) return errno;
+  const auto names = names_in(directory);
   if (!names) return ENOTEMPTY;
   struct stat status {};
   for (const std::string& name : *names)
-    if (!is_removed_name(name) || !look({folder.get(), name}, status) || !S_ISDIR(status.st_mode)) return ENOTEMPTY;
-  const std::string parent = split_path(at.path).folder;
+    if (!is_removed_name(name) || !look({directory.get(), name}, status) || !S_ISDIR(status.st_mode)) return ENOTEMPTY;
+  const std::string parent = split_path(at.path).directory;
   for (const std::string& name : *names) {
-    if (discard_removed(folder.get(), name)) continue;
-    const int failure = move({folder.get(), name}, {at.folder, fmt::format("{}/{}", parent, name)}, RENAME_NOREPLACE);
+    if (discard_removed(directory.get(), name)) continue;
+    const int failure =
+        move({directory.get(), name}, {at.directory, fmt::format("{}/{}", parent, name)}, RENAME_NOREPLACE);
     if (failure != 0 && failure != ENOENT) return ENOTEMPTY;
   }
   return 0;
@@ -108,8 +110,8 @@ int clear_of_removed(const NameAt& at) {
 
 bool is_not_empty(int failure) { return failure == ENOTEMPTY || failure == EEXIST; }
 
-int remove_folder(const NameAt& at) {
-  const auto remove = [&] { return ::unlinkat(at.folder, at.path.c_str(), AT_REMOVEDIR) == 0 ? 0 : errno; };
+int remove_directory(const NameAt& at) {
+  const auto remove = [&] { return ::unlinkat(at.directory, at.path.c_str(), AT_REMOVEDIR) == 0 ? 0 : errno; };
   int failure = remove();
   for (int tries_left = 4; is_not_empty(failure) && tries_left > 0; --tries_left) {
     if (clear_of_removed(at) != 0) return failure;
@@ -123,7 +125,7 @@ int rename_plainly(const NameAt& from, const NameAt& to, unsigned flags) {
   // Not renameat2() without flags: it is the older call that every kernel and file system knows.
   const auto rename = [&] {
     if (flags != 0) return move(from, to, flags);
-    return ::renameat(from.folder, from.path.c_str(), to.folder, to.path.c_str()) == 0 ? 0 : errno;
+    return ::renameat(from.directory, from.path.c_str(), to.directory, to.path.c_str()) == 0 ? 0 : errno;
   };
   int failure = rename();
   for (int tries_left = 4; flags == 0 && is_not_empty(failure) && tries_left > 0; --tries_left) {
@@ -185,14 +187,16 @@ NameResult unlink_at(const NameAt& name, int flags) {
         if ((flags & AT_REMOVEDIR) != 0) return failed(ENOTDIR);
         done = unlink_container_at(name);
         break;
-      case NameKind::folder:
+      case NameKind::directory:
         if ((flags & AT_REMOVEDIR) != 0)
-          done = done_or(remove_folder(name));
+          done = done_or(remove_directory(name));
         else
           return failed(EISDIR);
         break;
       case NameKind::none:
-      case NameKind::other: done = done_or(::unlinkat(name.folder, name.path.c_str(), flags) == 0 ? 0 : errno); break;
+      case NameKind::other:
+        done = done_or(::unlinkat(name.directory, name.path.c_str(), flags) == 0 ? 0 : errno);
+        break;
     }
     // EISDIR of a file: a container was made there meanwhile.
     if (done || done.error().number != EISDIR || (flags & AT_REMOVEDIR) != 0 || tries_left == 0) return done;
@@ -225,8 +229,8 @@ NameResult rename_at(const NameAt& from, const NameAt& to, unsigned flags) {
       return done_or(failure);
     }
     if (is_same_inode(here, there)) return {};
-    if (target == NameKind::folder) return failed(EISDIR);
-    if (source == NameKind::folder) return failed(ENOTDIR);
+    if (target == NameKind::directory) return failed(EISDIR);
+    if (source == NameKind::directory) return failed(ENOTDIR);
     if (source == target && share_data(reachable(from), reachable(to)))
       return failed(EROFS, fmt::format("'{}' and '{}' are copies of each other with the same data: remove one",
                                        printable(from.path), printable(to.path)));
@@ -249,7 +253,7 @@ NameResult replace_at(const NameAt& draft, const NameAt& name, const Fd& alone) 
   }
   const NameAt hidden = beside(name);
   if (const int failure = move_to_own(draft, hidden); failure != 0) return failed(failure);
-  delete_removed(hidden.folder, hidden.path);
+  delete_removed(hidden.directory, hidden.path);
   return {};
 }
 

@@ -22,9 +22,9 @@
 
 namespace iosig {
 
-/// `path`, relative to the open directory `folder`, as for the *at() calls. O_PATH will do.
+/// `path`, relative to the open directory `directory`, as for the *at() calls. O_PATH will do.
 struct NameAt {
-  int folder = AT_FDCWD;
+  int directory = AT_FDCWD;
   std::string path;
 };
 
@@ -41,7 +41,7 @@ using NameResult = tl::expected<void, NameFailure>;
 enum class NameKind {
   none,       ///< errno says why; ENOENT: the name is free
   container,  ///< a directory with a container's manifest
-  folder,     ///< any other directory
+  directory,  ///< any other directory
   other,      ///< a file, a symbolic link, a device
 };
 /// Follows no link in the last component.

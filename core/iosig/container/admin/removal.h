@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "iosig/base/files.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 
 namespace iosig {
 
@@ -21,43 +21,43 @@ namespace iosig {
 /// Whether the last component of `path` is such a name.
 [[nodiscard]] bool is_removed_name(std::string_view path);
 
-/// Holds the container of the open `folder` until this descriptor and all its duplicates are closed. Waits while
+/// Holds the container of the open `directory` until this descriptor and all its duplicates are closed. Waits while
 /// another process replaces the container by an ordinary file. false: ENOENT, the container is being deleted; EBUSY,
 /// another process keeps it locked for seconds.
-[[nodiscard]] bool hold_container(int folder);
+[[nodiscard]] bool hold_container(int directory);
 
-/// Whether the container of the open `folder`, which is held, was unlinked.
-[[nodiscard]] bool is_unlinked(int folder);
+/// Whether the container of the open `directory`, which is held, was unlinked.
+[[nodiscard]] bool is_unlinked(int directory);
 
 /// Releases what hold_container() held. Deletes the container if it was unlinked and no other process holds it.
-void let_go_container(Fd folder);
+void let_go_container(Fd directory);
 /// The same for a caller that has another descriptor of the directory, which holds nothing: O_PATH.
-void let_go_container(Fd folder, const Fd& known);
+void let_go_container(Fd directory, const Fd& known);
 
 /// Holds a container for as long as it lives. Movable.
 class ContainerHold {
  public:
   ContainerHold() = default;
   /// Fails as `system` if the container is being deleted, or stays locked.
-  static Result<ContainerHold> take(const ContainerFolder& folder);
+  static Result<ContainerHold> take(const ContainerDirectory& directory);
   ContainerHold(ContainerHold&&) = default;
   ContainerHold& operator=(ContainerHold&&) = default;
   ~ContainerHold();
 
  private:
-  Fd folder_;
+  Fd directory_;
 };
 
-/// Deletes the container at the hidden name `name` in the open directory `folder`, with its data on all targets, unless
-/// a process holds it. What an interrupted removal has left there counts as one. false: it is still there.
-bool discard_removed(int folder, const std::string& name);
+/// Deletes the container at the hidden name `name` in the open directory `directory`, with its data on all targets,
+/// unless a process holds it. What an interrupted removal has left there counts as one. false: it is still there.
+bool discard_removed(int directory, const std::string& name);
 /// The same for a caller that has the exclusive lock.
-void delete_removed(int folder, const std::string& name);
+void delete_removed(int directory, const std::string& name);
 
 /// What goes with a container.
 struct Removal {
-  std::vector<std::string> folders;  ///< the container's own, and those on its targets
-  std::int64_t data_bytes = 0;       ///< in the data droppings
+  std::vector<std::string> directories;  ///< the container's own, and those on its targets
+  std::int64_t data_bytes = 0;           ///< in the data droppings
 };
 /// Fails as unlink_container(), and as `bad_input` or `usage` for what is no container, or a link to one.
 [[nodiscard]] Result<Removal> removal_of(const std::string& path);

@@ -24,22 +24,22 @@ constexpr std::size_t max_ranges = 16;
 
 class Repair {
  public:
-  Repair(const ContainerFolder& folder, bool dry_run) : folder_(folder), dry_run_(dry_run) {}
+  Repair(const ContainerDirectory& directory, bool dry_run) : directory_(directory), dry_run_(dry_run) {}
 
   Result<std::vector<RepairStep>> run() {
     // Writers may begin and end meanwhile. Those that are not in the listing are not looked at; the tails of dead ones
     // are locked, so that what is read then stays; and who has a tail that is not locked here lives, or did.
-    const ContainerFolder::Listing listing = folder_.list();
+    const ContainerDirectory::Listing listing = directory_.list();
     for (const std::int64_t id : listing.tail) {
-      Fd tail = folder_.open_dropping(Dropping::tail, id, O_RDWR);
+      Fd tail = directory_.open_dropping(Dropping::tail, id, O_RDWR);
       if (tail && !is_alive(tail)) dead_.emplace(id, std::move(tail));
     }
-    const ContainerContent content = read_content(folder_);
-    if (!content.lost_writes.empty() && read_index_snapshot(folder_))
+    const ContainerContent content = read_content(directory_);
+    if (!content.lost_writes.empty() && read_index_snapshot(directory_))
       return fail(ErrorKind::infeasible,
                   "'{}': its kept index still tells of what its writers' indices have lost: copy the file by iosig "
                   "container export first; then remove '{}/{}'",
-                  printable(folder_.path()), printable(folder_.path()), index_snapshot_name);
+                  printable(directory_.path()), printable(directory_.path()), index_snapshot_name);
     std::map<std::int64_t, const WriterContent*> sound;
     for (const WriterContent& writer : content.writers) sound[writer.id] = &writer;
     std::vector<std::int64_t> ids;
@@ -50,8 +50,8 @@ class Repair {
       if (!done) return pass_on(std::move(done.error()));
     }
     for (const std::int64_t id : listing.tail)
-      if (!std::ranges::binary_search(ids, id) && !lives(id) && !folder_.open_dropping(Dropping::index, id, O_PATH))
-        if (auto done = move_aside(Dropping::tail, id, "there is no index that it continues"); !done)
+      if (!std::ranges::binary_search(ids, id) && !lives(id) && !directory_.open_dropping(Dropping::index, id, O_PATH))
+        if (auto done = quarantine(Dropping::tail, id, "there is no index that it continues"); !done)
           return pass_on(std::move(done.error()));
     for (const std::string& name : listing.foreign_names)
       if (auto done = move_stranger(name); !done) return pass_on(std::move(done.error()));
@@ -60,48 +60,50 @@ class Repair {
 
  private:
   [[nodiscard]] bool lives(std::int64_t id) const {
-    return !dead_.contains(id) && folder_.open_dropping(Dropping::tail, id, O_PATH);
+    return !dead_.contains(id) && directory_.open_dropping(Dropping::tail, id, O_PATH);
   }
   void did(std::string what) { steps_.push_back({std::move(what)}); }
 
-  /// The folder for what is moved away, made when it is needed.
-  Result<const Fd*> aside() {
-    if (!aside_) {
-      aside_name_ = fmt::format("{}{}", aside_prefix, unix_ns() / 1000);
-      if (::mkdirat(folder_.fd().get(), aside_name_.c_str(), 0700) != 0)
-        return write_failure("make", folder_.path() + "/" + aside_name_, errno);
-      aside_ = Fd(::openat(folder_.fd().get(), aside_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-      if (!aside_) return system_failure("open", folder_.path() + "/" + aside_name_);
+  /// The directory for what is moved away, made when it is needed.
+  Result<const Fd*> quarantine() {
+    if (!quarantine_) {
+      quarantine_name_ = fmt::format("{}{}", quarantine_prefix, unix_ns() / 1000);
+      if (::mkdirat(directory_.fd().get(), quarantine_name_.c_str(), 0700) != 0)
+        return write_failure("make", directory_.path() + "/" + quarantine_name_, errno);
+      quarantine_ = Fd(
+          ::openat(directory_.fd().get(), quarantine_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+      if (!quarantine_) return system_failure("open", directory_.path() + "/" + quarantine_name_);
     }
-    return &aside_;
+    return &quarantine_;
   }
 
-  Result<void> move_aside(Dropping kind, std::int64_t id, std::string_view why) {
-    const std::string shown = folder_.shown(kind, id), name = dropping_name(kind, id);
-    const auto subfolder = folder_.open_subfolder(kind, id);
+  Result<void> quarantine(Dropping kind, std::int64_t id, std::string_view why) {
+    const std::string shown = directory_.shown(kind, id), name = dropping_name(kind, id);
+    const auto subdirectory = directory_.open_subdirectory(kind, id);
     struct stat status {};
-    if (!subfolder || ::fstatat(subfolder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
-    did(fmt::format("moved '{}' aside: {}", shown, why));
+    if (!subdirectory || ::fstatat(subdirectory->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+    did(fmt::format("quarantined '{}': {}", shown, why));
     if (dry_run_) return {};
-    const auto place = aside();
+    const auto place = quarantine();
     if (!place) return pass_on(place.error());
-    if (::renameat(subfolder->get(), name.c_str(), (*place)->get(), name.c_str()) == 0) return {};
+    if (::renameat(subdirectory->get(), name.c_str(), (*place)->get(), name.c_str()) == 0) return {};
     // A target is another file system: there it stays, under a name that no reader takes for a dropping.
-    const std::string hidden = fmt::format("{}{}", aside_prefix, name);
-    if (errno != EXDEV || ::renameat(subfolder->get(), name.c_str(), subfolder->get(), hidden.c_str()) != 0)
-      return system_failure("move aside", shown);
+    const std::string hidden = fmt::format("{}{}", quarantine_prefix, name);
+    if (errno != EXDEV || ::renameat(subdirectory->get(), name.c_str(), subdirectory->get(), hidden.c_str()) != 0)
+      return system_failure("quarantine", shown);
     return {};
   }
 
   Result<void> move_stranger(const std::string& name) {
-    did(fmt::format("moved '{}/{}' aside: it is no part of the container", printable(folder_.path()), printable(name)));
+    did(fmt::format("quarantined '{}/{}': it is no part of the container", printable(directory_.path()),
+                    printable(name)));
     if (dry_run_) return {};
-    const auto place = aside();
+    const auto place = quarantine();
     if (!place) return pass_on(place.error());
     std::string flat = name;
     std::ranges::replace(flat, '/', '.');
-    if (::renameat(folder_.fd().get(), name.c_str(), (*place)->get(), flat.c_str()) != 0 && errno != ENOENT)
-      return system_failure("move aside", folder_.path() + "/" + name);
+    if (::renameat(directory_.fd().get(), name.c_str(), (*place)->get(), flat.c_str()) != 0 && errno != ENOENT)
+      return system_failure("quarantine", directory_.path() + "/" + name);
     return {};
   }
 
@@ -115,7 +117,7 @@ class Repair {
       return {};
     constexpr std::string_view why = "no sound index says where its bytes belong";
     for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
-      if (auto done = move_aside(kind, id, why); !done) return done;
+      if (auto done = quarantine(kind, id, why); !done) return done;
     return {};
   }
 
@@ -125,39 +127,40 @@ class Repair {
     const bool is_lost =
         std::ranges::find(content.lost_writes, writer.id, &LostWrites::id) != content.lost_writes.end();
     if (!writer.is_index_damaged && !writer.has_tail && !is_lost) return {};
-    const std::string shown = folder_.shown(Dropping::index, writer.id);
+    const std::string shown = directory_.shown(Dropping::index, writer.id);
     std::vector<IndexLoss> losses = writer.unindexed();
     if (is_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
     if (is_lost)  // of a damaged tail nobody knows how many writes did end
       for (IndexLoss& loss : losses) loss.was_unfinished = false;
     if (writer.tail_writes > 0)
       did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
-                      folder_.shown(Dropping::tail, writer.id)));
+                      directory_.shown(Dropping::tail, writer.id)));
     if (writer.is_index_damaged) did(fmt::format("made '{}' anew without what is unsound", shown));
     for (const IndexLoss& loss : losses)
       if (!loss.was_unfinished)
         did(fmt::format("left bytes {} to {} of '{}' out: nobody knows where they belong", loss.physical,
-                        loss.physical + loss.length, folder_.shown(Dropping::data, writer.id)));
+                        loss.physical + loss.length, directory_.shown(Dropping::data, writer.id)));
     if (dry_run_) return {};
     if (auto written = rewrite(writer, losses); !written) return written;
     if (!writer.has_tail) return {};
-    if (is_lost) return move_aside(Dropping::tail, writer.id, "some of it may be of use to somebody");
-    if (folder_.unlink_dropping(Dropping::tail, writer.id) != 0 && errno != ENOENT)
-      return system_failure("remove", folder_.shown(Dropping::tail, writer.id));
+    if (is_lost) return quarantine(Dropping::tail, writer.id, "some of it may be of use to somebody");
+    if (directory_.unlink_dropping(Dropping::tail, writer.id) != 0 && errno != ENOENT)
+      return system_failure("remove", directory_.shown(Dropping::tail, writer.id));
     return {};
   }
 
   Result<void> rewrite(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
-    const std::string shown = folder_.shown(Dropping::index, writer.id),
+    const std::string shown = directory_.shown(Dropping::index, writer.id),
                       name = dropping_name(Dropping::index, writer.id);
-    const std::string draft = fmt::format("{}{}", aside_prefix, name);
-    const auto subfolder = folder_.open_subfolder(Dropping::index, writer.id);
-    if (!subfolder) return pass_on(subfolder.error());
-    ::unlinkat(subfolder->get(), draft.c_str(), 0);
-    const Fd fd(::openat(subfolder->get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    const std::string draft = fmt::format("{}{}", quarantine_prefix, name);
+    const auto subdirectory = directory_.open_subdirectory(Dropping::index, writer.id);
+    if (!subdirectory) return pass_on(subdirectory.error());
+    ::unlinkat(subdirectory->get(), draft.c_str(), 0);
+    const Fd fd(
+        ::openat(subdirectory->get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd) return write_failure("make", shown, errno);
-    if (auto shared = folder_.share_piece(fd.get(), shown); !shared) {
-      ::unlinkat(subfolder->get(), draft.c_str(), 0);
+    if (auto shared = directory_.share_piece(fd.get(), shown); !shared) {
+      ::unlinkat(subdirectory->get(), draft.c_str(), 0);
       return shared;
     }
     std::vector<std::uint8_t> bytes = index_frame(writer.head);
@@ -171,35 +174,35 @@ class Repair {
     auto written = write_all(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, shown);
     if (written && ::fsync(fd.get()) != 0) written = system_failure("sync", shown);
     if (!written) {
-      ::unlinkat(subfolder->get(), draft.c_str(), 0);
+      ::unlinkat(subdirectory->get(), draft.c_str(), 0);
       return written;
     }
     if (writer.is_index_damaged) {
-      const auto place = aside();
+      const auto place = quarantine();
       if (!place) return pass_on(place.error());
-      if (::linkat(subfolder->get(), name.c_str(), (*place)->get(), name.c_str(), 0) != 0)
+      if (::linkat(subdirectory->get(), name.c_str(), (*place)->get(), name.c_str(), 0) != 0)
         return system_failure("keep a copy of", shown);
     }
-    if (::renameat(subfolder->get(), draft.c_str(), subfolder->get(), name.c_str()) != 0 ||
-        ::fsync(subfolder->get()) != 0)
+    if (::renameat(subdirectory->get(), draft.c_str(), subdirectory->get(), name.c_str()) != 0 ||
+        ::fsync(subdirectory->get()) != 0)
       return system_failure("replace", shown);
     return {};
   }
 
-  const ContainerFolder& folder_;
+  const ContainerDirectory& directory_;
   bool dry_run_;
   std::map<std::int64_t, Fd> dead_;  ///< tails of dead writers, locked
   std::vector<RepairStep> steps_;
-  Fd aside_;
-  std::string aside_name_;
+  Fd quarantine_;
+  std::string quarantine_name_;
 };
 
 /// Ids are given in turn: of those below the greatest, each has had its writer. Who cuts the file to nothing removes
 /// the droppings of earlier ones.
-std::vector<ContainerProblem> absent_in(const ContainerFolder::Listing& listing, const ContainerContent& content) {
+std::vector<ContainerProblem> absent_in(const ContainerDirectory::Listing& listing, const ContainerContent& content) {
   std::set<std::int64_t> ids;
   for (const auto* each : {&listing.index, &listing.data, &listing.tail}) ids.insert(each->begin(), each->end());
-  for (const ContainerFolder::Aside& aside : listing.aside) ids.insert(aside.id);
+  for (const ContainerDirectory::Quarantined& quarantine : listing.quarantined) ids.insert(quarantine.id);
   std::vector<ContainerProblem> absent;
   std::int64_t next = 0;
   for (const WriterContent& writer : content.writers)
@@ -218,8 +221,8 @@ std::vector<ContainerProblem> absent_in(const ContainerFolder::Listing& listing,
 
 }  // namespace
 
-Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFolder>& folder) {
-  auto view = ContainerView::open(folder, ContainerView::Source::droppings);
+Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerDirectory>& directory) {
+  auto view = ContainerView::open(directory, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
   ContainerCheck check;
   check.size = (*view)->size();
@@ -227,13 +230,13 @@ Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFold
   const bool is_short = std::ranges::any_of((*view)->content().writers, [](const WriterContent& writer) {
     return writer.data_bytes < writer.physical_end();
   });
-  for (std::size_t n = 0; n < folder->manifest().targets.size(); ++n)
-    if (const auto owner = other_owner(*folder, n))
+  for (std::size_t n = 0; n < directory->manifest().targets.size(); ++n)
+    if (const auto owner = other_owner(*directory, n))
       check.problems.push_back(
           {ContainerProblem::Kind::foreign, -1,
            fmt::format("this is a copy: the data on '{}' are those of the container that was made as '{}'",
-                       printable(folder->manifest().targets[n]), printable(owner->path))});
-  std::ranges::move(absent_in(folder->list(), (*view)->content()), std::back_inserter(check.problems));
+                       printable(directory->manifest().targets[n]), printable(owner->path))});
+  std::ranges::move(absent_in(directory->list(), (*view)->content()), std::back_inserter(check.problems));
   if (!is_short) return check;
   (*view)->find(0, check.size, [&](const Piece& piece) {
     if (piece.is_hole) return;
@@ -249,17 +252,17 @@ Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFold
   return check;
 }
 
-Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder,
+Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerDirectory>& directory,
                                                  const RepairOptions& options) {
   std::vector<RepairStep> claimed;
-  if (const auto may = may_be_written(*folder); !may) {
+  if (const auto may = may_be_written(*directory); !may) {
     if (!options.claim) return pass_on(may.error());
-    if (auto claim = may_be_claimed(*folder); !claim) return pass_on(std::move(claim.error()));
+    if (auto claim = may_be_claimed(*directory); !claim) return pass_on(std::move(claim.error()));
     claimed.push_back({"made the data on its targets its own"});
     if (!options.dry_run)
-      if (auto done = claim_targets(*folder); !done) return pass_on(std::move(done.error()));
+      if (auto done = claim_targets(*directory); !done) return pass_on(std::move(done.error()));
   }
-  auto steps = Repair(*folder, options.dry_run).run();
+  auto steps = Repair(*directory, options.dry_run).run();
   if (steps) steps->insert(steps->begin(), claimed.begin(), claimed.end());
   return steps;
 }

@@ -1,5 +1,5 @@
 // Says what of a container is lost, and brings its droppings in order: everything sound stays where it is, the rest is
-// moved aside. Bytes that are lost stay lost, and are said to be.
+// quarantined. Bytes that are lost stay lost, and are said to be.
 #pragma once
 
 #include <string>
@@ -22,21 +22,21 @@ struct ContainerCheck {
 };
 
 /// Reads the indices and looks at the droppings' sizes; of the data nothing is read.
-[[nodiscard]] Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerFolder>& folder);
+[[nodiscard]] Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerDirectory>& directory);
 
 struct RepairStep {
   std::string done;  ///< what was, or would be, done
 };
 
-/// Notes what dead writers had not put into their indices, rewrites indices without what is unsound, and moves aside
-/// (into a folder `.iosig-aside-<time>` of the container) whatever belongs to no sound writer, and what it replaces.
+/// Notes what dead writers had not put into their indices, rewrites indices without what is unsound, and quarantines
+/// (into a directory `.iosig-aside-<time>` of the container) whatever belongs to no sound writer, and what it replaces.
 /// Lost writes are given up: what is there is read from then on, as if they had never been, and check goes on to name
 /// them. Writers that live are left alone. Nothing is deleted but tails whose writes stand in an index then.
 struct RepairOptions {
   bool dry_run = false;  ///< say what would be done
   bool claim = false;    ///< a copy takes the data on the targets from the container that they belong to
 };
-[[nodiscard]] Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerFolder>& folder,
-                                                               const RepairOptions& options = {});
+[[nodiscard]] Result<std::vector<RepairStep>> repair_container(
+    const std::shared_ptr<const ContainerDirectory>& directory, const RepairOptions& options = {});
 
 }  // namespace iosig

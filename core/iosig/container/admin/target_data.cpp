@@ -14,16 +14,16 @@
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/container/admin/removal.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 
 namespace iosig {
 namespace {
 
 /// Of the container or the target `name` in `parent`; nothing: there is no sound one.
 std::optional<ContainerManifest> manifest_in(const Fd& parent, const std::string& name) {
-  const Fd folder(::openat(parent.get(), name.c_str(), folder_flags));
-  if (!folder) return {};
-  const auto text = read_file_in(folder, std::string(container_manifest_name), name, max_manifest_bytes);
+  const Fd directory(::openat(parent.get(), name.c_str(), directory_flags));
+  if (!directory) return {};
+  const auto text = read_file_in(directory, std::string(container_manifest_name), name, max_manifest_bytes);
   if (!text) return {};
   auto manifest = parse_container_manifest(*text, name);
   if (!manifest) return {};
@@ -36,68 +36,68 @@ void add_up(const Fd& parent, const std::string& name, TargetData& data) {
   if (::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
   data.changed_unix_s = std::max<std::int64_t>(data.changed_unix_s, status.st_mtim.tv_sec);
   if (S_ISREG(status.st_mode)) data.data_bytes += static_cast<std::uint64_t>(status.st_size);
-  const Fd folder(S_ISDIR(status.st_mode) ? ::openat(parent.get(), name.c_str(), folder_flags) : -1);
-  const auto names = folder ? names_in(folder) : std::vector<std::string>();
-  for (const std::string& inner : names.value_or(std::vector<std::string>())) add_up(folder, inner, data);
+  const Fd directory(S_ISDIR(status.st_mode) ? ::openat(parent.get(), name.c_str(), directory_flags) : -1);
+  const auto names = directory ? names_in(directory) : std::vector<std::string>();
+  for (const std::string& inner : names.value_or(std::vector<std::string>())) add_up(directory, inner, data);
 }
 
 bool is_held(const Fd& container) {
   return container && ::flock(container.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-/// The name of the container of `id` in `folder` that is `wanted`, or of one that fits; empty: there is none.
+/// The name of the container of `id` in `directory` that is `wanted`, or of one that fits; empty: there is none.
 template <class Fits>
-std::string name_of_container(const Fd& folder, const std::string& id, const std::string& wanted, Fits fits) {
+std::string name_of_container(const Fd& directory, const std::string& id, const std::string& wanted, Fits fits) {
   const auto is_it = [&](const std::string& name) {
-    const auto found = manifest_in(folder, name);
+    const auto found = manifest_in(directory, name);
     return found && found->id == id;
   };
   if (!wanted.empty() && is_it(wanted)) return wanted;
-  const auto names = names_in(folder);
+  const auto names = names_in(directory);
   for (const std::string& name : names.value_or(std::vector<std::string>()))
     if (fits(name) && is_it(name)) return name;
   return {};
 }
 
-/// Looks for the container where it was made, then under another name in the same folder; then above, where one goes
-/// that was removed while it was open when its folder is removed, too.
+/// Looks for the container where it was made, then under another name in the same directory; then above, where one goes
+/// that was removed while it was open when its directory is removed, too.
 void find_container(const ContainerManifest& manifest, TargetData& data) {
   if (!manifest.owner) return;
   data.container = manifest.owner->path;
   SplitPath at = split_path(data.container);
   bool is_first = true;
-  for (std::string wanted = at.name;; at = split_path(at.folder), wanted.clear(), is_first = false) {
-    const Fd folder(::open(at.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (std::string wanted = at.name;; at = split_path(at.directory), wanted.clear(), is_first = false) {
+    const Fd directory(::open(at.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const auto fits = [&](const std::string& name) { return is_first || is_removed_name(name); };
-    if (folder && is_first) data.state = TargetData::State::orphaned;
-    const std::string name = folder ? name_of_container(folder, manifest.id, wanted, fits) : std::string();
+    if (directory && is_first) data.state = TargetData::State::orphaned;
+    const std::string name = directory ? name_of_container(directory, manifest.id, wanted, fits) : std::string();
     if (!name.empty()) {
       data.state = is_removed_name(name) ? TargetData::State::removed : TargetData::State::used;
-      data.container = fmt::format("{}/{}", at.folder, name);
-      data.is_held = is_held(Fd(::openat(folder.get(), name.c_str(), folder_flags)));
+      data.container = fmt::format("{}/{}", at.directory, name);
+      data.is_held = is_held(Fd(::openat(directory.get(), name.c_str(), directory_flags)));
       return;
     }
-    if (at.folder == "/" || at.folder == ".") return;
+    if (at.directory == "/" || at.directory == ".") return;
   }
 }
 
-bool is_left(const std::string& name, const Fd& folder) {
+bool is_left(const std::string& name, const Fd& directory) {
   if (is_removed_name(name)) return true;
-  return is_hidden_name(name) && name.find(".iosig-flat-") != std::string::npos && manifest_in(folder, name);
+  return is_hidden_name(name) && name.find(".iosig-flat-") != std::string::npos && manifest_in(directory, name);
 }
 
-void find_removed(const Fd& folder, const std::string& path, dev_t device, std::vector<RemovedContainer>& found) {
-  auto names = names_in(folder);
+void find_removed(const Fd& directory, const std::string& path, dev_t device, std::vector<RemovedContainer>& found) {
+  auto names = names_in(directory);
   if (!names) return;
   std::ranges::sort(*names);
   for (const std::string& name : *names) {
     struct stat status {};
-    if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const std::string here = fmt::format("{}/{}", path == "/" ? "" : path, name);
-    const Fd inner(S_ISDIR(status.st_mode) ? ::openat(folder.get(), name.c_str(), folder_flags) : -1);
-    if (is_left(name, folder)) {
+    const Fd inner(S_ISDIR(status.st_mode) ? ::openat(directory.get(), name.c_str(), directory_flags) : -1);
+    if (is_left(name, directory)) {
       TargetData counted;
-      add_up(folder, name, counted);
+      add_up(directory, name, counted);
       const std::int64_t changed = std::max<std::int64_t>(counted.changed_unix_s, status.st_ctim.tv_sec);
       found.push_back({here, counted.data_bytes, changed, is_held(inner)});
     } else if (inner && status.st_dev == device && !is_container(here)) {
@@ -108,9 +108,9 @@ void find_removed(const Fd& folder, const std::string& path, dev_t device, std::
 
 }  // namespace
 
-Result<std::vector<TargetData>> target_data_in(const std::string& folder) {
-  const Fd opened(::open(folder.c_str(), folder_flags));
-  if (!opened) return system_failure("open", folder);
+Result<std::vector<TargetData>> target_data_in(const std::string& directory) {
+  const Fd opened(::open(directory.c_str(), directory_flags));
+  if (!opened) return system_failure("open", directory);
   auto names = names_in(opened);
   if (!names) return pass_on(std::move(names.error()));
   std::ranges::sort(*names);
@@ -119,7 +119,7 @@ Result<std::vector<TargetData>> target_data_in(const std::string& folder) {
     const auto manifest = manifest_in(opened, name);
     if (!manifest || manifest->id != name) continue;
     TargetData data;
-    data.path = fmt::format("{}/{}", folder, name);
+    data.path = fmt::format("{}/{}", directory, name);
     add_up(opened, name, data);
     find_container(*manifest, data);
     all.push_back(std::move(data));
@@ -129,8 +129,8 @@ Result<std::vector<TargetData>> target_data_in(const std::string& folder) {
 
 Result<void> remove_target_data(const TargetData& data) {
   const SplitPath at = split_path(data.path);
-  const Fd folder(::open(at.folder.c_str(), folder_flags));
-  const auto manifest = folder ? manifest_in(folder, at.name) : std::nullopt;
+  const Fd directory(::open(at.directory.c_str(), directory_flags));
+  const auto manifest = directory ? manifest_in(directory, at.name) : std::nullopt;
   TargetData now;
   if (manifest && manifest->id == at.name) find_container(*manifest, now);
   if (now.state == TargetData::State::removed)
@@ -143,12 +143,12 @@ Result<void> remove_target_data(const TargetData& data) {
   return {};
 }
 
-Result<std::vector<RemovedContainer>> removed_below(const std::string& folder) {
-  const Fd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+Result<std::vector<RemovedContainer>> removed_below(const std::string& directory) {
+  const Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status {};
-  if (!opened || ::fstat(opened.get(), &status) != 0) return system_failure("open", folder);
+  if (!opened || ::fstat(opened.get(), &status) != 0) return system_failure("open", directory);
   std::vector<RemovedContainer> found;
-  find_removed(opened, std::string(without_trailing_slashes(folder)), status.st_dev, found);
+  find_removed(opened, std::string(without_trailing_slashes(directory)), status.st_dev, found);
   return found;
 }
 

@@ -1,4 +1,4 @@
-// What lies in a container: whose droppings, what repair moved aside, and what is none of both.
+// What lies in a container: whose droppings, what repair quarantined, and what is none of both.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "iosig/container/order/sequencer.h"
 
 namespace iosig {
@@ -21,30 +21,30 @@ void sort_unique(std::vector<std::int64_t>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-/// The n of a subfolder's name.
-std::optional<std::uint32_t> subfolder_of(const std::string& name, std::uint32_t subfolders) {
+/// The n of a subdirectory's name.
+std::optional<std::uint32_t> subdirectory_of(const std::string& name, std::uint32_t subdirectories) {
   std::uint32_t n = 0;
   const auto [end, failure] =
       std::from_chars(name.data() + std::min<std::size_t>(1, name.size()), name.data() + name.size(), n);
-  const bool is_one = failure == std::errc() && end == name.data() + name.size() && n < subfolders;
-  return is_one && name == subfolder_name(n) ? std::optional(n) : std::nullopt;
+  const bool is_one = failure == std::errc() && end == name.data() + name.size() && n < subdirectories;
+  return is_one && name == subdirectory_name(n) ? std::optional(n) : std::nullopt;
 }
 
 class Lister {
  public:
-  explicit Lister(const ContainerFolder& folder) : folder_(folder) {}
+  explicit Lister(const ContainerDirectory& directory) : directory_(directory) {}
 
-  /// Of the container itself, or of a target, which has data alone. Subfolders are made when they are needed; one
+  /// Of the container itself, or of a target, which has data alone. Subdirectories are made when they are needed; one
   /// listing says which there are.
   void visit(const Fd& place, const std::string& shown, bool is_target) {
     if (!place) return;
     const auto names = names_in(place);
     if (!names) return cannot_list(names.error(), is_target);
     for (const std::string& name : *names) {
-      if (const auto n = subfolder_of(name, folder_.manifest().subfolders))
-        visit_subfolder(place, shown, *n, is_target);
-      else if (name.starts_with(aside_prefix))
-        visit_aside(place, fmt::format("{}/{}", shown, name), name);
+      if (const auto n = subdirectory_of(name, directory_.manifest().subdirectories))
+        visit_subdirectory(place, shown, *n, is_target);
+      else if (name.starts_with(quarantine_prefix))
+        visit_quarantine(place, fmt::format("{}/{}", shown, name), name);
       else if (!is_known(name, is_target))
         listing_.foreign_names.push_back(name);
     }
@@ -54,7 +54,7 @@ class Lister {
     listing_.unreadable.push_back({ErrorKind::system, fmt::format("the target '{}' is not there", printable(target))});
   }
 
-  ContainerFolder::Listing finish() {
+  ContainerDirectory::Listing finish() {
     for (auto* ids : {&listing_.data, &listing_.index, &listing_.tail}) sort_unique(*ids);
     return std::move(listing_);
   }
@@ -71,18 +71,18 @@ class Lister {
     listing_.misses_indices |= !is_target;
   }
 
-  void visit_subfolder(const Fd& place, const std::string& shown, std::uint32_t n, bool is_target) {
-    const std::string name = subfolder_name(n);
-    const Fd folder(::openat(place.get(), name.c_str(), folder_flags));
-    if (!folder && errno != ENOENT) cannot_list(system_failure("list", shown + "/" + name).value(), is_target);
-    if (!folder) return;
-    const auto names = names_in(folder);
+  void visit_subdirectory(const Fd& place, const std::string& shown, std::uint32_t n, bool is_target) {
+    const std::string name = subdirectory_name(n);
+    const Fd directory(::openat(place.get(), name.c_str(), directory_flags));
+    if (!directory && errno != ENOENT) cannot_list(system_failure("list", shown + "/" + name).value(), is_target);
+    if (!directory) return;
+    const auto names = names_in(directory);
     if (!names) return cannot_list(names.error(), is_target);
     for (const std::string& found : *names) {
       const auto dropping = parse_dropping_name(found);
-      if (found.starts_with(aside_prefix))
-        note_aside(folder, found, found.substr(aside_prefix.size()), fmt::format("{}/{}", shown, name));
-      else if (!dropping || dropping->id % static_cast<std::int64_t>(folder_.manifest().subfolders) != n ||
+      if (found.starts_with(quarantine_prefix))
+        note_quarantined(directory, found, found.substr(quarantine_prefix.size()), fmt::format("{}/{}", shown, name));
+      else if (!dropping || dropping->id % static_cast<std::int64_t>(directory_.manifest().subdirectories) != n ||
                (dropping->kind != Dropping::data && is_target))
         listing_.foreign_names.push_back(fmt::format("{}/{}", name, found));
       else
@@ -93,32 +93,33 @@ class Lister {
     }
   }
 
-  void visit_aside(const Fd& place, const std::string& shown, const std::string& name) {
-    listing_.has_aside = true;
-    const Fd folder(::openat(place.get(), name.c_str(), folder_flags));
-    const auto names = folder ? names_in(folder) : Result<std::vector<std::string>>{};
+  void visit_quarantine(const Fd& place, const std::string& shown, const std::string& name) {
+    listing_.has_quarantine = true;
+    const Fd directory(::openat(place.get(), name.c_str(), directory_flags));
+    const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>{};
     if (!names) return;
-    for (const std::string& found : *names) note_aside(folder, found, found, shown);
+    for (const std::string& found : *names) note_quarantined(directory, found, found, shown);
   }
 
   /// `found`, if `dropping` is the name of data that it is.
-  void note_aside(const Fd& folder, const std::string& found, std::string_view dropping, const std::string& shown) {
+  void note_quarantined(const Fd& directory, const std::string& found, std::string_view dropping,
+                        const std::string& shown) {
     const auto parsed = parse_dropping_name(dropping);
     struct stat status {};
     if (parsed && parsed->kind == Dropping::data &&
-        ::fstatat(folder.get(), found.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_size > 0)
-      listing_.aside.push_back({printable(shown + "/" + found), parsed->id, status.st_size});
+        ::fstatat(directory.get(), found.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_size > 0)
+      listing_.quarantined.push_back({printable(shown + "/" + found), parsed->id, status.st_size});
   }
 
-  const ContainerFolder& folder_;
-  ContainerFolder::Listing listing_;
+  const ContainerDirectory& directory_;
+  ContainerDirectory::Listing listing_;
 };
 
 }  // namespace
 
-ContainerFolder::Listing ContainerFolder::list() const {
+ContainerDirectory::Listing ContainerDirectory::list() const {
   Lister lister(*this);
-  lister.visit(folder_, path_, false);
+  lister.visit(directory_, path_, false);
   for (std::size_t n = 0; n < targets_.size(); ++n) {
     if (!targets_[n]) lister.add_missing_target(manifest_.targets[n]);
     lister.visit(targets_[n], manifest_.targets[n], true);

@@ -58,7 +58,7 @@ std::string container_manifest_text(const ContainerManifest& manifest) {
   ordered_json document = {{"schema", schema},
                            {"id", manifest.id},
                            {"index", name_of(manifest.index)},
-                           {"subfolders", manifest.subfolders},
+                           {"subfolders", manifest.subdirectories},
                            {"mode", manifest.mode},
                            {"targets", ordered_json::array()}};
   for (const std::string& target : manifest.targets) document["targets"].push_back(percent_encoded(target));
@@ -88,15 +88,16 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
   if (index != name_of(IndexKind::pattern) && index != name_of(IndexKind::traditional))
     return refuse(fmt::format("index '{}'; expected pattern or traditional", printable(index)));
   manifest.index = index == name_of(IndexKind::pattern) ? IndexKind::pattern : IndexKind::traditional;
-  const auto subfolders = number_at(document, "subfolders", max_subfolders);
-  if (!subfolders || *subfolders == 0) return refuse(fmt::format("subfolders: expected 1 to {}", max_subfolders));
-  manifest.subfolders = *subfolders;
+  const auto subdirectories = number_at(document, "subfolders", max_subdirectories);
+  if (!subdirectories || *subdirectories == 0)
+    return refuse(fmt::format("subfolders: expected 1 to {}", max_subdirectories));
+  manifest.subdirectories = *subdirectories;
   const auto mode = number_at(document, "mode", 07777);
   if (!mode) return refuse("mode: expected 0 to 4095");
   manifest.mode = *mode;
   const auto targets = document.find("targets");
   if (targets == document.end() || !targets->is_array() || targets->size() > max_targets)
-    return refuse(fmt::format("targets: expected a list of at most {} folders", max_targets));
+    return refuse(fmt::format("targets: expected a list of at most {} directories", max_targets));
   for (const ordered_json& target : *targets) {
     const auto path = target.is_string() ? percent_decoded(target.get<std::string>()) : std::nullopt;
     if (!path || !path->starts_with('/') || path->find('\0') != std::string::npos)

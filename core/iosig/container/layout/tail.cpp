@@ -89,10 +89,10 @@ bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity
   return !is_ours && (found != 0 || data_bytes > known);
 }
 
-Result<Tail> Tail::make(const Fd& folder, const std::string& name, std::string shown, std::uint64_t identity) {
+Result<Tail> Tail::make(const Fd& directory, const std::string& name, std::string shown, std::uint64_t identity) {
   Tail tail;
   tail.shown_ = std::move(shown);
-  tail.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  tail.fd_ = Fd(::openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!tail.fd_) return write_failure("make", tail.shown_, errno);
   write_in_place(tail.fd_.get());
   // Held as long as the writer lives; repair asks is_alive(). If repair was quicker, it takes this tail for a dead

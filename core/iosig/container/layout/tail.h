@@ -60,8 +60,8 @@ static_assert(sizeof(TailRecord) == 64);
 /// Of one writer, who is one thread at a time.
 class Tail {
  public:
-  /// Makes the file `name` in `folder`, exclusively, with room for the first records; `shown` names it in messages.
-  static Result<Tail> make(const Fd& folder, const std::string& name, std::string shown, std::uint64_t identity);
+  /// Makes the file `name` in `directory`, exclusively, with room for the first records; `shown` names it in messages.
+  static Result<Tail> make(const Fd& directory, const std::string& name, std::string shown, std::uint64_t identity);
   Tail() = default;
   Tail(Tail&& other) noexcept { swap(other); }
   Tail& operator=(Tail&& other) noexcept {

@@ -14,7 +14,7 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 
 namespace iosig {
 namespace {
@@ -139,13 +139,13 @@ bool is_slot_taken(int fd, std::uint32_t slot) {
 }
 
 /// Removes sequencers without writers and watchers: those of earlier boots of this node, and of other nodes.
-void remove_deserted_tables(const Fd& folder, const std::string& ours) {
-  const auto names = names_in(folder);
+void remove_deserted_tables(const Fd& directory, const std::string& ours) {
+  const auto names = names_in(directory);
   if (!names) return;
   for (const std::string& name : *names) {
     if (!is_sequencer(name) || name == ours) continue;
-    const Fd table(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (table && lock_bytes(table.get(), 0, max_slots + 1, F_WRLCK)) ::unlinkat(folder.get(), name.c_str(), 0);
+    const Fd table(::openat(directory.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (table && lock_bytes(table.get(), 0, max_slots + 1, F_WRLCK)) ::unlinkat(directory.get(), name.c_str(), 0);
   }
 }
 
@@ -170,24 +170,24 @@ std::string sequencer_name() {
 
 bool is_sequencer(std::string_view name) { return name.starts_with(name_prefix); }
 
-/// Makes the sequencer `name` in `folder` in one step. Keeps one that is there.
-Result<void> SequencerSlot::make_table(const Fd& folder, const std::string& name, const std::string& path,
+/// Makes the sequencer `name` in `directory` in one step. Keeps one that is there.
+Result<void> SequencerSlot::make_table(const Fd& directory, const std::string& name, const std::string& path,
                                        const SequencerStart& start) {
   // Threads of one process, and processes of other nodes with its number, may come at the same moment.
   std::string draft;
   Fd fd;
   for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < max_open_tries)); ++tries) {
     draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), unix_ns());
-    fd = Fd(::openat(folder.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    fd = Fd(::openat(directory.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   }
   if (!fd) return write_failure("make", path, errno);
   const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
-    ::unlinkat(folder.get(), draft.c_str(), 0);
+    ::unlinkat(directory.get(), draft.c_str(), 0);
     return failure;
   };
   // Users who may read or write the file get the same access to its sequencer, whatever the umask.
   struct stat manifest {};
-  if (::fstatat(folder.get(), std::string(container_manifest_name).c_str(), &manifest, AT_SYMLINK_NOFOLLOW) == 0) {
+  if (::fstatat(directory.get(), std::string(container_manifest_name).c_str(), &manifest, AT_SYMLINK_NOFOLLOW) == 0) {
     if (manifest.st_uid != ::geteuid() || manifest.st_gid != ::getegid())
       if (::fchown(fd.get(), manifest.st_uid, manifest.st_gid) != 0)
         (void)!::fchown(fd.get(), static_cast<uid_t>(-1), manifest.st_gid);
@@ -215,9 +215,9 @@ Result<void> SequencerSlot::make_table(const Fd& folder, const std::string& name
   table->filled_end_plus_1 = start.size + 1;
   ::munmap(mapped, sizeof(Table));
   // Exclusive without renameat2's flags, which some file systems lack.
-  if (::linkat(folder.get(), draft.c_str(), folder.get(), name.c_str(), 0) != 0 && errno != EEXIST)
+  if (::linkat(directory.get(), draft.c_str(), directory.get(), name.c_str(), 0) != 0 && errno != EEXIST)
     return give_up(write_failure("make", path, errno));
-  ::unlinkat(folder.get(), draft.c_str(), 0);
+  ::unlinkat(directory.get(), draft.c_str(), 0);
   return {};
 }
 
@@ -272,18 +272,18 @@ Result<void> SequencerSlot::acquire(const std::string& path, std::uint64_t owner
               printable(path), max_slots);
 }
 
-Result<SequencerSlot> SequencerSlot::take(const Fd& folder, const std::string& shown,
+Result<SequencerSlot> SequencerSlot::take(const Fd& directory, const std::string& shown,
                                           const std::function<Result<SequencerStart>()>& start, std::uint64_t owner) {
   const std::string name = sequencer_name(), path = shown + "/" + name;
   for (;;) {
     SequencerSlot slot;
-    slot.fd_ = Fd(::openat(folder.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    slot.fd_ = Fd(::openat(directory.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!slot.fd_ && errno != ENOENT) return system_failure("open", path);
     if (!slot.fd_) {
       const auto known = start();
       if (!known) return pass_on(known.error());
-      if (auto made = make_table(folder, name, path, *known); !made) return pass_on(std::move(made.error()));
-      remove_deserted_tables(folder, name);
+      if (auto made = make_table(directory, name, path, *known); !made) return pass_on(std::move(made.error()));
+      remove_deserted_tables(directory, name);
       continue;
     }
     if (auto mapped = slot.map_table(path); !mapped) return pass_on(std::move(mapped.error()));
@@ -462,16 +462,16 @@ void SequencerSlot::set_size(std::int64_t size) {
   for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
 }
 
-Result<bool> OtherNodes::are_there(const Fd& folder, const std::string& shown) {
+Result<bool> OtherNodes::are_there(const Fd& directory, const std::string& shown) {
   struct stat status {};
-  if (::fstat(folder.get(), &status) != 0) return system_failure("inspect", shown);
+  if (::fstat(directory.get(), &status) != 0) return system_failure("inspect", shown);
   const std::int64_t changed_ns = unix_ns(status.st_mtim);
-  if (changed_ns == folder_changed_ns_) return are_there_;
-  const auto names = names_in(folder);
+  if (changed_ns == directory_changed_ns_) return are_there_;
+  const auto names = names_in(directory);
   if (!names) return pass_on(names.error());
   const std::string ours = sequencer_name();
   are_there_ = std::ranges::any_of(*names, [&](const std::string& name) { return is_sequencer(name) && name != ours; });
-  folder_changed_ns_ = changed_ns;
+  directory_changed_ns_ = changed_ns;
   return are_there_;
 }
 
@@ -479,8 +479,8 @@ SequencerWatch::~SequencerWatch() {
   if (table_ != nullptr) ::munmap(const_cast<SharedSequencer*>(table_), sizeof(SharedSequencer));
 }
 
-bool SequencerWatch::look(const Fd& folder) {
-  fd_ = Fd(::openat(folder.get(), sequencer_name().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+bool SequencerWatch::look(const Fd& directory) {
+  fd_ = Fd(::openat(directory.get(), sequencer_name().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (!fd_ || ::fstat(fd_.get(), &status) != 0 || status.st_nlink == 0 || !is_long_enough(status)) return false;
   void* const mapped = ::mmap(nullptr, sizeof(SharedSequencer), PROT_READ, MAP_SHARED, fd_.get(), 0);

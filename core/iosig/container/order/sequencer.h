@@ -53,9 +53,9 @@ struct SharedSequencer;
 /// One writer's slot. Used by one thread at a time.
 class SequencerSlot {
  public:
-  /// Acquires a free slot of this node's sequencer in the container `folder`. Creates the sequencer if it is missing,
-  /// from `start`. `shown`: the container's path. `owner`: whose writer it is, for SequencerWatch.
-  static Result<SequencerSlot> take(const Fd& folder, const std::string& shown,
+  /// Acquires a free slot of this node's sequencer in the container `directory`. Creates the sequencer if it is
+  /// missing, from `start`. `shown`: the container's path. `owner`: whose writer it is, for SequencerWatch.
+  static Result<SequencerSlot> take(const Fd& directory, const std::string& shown,
                                     const std::function<Result<SequencerStart>()>& start, std::uint64_t owner = 0);
   SequencerSlot() = default;
   SequencerSlot(SequencerSlot&& other) noexcept { swap(other); }
@@ -105,7 +105,7 @@ class SequencerSlot {
   void leave_claim();
   void give_back_room_of_dead();
   void swap(SequencerSlot& other) noexcept;
-  static Result<void> make_table(const Fd& folder, const std::string& name, const std::string& path,
+  static Result<void> make_table(const Fd& directory, const std::string& name, const std::string& path,
                                  const SequencerStart& start);
   Result<void> map_table(const std::string& path);
   Result<void> acquire(const std::string& path, std::uint64_t owner);
@@ -129,9 +129,9 @@ class SequencerWatch {
   SequencerWatch& operator=(const SequencerWatch&) = delete;
   ~SequencerWatch();
 
-  /// Watches the sequencer in the container `folder`, if there is one. A sequencer that is watched is not taken for
+  /// Watches the sequencer in the container `directory`, if there is one. A sequencer that is watched is not taken for
   /// deserted.
-  bool look(const Fd& folder);
+  bool look(const Fd& directory);
   [[nodiscard]] bool is_watching() const { return table_ != nullptr; }
   /// Another number after each change that a writer of this node made, but for those of `owner` (not 0), and after
   /// each that begins to write. Changes that ended before the call are in it.
@@ -145,13 +145,13 @@ class SequencerWatch {
 /// Prefix of a sequencer that is being made, or whose maker was killed.
 inline constexpr std::string_view order_draft_prefix = ".order.";
 
-/// Whether other nodes have the container open to write; asked anew when a name in its folder came or went.
+/// Whether other nodes have the container open to write; asked anew when a name in its directory came or went.
 class OtherNodes {
  public:
-  [[nodiscard]] Result<bool> are_there(const Fd& folder, const std::string& shown);
+  [[nodiscard]] Result<bool> are_there(const Fd& directory, const std::string& shown);
 
  private:
-  std::int64_t folder_changed_ns_ = -1;
+  std::int64_t directory_changed_ns_ = -1;
   bool are_there_ = false;
 };
 

@@ -30,20 +30,20 @@ ContainerContent without_writes(ContainerContent content) {
 
 }  // namespace
 
-Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerFolder> folder,
+Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerDirectory> directory,
                                                            Source source) {
-  std::unique_ptr<ContainerView> view(new ContainerView(std::move(folder), source));
+  std::unique_ptr<ContainerView> view(new ContainerView(std::move(directory), source));
   if (auto read = view->refresh(); !read) return pass_on(std::move(read.error()));
   return view;
 }
 
-Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerFolder> folder,
+Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerDirectory> directory,
                                                            std::span<const std::uint8_t> index) {
-  auto merged = read_merged_index(index, "the index of '" + printable(folder->path()) + "'");
+  auto merged = read_merged_index(index, "the index of '" + printable(directory->path()) + "'");
   if (!merged) return pass_on(std::move(merged.error()));
-  if (merged->container != folder->manifest().id)
-    return fail(ErrorKind::bad_input, "'{}': the index is another container's", printable(folder->path()));
-  std::unique_ptr<ContainerView> view(new ContainerView(std::move(folder), Source::kept));
+  if (merged->container != directory->manifest().id)
+    return fail(ErrorKind::bad_input, "'{}': the index is another container's", printable(directory->path()));
+  std::unique_ptr<ContainerView> view(new ContainerView(std::move(directory), Source::kept));
   if (auto taken = view->take(*std::move(merged), {}); !taken) return pass_on(std::move(taken.error()));
   return view;
 }
@@ -53,7 +53,7 @@ Result<void> ContainerView::take(MergedIndex merged, ContainerContent content) {
   auto pattern = std::make_unique<Pattern>(std::move(merged.pattern));
   auto lookup = PatternLookup::of(*pattern);
   if (!lookup)
-    return fail(lookup.error().kind, "'{}': the index: {}", printable(folder_->path()), lookup.error().message);
+    return fail(lookup.error().kind, "'{}': the index: {}", printable(directory_->path()), lookup.error().message);
   lookup_ = std::make_unique<PatternLookup>(*std::move(lookup));
   pattern_ = std::move(pattern);
   content_ = std::move(content);
@@ -61,24 +61,25 @@ Result<void> ContainerView::take(MergedIndex merged, ContainerContent content) {
   return {};
 }
 
-MergedIndex ContainerView::merged() const { return {folder_->manifest().id, 0, status_, *pattern_}; }
+MergedIndex ContainerView::merged() const { return {directory_->manifest().id, 0, status_, *pattern_}; }
 
 Result<std::vector<std::uint8_t>> ContainerView::index() const {
-  if (!lookup_) return fail(ErrorKind::infeasible, "'{}' has a traditional index", printable(folder_->path()));
+  if (!lookup_) return fail(ErrorKind::infeasible, "'{}' has a traditional index", printable(directory_->path()));
   if (!content_.lost_writes.empty())
-    return fail(ErrorKind::infeasible, "'{}' is damaged: {}", printable(folder_->path()),
+    return fail(ErrorKind::infeasible, "'{}' is damaged: {}", printable(directory_->path()),
                 content_.lost_writes.front().message);
   return index_frame(merged());
 }
 
 Result<void> ContainerView::refresh() {
-  const bool is_traditional = folder_->manifest().index == IndexKind::traditional;
-  const FolderState before = is_traditional || source_ == Source::droppings ? FolderState{} : state_of(*folder_);
+  const bool is_traditional = directory_->manifest().index == IndexKind::traditional;
+  const DirectoryState before =
+      is_traditional || source_ == Source::droppings ? DirectoryState{} : state_of(*directory_);
   if (!is_traditional && source_ == Source::kept)
-    if (auto kept = read_index_snapshot(*folder_); kept && take(*std::move(kept), {})) return {};
-  ContainerContent content = read_content(*folder_);
+    if (auto kept = read_index_snapshot(*directory_); kept && take(*std::move(kept), {})) return {};
+  ContainerContent content = read_content(*directory_);
   const auto failed = [&](const Error& error) {
-    return fail(error.kind, "'{}': the index: {}", printable(folder_->path()), error.message);
+    return fail(error.kind, "'{}': the index: {}", printable(directory_->path()), error.message);
   };
   content.status.size = content.size();
   if (is_traditional) {
@@ -93,9 +94,9 @@ Result<void> ContainerView::refresh() {
   if (!pattern) return failed(pattern.error());
   const bool is_settled = content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
   const bool is_worth_it = content.writers.size() >= min_writers_for_snapshot;
-  MergedIndex merged{folder_->manifest().id, 0, content.status, *std::move(pattern)};
+  MergedIndex merged{directory_->manifest().id, 0, content.status, *std::move(pattern)};
   if (auto taken = take(std::move(merged), without_writes(std::move(content))); !taken) return taken;
-  if (source_ == Source::kept && is_settled && is_worth_it) keep_index(*folder_, before, this->merged());
+  if (source_ == Source::kept && is_settled && is_worth_it) keep_index(*directory_, before, this->merged());
   return {};
 }
 
@@ -107,26 +108,26 @@ Piece ContainerView::piece_at(std::int64_t offset) const {
 
 Result<int> ContainerView::data_fd(std::int64_t id) {
   if (const auto found = data_.find(id); found != data_.end()) return found->second.get();
-  Fd fd = folder_->open_dropping(Dropping::data, id, O_RDONLY);
+  Fd fd = directory_->open_dropping(Dropping::data, id, O_RDONLY);
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) {
     const int failure = errno;
-    const std::string shown = folder_->shown(Dropping::data, id);
+    const std::string shown = directory_->shown(Dropping::data, id);
     if (failure == ENOENT)
       return fail(ErrorKind::bad_input, "'{}' is missing: what it held is lost; see iosig container check", shown);
-    if (auto subfolder = folder_->open_subfolder(Dropping::data, id); failure == ENXIO && !subfolder)
-      return pass_on(std::move(subfolder.error()));  // its target is not there
+    if (auto subdirectory = directory_->open_subdirectory(Dropping::data, id); failure == ENXIO && !subdirectory)
+      return pass_on(std::move(subdirectory.error()));  // its target is not there
     return system_failure("open", shown, failure);
   }
   if (!S_ISREG(status.st_mode))
-    return fail(ErrorKind::bad_input, "'{}' is no ordinary file", folder_->shown(Dropping::data, id));
+    return fail(ErrorKind::bad_input, "'{}' is no ordinary file", directory_->shown(Dropping::data, id));
   if (data_.size() >= max_open_data) data_.clear();
   return data_.emplace(id, std::move(fd)).first->second.get();
 }
 
 Result<void> ContainerView::failed_at(const PieceFailure& failure) const {
   if (failure.error == 0) return {};
-  const std::string shown = folder_->shown(Dropping::data, failure.piece.id);
+  const std::string shown = directory_->shown(Dropping::data, failure.piece.id);
   switch (failure.error) {
     case EINVAL:
       return fail(ErrorKind::bad_input, "'{}': the index speaks of byte {}; see iosig container check", shown,
@@ -139,7 +140,7 @@ Result<void> ContainerView::failed_at(const PieceFailure& failure) const {
 }
 
 Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byte> bytes) {
-  if (offset < 0) return fail(ErrorKind::usage, "'{}': no file has a byte {}", printable(folder_->path()), offset);
+  if (offset < 0) return fail(ErrorKind::usage, "'{}': no file has a byte {}", printable(directory_->path()), offset);
   std::int64_t done = 0;
   const LostWrites* lost = nullptr;
   std::optional<Error> unopened;
@@ -159,7 +160,7 @@ Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byt
   const auto read = failed_at(reader.finish());
   if (lost != nullptr)
     return fail(ErrorKind::bad_input, "'{}': what is at byte {} may not be what was written last: {}",
-                printable(folder_->path()), offset + done, lost->message);
+                printable(directory_->path()), offset + done, lost->message);
   if (unopened) return pass_on(std::move(*unopened));
   if (!read) return pass_on(read.error());
   return done;

@@ -23,10 +23,10 @@ class ContainerView {
     kept,       ///< the index that an earlier reader kept, if it is of the container as it is; else the droppings
     droppings,  ///< to learn of each writer, and of damage
   };
-  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerFolder> folder,
+  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerDirectory> directory,
                                                      Source source = Source::kept);
   /// From what index() gave for a view of this container, in another process: nothing is looked at.
-  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerFolder> folder,
+  static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerDirectory> directory,
                                                      std::span<const std::uint8_t> index);
   ContainerView(const ContainerView&) = delete;
   ContainerView& operator=(const ContainerView&) = delete;
@@ -71,21 +71,21 @@ class ContainerView {
   [[nodiscard]] const ContainerContent& content() const { return content_; }
   /// What another process can open the same view from; `infeasible` for a traditional index, and where writes are lost.
   [[nodiscard]] Result<std::vector<std::uint8_t>> index() const;
-  [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }
+  [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
   /// The writes of all, in an order that their numbers allow; none in a container with a traditional index.
   [[nodiscard]] const Pattern& pattern() const { return *pattern_; }
   /// Of the index; without what opening it took for a while.
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  ContainerView(std::shared_ptr<const ContainerFolder> folder, Source source)
-      : folder_(std::move(folder)), source_(source) {}
+  ContainerView(std::shared_ptr<const ContainerDirectory> directory, Source source)
+      : directory_(std::move(directory)), source_(source) {}
   Result<void> take(MergedIndex merged, ContainerContent content);
   [[nodiscard]] MergedIndex merged() const;
   Result<int> data_fd(std::int64_t id);
   [[nodiscard]] Result<void> failed_at(const PieceFailure& failure) const;
 
-  std::shared_ptr<const ContainerFolder> folder_;
+  std::shared_ptr<const ContainerDirectory> directory_;
   Source source_;
   ContainerContent content_;  ///< its patterns are let go once they are merged
   ContainerStatus status_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/index_frames.h"
 
 namespace iosig {
@@ -72,6 +72,6 @@ struct ContainerContent {
 };
 
 /// Never fails as a whole: what cannot be read is a problem. Reads what writers note meanwhile, or not.
-[[nodiscard]] ContainerContent read_content(const ContainerFolder& folder);
+[[nodiscard]] ContainerContent read_content(const ContainerDirectory& directory);
 
 }  // namespace iosig

@@ -118,27 +118,27 @@ struct Found {
 
 class ContentReader {
  public:
-  explicit ContentReader(const ContainerFolder& folder) : folder_(folder) {}
+  explicit ContentReader(const ContainerDirectory& directory) : directory_(directory) {}
 
   ContainerContent read() {
-    const ContainerFolder::Listing listing = folder_.list();
+    const ContainerDirectory::Listing listing = directory_.list();
     ContainerContent content;
     Found whole;
     for (const Error& error : listing.unreadable) whole.add(ContainerProblem::Kind::lost, -1, error.message);
     if (listing.misses_indices) whole.lost_writes.push_back({.id = -1, .message = listing.unreadable.front().message});
     for (const std::string& name : listing.foreign_names)
       whole.add(ContainerProblem::Kind::foreign, -1,
-                fmt::format("'{}/{}' is no part of the container", printable(folder_.path()), printable(name)));
-    for (const ContainerFolder::Aside& aside : listing.aside)
-      whole.add(
-          ContainerProblem::Kind::lost, aside.id,
-          fmt::format("'{}': {} bytes that repair moved aside, which are not in the file", aside.shown, aside.bytes),
-          aside.bytes);
+                fmt::format("'{}/{}' is no part of the container", printable(directory_.path()), printable(name)));
+    for (const ContainerDirectory::Quarantined& quarantine : listing.quarantined)
+      whole.add(ContainerProblem::Kind::lost, quarantine.id,
+                fmt::format("'{}': {} bytes that repair quarantined, which are not in the file", quarantine.shown,
+                            quarantine.bytes),
+                quarantine.bytes);
     take(std::move(whole), content);
 
     std::vector<std::int64_t> ids;
     std::ranges::set_union(listing.index, listing.data, std::back_inserter(ids));
-    open_subfolders(ids);
+    open_subdirectories(ids);
     std::vector<Found> found(ids.size());
     // They wait for the storage more than they compute.
     const unsigned threads =
@@ -162,31 +162,32 @@ class ContentReader {
   }
 
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> place_of(Dropping kind, std::int64_t id) const {
-    return {kind == Dropping::data ? folder_.target_of(id) : -1,
-            id % static_cast<std::int64_t>(folder_.manifest().subfolders)};
+    return {kind == Dropping::data ? directory_.target_of(id) : -1,
+            id % static_cast<std::int64_t>(directory_.manifest().subdirectories)};
   }
 
-  /// The folders of all droppings; each is opened once.
-  void open_subfolders(const std::vector<std::int64_t>& ids) {
+  /// The directories of all droppings; each is opened once.
+  void open_subdirectories(const std::vector<std::int64_t>& ids) {
     for (const std::int64_t id : ids)
       for (const Dropping kind : {Dropping::data, Dropping::index}) {
-        if (subfolders_.contains(place_of(kind, id))) continue;
-        auto opened = folder_.open_subfolder(kind, id);
-        subfolders_.emplace(place_of(kind, id), opened ? *std::move(opened) : Fd{});
+        if (subdirectories_.contains(place_of(kind, id))) continue;
+        auto opened = directory_.open_subdirectory(kind, id);
+        subdirectories_.emplace(place_of(kind, id), opened ? *std::move(opened) : Fd{});
       }
   }
-  [[nodiscard]] const Fd& subfolder_of(Dropping kind, std::int64_t id) const {
-    return subfolders_.find(place_of(kind, id))->second;
+  [[nodiscard]] const Fd& subdirectory_of(Dropping kind, std::int64_t id) const {
+    return subdirectories_.find(place_of(kind, id))->second;
   }
 
   /// The whole dropping; nothing when it is not there. One that cannot be read is a problem.
   std::optional<std::string> read_dropping(Dropping kind, std::int64_t id, Found& found) const {
-    const Fd& subfolder = subfolder_of(kind, id);
-    if (!subfolder) return {};
-    const Fd fd(::openat(subfolder.get(), dropping_name(kind, id).c_str(), plain_flags));
+    const Fd& subdirectory = subdirectory_of(kind, id);
+    if (!subdirectory) return {};
+    const Fd fd(::openat(subdirectory.get(), dropping_name(kind, id).c_str(), plain_flags));
     if (!fd && errno == ENOENT) return {};
     struct stat status {};
-    auto text = fd ? read_whole(fd, folder_.shown(kind, id), status) : system_failure("open", folder_.shown(kind, id));
+    auto text =
+        fd ? read_whole(fd, directory_.shown(kind, id), status) : system_failure("open", directory_.shown(kind, id));
     if (text && kind == Dropping::index) found.take_times(status, false);
     if (text) return *std::move(text);
     found.lose({.id = id, .message = text.error().message});
@@ -194,9 +195,10 @@ class ContentReader {
   }
 
   [[nodiscard]] std::optional<struct stat> status_of(Dropping kind, std::int64_t id) const {
-    const Fd& subfolder = subfolder_of(kind, id);
+    const Fd& subdirectory = subdirectory_of(kind, id);
     struct stat status {};
-    if (!subfolder || ::fstatat(subfolder.get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (!subdirectory ||
+        ::fstatat(subdirectory.get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       return {};
     return status;
   }
@@ -238,12 +240,12 @@ class ContentReader {
       if (writer.data_bytes >= 0)
         found.lose({.id = id,
                     .message = fmt::format("'{}': {} bytes of data, but their index is missing",
-                                           folder_.shown(Dropping::data, id), at_stake)},
+                                           directory_.shown(Dropping::data, id), at_stake)},
                    at_stake);
       return found;
     }
     writer.index_bytes = found.index_bytes = static_cast<std::int64_t>(index->size());
-    const std::string shown = folder_.shown(Dropping::index, id);
+    const std::string shown = directory_.shown(Dropping::index, id);
     auto read = read_index(bytes_of(*index), printable(shown));
     if (!read) {
       // Whoever died while it made its droppings, the data after the head of the index, wrote nothing.
@@ -253,8 +255,8 @@ class ContentReader {
         found.add(ContainerProblem::Kind::unsynced, id, read.error().message);
       return found;
     }
-    if (read->head.container != folder_.manifest().id || read->head.id != id) {
-      const bool is_copy = read->head.container == folder_.manifest().id;
+    if (read->head.container != directory_.manifest().id || read->head.id != id) {
+      const bool is_copy = read->head.container == directory_.manifest().id;
       std::string message =
           is_copy ? fmt::format("'{}' is the index of writer {}: a copy, or renamed", shown, read->head.id)
                   : fmt::format("'{}' is the index of another container", shown);
@@ -284,7 +286,7 @@ class ContentReader {
   }
 
   [[nodiscard]] bool have_same_data(std::int64_t one, std::int64_t other) const {
-    const auto open = [&](std::int64_t id) { return folder_.open_dropping(Dropping::data, id, O_RDONLY); };
+    const auto open = [&](std::int64_t id) { return directory_.open_dropping(Dropping::data, id, O_RDONLY); };
     const Fd fds[] = {open(one), open(other)};
     std::array<std::vector<char>, 2> parts;
     for (off_t at = 0;; at += static_cast<off_t>(parts[0].size())) {
@@ -303,7 +305,7 @@ class ContentReader {
     const std::int64_t known = writer.physical_end();
     const auto bytes = bytes_of(tail);
     const bool is_foreign =
-        is_foreign_tail(bytes, tail_identity(folder_.manifest().id, writer.id), known, writer.data_bytes);
+        is_foreign_tail(bytes, tail_identity(directory_.manifest().id, writer.id), known, writer.data_bytes);
     if (!is_foreign) {
       IndexedWrites writes = writes_in_tail(read_tail(bytes), known, std::max<std::int64_t>(writer.data_bytes, 0));
       writer.tail_writes = writes.count();
@@ -311,17 +313,17 @@ class ContentReader {
     }
     if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
     // Of a writer at work records may have been seen while they were made.
-    const Fd& subfolder = subfolder_of(Dropping::tail, writer.id);
-    const Fd fd(::openat(subfolder.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags));
+    const Fd& subdirectory = subdirectory_of(Dropping::tail, writer.id);
+    const Fd fd(::openat(subdirectory.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags));
     if (fd && !is_alive(fd))
       found.lose({.id = writer.id,
                   .message = fmt::format("'{}': records were cut or changed: what they describe is lost",
-                                         folder_.shown(Dropping::tail, writer.id))});
+                                         directory_.shown(Dropping::tail, writer.id))});
   }
 
   /// What the index says against what is there.
   void compare(const WriterContent& writer, Found& found) const {
-    const std::string shown = folder_.shown(Dropping::data, writer.id);
+    const std::string shown = directory_.shown(Dropping::data, writer.id);
     for (const IndexLoss& loss : writer.losses)
       found.add(loss.was_unfinished ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, writer.id,
                 fmt::format("'{}': bytes {} to {} were given up by repair: {}", shown, loss.physical,
@@ -348,12 +350,12 @@ class ContentReader {
                 known - there);
   }
 
-  const ContainerFolder& folder_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Fd> subfolders_;  ///< by target and number
+  const ContainerDirectory& directory_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Fd> subdirectories_;  ///< by target and number
 };
 
 }  // namespace
 
-ContainerContent read_content(const ContainerFolder& folder) { return ContentReader(folder).read(); }
+ContainerContent read_content(const ContainerDirectory& directory) { return ContentReader(directory).read(); }
 
 }  // namespace iosig

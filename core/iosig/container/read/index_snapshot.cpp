@@ -19,33 +19,33 @@ constexpr std::int64_t whole_second_ns = 2'000'000'000;  ///< where they stamp w
 constexpr std::int64_t abandoned_draft_ns = 60'000'000'000;
 
 /// How much older than now the newest change must be for the next one to bear another time.
-std::int64_t min_age_ns(const FolderState& state) {
+std::int64_t min_age_ns(const DirectoryState& state) {
   return state.newest_ns % 1'000'000'000 == 0 ? whole_second_ns : tick_ns;
 }
 
 /// An empty file that nobody else has; one that a killed reader left is taken away.
-Fd make_draft(const Fd& folder, const std::string& name, unsigned mode) {
+Fd make_draft(const Fd& directory, const std::string& name, unsigned mode) {
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  Fd draft(::openat(folder.get(), name.c_str(), flags, mode));
+  Fd draft(::openat(directory.get(), name.c_str(), flags, mode));
   struct stat left {};
-  if (draft || ::fstatat(folder.get(), name.c_str(), &left, AT_SYMLINK_NOFOLLOW) != 0) return draft;
+  if (draft || ::fstatat(directory.get(), name.c_str(), &left, AT_SYMLINK_NOFOLLOW) != 0) return draft;
   if (unix_ns() - unix_ns(left.st_mtim) < abandoned_draft_ns) return draft;
-  (void)::unlinkat(folder.get(), name.c_str(), 0);
-  return Fd(::openat(folder.get(), name.c_str(), flags, mode));
+  (void)::unlinkat(directory.get(), name.c_str(), 0);
+  return Fd(::openat(directory.get(), name.c_str(), flags, mode));
 }
 
 }  // namespace
 
-FolderState state_of(const ContainerFolder& folder) {
-  FolderState state{0x9e3779b97f4a7c15, 0};
+DirectoryState state_of(const ContainerDirectory& directory) {
+  DirectoryState state{0x9e3779b97f4a7c15, 0};
   const auto mix = [&](std::int64_t value) {
     state.fingerprint = (state.fingerprint ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccd;
     state.fingerprint ^= state.fingerprint >> 32;
   };
-  for (std::uint32_t n = 0; n < folder.manifest().subfolders; ++n) {
+  for (std::uint32_t n = 0; n < directory.manifest().subdirectories; ++n) {
     struct stat status {};
-    const std::string name = subfolder_name(n);
-    if (::fstatat(folder.fd().get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const std::string name = subdirectory_name(n);
+    if (::fstatat(directory.fd().get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const std::int64_t modified = unix_ns(status.st_mtim), changed = unix_ns(status.st_ctim);
     for (const std::int64_t part : {static_cast<std::int64_t>(n), static_cast<std::int64_t>(status.st_ino),
                                     static_cast<std::int64_t>(status.st_dev), modified, changed})
@@ -55,33 +55,34 @@ FolderState state_of(const ContainerFolder& folder) {
   return state;
 }
 
-std::optional<MergedIndex> read_index_snapshot(const ContainerFolder& folder) {
+std::optional<MergedIndex> read_index_snapshot(const ContainerDirectory& directory) {
   const std::string name(index_snapshot_name);
-  const auto text = read_file_in(folder.fd(), name, folder.path(), max_snapshot_bytes);
+  const auto text = read_file_in(directory.fd(), name, directory.path(), max_snapshot_bytes);
   if (!text) return {};
   auto merged = read_merged_index({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, name);
-  if (!merged || merged->container != folder.manifest().id || merged->state != state_of(folder).fingerprint) return {};
+  if (!merged || merged->container != directory.manifest().id || merged->state != state_of(directory).fingerprint)
+    return {};
   return *std::move(merged);
 }
 
-void keep_index(const ContainerFolder& folder, const FolderState& before, MergedIndex merged) {
+void keep_index(const ContainerDirectory& directory, const DirectoryState& before, MergedIndex merged) {
   const auto is_old_enough = [&](std::int64_t now_ns) { return now_ns - before.newest_ns >= min_age_ns(before); };
-  if (!is_old_enough(unix_ns()) || state_of(folder).fingerprint != before.fingerprint) return;
+  if (!is_old_enough(unix_ns()) || state_of(directory).fingerprint != before.fingerprint) return;
   const std::string draft_name(index_snapshot_draft), name(index_snapshot_name);
   struct stat status {};
-  const Fd draft = make_draft(folder.fd(), draft_name, 0600);
+  const Fd draft = make_draft(directory.fd(), draft_name, 0600);
   if (!draft) return;
   merged.state = before.fingerprint;
   const std::vector<std::uint8_t> frame = index_frame(merged);
   const std::string_view bytes(reinterpret_cast<const char*>(frame.data()), frame.size());
-  // The draft bears a time of the clock that stamps the folders.
-  const bool is_sound = folder.share_piece(draft.get(), name).has_value() && frame.size() <= max_snapshot_bytes &&
+  // The draft bears a time of the clock that stamps the directories.
+  const bool is_sound = directory.share_piece(draft.get(), name).has_value() && frame.size() <= max_snapshot_bytes &&
                         !exceeds_size_limit(static_cast<std::int64_t>(frame.size())) &&
                         ::fstat(draft.get(), &status) == 0 && is_old_enough(unix_ns(status.st_ctim)) &&
                         write_all(draft.get(), bytes, draft_name);
   const bool is_kept =
-      is_sound && ::renameat(folder.fd().get(), draft_name.c_str(), folder.fd().get(), name.c_str()) == 0;
-  if (!is_kept) (void)::unlinkat(folder.fd().get(), draft_name.c_str(), 0);
+      is_sound && ::renameat(directory.fd().get(), draft_name.c_str(), directory.fd().get(), name.c_str()) == 0;
+  if (!is_kept) (void)::unlinkat(directory.fd().get(), draft_name.c_str(), 0);
 }
 
 }  // namespace iosig

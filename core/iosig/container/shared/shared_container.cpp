@@ -44,13 +44,13 @@ int SharedContainer::failed(const Error& error) const {
   return failure;
 }
 
-SharedContainer::SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say, FillHole fill)
-    : folder_(std::move(folder)), say_(say), fill_(fill), owner_(new_owner()) {
+SharedContainer::SharedContainer(std::shared_ptr<const ContainerDirectory> directory, SayFailure say, FillHole fill)
+    : directory_(std::move(directory)), say_(say), fill_(fill), owner_(new_owner()) {
   for (auto& fd : data_fds_) fd = -1;
 }
 
-Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int folder, SayFailure say, FillHole fill) {
-  auto opened = ContainerFolder::open(fmt::format("/proc/self/fd/{}", folder), place_of(folder));
+Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int directory, SayFailure say, FillHole fill) {
+  auto opened = ContainerDirectory::open(fmt::format("/proc/self/fd/{}", directory), place_of(directory));
   if (!opened) return pass_on(std::move(opened.error()));
   return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened), say, fill));
 }
@@ -97,7 +97,7 @@ int SharedContainer::finish() {
 int SharedContainer::open_writer(OpenWriter& writer) {
   if (writer.writer) return 0;
   (void)read_size_limit();  // it may have changed without our knowledge
-  auto opened = ContainerWriter::open(folder_, owner_);
+  auto opened = ContainerWriter::open(directory_, owner_);
   if (!opened) return failed(opened.error());
   writer.writer = *std::move(opened);
   drop_privileges();
@@ -176,7 +176,7 @@ int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {
     return 0;
   }
   if (by == nullptr) {
-    if (const auto cut = truncate_container(folder_, size); !cut) return failed(cut.error());
+    if (const auto cut = truncate_container(directory_, size); !cut) return failed(cut.error());
   } else {
     const std::lock_guard lock(by->mutex);
     if (const int failure = open_writer(*by); failure != 0) return failure;
@@ -194,7 +194,7 @@ int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {
 void SharedContainer::touch() {
   const timespec now[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
   const std::string manifest(container_manifest_name);
-  if (::utimensat(folder_->fd().get(), manifest.c_str(), now, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (::utimensat(directory_->fd().get(), manifest.c_str(), now, AT_SYMLINK_NOFOLLOW) != 0) return;
   const std::lock_guard lock(status_mutex_);
   status_.modified_unix_ns = status_.changed_unix_ns = now_unix_ns();
   written_fd_ = -1;
@@ -228,12 +228,12 @@ int SharedContainer::allocate(OpenWriter& by, int mode, std::int64_t offset, std
 /// There was no table to watch when somebody last looked; there is one as soon as somebody on this node writes.
 void SharedContainer::notice_first_writer() {
   struct stat status {};
-  if (::fstat(folder_->fd().get(), &status) != 0) return;
+  if (::fstat(directory_->fd().get(), &status) != 0) return;
   const std::int64_t changed_ns = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
-  if (changed_ns == folder_changed_ns_) return;
+  if (changed_ns == directory_changed_ns_) return;
   const std::lock_guard lock(status_mutex_);
-  if (!is_watching_ && watch_.look(folder_->fd())) is_watching_.store(true, std::memory_order_release);
-  folder_changed_ns_ = changed_ns;
+  if (!is_watching_ && watch_.look(directory_->fd())) is_watching_.store(true, std::memory_order_release);
+  directory_changed_ns_ = changed_ns;
 }
 
 /// Everything may have changed if somebody else on this node has written.
@@ -277,7 +277,7 @@ int SharedContainer::refresh_view(std::int64_t begin, std::int64_t end) {
   if (view_) {
     done = view_->refresh();
   } else {
-    auto opened = ContainerView::open(folder_);
+    auto opened = ContainerView::open(directory_);
     if (opened)
       view_ = *std::move(opened);
     else
@@ -298,7 +298,7 @@ int SharedContainer::data_fd(std::int64_t id) {
     if (const int fd = data_fds_[static_cast<std::size_t>(id)].load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(data_mutex_);
   if (const auto known = data_.find(id); known != data_.end()) return known->second.get();
-  Fd fd = folder_->open_dropping(Dropping::data, id, O_RDONLY);
+  Fd fd = directory_->open_dropping(Dropping::data, id, O_RDONLY);
   struct stat status {};
   if (!fd) return errno == ENOENT || errno == ENXIO ? -EIO : -errno;
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return -EIO;
@@ -312,7 +312,8 @@ int SharedContainer::failed_at(const PieceFailure& failure) const {
   const int error = is_damage ? EIO : failure.error;
   if (error != 0 && error != EFAULT)
     say_(fmt::format("'{}': {} bytes from {} on cannot be read; see iosig container check",
-                     folder_->shown(Dropping::data, failure.piece.id), failure.piece.length, failure.piece.physical));
+                     directory_->shown(Dropping::data, failure.piece.id), failure.piece.length,
+                     failure.piece.physical));
   return error;
 }
 
@@ -347,7 +348,7 @@ std::int64_t SharedContainer::read_pieces(std::int64_t offset, std::span<std::by
   if (lost == nullptr && done == 0) lost = view_->lost_at_end();
   if (lost != nullptr) {
     say_(fmt::format("'{}': what is at byte {} may not be what was written last: {}; see iosig container check",
-                     printable(folder_->path()), offset + done, lost->message));
+                     printable(directory_->path()), offset + done, lost->message));
     return -EIO;
   }
   const PieceFailure failure = reader.finish();
@@ -403,11 +404,11 @@ int SharedContainer::sync() {
   }
   for (const std::int64_t id : unsynced_)
     for (const Dropping kind : {Dropping::data, Dropping::index}) {
-      const auto subfolder = folder_->open_subfolder(kind, id);
-      const Fd fd = folder_->open_dropping(kind, id, O_RDONLY);
+      const auto subdirectory = directory_->open_subdirectory(kind, id);
+      const Fd fd = directory_->open_dropping(kind, id, O_RDONLY);
       if (!fd && errno == ENOENT) continue;  // cut to nothing
-      const Fd above(subfolder ? ::openat(subfolder->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
-      if (!fd || !above || ::fsync(fd.get()) != 0 || ::fsync(subfolder->get()) != 0 || ::fsync(above.get()) != 0)
+      const Fd above(subdirectory ? ::openat(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+      if (!fd || !above || ::fsync(fd.get()) != 0 || ::fsync(subdirectory->get()) != 0 || ::fsync(above.get()) != 0)
         failure = EIO;
     }
   if (failure == 0) unsynced_.clear();

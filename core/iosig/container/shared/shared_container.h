@@ -40,8 +40,8 @@ using SayFailure = void (*)(const std::string& message);
 /// Any thread may call anything. Failures are errno values, 0: none.
 class SharedContainer {
  public:
-  /// Of the folder that the descriptor is open on, O_PATH will do. Reads fill holes by `fill`.
-  static Result<std::shared_ptr<SharedContainer>> open(int folder, SayFailure say, FillHole fill = fill_with_zeros);
+  /// Of the directory that the descriptor is open on, O_PATH will do. Reads fill holes by `fill`.
+  static Result<std::shared_ptr<SharedContainer>> open(int directory, SayFailure say, FillHole fill = fill_with_zeros);
 
   /// One for each file that is opened to write; to be given back.
   [[nodiscard]] OpenWriter* add_writer();
@@ -82,7 +82,7 @@ class SharedContainer {
   /// The same when nobody writes any more; closes all writers.
   int finish();
 
-  /// `status`, of a container's folder, is that of the file with this manifest, but for its size and times.
+  /// `status`, of a container's directory, is that of the file with this manifest, but for its size and times.
   static void show_manifest(const struct stat& manifest, struct stat& status);
   /// Of an ordinary file with the container's bytes, size and times. Looks for writes of others when what it knows is
   /// older than `age_s`.
@@ -101,7 +101,7 @@ class SharedContainer {
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(); }
 
  private:
-  SharedContainer(std::shared_ptr<const ContainerFolder> folder, SayFailure say, FillHole fill);
+  SharedContainer(std::shared_ptr<const ContainerDirectory> directory, SayFailure say, FillHole fill);
   int failed(const Error& error) const;
   void drop_privileges() const;
   void touch();
@@ -123,7 +123,7 @@ class SharedContainer {
   template <class Change>
   int change_pieces(Change&& change) const;
 
-  std::shared_ptr<const ContainerFolder> folder_;
+  std::shared_ptr<const ContainerDirectory> directory_;
   const SayFailure say_;
   const FillHole fill_;
 
@@ -137,8 +137,8 @@ class SharedContainer {
   const std::uint64_t owner_;  ///< of our writers, for the watch
   SequencerWatch watch_;
   std::atomic<bool> is_watching_{false};
-  std::atomic<std::uint64_t> noticed_{0};           ///< of the watch
-  std::atomic<std::int64_t> folder_changed_ns_{0};  ///< while there is nothing to watch
+  std::atomic<std::uint64_t> noticed_{0};              ///< of the watch
+  std::atomic<std::int64_t> directory_changed_ns_{0};  ///< while there is nothing to watch
 
   std::shared_mutex view_mutex_;  ///< exclusive to look anew
   std::unique_ptr<ContainerView> view_;

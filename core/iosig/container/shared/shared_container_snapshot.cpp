@@ -43,7 +43,7 @@ Result<std::vector<std::byte>> SharedContainer::export_index_snapshot() {
     }();
     int failure = is_known ? refresh_if_older_than(0) : 0;  // else all is read now
     if (failure == 0) failure = refresh_view(0, INT64_MAX);
-    if (failure != 0) return system_failure("read", folder_->path(), failure);
+    if (failure != 0) return system_failure("read", directory_->path(), failure);
     const std::shared_lock view_lock(view_mutex_);
     const std::lock_guard lock(status_mutex_);
     if (!view_ || has_stale_) continue;
@@ -55,7 +55,7 @@ Result<std::vector<std::byte>> SharedContainer::export_index_snapshot() {
     all.insert(all.end(), index_bytes.begin(), index_bytes.end());
     return all;
   }
-  return fail(ErrorKind::infeasible, "'{}' is being written", printable(folder_->path()));
+  return fail(ErrorKind::infeasible, "'{}' is being written", printable(directory_->path()));
 }
 
 bool SharedContainer::import_index_snapshot(std::span<const std::byte> bytes) {
@@ -65,9 +65,9 @@ bool SharedContainer::import_index_snapshot(std::span<const std::byte> bytes) {
   if (head.magic_number != snapshot_magic) return false;
   const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data()) + sizeof head;
   const std::span<const std::uint8_t> index(begin, bytes.size() - sizeof head);
-  const auto merged = read_merged_index(index, "the index of '" + printable(folder_->path()) + "'");
+  const auto merged = read_merged_index(index, "the index of '" + printable(directory_->path()) + "'");
   if (!merged) return false;
-  auto view = ContainerView::open(folder_, index);
+  auto view = ContainerView::open(directory_, index);
   if (!view) return false;
 
   if (!is_watching_.load(std::memory_order_acquire)) notice_first_writer();
@@ -95,7 +95,7 @@ bool SharedContainer::import_index_snapshot(std::span<const std::byte> bytes) {
 /// 0, errno, or -1: there are none.
 int SharedContainer::find_other_nodes() {
   const std::lock_guard lock(nodes_mutex_);
-  const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
+  const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
   if (!others) return failed(others.error());
   return *others ? 0 : -1;
 }

@@ -33,13 +33,13 @@ std::uint64_t SharedContainer::fingerprint() const {
     mixed = (mixed ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccd;
     mixed ^= mixed >> 32;
   };
-  const ContainerFolder::Listing listing = folder_->list();
+  const ContainerDirectory::Listing listing = directory_->list();
   for (const Dropping kind : {Dropping::data, Dropping::index})
     for (const std::int64_t id : kind == Dropping::data ? listing.data : listing.index) {
-      const auto subfolder = folder_->open_subfolder(kind, id);
+      const auto subdirectory = directory_->open_subdirectory(kind, id);
       struct stat status {};
-      if (subfolder &&
-          ::fstatat(subfolder->get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      if (subdirectory &&
+          ::fstatat(subdirectory->get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
         mix(id);
         mix(status.st_size);
         mix(status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec);
@@ -65,7 +65,7 @@ int SharedContainer::refresh_if_older_than(double age_s) {
         return 0;
       }
     }
-    const auto known = status_of(*folder_);
+    const auto known = status_of(*directory_);
     if (!known) return failed(known.error());
     const std::lock_guard lock(status_mutex_);
     if (before != changes_) {  // what was written here meanwhile is perhaps not in it
@@ -103,17 +103,17 @@ void SharedContainer::show_manifest(const struct stat& manifest, struct stat& st
 }
 
 int SharedContainer::status(struct stat& status, double age_s) {
-  struct stat folder {
+  struct stat directory {
   }, manifest{};
   if (const int failure = refresh_if_older_than(age_s); failure != 0) return failure;
-  if (::fstat(folder_->fd().get(), &folder) != 0) return errno;
-  if (folder_->stat_manifest(manifest) != 0) {
-    manifest = folder;
+  if (::fstat(directory_->fd().get(), &directory) != 0) return errno;
+  if (directory_->stat_manifest(manifest) != 0) {
+    manifest = directory;
     manifest.st_mode = 0600;
   }
   const std::lock_guard lock(status_mutex_);
   learn_times();
-  status = folder;
+  status = directory;
   show_manifest(manifest, status);
   status.st_size = status_.size;
   status.st_blocks = status_.blocks;
@@ -123,39 +123,39 @@ int SharedContainer::status(struct stat& status, double age_s) {
   return 0;
 }
 
-/// Calls change(folder, name, is_folder), which gives 0 or sets errno, for the manifest, then for every dropping,
-/// subfolder, sequencer and copy, last for the container's folder. The kernel's answer for the manifest is that for
-/// the file. Pieces of other users, who may write the file, too, are theirs.
+/// Calls change(directory, name, is_directory), which gives 0 or sets errno, for the manifest, then for every dropping,
+/// subdirectory, sequencer and copy, last for the container's directory. The kernel's answer for the manifest is that
+/// for the file. Pieces of other users, who may write the file, too, are theirs.
 template <class Change>
 int SharedContainer::change_pieces(Change&& change) const {
   const std::string manifest(container_manifest_name);
-  if (change(folder_->fd().get(), manifest.c_str(), false) != 0) return errno;
-  const auto has_failed = [&](int folder, const char* name, bool is_folder) {
-    return change(folder, name, is_folder) != 0 && errno != ENOENT && errno != EPERM && errno != EACCES;
+  if (change(directory_->fd().get(), manifest.c_str(), false) != 0) return errno;
+  const auto has_failed = [&](int directory, const char* name, bool is_directory) {
+    return change(directory, name, is_directory) != 0 && errno != ENOENT && errno != EPERM && errno != EACCES;
   };
-  const ContainerFolder::Listing listing = folder_->list();
+  const ContainerDirectory::Listing listing = directory_->list();
   for (const Dropping kind : {Dropping::data, Dropping::index, Dropping::tail}) {
     const auto& ids = kind == Dropping::data ? listing.data : kind == Dropping::index ? listing.index : listing.tail;
     for (const std::int64_t id : ids) {
-      const auto subfolder = folder_->open_subfolder(kind, id);
-      if (!subfolder) continue;
-      if (has_failed(subfolder->get(), dropping_name(kind, id).c_str(), false)) return errno;
-      if (has_failed(subfolder->get(), ".", true)) return errno;
+      const auto subdirectory = directory_->open_subdirectory(kind, id);
+      if (!subdirectory) continue;
+      if (has_failed(subdirectory->get(), dropping_name(kind, id).c_str(), false)) return errno;
+      if (has_failed(subdirectory->get(), ".", true)) return errno;
     }
   }
-  const auto names = names_in(folder_->fd());
+  const auto names = names_in(directory_->fd());
   for (const std::string& name : names.value_or(std::vector<std::string>()))
     if ((is_sequencer(name) || name == index_snapshot_name || name == manifest_copy_name) &&
-        has_failed(folder_->fd().get(), name.c_str(), false))
+        has_failed(directory_->fd().get(), name.c_str(), false))
       return errno;
-  return has_failed(folder_->fd().get(), ".", true) ? errno : 0;
+  return has_failed(directory_->fd().get(), ".", true) ? errno : 0;
 }
 
 int SharedContainer::set_times(const timespec times[2]) {
   // A writer changes its index once more when it is closed; so that comes first.
   if (const int failure = close_writers(); failure != 0) return failure;
   const int failure = change_pieces(
-      [&](int folder, const char* name, bool) { return ::utimensat(folder, name, times, AT_SYMLINK_NOFOLLOW); });
+      [&](int directory, const char* name, bool) { return ::utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW); });
   const std::lock_guard lock(status_mutex_);
   fingerprint_ = 0;
   looked_s_ = 0;
@@ -164,32 +164,33 @@ int SharedContainer::set_times(const timespec times[2]) {
 
 int SharedContainer::set_mode(unsigned mode) {
   struct stat manifest {};
-  if (const int failure = folder_->stat_manifest(manifest); failure != 0) return failure;
+  if (const int failure = directory_->stat_manifest(manifest); failure != 0) return failure;
   const bool is_owner = manifest.st_uid == ::geteuid() || ::geteuid() == 0;
   if (is_owner)
-    if (const auto kept = keep_manifest_readable(folder_->fd(), folder_->path(), folder_->manifest(), mode); !kept)
+    if (const auto kept = keep_manifest_readable(directory_->fd(), directory_->path(), directory_->manifest(), mode);
+        !kept)
       return failed(kept.error());
   // Writing takes such bits away, which a writer sees to when it begins.
   if ((mode & (S_ISUID | S_ISGID)) != 0)
     if (const int failure = close_writers(); failure != 0) return failure;
-  return change_pieces([&](int folder, const char* name, bool is_folder) {
+  return change_pieces([&](int directory, const char* name, bool is_directory) {
     struct stat piece {};
-    if (is_folder) {
-      if (::fstatat(folder, name, &piece, AT_SYMLINK_NOFOLLOW) != 0) return -1;
-      return ::fchmodat(folder, name, folder_mode_for(mode) | (piece.st_mode & S_ISGID), 0);
+    if (is_directory) {
+      if (::fstatat(directory, name, &piece, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+      return ::fchmodat(directory, name, directory_mode_for(mode) | (piece.st_mode & S_ISGID), 0);
     }
     const bool is_manifest = name == container_manifest_name;
-    return ::fchmodat(folder, name, is_manifest ? mode & 07777 : piece_mode_for(mode), 0);
+    return ::fchmodat(directory, name, is_manifest ? mode & 07777 : piece_mode_for(mode), 0);
   });
 }
 
 int SharedContainer::set_owner(uid_t user, gid_t group) {
-  const auto give = [&](int folder, const char* name, bool) {
-    return ::fchownat(folder, name, user, group, AT_SYMLINK_NOFOLLOW);
+  const auto give = [&](int directory, const char* name, bool) {
+    return ::fchownat(directory, name, user, group, AT_SYMLINK_NOFOLLOW);
   };
-  if (const auto may = may_be_written(*folder_); !may) return failed(may.error());
+  if (const auto may = may_be_written(*directory_); !may) return failed(may.error());
   if (const int failure = change_pieces(give); failure != 0) return failure;
-  for (const std::string& target : folder_->manifest().targets)  // closed to all but their owner
+  for (const std::string& target : directory_->manifest().targets)  // closed to all but their owner
     for (const std::string& path : {fmt::format("{}/{}", target, container_manifest_name), target})
       if (give(AT_FDCWD, path.c_str(), false) != 0 && errno != ENOENT) return errno;
   return 0;
@@ -199,15 +200,15 @@ int SharedContainer::set_owner(uid_t user, gid_t group) {
 /// them: it is asked by a change of the manifest that changes no byte.
 void SharedContainer::drop_privileges() const {
   struct stat manifest {};
-  if (folder_->stat_manifest(manifest) != 0) return;
+  if (directory_->stat_manifest(manifest) != 0) return;
   const bool is_group_run = (manifest.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
   if ((manifest.st_mode & S_ISUID) == 0 && !is_group_run) return;
   const std::string name(container_manifest_name);
-  const Fd fd(::openat(folder_->fd().get(), name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd fd(::openat(directory_->fd().get(), name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd)
     (void)!::ftruncate(fd.get(), manifest.st_size);
   else  // a user who may not write the file, as its mode is now, is none whom the kernel lets keep them
-    (void)::fchmodat(folder_->fd().get(), name.c_str(),
+    (void)::fchmodat(directory_->fd().get(), name.c_str(),
                      manifest.st_mode & 07777 & ~static_cast<unsigned>(S_ISUID | (is_group_run ? S_ISGID : 0)), 0);
 }
 

@@ -42,26 +42,26 @@ tl::unexpected<Error> closed_already() {
 
 }  // namespace
 
-ContainerWriter::ContainerWriter(std::shared_ptr<const ContainerFolder> folder)
-    : folder_(std::move(folder)),
-      is_traditional_(folder_->manifest().index == IndexKind::traditional),
+ContainerWriter::ContainerWriter(std::shared_ptr<const ContainerDirectory> directory)
+    : directory_(std::move(directory)),
+      is_traditional_(directory_->manifest().index == IndexKind::traditional),
       forks_(forks.load(std::memory_order_relaxed)),
       detector_(index_detection()) {}
 
-Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<const ContainerFolder> folder,
+Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<const ContainerDirectory> directory,
                                                                std::uint64_t owner) {
   const auto start = [&]() -> Result<SequencerStart> {
-    const ContainerContent content = read_content(*folder);
-    const ContainerFolder::Listing listing = folder->list();
+    const ContainerContent content = read_content(*directory);
+    const ContainerDirectory::Listing listing = directory->list();
     SequencerStart known{content.last_sequence(), 0, content.size()};
     for (const auto* ids : {&listing.data, &listing.index, &listing.tail})
       if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
     return known;
   };
-  if (auto may = may_be_written(*folder); !may) return pass_on(std::move(may.error()));
-  auto slot = SequencerSlot::take(folder->fd(), folder->path(), start, owner);
+  if (auto may = may_be_written(*directory); !may) return pass_on(std::move(may.error()));
+  auto slot = SequencerSlot::take(directory->fd(), directory->path(), start, owner);
   if (!slot) return pass_on(std::move(slot.error()));
-  std::unique_ptr<ContainerWriter> writer(new ContainerWriter(std::move(folder)));
+  std::unique_ptr<ContainerWriter> writer(new ContainerWriter(std::move(directory)));
   writer->slot_ = *std::move(slot);
   Result<void> made = writer->make_droppings();
   for (int tries = 1; !made && made.error().system_errno == EAGAIN && tries < max_id_tries; ++tries)
@@ -80,44 +80,45 @@ Result<void> ContainerWriter::make_droppings() {
   constexpr unsigned mode = 0600;  // until it is shared
   for (int tries = 0; !index_ && tries < max_id_tries; ++tries) {
     id_ = slot_.next_id();
-    if (auto subfolder = folder_->open_subfolder(Dropping::index, id_, true); !subfolder)
-      return pass_on(std::move(subfolder.error()));
-    index_ = folder_->open_dropping(Dropping::index, id_, flags | O_APPEND, mode);
-    if (!index_ && errno != EEXIST) return write_failure("make", folder_->shown(Dropping::index, id_), errno);
+    if (auto subdirectory = directory_->open_subdirectory(Dropping::index, id_, true); !subdirectory)
+      return pass_on(std::move(subdirectory.error()));
+    index_ = directory_->open_dropping(Dropping::index, id_, flags | O_APPEND, mode);
+    if (!index_ && errno != EEXIST) return write_failure("make", directory_->shown(Dropping::index, id_), errno);
   }
-  if (!index_) return fail(ErrorKind::system, "'{}': every id for a new writer is taken", printable(folder_->path()));
+  if (!index_)
+    return fail(ErrorKind::system, "'{}': every id for a new writer is taken", printable(directory_->path()));
   const auto give_up = [&](Error error) {
-    (void)folder_->unlink_dropping(Dropping::data, id_);
-    (void)folder_->unlink_dropping(Dropping::index, id_);
+    (void)directory_->unlink_dropping(Dropping::data, id_);
+    (void)directory_->unlink_dropping(Dropping::index, id_);
     return pass_on(std::move(error));
   };
-  if (auto shared = folder_->share_piece(index_.get(), folder_->shown(Dropping::index, id_)); !shared)
+  if (auto shared = directory_->share_piece(index_.get(), directory_->shown(Dropping::index, id_)); !shared)
     return give_up(std::move(shared.error()));
-  const IndexHead head{folder_->manifest().id, id_, folder_->target_of(id_), host_name(), ::getpid(), unix_ns()};
+  const IndexHead head{directory_->manifest().id, id_, directory_->target_of(id_), host_name(), ::getpid(), unix_ns()};
   if (auto written = append_to_index(index_frame(head)); !written) return written;
-  if (auto subfolder = folder_->open_subfolder(Dropping::data, id_, true); !subfolder)
-    return pass_on(std::move(subfolder.error()));
-  data_ = folder_->open_dropping(Dropping::data, id_, flags, mode);
-  if (!data_) return write_failure("make", folder_->shown(Dropping::data, id_), errno);
-  if (auto shared = folder_->share_piece(data_.get(), folder_->shown(Dropping::data, id_)); !shared)
+  if (auto subdirectory = directory_->open_subdirectory(Dropping::data, id_, true); !subdirectory)
+    return pass_on(std::move(subdirectory.error()));
+  data_ = directory_->open_dropping(Dropping::data, id_, flags, mode);
+  if (!data_) return write_failure("make", directory_->shown(Dropping::data, id_), errno);
+  if (auto shared = directory_->share_piece(data_.get(), directory_->shown(Dropping::data, id_)); !shared)
     return give_up(std::move(shared.error()));
   // Writing is no access: the kernel sets the time when somebody reads it.
   const timespec no_access[2] = {{0, 0}, {0, UTIME_OMIT}};
   (void)::futimens(data_.get(), no_access);
-  const auto subfolder = folder_->open_subfolder(Dropping::tail, id_);
-  if (!subfolder) return pass_on(subfolder.error());
-  auto tail = Tail::make(*subfolder, dropping_name(Dropping::tail, id_), folder_->shown(Dropping::tail, id_),
-                         tail_identity(folder_->manifest().id, id_));
+  const auto subdirectory = directory_->open_subdirectory(Dropping::tail, id_);
+  if (!subdirectory) return pass_on(subdirectory.error());
+  auto tail = Tail::make(*subdirectory, dropping_name(Dropping::tail, id_), directory_->shown(Dropping::tail, id_),
+                         tail_identity(directory_->manifest().id, id_));
   if (!tail) {
     if (tail.error().system_errno == EAGAIN) {  // repair has these droppings; others will do
-      (void)folder_->unlink_dropping(Dropping::tail, id_);
+      (void)directory_->unlink_dropping(Dropping::tail, id_);
       return give_up(std::move(tail.error()));
     }
     return pass_on(std::move(tail.error()));
   }
   tail_ = *std::move(tail);
-  if (auto shared = folder_->share_piece(tail_.fd(), folder_->shown(Dropping::tail, id_)); !shared) {
-    (void)folder_->unlink_dropping(Dropping::tail, id_);
+  if (auto shared = directory_->share_piece(tail_.fd(), directory_->shown(Dropping::tail, id_)); !shared) {
+    (void)directory_->unlink_dropping(Dropping::tail, id_);
     return give_up(std::move(shared.error()));
   }
   return refuse_if_replaced();
@@ -125,13 +126,13 @@ Result<void> ContainerWriter::make_droppings() {
 
 /// Who makes an ordinary file of a container locks it, then looks for tails.
 Result<void> ContainerWriter::refuse_if_replaced() {
-  const Fd folder(::openat(folder_->fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) == 0) return {};
-  (void)folder_->unlink_dropping(Dropping::tail, id_);
-  (void)folder_->unlink_dropping(Dropping::data, id_);
-  (void)folder_->unlink_dropping(Dropping::index, id_);
+  const Fd directory(::openat(directory_->fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory && ::flock(directory.get(), LOCK_SH | LOCK_NB) == 0) return {};
+  (void)directory_->unlink_dropping(Dropping::tail, id_);
+  (void)directory_->unlink_dropping(Dropping::data, id_);
+  (void)directory_->unlink_dropping(Dropping::index, id_);
   return fail_with_errno(EBUSY, ErrorKind::infeasible, "'{}' is being replaced by an ordinary file, or removed",
-                         printable(folder_->path()));
+                         printable(directory_->path()));
 }
 
 ContainerWriter::~ContainerWriter() {
@@ -150,7 +151,7 @@ Result<std::int64_t> ContainerWriter::begin_write(std::int64_t offset, std::size
   const auto length = static_cast<std::int64_t>(bytes);
   if (offset < 0 || length < 0 || offset > INT64_MAX - length)
     return fail_with_errno(EFBIG, ErrorKind::usage, "'{}': {} bytes at offset {} end after byte 2^63 - 1",
-                           printable(folder_->path()), bytes, offset);
+                           printable(directory_->path()), bytes, offset);
   if (is_traditional_) began_ns_ = unix_ns();
   return slot_.number_for(static_cast<std::uint64_t>(offset), bytes);
 }
@@ -163,7 +164,7 @@ Result<std::int64_t> ContainerWriter::finish_write(std::int64_t offset, std::spa
     if (put > 0) done += put;
     if (done == length || put == 0) break;
     if (put < 0 && errno != EINTR) {
-      if (done == 0) return write_failure("write", folder_->shown(Dropping::data, id_), errno);
+      if (done == 0) return write_failure("write", directory_->shown(Dropping::data, id_), errno);
       break;  // what is written counts, as write(2) has it
     }
     put = ::pwrite(data_.get(), bytes.data() + done, static_cast<std::size_t>(length - done), physical_ + done);
@@ -229,14 +230,14 @@ Result<void> ContainerWriter::write_frame() {
   is_index_synced_ = false;
   // What was promised to survive a loss of power does so in the tail until the frame does.
   if (is_tail_synced_ && ::fdatasync(index_.get()) != 0)
-    return system_failure("sync", folder_->shown(Dropping::index, id_));
+    return system_failure("sync", directory_->shown(Dropping::index, id_));
   is_tail_synced_ = false;
   tail_.clear();
   return {};
 }
 
 Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& frame) {
-  const std::string shown = folder_->shown(Dropping::index, id_);
+  const std::string shown = directory_->shown(Dropping::index, id_);
   if (exceeds_size_limit(index_bytes_ + static_cast<std::int64_t>(frame.size())))
     return system_failure("write", shown, EFBIG);
   const auto written = write_all(index_.get(), {reinterpret_cast<const char*>(frame.data()), frame.size()}, shown);
@@ -265,7 +266,7 @@ Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
   if (!is_open_ || is_inherited()) return closed_already();
   if (mark.offset < 0 || mark.length < 0 || mark.length > INT64_MAX - mark.offset)
     return fail_with_errno(EFBIG, ErrorKind::usage, "'{}': offset {} exceeds the maximum file size",
-                           printable(folder_->path()), mark.offset);
+                           printable(directory_->path()), mark.offset);
   mark.sequence = slot_.number_once(static_cast<std::uint64_t>(mark.offset), static_cast<std::uint64_t>(end));
   if (auto written = append_to_index(index_frame(mark)); !written) return written;
   is_index_synced_ = false;
@@ -292,9 +293,9 @@ Result<void> ContainerWriter::punch(std::int64_t offset, std::int64_t length) {
 
 Result<void> ContainerWriter::sync() {
   if (!is_open_ || is_inherited()) return closed_already();
-  if (::fdatasync(data_.get()) != 0) return system_failure("sync", folder_->shown(Dropping::data, id_));
+  if (::fdatasync(data_.get()) != 0) return system_failure("sync", directory_->shown(Dropping::data, id_));
   if (!is_index_synced_ && ::fdatasync(index_.get()) != 0)
-    return system_failure("sync", folder_->shown(Dropping::index, id_));
+    return system_failure("sync", directory_->shown(Dropping::index, id_));
   is_index_synced_ = true;
   if (!are_names_synced_)
     if (auto synced = sync_names(); !synced) return synced;
@@ -302,21 +303,21 @@ Result<void> ContainerWriter::sync() {
     if (auto synced = tail_.sync(); !synced) return synced;
     is_tail_synced_ = true;
   }
-  const auto others = other_nodes_.are_there(folder_->fd(), folder_->path());
+  const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
   if (!others) return pass_on(others.error());
   // Between nodes the clock gives the order: what comes after a sync gets a number from after it.
   if (*others) slot_.renew_at_next();
   return {};
 }
 
-/// The droppings are there after a loss of power, and the folders that they lie in.
+/// The droppings are there after a loss of power, and the directories that they lie in.
 Result<void> ContainerWriter::sync_names() {
   for (const Dropping kind : {Dropping::index, Dropping::data}) {
-    const auto subfolder = folder_->open_subfolder(kind, id_);
-    if (!subfolder) return pass_on(subfolder.error());
-    const Fd above(::openat(subfolder->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (::fsync(subfolder->get()) != 0 || !above || ::fsync(above.get()) != 0)
-      return system_failure("sync the folder of", folder_->shown(kind, id_));
+    const auto subdirectory = directory_->open_subdirectory(kind, id_);
+    if (!subdirectory) return pass_on(subdirectory.error());
+    const Fd above(::openat(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (::fsync(subdirectory->get()) != 0 || !above || ::fsync(above.get()) != 0)
+      return system_failure("sync the directory of", directory_->shown(kind, id_));
   }
   are_names_synced_ = true;
   return {};
@@ -327,11 +328,11 @@ Result<void> ContainerWriter::close() {
   if (auto written = write_frame(); !written) return written;
   // Without a tail, data that no index tells of are lost data.
   if (data_end_ > physical_ && ::ftruncate(data_.get(), physical_) != 0)
-    return write_failure("cut", folder_->shown(Dropping::data, id_), errno);
+    return write_failure("cut", directory_->shown(Dropping::data, id_), errno);
   is_open_ = false;
   tail_ = {};
-  if (folder_->unlink_dropping(Dropping::tail, id_) != 0)
-    return system_failure("remove", folder_->shown(Dropping::tail, id_));
+  if (directory_->unlink_dropping(Dropping::tail, id_) != 0)
+    return system_failure("remove", directory_->shown(Dropping::tail, id_));
   slot_ = {};
   return {};
 }

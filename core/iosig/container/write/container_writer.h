@@ -14,7 +14,7 @@
 
 #include "iosig/analyze/detect.h"
 #include "iosig/base/size_limit.h"
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/index_frames.h"
 #include "iosig/container/layout/tail.h"
 #include "iosig/container/order/sequencer.h"
@@ -26,7 +26,7 @@ namespace iosig {
 class ContainerWriter {
  public:
   /// `owner`: whose it is; what the same owner writes goes unnoticed by its SequencerWatch.
-  static Result<std::unique_ptr<ContainerWriter>> open(std::shared_ptr<const ContainerFolder> folder,
+  static Result<std::unique_ptr<ContainerWriter>> open(std::shared_ptr<const ContainerDirectory> directory,
                                                        std::uint64_t owner = 0);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
@@ -62,12 +62,12 @@ class ContainerWriter {
   }
   /// The data dropping, which has the time of the last write.
   [[nodiscard]] int data_fd() const { return data_.get(); }
-  [[nodiscard]] const ContainerFolder& folder() const { return *folder_; }
+  [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
   /// Grows with every change.
   [[nodiscard]] std::uint64_t version() const { return version_; }
 
  private:
-  explicit ContainerWriter(std::shared_ptr<const ContainerFolder> folder);
+  explicit ContainerWriter(std::shared_ptr<const ContainerDirectory> directory);
   Result<void> make_droppings();
   Result<void> refuse_if_replaced();
   /// The number of a write; 0 if it has no bytes.
@@ -82,7 +82,7 @@ class ContainerWriter {
   Result<void> sync_names();
   [[nodiscard]] bool is_inherited() const;
 
-  std::shared_ptr<const ContainerFolder> folder_;
+  std::shared_ptr<const ContainerDirectory> directory_;
   std::int64_t id_ = -1;
   SequencerSlot slot_;
   Fd data_, index_;

@@ -1,4 +1,4 @@
-#include "iosig/enact/user_folder.h"
+#include "iosig/enact/user_directory.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,9 +42,9 @@ std::optional<uid_t> uid_outside() {
 
 }  // namespace
 
-std::string user_folder_name() { return fmt::format(".iosig-{}", uid_outside().value_or(::geteuid())); }
+std::string user_directory_name() { return fmt::format(".iosig-{}", uid_outside().value_or(::geteuid())); }
 
-Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if_missing) {
+Result<UserDirectory> open_user_directory(const std::string& mount_point, IfMissing if_missing) {
   const auto uid = uid_outside();
   if (!uid)
     return fail(ErrorKind::system,
@@ -54,25 +54,25 @@ Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if
   const std::string name = fmt::format(".iosig-{}", *uid);
   // Data that lie there already are fetched from anywhere: what is held open and proven ours cannot be swapped.
   if (if_missing == IfMissing::make)
-    if (auto sound = check_folder(mount_point); !sound) return pass_on(sound.error());
+    if (auto sound = check_directory(mount_point); !sound) return pass_on(sound.error());
   const Fd mount(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!mount) return system_failure("open the mount point", mount_point);
-  UserFolder folder{{}, mount_point + (mount_point.ends_with('/') ? "" : "/") + name};
-  const auto open_folder = [&] {
+  UserDirectory directory{{}, mount_point + (mount_point.ends_with('/') ? "" : "/") + name};
+  const auto open_directory = [&] {
     return Fd(::openat(mount.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   };
-  folder.fd = open_folder();
-  if (!folder.fd && errno == ENOENT && if_missing == IfMissing::make) {
+  directory.fd = open_directory();
+  if (!directory.fd && errno == ENOENT && if_missing == IfMissing::make) {
     if (::mkdirat(mount.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
-      return system_failure("make the folder", folder.path);
-    folder.fd = open_folder();
+      return system_failure("make the directory", directory.path);
+    directory.fd = open_directory();
   }
-  if (!folder.fd && errno == EACCES) {  // a umask took the permissions, now or in the program that made it
+  if (!directory.fd && errno == EACCES) {  // a umask took the permissions, now or in the program that made it
     struct stat closed {};
     if (::fstatat(mount.get(), name.c_str(), &closed, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(closed.st_mode) &&
         closed.st_uid == ::geteuid() && (closed.st_mode & 0777) != 0700 && (closed.st_mode & 0077) == 0 &&
         ::fchmodat(mount.get(), name.c_str(), 0700, 0) == 0)
-      folder.fd = open_folder();
+      directory.fd = open_directory();
     else
       errno = EACCES;
   }
@@ -80,22 +80,22 @@ Result<UserFolder> open_user_folder(const std::string& mount_point, IfMissing if
     return fail(ErrorKind::system,
                 "'{}' {}, so nothing of yours is put there: somebody may have planted it; "
                 "have it removed, and IOSIG will make its own",
-                printable(folder.path), why);
+                printable(directory.path), why);
   };
-  if (!folder.fd && (errno == ELOOP || errno == ENOTDIR)) return refuse("is not a folder but a link or a file");
-  if (!folder.fd && errno == EACCES) return refuse("is closed to you");
-  if (!folder.fd) return system_failure("open the folder", folder.path);
+  if (!directory.fd && (errno == ELOOP || errno == ENOTDIR)) return refuse("is not a directory but a link or a file");
+  if (!directory.fd && errno == EACCES) return refuse("is closed to you");
+  if (!directory.fd) return system_failure("open the directory", directory.path);
   struct stat status {};
-  if (::fstat(folder.fd.get(), &status) != 0) return system_failure("inspect", folder.path);
+  if (::fstat(directory.fd.get(), &status) != 0) return system_failure("inspect", directory.path);
   if (status.st_uid != ::geteuid()) return refuse(fmt::format("belongs to user {}", status.st_uid));
   if ((status.st_mode & 0077) != 0) return refuse(fmt::format("is open to others (mode {:o})", status.st_mode & 07777));
-  return folder;
+  return directory;
 }
 
-Result<std::string> make_destination(const UserFolder& folder, const std::string& id, std::string_view name) {
-  std::string path = fmt::format("{}/{}", folder.path, id);
-  if (::mkdirat(folder.fd.get(), id.c_str(), 0700) == 0) {
-    if (::fchmodat(folder.fd.get(), id.c_str(), 0700, 0) != 0) return system_failure("set the mode of", path);
+Result<std::string> make_destination(const UserDirectory& directory, const std::string& id, std::string_view name) {
+  std::string path = fmt::format("{}/{}", directory.path, id);
+  if (::mkdirat(directory.fd.get(), id.c_str(), 0700) == 0) {
+    if (::fchmodat(directory.fd.get(), id.c_str(), 0700, 0) != 0) return system_failure("set the mode of", path);
   } else if (errno != EEXIST) {
     return write_failure("make the directory", path, errno);
   }

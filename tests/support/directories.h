@@ -1,5 +1,5 @@
-// Folders for tests that need real file systems, each removed with all it holds; and how to skip what a machine cannot
-// run.
+// Directories for tests that need real file systems, each removed with all it holds; and how to skip what a machine
+// cannot run.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,19 +13,19 @@
 
 namespace iosig::test {
 
-class Folder {
+class Directory {
  public:
-  explicit Folder(const std::string& below = std::filesystem::temp_directory_path()) {
+  explicit Directory(const std::string& below = std::filesystem::temp_directory_path()) {
     std::string name = below + "/iosig-test.XXXXXX";
     if (::mkdtemp(name.data()) != nullptr) path_ = name;
   }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  ~Directory() {
     std::error_code ignored;
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
   }
-  /// Empty: no folder could be made there.
+  /// Empty: no directory could be made there.
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 

@@ -1,4 +1,4 @@
-#include "iosig/container/layout/container_folder.h"
+#include "iosig/container/layout/container_directory.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ std::string dropping_name(Dropping kind, std::int64_t id) {
   return fmt::format("{}{}", prefixes[static_cast<std::size_t>(kind)], id);
 }
 
-std::string subfolder_name(std::int64_t number) { return fmt::format("d{}", number); }
+std::string subdirectory_name(std::int64_t number) { return fmt::format("d{}", number); }
 
 std::optional<DroppingName> parse_dropping_name(std::string_view name) {
   for (std::size_t kind = 0; kind < prefixes.size(); ++kind) {
@@ -48,7 +48,7 @@ SplitPath split_path(std::string_view path) {
 
 std::string name_beside(std::string_view path, std::string_view what, std::string_view id) {
   const SplitPath at = split_path(path);
-  return fmt::format("{}/.{}.iosig-{}-{}", at.folder, cut_to(at.name, 180), what, id);
+  return fmt::format("{}/.{}.iosig-{}-{}", at.directory, cut_to(at.name, 180), what, id);
 }
 
 bool is_hidden_name(std::string_view name) {
@@ -59,19 +59,19 @@ bool is_hidden_name(std::string_view name) {
 
 std::vector<std::string> hidden_beside(std::string_view path) {
   const SplitPath at = split_path(path);
-  const Fd folder(::open(at.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const auto names = folder ? names_in(folder) : Result<std::vector<std::string>>();
+  const Fd directory(::open(at.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>();
   std::vector<std::string> found;
   const std::string prefix = fmt::format(".{}.iosig-", cut_to(at.name, 180));
   for (const std::string& name : names.value_or(std::vector<std::string>()))
-    if (name.starts_with(prefix)) found.push_back(at.folder + "/" + name);
+    if (name.starts_with(prefix)) found.push_back(at.directory + "/" + name);
   std::ranges::sort(found);
   return found;
 }
 
-std::string place_of(int folder) {
+std::string place_of(int directory) {
   std::array<char, PATH_MAX> path{};
-  const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", folder).c_str(), path.data(), path.size() - 1);
+  const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", directory).c_str(), path.data(), path.size() - 1);
   return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
 }
 
@@ -80,75 +80,77 @@ bool is_container(const std::string& path) {
   return ::stat(fmt::format("{}/{}", path, container_manifest_name).c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-ContainerFolder::ContainerFolder(std::string path, Fd folder, ContainerManifest manifest)
-    : path_(std::move(path)), folder_(std::move(folder)), manifest_(std::move(manifest)) {
-  for (const std::string& target : manifest_.targets) targets_.emplace_back(::open(target.c_str(), folder_flags));
+ContainerDirectory::ContainerDirectory(std::string path, Fd directory, ContainerManifest manifest)
+    : path_(std::move(path)), directory_(std::move(directory)), manifest_(std::move(manifest)) {
+  for (const std::string& target : manifest_.targets) targets_.emplace_back(::open(target.c_str(), directory_flags));
 }
 
-Result<std::shared_ptr<const ContainerFolder>> ContainerFolder::open(const std::string& path,
-                                                                     const std::string& shown) {
-  Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder && errno == ENOTDIR)
+Result<std::shared_ptr<const ContainerDirectory>> ContainerDirectory::open(const std::string& path,
+                                                                           const std::string& shown) {
+  Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory && errno == ENOTDIR)
     return fail(ErrorKind::bad_input, "'{}' is an ordinary file, not a container", printable(shown));
-  if (!folder) return system_failure("open the container", shown);
+  if (!directory) return system_failure("open the container", shown);
   const std::string name(container_manifest_name), manifest_shown = shown + "/" + name;
-  auto text = read_file_in(folder, name, manifest_shown, max_manifest_bytes);
+  auto text = read_file_in(directory, name, manifest_shown, max_manifest_bytes);
   if (!text && text.error().system_errno == EACCES)
-    if (auto copy = read_file_in(folder, std::string(manifest_copy_name), manifest_shown, max_manifest_bytes))
+    if (auto copy = read_file_in(directory, std::string(manifest_copy_name), manifest_shown, max_manifest_bytes))
       text = std::move(copy);
-  if (!text && ::faccessat(folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-    return fail(ErrorKind::bad_input, "'{}' is a folder, but no container: it has no {}", printable(shown), name);
+  if (!text && ::faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+    return fail(ErrorKind::bad_input, "'{}' is a directory, but no container: it has no {}", printable(shown), name);
   if (!text) return pass_on(text.error());
   auto manifest = parse_container_manifest(*text, printable(manifest_shown));
   if (!manifest) return pass_on(std::move(manifest.error()));
-  return std::shared_ptr<const ContainerFolder>(new ContainerFolder(shown, std::move(folder), *std::move(manifest)));
+  return std::shared_ptr<const ContainerDirectory>(
+      new ContainerDirectory(shown, std::move(directory), *std::move(manifest)));
 }
 
-const Fd& ContainerFolder::place_of(Dropping kind, std::int64_t id) const {
+const Fd& ContainerDirectory::place_of(Dropping kind, std::int64_t id) const {
   const std::int64_t target = target_of(id);
-  return kind == Dropping::data && target >= 0 ? targets_[static_cast<std::size_t>(target)] : folder_;
+  return kind == Dropping::data && target >= 0 ? targets_[static_cast<std::size_t>(target)] : directory_;
 }
 
-std::string ContainerFolder::subfolder_of(std::int64_t id) const {
-  return subfolder_name(id % static_cast<std::int64_t>(manifest_.subfolders));
+std::string ContainerDirectory::subdirectory_of(std::int64_t id) const {
+  return subdirectory_name(id % static_cast<std::int64_t>(manifest_.subdirectories));
 }
 
-std::string ContainerFolder::shown(Dropping kind, std::int64_t id) const {
+std::string ContainerDirectory::shown(Dropping kind, std::int64_t id) const {
   const std::int64_t target = target_of(id);
   const std::string& place =
       kind == Dropping::data && target >= 0 ? manifest_.targets[static_cast<std::size_t>(target)] : path_;
-  return fmt::format("{}/{}/{}", place, subfolder_of(id), dropping_name(kind, id));
+  return fmt::format("{}/{}/{}", place, subdirectory_of(id), dropping_name(kind, id));
 }
 
-Result<Fd> ContainerFolder::open_subfolder(Dropping kind, std::int64_t id, bool make) const {
+Result<Fd> ContainerDirectory::open_subdirectory(Dropping kind, std::int64_t id, bool make) const {
   const Fd& place = place_of(kind, id);
-  const std::string name = subfolder_of(id);
+  const std::string name = subdirectory_of(id);
   if (!place)
     return fail(ErrorKind::system, "cannot open '{}': the target that it lies on is not there", shown(kind, id));
-  Fd folder(::openat(place.get(), name.c_str(), folder_flags));
-  if (!folder && errno == ENOENT && make) {
-    // What is put on a target is reached through a closed folder.
+  Fd directory(::openat(place.get(), name.c_str(), directory_flags));
+  if (!directory && errno == ENOENT && make) {
+    // What is put on a target is reached through a closed directory.
     const bool is_made = ::mkdirat(place.get(), name.c_str(), 0700) == 0;
-    if (!is_made && errno != EEXIST) return write_failure("make the folder of", shown(kind, id), errno);
-    folder = Fd(::openat(place.get(), name.c_str(), folder_flags));
-    if (!folder && is_made && errno == EACCES && ::fchmodat(place.get(), name.c_str(), 0700, 0) == 0)  // a strict umask
-      folder = Fd(::openat(place.get(), name.c_str(), folder_flags));
-    if (folder && is_made)
-      if (auto shared = share_piece(folder.get(), shown(kind, id)); !shared) {
+    if (!is_made && errno != EEXIST) return write_failure("make the directory of", shown(kind, id), errno);
+    directory = Fd(::openat(place.get(), name.c_str(), directory_flags));
+    if (!directory && is_made && errno == EACCES &&
+        ::fchmodat(place.get(), name.c_str(), 0700, 0) == 0)  // a strict umask
+      directory = Fd(::openat(place.get(), name.c_str(), directory_flags));
+    if (directory && is_made)
+      if (auto shared = share_piece(directory.get(), shown(kind, id)); !shared) {
         (void)::unlinkat(place.get(), name.c_str(), AT_REMOVEDIR);
         return pass_on(std::move(shared.error()));
       }
   }
-  if (!folder) return system_failure("open the folder of", shown(kind, id));
-  return folder;
+  if (!directory) return system_failure("open the directory of", shown(kind, id));
+  return directory;
 }
 
-int ContainerFolder::stat_manifest(struct stat& status) const {
+int ContainerDirectory::stat_manifest(struct stat& status) const {
   const std::string name(container_manifest_name);
-  return ::fstatat(folder_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+  return ::fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
-Result<void> ContainerFolder::share_piece(int fd, const std::string& shown) const {
+Result<void> ContainerDirectory::share_piece(int fd, const std::string& shown) const {
   struct stat piece {
   }, manifest{};
   if (const int failure = stat_manifest(manifest); failure != 0)
@@ -159,7 +161,7 @@ Result<void> ContainerFolder::share_piece(int fd, const std::string& shown) cons
   bool has_group = piece.st_gid == manifest.st_gid, has_owner = piece.st_uid == manifest.st_uid;
   if (!has_owner && is_given(manifest.st_uid)) has_owner = has_group = true;
   if (!has_group && is_given(same_user)) has_group = true;
-  const unsigned mode = S_ISDIR(piece.st_mode) ? folder_mode_for(manifest.st_mode) | (piece.st_mode & S_ISGID)
+  const unsigned mode = S_ISDIR(piece.st_mode) ? directory_mode_for(manifest.st_mode) | (piece.st_mode & S_ISGID)
                                                : piece_mode_for(manifest.st_mode);
   if (!has_owner && (mode & (has_group ? 0044U : 0004U)) == 0)
     return fail_with_errno(
@@ -171,20 +173,21 @@ Result<void> ContainerFolder::share_piece(int fd, const std::string& shown) cons
   return has_owner ? Result<void>() : system_failure("set the permissions of", shown);
 }
 
-Fd ContainerFolder::open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode) const {
+Fd ContainerDirectory::open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode) const {
   const Fd& place = place_of(kind, id);
   if (!place) {
     errno = ENXIO;
     return {};
   }
-  const Fd folder(::openat(place.get(), subfolder_of(id).c_str(), folder_flags));
-  if (!folder) return {};
-  return Fd(::openat(folder.get(), dropping_name(kind, id).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
+  const Fd directory(::openat(place.get(), subdirectory_of(id).c_str(), directory_flags));
+  if (!directory) return {};
+  return Fd(
+      ::openat(directory.get(), dropping_name(kind, id).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
 }
 
-int ContainerFolder::unlink_dropping(Dropping kind, std::int64_t id) const {
-  const auto folder = open_subfolder(kind, id);
-  return folder ? ::unlinkat(folder->get(), dropping_name(kind, id).c_str(), 0) : -1;
+int ContainerDirectory::unlink_dropping(Dropping kind, std::int64_t id) const {
+  const auto directory = open_subdirectory(kind, id);
+  return directory ? ::unlinkat(directory->get(), dropping_name(kind, id).c_str(), 0) : -1;
 }
 
 }  // namespace iosig

@@ -1,4 +1,4 @@
-#include "iosig/enact/journal_folder.h"
+#include "iosig/enact/journal_directory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,46 +25,46 @@ namespace {
 
 constexpr std::uint64_t largest_entry_bytes = 256 << 10;  // three paths of 4096 bytes, each byte as %XX, and the rest
 constexpr const char* lock_name = ".lock";  ///< an empty file; the byte at a hash of its id stands for an entry
-constexpr int state_folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+constexpr int state_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 Result<std::string> journal_path() {
-  const std::string state = state_folder();
+  const std::string state = state_directory();
   if (state.empty())
     return fail(ErrorKind::system, "there is nowhere to keep the journal: set HOME, XDG_STATE_HOME or IOSIG_STATE");
   return state + "/journal";
 }
 
-/// Opens the journal's folder; nothing when it is missing. What an entry says is done to the user's files, so nobody
+/// Opens the journal's directory; nothing when it is missing. What an entry says is done to the user's files, so nobody
 /// else may have written one.
 Result<Fd> open_journal(const std::string& path) {
-  Fd folder(::open(path.c_str(), state_folder_flags));
-  if (!folder && errno == ENOENT) return folder;
+  Fd directory(::open(path.c_str(), state_directory_flags));
+  if (!directory && errno == ENOENT) return directory;
   struct stat status {};
-  if (!folder || ::fstat(folder.get(), &status) != 0) return system_failure("open the journal's folder", path);
-  if (status.st_uid == ::geteuid() && (status.st_mode & 022) == 0) return folder;
+  if (!directory || ::fstat(directory.get(), &status) != 0) return system_failure("open the journal's directory", path);
+  if (status.st_uid == ::geteuid() && (status.st_mode & 022) == 0) return directory;
   return fail(
       ErrorKind::system,
-      "the journal's folder '{}' (user {}, mode {:04o}) is not closed to others, so it is not used: chmod 700 it "
+      "the journal's directory '{}' (user {}, mode {:04o}) is not closed to others, so it is not used: chmod 700 it "
       "if you trust what it holds, or name another place with IOSIG_STATE",
       printable(path), status.st_uid, status.st_mode & 07777);
 }
 
 /// The same, made if it is missing. How safe the way there is, is looked at only then and when a command reads the
-/// journal: it costs microseconds, and a folder that is ours and closed holds nothing foreign wherever it lies.
+/// journal: it costs microseconds, and a directory that is ours and closed holds nothing foreign wherever it lies.
 Result<Fd> open_or_make_journal(const std::string& path) {
-  auto folder = open_journal(path);
-  if (!folder || *folder) return folder;
-  if (auto sound = check_folder(path); !sound) return pass_on(sound.error());
-  if (auto made = make_folders(path); !made) return pass_on(made.error());
-  if (auto sound = check_folder(path); !sound) return pass_on(sound.error());
-  folder = open_journal(path);
-  if (folder && !*folder) return system_failure("open the journal's folder", path, ENOENT);
-  return folder;
+  auto directory = open_journal(path);
+  if (!directory || *directory) return directory;
+  if (auto sound = check_directory(path); !sound) return pass_on(sound.error());
+  if (auto made = make_directories(path); !made) return pass_on(made.error());
+  if (auto sound = check_directory(path); !sound) return pass_on(sound.error());
+  directory = open_journal(path);
+  if (directory && !*directory) return system_failure("open the journal's directory", path, ENOENT);
+  return directory;
 }
 
-bool was_just_written(const Fd& folder, const char* name) {
+bool was_just_written(const Fd& directory, const char* name) {
   struct stat status {};
-  return ::fstatat(folder.get(), name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+  return ::fstatat(directory.get(), name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
          std::abs(std::time(nullptr) - status.st_mtim.tv_sec) <= 2;
 }
 
@@ -72,9 +72,9 @@ std::string file_name(const JournalEntry& entry) { return entry.id + ".json"; }
 
 }  // namespace
 
-std::uint64_t filesystem_id(const Fd& folder) {
+std::uint64_t filesystem_id(const Fd& directory) {
   struct statvfs status {};
-  return ::fstatvfs(folder.get(), &status) == 0 ? status.f_fsid : 0;
+  return ::fstatvfs(directory.get(), &status) == 0 ? status.f_fsid : 0;
 }
 
 Result<JournalEntry> new_journal_entry(RedirectedBy by) {
@@ -90,16 +90,16 @@ Result<JournalEntry> new_journal_entry(RedirectedBy by) {
 Result<void> record(const JournalEntry& entry, bool durable) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
-  const auto folder = open_or_make_journal(*path);
-  if (!folder) return pass_on(folder.error());
+  const auto directory = open_or_make_journal(*path);
+  if (!directory) return pass_on(directory.error());
   const std::string name = file_name(entry), full = *path + "/" + name;
-  const Fd file(::openat(folder->get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+  const Fd file(::openat(directory->get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
   if (!file) return system_failure("write the journal entry", full);
   (void)::fchmod(file.get(), 0600);  // whatever the umask of the program
   auto written = write_all(file.get(), journal_entry_text(entry), full);
-  if (written && durable && (::fsync(file.get()) != 0 || ::fsync(folder->get()) != 0))
+  if (written && durable && (::fsync(file.get()) != 0 || ::fsync(directory->get()) != 0))
     written = system_failure("sync the journal entry", full);
-  if (!written) ::unlinkat(folder->get(), name.c_str(), 0);
+  if (!written) ::unlinkat(directory->get(), name.c_str(), 0);
   return written;
 }
 
@@ -111,28 +111,28 @@ bool is_recorded(std::string_view id) {
 Result<void> record_anew(const JournalEntry& entry) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
-  const auto folder = open_or_make_journal(*path);
-  if (!folder) return pass_on(folder.error());
+  const auto directory = open_or_make_journal(*path);
+  if (!directory) return pass_on(directory.error());
   const std::string name = file_name(entry), draft = fmt::format(".{}.draft", entry.id), full = *path + "/" + name;
-  const Fd file(::openat(folder->get(), draft.c_str(), O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600));
+  const Fd file(::openat(directory->get(), draft.c_str(), O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600));
   if (!file) return system_failure("write the journal entry", full);
   (void)::fchmod(file.get(), 0600);
   auto written = write_all(file.get(), journal_entry_text(entry), full);
   if (written &&
-      (::fsync(file.get()) != 0 || ::renameat(folder->get(), draft.c_str(), folder->get(), name.c_str()) != 0 ||
-       ::fsync(folder->get()) != 0))
+      (::fsync(file.get()) != 0 || ::renameat(directory->get(), draft.c_str(), directory->get(), name.c_str()) != 0 ||
+       ::fsync(directory->get()) != 0))
     written = system_failure("sync the journal entry", full);
-  if (!written) ::unlinkat(folder->get(), draft.c_str(), 0);
+  if (!written) ::unlinkat(directory->get(), draft.c_str(), 0);
   return written;
 }
 
 std::optional<JournalEntry> recorded_entry(const std::string& id) {
   const auto path = journal_path();
   if (!path) return {};
-  const auto folder = open_journal(*path);
-  if (!folder || !*folder) return {};
+  const auto directory = open_journal(*path);
+  if (!directory || !*directory) return {};
   const std::string name = id + ".json", full = *path + "/" + name;
-  auto entry = read_file_in(*folder, name, full, largest_entry_bytes).and_then([&](const std::string& text) {
+  auto entry = read_file_in(*directory, name, full, largest_entry_bytes).and_then([&](const std::string& text) {
     return parse_journal_entry(text, printable(full));
   });
   if (!entry) return {};
@@ -141,10 +141,10 @@ std::optional<JournalEntry> recorded_entry(const std::string& id) {
 
 std::uint32_t journal_mark() {
   const auto path = journal_path();
-  const Fd folder(path ? ::open(path->c_str(), state_folder_flags) : -1);
+  const Fd directory(path ? ::open(path->c_str(), state_directory_flags) : -1);
   struct stat status {};
-  if (!folder || ::fstat(folder.get(), &status) != 0) return 0;
-  const std::array<std::uint64_t, 2> identity{filesystem_id(folder), status.st_ino};
+  if (!directory || ::fstat(directory.get(), &status) != 0) return 0;
+  const std::array<std::uint64_t, 2> identity{filesystem_id(directory), status.st_ino};
   const std::uint64_t mark = fnv1a({reinterpret_cast<const char*>(identity.data()), sizeof identity});
   return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(mark));
 }
@@ -160,27 +160,28 @@ Result<void> forget(const JournalEntry& entry) {
 Result<Journal> read_journal() {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
-  if (auto sound = check_folder(*path); !sound) return pass_on(sound.error());
-  const auto folder = open_journal(*path);
-  if (!folder) return pass_on(folder.error());
+  if (auto sound = check_directory(*path); !sound) return pass_on(sound.error());
+  const auto directory = open_journal(*path);
+  if (!directory) return pass_on(directory.error());
   Journal journal;
-  if (!*folder) return journal;
-  const int listing = ::openat(folder->get(), ".", state_folder_flags);
+  if (!*directory) return journal;
+  const int listing = ::openat(directory->get(), ".", state_directory_flags);
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::fdopendir(listing), ::closedir);
-  if (!listed) return system_failure("list the journal's folder", *path);
+  if (!listed) return system_failure("list the journal's directory", *path);
   while (const dirent* item = ::readdir(listed.get())) {
     const std::string_view name = item->d_name;
     if (name.starts_with('.')) continue;
     const std::string full = fmt::format("{}/{}", *path, name);
-    auto text = read_file_in(*folder, item->d_name, full, largest_entry_bytes);
-    // Another process may be writing the entry, or have settled it since the folder was listed.
-    for (int tries = 0; tries < 20 && text && !text->ends_with("}\n") && was_just_written(*folder, item->d_name);
+    auto text = read_file_in(*directory, item->d_name, full, largest_entry_bytes);
+    // Another process may be writing the entry, or have settled it since the directory was listed.
+    for (int tries = 0; tries < 20 && text && !text->ends_with("}\n") && was_just_written(*directory, item->d_name);
          ++tries) {
       const timespec moment{0, 1'000'000};
       ::nanosleep(&moment, nullptr);
-      text = read_file_in(*folder, item->d_name, full, largest_entry_bytes);
+      text = read_file_in(*directory, item->d_name, full, largest_entry_bytes);
     }
-    if (!text && ::faccessat(folder->get(), item->d_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) continue;
+    if (!text && ::faccessat(directory->get(), item->d_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+      continue;
     auto entry = text ? parse_journal_entry(*text, printable(full)) : pass_on(text.error());
     if (entry && file_name(*entry) != name)
       entry = fail(ErrorKind::bad_input, "{}: journal entry belongs into '{}': it was renamed; delete it or name it so",
@@ -199,30 +200,31 @@ Result<Journal> read_journal() {
 Result<Fd> join_journal() {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
-  auto folder = open_journal(*path);
-  if (!folder || !*folder) return folder;
+  auto directory = open_journal(*path);
+  if (!directory || !*directory) return directory;
   // A file system that cannot lock (some network ones) is no reason to leave data unsettled.
-  if (::flock(folder->get(), LOCK_EX | LOCK_NB) == 0) {  // alone: a draft is of a run that was killed
-    if (const auto names = names_in(*folder))
+  if (::flock(directory->get(), LOCK_EX | LOCK_NB) == 0) {  // alone: a draft is of a run that was killed
+    if (const auto names = names_in(*directory))
       for (const std::string& name : *names)
-        if (name.starts_with('.') && name.ends_with(".draft")) ::unlinkat(folder->get(), name.c_str(), 0);
+        if (name.starts_with('.') && name.ends_with(".draft")) ::unlinkat(directory->get(), name.c_str(), 0);
   }
-  for (int tries = 0; ::flock(folder->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) {
+  for (int tries = 0; ::flock(directory->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) {
     if (tries == 100)  // a run that begins holds it alone for a moment, an early version until it ends
       return fail(ErrorKind::system, "another 'iosig finalize', recover or gc is at work; try again when it has ended");
     const timespec moment{0, 10'000'000};
     ::nanosleep(&moment, nullptr);
   }
-  return folder;
+  return directory;
 }
 
 Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
-  const auto folder = open_journal(*path);
-  if (!folder) return pass_on(folder.error());
-  Fd file(*folder ? ::openat(folder->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
-                  : -1);
+  const auto directory = open_journal(*path);
+  if (!directory) return pass_on(directory.error());
+  Fd file(*directory
+              ? ::openat(directory->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
+              : -1);
   if (!file) return file;
   struct flock one_byte {};
   one_byte.l_type = F_WRLCK;

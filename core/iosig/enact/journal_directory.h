@@ -1,4 +1,4 @@
-// The journal of this user: `<state folder>/journal/<id>.json`, one file per redirect (format/journal).
+// The journal of this user: `<state directory>/journal/<id>.json`, one file per redirect (format/journal).
 //
 // An entry is written before the act it describes and removed after the act is undone or settled, so that a crash at
 // any point leaves a trace that leads to the data.
@@ -59,7 +59,7 @@ struct Journal {
 enum class IfBusy { wait, skip };
 [[nodiscard]] Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy);
 
-/// f_fsid of the file system that holds the open `folder`; 0: not known.
-[[nodiscard]] std::uint64_t filesystem_id(const Fd& folder);
+/// f_fsid of the file system that holds the open `directory`; 0: not known.
+[[nodiscard]] std::uint64_t filesystem_id(const Fd& directory);
 
 }  // namespace iosig

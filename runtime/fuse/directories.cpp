@@ -1,4 +1,4 @@
-// Folders as their readers see them: containers among the files, nothing of what is behind them.
+// Directories as their readers see them: containers among the files, nothing of what is behind them.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,13 +18,13 @@ bool is_dot(const char* name) {
 }
 
 /// Fills one answer; `plus`: with what a lookup of each name would say.
-void read_folder(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info,
-                 bool plus) {
+void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info,
+                    bool plus) {
   Mount& mount = mount_of(request);
-  Inode& folder = mount.inode(number);
+  Inode& directory = mount.inode(number);
   Handle& handle = handle_of(info);
   if (offset != handle.offset) {
-    ::seekdir(handle.folder.get(), offset);
+    ::seekdir(handle.directory.get(), offset);
     handle.next = nullptr;
     handle.offset = offset;
   }
@@ -34,7 +34,7 @@ void read_folder(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t
   for (;;) {
     if (handle.next == nullptr) {
       errno = 0;
-      handle.next = ::readdir(handle.folder.get());
+      handle.next = ::readdir(handle.directory.get());
       if (handle.next == nullptr) {
         failure = errno;
         break;
@@ -46,7 +46,7 @@ void read_folder(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t
       fuse_entry_param entry{};
       bool is_known = false;
       if (plus && !is_dot(name)) {
-        is_known = mount.entry(folder, name, entry) == 0;
+        is_known = mount.entry(directory, name, entry) == 0;
         if (!is_known) {  // gone meanwhile
           handle.offset = found.d_off;
           handle.next = nullptr;
@@ -54,8 +54,8 @@ void read_folder(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t
         }
       } else {
         const bool is_file =
-            found.d_type == DT_DIR && !is_dot(name) && is_container_at(::dirfd(handle.folder.get()), name);
-        entry.attr.st_ino = mount.inodes.shown_number(folder.device, found.d_ino);
+            found.d_type == DT_DIR && !is_dot(name) && is_container_at(::dirfd(handle.directory.get()), name);
+        entry.attr.st_ino = mount.inodes.shown_number(directory.device, found.d_ino);
         entry.attr.st_mode = is_file ? S_IFREG : static_cast<mode_t>(found.d_type) << 12;
       }
       char* const at = answer.data() + used;
@@ -79,33 +79,33 @@ void read_folder(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t
 
 }  // namespace
 
-void add_folders(fuse_lowlevel_ops& all) {
+void add_directories(fuse_lowlevel_ops& all) {
   all.opendir = [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     const Inode& inode = mount_of(request).inode(number);
     const int fd = ::openat(inode.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR* const folder = fd < 0 ? nullptr : ::fdopendir(fd);
-    if (folder == nullptr) {
+    DIR* const directory = fd < 0 ? nullptr : ::fdopendir(fd);
+    if (directory == nullptr) {
       fuse_reply_err(request, errno);
       return;
     }
     auto handle = std::make_unique<Handle>();
-    handle->folder.reset(folder);
+    handle->directory.reset(directory);
     Handles& handles = mount_of(request).handles;
     info->fh = handles.keep(std::move(handle));
     if (fuse_reply_open(request, info) != 0) handles.close(handle_of(info));
   };
   all.readdir = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info) {
-    read_folder(request, number, bytes, offset, info, false);
+    read_directory(request, number, bytes, offset, info, false);
   };
   all.readdirplus = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info) {
-    read_folder(request, number, bytes, offset, info, true);
+    read_directory(request, number, bytes, offset, info, true);
   };
   all.releasedir = [](fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
     mount_of(request).handles.close(handle_of(info));
     fuse_reply_err(request, 0);
   };
   all.fsyncdir = [](fuse_req_t request, fuse_ino_t, int, fuse_file_info* info) {
-    fuse_reply_err(request, ::fsync(::dirfd(handle_of(info).folder.get())) == 0 ? 0 : errno);
+    fuse_reply_err(request, ::fsync(::dirfd(handle_of(info).directory.get())) == 0 ? 0 : errno);
   };
   all.statfs = [](fuse_req_t request, fuse_ino_t number) {
     Mount& mount = mount_of(request);
