@@ -84,7 +84,8 @@ def main() -> None:
             one = measure(directory, told.ranks, size, count, told.rounds)
             results.append(one)
             print(
-                f"{one['directory']:10} {size:6} B  {one['write_elapsed_ratio']:6.2f}  {one['write_in_calls_ratio']:8.2f}"
+                f"{one['directory']:10} {size:6} B"
+                f"  {one['write_elapsed_ratio']:6.2f}  {one['write_in_calls_ratio']:8.2f}"
                 f"  {one['read_elapsed_ratio']:6.2f}  {one['read_in_calls_ratio']:8.2f}  {one['index_bytes']:11}"
                 f"  ({one['traditional_index_bytes']})",
                 flush=True,

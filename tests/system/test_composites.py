@@ -1,4 +1,4 @@
-"""What storage is made of, on the real thing: btrfs over loop devices, GlusterFS, MooseFS; and the directories of jobs."""
+"""Composite storage for real: btrfs over loop devices, GlusterFS, MooseFS; and the directories of jobs."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ strace lists the system calls of one undisturbed run that touch the test's files
 it happens, or by an error in its place. After every single run the data must be at the path that was asked for, or
 reachable through it; `recover` and `finalize` must end clean; no foreign file may be lost and nothing of IOSIG be left.
 
-Who looks through /proc makes as many calls as there are processes. In such a scenario strace sees the world's own files
-only, so that a number means the same call in every run. Names in a directory have no order: what was hit is looked at, and
-a run in which it was another call is done again.
+A command that scans /proc makes as many calls as there are processes. In such a scenario strace counts only calls on
+the world's own files, so a number means the same call in every run. Names in a directory have no order: the test looks
+at the call that was hit, and repeats a run that hit another one.
 
 `make test` hits each distinct step once (one call, on one kind of file). IOSIG_CRASH_STEPS=all walks through every call
 with every error that fits, and tells the figures of docs/performance.md.
@@ -221,7 +221,7 @@ class CrashWorld(World):
             return None
 
     def names_of_ours(self) -> list[str]:
-        """What IOSIG has anywhere: its entries, its names beside the data, what is in its directory on the mount point."""
+        """All names of IOSIG: journal entries, names beside the data, and its directory on the mount point."""
         directory = self.user_directory.iterdir() if self.user_directory.exists() else iter(())
         state = (
             (p for p in self.state.rglob("*") if p.is_file() and p.name != ".lock") if self.state.exists() else iter(())

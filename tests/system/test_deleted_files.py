@@ -15,8 +15,8 @@ import pytest
 
 from redirecting import World, compile_c
 
-# deleting PATH COUNT HOW DIRECTORY: makes COUNT files PATH.0 ... through hints, and does HOW to each before it makes the
-# next: unlink, rename (to PATH.N.kept), move (into the directory `moved`), replace (by a new file), keep-open (unlink
+# deleting PATH COUNT HOW DIRECTORY: makes COUNT files PATH.0 ... through hints, and does HOW to each before the next:
+# unlink, rename (to PATH.N.kept), move (into the directory `moved`), replace (by a new file), keep-open (unlink
 # while it is open). Prints the greatest number of names that DIRECTORY had.
 PROGRAM = r"""
 #include <dirent.h>

@@ -1,6 +1,6 @@
 """The pages' shell examples are what the command really does.
 
-A ```console block is a transcript: `$ command`, then what it prints. It is run in a scratch directory with its own home,
+A ```console block is a transcript: `$ command`, then its output. It is run in a scratch directory with its own home,
 and compared loosely: numbers are not, blanks count once, a line `...` stands for any lines. The pages of TRANSCRIPTS
 are run; on every page the options of each `iosig` call must exist.
 """

@@ -1,4 +1,4 @@
-"""The directory at home cannot be looked at, or is no longer where it was: nothing says that no link leads to the data."""
+"""The directory at home cannot be examined, or has moved: nothing proves that no link leads to the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redirecting import World, needs_mounts, with_checksum
 @needs_mounts
 @pytest.mark.parametrize("below", ["", "project/run"])
 def test_data_whose_home_is_not_mounted_are_never_given_up(world: World, below: str) -> None:
-    """The file system at home is unmounted: what stands there is the directory that it was mounted on, which is empty."""
+    """The file system at home is unmounted: only the empty directory under the mount is there."""
     done = world.run_with_own_mounts(
         """
         set -e
@@ -128,7 +128,7 @@ def test_data_whose_directory_was_removed_are_orphans(world: World) -> None:
 
 
 def test_an_entry_that_does_not_know_its_home_keeps_data_whose_directory_is_missing(world: World) -> None:
-    """Early versions did not record it, so a file system that is not mounted cannot be told from a removed directory."""
+    """Early versions did not record it: an unmounted file system looks like a removed directory."""
     (world.work / "run").mkdir()
     world.prepared("run/out", b"data")
     [entry] = world.journal()

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as
 EVERYTHING = os.environ.get("IOSIG_CRASH_STEPS") == "all"
 ATTEMPTS = 17_000 if EVERYTHING else 400  # of the victim's in each scene; the attacker's come on top
 
-# The victim's program: opens DIRECTORY/n with a hint, COUNT times, writes the secret, and removes what it made. Says how
-# many were redirected, and how many opens failed: by the attacker's doing, not by IOSIG's.
+# The victim's program: opens DIRECTORY/n with a hint, COUNT times, writes the secret, and removes the file. Prints how
+# many opens were redirected, and how many failed: because of the attacker, not of IOSIG.
 OPENER = r"""
 #define _GNU_SOURCE
 #include <errno.h>

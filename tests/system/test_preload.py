@@ -168,7 +168,8 @@ def test_tar_goes_both_ways(run: Preloaded) -> None:
     run(
         "sh",
         "-c",
-        f"cd {plain}/below && cp 0 700 100000 {run.directory}/out && tar -cf {plain}/again.tar -C {run.directory} out/700",
+        f"cd {plain}/below && cp 0 700 100000 {run.directory}/out"
+        f" && tar -cf {plain}/again.tar -C {run.directory} out/700",
     )
     assert subprocess.run(["tar", "-xOf", plain / "again.tar"], capture_output=True, check=True).stdout == sample(
         700, 700

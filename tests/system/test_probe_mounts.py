@@ -142,8 +142,8 @@ def test_another_users_fuse_mount_is_no_destination(iosig: Iosig, open_directory
         mknod device c 10 229 && chmod 666 device && mount --bind device /dev/fuse
         echo user_allow_other > conf && mount --bind conf /etc/fuse.conf
         mkdir his behind && chown 65534:65534 his behind && touch none
-        setpriv --reuid 65534 --regid 65534 --clear-groups "$faulty" "$directory/behind" "$directory/none" "$directory/his" \
-          -o allow_other &
+        setpriv --reuid 65534 --regid 65534 --clear-groups \
+          "$faulty" "$directory/behind" "$directory/none" "$directory/his" -o allow_other &
         until grep -q " $directory/his " /proc/self/mountinfo; do kill -0 $! || exit 77; sleep 0.01; done
         served="$served his"
         touch his/root-can-write || exit 77

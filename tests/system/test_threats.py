@@ -32,8 +32,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as
 
 
 class Stage:
-    """Directories that several users can reach. The victim's home is closed; `shared` and `mount` are open to everybody,
-    the latter on another file system, and IOSIG finds it best."""
+    """Directories that several users can reach. Only the victim can enter `home`; all users can write in `shared` and
+    in `mount`, which is on another file system, the one that IOSIG finds best."""
 
     def __init__(self, root: Path, mount: Path) -> None:
         self.root, self.mount = root, mount
@@ -277,7 +277,7 @@ def test_data_are_not_taken_for_gone_where_somebody_could_have_swapped_the_direc
     assert path.readlink() == destination and path.read_bytes() == SECRET
 
 
-# ---- the directory where the program works ------------------------------------------------------------------------------
+# ---- the directory where the program works ---------------------------------------------------------------------------
 
 
 def test_names_planted_beside_the_link_are_not_followed_and_cost_no_data(stage: Stage) -> None:
@@ -353,7 +353,7 @@ def test_another_users_link_to_ones_data_does_not_bring_them_there(stage: Stage,
         planted.symlink_to(destination)
         os.lchown(planted, ATTACKER, ATTACKER)
     else:
-        # Root does what a kernel with protected_hardlinks = 0 lets the attacker do, by way of a directory both can reach.
+        # Root does what protected_hardlinks = 0 lets the attacker do: it links through a directory both can reach.
         shared_path = stage.shared / "out"
         destination = stage.prepared(shared_path)
         os.link(shared_path, planted, follow_symlinks=False)

@@ -90,8 +90,8 @@ def untested(where: str, claim: str, published: float | str, unit: str, why: str
 
 @dataclass(frozen=True)
 class Setting:
-    """How an artefact is to be run. `scratch`: an empty directory that is removed afterwards. `progress` takes a line, of
-    which a log should keep what is before the first colon."""
+    """How an artefact is run. `scratch`: an empty directory, removed afterwards. `progress` takes a line; a log should
+    keep only the part before the first colon."""
 
     source: Source
     quick: bool

@@ -1,7 +1,7 @@
 """`iosig repro list` and `iosig repro run ID...`: runs artefacts, writes what came out, and says what holds.
 
-A result is a directory OUTPUT/ID with ID.png, ID.html, data.csv and result.json. It is made beside its place and renamed
-into it when it is complete; an interrupted run leaves nothing.
+A result is a directory OUTPUT/ID with ID.png, ID.html, data.csv and result.json. It is made under a temporary name
+and renamed when it is complete; an interrupted run leaves nothing.
 """
 
 from __future__ import annotations
