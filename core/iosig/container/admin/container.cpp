@@ -183,21 +183,38 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory) {
   return known;
 }
 
+namespace {
+
+/// Deletes the droppings of a writer all of whose writes are in `before`, which a truncation mark has made void since.
+///
+/// **A writer at work must keep its droppings.** One that is being made has an index without writes, and no tail yet.
+/// One that the listing behind `before` was too early for has a tail now, or had one until it noted its last writes,
+/// which made its index longer.
+void delete_void_droppings(const ContainerDirectory& directory, const WriterContent& before) {
+  if (before.has_tail || (before.writes.empty() && before.marks.empty())) return;
+  if (directory.open_dropping(Dropping::tail, before.id, O_PATH) || errno != ENOENT) return;
+  struct stat index {};
+  const Fd fd = directory.open_dropping(Dropping::index, before.id, O_PATH);
+  if (!fd || ::fstat(fd.get(), &index) != 0 || index.st_size != before.index_bytes) return;
+  // In this order: an index without data, which are void, costs a reader nothing; data without an index do.
+  (void)directory.unlink_dropping(Dropping::data, before.id);
+  (void)directory.unlink_dropping(Dropping::index, before.id);
+}
+
+}  // namespace
+
 Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>& directory, std::int64_t size) {
   auto writer = ContainerWriter::open(directory);
   if (!writer) return pass_on(std::move(writer.error()));
   const ContainerContent before = read_content(*directory);
   if (auto cut = (*writer)->truncate(size); !cut) return cut;
-  const std::int64_t id = (*writer)->id();
   if (size == 0) {
-    // The mark must be there for good before what it makes void is gone.
+    // The mark must be durable before the droppings that it makes void are deleted.
     if (auto synced = (*writer)->sync(); !synced) return synced;
-    for (const WriterContent& closed : before.writers) {
-      if (closed.has_tail || closed.id == id) continue;
-      // In this order: an index without data, which are void, costs a reader nothing; data without an index do.
-      (void)directory->unlink_dropping(Dropping::data, closed.id);
-      (void)directory->unlink_dropping(Dropping::index, closed.id);
-    }
+    // Of later writers only those are void that ended before the mark. Theirs stay: check_container() takes an id that
+    // is missing after the mark's own for a loss.
+    for (const WriterContent& each : before.writers)
+      if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
   }
   return (*writer)->close();
 }

@@ -197,8 +197,8 @@ class Repair {
   std::string quarantine_name_;
 };
 
-/// Ids are given in turn: of those below the greatest, each has had its writer. Who cuts the file to nothing removes
-/// the droppings of earlier ones.
+/// Finds ids without droppings. Ids are given in turn, so each one below the greatest belonged to a writer; a writer
+/// that truncates the file to 0 deletes the droppings of writers with smaller ids.
 std::vector<ContainerProblem> absent_in(const ContainerDirectory::Listing& listing, const ContainerContent& content) {
   std::set<std::int64_t> ids;
   for (const auto* each : {&listing.index, &listing.data, &listing.tail}) ids.insert(each->begin(), each->end());

@@ -110,10 +110,8 @@ Result<void> ContainerWriter::make_droppings() {
   auto tail = Tail::make(*subdirectory, dropping_name(Dropping::tail, id_), directory_->shown(Dropping::tail, id_),
                          tail_identity(directory_->manifest().id, id_));
   if (!tail) {
-    if (tail.error().system_errno == EAGAIN) {  // repair has these droppings; others will do
-      (void)directory_->unlink_dropping(Dropping::tail, id_);
-      return give_up(std::move(tail.error()));
-    }
+    // Repair holds the new tail. The writer takes another id; the index that stays says that this one wrote nothing.
+    if (tail.error().system_errno == EAGAIN) (void)directory_->unlink_dropping(Dropping::tail, id_);
     return pass_on(std::move(tail.error()));
   }
   tail_ = *std::move(tail);
