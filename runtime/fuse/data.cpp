@@ -50,15 +50,15 @@ int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
     return failure;
   }
   handle.container = *container;
-  if (writes(info.flags)) handle.writer = handle.container->add_writer();
+  if (writes(info.flags)) handle.writer = handle.container->writers().add();
   handle.is_cached = !writes(info.flags) && (info.flags & O_DIRECT) == 0;
   info.direct_io = handle.is_cached ? 0 : 1;
   if (handle.is_cached) ++inode.cached_readers;  // before it is asked: a write meanwhile makes the kernel forget
   const std::lock_guard lock(inode.mutex);
   if (handle.is_cached) {
     struct stat status {};
-    (void)handle.container->status(status, 0);
-    const std::uint64_t changes = handle.container->changes();
+    (void)handle.container->status().get(status, 0);
+    const std::uint64_t changes = handle.container->status().changes();
     info.keep_cache = inode.shown_changes == changes ? 1 : 0;
     inode.shown_changes = changes;
   }
@@ -93,7 +93,7 @@ int open_file(Inode& inode, fuse_file_info& info, Handle& handle) {
 void release(Mount& mount, Inode& inode, Handle& handle) {
   if (handle.is_cached) --inode.cached_readers;
   if (handle.container) {
-    if (handle.writer != nullptr) (void)handle.container->remove_writer(handle.writer);
+    if (handle.writer != nullptr) (void)handle.container->writers().remove(handle.writer);
     inode.let_go();
   }
   mount.handles.close(handle);
@@ -166,16 +166,16 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_
     fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
     return;
   }
-  (void)handle.container->refresh_if_older_than(mount_of(request).options.cache_s);
-  const bool is_given =
-      bytes >= min_splice && handle.container->give(offset, static_cast<std::int64_t>(bytes),
-                                                    [&](int fd, std::int64_t physical, std::size_t length) {
-                                                      fuse_bufvec data = at(fd, physical, length);
-                                                      fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
-                                                    });
+  (void)handle.container->status().refresh_if_older_than(mount_of(request).options.cache_s);
+  const bool is_given = bytes >= min_splice &&
+                        handle.container->view().with_data_of(offset, static_cast<std::int64_t>(bytes),
+                                                              [&](int fd, std::int64_t physical, std::size_t length) {
+                                                                fuse_bufvec data = at(fd, physical, length);
+                                                                fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+                                                              });
   if (is_given) return;
   const std::span<std::byte> room = buffer(bytes);
-  const std::int64_t got = handle.container->read(offset, room);
+  const std::int64_t got = handle.container->view().read(offset, room);
   if (got < 0)
     fuse_reply_err(request, static_cast<int>(-got));
   else
@@ -220,7 +220,8 @@ void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offse
     given = room;
   }
   std::int64_t place = offset;
-  const std::int64_t done = handle.container->write(*handle.writer, place, given, (info->flags & O_APPEND) != 0);
+  const std::int64_t done =
+      handle.container->writers().write(*handle.writer, place, given, (info->flags & O_APPEND) != 0);
   if (done < 0)
     fuse_reply_err(request, static_cast<int>(-done));
   else
@@ -263,7 +264,7 @@ void add_data(fuse_lowlevel_ops& all) {
   all.fsync = [](fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* info) {
     const Handle& handle = handle_of(info);
     if (handle.container)
-      fuse_reply_err(request, handle.container->sync());
+      fuse_reply_err(request, handle.container->writers().sync());
     else
       fuse_reply_err(request,
                      (data_only != 0 ? ::fdatasync(handle.fd.get()) : ::fsync(handle.fd.get())) == 0 ? 0 : errno);
@@ -279,7 +280,7 @@ void add_data(fuse_lowlevel_ops& all) {
   all.lseek = [](fuse_req_t request, fuse_ino_t, off_t offset, int whence, fuse_file_info* info) {
     const Handle& handle = handle_of(info);
     const std::int64_t found =
-        handle.container ? handle.container->seek(offset, whence) : ::lseek(handle.fd.get(), offset, whence);
+        handle.container ? handle.container->view().seek(offset, whence) : ::lseek(handle.fd.get(), offset, whence);
     if (found < 0)
       fuse_reply_err(request, handle.container ? static_cast<int>(-found) : errno);
     else

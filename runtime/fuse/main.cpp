@@ -175,7 +175,7 @@ int serve(Mount& mount) {
   mount.invalidation.stop();
   bool is_synced = true;
   mount.inodes.for_each([&](Inode& inode) {
-    if (inode.container && inode.container->finish() != 0) is_synced = false;
+    if (inode.container && inode.container->writers().finish() != 0) is_synced = false;
     if (inode.held) let_go_container(std::move(inode.held));
   });
   const Fd source(::openat(mount.inodes.root().fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

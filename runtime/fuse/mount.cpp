@@ -50,7 +50,7 @@ int Mount::attributes(Inode& inode, struct stat& status) {
   if (inode.is_container) {
     const auto container = inode.open_container();
     if (container) {
-      if (const int failure = (*container)->status(status, options.cache_s); failure != 0) return failure;
+      if (const int failure = (*container)->status().get(status, options.cache_s); failure != 0) return failure;
     } else {  // seen, but closed: its manifest is not sound
       status.st_mode = S_IFREG;
       status.st_size = status.st_blocks = 0;

@@ -2,6 +2,8 @@
 //
 // Rare calls run isolated; reading and writing on the caller's own stack, without a system call but the data's
 // own.
+#include "iosig/container/admin/container.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -169,8 +171,8 @@ int open_container(const char* path, int flags, unsigned mode, const char* signa
   handle.directory = std::move(directory);
   handle.container = *std::move(opened);
   handle.reads = (flags & O_ACCMODE) != O_WRONLY;
-  if (writes) handle.writer = handle.container->add_writer();
-  return writes && (flags & O_TRUNC) != 0 ? handle.container->truncate(handle.writer, 0) : 0;
+  if (writes) handle.writer = handle.container->writers().add();
+  return writes && (flags & O_TRUNC) != 0 ? handle.container->truncate(nullptr, 0) : 0;
 }
 
 /// 0 or errno.
@@ -219,7 +221,7 @@ int iosig_container_close(iosig_container* container) {
       const std::lock_guard lock(open_handles().mutex);
       open_handles().all.erase(container);
     }
-    const int failure = own->writer != nullptr ? own->container->remove_writer(own->writer) : 0;
+    const int failure = own->writer != nullptr ? own->container->writers().remove(own->writer) : 0;
     own->container.reset();
     let_go_container(std::move(own->directory));
     return -failure;
@@ -229,7 +231,7 @@ int iosig_container_close(iosig_container* container) {
 int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
   return answer_here([&]() -> std::int64_t {
     if (container == nullptr || !container->reads) return -EBADF;
-    return container->container->read(offset, {static_cast<std::byte*>(buffer), bytes});
+    return container->container->view().read(offset, {static_cast<std::byte*>(buffer), bytes});
   });
 }
 
@@ -238,8 +240,8 @@ int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, s
     if (container == nullptr || container->writer == nullptr) return -EBADF;
     if (offset < 0) return -EINVAL;
     if (bytes == 0) return 0;
-    return container->container->write(*container->writer, offset, {static_cast<const std::byte*>(buffer), bytes},
-                                       false);
+    return container->container->writers().write(*container->writer, offset,
+                                                 {static_cast<const std::byte*>(buffer), bytes}, false);
   });
 }
 
@@ -248,8 +250,8 @@ int64_t iosig_container_append(iosig_container* container, const void* buffer, s
     if (container == nullptr || container->writer == nullptr) return -EBADF;
     if (bytes == 0) return 0;
     std::int64_t at = 0;
-    const std::int64_t done =
-        container->container->write(*container->writer, at, {static_cast<const std::byte*>(buffer), bytes}, true);
+    const std::int64_t done = container->container->writers().write(
+        *container->writer, at, {static_cast<const std::byte*>(buffer), bytes}, true);
     if (done >= 0 && offset != nullptr) *offset = at;
     return done;
   });
@@ -259,7 +261,7 @@ int64_t iosig_container_size(iosig_container* container) {
   return run_isolated_for_value([&]() -> std::int64_t {
     struct stat status {};
     if (container == nullptr) return -EBADF;
-    if (const int failure = container->container->status(status, 0); failure != 0) return -failure;
+    if (const int failure = container->container->status().get(status, 0); failure != 0) return -failure;
     return status.st_size;
   });
 }
@@ -274,7 +276,7 @@ int iosig_container_truncate(iosig_container* container, int64_t size) {
 
 int iosig_container_sync(iosig_container* container) {
   return static_cast<int>(run_isolated_for_value(
-      [&]() -> std::int64_t { return container == nullptr ? -EBADF : -container->container->sync(); }));
+      [&]() -> std::int64_t { return container == nullptr ? -EBADF : -container->container->writers().sync(); }));
 }
 
 int iosig_container_unlink(const char* path) {

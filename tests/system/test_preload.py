@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,6 +178,19 @@ def test_tar_goes_both_ways(run: Preloaded) -> None:
     )
     listed = run("ls", "-l", "out/100000")
     assert listed.startswith("-") and " 100000 " in listed
+
+
+def test_truncating_open_reads_each_index_once(run: Preloaded, tmp_path: Path) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    for _ in range(5):
+        run("sh", "-c", "echo line >> out")
+    trace = tmp_path / "trace"
+    run("strace", "-f", "-qq", "-o", trace, "-e", "trace=openat", "sh", "-c", ": > out")
+    opened = re.findall(r'"index\.(\d+)", (O_RDONLY\S*)', trace.read_text())
+    read = sorted(int(writer) for writer, flags in opened if "O_PATH" not in flags)
+    assert read in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]), "5 is the writer of the truncation"
+    assert run.content("out") == b""
 
 
 def test_sort_writes_over_what_it_reads(run: Preloaded) -> None:

@@ -38,7 +38,7 @@ std::int64_t within_size_limit(OpenFile& file, int flags, std::int64_t begin, st
   const std::int64_t limit = read_size_limit();
   if ((flags & O_APPEND) != 0) {
     struct stat status {};
-    if (const int failure = run_isolated_step([&] { return file.container->status(status, 0); }); failure != 0)
+    if (const int failure = run_isolated_step([&] { return file.container->status().get(status, 0); }); failure != 0)
       return -failure;
     begin = status.st_size;
   }
@@ -50,11 +50,11 @@ std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes,
   const std::int64_t allowed = within_size_limit(file, flags, offset, static_cast<std::int64_t>(bytes.size()));
   if (allowed < 0) return allowed;
   bytes = bytes.first(static_cast<std::size_t>(allowed));
-  const std::int64_t done = file.container->write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
+  const std::int64_t done = file.container->writers().write(*file.writer, offset, bytes, (flags & O_APPEND) != 0);
   if (done > 0 && (flags & (O_SYNC | O_DSYNC)) != 0)
     if (const int failure = sync(file); failure != 0) return -failure;
   if (is_exiting.load(std::memory_order_relaxed))
-    (void)run_isolated_step([&] { return file.container->close_writers(); });
+    (void)run_isolated_step([&] { return file.container->writers().close_all(); });
   return done;
 }
 
@@ -83,10 +83,10 @@ std::int64_t put_at_own(OpenFile& file, int flags, std::span<const std::byte> by
 }
 
 std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes, std::int64_t offset) {
-  std::int64_t done = file.container->read_known(offset, bytes);
+  std::int64_t done = file.container->view().read_if_known(offset, bytes);
   if (done != -EAGAIN) return done;
   const int failure = run_isolated_step([&] {
-    done = file.container->read(offset, bytes);
+    done = file.container->view().read(offset, bytes);
     return 0;
   });
   return failure != 0 ? -failure : done;
@@ -187,11 +187,11 @@ std::int64_t seek(OpenFile& file, std::int64_t offset, int whence) {
     std::int64_t found = 0;
     const int failure = run_isolated_step([&] {
       if (whence != SEEK_END) {
-        found = file.container->seek(offset, whence);
+        found = file.container->view().seek(offset, whence);
         return 0;
       }
       struct stat status {};
-      const int asked = file.container->status(status, 1);
+      const int asked = file.container->status().get(status, 1);
       base = status.st_size;
       return asked;
     });
@@ -208,7 +208,7 @@ std::int64_t seek(OpenFile& file, std::int64_t offset, int whence) {
 }
 
 int sync(OpenFile& file) {
-  return run_isolated_step([&] { return file.container->sync(); });
+  return run_isolated_step([&] { return file.container->writers().sync(); });
 }
 
 }  // namespace iosig::preload

@@ -70,7 +70,7 @@ int find_container(OpenFile& file) {
     file.container = *std::move(opened);
     known = file.container;
   } else if (own.looked_at.lock() != file.container) {
-    (void)file.container->refresh_if_older_than(0);  // what other nodes have written and closed
+    (void)file.container->status().refresh_if_older_than(0);  // what other nodes have written and closed
   }
   file.is_ready.store(true, std::memory_order_release);
   return 0;
@@ -90,7 +90,7 @@ void release(OpenFile& file) {
   if (!file.is_live.exchange(false)) return;
   const ReentrancyGuard inside(is_inside);
   (void)run_isolated_step([&] {
-    if (file.container && file.writer != nullptr) (void)file.container->remove_writer(file.writer);
+    if (file.container && file.writer != nullptr) (void)file.container->writers().remove(file.writer);
     file.container.reset();
     file.writer = nullptr;
     if (const int fd = file.lock_fd.exchange(-1); fd >= 0) ::close(fd);
@@ -115,7 +115,7 @@ void end_record_locks(const OpenFile& file) {
   if (!process().has_record_locks.load(std::memory_order_relaxed)) return;
   const ReentrancyGuard inside(is_inside);
   (void)run_isolated_step([&] {
-    if (file.is_ready.load(std::memory_order_acquire)) (void)file.container->refresh_from_other_nodes_now();
+    if (file.is_ready.load(std::memory_order_acquire)) (void)file.container->exchange_with_other_nodes();
     const std::lock_guard lock(process().lock);
     process().record_locks.erase({file.shared->device, file.shared->inode});
     process().has_record_locks = !process().record_locks.empty();
@@ -199,7 +199,7 @@ void finish_all() {
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
     for (OpenFile* file : process().files)
-      if (file->is_live && file->has_writer) (void)file->container->close_writers();
+      if (file->is_live && file->has_writer) (void)file->container->writers().close_all();
     // The kernel closes what the program leaves open, but removes nothing of it.
     for (OpenFile* file : process().files)
       if (file->is_live && file->directory >= 0) remove_holder(*file->shared, file->directory);
@@ -221,9 +221,9 @@ int make_writer(OpenFile& file) {
     if (const int failure = find_container(file); failure != 0) return failure;
     {
       const std::lock_guard lock(process().lock);
-      if (file.writer == nullptr) file.writer = file.container->add_writer();
+      if (file.writer == nullptr) file.writer = file.container->writers().add();
     }
-    if (const int failure = file.container->prepare(*file.writer); failure != 0) return failure;
+    if (const int failure = file.container->writers().prepare(*file.writer); failure != 0) return failure;
     file.has_writer.store(true, std::memory_order_release);
     return 0;
   });

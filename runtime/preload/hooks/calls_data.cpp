@@ -112,19 +112,19 @@ off64_t lseek64(int fd, off64_t offset, int whence) noexcept __attribute__((alia
 
 int fsync(int fd) {
   if (!is_ours(fd)) return real().fsync(fd);
-  return with_ready_file(fd, [](OpenFile& file) { return -file.container->sync(); });
+  return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 int fdatasync(int fd) {
   if (!is_ours(fd)) return real().fdatasync(fd);
-  return with_ready_file(fd, [](OpenFile& file) { return -file.container->sync(); });
+  return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 int syncfs(int fd) noexcept {
   if (!is_ours(fd)) return real().syncfs(fd);
-  return with_ready_file(fd, [](OpenFile& file) { return -file.container->sync(); });
+  return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 int sync_file_range(int fd, off64_t offset, off64_t count, unsigned flags) {
   if (!is_ours(fd)) return real().sync_file_range(fd, offset, count, flags);
-  return with_ready_file(fd, [](OpenFile& file) { return -file.container->sync(); });
+  return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 
 int ftruncate(int fd, off_t size) noexcept {

@@ -48,9 +48,9 @@ int lock_fd_of(OpenFile& file) {
 }
 
 /// Before a lock is given back, and when one was got.
-std::int64_t refresh_from_other_nodes_now(OpenFile& file) {
+std::int64_t exchange_with_other_nodes(OpenFile& file) {
   if (const int failure = make_ready(file); failure != 0) return -failure;
-  return -run_isolated_step([&] { return file.container->refresh_from_other_nodes_now(); });
+  return -run_isolated_step([&] { return file.container->exchange_with_other_nodes(); });
 }
 
 /// Locks of a process become such of an open file that the process has for this: between processes they mean the same,
@@ -81,13 +81,13 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
                     : command == F_GETLK  ? F_OFD_GETLK
                                           : command;
   const bool is_given_back = given != F_OFD_GETLK && asked.l_type == F_UNLCK;
-  const std::int64_t met = is_given_back ? refresh_from_other_nodes_now(file) : 0;
+  const std::int64_t met = is_given_back ? exchange_with_other_nodes(file) : 0;
   const int done = real().fcntl(fd, given, &asked);
   if (done != 0) return -errno;
   if (given == F_OFD_GETLK)
     *wanted = asked;
   else if (!is_given_back)
-    return refresh_from_other_nodes_now(file);
+    return exchange_with_other_nodes(file);
   return met;
 }
 
@@ -199,9 +199,9 @@ int flock(int fd, int operation) noexcept {
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
     const int locked = lock_fd_of(file);
     const bool is_given_back = (operation & LOCK_UN) != 0;
-    const std::int64_t met = is_given_back ? refresh_from_other_nodes_now(file) : 0;
+    const std::int64_t met = is_given_back ? exchange_with_other_nodes(file) : 0;
     if (locked < 0 || real().flock(locked, operation) != 0) return -errno;
-    return is_given_back ? met : refresh_from_other_nodes_now(file);
+    return is_given_back ? met : exchange_with_other_nodes(file);
   }));
 }
 

@@ -54,13 +54,13 @@ int correct(int directory, const char* path, struct stat& status) {
     return -1;
   };
   if (with_container(
-          directory, path, [&](SharedContainer& container) { return container.status(status, 0); }, none) != 0) {
+          directory, path, [&](SharedContainer& container) { return container.status().get(status, 0); }, none) != 0) {
     struct stat manifest {};
     status = of_directory;
     (void)ask_of_manifest(directory, path, [&](int from, const char* name) {
       return ::fstatat(from, name, &manifest, AT_SYMLINK_NOFOLLOW);
     });
-    SharedContainer::show_manifest(manifest, status);
+    show_manifest(manifest, status);
     status.st_size = status.st_blocks = 0;
   }
   errno = before;
@@ -69,7 +69,7 @@ int correct(int directory, const char* path, struct stat& status) {
 
 int status_of_file(int fd, struct stat* status) {
   const int done = with_ready_file(fd, [&](OpenFile& file) {
-    const int failure = file.container->status(*status, 1);
+    const int failure = file.container->status().get(*status, 1);
     if (failure == 0 && !is_in_place(*file.shared) && is_unlinked(file.directory)) status->st_nlink = 0;
     return -failure;
   });

@@ -176,7 +176,7 @@ class Leaving {
   /// With the process's lock held.
   bool replace() {
     OpenFile& first = *changes_.front().file;
-    if (!first.container || first.container->close_writers() != 0) return false;
+    if (!first.container || first.container->writers().close_all() != 0) return false;
     const std::string path = place_of(first.directory);
     const bool was_unlinked = is_unlinked(first.directory);
     if (path.empty()) return false;

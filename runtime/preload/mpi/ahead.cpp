@@ -24,7 +24,7 @@ std::span<const std::byte> Ahead::read(const char* path) {
   const preload::InUse file(fd_);
   if (!inside || !file) return {};
   (void)preload::run_isolated_step([&] {
-    if (auto known = file->container->export_index_snapshot()) snapshot_ = *std::move(known);
+    if (auto known = file->container->view().export_index_snapshot()) snapshot_ = *std::move(known);
     return 0;
   });
   if (!snapshot_.empty()) preload::set_looked_at(&*file);
@@ -39,7 +39,7 @@ void Ahead::learn(const char* path, std::span<const std::byte> snapshot) {
   if (!inside || !file) return;
   bool is_known = false;
   (void)preload::run_isolated_step([&] {
-    is_known = file->container->import_index_snapshot(snapshot);
+    is_known = file->container->view().import_index_snapshot(snapshot);
     return 0;
   });
   if (is_known) preload::set_looked_at(&*file);

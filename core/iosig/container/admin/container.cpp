@@ -204,16 +204,17 @@ void delete_void_droppings(const ContainerDirectory& directory, const WriterCont
 }  // namespace
 
 Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>& directory, std::int64_t size) {
-  auto writer = ContainerWriter::open(directory);
+  std::optional<ContainerContent> before;
+  auto writer = ContainerWriter::open(directory, 0, &before);
   if (!writer) return pass_on(std::move(writer.error()));
-  const ContainerContent before = read_content(*directory);
+  if (size == 0 && !before) before = read_content(*directory);
   if (auto cut = (*writer)->truncate(size); !cut) return cut;
   if (size == 0) {
     // The mark must be durable before the droppings that it makes void are deleted.
     if (auto synced = (*writer)->sync(); !synced) return synced;
     // Of later writers only those are void that ended before the mark. Theirs stay: check_container() takes an id that
     // is missing after the mark's own for a loss.
-    for (const WriterContent& each : before.writers)
+    for (const WriterContent& each : before->writers)
       if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
   }
   return (*writer)->close();

@@ -31,7 +31,7 @@ constexpr std::int64_t min_hole = 4096;  ///< shorter ones are written: file sys
 class Source {
  public:
   Source(ContainerView& view, bool damaged) : view_(view), damaged_(damaged) {
-    if (damaged) view.show_what_is_there();
+    if (damaged) view.ignore_lost_writes();
   }
 
   /// Where the hole that holds `offset` ends, or `offset` itself when there is none.

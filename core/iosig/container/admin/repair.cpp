@@ -126,7 +126,7 @@ class Repair {
     if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
     const bool is_lost =
         std::ranges::find(content.lost_writes, writer.id, &LostWrites::id) != content.lost_writes.end();
-    if (!writer.is_index_damaged && !writer.has_tail && !is_lost) return {};
+    if (writer.damage.empty() && !writer.has_tail && !is_lost) return {};
     const std::string shown = directory_.shown(Dropping::index, writer.id);
     std::vector<IndexLoss> losses = writer.unindexed();
     if (is_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
@@ -135,7 +135,7 @@ class Repair {
     if (writer.tail_writes > 0)
       did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
                       directory_.shown(Dropping::tail, writer.id)));
-    if (writer.is_index_damaged) did(fmt::format("made '{}' anew without what is unsound", shown));
+    if (!writer.damage.empty()) did(fmt::format("made '{}' anew without what is unsound", shown));
     for (const IndexLoss& loss : losses)
       if (!loss.was_unfinished)
         did(fmt::format("left bytes {} to {} of '{}' out: nobody knows where they belong", loss.physical,
@@ -177,7 +177,7 @@ class Repair {
       ::unlinkat(subdirectory->get(), draft.c_str(), 0);
       return written;
     }
-    if (writer.is_index_damaged) {
+    if (!writer.damage.empty()) {
       const auto place = quarantine();
       if (!place) return pass_on(place.error());
       if (::linkat(subdirectory->get(), name.c_str(), (*place)->get(), name.c_str(), 0) != 0)

@@ -1,9 +1,5 @@
 #include "iosig/container/read/container_view.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <optional>
@@ -15,7 +11,6 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t max_open_data = 512;
 constexpr std::size_t min_writers_for_snapshot = 4;  ///< whose indices are worth keeping as one
 
 /// Without what is in the merged index.
@@ -44,39 +39,41 @@ Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const
   if (merged->container != directory->manifest().id)
     return fail(ErrorKind::bad_input, "'{}': the index is another container's", printable(directory->path()));
   std::unique_ptr<ContainerView> view(new ContainerView(std::move(directory), Source::kept));
-  if (auto taken = view->take(*std::move(merged), {}); !taken) return pass_on(std::move(taken.error()));
+  if (auto taken = view->show(*std::move(merged), {}); !taken) return pass_on(std::move(taken.error()));
   return view;
 }
 
-/// Shows this index from now on.
-Result<void> ContainerView::take(MergedIndex merged, ContainerContent content) {
-  auto pattern = std::make_unique<Pattern>(std::move(merged.pattern));
-  auto lookup = PatternLookup::of(*pattern);
+Result<void> ContainerView::show(MergedIndex merged, ContainerContent content) {
+  auto shown = std::make_unique<Shown>();
+  shown->pattern = std::move(merged.pattern);
+  auto lookup = PatternLookup::of(shown->pattern);
   if (!lookup)
     return fail(lookup.error().kind, "'{}': the index: {}", printable(directory_->path()), lookup.error().message);
-  lookup_ = std::make_unique<PatternLookup>(*std::move(lookup));
-  pattern_ = std::move(pattern);
-  content_ = std::move(content);
-  status_ = merged.status;
+  shown->lookup = *std::move(lookup);
+  shown->content = std::move(content);
+  shown->status = merged.status;
+  shown_ = std::move(shown);
   return {};
 }
 
-MergedIndex ContainerView::merged() const { return {directory_->manifest().id, 0, status_, *pattern_}; }
+MergedIndex ContainerView::merged() const { return {directory_->manifest().id, 0, shown_->status, shown_->pattern}; }
 
 Result<std::vector<std::uint8_t>> ContainerView::index() const {
-  if (!lookup_) return fail(ErrorKind::infeasible, "'{}' has a traditional index", printable(directory_->path()));
-  if (!content_.lost_writes.empty())
+  if (!shown_->lookup)
+    return fail(ErrorKind::infeasible, "'{}' has a traditional index", printable(directory_->path()));
+  if (!shown_->content.lost_writes.empty())
     return fail(ErrorKind::infeasible, "'{}' is damaged: {}", printable(directory_->path()),
-                content_.lost_writes.front().message);
+                shown_->content.lost_writes.front().message);
   return index_frame(merged());
 }
 
 Result<void> ContainerView::refresh() {
+  droppings_.close_all();  // a dropping may have been deleted since, or moved to another file
   const bool is_traditional = directory_->manifest().index == IndexKind::traditional;
   const DirectoryState before =
       is_traditional || source_ == Source::droppings ? DirectoryState{} : state_of(*directory_);
   if (!is_traditional && source_ == Source::kept)
-    if (auto kept = read_index_snapshot(*directory_); kept && take(*std::move(kept), {})) return {};
+    if (auto kept = read_index_snapshot(*directory_); kept && show(*std::move(kept), {})) return {};
   ContainerContent content = read_content(*directory_);
   const auto failed = [&](const Error& error) {
     return fail(error.kind, "'{}': the index: {}", printable(directory_->path()), error.message);
@@ -85,9 +82,11 @@ Result<void> ContainerView::refresh() {
   if (is_traditional) {
     auto extents = extents_of(content);
     if (!extents) return failed(extents.error());
-    extents_ = *std::move(extents);
-    status_ = content.status;
-    content_ = without_writes(std::move(content));
+    auto shown = std::make_unique<Shown>();
+    shown->extents = *std::move(extents);
+    shown->status = content.status;
+    shown->content = without_writes(std::move(content));
+    shown_ = std::move(shown);
     return {};
   }
   auto pattern = merged_index(content);
@@ -95,61 +94,44 @@ Result<void> ContainerView::refresh() {
   const bool is_settled = content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
   const bool is_worth_it = content.writers.size() >= min_writers_for_snapshot;
   MergedIndex merged{directory_->manifest().id, 0, content.status, *std::move(pattern)};
-  if (auto taken = take(std::move(merged), without_writes(std::move(content))); !taken) return taken;
+  if (auto taken = show(std::move(merged), without_writes(std::move(content))); !taken) return taken;
   if (source_ == Source::kept && is_settled && is_worth_it) keep_index(*directory_, before, this->merged());
   return {};
 }
 
 Piece ContainerView::piece_at(std::int64_t offset) const {
-  Piece piece = lookup_ ? lookup_->piece_at(offset) : extents_.piece_at(offset);
+  Piece piece = shown_->lookup ? shown_->lookup->piece_at(offset) : shown_->extents.piece_at(offset);
   if (piece.id == hole_id) piece = {piece.logical, piece.length, 0, 0, true};
   return piece;
 }
 
-Result<int> ContainerView::data_fd(std::int64_t id) {
-  if (const auto found = data_.find(id); found != data_.end()) return found->second.get();
-  Fd fd = directory_->open_dropping(Dropping::data, id, O_RDONLY);
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) {
-    const int failure = errno;
-    const std::string shown = directory_->shown(Dropping::data, id);
-    if (failure == ENOENT)
-      return fail(ErrorKind::bad_input, "'{}' is missing: what it held is lost; see iosig container check", shown);
-    if (auto subdirectory = directory_->open_subdirectory(Dropping::data, id); failure == ENXIO && !subdirectory)
-      return pass_on(std::move(subdirectory.error()));  // its target is not there
-    return system_failure("open", shown, failure);
-  }
-  if (!S_ISREG(status.st_mode))
-    return fail(ErrorKind::bad_input, "'{}' is no ordinary file", directory_->shown(Dropping::data, id));
-  if (data_.size() >= max_open_data) data_.clear();
-  return data_.emplace(id, std::move(fd)).first->second.get();
-}
-
-Result<void> ContainerView::failed_at(const PieceFailure& failure) const {
-  if (failure.error == 0) return {};
+tl::unexpected<Error> ContainerView::read_error(const PieceFailure& failure) const {
   const std::string shown = directory_->shown(Dropping::data, failure.piece.id);
   switch (failure.error) {
     case EINVAL:
-      return fail(ErrorKind::bad_input, "'{}': the index speaks of byte {}; see iosig container check", shown,
+      return fail(ErrorKind::bad_input, "'{}': the index points to offset {}; see iosig container check", shown,
                   failure.piece.physical);
     case ENODATA:
-      return fail(ErrorKind::bad_input, "'{}' ends before byte {}: it was cut; see iosig container check", shown,
-                  failure.piece.physical + failure.piece.length);
+      return fail(ErrorKind::bad_input, "'{}' ends before offset {}: it was truncated; see iosig container check",
+                  shown, failure.piece.physical + failure.piece.length);
     default: return system_failure("read", shown, failure.error);
   }
 }
 
-Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byte> bytes) {
-  if (offset < 0) return fail(ErrorKind::usage, "'{}': no file has a byte {}", printable(directory_->path()), offset);
+Result<std::int64_t> ContainerView::read_pieces(std::int64_t offset, std::span<std::byte> bytes, FillHole fill) const {
+  if (offset < 0) return fail(ErrorKind::usage, "'{}': offset {} is negative", printable(directory_->path()), offset);
   std::int64_t done = 0;
   const LostWrites* lost = nullptr;
+  Fd temporary;
   std::optional<Error> unopened;
-  PieceReader reader([&](std::int64_t id) {
-    auto fd = data_fd(id);
-    if (fd) return *fd;
-    unopened = std::move(fd.error());
-    return -EIO;
-  });
+  PieceReader reader(
+      [&](std::int64_t id) {
+        auto fd = droppings_.open(id, temporary);
+        if (fd) return *fd;
+        unopened = std::move(fd.error());
+        return -EIO;
+      },
+      fill);
   find(offset, static_cast<std::int64_t>(bytes.size()), [&](const Piece& piece) {
     if (lost == nullptr) lost = lost_over(piece);
     if (lost != nullptr) return;
@@ -157,20 +139,21 @@ Result<std::int64_t> ContainerView::read(std::int64_t offset, std::span<std::byt
     done += piece.length;
   });
   if (lost == nullptr && done == 0 && !bytes.empty()) lost = lost_at_end();
-  const auto read = failed_at(reader.finish());
   if (lost != nullptr)
-    return fail(ErrorKind::bad_input, "'{}': what is at byte {} may not be what was written last: {}",
+    return fail(ErrorKind::bad_input,
+                "'{}': the bytes at offset {} may not be those that were written last: {}; see iosig container check",
                 printable(directory_->path()), offset + done, lost->message);
+  const PieceFailure failure = reader.finish();
   if (unopened) return pass_on(std::move(*unopened));
-  if (!read) return pass_on(read.error());
+  if (failure.error != 0) return read_error(failure);
   return done;
 }
 
 std::size_t ContainerView::memory_bytes() const {
-  const Pattern& it = *pattern_;
-  return extents_.memory_bytes() + (lookup_ ? lookup_->memory_bytes() : 0) + it.terms.size() * sizeof(Term) +
-         it.nodes.size() * sizeof(Node) + it.numbers.size() * sizeof(std::int64_t) + it.literals.size() +
-         (it.exception_positions.size() + it.exception_values.size()) * sizeof(std::int64_t);
+  const Pattern& it = shown_->pattern;
+  return shown_->extents.memory_bytes() + (shown_->lookup ? shown_->lookup->memory_bytes() : 0) +
+         it.terms.size() * sizeof(Term) + it.nodes.size() * sizeof(Node) + it.numbers.size() * sizeof(std::int64_t) +
+         it.literals.size() + (it.exception_positions.size() + it.exception_values.size()) * sizeof(std::int64_t);
 }
 
 }  // namespace iosig

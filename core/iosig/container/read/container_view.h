@@ -1,22 +1,28 @@
-// A container as its readers see it: the indices of all writers as one, and the bytes behind them.
+// A container as its readers see it: the indices of all writers merged into one, and the bytes that they describe.
 //
-// A view shows what writers had noted when it was opened or refreshed; every write that ended before is in it.
+// A view shows the writes that had ended when it was opened or refreshed. It holds an index, which may be large, and
+// descriptors of data droppings. Sharing a view among the threads of a process, and refreshing it after writes, is
+// container/shared/cached_view's job.
 #pragma once
 
-#include <map>
+#include <unistd.h>
+
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "iosig/analyze/lookup.h"
 #include "iosig/container/read/content.h"
+#include "iosig/container/read/data_droppings.h"
 #include "iosig/container/read/extent_map.h"
 #include "iosig/container/read/piece_reader.h"
 
 namespace iosig {
 
-/// One thread at a time, but for read() and find() beside each other once data_fds are open.
+/// Const functions may run in any number of threads at the same time; the caller keeps the others apart from them.
 class ContainerView {
  public:
   enum class Source {
@@ -31,17 +37,32 @@ class ContainerView {
   ContainerView(const ContainerView&) = delete;
   ContainerView& operator=(const ContainerView&) = delete;
 
-  /// Looks again; keeps what it showed if that fails.
+  /// Reads the indices again. If that fails the view stays as it was.
   [[nodiscard]] Result<void> refresh();
 
-  /// Of the logical file.
-  [[nodiscard]] std::int64_t size() const { return status_.size; }
-  /// Bytes read, fewer than asked for at the end of the file only. Fails as `bad_input` where bytes are lost, with the
-  /// dropping and the place, or may be others than those that were written last; other bytes can be read. Holes read as
-  /// zeros.
-  [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes);
-  /// From now on shows a damaged container as if what is lost had never been written.
-  void show_what_is_there() { content_.lost_writes.clear(); }
+  /// What stat(2) says of the logical file, except for its mode and owner.
+  [[nodiscard]] const ContainerStatus& status() const { return shown_->status; }
+  /// Size of the logical file in bytes.
+  [[nodiscard]] std::int64_t size() const { return shown_->status.size; }
+  /// Returns the number of bytes read, fewer than requested only at the end of the file. Holes read as zeros, which
+  /// `fill` writes. Fails with `bad_input`, naming the dropping and the place, where bytes are lost or may not be the
+  /// last ones written; other ranges of the file stay readable. EFAULT, as `system`, if `bytes` is not writable memory.
+  [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes,
+                                          FillHole fill = fill_with_zeros) const {
+    // Most requests are for one piece of an open dropping. Inline, so that few functions return across the system call.
+    if (offset >= 0 && offset < size() && !has_lost_writes()) {
+      Piece piece = piece_at(offset);
+      const std::int64_t wanted = std::min(static_cast<std::int64_t>(bytes.size()), size() - offset);
+      const int fd = piece.is_hole || piece.length < wanted ? -1 : droppings_.find(piece.id);
+      if (fd >= 0 && ::pread(fd, bytes.data(), static_cast<std::size_t>(wanted), piece.physical) == wanted)
+        return wanted;
+    }
+    return read_pieces(offset, bytes, fill);
+  }
+  /// Descriptor of a writer's data dropping: see DataDroppings::open().
+  [[nodiscard]] Result<int> open_data(std::int64_t id, Fd& temporary) const { return droppings_.open(id, temporary); }
+  /// From now on the view shows a damaged container as if the lost bytes had never been written.
+  void ignore_lost_writes() { shown_->content.lost_writes.clear(); }
 
   /// What holds the byte at `offset` < size(), from there on. Neighbours may continue each other.
   [[nodiscard]] Piece piece_at(std::int64_t offset) const;
@@ -57,42 +78,47 @@ class ContainerView {
     }
   }
 
-  [[nodiscard]] bool has_lost_writes() const { return !content_.lost_writes.empty(); }
+  [[nodiscard]] bool has_lost_writes() const { return !shown_->content.lost_writes.empty(); }
   /// Lost writes that may have changed the piece, which is what is known of it; nullptr: there are none.
   [[nodiscard]] const LostWrites* lost_over(const Piece& piece) const {
-    return !has_lost_writes() ? nullptr : content_.lost_over(piece.is_hole ? -1 : piece.id, piece.physical);
+    return !has_lost_writes() ? nullptr : shown_->content.lost_over(piece.is_hole ? -1 : piece.id, piece.physical);
   }
   /// Lost writes that may have moved the end of the file.
-  [[nodiscard]] const LostWrites* lost_at_end() const { return content_.lost_at_end(); }
+  [[nodiscard]] const LostWrites* lost_at_end() const { return shown_->content.lost_at_end(); }
 
   /// None if it was opened from a kept index: there were none then.
-  [[nodiscard]] const std::vector<ContainerProblem>& problems() const { return content_.problems; }
+  [[nodiscard]] const std::vector<ContainerProblem>& problems() const { return shown_->content.problems; }
   /// Without writers if it was opened from a kept index.
-  [[nodiscard]] const ContainerContent& content() const { return content_; }
+  [[nodiscard]] const ContainerContent& content() const { return shown_->content; }
   /// What another process can open the same view from; `infeasible` for a traditional index, and where writes are lost.
   [[nodiscard]] Result<std::vector<std::uint8_t>> index() const;
   [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
   /// The writes of all, in an order that their numbers allow; none in a container with a traditional index.
-  [[nodiscard]] const Pattern& pattern() const { return *pattern_; }
+  [[nodiscard]] const Pattern& pattern() const { return shown_->pattern; }
   /// Of the index; without what opening it took for a while.
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
+  /// What the view shows. refresh() replaces it as a whole.
+  struct Shown {
+    Pattern pattern;                      ///< of writes and holes; empty in a container with a traditional index
+    std::optional<PatternLookup> lookup;  ///< of `pattern`; none in a container with a traditional index
+    ExtentMap extents;                    ///< of a traditional index
+    ContainerContent content;             ///< without the patterns of its writers, which are merged
+    ContainerStatus status;
+  };
+
   ContainerView(std::shared_ptr<const ContainerDirectory> directory, Source source)
-      : directory_(std::move(directory)), source_(source) {}
-  Result<void> take(MergedIndex merged, ContainerContent content);
+      : directory_(std::move(directory)), source_(source), droppings_(*directory_) {}
+  Result<void> show(MergedIndex merged, ContainerContent content);
   [[nodiscard]] MergedIndex merged() const;
-  Result<int> data_fd(std::int64_t id);
-  [[nodiscard]] Result<void> failed_at(const PieceFailure& failure) const;
+  [[nodiscard]] Result<std::int64_t> read_pieces(std::int64_t offset, std::span<std::byte> bytes, FillHole fill) const;
+  [[nodiscard]] tl::unexpected<Error> read_error(const PieceFailure& failure) const;
 
   std::shared_ptr<const ContainerDirectory> directory_;
   Source source_;
-  ContainerContent content_;  ///< its patterns are let go once they are merged
-  ContainerStatus status_;
-  std::unique_ptr<Pattern> pattern_ = std::make_unique<Pattern>();
-  std::unique_ptr<PatternLookup> lookup_;
-  ExtentMap extents_;
-  std::map<std::int64_t, Fd> data_;
+  std::unique_ptr<Shown> shown_;
+  mutable DataDroppings droppings_;
 };
 
 }  // namespace iosig

@@ -24,15 +24,11 @@ struct ContainerProblem {
   std::int64_t bytes = 0;  ///< of data, where that is known
 };
 
-struct WriterContent {
+/// The index of one writer, with its tail's writes as the last element of `writes`, and the state of its droppings.
+struct WriterContent : IndexContent {
   std::int64_t id = 0;
-  IndexHead head;
-  std::vector<IndexedWrites> writes;  ///< in their order; the last may come from the tail
-  std::vector<IndexMark> marks;
-  std::vector<IndexLoss> losses;
-  std::int64_t data_bytes = -1;   ///< in the data dropping; -1: it is not there
-  std::int64_t index_bytes = 0;   ///< in the index dropping
-  bool is_index_damaged = false;  ///< some of it is no sound frame
+  std::int64_t data_bytes = -1;   ///< size of the data dropping; -1: there is none
+  std::int64_t index_bytes = 0;   ///< size of the index dropping
   bool has_tail = false;          ///< its writer is at work, or died
   std::uint64_t tail_writes = 0;  ///< writes that only the tail knows
 

@@ -266,12 +266,8 @@ class ContentReader {
       found.add(ContainerProblem::Kind::foreign, id, std::move(message), at_stake);
       return found;
     }
-    writer.head = std::move(read->head);
-    writer.writes = std::move(read->writes);
-    writer.marks = std::move(read->marks);
-    writer.losses = std::move(read->losses);
-    writer.is_index_damaged = !read->damage.empty();
-    for (const IndexDamage& damage : read->damage) {
+    static_cast<IndexContent&>(writer) = *std::move(read);
+    for (const IndexDamage& damage : writer.damage) {
       std::string message = fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes);
       // What a writer was at when it died is in its tail. One that has closed its file has none.
       if (damage.is_cut && writer.has_tail)

@@ -16,7 +16,6 @@
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
 #include "iosig/container/layout/target_owner.h"
-#include "iosig/container/read/content.h"
 
 namespace iosig {
 namespace {
@@ -49,11 +48,13 @@ ContainerWriter::ContainerWriter(std::shared_ptr<const ContainerDirectory> direc
       detector_(index_detection()) {}
 
 Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<const ContainerDirectory> directory,
-                                                               std::uint64_t owner) {
+                                                               std::uint64_t owner,
+                                                               std::optional<ContainerContent>* content) {
   const auto start = [&]() -> Result<SequencerStart> {
-    const ContainerContent content = read_content(*directory);
+    ContainerContent read = read_content(*directory);
     const ContainerDirectory::Listing listing = directory->list();
-    SequencerStart known{content.last_sequence(), 0, content.size()};
+    SequencerStart known{read.last_sequence(), 0, read.size()};
+    if (content != nullptr) *content = std::move(read);
     for (const auto* ids : {&listing.data, &listing.index, &listing.tail})
       if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
     return known;

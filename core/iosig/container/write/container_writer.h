@@ -18,6 +18,7 @@
 #include "iosig/container/layout/index_frames.h"
 #include "iosig/container/layout/tail.h"
 #include "iosig/container/order/sequencer.h"
+#include "iosig/container/read/content.h"
 
 namespace iosig {
 
@@ -25,9 +26,11 @@ namespace iosig {
 /// must not use it but let it go, which does not touch what its parent writes.
 class ContainerWriter {
  public:
-  /// `owner`: whose it is; what the same owner writes goes unnoticed by its SequencerWatch.
+  /// `owner`: its SequencerWatch does not notice this writer's changes. `content` is set if this call had to read the
+  /// container, to what it read.
   static Result<std::unique_ptr<ContainerWriter>> open(std::shared_ptr<const ContainerDirectory> directory,
-                                                       std::uint64_t owner = 0);
+                                                       std::uint64_t owner = 0,
+                                                       std::optional<ContainerContent>* content = nullptr);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
   /// As close(), whose failure nobody learns of.

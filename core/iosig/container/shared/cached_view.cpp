@@ -1,0 +1,156 @@
+#include "iosig/container/shared/cached_view.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "iosig/base/text.h"
+#include "iosig/container/order/sequencer.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::uint64_t snapshot_magic = 0x01574f4e4b584f49;
+
+/// Precedes the index in a snapshot.
+struct SnapshotHead {
+  std::uint64_t magic_number = snapshot_magic;
+  std::array<char, 64> node{};  ///< the name of its sequencer
+  CachedStatus::Snapshot known;
+};
+
+std::array<char, 64> node_name() {
+  std::array<char, 64> name{};
+  const std::string sequencer = sequencer_name();
+  std::memcpy(name.data(), sequencer.data(), std::min(sequencer.size(), name.size()));
+  return name;
+}
+
+}  // namespace
+
+/// Makes the view show bytes [begin, end) as they are now. The caller holds no lock.
+int CachedView::refresh(std::int64_t begin, std::int64_t end) {
+  status_.notice_others();
+  {
+    const bool was_stale = status_.is_stale(begin, end);
+    const std::shared_lock lock(mutex_);
+    if (view_ && !was_stale) return 0;
+  }
+  const std::unique_lock lock(mutex_);
+  if (view_ && !status_.is_stale(begin, end)) return 0;
+  status_.begin_reading();
+  Result<void> done{};
+  if (view_) {
+    done = view_->refresh();
+  } else {
+    auto opened = ContainerView::open(directory_);
+    if (opened)
+      view_ = *std::move(opened);
+    else
+      done = pass_on(std::move(opened.error()));
+  }
+  const int failure = done ? 0 : log_(done.error());
+  if (failure != 0) status_.changed(0, INT64_MAX, false);
+  status_.end_reading(view_ ? view_->size() : 0);
+  return failure;
+}
+
+bool CachedView::is_known() {
+  const std::shared_lock lock(mutex_);
+  return view_ != nullptr;
+}
+
+std::int64_t CachedView::read_if_known(std::int64_t offset, std::span<std::byte> bytes) {
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  if (offset < 0 || length > INT64_MAX - offset) return -EINVAL;
+  status_.notice_others();
+  if (status_.is_stale(offset, offset + length)) return -EAGAIN;
+  const std::shared_lock lock(mutex_);
+  if (!view_) return -EAGAIN;
+  const auto done = view_->read(offset, bytes, fill_);
+  return done ? *done : -log_(done.error());
+}
+
+std::int64_t CachedView::read(std::int64_t offset, std::span<std::byte> bytes) {
+  for (;;) {
+    const std::int64_t done = read_if_known(offset, bytes);
+    if (done != -EAGAIN) return done;
+    const int failure = refresh(offset, offset + static_cast<std::int64_t>(bytes.size()));
+    if (failure != 0) return -failure;
+  }
+}
+
+std::int64_t CachedView::seek(std::int64_t offset, int whence) {
+  if (const int failure = refresh(0, INT64_MAX); failure != 0) return -failure;
+  const std::shared_lock lock(mutex_);
+  const std::int64_t size = view_->size();
+  if (offset < 0 || offset >= size) return -ENXIO;
+  while (offset < size) {
+    const Piece piece = view_->piece_at(offset);
+    if (view_->lost_over(piece) != nullptr) return -EIO;
+    if (piece.is_hole == (whence == SEEK_HOLE)) return offset;
+    offset = piece.length > size - offset ? size : offset + piece.length;
+  }
+  if (view_->lost_at_end() != nullptr) return -EIO;
+  return whence == SEEK_HOLE ? size : -ENXIO;
+}
+
+bool CachedView::with_data_of(std::int64_t offset, std::int64_t length,
+                              const std::function<void(int, std::int64_t, std::size_t)>& use) {
+  if (offset < 0 || length > INT64_MAX - offset || refresh(offset, offset + length) != 0) return false;
+  const std::shared_lock lock(mutex_);
+  if (!view_ || offset >= view_->size()) return false;
+  length = std::min(length, view_->size() - offset);
+  const Piece piece = view_->piece_at(offset);
+  if (piece.is_hole || piece.length < length || view_->lost_over(piece) != nullptr) return false;
+  Fd temporary;
+  const auto fd = view_->open_data(piece.id, temporary);
+  struct stat status {};
+  if (!fd || ::fstat(*fd, &status) != 0 || status.st_size - piece.physical < length) return false;
+  use(*fd, piece.physical, static_cast<std::size_t>(length));
+  return true;
+}
+
+Result<std::vector<std::byte>> CachedView::export_index_snapshot() {
+  for (int tries_left = 4; tries_left > 0; --tries_left) {
+    status_.notice_others();
+    SnapshotHead head{.node = node_name(), .known = {.node_changes = status_.node_changes()}};
+    const bool was_known = is_known();
+    int failure = was_known ? status_.refresh_if_older_than(0) : 0;  // else the index is read now
+    if (failure == 0) failure = refresh(0, INT64_MAX);
+    if (failure != 0) return system_failure("read", directory_->path(), failure);
+    const std::shared_lock lock(mutex_);
+    const auto fingerprint = status_.fingerprint_if_fresh();
+    if (!view_ || !fingerprint) continue;
+    const auto index = view_->index();
+    if (!index) return pass_on(index.error());
+    if (was_known) head.known.fingerprint = *fingerprint;
+    const auto head_bytes = std::as_bytes(std::span(&head, 1)), index_bytes = std::as_bytes(std::span(*index));
+    std::vector<std::byte> all(head_bytes.begin(), head_bytes.end());
+    all.insert(all.end(), index_bytes.begin(), index_bytes.end());
+    return all;
+  }
+  return fail(ErrorKind::infeasible, "'{}' is being written", printable(directory_->path()));
+}
+
+bool CachedView::import_index_snapshot(std::span<const std::byte> bytes) {
+  SnapshotHead head;
+  if (bytes.size() < sizeof head) return false;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.magic_number != snapshot_magic) return false;
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data()) + sizeof head;
+  const std::span<const std::uint8_t> index(begin, bytes.size() - sizeof head);
+  auto view = ContainerView::open(directory_, index);
+  if (!view) return false;
+  const std::unique_lock lock(mutex_);
+  if (view_ || !status_.adopt(head.known, (*view)->status(), head.node == node_name())) return false;
+  view_ = *std::move(view);
+  return true;
+}
+
+}  // namespace iosig

@@ -1,0 +1,59 @@
+// One view of a container for all threads of a process that read it. The index is read again only when bytes that a
+// reader asks for may have changed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "iosig/container/read/container_view.h"
+#include "iosig/container/shared/cached_status.h"
+#include "iosig/container/shared/failures.h"
+
+namespace iosig {
+
+/// Safe from any thread.
+class CachedView {
+ public:
+  /// `fill` writes the zeros of holes.
+  CachedView(std::shared_ptr<const ContainerDirectory> directory, CachedStatus& status, const FailureLog& log,
+             FillHole fill)
+      : directory_(std::move(directory)), status_(status), log_(log), fill_(fill) {}
+
+  /// Returns the bytes read, or -errno. Sees each write of this node that ended before the call; of writes of other
+  /// nodes, those that CachedStatus::refresh_if_older_than() found.
+  [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes);
+  /// The same, but returns -EAGAIN where the index must be read first, which takes long.
+  [[nodiscard]] std::int64_t read_if_known(std::int64_t offset, std::span<std::byte> bytes);
+  /// lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset, or -errno.
+  [[nodiscard]] std::int64_t seek(std::int64_t offset, int whence);
+
+  /// Calls use(descriptor, offset in it, bytes) if a single data dropping holds the whole range, or as much of it as
+  /// the file has; the descriptor is valid during the call. Returns false, without a call, otherwise: use read().
+  [[nodiscard]] bool with_data_of(std::int64_t offset, std::int64_t length,
+                                  const std::function<void(int, std::int64_t, std::size_t)>& use);
+
+  /// What this process knows of the content, for import_index_snapshot() in another one. Fails with `infeasible` while
+  /// other processes write, and for a traditional index.
+  [[nodiscard]] Result<std::vector<std::byte>> export_index_snapshot();
+  /// Takes over what another process knew, without reading the indices; changes since then are noticed as usual.
+  /// Returns false if the snapshot is of no use, or if this view has been read already.
+  bool import_index_snapshot(std::span<const std::byte> bytes);
+
+ private:
+  int refresh(std::int64_t begin, std::int64_t end);
+  [[nodiscard]] bool is_known();
+
+  const std::shared_ptr<const ContainerDirectory> directory_;
+  CachedStatus& status_;
+  const FailureLog& log_;
+  const FillHole fill_;
+  std::shared_mutex mutex_;  ///< exclusive to replace what the view shows
+  std::unique_ptr<ContainerView> view_;
+};
+
+}  // namespace iosig

@@ -1,0 +1,123 @@
+#include "iosig/container/shared/open_writers.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "iosig/container/shared/attributes.h"
+
+namespace iosig {
+
+OpenWriter* OpenWriters::add() {
+  const std::lock_guard lock(mutex_);
+  return &writers_.emplace_back();
+}
+
+int OpenWriters::remove(OpenWriter* writer) {
+  const std::lock_guard lock(mutex_);
+  const int failure = close(*writer);
+  writers_.remove_if([&](const OpenWriter& each) { return &each == writer; });
+  return failure;
+}
+
+/// The caller holds the list's lock. A dropping that cannot be finished stays as a killed writer leaves it: complete.
+int OpenWriters::close(OpenWriter& writer) {
+  const std::lock_guard lock(writer.mutex);
+  if (!writer.writer) return 0;
+  unsynced_.push_back(writer.writer->id());
+  status_.forget_data(writer.writer->data_fd());
+  const auto closed = writer.writer->close();
+  writer.writer.reset();
+  return closed ? 0 : log_(closed.error());
+}
+
+int OpenWriters::close_all() {
+  const std::lock_guard lock(mutex_);
+  int failure = 0;
+  for (OpenWriter& each : writers_)
+    if (const int closed = close(each); closed != 0) failure = closed;
+  return failure;
+}
+
+int OpenWriters::finish() {
+  const int failure = close_all(), synced = sync();
+  return failure != 0 ? failure : synced;
+}
+
+/// The caller holds the writer's lock.
+int OpenWriters::open(OpenWriter& writer) {
+  if (writer.writer) return 0;
+  (void)read_size_limit();  // the program may have changed it by a call that is not ours
+  auto opened = ContainerWriter::open(directory_, status_.owner());
+  if (!opened) return log_(opened.error());
+  writer.writer = *std::move(opened);
+  drop_privileges(*directory_);
+  return 0;
+}
+
+int OpenWriters::prepare(OpenWriter& writer) {
+  const std::lock_guard lock(writer.mutex);
+  return open(writer);
+}
+
+int OpenWriters::change(OpenWriter& by, const std::function<Result<void>(ContainerWriter&)>& change) {
+  const std::lock_guard lock(by.mutex);
+  if (const int failure = open(by); failure != 0) return failure;
+  const auto done = change(*by.writer);
+  return done ? 0 : log_(done.error());
+}
+
+std::int64_t OpenWriters::write(OpenWriter& to, std::int64_t& offset, std::span<const std::byte> bytes, bool appends) {
+  std::int64_t done = 0;
+  std::unique_lock lock(to.mutex);
+  if (const int failure = open(to); failure != 0) return -failure;
+  if (!to.writer->has_room_for(bytes.size())) {  // a log keeps what is overwritten, which counts for RLIMIT_FSIZE
+    lock.unlock();
+    {
+      const std::lock_guard list_lock(mutex_);
+      (void)close(to);
+    }
+    lock.lock();
+    if (const int failure = open(to); failure != 0) return -failure;
+  }
+  if (appends) {
+    const auto at = to.writer->append(bytes, done);
+    if (!at) return -log_(at.error());
+    offset = *at;
+  } else {
+    const auto written = to.writer->write(offset, bytes);
+    if (!written) return -log_(written.error());
+    done = *written;
+  }
+  if (done > 0) status_.wrote(offset, offset + done, to.writer->data_fd());
+  return done;
+}
+
+int OpenWriters::sync() {
+  const std::lock_guard lock(mutex_);
+  int failure = 0;
+  for (OpenWriter& each : writers_) {
+    const std::lock_guard writer_lock(each.mutex);
+    if (each.writer)
+      if (const auto synced = each.writer->sync(); !synced) failure = log_(synced.error());
+  }
+  for (const std::int64_t id : unsynced_)
+    for (const Dropping kind : {Dropping::data, Dropping::index})
+      if (const int failed = sync_closed(id, kind); failed != 0) failure = failed;
+  if (failure == 0) unsynced_.clear();
+  return failure;
+}
+
+/// Syncs a dropping of a closed writer, and the directories that lead to it.
+int OpenWriters::sync_closed(std::int64_t id, Dropping kind) {
+  const auto subdirectory = directory_->open_subdirectory(kind, id);
+  const Fd fd = directory_->open_dropping(kind, id, O_RDONLY);
+  if (!fd && errno == ENOENT) return 0;  // the file was truncated to 0
+  const Fd above(subdirectory ? ::openat(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+  const bool is_synced =
+      fd && above && ::fsync(fd.get()) == 0 && ::fsync(subdirectory->get()) == 0 && ::fsync(above.get()) == 0;
+  return is_synced ? 0 : EIO;
+}
+
+}  // namespace iosig
