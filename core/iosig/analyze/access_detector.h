@@ -1,4 +1,4 @@
-// Detection for accesses: where there are lengths, a physical offset may be described as their running sum.
+// // Pattern detection for accesses. If lengths are known, a physical offset may be described as their running sum.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,20 @@
 
 namespace iosig {
 
-/// Describes what comes in both ways, with the physical offset as it is and as a sum that follows the length, if there
-/// are both columns. As Detector in time and memory, twice then.
+/// Describes the same vectors in both ways: with the physical offset as is and, if both columns exist, as a running sum
+/// of the length. Then it takes twice the time and memory of a Detector.
 class AccessDetector {
  public:
-  /// `options.follows` is not looked at.
+  /// Ignores `options.follows`.
   AccessDetector(const DetectOptions& options, const AccessColumns& columns);
 
-  /// The next vector, `options.columns` numbers.
+  /// Adds the next vector of `options.columns` numbers.
   void push(std::span<const std::int64_t> vector) {
     plain_.push(vector);
     if (following_) following_->push(vector);
   }
 
-  /// What was pushed: of both descriptions the one that takes fewer `bytes`; at a tie the plain one. The detector is
-  /// as new afterwards.
+  /// Returns the description that takes fewer `bytes`, the plain one at a tie, and resets the detector.
   [[nodiscard]] Pattern finish(const std::function<std::size_t(const Pattern&)>& bytes);
 
  private:

@@ -7,10 +7,10 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint32_t max_waiting = 8;    ///< vectors until an exception must be known as one
-constexpr std::uint32_t fits_needed = 3;    ///< that follow it
-constexpr std::uint32_t max_misfits = 2;    ///< among those that wait
-constexpr std::uint64_t per_exception = 8;  ///< vectors of a nest
+constexpr std::uint32_t max_waiting = 8;    ///< vectors until an exception must be decided
+constexpr std::uint32_t fits_needed = 3;    ///< consecutive matches that confirm an exception
+constexpr std::uint32_t max_misfits = 2;    ///< in waiting_
+constexpr std::uint64_t per_exception = 8;  ///< vectors of a nest per exception
 
 std::uint64_t wrapped(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
@@ -66,7 +66,7 @@ void Detector::feed(const std::int64_t* stored) {
 
 // ---- the odometer -------------------------------------------------------------------------------------------------
 
-/// The nest on top runs from its end on.
+/// Lets the nest on top run from its end on.
 void Detector::run_top() {
   const NestView nest = stack_.view(stack_.top());
   limit_ = nest.numbers[0];
@@ -77,7 +77,7 @@ void Detector::run_top() {
   expect();
 }
 
-/// Lets a walk at its end go on: twice as many turns if these are sound, else one more if that is.
+/// Extends a walk that is at its end: doubles the trip count if that is valid, else adds one turn if that is valid.
 void Detector::look_further(NestWalk& walk, std::int64_t& limit) const {
   const NestView nest = stack_.view(stack_.top());
   if (limit < INT64_MAX / 2 && fault_of(nest, 0, 2 * limit).empty())
@@ -87,7 +87,7 @@ void Detector::look_further(NestWalk& walk, std::int64_t& limit) const {
   walk.go_on(limit);
 }
 
-/// Loads what walk_ stands at.
+/// Loads the vectors that walk_ predicts at its position.
 void Detector::expect() {
   rest_ = 0;
   round_size_ = 0;
@@ -115,7 +115,7 @@ void Detector::expect() {
   if (round_size_ > 0) rest_ = static_cast<std::uint64_t>(walk_.turns_left()) * round_size_ - 1;
 }
 
-/// Past the vector that was expected.
+/// Moves past the expected vector.
 void Detector::advance() {
   if (rest_ > 0) {
     for (std::uint32_t column = 0; column < columns_; ++column) expected_[column] += expected_[steps_ + column];
@@ -133,13 +133,13 @@ void Detector::advance() {
   expect();
 }
 
-/// Moves a copy of walk_, or itself, to where expected_ is.
+/// Moves `walk`, walk_ or a copy of it, to the position of expected_.
 void Detector::catch_up(NestWalk& walk) const {
   if (round_size_ > 0) walk.skip(position_ - moved_, round_size_);
 }
 
-/// Ends the running nest before what it expects: whole turns remain, what it has begun goes to terms of its own. What
-/// then is on top runs, if it is another nest.
+/// Ends the running nest before the expected vector. Complete turns remain in the nest; the incomplete turn becomes
+/// separate terms. If another nest is then on top, it runs.
 void Detector::stop_and_reduce() {
   is_running_ = false;
   const bool is_outermost = !is_at_end_ && round_size_ > 0 && walk_.depth() == 1;
@@ -148,7 +148,7 @@ void Detector::stop_and_reduce() {
   rest_ = 0;
   const std::int64_t turns = is_at_end_ ? limit_ : walk_.index(0);
   const std::uint64_t begun = is_at_end_ ? 0 : position_ - iteration_;
-  if (begun == 0 && turns == stack_.view(stack_.top()).numbers[0]) return;  // as it began to run
+  if (begun == 0 && turns == stack_.view(stack_.top()).numbers[0]) return;  // unchanged since it began to run
   stack_.set_top(turns, position_ - begun - stack_.top().first);
   if (begun > 0) stack_.push_partial(walk_);
   if ((stack_.reduce() || begun > 0) && stack_.top_is_nest()) run_top();
@@ -161,7 +161,7 @@ bool Detector::may_be_exception() const {
          (nest_exceptions_ + 1) * per_exception <= position_ - stack_.top().first;
 }
 
-/// Takes a vector that did not fit, or one after it, as if the nest went on.
+/// Holds back a mismatch, or a vector after it, as if the nest continued.
 void Detector::await(const std::int64_t* stored, bool fits) {
   if (!is_waiting_) {
     is_waiting_ = true;
@@ -180,7 +180,8 @@ void Detector::await(const std::int64_t* stored, bool fits) {
   if (count + 1 == max_waiting) reject();
 }
 
-/// Whether an exception at `position` goes on an arithmetic sequence of exceptions: structure that the nest lacks.
+/// Returns whether an exception at `position` continues an arithmetic sequence of exceptions: structure that the nest
+/// lacks.
 bool Detector::is_periodic(std::uint64_t position, const std::int64_t* vector) const {
   const std::size_t size = exceptions_.positions.size();
   if (nest_exceptions_ < 2) return false;
@@ -211,7 +212,7 @@ void Detector::accept() {
   is_waiting_ = false;
 }
 
-/// The nest ended where the first vector that waits came.
+/// Ends the nest where the first waiting vector arrived.
 void Detector::reject() {
   walk_ = saved_.walk;
   limit_ = saved_.limit;
@@ -227,7 +228,7 @@ void Detector::reject() {
   stop_and_reduce();
 }
 
-// ---- what comes out -----------------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------------------------
 
 std::size_t Detector::predict(std::span<std::int64_t> out) const {
   if (!is_running_) return 0;

@@ -8,7 +8,7 @@
 namespace iosig {
 namespace {
 
-/// An entry of the paper's stack ps: `size` differences from `first` on, `repetitions` times.
+/// An entry of the paper's stack ps: `size` differences from `first` on, repeated `repetitions` times.
 struct Unit {
   std::size_t first = 0, size = 0;
   std::uint64_t repetitions = 1;
@@ -50,7 +50,7 @@ class Algorithm1 {
     return std::equal(differences + a * columns_, differences + (a + k) * columns_, differences + b * columns_);
   }
 
-  /// Merges the smallest lw[1:k] that can be; k, or 0.
+  /// Merges the smallest possible lw[1:k]. Returns k, or 0 if none can be merged.
   std::size_t merge(std::size_t at, std::size_t all) {
     const std::size_t longest = std::min({window_, at, all - at});
     auto unit = units_.rbegin();  // units from here to the end stand for `covered` differences
@@ -87,7 +87,7 @@ class Algorithm1 {
           numbers_.insert(numbers_.end(), {first[n * columns_ + column], static_cast<std::int64_t>(stride)});
         }
       }
-      // Differences are modulo 2^64; those that are no true ones are not a nest's.
+      // Differences are modulo 2^64; a unit whose differences overflowed is not a valid nest.
       if (fault_of({nodes_.data(), numbers_.data(), columns_}, 0).empty())
         return builder.add_nest(nodes_, numbers_, unit.differences());
     }

@@ -77,7 +77,7 @@ Result<void> PatternLookup::make() {
   return {};
 }
 
-/// Adds the elements of `term`, exceptions included.
+/// Appends the elements of `term`, exceptions included.
 Result<void> PatternLookup::expand(std::uint32_t term, std::vector<Written>& elements) const {
   const Term& it = pattern_->terms[term];
   PatternCursor cursor(index_, it.first);
@@ -111,7 +111,8 @@ Piece PatternLookup::piece_at(std::int64_t offset) const {
   tree_.search(leaves_, search);
   Holder& found = search.found;
   const bool are_many = leaves_.leaves().size() > 1;
-  if (are_many && search.after > 0 && search.until < found.end) {  // by what is older, perhaps: ask who is newer only
+  // The limit may come from older elements: search again for newer ones only.
+  if (are_many && search.after > 0 && search.until < found.end) {
     search.until = until;
     tree_.search(leaves_, search);
   }

@@ -8,7 +8,7 @@ namespace {
 using Wide = __int128;
 
 Wide floor_of(Wide dividend, Wide divisor) {                           // divisor > 0
-  if (dividend >= 0 && dividend <= INT64_MAX && divisor <= INT64_MAX)  // mostly, and many times as fast
+  if (dividend >= 0 && dividend <= INT64_MAX && divisor <= INT64_MAX)  // the common case, and many times as fast
     return static_cast<std::uint64_t>(dividend) / static_cast<std::uint64_t>(divisor);
   const Wide quotient = dividend / divisor;
   return quotient - (dividend % divisor < 0 ? 1 : 0);
@@ -17,7 +17,7 @@ Wide floor_of(Wide dividend, Wide divisor) {                           // diviso
 struct Interval {
   Wide low, high;  ///< inclusive
   [[nodiscard]] bool is_empty() const { return low > high; }
-  /// Keeps the i with slope * i > bound.
+  /// Keeps each i with slope * i > bound.
   void keep_above(Wide slope, Wide bound) {
     if (slope > 0)
       low = std::max(low, floor_of(bound, slope) + 1);
@@ -30,7 +30,7 @@ struct Interval {
 
 }  // namespace
 
-/// What both searches through one leaf share: the indices at hand, level by level.
+/// The state that both searches through one leaf share: the current indices, level by level.
 class LeafSearch {
  public:
   LeafSearch(const LeafIndex& index, const LeafIndex::Leaf& leaf)
@@ -55,7 +55,8 @@ class LeafSearch {
  private:
   using Level = LeafIndex::Level;
 
-  /// `left`: from the element's least offset to the byte; `length` and `position` as far as the indices are known.
+  /// Tries the indices of level `k`. `left`: bytes from the element's least offset to the byte; `length` and `position`
+  /// include the indices known so far.
   void descend(std::size_t k, std::uint64_t left, std::uint64_t length, std::uint64_t position) {
     if (k == leaf_.free) return solve(left, length, position);
     const Level& level = levels_[k];
@@ -67,7 +68,7 @@ class LeafSearch {
       if (left >= level.reach) low = (left - level.reach) / level.stride + 1;
       if (low > high) return;
     }
-    for (std::uint64_t n = 0; n <= high - low; ++n) {  // the newest first
+    for (std::uint64_t n = 0; n <= high - low; ++n) {  // newest first
       const std::uint64_t index = level.is_mirrored ? low + n : high - n;
       const std::uint64_t there = position + level.position * index;
       if (leaf_.is_constant && there + level.newest < search_->after) return;
@@ -76,7 +77,7 @@ class LeafSearch {
     }
   }
 
-  /// Finds the newest of the elements that the levels from `free` on make, those before being known.
+  /// Finds the newest element among those of the levels from `free` on, given the indices of the levels before.
   void solve(std::uint64_t left, std::uint64_t length, std::uint64_t position) {
     left_ = left;
     length_ = length;
@@ -96,7 +97,7 @@ class LeafSearch {
     const bool is_found = !holding.is_empty() && newest_of(holding);
     if (level.stride == 0) return;
     const bool is_all_there = leaf_.exceptions == leaf_.exceptions_end;
-    if (is_found && level.is_mirrored && is_all_there) return;  // what begins after it is older
+    if (is_found && level.is_mirrored && is_all_there) return;  // elements that begin after it are older
     const Wide next = std::max<Wide>(turns.low, left / level.stride + 1);
     if (next <= turns.high) limit(next * stride - left);
   }
@@ -105,7 +106,7 @@ class LeafSearch {
     if (distance < INT64_MAX) search_->limit(static_cast<std::uint64_t>(distance));
   }
 
-  /// The indices of level `free` for which all loops turn that far.
+  /// Returns the indices of level `free` at which every loop reaches its current index.
   [[nodiscard]] Interval turning() const {
     const Level& solved = levels_[leaf_.free];
     Interval turns{0, Wide{solved.trips} - 1};
@@ -117,7 +118,7 @@ class LeafSearch {
         if (other.depth < level.depth && &other != &solved) trips += Wide{numbers[other.depth + 1]} * real(other);
       if (&level == &solved) {  // its index is below `trips`
         narrow(turns, -1, -trips);
-      } else {  // trips + slope * index is above the index of `level`
+      } else {  // trips + slope * index must be above the index of `level`
         const Wide slope = solved.depth < level.depth ? numbers[solved.depth + 1] : 0;
         narrow(turns, slope, Wide{real(level)} - trips);
       }
@@ -134,13 +135,13 @@ class LeafSearch {
       turns.keep_above(slope, bound);
   }
 
-  /// The index as the nest counts.
+  /// Returns the index as the nest counts it.
   [[nodiscard]] std::int64_t real(const Level& level) const {
     const std::uint64_t index = at_[static_cast<std::size_t>(&level - levels_.data())];
     return static_cast<std::int64_t>(level.is_mirrored ? level.trips - 1 - index : index);
   }
 
-  /// Goes from the newest element back until there is one that is no exception. False when there is none.
+  /// Searches back from the newest element to one that is not an exception. Returns false if there is none.
   bool newest_of(const Interval& holding) {
     std::array<Interval, max_nest_depth> ranges;
     std::array<std::uint8_t, max_nest_depth> order;  // levels from `free` on, the innermost loop last
@@ -201,7 +202,7 @@ class LeafSearch {
   }
 
   void take(std::uint64_t position) {
-    std::uint64_t into = left_, length = length_;  // from the element's begin to the byte
+    std::uint64_t into = left_, length = length_;  // from the begin of the element to the byte
     for (std::size_t k = leaf_.free; k < levels_.size(); ++k) {
       into -= levels_[k].stride * at_[k];
       length += levels_[k].length * at_[k];
@@ -220,7 +221,7 @@ class LeafSearch {
     search_->meet(holder);
   }
 
-  // ---- the last end: what ends last first, and away from what cannot end after it ----
+  // ---- the last end: latest ends first; branches that cannot end later are pruned ----
 
   void end_of(std::size_t k, std::uint64_t offset, std::uint64_t length) {
     if (--*budget_ < 0) return;
@@ -290,7 +291,7 @@ void LeafIndex::search(const Leaf& leaf, ByteSearch& search) const {
   for (const Level* last = level + leaf.levels; level != last; ++level) {
     const std::uint64_t index = left / level->stride;
     left -= index * level->stride;
-    if (index >= level->trips) return;  // behind the last turn, and the loops around it have limited the search
+    if (index >= level->trips) return;  // after the last turn; the loops around it have limited the search
     if (index + 1 < level->trips) {
       if (leaf.is_run && level + 1 == last) {
         holder.next = level->stride - left;

@@ -1,4 +1,4 @@
-// Makes the leaves of a nest ready for lookup: columns as affine forms of the loops, and those in order of stride.
+// Prepares the leaves of a nest for lookup: columns become affine forms of the loops, and loops are sorted by stride.
 #include <algorithm>
 
 #include "iosig/analyze/lookup_leaf.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Wide = __int128;
 
-constexpr std::uint64_t max_candidates = 1 << 16;  ///< elements of a leaf that may have to be looked at for one byte
+constexpr std::uint64_t max_candidates = 1 << 16;  ///< elements of a leaf to be examined for one byte
 
 std::uint64_t saturated(Wide value) { return value > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(value); }
 
@@ -42,7 +42,7 @@ class LeafMaker {
     return pattern_.numbers.data() + pattern_.nodes[node].numbers;
   }
 
-  /// Indexes the leaves in `loop`, whose first element is at `position` (if trip counts are constant).
+  /// Indexes the leaves in `loop`. `position`: of its first element (used if trip counts are constant).
   std::string visit(std::uint32_t loop, std::uint64_t position) {
     path_.push_back(loop);
     for (std::uint32_t child = loop + 1; child < pattern_.nodes[loop].end; child = pattern_.nodes[child].end) {
@@ -54,8 +54,9 @@ class LeafMaker {
     return "";
   }
 
-  /// The least or the greatest value of base + of[0] i0 + .. over `depth` loops: at one end of the innermost loop's
-  /// range, which is affine in the others. May go beyond where a loop does not turn at all; nothing beyond 2^127.
+  /// Returns the least or the greatest value of base + of[0] i0 + .. over `depth` loops. It lies at one end of the
+  /// innermost loop's range, which is affine in the others. The bound is loose where a loop has no turns. Returns
+  /// nothing on overflow of 128 bits.
   std::optional<Wide> extreme(Wide base, const std::array<Wide, max_nest_depth>& of, std::size_t depth,
                               bool greatest) const {
     std::array<Wide, max_nest_depth> slopes = of;
@@ -120,7 +121,7 @@ class LeafMaker {
     leaf.id = static_cast<std::uint64_t>(id->base);
 
     std::vector<Level> levels;
-    std::vector<bool> is_bound;  // the level moves the element, or a trip count hangs on it
+    std::vector<bool> is_bound;  // the level moves the element, or a trip count depends on it
     Wide base = logical->base, shift = length->base, shortest_box = length->base, longest_box = length->base;
     for (std::size_t d = 0; d < depth; ++d) {
       if (forms_.is_constant() && trips[d] == 1) continue;
@@ -152,7 +153,7 @@ class LeafMaker {
         leaf.id += last * level.id;
         leaf.position += last * level.position;
       }
-      if (is_last_only) continue;  // the last turn writes over all before
+      if (is_last_only) continue;  // the last turn overwrites all earlier ones
       if (level.is_mirrored) {
         level.length = 0 - level.length;
         level.physical = 0 - level.physical;
@@ -165,7 +166,7 @@ class LeafMaker {
     if (base < INT64_MIN || shortest_box < INT64_MIN || longest_box > INT64_MAX)
       return "has loops that reach too far beyond what they write";
     leaf.base = static_cast<std::int64_t>(base);
-    leaf.begin = std::max(leaf.begin, leaf.base);  // neither bound is exact where loops do not turn at all
+    leaf.begin = std::max(leaf.begin, leaf.base);  // neither bound is exact where loops have no turns
     leaf.length = static_cast<std::uint64_t>(static_cast<std::int64_t>(shift));
     return settle(leaf, levels, is_bound, *longest);
   }
@@ -179,7 +180,7 @@ class LeafMaker {
     return false;
   }
 
-  /// Puts the levels in order and says how they are to be searched.
+  /// Sorts the levels and decides how to search them.
   std::string settle(Leaf leaf, const std::vector<Level>& levels, const std::vector<bool>& is_bound, Wide longest) {
     const Term& term = pattern_.terms[term_];
     std::vector<std::size_t> order;
@@ -222,7 +223,7 @@ class LeafMaker {
     return "";
   }
 
-  /// Whether the trip count of a loop around the leaf depends on loop `d`, or that of loop `d` on others.
+  /// Returns whether the trip count of a loop around the leaf depends on loop `d`, or that of loop `d` on others.
   [[nodiscard]] bool is_hung_on(std::size_t d) const {
     for (std::size_t e = 0; e < d; ++e)
       if (numbers(path_[d])[e + 1] != 0) return true;

@@ -14,7 +14,7 @@ Segments::Segments(std::vector<Written> elements) {
   std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(is_older)> open(is_older);
   std::size_t last = SIZE_MAX;  // the element of the last segment
   std::int64_t at = 0;
-  const auto write_until = [&](std::int64_t until) {  // what is open from `at` on
+  const auto write_until = [&](std::int64_t until) {  // appends the open elements from `at` on
     while (at < until) {
       while (!open.empty() && elements[open.top()].end <= at) open.pop();
       if (open.empty()) {
@@ -51,7 +51,7 @@ void Segments::search(ByteSearch& search) const {
   if (begins_.empty()) return;
   const std::int64_t distance = std::max<std::int64_t>(0, search.offset - begins_.front());
   const auto guess = std::min(static_cast<std::size_t>(static_cast<double>(distance) * per_byte_), begins_.size() - 1);
-  __builtin_prefetch(&rest_[guess]);  // it comes from memory while the place is made sure of
+  __builtin_prefetch(&rest_[guess]);  // loads while the guess is verified
   const std::size_t next = count_up_to(begins_.data(), begins_.size(), search.offset, guess);
   if (next < begins_.size()) search.limit(static_cast<std::uint64_t>(begins_[next] - search.offset));
   if (next == 0) return;

@@ -1,4 +1,4 @@
-// Single elements (literals, exceptions) as flat segments of the logical file: the newest wins, the others are cut.
+// Single elements (literals, exceptions) as flat segments of the logical file. The newest wins; older ones are cut.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@ struct Written {
   std::uint64_t position = 0;
 };
 
-/// 40 bytes for each segment, at most two for each element. Nothing is known of elements of no bytes.
+/// Segments of 40 bytes, at most two for each element. Elements of no bytes are ignored.
 class Segments {
  public:
   Segments() = default;
-  /// In any order. Takes n log n.
+  /// Takes elements in any order, in O(n log n).
   explicit Segments(std::vector<Written> elements);
 
-  /// Quick where elements lie about evenly, at worst a binary search; to be asked first.
+  /// Searches for the byte: fast if elements are evenly spaced, otherwise a binary search. To be called before the
+  /// other searches.
   void search(ByteSearch& search) const;
   [[nodiscard]] std::int64_t end() const { return begins_.empty() ? 0 : begins_.back() + rest_.back().length; }
   [[nodiscard]] std::size_t memory_bytes() const {
@@ -34,9 +35,9 @@ class Segments {
     std::int64_t length, physical, id;
     std::uint64_t position;
   };
-  std::vector<std::int64_t> begins_;  ///< apart from the rest, so that searching touches little memory
+  std::vector<std::int64_t> begins_;  ///< apart from the rest: the search touches little memory
   std::vector<Rest> rest_;
-  double per_byte_ = 0;  ///< segments, of those between the first and the last
+  double per_byte_ = 0;  ///< segments per byte between the first and the last
 };
 
 }  // namespace iosig

@@ -9,11 +9,11 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t min_group = 8;        ///< leaves; fewer are looked at one by one
-constexpr std::uint8_t max_moduli = 4;      ///< strides within each other by which leaves are kept apart
-constexpr std::size_t tolerated_depth = 3;  ///< of intervals over each other
+constexpr std::size_t min_group = 8;        ///< leaves; smaller groups are searched one by one
+constexpr std::uint8_t max_moduli = 4;      ///< nested strides that separate leaves
+constexpr std::size_t tolerated_depth = 3;  ///< of overlapping intervals
 
-/// How many of the intervals, in order of begin, lie over each other at most.
+/// Returns the maximum number of intervals, sorted by begin, that overlap at one point.
 template <class Drafts>
 std::size_t depth_of(const Drafts& drafts) {
   std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> ends;
@@ -60,7 +60,7 @@ std::uint32_t LeafTree::build(const LeafIndex& leaves, std::vector<Draft> drafts
   return add_tree(std::move(entries), coordinate, modulus);
 }
 
-/// Appends the entries of `cluster` to `out`, as groups where residues keep them apart.
+/// Appends the entries of `cluster` to `out`, as groups where residues separate them.
 void LeafTree::group(const LeafIndex& leaves, std::span<Draft> cluster, std::uint8_t coordinate,
                      std::vector<Draft>& out) {
   std::map<std::uint64_t, std::vector<Draft>> by_stride;
@@ -77,7 +77,7 @@ void LeafTree::group(const LeafIndex& leaves, std::span<Draft> cluster, std::uin
       continue;
     }
     const auto modulus = static_cast<std::int64_t>(stride);
-    std::map<std::vector<std::uint64_t>, std::vector<Draft>> by_residue;  // and shape of what is within
+    std::map<std::vector<std::uint64_t>, std::vector<Draft>> by_residue;  // and by the shape of the levels within
     for (const Draft& draft : members) {
       const auto levels = leaves.levels_of(*draft.shape).subspan(draft.level);
       const std::int64_t residue = (draft.origin % modulus + modulus) % modulus;
@@ -117,7 +117,7 @@ void LeafTree::group(const LeafIndex& leaves, std::span<Draft> cluster, std::uin
       }
     }
     std::ranges::sort(inner, {}, &Draft::begin);
-    if (!has_more_levels && depth_of(inner) > depth_of(members) / 2) {  // not apart by this stride
+    if (!has_more_levels && depth_of(inner) > depth_of(members) / 2) {  // this stride does not separate them
       out.insert(out.end(), members.begin(), members.end());
       continue;
     }
@@ -166,7 +166,7 @@ LeafTree::Summary LeafTree::summarize(std::uint32_t first, std::uint32_t last) {
   return below_[middle];
 }
 
-/// One search on its way through the trees.
+/// The state of one search through the trees.
 struct LeafTree::Query {
   const LeafTree& trees;
   const LeafIndex& leaves;
@@ -190,7 +190,7 @@ struct LeafTree::Query {
     begin_after(tree.first, tree.first + tree.count, at);
   }
 
-  /// As count_up_to, among entries at even distances.
+  /// As count_up_to(), for entries at even distances.
   [[nodiscard]] std::size_t guess(const Tree& tree, std::int64_t at) const {
     const std::int64_t* const begins = trees.begins_.data() + tree.first;
     std::size_t up_to = at < begins[0] ? 0 : std::min<std::size_t>(tree.count, guessed(tree, at - begins[0]));
@@ -224,7 +224,7 @@ struct LeafTree::Query {
     }
   }
 
-  /// Limits the search to where the first entry begins that may be newer than what was found.
+  /// Limits the search to the begin of the first entry that may be newer than the element found.
   bool begin_after(std::uint32_t first, std::uint32_t last, std::int64_t at) {
     if (first >= last) return false;
     const std::uint32_t middle = first + (last - first) / 2;

@@ -1,13 +1,13 @@
-// Which of many leaves may hold a byte: interval trees in flat arrays, and residues where leaves interleave.
+// Finds the leaves that may hold a byte: interval trees in flat arrays, and residues where leaves interleave.
 //
-// Ranks that write in turn, rank r at (r + i n) s for all i, overlap all over the file as intervals, so every one of
-// them would come into question for a byte. By offset modulo n s they are apart. So leaves with one outermost stride
-// that overlap as intervals become a group, searched by residue, and so on inwards with the next stride: offset modulo
-// the row, then modulo the block. Leaves with one residue (the same rank in several phases) share an entry, which has
-// an interval tree over their real extents again.
+// Example: n ranks write in turns, rank r at (r + i n) s for all i. As intervals all ranks overlap over the whole file,
+// so all would be candidates for every byte; by offset modulo n s they are disjoint. Therefore leaves that share an
+// outermost stride and overlap as intervals become a group, searched by residue. The next stride inwards is treated
+// alike: offset modulo the row, then modulo the block. Leaves with one residue (the same rank in several phases) share
+// an entry with an interval tree over their real extents.
 //
-// A byte costs a binary search for each tree on the way, plus what really overlaps there. What remains linear: leaves
-// that interleave without a common stride, or with one by which they are not apart.
+// A byte costs a binary search per tree on the way plus one visit per leaf that really overlaps there. The search
+// remains linear for leaves that interleave without a common stride, or with one that does not separate them.
 #pragma once
 
 #include <cstdint>
@@ -23,33 +23,33 @@ class LeafTree {
   LeafTree() = default;
   explicit LeafTree(const LeafIndex& leaves);
 
-  /// Asks the leaves that come into question. `leaves` as when it was made.
+  /// Searches the candidate leaves. `leaves`: those of the constructor.
   void search(const LeafIndex& leaves, ByteSearch& search) const;
 
-  /// Trees that search by residue.
+  /// Returns the number of trees that search by residue.
   [[nodiscard]] std::size_t groups() const;
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
   enum class Kind : std::uint8_t { leaf, group, extents };
 
-  /// An entry while trees are made: leaves of one shape and the same place in the coordinate at hand.
+  /// An entry during construction: leaves of one shape at the same place in the current coordinate.
   struct Draft {
-    std::int64_t begin = 0, end = 0;  ///< where they may hold something, in that coordinate
-    std::int64_t origin = 0;          ///< their base in it
+    std::int64_t begin = 0, end = 0;  ///< the range that they may occupy in that coordinate
+    std::int64_t origin = 0;          ///< their base in that coordinate
     std::uint64_t newest = 0;
     const LeafIndex::Leaf* shape = nullptr;  ///< one of them
     std::uint32_t target = 0;
-    std::uint8_t level = 0;  ///< of the shape: the first that is not yet reduced
+    std::uint8_t level = 0;  ///< of the shape: the first level that is not yet reduced
     Kind kind = Kind::leaf;
   };
-  /// A range of the entries. Those are in order of begin; an interval tree has its root in the middle.
+  /// A range of the entries, sorted by begin; the root of an interval tree is in the middle.
   struct Tree {
     std::uint32_t first = 0, count = 0;
-    std::uint64_t modulus = 0;    ///< its coordinate is that of the tree around it modulo this one; 0: the same
-    std::uint8_t coordinate = 0;  ///< of how many moduli
+    std::uint64_t modulus = 0;    ///< the coordinate is that of the parent tree modulo this; 0: the same
+    std::uint8_t coordinate = 0;  ///< number of moduli applied
     bool is_apart = false;        ///< no two entries overlap
-    double entries_per_byte = 0;  ///< of entries that are apart at even distances, else 0
+    double entries_per_byte = 0;  ///< for disjoint entries at even distances, else 0
   };
   struct Summary {  ///< of all entries below one in its interval tree
     std::int64_t end = 0;
@@ -61,7 +61,7 @@ class LeafTree {
   };
   struct Query;
 
-  /// About how many entries begin up to `distance` after the first.
+  /// Estimates how many entries begin up to `distance` after the first.
   [[nodiscard]] static std::size_t guessed(const Tree& tree, std::int64_t distance) {
     return static_cast<std::size_t>(static_cast<double>(distance) * tree.entries_per_byte) + 1;
   }
@@ -76,7 +76,7 @@ class LeafTree {
   std::vector<std::int64_t> begins_, ends_;
   std::vector<std::uint64_t> newest_;
   std::vector<Target> targets_;
-  std::vector<Summary> below_;  ///< of trees that are not apart
+  std::vector<Summary> below_;  ///< of trees with overlapping entries
 };
 
 }  // namespace iosig

@@ -16,9 +16,9 @@ namespace iosig {
 namespace {
 
 constexpr std::uint64_t max_compared = 1 << 24;  ///< pairs of footprints
-constexpr std::int64_t max_turns = 1024;         ///< of loops that are taken apart
-constexpr int max_rounds = 2;                    ///< of taking apart
-constexpr std::int64_t max_parts = 1 << 17;      ///< nodes that it makes in a round
+constexpr std::int64_t max_turns = 1024;         ///< of a loop to be taken apart
+constexpr int max_rounds = 2;                    ///< of taking loops apart
+constexpr std::int64_t max_parts = 1 << 17;      ///< nodes created per round
 
 class Merger {
  public:
@@ -50,7 +50,7 @@ class Merger {
   [[nodiscard]] const LocalBatches& local(const Ref& ref) const { return *locals_[ref.local]; }
   [[nodiscard]] const Batch& batch(const Ref& ref) const { return local(ref).batches()[ref.batch]; }
 
-  /// Makes batches of the locals `which`, and says how all of them are to be ordered.
+  /// Makes the batches of the locals `which` and finds the order constraints of all batches.
   Result<void> prepare(const std::vector<std::size_t>& which) {
     auto prepared = try_each_in_parallel(which.size(), threads_, [&](std::size_t n) -> Result<void> {
       auto made = LocalBatches::of(input_[which[n]]);
@@ -76,7 +76,7 @@ class Merger {
     return {};
   }
 
-  /// Finds which batches of unlike processes have to come one before the other.
+  /// Finds which batches of different processes must precede which.
   void constrain() {
     const auto says_when = [&](const Ref& ref) {
       return batch(ref).low != std::numeric_limits<std::int64_t>::min() ||
@@ -101,14 +101,14 @@ class Merger {
         constraints_.mixed.emplace_back(one, other);
     });
     if (is_complete) return;
-    // Too many are in doubt: all that is written goes in order access by access.
+    // Too many pairs to compare: order all written bytes access by access.
     constraints_.before.clear();
     constraints_.mixed.clear();
     for (const Footprint& footprint : footprints) constraints_.mixed.emplace_back(footprints[0].owner, footprint.owner);
   }
 
-  /// Nests that go on over several phases are mixed with each other where their turns are not: takes those turns apart.
-  /// Which locals are others now.
+  /// Takes apart the outermost loops of nests that are mixed with each other although their turns may not be, as for
+  /// nests that span several phases. Returns the locals that changed.
   std::vector<std::size_t> take_apart() {
     std::vector<bool> is_mixed(refs_.size());
     for (const auto& [one, other] : constraints_.mixed) is_mixed[one] = is_mixed[other] = true;
@@ -121,7 +121,7 @@ class Merger {
       if (!is_mixed[n] || !can_take_apart(pattern, term, max_turns)) continue;
       const Node& root = pattern.nodes[pattern.terms[term].at];
       parts += pattern.numbers[root.numbers] * static_cast<std::int64_t>(root.end - pattern.terms[term].at);
-      if (parts > max_parts) break;  // the others are put in order one by one
+      if (parts > max_parts) break;  // the remaining ones are ordered access by access
       terms[ref.local].push_back(term);
     }
     std::vector<std::size_t> changed;
@@ -134,7 +134,7 @@ class Merger {
     return changed;
   }
 
-  /// Whether all that has to be expanded can be.
+  /// Fails if more accesses must be expanded than allowed.
   [[nodiscard]] Result<void> check_effort() const {
     std::uint64_t expanded = 0;
     for (const auto& members : groups_.members)
@@ -148,7 +148,7 @@ class Merger {
     return {};
   }
 
-  /// Puts the accesses of each group of several batches in order.
+  /// Orders the accesses of each group that has several batches.
   Result<void> interleave() {
     interleaved_.resize(groups_.members.size());
     std::vector<std::uint32_t> many;
@@ -162,7 +162,7 @@ class Merger {
     });
   }
 
-  /// Members of one process are in order, and go through one cursor each, one after the other.
+  /// Orders the accesses of one group. The members of one process are in order and share one cursor.
   Result<Pattern> interleaved(const std::vector<std::uint32_t>& members) const {
     struct Source {
       std::size_t member, end;  ///< within `members`
@@ -215,7 +215,8 @@ class Merger {
     return detector.finish();
   }
 
-  /// Process after process, or the n-th batches of all before the next ones of any: whichever folds better.
+  /// Folds the groups in two orders, process by process and round-robin over the processes, and returns the smaller
+  /// result.
   MergedPattern folded() const {
     std::array<Pattern, 2> found;
     for_each_in_parallel(found.size(), threads_, [&](std::size_t way) {
@@ -270,16 +271,16 @@ class Merger {
     folder.push_pattern(detector.finish());
   }
 
-  std::vector<LocalPattern> input_;              ///< process after process
-  std::vector<std::unique_ptr<Pattern>> split_;  ///< of input_, what was taken apart
+  std::vector<LocalPattern> input_;              ///< process by process
+  std::vector<std::unique_ptr<Pattern>> split_;  ///< the patterns that replaced those in input_
   unsigned threads_;
   std::uint64_t max_expanded_;
   std::vector<std::optional<LocalBatches>> locals_;
-  std::vector<Ref> refs_;             ///< all batches, process after process
-  std::vector<std::uint64_t> level_;  ///< of each, how many of its process come before
+  std::vector<Ref> refs_;             ///< all batches, process by process
+  std::vector<std::uint64_t> level_;  ///< by batch: the number of earlier batches of the same process
   OrderConstraints constraints_;
   OrderGroups groups_;
-  std::vector<Pattern> interleaved_;  ///< by group; of those with several members
+  std::vector<Pattern> interleaved_;  ///< by group; empty for groups of one member
 };
 
 }  // namespace

@@ -10,9 +10,9 @@ namespace {
 
 constexpr AccessColumns local_columns = {.logical = 0, .length = 1, .physical = 2, .id = -1};
 constexpr std::array<int, 3> column_order = {local_columns.logical, local_columns.length, local_columns.physical};
-constexpr std::uint64_t max_expanded_nest = 1 << 20;  ///< accesses of a nest whose bounds are not known otherwise
+constexpr std::uint64_t max_expanded_nest = 1 << 20;  ///< accesses of a nest that has to be expanded for its bounds
 
-/// Writes a nest of a local pattern down in merged columns.
+/// Writes a nest of a local pattern in merged columns.
 class NestWriter {
  public:
   NestWriter(const PatternIndex& index, std::uint32_t term, std::int64_t id, std::vector<Node>& nodes,
@@ -25,7 +25,7 @@ class NestWriter {
         first_node_(nodes.size()),
         first_number_(numbers.size()) {}
 
-  /// False, and nothing written, where a column is not affine.
+  /// Returns false and writes nothing if a column is not affine.
   bool write(std::uint64_t first) {
     if (write(forms_.root(), first) &&
         fault_of({nodes_.data() + first_node_, numbers_.data() + first_number_, merged_columns}, 0).empty())
@@ -99,7 +99,7 @@ Result<LocalBatches> LocalBatches::of(const LocalPattern& local) {
   return batches;
 }
 
-/// The footprint of the batch that is added next.
+/// Adds the footprint of the batch that is added next.
 void LocalBatches::add_footprint(Footprint footprint) {
   footprint.owner = static_cast<std::uint32_t>(batches_.size());
   footprint.group = local_.id;
@@ -141,7 +141,8 @@ Result<void> LocalBatches::add_nest(std::uint32_t term, std::uint32_t& exception
   return {};
 }
 
-/// Blocks of literals that follow each other are one batch, unless each has one sequence number of its own.
+/// Adds a block of literals. Joins it with a preceding block unless each block has a single sequence number and the two
+/// numbers differ.
 Result<void> LocalBatches::add_literals(std::uint32_t term) {
   const Term& it = local_.pattern->terms[term];
   Batch batch{.first = it.first, .count = it.count, .term = term, .is_literals = true};
@@ -189,7 +190,7 @@ void LocalBatches::access(std::uint64_t position, std::span<std::int64_t, merged
   out.back() = local_.id;
 }
 
-/// What one access touches.
+/// Returns the bytes that one access touches.
 Result<Footprint> LocalBatches::touched(std::uint64_t position, std::span<const std::int64_t> vector) const {
   const std::int64_t begin = vector[0], length = vector[1];
   if (length < 0)
@@ -202,7 +203,7 @@ Result<Footprint> LocalBatches::touched(std::uint64_t position, std::span<const 
   return length > 0 ? Footprint::of(begin, begin + length) : Footprint{};
 }
 
-/// The hull of what `count` accesses touch.
+/// Returns the hull of the bytes that `count` accesses touch.
 Result<Footprint> LocalBatches::touched(std::uint64_t first, std::uint64_t count) const {
   PatternCursor cursor(*index_, first);
   std::array<std::int64_t, max_columns> vector{};

@@ -1,4 +1,4 @@
-// One process's pattern, made ready to be merged: batches of accesses with where they wrote and when.
+// One process's pattern, prepared for merging: batches of accesses with the bytes that they wrote and the time.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,22 @@
 namespace iosig {
 
 inline constexpr std::uint32_t merged_columns = 4;   ///< logical, length, physical, id
-inline constexpr std::uint32_t sequence_column = 3;  ///< of local patterns, where there is one
+inline constexpr std::uint32_t sequence_column = 3;  ///< of local patterns, if present
 
-/// Accesses of one process that stay together unless others come between: a nest, or literals.
+/// Accesses of one process that stay together unless accesses of others come between: a nest, or literals.
 struct Batch {
   std::uint64_t first = 0, count = 0;           ///< positions in the local pattern
-  std::int64_t low = 0, high = 0;               ///< when: sequence numbers, or opened and closed
+  std::int64_t low = 0, high = 0;               ///< time: sequence numbers, or opened and closed
   std::uint32_t exception = 0, exceptions = 0;  ///< of the local pattern
   std::uint32_t term = 0;                       ///< of the local pattern: the nest, or the first literals
   bool is_literals = false;
-  // The nest in merged columns; none where its physical offsets are not affine, or it is literals.
+  // The nest in merged columns; empty for literals, or if its physical offsets are not affine.
   std::uint32_t node = 0, nodes = 0, number = 0, numbers = 0;
 };
 
 class LocalBatches {
  public:
-  /// Refers to the pattern. Fails as merge_patterns().
+  /// Makes the batches of `local`. Refers to its pattern. Fails as merge_patterns().
   static Result<LocalBatches> of(const LocalPattern& local);
 
   [[nodiscard]] std::int64_t id() const { return local_.id; }
@@ -47,15 +47,15 @@ class LocalBatches {
     return std::span(numbers_).subspan(batch.number, batch.numbers);
   }
 
-  /// The access at `position`, in merged columns.
+  /// Stores the access at `position` to `out`, in merged columns.
   void access(std::uint64_t position, std::span<std::int64_t, merged_columns> out) const;
 
-  /// Goes through the accesses from `position` on, in merged columns.
+  /// Iterates over the accesses from `position` on, in merged columns.
   class Cursor {
    public:
     Cursor(const LocalBatches& local, std::uint64_t position)
         : has_sequence_(local.has_sequence()), id_(local.id()), cursor_(*local.index_, position) {}
-    /// The next access; its sequence number, where there is one, in `sequence`.
+    /// Stores the next access to `out` and its sequence number, if any, to `sequence`.
     void next(std::span<std::int64_t, merged_columns> out, std::int64_t& sequence) {
       cursor_.next(vector_);
       std::copy_n(vector_.begin(), merged_columns - 1, out.begin());

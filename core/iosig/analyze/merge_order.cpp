@@ -9,7 +9,7 @@ namespace {
 
 using Graph = std::vector<std::vector<std::uint32_t>>;
 
-/// The least member of each number's set.
+/// Disjoint sets, each represented by its least member.
 class Sets {
  public:
   explicit Sets(std::size_t count) : parents_(count) { std::iota(parents_.begin(), parents_.end(), 0U); }
@@ -27,7 +27,7 @@ class Sets {
   std::vector<std::uint32_t> parents_;
 };
 
-/// Unites what lies on cycles. R. Tarjan: Depth-first search and linear graph algorithms, 1972; without recursion.
+/// Unites the members of each cycle. R. Tarjan: Depth-first search and linear graph algorithms, 1972; not recursive.
 void unite_cycles(const Graph& after, Sets& sets) {
   constexpr std::uint32_t unseen = UINT32_MAX;
   struct Visit {

@@ -6,7 +6,7 @@ namespace iosig {
 namespace {
 
 constexpr std::uint32_t window = 32;            ///< the longest body of a loop, in terms
-constexpr std::size_t max_folded_vectors = 64;  ///< of those pushed at once
+constexpr std::size_t max_folded_vectors = 64;  ///< maximum number pushed at once that are folded
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void NestFolder::fold() {
 }
 
 void NestFolder::push_nest(std::span<const Node> nodes, std::span<const std::int64_t> numbers, std::uint64_t count) {
-  fold();  // not before the last nest's exceptions are known
+  fold();  // only now are the last nest's exceptions complete
   stack_.push_nest(nodes, numbers, position_, count);
   last_nest_ = position_;
   position_ += count;

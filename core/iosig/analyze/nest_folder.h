@@ -1,7 +1,7 @@
-// Puts whole nests and vectors one after the other and folds those that repeat into loops.
+// Appends whole nests and vectors and folds repetitions into loops.
 //
-// What analyze/detect is for vectors, this is for patterns that were detected before: a thousand ranks' nests become
-// one in as many steps.
+// The counterpart of analyze/detect for patterns that were detected before: the nests of a thousand ranks become one in
+// a thousand steps.
 #pragma once
 
 #include "iosig/analyze/term_stack.h"
@@ -13,16 +13,16 @@ class NestFolder {
  public:
   explicit NestFolder(std::uint32_t columns);
 
-  /// The next `count` vectors, a nest that begins at node 0 and number 0.
+  /// Appends a nest of `count` vectors that begins at node 0 and number 0.
   void push_nest(std::span<const Node> nodes, std::span<const std::int64_t> numbers, std::uint64_t count);
-  /// A vector that stands in the place of number `within` of the last nest. In order.
+  /// Adds an exception: `vector` replaces element `within` of the last nest. Exceptions must come in order.
   void push_exception(std::uint64_t within, const std::int64_t* vector);
-  /// The next vectors, `columns` numbers each. Many of them at once are taken to have no structure.
+  /// Appends vectors of `columns` numbers each. Takes a large number of them at once to have no structure.
   void push_vectors(std::span<const std::int64_t> vectors);
-  /// `pattern`: of as many columns, none of which follows another one.
+  /// Appends `pattern`, which must have as many columns, none of which follows another.
   void push_pattern(const Pattern& pattern);
 
-  /// What was pushed. The folder is as new afterwards.
+  /// Returns the pattern of everything pushed and resets the folder.
   [[nodiscard]] Pattern finish();
 
  private:

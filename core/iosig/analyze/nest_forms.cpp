@@ -44,7 +44,8 @@ std::uint64_t NestForms::count_turns(std::uint32_t loop) {
   return elements * static_cast<std::uint64_t>(numbers(loop)[0]);
 }
 
-/// Likewise what a turn adds to `column`, which follows another one; nothing unless each leaf adds a constant.
+/// Returns what all turns of `node` add to `column`, which follows another one, and stores the sum per turn of each
+/// loop. Returns nothing unless each leaf adds a constant.
 std::optional<std::uint64_t> NestForms::sum(std::uint32_t node, std::size_t depth, int column,
                                             std::vector<std::uint64_t>& sums) {
   std::uint64_t total = 0;

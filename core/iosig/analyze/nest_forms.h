@@ -1,7 +1,7 @@
 // The columns of a nest's leaves as affine forms of its loops, running sums included.
 //
-// A column that follows another one (Pattern::follows) is affine where trip counts are constant and every leaf adds a
-// constant: each turn of a loop then adds the same.
+// A column that follows another one (Pattern::follows) is affine if trip counts are constant and every leaf adds a
+// constant, because each turn of a loop then adds the same.
 #pragma once
 
 #include <array>
@@ -20,22 +20,22 @@ struct AffineForm {
   std::array<std::int64_t, max_nest_depth> of{};
 };
 
-/// Of one nest. Refers to the pattern and the index.
+/// The forms of one nest. Refers to the pattern and the index.
 class NestForms {
  public:
-  /// `columns`: those that form() is asked for.
+  /// `columns`: the columns for which form() will be called.
   NestForms(const PatternIndex& index, std::uint32_t term, std::span<const int> columns);
 
   [[nodiscard]] std::uint32_t root() const { return root_; }
-  /// Whether no trip count depends on a loop.
+  /// Returns whether no trip count depends on a loop.
   [[nodiscard]] bool is_constant() const { return is_constant_; }
-  /// Elements of one turn of `loop`, if is_constant().
+  /// Returns the number of elements of one turn of `loop`. Requires is_constant().
   [[nodiscard]] std::uint64_t turn_count(std::uint32_t loop) const { return turn_count_[loop - root_]; }
-  /// Elements of `node`, if is_constant().
+  /// Returns the number of elements of `node`. Requires is_constant().
   [[nodiscard]] std::uint64_t count(std::uint32_t node) const;
 
-  /// Of `column` in `leaf`, which lies in the loops `path` and whose first element is at `first_position`; nothing
-  /// where it is not affine. Column -1 is 0.
+  /// Returns the form of `column` in `leaf`, which lies in the loops `path` and whose first element is at
+  /// `first_position`, or nothing if it is not affine. Column -1 is 0.
   [[nodiscard]] std::optional<AffineForm> form(int column, std::uint32_t leaf, std::span<const std::uint32_t> path,
                                                std::uint64_t first_position) const;
 
@@ -52,7 +52,7 @@ class NestForms {
   std::uint32_t root_;
   bool is_constant_;
   std::vector<std::uint64_t> turn_count_;                          ///< by node, from root_ on
-  std::array<std::vector<std::uint64_t>, max_columns> turn_sums_;  ///< likewise, by column
+  std::array<std::vector<std::uint64_t>, max_columns> turn_sums_;  ///< as turn_count_, by column
 };
 
 }  // namespace iosig

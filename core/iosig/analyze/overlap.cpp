@@ -7,14 +7,14 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t max_kinds = 64;  ///< of footprints with unlike moduli
+constexpr std::size_t max_kinds = 64;  ///< of footprints with different moduli
 
-/// The footprint on a circle, or on the line where `modulus` is 0.
+/// A footprint on a circle, or on the line if `modulus` is 0.
 struct Place {
   std::uint64_t start = 0, width = 0;
 };
 
-/// `arc`: 0 for the hull, else which arc, counted from 1.
+/// `arc`: 0 for the hull, otherwise the number of the arc, counted from 1.
 Place place_of(const Footprint& footprint, std::size_t arc, std::uint64_t modulus) {
   const std::uint64_t width =
       arc == 0 ? static_cast<std::uint64_t>(footprint.end - footprint.begin) : footprint.arcs[arc - 1].width;
@@ -26,10 +26,10 @@ std::uint64_t modulus_of(const Footprint& footprint, std::size_t arc) {
   return arc == 0 ? 0 : footprint.arcs[arc - 1].modulus;
 }
 
-/// Footprints of one kind: they have the same moduli.
+/// Footprints of one kind, i.e. with the same moduli.
 using Kind = std::vector<std::uint32_t>;
 
-/// Where the footprints of a kind begin on a circle, in order.
+/// The positions at which the footprints of a kind begin on a circle, sorted.
 class Starts {
  public:
   Starts(std::span<const Footprint> footprints, const Kind& kind, std::size_t arc, std::uint64_t modulus)
@@ -39,7 +39,8 @@ class Starts {
     std::ranges::sort(starts_);
   }
 
-  /// Calls visit with iterators over those that begin within `place`: one range, or two around the end of the circle.
+  /// Calls visit with iterators over the footprints that begin within `place`: one range, or two across the end of the
+  /// circle.
   template <class Visit>
   void within(const Place& place, Visit&& visit) const {
     const auto at = [&](std::uint64_t start) {
@@ -56,7 +57,7 @@ class Starts {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> starts_;
 };
 
-/// Two kinds, seen on one circle: two arcs of it meet where one of them begins within the other.
+/// Two kinds on one circle. Two arcs overlap if one of them begins within the other.
 class Comparison {
  public:
   Comparison(std::span<const Footprint> footprints, const Kind& a, const Kind& b, std::size_t arc_a, std::size_t arc_b)
@@ -116,14 +117,14 @@ std::vector<Kind> kinds_of(std::span<const Footprint> footprints) {
 
 Footprint Footprint::of(const LeafIndex& leaves, const LeafIndex::Leaf& leaf) {
   Footprint footprint = of(leaf.begin, leaf.end);
-  // Where trip counts are affine or lengths vary, base may lie below begin: arcs begin at base.
+  // If trip counts are affine or lengths vary, base may lie below begin, and arcs begin at base.
   if (leaf.base != leaf.begin) return footprint;
   std::uint64_t modulus = 0;
   for (const LeafIndex::Level& level : leaves.levels_of(leaf)) {
     if (level.stride == 0 || footprint.arc_count == max_arcs) break;
     modulus = std::gcd(modulus, level.stride);
     if (level.reach > modulus) continue;
-    // Perhaps the same circle again, with less on it.
+    // Same modulus as before, but narrower.
     if (footprint.arc_count > 0 && footprint.arcs[footprint.arc_count - 1].modulus == modulus)
       footprint.arcs[footprint.arc_count - 1].width = level.reach;
     else
@@ -152,7 +153,7 @@ bool for_each_overlap(std::span<const Footprint> footprints, std::uint64_t budge
   Kind all(are_too_many ? footprints.size() : 0);
   std::iota(all.begin(), all.end(), 0);
   const auto compare = [&](const Kind& a, const Kind& b) {
-    // The circle on which the fewest meet.
+    // The circle with the fewest overlapping pairs.
     std::size_t best_a = 0, best_b = 0;
     std::uint64_t fewest = Comparison(footprints, a, b, 0, 0).pairs();
     const std::size_t arcs_a = are_too_many ? 0 : footprints[a[0]].arc_count;

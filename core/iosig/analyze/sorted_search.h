@@ -1,4 +1,4 @@
-// Searches in ascending numbers.
+// Searches in sorted numbers.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,7 @@
 
 namespace iosig {
 
-/// How many of the `count` ascending `numbers` are at most `value`. Without branches that the processor could
-/// mispredict.
+/// Returns how many of the `count` ascending `numbers` are at most `value`. Branch-free, so without mispredictions.
 [[nodiscard]] inline std::size_t count_up_to(const std::int64_t* numbers, std::size_t count, std::int64_t value) {
   const std::int64_t* first = numbers;
   while (count > 1) {
@@ -18,7 +17,8 @@ namespace iosig {
   return static_cast<std::size_t>(first - numbers) + (count == 1 && *first <= value ? 1 : 0);
 }
 
-/// The same, from a guess at the answer, in steps that double: in a large array a good guess spares most of its memory.
+/// As above, from a guess at the answer, in steps that double. A good guess avoids most memory accesses in a large
+/// array.
 [[nodiscard]] inline std::size_t count_up_to(const std::int64_t* numbers, std::size_t count, std::int64_t value,
                                              std::size_t guess) {
   std::size_t low = 0, high = count;  // the answer is in [low, high]

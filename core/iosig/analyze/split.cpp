@@ -40,12 +40,12 @@ class Splitter {
   }
 
  private:
-  /// Adds `node` as a term; within the outermost loop, if `depth` is 1, as it is in turn `turn` of that.
+  /// Adds `node` as a term. If `depth` is 1, `node` lies in the outermost loop and is taken as in its turn `turn`.
   void add(std::uint32_t node, std::uint32_t depth, std::int64_t turn) {
     nodes_.clear();
     numbers_.clear();
     std::uint32_t node_depth = depth;
-    std::vector<std::uint32_t> ends;  // of the loops around
+    std::vector<std::uint32_t> ends;  // of the enclosing loops
     for (std::uint32_t n = node; n < pattern_.nodes[node].end; ++n) {
       while (!ends.empty() && ends.back() == n) ends.pop_back();
       node_depth = depth + static_cast<std::uint32_t>(ends.size());

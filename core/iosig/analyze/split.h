@@ -1,4 +1,4 @@
-// Taking the turns of a nest's outermost loop apart, for those who have to put something between them.
+// Takes the turns of a nest's outermost loop apart, to allow insertions between them.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace iosig {
 
-/// Whether turns_apart() takes the nest `term` apart: a loop over loops, at most `max_turns` turns, constant trip
-/// counts.
+/// Returns whether turns_apart() can take the nest `term` apart: a loop over loops with at most `max_turns` turns and
+/// constant trip counts.
 [[nodiscard]] bool can_take_apart(const Pattern& pattern, std::uint32_t term, std::int64_t max_turns);
 
-/// The same sequence. Of each nest of `terms` (in order; can_take_apart()), the loops in its outermost loop are nests
-/// of their own, turn after turn.
+/// Returns a pattern of the same sequence in which the outermost loop of each nest of `terms` is unrolled: the loops in
+/// it become nests of their own, turn by turn. `terms` must be sorted and satisfy can_take_apart().
 [[nodiscard]] Pattern turns_apart(const Pattern& pattern, std::span<const std::uint32_t> terms);
 
 }  // namespace iosig

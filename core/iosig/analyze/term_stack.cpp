@@ -6,12 +6,12 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t long_windows = 16;  ///< windows in the longest body
-constexpr std::size_t max_nodes = 4096;   ///< in a loop; longer bodies are left as they are
+constexpr std::size_t long_windows = 16;  ///< longest body, in windows
+constexpr std::size_t max_nodes = 4096;   ///< in a loop; longer bodies are not folded
 
-constexpr std::size_t max_even = 64;  ///< bodies of which even_ knows
+constexpr std::size_t max_even = 64;  ///< longest body in even_
 
-/// The factor of number `n` of a term in its print: odd and without pattern, so that unlike numbers do not cancel out.
+/// Returns the factor of number `n` of a term in its print: odd and pseudo-random, to keep numbers from cancelling out.
 constexpr std::uint64_t factor(std::uint64_t n) {
   std::uint64_t mixed = (n + 1) * 0x9e3779b97f4a7c15;
   mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9;
@@ -23,7 +23,7 @@ constexpr auto leaf_factors = [] {
   return factors;
 }();
 
-/// Bits for bodies of 1 to `body` terms.
+/// Returns a mask of the bodies of 1 to `body` terms.
 constexpr std::uint64_t bodies_to(std::size_t body) {
   return body >= max_even ? ~std::uint64_t{0} : (std::uint64_t{1} << body) - 1;
 }
@@ -34,7 +34,7 @@ constexpr std::uint64_t shape_of(std::span<const Node> nodes) {
   return shape;
 }
 
-/// Whether y - x == z - y, without overflow.
+/// Returns whether y - x == z - y, without overflow.
 bool is_straight(std::int64_t x, std::int64_t y, std::int64_t z) {
   std::int64_t first = 0, second = 0;
   return !__builtin_sub_overflow(y, x, &first) && !__builtin_sub_overflow(z, y, &second) && first == second;
@@ -47,7 +47,7 @@ TermStack::TermStack(std::uint32_t columns, std::uint32_t window)
       window_(std::max(window, 1u)),
       kept_(3 * std::size_t{window_} * long_windows),
       last_steps_(std::bit_ceil(4 * std::size_t{window_} * long_windows)) {
-  const std::size_t terms = std::size_t{6} * window_;  // more where long bodies are sought
+  const std::size_t terms = std::size_t{6} * window_;  // more if long bodies are sought
   entries_.reserve(terms);
   prints_.reserve(terms);
   even_.reserve(terms);
@@ -61,13 +61,13 @@ TermStack::Group TermStack::group_of(std::span<const Node> nodes, std::size_t no
   return {all, nodes[node].is_loop ? all : all / columns_};
 }
 
-/// The print of the entry on top, which is new.
+/// Adds the print of the new entry on top.
 void TermStack::add_print(std::uint64_t print) {
   prints_.push_back(print);
   even_.push_back(even_before_top());
 }
 
-/// As even_ has it, for the entry on top.
+/// Returns the even_ bits of the entry on top.
 std::uint64_t TermStack::even_before_top() const {
   const std::size_t top = prints_.size() - 1;
   std::uint64_t even = 0;
@@ -77,7 +77,7 @@ std::uint64_t TermStack::even_before_top() const {
   return even;
 }
 
-/// Bodies of up to 64 terms of which three lie on top of each other, by their prints.
+/// Returns the bodies of up to 64 terms that, by their prints, occur three times in a row on top.
 std::uint64_t TermStack::even_bodies() const {
   const std::size_t size = even_.size();
   std::uint64_t bodies = even_.back() & bodies_to(size / 3);
@@ -85,7 +85,7 @@ std::uint64_t TermStack::even_bodies() const {
   return bodies;
 }
 
-/// The same for one body, of any length.
+/// As even_bodies(), for one body of any length.
 bool TermStack::may_be_loop(std::size_t body) const {
   const std::size_t size = prints_.size();
   if (3 * body > size) return false;
@@ -114,7 +114,7 @@ void TermStack::push_nest(std::span<const Node> nodes, std::span<const std::int6
   push_scratch(first, count);
 }
 
-/// The nest in scratch, on top.
+/// Pushes the nest in scratch.
 void TermStack::push_scratch(std::uint64_t first, std::uint64_t count) {
   entries_.push_back({first, count, static_cast<std::uint32_t>(nodes_.size()),
                       static_cast<std::uint32_t>(scratch_nodes_.size()), static_cast<std::uint32_t>(numbers_.size()),
@@ -127,7 +127,7 @@ void TermStack::push_scratch(std::uint64_t first, std::uint64_t count) {
   add_print(print);
 }
 
-/// The last `terms`.
+/// Pops the last `terms`.
 void TermStack::drop(std::size_t terms) {
   const std::size_t left = entries_.size() - terms;
   nodes_.resize(entries_[left].node);
@@ -162,7 +162,8 @@ bool TermStack::reduce_once() {
   return body > window_ && may_be_loop(body) && make_loop(body);
 }
 
-/// Terms since the last two steps between prints came before, or 0. Bodies longer than the window are found by it.
+/// Returns the distance in terms to the previous occurrence of the last two steps between prints, or 0. Finds bodies
+/// longer than the window.
 std::size_t TermStack::distance_to_same_steps() {
   const std::size_t size = entries_.size();
   const std::uint64_t* last = prints_.data() + size - 1;
@@ -175,7 +176,7 @@ std::size_t TermStack::distance_to_same_steps() {
   return distance;
 }
 
-/// Whether three terms are the same nest with first numbers that grow evenly and otherwise equal ones.
+/// Returns whether three terms are the same nest with evenly growing first numbers and otherwise equal numbers.
 bool TermStack::is_affine(const Entry& x, const Entry& y, const Entry& z) const {
   if (x.nodes != y.nodes || x.nodes != z.nodes || x.numbers != y.numbers || x.numbers != z.numbers) return false;
   const std::span<const Node> nodes(nodes_.data() + x.node, x.nodes);
@@ -193,7 +194,8 @@ bool TermStack::is_affine(const Entry& x, const Entry& y, const Entry& z) const 
   return true;
 }
 
-/// Makes the last 3 * `body` terms, whose prints are even, three iterations of a loop, if they are.
+/// Replaces the last 3 * `body` terms, whose prints are even, by a loop of three turns. Returns false if they are not
+/// one.
 bool TermStack::make_loop(std::size_t body) {
   const Entry* x = &entries_[entries_.size() - 3 * body];
   std::size_t nodes = 1;

@@ -1,9 +1,10 @@
-// The window in which nested loops are recognised: terms on a stack, of which the last 3 k may become a loop.
+// The window that recognises nested loops: a stack of terms, of which the last 3 k may become a loop.
 //
 // Source: A. Ketterlin, P. Clauss: Prediction and trace compression of data access addresses through nested loop
-// recognition, CGO 2008. Three times the same k terms, their numbers affine, are a loop over k terms. Ours: trip counts
-// are numbers like the others, so that loops of unlike length may be affine too; the numbers of a term are summed up in
-// one that is affine where they are, and each term keeps a bit for every body that it may end; everything lies flat.
+// recognition, CGO 2008. Three repetitions of the same k terms whose numbers are affine become a loop over k terms.
+// Example: the vectors 0, 8, 16 become a loop of 3 turns with the vector 8 i. Ours: trip counts are numbers like the
+// others, so loops of different lengths may be affine too; a term's numbers are hashed into one print that is affine if
+// they are; each term has one bit per loop body that it may end; all data are in flat arrays.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,15 @@
 
 namespace iosig {
 
-/// Vectors that stand in the place of what terms say, in order of position. Those of emitted terms are gone.
+/// Vectors that replace what terms say, sorted by position. Those of emitted terms are dropped.
 struct Exceptions {
   std::vector<std::uint64_t> positions;
   std::vector<std::int64_t> values;  ///< `columns` for each position
-  std::size_t emitted = 0;           ///< positions before which nothing is of interest
+  std::size_t emitted = 0;           ///< index of the first exception that is not emitted yet
 };
 
-/// Terms in order of position, without gaps. A term is one vector, or a nest whose root is a loop. Node::end and
-/// Node::numbers count from the term's own first.
+/// Terms sorted by position, without gaps. A term is one vector, or a nest whose root is a loop. Node::end and
+/// Node::numbers are relative to the term's first node and number.
 class TermStack {
  public:
   struct Entry {
@@ -31,8 +32,8 @@ class TermStack {
     std::uint32_t node = 0, nodes = 0, number = 0, numbers = 0;
   };
 
-  /// `window`: the longest body of a loop, in terms, that is sought in any case. Up to 16 times as long bodies are
-  /// found where the steps from term to term repeat.
+  /// `window`: the longest body of a loop, in terms, that is always found. Bodies of up to 16 times that length are
+  /// found if the steps from term to term repeat.
   TermStack(std::uint32_t columns, std::uint32_t window);
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
@@ -44,20 +45,20 @@ class TermStack {
   }
 
   void push_leaf(const std::int64_t* vector, std::uint64_t position);
-  /// A nest that begins at node 0 and number 0, after the top; it stands for `count` vectors.
+  /// Pushes a nest of `count` vectors that begins at node 0 and number 0.
   void push_nest(std::span<const Node> nodes, std::span<const std::int64_t> numbers, std::uint64_t first,
                  std::uint64_t count);
-  /// Pushes what `walk`, over the top, has begun of its current iteration of the outermost loop: loops that turn at
-  /// most twice as their vectors, nothing for what it has not come to.
+  /// Pushes the incomplete turn of the top's outermost loop, up to the position of `walk`. Loops of at most two turns
+  /// are pushed as vectors; parts that were not reached are omitted.
   void push_partial(const NestWalk& walk);
-  /// The top's outermost loop turns `trips` times, which is `count` elements.
+  /// Sets the trip count of the top's outermost loop to `trips`, which makes `count` elements.
   void set_top(std::int64_t trips, std::uint64_t count);
-  /// Makes loops of the last terms until there are no more; whether there was one.
+  /// Replaces the last terms by loops as often as possible. Returns whether any loop was made.
   bool reduce();
-  /// Makes the last terms the next turn of the loop below them, if they are; whether they were. For those who push
-  /// whole nests: a running one is followed vector by vector (analyze/detect).
+  /// Merges the last terms into the loop below them if they are its next turn. Returns whether they were. Needed only
+  /// by callers that push whole nests: analyze/detect follows a running nest vector by vector.
   bool extend_forwards();
-  /// Moves the oldest terms to `builder` (all but what may still become a loop, or simply all).
+  /// Moves the oldest terms to `builder`: all except those that may still become a loop, or simply all.
   void emit(PatternBuilder& builder, Exceptions& exceptions, bool all);
   [[nodiscard]] bool is_full() const { return entries_.size() >= 2 * kept_ || nodes_.size() >= max_kept_nodes; }
 
@@ -82,7 +83,7 @@ class TermStack {
   void push_instance(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips);
   void unroll(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips);
   void copy_instance(std::uint32_t node, const Indices& at, std::size_t depth, std::size_t fixed);
-  /// Of a term's node: how many numbers, and of these how many for each column (or for the trip count).
+  /// The count of numbers of a term's node, and of those the count per column (or for the trip count).
   struct Group {
     std::uint32_t numbers, size;
   };
@@ -95,14 +96,15 @@ class TermStack {
   std::size_t kept_;           ///< terms that may still become a loop
   std::uint64_t emitted_ = 0;  ///< terms
   std::vector<Entry> entries_;
-  /// By the last two steps between prints: these, mixed, and the number of the term that they led to. Half of either is
-  /// enough: what they say is looked at.
+  /// Hash table from the last two steps between prints to the number of the term that they led to. Truncated hashes
+  /// suffice: candidates are verified.
   struct Steps {
     std::uint32_t mixed = 0, term = 0;
   };
   std::vector<Steps> last_steps_;
-  // Of each entry: its nodes and numbers hashed, so that sums and differences of the latter survive; and for bodies of
-  // 1 to 64 terms a bit, the lowest for 1, whether its print and those of the terms one and two bodies below are even.
+  // Per entry. prints_: a hash of its nodes and numbers that preserves sums and differences of the numbers. even_: a
+  // bit for each body of 1 to 64 terms (the lowest bit for 1) that is set if its print and those of the terms one
+  // and two bodies below are evenly spaced.
   std::vector<std::uint64_t> prints_, even_;
   std::vector<Node> nodes_;
   std::vector<std::int64_t> numbers_;

@@ -1,4 +1,4 @@
-// The turns of loops on the stack: what goes before the first, what is the next, what of one was begun.
+// The turns of loops on the stack: turns before the first, the next turn, and the incomplete one.
 #include <algorithm>
 
 #include "iosig/analyze/term_stack.h"
@@ -6,12 +6,12 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_backwards = 1 << 16;  ///< elements of an iteration that is put before a loop
+constexpr std::uint64_t max_backwards = 1 << 16;  ///< elements of a turn to be put before a loop
 
 }  // namespace
 
-/// Puts iterations before the top's first if the terms below are just them. Loops of less than three turns are no loops
-/// yet when they come by, so triangles and rank maps would lack their corners.
+/// Puts turns before the top's first if the terms below match them. Loops of fewer than three turns are not recognised
+/// when they arrive; without this, triangles and rank maps would lack their corners.
 void TermStack::extend_backwards() {
   while (entries_.size() > 1) {
     const Entry top = entries_.back();
@@ -53,7 +53,7 @@ bool TermStack::extend_forwards() {
   return false;
 }
 
-/// Whether the terms above `loop` are what it would turn to next, one for each node of its body.
+/// Returns whether the terms above `loop` are its next turn, one for each node of its body.
 bool TermStack::is_next_turn(std::size_t loop) {
   const Entry& below = entries_[loop];
   const std::span<const Node> nodes(nodes_.data() + below.node, below.nodes);
@@ -80,7 +80,7 @@ bool TermStack::is_next_turn(std::size_t loop) {
   return true;
 }
 
-/// Whether the entries from `entry` to the one below the top are what the nest begins with.
+/// Returns whether the entries from `entry` to the one below the top are the beginning of the nest.
 bool TermStack::begins_with(const NestView& nest, std::size_t entry) const {
   std::array<std::int64_t, max_columns> expected{}, found{};
   NestWalk walk, term;
@@ -119,7 +119,7 @@ void TermStack::push_partial(const NestWalk& walk) {
   }
 }
 
-/// Node `node` of the partial nest, the `depth` loops around it being at `at`; a loop turns `trips` times.
+/// Pushes node `node` of the partial nest, with the `depth` loops around it at `at`; a loop turns `trips` times.
 void TermStack::push_instance(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips) {
   const Node root = partial_nodes_[node];
   const std::uint64_t first = entries_.back().first + entries_.back().count;
@@ -138,7 +138,7 @@ void TermStack::push_instance(std::uint32_t node, Indices& at, std::size_t depth
   if (scratch_nodes_.empty()) return;
   scratch_numbers_[0] = trips;
   const NestView nest{scratch_nodes_.data(), scratch_numbers_.data(), columns_};
-  if (!fault_of(nest, 0).empty()) {  // a loop in it never turns at `at`
+  if (!fault_of(nest, 0).empty()) {  // a loop in it has no turns at `at`
     unroll(node, at, depth, trips);
     return;
   }
@@ -146,7 +146,7 @@ void TermStack::push_instance(std::uint32_t node, Indices& at, std::size_t depth
   reduce();
 }
 
-/// The loop `node` of the partial nest turn by turn.
+/// Pushes the loop `node` of the partial nest turn by turn.
 void TermStack::unroll(std::uint32_t node, Indices& at, std::size_t depth, std::int64_t trips) {
   for (std::int64_t turn = 0; turn < trips; ++turn) {
     at[depth] = turn;
@@ -157,7 +157,7 @@ void TermStack::unroll(std::uint32_t node, Indices& at, std::size_t depth, std::
   }
 }
 
-/// To scratch, as it is within the first `fixed` loops at `at`; without loops that never turn there.
+/// Copies `node` to scratch as it is within the first `fixed` loops at `at`, without loops that have no turns there.
 void TermStack::copy_instance(std::uint32_t node, const Indices& at, std::size_t depth, std::size_t fixed) {
   const Node& source = partial_nodes_[node];
   const Group group = group_of(partial_nodes_, node, partial_numbers_.size());

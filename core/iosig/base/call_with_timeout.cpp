@@ -22,7 +22,7 @@ int answer_in_time(std::span<std::byte> answer, const std::function<void()>& ask
   const pid_t child = ::fork();
   if (child < 0) return errno;
   if (child == 0) {
-    // A child that hangs must not keep the user's pipes open.
+    // A hanging child must not keep the user's pipes open.
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
     ask();
     (void)!::write(writer.get(), answer.data(), answer.size());
@@ -41,7 +41,7 @@ int answer_in_time(std::span<std::byte> answer, const std::function<void()>& ask
     }
     ::waitpid(child, nullptr, 0);
   } else {
-    ::kill(child, SIGKILL);  // takes effect when the file system lets go; nobody waits for that
+    ::kill(child, SIGKILL);  // takes effect when the kernel call returns; do not wait for that
   }
   return failure;
 }

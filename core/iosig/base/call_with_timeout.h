@@ -1,5 +1,5 @@
-// Asks what may never be answered, such as a file system whose server is gone: whoever touches it hangs, and cannot
-// even be killed. A child process asks, and is left behind if it takes too long.
+// Calls operations that may block forever, such as access to a file system whose server is down: a process in such a
+// call cannot even be killed. The call runs in a child process, which is abandoned if it takes too long.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@ namespace iosig {
 
 inline constexpr int answer_limit_ms = 3000;
 
-/// Fills `answer` by `ask`, called in a child process. 0, or errno: ETIMEDOUT without an answer in time. For programs
-/// of our own: a child in somebody else's process would be seen by it.
+/// Calls `ask` in a child process and copies `answer`, as `ask` filled it, back. Returns 0 or errno; ETIMEDOUT without
+/// an answer in time or if the child died. Only for our own programs: in a host process, the child would be visible to
+/// its code.
 [[nodiscard]] int answer_in_time(std::span<std::byte> answer, const std::function<void()>& ask);
 
-/// What `ask()` returns, or errno as above.
+/// Returns the result of `ask()`, or errno as above.
 template <class Ask>
 [[nodiscard]] auto call_with_timeout(const Ask& ask) -> tl::expected<decltype(ask()), int> {
   using Answer = decltype(ask());

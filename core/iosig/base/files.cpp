@@ -29,7 +29,7 @@ std::string directory_from(const char* override_name, const char* xdg_name, std:
   return home.empty() ? std::string{} : fmt::format("{}/{}/iosig", home, below_home);
 }
 
-/// Looks before it opens, since opening alone sets some devices going, and again afterwards.
+/// Checks the type before opening, because opening alone activates some devices, and again afterwards.
 Result<std::string> read_at(int directory, const std::string& name, int flags, std::string_view shown,
                             std::uint64_t limit_bytes) {
   struct stat status {};
@@ -41,13 +41,13 @@ Result<std::string> read_at(int directory, const std::string& name, int flags, s
   const auto open = [&](int more) {
     return Fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags | more));
   };
-  Fd fd = flags == 0 ? open(0) : open(O_NOATIME);  // which is for its owner alone
+  Fd fd = flags == 0 ? open(0) : open(O_NOATIME);  // only the owner may use O_NOATIME
   if (!fd && errno == EPERM) fd = open(0);
   if (!fd) return system_failure("open", shown);
   if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", shown);
   if (!is_regular()) return refuse();
   std::string content;
-  std::string piece(1 << 16, '\0');  // not on the stack: threads of other people's programs may have a small one
+  std::string piece(1 << 16, '\0');  // not on the stack: threads of host programs may have small ones
   for (;;) {
     const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
@@ -120,7 +120,7 @@ void write_in_place(int fd) {
   const int errno_before = errno;
   int flags = 0;
   if (::ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags |= FS_NOCOW_FL) != 0)
-    (void)::ioctl(fd, FS_IOC_SETFLAGS, &flags);  // refused where it has no meaning
+    (void)::ioctl(fd, FS_IOC_SETFLAGS, &flags);  // fails where it does not apply
   errno = errno_before;
 }
 
@@ -155,10 +155,10 @@ Result<void> make_directories(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     if (::mkdir(part.c_str(), 0700) == 0) {
-      (void)::chmod(part.c_str(), 0700);  // whatever the umask
+      (void)::chmod(part.c_str(), 0700);  // independent of the umask
     } else if (errno != EEXIST) {
       struct stat status {};
-      // A parent that cannot be written (or an automounter's) but is there is no obstacle.
+      // An existing parent that we cannot write (or an automounter's) is no obstacle.
       const int failure = errno;
       if (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
         return system_failure("make the directory", part, failure);
@@ -172,7 +172,7 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   if (auto made = make_directories(directory); !made) return made;
   std::string draft = path + ".XXXXXX";
-  const SignalsLater until_renamed;  // ^C leaves no draft
+  const SignalsLater until_renamed;  // an interrupt must not leave a temporary file
   const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return system_failure("create a file beside", path);
   const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
@@ -181,7 +181,7 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   };
   struct stat old {};
   const bool had_one = ::stat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode) && old.st_uid == ::geteuid();
-  const mode_t mode = had_one ? (old.st_mode & 0777) : 0644;  // somebody else's would be a mode of their choice
+  const mode_t mode = had_one ? (old.st_mode & 0777) : 0644;  // never adopt a mode that another user chose
   if (auto written = write_all(fd.get(), content, draft); !written) return give_up(pass_on(written.error()));
   if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return give_up(system_failure("sync", draft));
   if (::rename(draft.c_str(), path.c_str()) != 0) return give_up(system_failure("replace", path));
@@ -195,14 +195,14 @@ Result<void> write_output(const std::string& path, std::string_view content) {
   struct stat found {};
   if (!fd && errno == ENOENT) {
     if (::lstat(path.c_str(), &found) != 0) return replace_file(path, content);
-    fd = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644));  // where a link leads to nothing
+    fd = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644));  // a dangling link
   }
   if (!fd) return system_failure("open", path);
   if (::fstat(fd.get(), &found) != 0) return system_failure("inspect", path);
   for (const int mine : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat status {};
     if (::fstat(mine, &status) == 0 && status.st_dev == found.st_dev && status.st_ino == found.st_ino)
-      return write_all(mine, content, path);  // a second descriptor of a file would begin at its first byte
+      return write_all(mine, content, path);  // a second descriptor would start at offset 0
   }
   if (!S_ISREG(found.st_mode)) return write_all(fd.get(), content, path);
   const std::unique_ptr<char, void (*)(void*)> place(::realpath(path.c_str(), nullptr), std::free);

@@ -1,4 +1,4 @@
-// Files without domain knowledge: an owned descriptor, whole-file reads, replacement that is never half done.
+// File operations without domain knowledge: an owned descriptor, reading of whole files, atomic replacement.
 #pragma once
 
 #include <fcntl.h>
@@ -35,66 +35,66 @@ class Fd {
   int fd_ = -1;
 };
 
-/// "cannot open '/x': No such file or directory" as ErrorKind::system, from errno, which the error bears.
+/// Makes the error "cannot open '/x': No such file or directory" of ErrorKind::system; stores errno in it.
 [[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path);
 [[nodiscard]] tl::unexpected<Error> system_failure(std::string_view doing, std::string_view path, int error_number);
 
-/// As system_failure, but `infeasible` when there is no room or no quota.
+/// As system_failure, but `infeasible` for ENOSPC and EDQUOT.
 [[nodiscard]] tl::unexpected<Error> write_failure(std::string_view doing, std::string_view path, int error_number);
 
-/// The whole file. Refuses more than `limit_bytes`, directories and devices.
+/// Reads the whole file. Refuses files above `limit_bytes`, directories and devices.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes = 64u << 20);
-/// The same for the file `name` in `directory`, which must be no link; messages call it `shown`. Leaves the time of its
-/// last access as it is where the caller owns it.
+/// As read_file, for the file `name` in `directory`, which must not be a symbolic link; messages call it `shown`.
+/// Preserves the access time if the caller owns the file.
 [[nodiscard]] Result<std::string> read_file_in(const Fd& directory, const std::string& name, std::string_view shown,
                                                std::uint64_t limit_bytes);
 
-/// Replaces `path` by a file that holds `content`: written beside it, synced, renamed. Missing directories are made
-/// (0700); this user's own former file leaves its mode to the new one.
+/// Replaces `path` atomically by a file with `content`: writes a temporary file in the same directory, syncs it and
+/// renames it. Creates missing directories with mode 0700. Keeps the mode of the previous file if this user owns it.
 [[nodiscard]] Result<void> replace_file(const std::string& path, std::string_view content);
 
-/// Writes `content` to what a person has named as output. A regular file, or none, as replace_file does, where the
-/// symbolic links of `path` lead; what may not be written to is left alone. A pipe, a device or this process's own
-/// standard output or error is written to instead.
+/// Writes `content` to the output that the user named. Replaces a regular or missing file as replace_file does,
+/// following the symbolic links of `path`; fails if an existing file is not writable. Writes in place to pipes, devices
+/// and this process's own standard output and error.
 [[nodiscard]] Result<void> write_output(const std::string& path, std::string_view content);
 
-/// Whether both are one regular file that is there; "-" is standard input.
+/// Returns whether both are the same existing regular file; "-" is standard input.
 [[nodiscard]] bool is_same_file(const std::string& one, const std::string& other);
 
-/// All of `data` or an error; retries short and interrupted writes.
+/// Writes all of `data` or fails; retries short and interrupted writes.
 [[nodiscard]] Result<void> write_all(int fd, std::string_view data, std::string_view path);
 
-/// Whether both descriptors are of one file.
+/// Returns whether both descriptors refer to the same file.
 [[nodiscard]] bool is_same_inode(const Fd& one, const Fd& other);
 [[nodiscard]] bool is_same_inode(const struct stat& one, const struct stat& other);
 
-/// Removes what is at `path` and all below it, as far as that is possible; follows no links.
+/// **Deletes `path` and everything below it** as far as possible, ignoring errors. Does not follow symbolic links.
 void remove_tree(const std::string& path);
 
-/// To open a directory for what is in it, never through a link.
+/// Flags for opening a directory for its entries, never through a symbolic link.
 inline constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
-/// Has the empty file that is open as `fd` written in place where the file system would write each block anew (btrfs):
-/// what is reserved for it then holds, so that a store into its mapped pages finds room.
+/// Disables copy-on-write for the empty file open as `fd` on file systems that have it (btrfs). Space reserved for the
+/// file then remains valid: stores to its mapped pages cannot fail for lack of space.
 void write_in_place(int fd);
 
-/// The names in the open `directory` (O_PATH will do), but "." and ".."; in no order.
+/// Returns the names in the open `directory` (O_PATH suffices) except "." and "..", unsorted.
 [[nodiscard]] Result<std::vector<std::string>> names_in(const Fd& directory);
-/// Those of symbolic links, and of what the file system gives no type for in the listing.
+/// As names_in, but only symbolic links and entries whose type the file system does not list (DT_UNKNOWN).
 [[nodiscard]] Result<std::vector<std::string>> link_names_in(const Fd& directory);
 
-/// `mkdir -p` with mode 0700 for each directory that was missing.
+/// Creates the missing directories of `path` with mode 0700, like `mkdir -p`.
 [[nodiscard]] Result<void> make_directories(const std::string& path);
 
-/// Free bytes for this user on the file system of `path` (statvfs); 0 also when it can hold no more files.
+/// Returns the bytes available to this user on the file system of `path` (statvfs); 0 also if no inodes are left.
 [[nodiscard]] Result<std::uint64_t> free_bytes_at(const std::string& path);
 
-// A program that runs with more rights than its user has (set-uid) does not follow that user's environment in these.
-/// $HOME, or the password file's entry when it is not set; nothing when there is neither.
+// In a program with elevated privileges (set-uid), these functions ignore the environment.
+/// Returns $HOME, or the home directory of the password entry if $HOME is not set; empty if there is neither.
 [[nodiscard]] std::string home_directory();
-/// `$XDG_STATE_HOME/iosig` or `~/.local/state/iosig` (IOSIG_STATE overrides): journal. Empty: nowhere to write.
+/// Returns `$XDG_STATE_HOME/iosig` or `~/.local/state/iosig` (IOSIG_STATE overrides) for the journal. Empty: no home.
 [[nodiscard]] std::string state_directory();
-/// `$XDG_CONFIG_HOME/iosig` or `~/.config/iosig`: storage.toml, rules. Empty: there is no home.
+/// Returns `$XDG_CONFIG_HOME/iosig` or `~/.config/iosig` for storage.toml and rules. Empty: no home.
 [[nodiscard]] std::string config_directory();
 
 }  // namespace iosig

@@ -1,5 +1,5 @@
-// fmt, compiled once for everything: the headers alone cost every source seconds, and the shared library must not
-// follow libiosig and the plugin into their hosts. The instantiations are those that fmt's own library exports.
+// fmt, compiled once: its headers alone would cost every source file seconds, and the shared library must not be pulled
+// into the hosts of libiosig and the plugin. The instantiations are those that fmt's own library exports.
 #include <fmt/format-inl.h>
 
 #include <locale>

@@ -26,7 +26,7 @@ int json_depth(std::string_view text) {
 }
 
 ordered_json parse_json(std::string_view text, int max_depth) {
-  // Not by a callback of the parser's: that goes through what it has already whenever an object ends.
+  // Not with a parser callback: it rescans all values parsed so far whenever an object ends.
   if (json_depth(text) > max_depth) return ordered_json(ordered_json::value_t::discarded);
   return ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
 }

@@ -1,4 +1,4 @@
-// JSON texts, read and written in one place: each file that had a parser of its own would compile for seconds longer.
+// Reads and writes JSON in one place: a parser in every file would cost seconds of compile time each.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,18 +7,18 @@
 
 namespace iosig {
 
-/// How many arrays and objects are in each other at most, should `text` be JSON.
+/// Returns the maximum nesting depth of arrays and objects, provided `text` is JSON.
 [[nodiscard]] int json_depth(std::string_view text);
 
-/// The document, or one that is_discarded() where `text` is not one document, or deeper than `max_depth`: what handles
-/// a value level by level needs stack for each.
+/// Parses a document. The result is_discarded() if `text` is not one document or deeper than `max_depth`, since code
+/// that recurses over a value needs stack for each level.
 [[nodiscard]] nlohmann::ordered_json parse_json(std::string_view text, int max_depth);
 
-/// On one line. In all three, bytes that are no UTF-8 become U+FFFD.
+/// Returns the document on one line. This and the following functions replace invalid UTF-8 by U+FFFD.
 [[nodiscard]] std::string json_line(const nlohmann::ordered_json& document);
-/// On one line, and in ASCII alone.
+/// Returns the document on one line in pure ASCII.
 [[nodiscard]] std::string json_ascii_line(const nlohmann::ordered_json& document);
-/// Indented by two blanks, for people and for files.
+/// Returns the document indented by two spaces, for users and files.
 [[nodiscard]] std::string json_page(const nlohmann::ordered_json& document);
 
 }  // namespace iosig

@@ -11,7 +11,7 @@
 namespace iosig {
 
 const std::string& boot_id() {
-  static const std::string& id = *[] {  // lives to the very end, as everything in a host's process
+  static const std::string& id = *[] {  // never destroyed: exit handlers of the host may still use it
     auto text = read_file("/proc/sys/kernel/random/boot_id");
     return new std::string(text ? trimmed(*text) : std::string_view{});
   }();

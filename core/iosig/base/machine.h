@@ -1,4 +1,4 @@
-// Which machine this is, which start of it, and what time.
+// Identifies this machine and its current boot, and tells the time.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace iosig {
 
-/// The kernel's id of this start of the machine; empty: it does not tell. Read once per process.
+/// Returns the kernel's boot id; empty if unavailable. Read once per process.
 [[nodiscard]] const std::string& boot_id();
 
-/// This machine's name.
+/// Returns the host name.
 [[nodiscard]] std::string host_name();
 
-/// Nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 [[nodiscard]] std::int64_t unix_ns();
 [[nodiscard]] inline std::int64_t unix_ns(const timespec& time) {
   return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;

@@ -1,4 +1,4 @@
-// Bytes that follow from the access that wrote them, so that every wrong byte of a file shows.
+// File content that is derived from the access that wrote it; every wrong byte of a file can be detected.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace iosig {
 
-/// Who wrote, and what tells this access from the others of the rank.
+/// The rank that wrote, and a number that distinguishes this access from the rank's others.
 struct WriteOrigin {
   std::uint64_t rank = 0;
   std::uint64_t sequence = 0;
@@ -15,7 +15,7 @@ struct WriteOrigin {
   bool operator==(const WriteOrigin&) const = default;
 };
 
-/// The bytes that `origin` writes from `offset_bytes` on. The same for any way to cut an extent into calls.
+/// Fills `bytes` with what `origin` writes from `offset_bytes` on. Independent of how an extent is split into calls.
 void fill(std::span<std::byte> bytes, WriteOrigin origin, std::uint64_t offset_bytes);
 
 }  // namespace iosig

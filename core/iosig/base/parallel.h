@@ -1,4 +1,4 @@
-// Independent pieces of work on all processors.
+// Runs independent work on all processors.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 
 namespace iosig {
 
-/// Calls work(n) for each n < count, on up to `threads` threads (0: as many as there are processors), in any order. An
-/// exception of `work` (no memory) ends its thread's part; it, or one of them, is thrown again when all have ended.
+/// Calls work(n) for each n < count on up to `threads` threads (0: as many as processors), in any order. An exception
+/// of `work` (out of memory) ends the work of its thread; one of the exceptions is rethrown after all threads have
+/// ended.
 template <class Work>
 void for_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
@@ -33,14 +34,14 @@ void for_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
   std::vector<std::jthread> others;
   try {
     for (std::size_t n = 1; n < std::min<std::size_t>(threads, count); ++n) others.emplace_back(work_on);
-  } catch (const std::system_error&) {  // the system has no thread to give: those that are there do it all
+  } catch (const std::system_error&) {  // no more threads available: the existing ones do all the work
   }
   work_on();
   others.clear();  // joins them
   if (thrown) std::rethrow_exception(thrown);
 }
 
-/// The same for `work` that gives a Result<void>: the error of the least n that has one.
+/// As above, for `work` that returns a Result<void>. Returns the error of the least n that failed.
 template <class Work>
 [[nodiscard]] Result<void> try_each_in_parallel(std::size_t count, unsigned threads, Work&& work) {
   std::vector<Result<void>> done(count);

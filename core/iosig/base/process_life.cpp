@@ -23,12 +23,12 @@
 namespace iosig {
 namespace {
 
-// The kernel's own namespaces have fixed numbers (include/linux/proc_ns.h), the same on every machine.
+// The initial namespaces have fixed inode numbers (include/linux/proc_ns.h) on every machine.
 constexpr std::uint64_t initial_pid_namespace = 0xEFFFFFFC, initial_time_namespace = 0xEFFFFFFA,
                         initial_uts_namespace = 0xEFFFFFFE;
-constexpr std::size_t max_levels = 33;  // of PID namespaces, as the kernel (MAX_PID_NS_LEVEL and the initial one)
+constexpr std::size_t max_levels = 33;  // of PID namespaces: the kernel's MAX_PID_NS_LEVEL plus the initial one
 
-/// A path in /proc, without an allocation.
+/// A path in /proc, built without allocation.
 struct ProcPath {
   std::array<char, 64> text;
   ProcPath(std::string_view process, const char* name) {
@@ -42,21 +42,22 @@ std::string_view digits(std::array<char, 24>& space, std::int64_t number) {
 
 NamespaceId namespace_of(const struct stat& status) { return {status.st_dev, status.st_ino}; }
 
-/// Nothing: the process is gone, or its namespaces are closed to this user.
+/// Returns nothing if the process is gone or this user may not read its namespaces.
 std::optional<NamespaceId> namespace_at(std::string_view process, const char* link) {
   struct stat status {};
   if (::stat(ProcPath(process, link).text.data(), &status) != 0) return {};
   return namespace_of(status);
 }
 
-/// A kernel without time namespaces has no such link, and one clock for all.
+/// Returns whether this process uses the initial time namespace. Kernels without time namespaces have a single clock
+/// and no such link.
 bool has_machines_clock() {
   struct stat status {};
   return ::stat("/proc/self/ns/time", &status) != 0 ? errno == ENOENT : status.st_ino == initial_time_namespace;
 }
 
-/// Field 22 of the process's stat; nothing: no such process, or hidden. The second field, the command's name, may hold
-/// blanks and parentheses.
+/// Returns field 22 of the process's stat, or nothing if it is gone or hidden. The second field, the command name, may
+/// contain blanks and parentheses.
 std::optional<std::int64_t> start_of(std::string_view process) {
   const Fd file(::open(ProcPath(process, "stat").text.data(), O_RDONLY | O_CLOEXEC));
   std::array<char, 2048> space;
@@ -72,7 +73,7 @@ std::optional<std::int64_t> start_of(std::string_view process) {
                                                                                     : std::nullopt;
 }
 
-/// The numbers that one process has in each namespace, from that of /proc to its own.
+/// The PIDs and session ids of one process in each namespace, from that of /proc down to its own.
 struct Levels {
   std::array<std::int64_t, max_levels> pids{}, sessions{};
   std::size_t count = 0;
@@ -92,7 +93,7 @@ std::size_t read_numbers(std::string_view status, std::string_view key, std::arr
   return count;
 }
 
-/// Nothing: no such process, or hidden.
+/// Returns nothing if the process is gone or hidden.
 std::optional<Levels> levels_of(std::string_view process) {
   const auto status = read_file(ProcPath(process, "status").text.data());
   if (!status) return {};
@@ -102,7 +103,7 @@ std::optional<Levels> levels_of(std::string_view process) {
   return levels;
 }
 
-/// Whether /proc was mounted with hidepid, which keeps other users' processes from us.
+/// Returns whether /proc was mounted with hidepid, which hides other users' processes.
 bool proc_hides_processes() {
   const auto mounts = read_file("/proc/self/mountinfo");
   if (!mounts) return true;
@@ -110,31 +111,31 @@ bool proc_hides_processes() {
   for (const std::string_view line : split(*mounts, '\n')) {
     const auto words = words_of(line);
     if (words.size() < 5 || words[4] != "/proc") continue;
-    const std::size_t option = line.rfind("hidepid=");  // the last mount at /proc counts
+    const std::size_t option = line.rfind("hidepid=");  // the topmost mount on /proc counts
     hides = option != std::string_view::npos && !line.substr(option + 8).starts_with("0") &&
             !line.substr(option + 8).starts_with("off");
   }
   return hides;
 }
 
-/// From where this process looks.
+/// What this process can see of other PID namespaces.
 struct View {
-  NamespaceId own;         ///< nothing can be judged without
-  std::size_t levels = 0;  ///< of this process, counted from the namespace of /proc; 1: /proc is of our own
+  NamespaceId own;         ///< needed for every decision
+  std::size_t levels = 0;  ///< of this process, from the namespace of /proc on; 1: /proc shows our own namespace
 };
 
 View look_around() {
   View view;
   if (const auto own = namespace_at("self", "ns/pid")) view.own = *own;
   if (view.own.inode == initial_pid_namespace)
-    view.levels = 1;  // it has no ancestor whose /proc this could be
+    view.levels = 1;  // it has no ancestor to which /proc could belong
   else if (const auto levels = levels_of("self"))
     view.levels = levels->count;
   return view;
 }
 
-/// Calls `each` with the text of every PID that /proc shows, until it returns false. Not by opendir, which allocates.
-/// False: /proc cannot be listed.
+/// Calls `each` with every PID in /proc, as text, until it returns false. Avoids opendir, which allocates. Returns
+/// false if /proc cannot be listed.
 template <class Each>
 bool for_each_process(Each each) {
   const Fd directory(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -158,7 +159,7 @@ struct Membership {
   std::size_t steps = 0;  ///< from the process's own namespace up to the wanted one
 };
 
-/// Whether `process` runs in `wanted` or in a descendant of it.
+/// Returns whether `process` runs in `wanted` or in a descendant of it.
 Membership membership(std::string_view process, const NamespaceId& wanted) {
   Fd at(::open(ProcPath(process, "ns/pid").text.data(), O_RDONLY | O_CLOEXEC));
   if (!at && (errno == ENOENT || errno == ESRCH)) return {Relation::outside};
@@ -167,24 +168,24 @@ Membership membership(std::string_view process, const NamespaceId& wanted) {
     if (::fstat(at.get(), &status) != 0) break;
     if (namespace_of(status) == wanted) return {Relation::inside, steps};
     at = Fd(::ioctl(at.get(), NS_GET_PARENT));
-    if (!at) return {errno == EPERM ? Relation::outside : Relation::unsure};  // EPERM: above our own
+    if (!at) return {errno == EPERM ? Relation::outside : Relation::unsure};  // EPERM: above our own namespace
   }
   return {};
 }
 
-/// One that /proc has just listed.
+/// Returns whether a process that /proc has just listed is gone.
 bool is_gone(std::string_view process) {
   struct stat status {};
   return ::stat(ProcPath(process, "").text.data(), &status) != 0 && errno == ENOENT;
 }
 
-/// Looks for what belongs to one namespace among all processes of /proc.
+/// Searches /proc for the processes of one namespace.
 class Search {
  public:
   Search(const View& view, const NamespaceId& wanted)
       : view_(view), wanted_(wanted), covers_(wanted == view.own || view.own.inode == initial_pid_namespace) {}
 
-  /// Calls `each(process, levels, membership)` for all that are or may be in the namespace.
+  /// Calls `each(process, levels, membership)` for every process that is or may be in the namespace.
   template <class Each>
   void run(Each each) {
     const bool listed = for_each_process([&](std::string_view process) {
@@ -193,7 +194,7 @@ class Search {
         hidden_ = hidden_ || !is_gone(process);
         return true;
       }
-      // Those of the namespace of /proc itself, if that is ours and not the wanted one.
+      // Skips processes of /proc's own namespace if that is ours but not the wanted one.
       if (levels->count == 1 && view_.levels == 1 && wanted_ != view_.own) return true;
       const Membership found = membership(process, wanted_);
       covers_ = covers_ || found.relation == Relation::inside;
@@ -203,7 +204,7 @@ class Search {
     hidden_ = hidden_ || !listed;
   }
 
-  /// Whether what was not found does not exist.
+  /// Returns whether a process that was not found does not exist.
   [[nodiscard]] bool is_complete() const { return covers_ && !hidden_ && !proc_hides_processes(); }
 
  private:
@@ -215,7 +216,7 @@ class Search {
 
 bool has_no_such_process(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
 
-/// In the namespace of this process, whose /proc this is.
+/// As life_of(), for a process in this process's namespace, to which /proc belongs.
 Life life_here(const ProcessId& process) {
   std::array<char, 24> space;
   const auto start = start_of(digits(space, process.pid));
@@ -224,8 +225,7 @@ Life life_here(const ProcessId& process) {
   return *start == process.start_ticks ? Life::alive : Life::dead;
 }
 
-/// The leader of a session, if it can be identified: once another process has its number, the number does not name the
-/// session any more.
+/// The state of a session's leader. Once another process has its PID, the number no longer identifies the session.
 enum class Leader { gone, same, other, unsure };
 Leader leader_is(std::string_view process, std::int64_t start_ticks) {
   const auto start = start_of(process);
@@ -264,7 +264,7 @@ SessionId this_session() {
   const View view = look_around();
   SessionId session{::getsid(0), 0, view.own};
   std::array<char, 24> space;
-  // Under another namespace's /proc the number would name another process.
+  // In another namespace's /proc, the number would name another process.
   if (session.session > 0 && view.levels == 1 && has_machines_clock())
     session.start_ticks = start_of(digits(space, session.session)).value_or(0);
   return session;

@@ -1,6 +1,7 @@
-// Failure as a value: Result<T> is a T or an Error that holds the facts needed to act on it.
+// Errors as values: Result<T> is a T or an Error with the facts needed to act on it.
 //
-// The core also runs inside GCC, libc calls and MPI ranks, where nothing may unwind, so no function of the core throws.
+// The core also runs inside GCC, libc calls and MPI ranks, where no exception may propagate; no function of the core
+// throws.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@
 
 namespace iosig {
 
-/// What went wrong, by what the user can do about it. The command line's exit status follows from it.
+/// The kind of error, by what the user can do about it. Determines the command line's exit status.
 enum class ErrorKind {
   infeasible,  ///< a sound "no": nothing admissible, a verification failed (exit status 1)
   usage,       ///< the call itself is wrong (2)
@@ -21,8 +22,8 @@ enum class ErrorKind {
 
 struct Error {
   ErrorKind kind;
-  std::string message;   ///< whole sentences for the user: file, place, what was expected, what to do
-  int system_errno = 0;  ///< what a system call would set for it; 0: no errno is known
+  std::string message;   ///< full sentences for the user: file, place, what was expected, what to do
+  int system_errno = 0;  ///< the errno that a system call would set; 0: none is known
 };
 
 template <class T>
@@ -33,14 +34,14 @@ template <class... Args>
   return tl::unexpected<Error>(Error{kind, fmt::format(text, std::forward<Args>(args)...)});
 }
 
-/// The same with the errno that a program gets for it.
+/// As fail(), with the errno that the program gets.
 template <class... Args>
 [[nodiscard]] tl::unexpected<Error> fail_with_errno(int system_errno, ErrorKind kind, fmt::format_string<Args...> text,
                                                     Args&&... args) {
   return tl::unexpected<Error>(Error{kind, fmt::format(text, std::forward<Args>(args)...), system_errno});
 }
 
-/// `error` as the failure of a function with another result type.
+/// Converts `error` to the failure of a function with another result type.
 [[nodiscard]] inline tl::unexpected<Error> pass_on(Error error) { return tl::unexpected<Error>(std::move(error)); }
 
 }  // namespace iosig

@@ -1,11 +1,11 @@
-// Signals that wait while something is made that must not be left half done.
+// Defers signals while an object is created that must not remain incomplete.
 #pragma once
 
 #include <csignal>
 
 namespace iosig {
 
-/// While it lives, no signal reaches this thread; those that come meanwhile do afterwards.
+/// Blocks all signals in this thread during its lifetime; pending signals are delivered afterwards.
 class SignalsLater {
  public:
   SignalsLater() {

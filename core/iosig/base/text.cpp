@@ -27,7 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// Bytes of the UTF-8 character that `text` starts with; 0: it starts with none (overlong, a surrogate, cut off, ...).
+/// Returns the length of the UTF-8 character at the start of `text`; 0 if there is none (overlong, surrogate,
+/// truncated, ...).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
@@ -44,7 +45,8 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-/// Control characters: below the blank, DEL, and U+0080 to U+009F, which some terminals obey too.
+/// Returns whether it is a control character: below U+0020, DEL, or U+0080 to U+009F, which some terminals interpret
+/// too.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character.front());
   return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
@@ -92,7 +94,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> known) {
-  if (typed.size() > 64) return {};  // no typing error, and the distance is quadratic
+  if (typed.size() > 64) return {};  // not a typing error, and the distance takes quadratic time
   std::string_view best;
   std::size_t best_distance = 0;
   for (const std::string_view name : known) {

@@ -12,18 +12,18 @@
 
 namespace iosig {
 
-/// `text` without white space at both ends; refers to `text`'s memory.
+/// Returns `text` without leading and trailing white space; refers to `text`'s memory.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-/// A path without the slashes that shells put behind directories; "/" stays.
+/// Returns the path without trailing slashes, as shells append to directories; "/" remains.
 [[nodiscard]] std::string_view without_trailing_slashes(std::string_view path);
 
-/// The parts of `text` between each `at`, empty ones too; refer to `text`'s memory. One more than there are `at`s.
+/// Splits `text` at each `at`, keeping empty parts; they refer to `text`'s memory.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at);
-/// The parts of `text` between blanks, tabs and line ends, none of them empty; refer to `text`'s memory.
+/// Splits `text` at blanks, tabs and line ends, without empty parts; they refer to `text`'s memory.
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
 
-/// All of `text`, decimal digits only, as a number; nothing when it is none or too large.
+/// Parses all of `text` as a decimal number; nothing if it is none or too large.
 template <std::unsigned_integral Number = std::uint32_t>
 [[nodiscard]] std::optional<Number> parse_count(std::string_view text) {
   Number count = 0;
@@ -32,31 +32,31 @@ template <std::unsigned_integral Number = std::uint32_t>
   return count;
 }
 
-/// The entry of `known` that a typist most likely meant, or "" when none is near (at most a third of it, but at least
-/// one letter, may be wrong). Distance: Damerau-Levenshtein (optimal string alignment), blind to case. Ties go to the
-/// earlier entry.
+/// Returns the entry of `known` that the user most likely meant, or "" if none is close (at most a third of its
+/// letters, but at least one, may differ). Distance: Damerau-Levenshtein (optimal string alignment), ignoring case. The
+/// earlier entry wins ties.
 [[nodiscard]] std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> known);
 
-/// "; did you mean 'x'?" for the nearest name, or "".
+/// Returns "; did you mean 'x'?" for the nearest name, or "".
 [[nodiscard]] std::string did_you_mean(std::string_view typed, std::span<const std::string_view> known);
 
-/// `text` with what would break a line, a terminal or a reader of UTF-8 written as \xNN: control characters (C1 too)
-/// and bytes that are not UTF-8. For paths in messages.
+/// Escapes control characters (including C1) and bytes that are not UTF-8 as \xNN. For paths in messages.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Bytes as text for files that we read again: every byte but printable ASCII as %XX, as in a file: URL.
-/// percent_decoded(percent_encoded(b)) == b; nothing for text that no percent_encoded wrote.
+/// Encodes bytes as text for files that we read again: every byte except printable ASCII becomes %XX, as in a file:
+/// URL. percent_decoded(percent_encoded(b)) == b; nothing for text that percent_encoded cannot produce.
 [[nodiscard]] std::string percent_encoded(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
 
-/// The first `max_bytes` of `text`, fewer rather than ending within a UTF-8 character: some file systems check.
+/// Returns the first `max_bytes` of `text`, or fewer to avoid splitting a UTF-8 character, which some file systems
+/// reject.
 [[nodiscard]] std::string_view cut_to(std::string_view text, std::size_t max_bytes);
 
-/// Whether `path` is `directory` or below it, by name.
+/// Returns whether `path` is `directory` or below it, by name only.
 [[nodiscard]] bool is_below(std::string_view path, std::string_view directory);
 
-/// FNV-1a, 64 bits: the same on every machine. Each step is a bijection, so one changed byte always shows; against
-/// malice it is no help.
+/// FNV-1a, 64 bits: the same on every machine. Each step is a bijection; a single changed byte is always detected. No
+/// protection against tampering.
 [[nodiscard]] std::uint64_t fnv1a(std::string_view bytes);
 
 }  // namespace iosig

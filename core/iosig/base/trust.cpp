@@ -17,9 +17,9 @@
 namespace iosig {
 namespace {
 
-constexpr int max_links = 40;  // as the kernel
+constexpr int max_links = 40;  // as in the kernel
 
-/// Uid 0 that is not merely the name of an ordinary user within a user namespace.
+/// Returns whether this process is root, and not merely mapped to uid 0 in a user namespace.
 bool is_root() {
   if (::geteuid() != 0) return false;
   static const bool maps_all = [] {
@@ -42,7 +42,7 @@ std::string owner_and_mode(const struct stat& status) {
   return fmt::format("user {}, mode {:04o}", status.st_uid, status.st_mode & 07777);
 }
 
-/// What lets untrusted users write the file or directory; empty: nothing.
+/// Returns why untrusted users can write the file or directory; empty if they cannot.
 std::string weakness(const struct stat& status, bool only_root) {
   if (only_root && status.st_uid != 0) return "belongs to another user, whom root does not trust";
   if ((status.st_mode & S_IWOTH) != 0) return "can be written by every user";
@@ -50,13 +50,14 @@ std::string weakness(const struct stat& status, bool only_root) {
   return {};
 }
 
-/// Goes from / down to a path, and looks at each directory and at what is taken from it.
+/// Walks from / down to a path and checks each directory and each entry taken from it.
 class Walk {
  public:
-  /// `only_root`: nobody else is trusted.
+  /// `only_root`: only root is trusted.
   Walk(std::string_view path, bool only_root) : only_root_(only_root) { go_to(path); }
 
-  /// Fails with `system` at the first weak place. The status of what stands at the end, or nothing when it is missing.
+  /// Fails with `system` at the first weak directory or entry. Returns the status of the final entry, or nothing if it
+  /// is missing.
   Result<std::optional<struct stat>> run() {
     if (auto entered = enter("/"); !entered) return pass_on(entered.error());
     while (!ahead_.empty()) {
@@ -115,7 +116,7 @@ class Walk {
                 root_owns ? "chmod o-w,g-w or chmod +t" : "chown it");
   }
 
-  /// In a directory that untrusted users can write, the sticky bit leaves each entry to its owner.
+  /// In a directory that untrusted users can write, the sticky bit lets only the owner of an entry replace it.
   Result<void> check_entry(const std::string& path, const struct stat& status) const {
     if (weakness(status_, only_root_).empty() || status.st_uid == 0 || (!only_root_ && status.st_uid == ::geteuid()))
       return {};
@@ -137,9 +138,9 @@ class Walk {
   }
 
   bool only_root_;
-  std::string here_;  ///< free of links
+  std::string here_;  ///< without symbolic links
   struct stat status_ {};
-  std::vector<std::string> ahead_;  ///< names still to go, the next one last
+  std::vector<std::string> ahead_;  ///< remaining names, the next one last
   int links_ = 0;
 };
 

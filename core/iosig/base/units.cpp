@@ -16,13 +16,13 @@ struct Unit {
   double factor;
 };
 
-// In powers of 1024, ascending; these are printed, and `KiB` or `K` is read as `KB`.
+// Powers of 1024, ascending. Used for printing; `KiB` and `K` are read as `KB`.
 constexpr std::array<Unit, 7> size_units{
     {{"B", 1}, {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}, {"TB", 0x1p40}, {"PB", 0x1p50}, {"EB", 0x1p60}}};
 constexpr std::array<Unit, 8> time_units{
     {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"y", year_s}}};
 
-/// "KiB" and "K" as "KB".
+/// Normalises "KiB" and "K" to "KB".
 std::string canonical_size_unit(std::string_view unit) {
   const bool with_i = unit.size() == 3 && unit[1] == 'i' && unit[2] == 'B';
   const bool letter_alone = unit.size() == 1 && unit != "B";
@@ -34,8 +34,7 @@ struct Quantity {
   std::string_view unit;
 };
 
-/// Splits "1.5 GiB" into 1.5 and "GiB". The number is unsigned decimal; "inf", "nan" and hexadecimal are no numbers
-/// here.
+/// Splits "1.5 GiB" into 1.5 and "GiB". The number is unsigned decimal; "inf", "nan" and hexadecimal are refused.
 Result<Quantity> split(std::string_view text, std::string_view what, std::string_view example) {
   const std::string_view body = trimmed(text);
   double number = 0;
@@ -77,8 +76,8 @@ std::string about(double value, std::span<const Unit> units, std::string_view su
   return fmt::format("{:.{}f} {}{}", shown, decimals, best->name, suffix);
 }
 
-/// The shortest "<number><unit>" without "e-" that `parse` reads back to exactly `value`. 15 digits, too: the division
-/// may have left a wrong last one.
+/// Returns the shortest "<number><unit>" without "e-" that `parse` reads back to exactly `value`. Tries 15 digits too,
+/// since the division may have left a wrong last digit.
 template <class Parse>
 std::string shortest(double value, std::span<const Unit> units, std::string_view fallback, Parse parse) {
   std::string best;

@@ -10,11 +10,11 @@ namespace iosig {
 namespace {
 
 using Kind = SourceToken::Kind;
-using Number = std::uint64_t;  // wraps instead of overflowing
+using Number = std::uint64_t;  // unsigned: wraps instead of overflowing
 
 constexpr int deepest = 100;  ///< parentheses and signs
 
-/// How tightly a binary operator binds; 0: it is none.
+/// Returns the precedence of a binary operator; 0: it is none.
 int strength(const SourceToken& token) {
   constexpr std::pair<std::string_view, int> strengths[] = {
       {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {">", 7},
@@ -45,7 +45,7 @@ Number apply(std::string_view sign, Number a, Number b) {
   return static_cast<Number>(sign == "/" ? x / y : x % y);
 }
 
-/// Reads from left to right; each rule leaves what it did not take.
+/// A recursive-descent parser; each rule leaves the tokens that it did not consume.
 class Expression {
  public:
   Expression(std::span<const SourceToken> tokens, bool is_cxx) : rest_(tokens), is_cxx_(is_cxx) {}

@@ -1,4 +1,4 @@
-// The expression of an #if or #elif.
+// Evaluates the expression of an #if or #elif.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace iosig {
 
-/// `expression`: behind the directive's name, with `defined` answered and macros expanded. Words that are left are 0,
-/// as the standards say, even with arguments (a macro of a header that was not read); in C++ `true` is 1. An
-/// expression that no compiler accepts is false, as is one with absurdly many parentheses.
+/// `expression`: the tokens after the directive's name, with `defined` evaluated and macros expanded. Remaining words
+/// are 0, as in the standards, even with arguments (a macro of a header that was not read); in C++ `true` is 1. An
+/// expression that no compiler accepts is false, as is one with excessively many parentheses.
 [[nodiscard]] bool condition_holds(std::span<const SourceToken> expression, bool is_cxx);
 
 }  // namespace iosig

@@ -36,7 +36,7 @@ class Lexer {
   }
 
  private:
-  /// Steps over a backslash at the end of a line: such lines are one.
+  /// Skips backslash-newline, which joins lines.
   void join_lines() {
     while (at_ + 1 < text_.size() && text_[at_] == '\\') {
       const std::size_t line_end = text_[at_ + 1] == '\r' ? at_ + 2 : at_ + 1;
@@ -49,7 +49,7 @@ class Lexer {
     join_lines();
     return at_ < text_.size() ? text_[at_] : '\0';
   }
-  /// The character after the next one.
+  /// Returns the character after the next one.
   char peek_second() {
     join_lines();
     const std::size_t here = at_;
@@ -144,7 +144,7 @@ class Lexer {
     return quote == '"' ? Kind::string : Kind::character;
   }
 
-  /// R"x(...)x": nothing in it is joined or escaped.
+  /// Reads R"x(...)x", in which nothing is joined or escaped.
   Kind take_raw() {
     constexpr std::size_t longest_delimiter = 16;
     const std::size_t length = text_.substr(at_ + 1, longest_delimiter + 1).find('(');
@@ -155,7 +155,7 @@ class Lexer {
     return Kind::string;
   }
 
-  /// Only the operators that would mean something else in pieces.
+  /// Reads only those operators whose parts would have another meaning.
   void take_rest_of_operator(char c) {
     const char next = peek();
     constexpr std::array<std::string_view, 13> pairs = {

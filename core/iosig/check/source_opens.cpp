@@ -16,13 +16,13 @@ bool is_one_of(const SourceToken& token, Words words) {
 
 bool controls(const SourceToken& token) { return is_one_of(token, {"if", "while", "for", "switch"}); }
 
-/// Words that a call may follow; any other word before a name makes the two a declaration.
+/// Returns whether a call may follow the word; any other word before a name makes the two a declaration.
 bool leads_expression(const SourceToken& token) {
   return is_one_of(token, {"return", "else", "do", "case", "goto", "throw", "new", "delete", "sizeof", "and", "or",
                            "not", "co_return", "co_await", "co_yield"});
 }
 
-/// "io::open" is the end of "my::io::open".
+/// Returns whether `tail` is a suffix at a name boundary: "io::open" is a tail of "my::io::open".
 bool is_tail(std::string_view tail, std::string_view whole) {
   return whole.ends_with(tail) && (whole.size() == tail.size() || whole[whole.size() - tail.size() - 1] == ':');
 }
@@ -50,7 +50,7 @@ void SourceOpens::match_brackets() {
       open.push_back(i);
     } else if (is_one_of(tokens_[i], {")", "]", "}"})) {
       const char wanted = is(i, ")") ? '(' : is(i, "]") ? '[' : '{';
-      // a stray bracket must not undo the braces around it
+      // a stray bracket must not close the braces around it
       while (!open.empty() && tokens_[open.back()].text[0] != wanted && (wanted == '{' || !is(open.back(), "{")))
         open.pop_back();
       if (open.empty() || tokens_[open.back()].text[0] != wanted) continue;
@@ -114,8 +114,8 @@ void SourceOpens::find_scopes() {
   }
 }
 
-/// Whether the brace opens the body of a function that GNU C nests in another one. `FOR_EACH(...) {` has no type before
-/// its name.
+/// Returns whether the brace opens the body of a nested function (GNU C). `FOR_EACH(...) {` has no type before its
+/// name.
 bool SourceOpens::is_nested_function(std::size_t brace) {
   if (is_cxx_ || brace == 0 || !is(brace - 1, ")") || partner_[brace - 1] >= brace) return false;
   const std::size_t parameters = partner_[brace - 1];
@@ -123,7 +123,7 @@ bool SourceOpens::is_nested_function(std::size_t brace) {
          is_declared_here(parameters - 1);
 }
 
-/// What the brace opens, judged by the declaration or statement that it stands in, which begins at `head`.
+/// Returns the kind of scope that the brace opens, judged by its declaration or statement, which begins at `head`.
 SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses) {
   if (lambda_bodies_.contains(brace)) return Scope::block;
   if (in_parentheses || around == Scope::initialiser)
@@ -136,7 +136,7 @@ SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t he
     if (is(i, "enum")) is_enum = true;
     if (is(i, "namespace")) is_namespace = true;
     if (is(i, "=") && !(i > 0 && is(i - 1, "operator"))) initialiser = i + 1;
-    if (is(i, "<") && i > 0 && is(i - 1, "template")) {  // its `class` declares none
+    if (is(i, "<") && i > 0 && is(i - 1, "template")) {  // its `class` does not declare one
       for (int depth = 0; i < brace; ++i) {
         depth += is(i, "<") ? 1 : is(i, ">") ? -1 : is(i, ">>") ? -2 : 0;
         if (depth <= 0) break;
@@ -155,7 +155,7 @@ SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t he
   if (is_class) return Scope::declarations;
   if (initialiser > parameters) return Scope::initialiser;
   if (parameters == 0) return brace == head ? Scope::block : Scope::initialiser;
-  // `S() : member{1} {`: what follows a name is the member's
+  // `S() : member{1} {`: a brace after a name belongs to the member
   const bool in_member_list = brace > 0 && is_word(brace - 1) && [&] {
     for (std::size_t i = parameters; i < brace; ++i)
       if (is(i, ":")) return true;
@@ -164,7 +164,7 @@ SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t he
   return in_member_list ? Scope::initialiser : Scope::block;
 }
 
-// ---- streams of C++
+// ---- C++ streams
 
 std::size_t SourceOpens::behind_type(std::size_t type) {
   std::size_t at = type + 1;
@@ -202,7 +202,7 @@ void SourceOpens::find_streams() {
   for (const std::size_t use : uses) find_stream_variables(use);
 }
 
-/// `std::ofstream a, *b("x"), c{d};`, and what a template of the type is called: `unique_ptr<ofstream> e`.
+/// Finds the variables of `std::ofstream a, *b("x"), c{d};` and of templates of the type: `unique_ptr<ofstream> e`.
 void SourceOpens::find_stream_variables(std::size_t type) {
   for (std::size_t at = behind_type(type); at < tokens_.size() && spend(1); ++at) {
     while (spend(1) && at < tokens_.size() && is_one_of(tokens_[at], {"*", "&", "&&", ">", ">>", "const"})) ++at;
@@ -214,14 +214,14 @@ void SourceOpens::find_stream_variables(std::size_t type) {
   }
 }
 
-/// `bracket` holds a constructor's arguments, and they are such that it opens a file.
+/// Returns whether `bracket` holds arguments with which a constructor opens a file.
 bool SourceOpens::opens_a_file(std::size_t bracket) {
   if (bracket >= tokens_.size() || !is_one_of(tokens_[bracket], {"(", "{"})) return false;
   std::size_t at = bracket + 1;
   if (at >= partner_[bracket] || partner_[bracket] == tokens_.size()) return false;
   if (is(at, "std") && is(at + 1, "::")) at += 2;
   if (is(at, "move") && is(at + 1, "(")) return false;
-  // a parameter makes it a function's declaration: `std::ofstream make(const char *path);`
+  // a parameter: this declares a function, as in `std::ofstream make(const char *path);`
   if (is_one_of(tokens_[at], {"const", "auto", "void", "char", "int", "bool", "unsigned", "long"})) return false;
   while (spend(1) && is_word(at) && is(at + 1, "::")) at += 2;
   if (!is_word(at)) return true;
@@ -245,7 +245,7 @@ void SourceOpens::look_at_stream(std::size_t type, FollowingOpens& found) {
 
 // ---- calls
 
-/// `int open(const char *path)`, `FILE *fopen(...)`: no call.
+/// Returns whether this is a declaration and not a call: `int open(const char *path)`, `FILE *fopen(...)`.
 bool SourceOpens::is_declared_here(std::size_t name) {
   std::size_t before = name;
   while (spend(1) && before > 0 && is_one_of(tokens_[before - 1], {"*", "&"})) --before;
@@ -256,7 +256,7 @@ void SourceOpens::look_at_word(std::size_t at, FollowingOpens& found) {
   const std::string_view word = tokens_[at].text;
   if (own_constructors_.contains(word) || stream_types_.contains(word)) return look_at_stream(at, found);
   if (!is(at + 1, "(") || partner_[at + 1] == tokens_.size()) return;
-  std::size_t first = at;  // of `a::b::open`
+  std::size_t first = at;  // of the qualified name `a::b::open`
   while (spend(1) && first >= 2 && is(first - 1, "::") && is_word(first - 2)) first -= 2;
   std::string name;
   for (std::size_t part = first; part <= at; ++part) name += tokens_[part].text;
@@ -281,14 +281,14 @@ void SourceOpens::look_at_word(std::size_t at, FollowingOpens& found) {
   }
 }
 
-/// Behind the parentheses of `if (...)`, `for (...)`, ...
+/// Returns the position after the parentheses of `if (...)`, `for (...)`, ...
 std::size_t SourceOpens::after_condition(std::size_t keyword) const {
   std::size_t at = keyword + 1;
   while (at < tokens_.size() && (is(at, "constexpr") || is(at, "consteval") || is(at, "!"))) ++at;
   return is(at, "(") ? std::min(partner_[at] + 1, tokens_.size()) : at;
 }
 
-/// `skip_bodies`: of if, while, for and switch only what stands before the body.
+/// Collects the opens in a range. `skip_bodies`: of if, while, for and switch only the part before the body.
 void SourceOpens::collect(std::size_t begin, std::size_t end, bool skip_bodies, FollowingOpens& found) {
   for (std::size_t i = begin; i < end && spend(1); ++i) {
     if (skip_bodies && controls(tokens_[i])) {
@@ -300,7 +300,7 @@ void SourceOpens::collect(std::size_t begin, std::size_t end, bool skip_bodies, 
       while (has_else && is(i, "else")) i = end_of_statement(i + 1, 0);
       --i;
     } else if (lambda_bodies_.contains(i) || class_bodies_.contains(i) || function_bodies_.contains(i)) {
-      i = partner_[i];  // another function's code
+      i = partner_[i];  // the code of another function
     } else if (is_word(i)) {
       look_at_word(i, found);
     }
@@ -312,7 +312,7 @@ std::size_t SourceOpens::end_of_simple_statement(std::size_t at) {
     if (is(at, ";")) return at + 1;
     if (is(at, "}")) return at;
     if (function_bodies_.contains(at) || namespace_bodies_.contains(at)) return at;
-    // `FOR_EACH(...) { ... }`: a statement made by a macro of a header that was not read
+    // `FOR_EACH(...) { ... }`: a statement by a macro of a header that was not read
     const bool has_body = is(at, "{") && !lambda_bodies_.contains(at) && at > 0 && is(at - 1, ")") &&
                           partner_[at - 1] > 0 && partner_[at - 1] < at && is_word(partner_[at - 1] - 1);
     if (is_one_of(tokens_[at], {"(", "[", "{"})) at = partner_[at];
@@ -321,10 +321,10 @@ std::size_t SourceOpens::end_of_simple_statement(std::size_t at) {
   return tokens_.size();
 }
 
-/// One past the statement that begins at `at`.
+/// Returns the position after the statement that begins at `at`.
 std::size_t SourceOpens::end_of_statement(std::size_t at, int depth) {
   const std::size_t none = tokens_.size();
-  while (at + 1 < none && spend(1)) {  // labels, and pragmas that are not of this statement
+  while (at + 1 < none && spend(1)) {  // skip labels, and pragmas that do not belong to this statement
     if (tokens_[at].kind == SourceToken::Kind::pragma) {
       ++at;
     } else if (is(at, "default") || (is_word(at) && is(at + 1, ":"))) {

@@ -1,5 +1,5 @@
-// Which call a `#pragma sig` speaks about, told from tokens alone: the open in the statement, declaration or
-// controlling expression that follows it immediately. The compiler plugin's rules, without the compiler's types.
+// Finds the call that a `#pragma sig` refers to, from tokens alone: the open in the statement, declaration or
+// controlling expression that follows it immediately. Uses the compiler plugin's rules, without the compiler's types.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +14,24 @@
 
 namespace iosig {
 
-/// What stands behind a pragma.
+/// What follows a pragma.
 struct FollowingOpens {
-  std::vector<SourceToken>
-      calls;                    ///< in the order of the text: the function's name, or the stream's that is constructed
-  bool may_open = false;        ///< calls open() of an object that could be a stream, but its type is not seen
-  bool pragma_follows = false;  ///< another `#pragma sig` comes first
+  std::vector<SourceToken> calls;  ///< in source order: the function's name, or that of the constructed stream
+  bool may_open = false;           ///< calls open() of an object that may be a stream, but whose type is not visible
+  bool pragma_follows = false;     ///< another `#pragma sig` comes first
 };
 
-/// One source's knowledge of its scopes, streams and openers.
+/// The scopes, streams and openers of one source.
 class SourceOpens {
  public:
-  /// `tokens` and `own` (the user's openers, besides known_openers()) must outlive this. `max_work`: to be done for
-  /// what would take more than linear time, as SourceWork counts.
+  /// `tokens` and `own` (the user's openers, in addition to known_openers()) must outlive this object. `max_work`:
+  /// limit for steps that take more than linear time, in units of SourceWork.
   SourceOpens(const SourceTokens& tokens, bool is_cxx, std::span<const Opener> own, std::size_t max_work);
 
-  /// Whether the token stands among statements, not among declarations of a file, namespace or class.
+  /// Returns whether the token is among statements, as opposed to declarations of a file, namespace or class.
   [[nodiscard]] bool is_in_function(std::size_t token) const { return scope_[token] == Scope::block; }
   [[nodiscard]] FollowingOpens after(std::size_t pragma);
-  /// From then on nothing that is_in_function and after say is to be believed.
+  /// Returns whether the limit was exceeded; then results of is_in_function and after are not reliable.
   [[nodiscard]] bool is_cut() const { return work_.is_spent(); }
 
  private:
@@ -68,9 +67,9 @@ class SourceOpens {
   bool is_cxx_;
   std::span<const Opener> own_;
   std::vector<std::size_t>
-      partner_;               ///< of each bracket; of an unmatched one, and of other tokens: the number of tokens
-  std::vector<Scope> scope_;  ///< in which each token stands
-  std::set<std::size_t> lambda_bodies_, function_bodies_, class_bodies_, namespace_bodies_;  ///< their open braces
+      partner_;               ///< of each bracket; for an unmatched one and for other tokens: the number of tokens
+  std::vector<Scope> scope_;  ///< of each token
+  std::set<std::size_t> lambda_bodies_, function_bodies_, class_bodies_, namespace_bodies_;  ///< their opening braces
   std::set<std::string_view> stream_types_, derived_types_, stream_variables_;
   std::set<std::string_view> own_constructors_;  ///< the types of `io::Writer::Writer`
   SourceWork work_;

@@ -12,11 +12,11 @@
 namespace iosig {
 namespace {
 
-/// What one source may have; more comes of macros that double.
+/// Limits for one source; only sources with exponentially expanding macros exceed them.
 constexpr std::size_t max_pragmas = 10'000;
 constexpr std::size_t max_words = 1'000;           ///< in one pragma
 constexpr std::size_t max_pragma_bytes = 10'000;   ///< of one pragma, expanded
-constexpr std::size_t max_told_bytes = 8'000'000;  ///< of messages, and of the lines that they show
+constexpr std::size_t max_told_bytes = 8'000'000;  ///< of messages, including the lines that they show
 
 using Severity = Diagnostic::Severity;
 using Text = PragmaText<SourceToken>;
@@ -57,7 +57,7 @@ class Checker {
       if (!pragma.name.is("sig")) continue;
       if (const auto begin = check_sig(pragma)) sites.push_back({i, *begin});
     }
-    // From the last to the first: what a pragma inside a statement speaks about is no business of one before it.
+    // From last to first: calls that belong to a pragma inside a statement do not belong to an earlier one.
     SourceOpens opens(source_, is_cxx_, own, work_.left());
     std::set<std::pair<std::uint32_t, std::uint32_t>> taken;
     for (auto site = sites.rbegin(); site != sites.rend() && !is_too_much(); ++site) {
@@ -115,7 +115,7 @@ class Checker {
             file.text.substr(begin, end - begin)};
   }
 
-  /// From the token with the span's first byte to the one with its last.
+  /// Returns the range from the token with the span's first byte to the one with its last.
   SourceSpan place(const Text& text, Span span) const {
     SourceSpan first = text.place(span.begin).at;
     const SourceSpan last = text.place(span.end > span.begin ? span.end - 1 : span.begin).at;
@@ -125,7 +125,7 @@ class Checker {
 
   // -- pragmas
 
-  /// Nothing: a number was beyond C++'s lexer, and that has been told.
+  /// Returns the text; nothing if C++'s lexer cannot read a number, which is reported.
   std::optional<Text> text_of(const SourcePragma& pragma) {
     Text text(pragma.name);
     bool is_spoiled = false;
@@ -179,7 +179,7 @@ class Checker {
     if (parsed.ok()) own.push_back(std::move(parsed.opener));
   }
 
-  /// Whether a macro took a parameter away, which is told.
+  /// Returns whether a macro replaced a parameter, and reports it.
   bool has_lost_parameter(const SourcePragma& pragma, const Text& text) {
     if (pragma.is_operator) return false;
     SourcePosition at = position(pragma.name.at);
@@ -194,7 +194,7 @@ class Checker {
     return true;
   }
 
-  /// The first token of a signature that can be used, or nothing.
+  /// Returns the first token of a valid signature, or nothing.
   std::optional<SourceToken> check_sig(const SourcePragma& pragma) {
     const auto text = text_of(pragma);
     if (!text || has_lost_parameter(pragma, *text)) return std::nullopt;
@@ -204,7 +204,7 @@ class Checker {
       return std::nullopt;
     }
     if (!work_.spend(text->text().size() * (1 + definition_bytes_)))
-      return std::nullopt;  // an unknown word's neighbours
+      return std::nullopt;  // limits the search for names similar to an unknown word
     const ParsedSignature parsed = parse_sig(text->text(), definitions_);
     report(parsed.diagnostics, "signature", *text, pragma.is_operator);
     if (!parsed.ok()) return std::nullopt;
@@ -271,7 +271,7 @@ class Checker {
   std::map<std::uint32_t, std::vector<std::size_t>> line_begins_;
   SignatureDefinitions definitions_;
   std::map<std::string, SourceSpan, std::less<>> definition_places_;
-  std::size_t definition_bytes_ = 0;  ///< of their names
+  std::size_t definition_bytes_ = 0;  ///< of the definitions' names
   std::size_t told_bytes_ = 0;
   SourceWork work_;
 };

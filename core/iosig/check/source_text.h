@@ -1,8 +1,8 @@
-// What is wrong with the pragmas of a C or C++ source, found without a compiler: the findings of the compiler's plugin,
-// in its words and at its places. `iosig check` shows them.
+// Checks the pragmas of a C or C++ source without a compiler. Produces the findings of the compiler's plugin, with the
+// same words and places. Used by `iosig check`.
 //
-// What needs types is left to the compiler: of `x.open(...)` with an x that is not declared in the files read, nothing
-// is said.
+// Anything that needs types is left to the compiler: there is no finding for `x.open(...)` if x is not declared in the
+// files read.
 #pragma once
 
 #include <span>
@@ -32,11 +32,11 @@ struct SourceNote {
 
 struct SourceFinding {
   Diagnostic::Severity severity = Diagnostic::Severity::error;
-  std::string_view rule;  ///< its kind, for tools that filter: signature, definition, association, callee, source
+  std::string_view rule;  ///< kind, for tools that filter: signature, definition, association, callee, source
   SourcePosition at;
   std::string message;       ///< without the suggestion
   std::string suggestion;    ///< what was probably meant, or empty
-  bool can_replace = false;  ///< whether putting the suggestion at `at` mends it
+  bool can_replace = false;  ///< replacing `at` by the suggestion fixes the mistake
   std::vector<SourceNote> notes;
 };
 
@@ -45,12 +45,12 @@ struct CheckedSource {
     SourcePosition at;
     Signature signature;
   };
-  std::vector<SourceFinding> findings;  ///< in the order of files and places
-  std::vector<Use> signatures;          ///< each `#pragma sig` without a mistake
+  std::vector<SourceFinding> findings;  ///< by file and place
+  std::vector<Use> signatures;          ///< each correct `#pragma sig`
   std::vector<SourceNote> missing;      ///< includes that were not found, once each
 };
 
-/// Never fails: what is wrong is a finding. `callees`: the user's openers, as the pragmas `sigopen` declare them.
+/// Never fails: every mistake is a finding. `callees`: the user's openers, as `#pragma sigopen` declares them.
 [[nodiscard]] CheckedSource check_source(const std::string& path, std::string text, const SourceLanguage& language,
                                          std::span<const Opener> callees, const ReadInclude& read_include);
 

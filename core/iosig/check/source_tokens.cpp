@@ -12,11 +12,11 @@ namespace {
 using Kind = SourceToken::Kind;
 
 constexpr int deepest_include = 200;
-constexpr int deepest_call = 200;       ///< macro calls in the arguments of macro calls; deeper ones end the reading
-constexpr std::size_t look_work = 100;  ///< to ask for a file that may not be there
+constexpr int deepest_call = 200;       ///< nested macro calls in arguments; deeper nesting stops the preprocessor
+constexpr std::size_t look_work = 100;  ///< for looking up a file that may not exist
 
 struct BodyToken : SourceToken {
-  int parameter = -1;  ///< that it names
+  int parameter = -1;  ///< the parameter that it names
 };
 struct Macro {
   bool takes_arguments = false, is_variadic = false;
@@ -24,7 +24,7 @@ struct Macro {
   std::vector<BodyToken> body;
 };
 
-/// The macros that a token has come out of; it is not expanded by them again.
+/// The macros that a token comes from, which must not expand it again.
 struct Hidden {
   const Macro* macro;
   const Hidden* next;
@@ -40,7 +40,7 @@ class Preprocessor {
  public:
   Preprocessor(const SourceLanguage& language, const ReadInclude& read_include)
       : language_(language), read_include_(read_include), work_(language.max_work) {
-    // what every GCC on Linux defines and programs ask for
+    // what every GCC on Linux defines and programs test
     for (const auto& [name, value] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
              {"__GNUC__", "12"}, {"__STDC__", "1"}, {"__linux__", "1"}, {"__unix__", "1"}, {"__x86_64__", "1"}})
       define(name, value);
@@ -64,7 +64,7 @@ class Preprocessor {
   struct Condition {
     bool is_active;    ///< this branch is read
     bool was_taken;    ///< a branch has been read
-    bool is_enclosed;  ///< in a part that is not read
+    bool is_enclosed;  ///< in a skipped part
   };
 
   std::uint32_t add_file(std::string path, std::string text) {
@@ -220,12 +220,12 @@ class Preprocessor {
     return known->second;
   }
 
-  /// Whether an #if's expression holds.
+  /// Returns whether the expression of an #if is true.
   bool evaluate(std::span<const SourceToken> words) {
     Tokens plain;
     for (std::size_t i = 0; i < words.size(); ++i) {
       const bool is_defined = words[i].is("defined");
-      // the system's headers and GCC's features are taken to be there
+      // system headers and GCC's features are assumed to exist
       if (!is_defined && !words[i].text.starts_with("__has_")) {
         plain.push_back(words[i]);
         continue;
@@ -245,7 +245,7 @@ class Preprocessor {
 
   // -- expansion
 
-  /// Each token that is made, copied or looked at is spent for, and each byte that is spelled.
+  /// Spends work for each token that is created, copied or inspected, and for each byte that is spelled.
   Tokens expand(std::span<const SourceToken> tokens) {
     MacroTokens pending;
     pending.reserve(tokens.size());
@@ -255,7 +255,7 @@ class Preprocessor {
     return {expanded.begin(), expanded.end()};
   }
 
-  /// Dave Prosser's algorithm: each token knows which macros it came out of. `pending`: the next token last.
+  /// Dave Prosser's algorithm: each token records the macros that it comes from. `pending`: the next token last.
   MacroTokens expand(MacroTokens pending, int depth) {
     if (depth > deepest_call) work_.stop();
     MacroTokens done;
@@ -271,7 +271,7 @@ class Preprocessor {
         continue;
       }
       MacroTokens body = substitute(token, *macro, arguments, depth);
-      const Hidden *outer = nullptr, *inner = nullptr;  // neighbours mostly share theirs
+      const Hidden *outer = nullptr, *inner = nullptr;  // neighbouring tokens mostly share theirs
       for (auto made = body.rbegin(); made != body.rend(); ++made) {
         if (inner == nullptr || made->hidden != outer) {
           outer = made->hidden;
@@ -302,7 +302,7 @@ class Preprocessor {
     return &hidden_.back();
   }
 
-  /// Takes "( a, b )" off `pending`. False: there is no such thing, and nothing was taken.
+  /// Takes "( a, b )" off `pending`. Returns false, and takes nothing, if it is not there.
   bool take_arguments(MacroTokens& pending, const Macro& macro, std::vector<MacroTokens>& arguments) {
     if (pending.empty() || !pending.back().is("(")) return false;
     std::size_t at = pending.size() - 1;
@@ -322,7 +322,7 @@ class Preprocessor {
     return true;
   }
 
-  /// The body of the macro that `call` names, with its arguments put in.
+  /// Returns the body of the macro that `call` names, with its arguments substituted.
   MacroTokens substitute(const MacroToken& call, const Macro& macro, const std::vector<MacroTokens>& arguments,
                          int depth) {
     const auto argument_of = [&](const BodyToken& token) -> const MacroTokens& {
@@ -386,7 +386,7 @@ class Preprocessor {
     return sign;
   }
 
-  // -- what comes out
+  // -- output
 
   void add_text(const Tokens& tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -430,7 +430,7 @@ class Preprocessor {
   const ReadInclude& read_include_;
   SourceTokens result_;
   std::map<std::string_view, Macro> macros_;
-  std::map<std::string, std::optional<std::uint32_t>> file_of_;  ///< by path; nothing: there is none
+  std::map<std::string, std::optional<std::uint32_t>> file_of_;  ///< by path; nothing: does not exist
   std::set<std::uint32_t> read_once_;
   std::deque<Hidden> hidden_;  ///< of the tokens being expanded
   SourceWork work_;

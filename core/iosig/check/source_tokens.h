@@ -1,8 +1,8 @@
-// The tokens of a C or C++ source after preprocessing, each with its place, and our pragmas among them.
+// The tokens of a C or C++ source after preprocessing, each with its place, including our pragmas.
 //
-// A preprocessor as far as our pragmas need one: conditionals, macros, _Pragma, and the includes that it is given. It
-// is lenient: what no compiler accepts ends up as some tokens. Headers of the system are not read, so their macros are
-// unknown, and an `#ifdef` of one is not taken.
+// A preprocessor for the needs of our pragmas: conditionals, macros, _Pragma, and the includes that it is given.
+// Lenient: invalid input yields some tokens. System headers are not read, so their macros are unknown, and an `#ifdef`
+// of one is not taken.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct SourceFile {
 /// `#pragma sig`, `sigdef` or `sigopen`.
 struct SourcePragma {
   SourceToken name;
-  std::vector<SourceToken> tokens;  ///< behind the name, macros expanded
+  std::vector<SourceToken> tokens;  ///< after the name, macros expanded
   bool is_operator = false;         ///< written as _Pragma("...")
 };
 
@@ -39,25 +39,24 @@ struct SourceTokens {
   std::vector<SourceToken> tokens;
   std::vector<SourcePragma> pragmas;
   std::vector<MissingInclude> missing;  ///< includes in quotes that were not found
-  std::deque<std::string> spellings;    ///< of tokens that stand in no file as they are
-  std::size_t work = 0;                 ///< that it took, as SourceWork counts
-  bool is_cut = false;                  ///< it took more than is allowed; the rest is missing
+  std::deque<std::string> spellings;    ///< of tokens that are not in any file verbatim
+  std::size_t work = 0;                 ///< work done, in units of SourceWork
+  bool is_cut = false;                  ///< exceeded the limit; the rest is missing
 };
 
-/// A file's content, or nothing. Called for each place where an include may be.
+/// Returns a file's content, or nothing. Called for each possible place of an include.
 using ReadInclude = std::function<std::optional<std::string>(const std::string& path)>;
 
 struct SourceLanguage {
   bool is_cxx = false;
   std::vector<std::string> include_directories = {};                  ///< as -I
   std::vector<std::pair<std::string, std::string>> definitions = {};  ///< as -D: name, value
-  /// That may be done for one source, as SourceWork counts. Programs take 2 to 9 for each byte of theirs and of their
-  /// headers: this reads 7 MB of the densest, and ends what doubles within a second.
+  /// Limit for one source, in units of SourceWork. Programs take 2 to 9 units per byte, including their headers: this
+  /// suffices for 7 MB of the densest code and stops exponential expansion within a second.
   std::size_t max_work = 64'000'000;
 };
 
-/// Never fails. `path`: of the source; includes in quotes are looked for in its directory, then in
-/// `include_directories`.
+/// Never fails. `path`: of the source; quoted includes are looked up in its directory, then in `include_directories`.
 [[nodiscard]] SourceTokens read_tokens(std::string path, std::string text, const SourceLanguage& language,
                                        const ReadInclude& read_include);
 

@@ -1,19 +1,19 @@
-// A bound on what one source may cost. Macros that double, files that include themselves and statements in statements
-// can ask for more than a machine has; whoever reads a source spends before each piece of work, and stops when told.
+// A limit on the work for one source. Macros that double, files that include themselves and nested statements can
+// exceed any machine. Every step spends work before it runs, and stops when none is left.
 #pragma once
 
 #include <cstddef>
 
 namespace iosig {
 
-/// Counted in bytes lexed, some nanoseconds each; other work as many of them as take as long.
+/// Measured in bytes lexed, some nanoseconds each; other work counts as the number of bytes that take as long.
 class SourceWork {
  public:
-  static constexpr std::size_t token = 16;  ///< to make, copy or look at one
+  static constexpr std::size_t token = 16;  ///< for creating, copying or inspecting a token
 
   explicit SourceWork(std::size_t most) : most_(most), left_(most) {}
 
-  /// False: this is not to be done, nor anything after it.
+  /// Returns false if neither this nor any further work may be done.
   bool spend(std::size_t work) {
     if (work > left_) stop();
     if (!is_spent_) left_ -= work;

@@ -11,30 +11,31 @@ namespace {
 
 using Kind = Structure::Kind;
 
-/// What a part is to the code that it belongs to.
+/// The state of a part as seen by the code that it belongs to.
 struct ChainState {
-  std::uint32_t losses = 0;  ///< that the code must make up for: 1 for a part that is lost; more for a local group
-  double unreadable = 0;     ///< bits expected in it that it cannot mend by itself
+  std::uint32_t losses = 0;  ///< that the code must compensate for: 1 for a lost part, more for a local group
+  double unreadable = 0;     ///< expected unreadable bits in it that it cannot correct by itself
 };
 
 struct Step {
   std::size_t from = 0, to = 0;
   double rate = 0;
-  double unreadable = 0;      ///< a rebuilding: bits expected in what it reads that could not be mended below
-  bool reads_around = false;  ///< a local group's rebuilding that needs the parts outside the group
+  double unreadable = 0;  ///< of a rebuild: expected unreadable bits in what it reads that could not be corrected below
+  bool reads_around = false;  ///< a local group's rebuild that needs parts outside the group
 };
 
-/// A chain whose state 0 is the structure as new. From `lost` no step leads: who contains it, rebuilds it as a whole.
+/// A chain whose state 0 is the new structure. `lost` is absorbing: the enclosing code rebuilds the structure as a
+/// whole.
 struct Chain {
   std::vector<ChainState> states;
   std::vector<Step> steps;
   std::size_t lost = 0;
 };
 
-/// What one question may cost, in sums that are taken: some tenths of a second.
+/// The limit of one computation, in additions: some tenths of a second.
 class Budget {
  public:
-  /// False: it is used up.
+  /// Returns false when the budget is used up.
   bool take(double sums) {
     left_ -= sums;
     return left_ >= 0;
@@ -56,17 +57,17 @@ struct PartClass {
   const Structure* part = nullptr;
   std::uint32_t count = 0;
   Chain chain;
-  bool is_local_group = false;  ///< rebuilds itself
-  std::size_t first = 0;        ///< where its counts begin in a Counts
+  bool is_local_group = false;  ///< rebuilds its own parts
+  std::size_t first = 0;        ///< index of its first count in a Counts
 };
 
-/// How many parts are in each state of their class's chain, class by class.
+/// The number of parts in each state of their class's chain, class by class.
 using Counts = std::vector<std::uint32_t>;
 
-/// The chain of a code, from the chains of its parts.
+/// Builds the chain of a code from the chains of its parts.
 class Composer {
  public:
-  /// `spare`: losses beyond its own parity that the code around a local group makes up for; else 0.
+  /// `spare`: losses beyond a local group's own parity for which the code around it compensates; otherwise 0.
   Composer(const Structure& structure, std::uint32_t spare, Budget& budget)
       : structure_(structure), spare_(spare), budget_(budget) {}
 
@@ -74,7 +75,7 @@ class Composer {
     if (auto classified = classify(); !classified) return pass_on(std::move(classified.error()));
     Counts whole(width_, 0);
     for (const PartClass& parts : classes_) whole[parts.first] = parts.count;
-    // ChainState 1 is `lost`: no counts belong to it.
+    // ChainState 1 is `lost`; it has no counts.
     chain_.lost = 1;
     counts_ = {whole, {}};
     numbers_.emplace(whole, 0);
@@ -137,7 +138,7 @@ class Composer {
             losses >= parity ? unreadable_of(counts) : 0};
   }
 
-  /// The state with `counts`, which may be new.
+  /// Returns the number of the state with `counts`, adding it if it is new.
   std::size_t number_of(const Counts& counts) {
     if (losses_of(counts) > std::uint64_t{structure_.parity} + spare_) return chain_.lost;
     const auto [known, is_new] = numbers_.emplace(counts, counts_.size());
@@ -188,7 +189,7 @@ class Composer {
   std::vector<PartClass> classes_;
   std::size_t width_ = 0;
   Chain chain_;
-  std::vector<Counts> counts_;  ///< of each state
+  std::vector<Counts> counts_;  ///< by state
   std::map<Counts, std::size_t> numbers_;
 };
 
@@ -199,9 +200,9 @@ Result<Chain> chain_of(const Structure& structure, std::uint32_t spare, Budget& 
                .lost = 1};
 }
 
-/// Mean time from state 0 to `lost`. States are eliminated from the last to the first; what leaves a state is summed
-/// from what is left of its steps, never subtracted, so that no digits are lost however rare the loss is (Grassmann,
-/// Taksar and Heyman 1985).
+/// Returns the mean time from state 0 to `lost`. Eliminates states from last to first. Sums the remaining outgoing
+/// rates of a state instead of subtracting, so no digits are lost however rare the loss is (Grassmann, Taksar and
+/// Heyman 1985).
 double absorption_s(const Chain& chain) {
   const std::size_t count = chain.states.size();
   std::vector<double> rates(count * count, 0);
@@ -210,11 +211,11 @@ double absorption_s(const Chain& chain) {
     rate(step.from, chain.lost) += step.rate * -std::expm1(-step.unreadable);
     rate(step.from, step.to) += step.rate * std::exp(-step.unreadable);
   }
-  std::vector<double> held_s(count, 1);  // times the rate at which the state is left
+  std::vector<double> held_s(count, 1);  // multiplied by the total outgoing rate
   std::vector<std::size_t> into;
   for (std::size_t last = count - 1; last > 0; --last) {
     if (last == chain.lost) continue;
-    into.clear();  // states that are left, among them `lost`, and that a step leads to
+    into.clear();  // remaining states, including `lost`, to which a step leads
     double leaving = 0;
     for (std::size_t to = 0; to < count; ++to)
       if ((to < last || to == chain.lost) && rate(last, to) > 0) {
@@ -232,7 +233,7 @@ double absorption_s(const Chain& chain) {
   return std::min(held_s[0] / rate(0, chain.lost), std::numeric_limits<double>::max());
 }
 
-/// Chains side by side, the loss of any of which loses data: how often each, and whether all can be solved.
+/// A stripe of chains: losing any of them loses data. Each with its multiplicity.
 struct Stripe {
   std::vector<std::pair<Chain, double>> chains;
   Budget budget;
@@ -246,7 +247,7 @@ struct Stripe {
     return {};
   }
 
-  /// `error`: why `structure` as a whole has no chain.
+  /// `error`: the reason why `structure` as a whole has no chain.
   Result<void> add_parts(const Structure& structure, double times, const Error& error) {
     if (structure.kind != Kind::code || structure.parity > 0) return pass_on(error);
     std::vector<std::pair<const Structure*, double>> known;  // equal parts are computed once

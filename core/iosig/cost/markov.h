@@ -1,6 +1,6 @@
-// Mean time to data loss by a continuous-time Markov chain over everything that may have failed at once.
+// Computes the mean time to data loss with a continuous-time Markov chain over everything that can have failed at once.
 //
-// Source: docs/references.md#iosig section 4.1, which gives the closed form for one MDS code only (Eq. 2,
+// Source: docs/references.md#iosig section 4.1, which gives the closed form only for a single MDS code (Eq. 2,
 // cost/reliability) and refers to such chains for everything else: nested codes, replicas over nodes, local
 // reconstruction codes.
 #pragma once
@@ -10,18 +10,18 @@
 
 namespace iosig {
 
-/// Mean time in seconds until `structure`, all of it new, has lost data. At most the largest double.
+/// Returns the mean time in seconds until `structure`, initially new, has lost data; at most the largest double.
 ///
-/// The chain: each device fails at its own rate; a code rebuilds one lost part at a time, at its rate, onto a new part.
-/// A sector that cannot be read loses data when a rebuilding meets it while no redundancy is left, on any level, to
-/// make up for it: with probability 1 - exp(-h), h being the unreadable bits expected in everything that is read. With
-/// h, lambda / mu and d small this is Eq. 2 (the tests say by how much it is off otherwise).
-/// Equal parts are counted instead of told apart, so that the chain of n equal devices in one code has parity + 1
-/// states.
+/// The chain: each device fails at its own rate; a code rebuilds one lost part at a time, at its own rate, onto a new
+/// part. An unreadable sector loses data if a rebuild encounters it while no redundancy on any level is left to
+/// compensate for it. The probability is 1 - exp(-h), where h is the expected number of unreadable bits in everything
+/// that is read. For small h, lambda / mu and d this equals Eq. 2 (the tests show the deviation otherwise). Equal parts
+/// are counted, not distinguished; n equal devices in one code thus need parity + 1 states.
 ///
-/// Fails as `infeasible` where the chain has more than `max_chain_states`, or takes longer than some tenths of a
-/// second (by a count of its steps); a stripe at the top is then the sum of its parts' rates of loss (off by about the
-/// share of time in which a part is being rebuilt), if all of them together do not take longer.
+/// Fails with `infeasible` if the chain has more than `max_chain_states` or would take longer than some tenths of a
+/// second (by a count of its steps). A stripe at the top is then computed as the sum of its parts' loss rates if all of
+/// them together stay within that limit; the relative error is about the share of time in which a part is being
+/// rebuilt.
 [[nodiscard]] Result<double> chain_mttdl_s(const Structure& structure);
 
 inline constexpr std::size_t max_chain_states = 2000;

@@ -12,14 +12,14 @@ namespace iosig {
 
 namespace {
 
-/// log(n!) - log(sqrt(2 pi n) (n / e)^n), n >= 1.
+/// Returns log(n!) - log(sqrt(2 pi n) (n / e)^n), n >= 1.
 double stirling_error(double n) {
   if (n < 16) return std::lgamma(n + 1) - (n + 0.5) * std::log(n) + n - 0.5 * std::log(2 * std::numbers::pi);
   const double square = n * n;
   return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - (1.0 / 1680 - 1.0 / 1188 / square) / square) / square) / square) / n;
 }
 
-/// x log(x / mean) + mean - x, x > 0, without the cancellation for x close to the mean.
+/// Returns x log(x / mean) + mean - x, x > 0, without cancellation for x close to the mean.
 double deviance(double x, double mean) {
   if (std::abs(x - mean) > 0.1 * (x + mean)) return x * std::log(x / mean) + mean - x;
   const double v = (x - mean) / (x + mean);
@@ -32,8 +32,9 @@ double deviance(double x, double mean) {
   }
 }
 
-/// Chance of `k` errors among `n` bits. Source: C. Loader, "Fast and accurate computation of binomial probabilities"
-/// (2000): no sum or difference of logarithms of factorials, which would cost as many digits as they have.
+/// Returns the probability of `k` errors among `n` bits. Source: C. Loader, "Fast and accurate computation of binomial
+/// probabilities" (2000): avoids sums and differences of logarithms of factorials, which lose as many digits as these
+/// have.
 double binomial_pmf(double k, double n, double p) {
   if (k == 0) return std::exp(n * std::log1p(-p));
   if (k == n) return std::exp(n * std::log(p));
@@ -48,7 +49,7 @@ double uncorrectable_bit_error_rate(double bit_error_rate, std::uint32_t sector_
   const double p = bit_error_rate, n = sector_bits, least = ecc_bits + 1.0;
   if (p <= 0) return 0;
   if (p >= 1) return 1 / (n - ecc_bits);
-  // From the largest term outwards, each from its neighbour, until they no longer count.
+  // From the largest term outwards, each from its neighbour, until the terms are negligible.
   const double mode = std::clamp(std::floor((n + 1) * p), least, n);
   const double largest = binomial_pmf(mode, n, p), odds = p / (1 - p);
   double sum = largest;
@@ -100,7 +101,7 @@ struct Weakest {
   double mttf_s, uber;
 };
 
-/// A member's failures and bit errors: its own, or those that its own redundancy leaves over.
+/// Returns a member's failures and bit errors: its own, or those that remain after its own redundancy.
 Result<Weakest> weakest_member(const Storage& storage, const Device& device, std::uint64_t size_bytes) {
   Weakest weakest{HUGE_VAL, 0};
   const auto count_in = [&](const Device& member, double mttf_s) {
@@ -109,7 +110,7 @@ Result<Weakest> weakest_member(const Storage& storage, const Device& device, std
       weakest.uber = std::max(
           weakest.uber, uncorrectable_bit_error_rate(*member.bit_error_rate, member.sector_bits, member.ecc_bits));
   };
-  if (device.redundancy->members.empty()) {  // the device's own values are each member's
+  if (device.redundancy->members.empty()) {  // the device's own values are those of each member
     if (!device.mttf_s) return fail(ErrorKind::infeasible, "the mttf of the members of '{}' is not known", device.name);
     count_in(device, *device.mttf_s);
     return weakest;
@@ -131,7 +132,7 @@ Result<Weakest> weakest_member(const Storage& storage, const Device& device, std
   return weakest;
 }
 
-/// What Eq. 2 is for: members that are simple devices, one like the other.
+/// Returns whether Eq. 2 applies: all members are simple devices and equal.
 bool stands_on_equal_devices(const Storage& storage, const Device& device) {
   const auto& names = device.redundancy->members;
   const Device* first = names.empty() ? nullptr : storage.find_device(names.front());
@@ -154,7 +155,7 @@ Result<double> eq2_mttdl_s(const Storage& storage, const Device& device, std::ui
     return fail(ErrorKind::infeasible, "'{}' is a local reconstruction code, and Eq. 2 is for MDS codes", device.name);
   const auto weakest = weakest_member(storage, device, size_bytes);
   if (!weakest) return pass_on(weakest.error());
-  // Groups side by side: each holds its share of the data, and the first one that loses some ends it.
+  // Each group holds its share of the data; the first group to lose data ends it.
   const double share_bytes = static_cast<double>(size_bytes) / code->groups;
   return mds_mttdl_s(code->data, code->parity, weakest->mttf_s, device.mttr_s, weakest->uber, share_bytes) /
          code->groups;

@@ -24,31 +24,31 @@ constexpr std::size_t batches_per_round = 64, min_rounds = 2;
 constexpr std::uint64_t lives_per_batch = 16;
 constexpr std::uint64_t pilot_stream = std::uint64_t{1} << 63;  // random numbers that no batch uses
 constexpr double max_retrials = 1e5;
-// Bounds of structures with few nodes; with more of them an event takes longer, for it looks at every node's clock.
+// Limits for structures with few nodes. With more nodes an event takes longer, since it inspects every node's clock.
 constexpr double run_events = 2e7;  ///< of one pilot run or batch
 constexpr double lossless_events = 1e8;
 constexpr double few_nodes = 50;
-constexpr double warm_up_lives = 10;  ///< after which a system with Weibull lives counts as old
+constexpr double warm_up_lives = 10;  ///< age at which a system with Weibull lifetimes counts as old
 
-/// One device or code. Nodes stand in the order of a walk from the root, so that what is below a node follows it.
+/// One device or code. Nodes are in preorder: the nodes below a node follow it.
 struct Node {
   Kind kind = Kind::device;
   bool is_local_group = false;
   bool has_only_devices = true;
-  Index parent = 0, end = 0;  ///< end: behind the last node below this one
-  Index striped = 0;          ///< the highest node above or at this one that only stripes are above
+  Index parent = 0, end = 0;  ///< end: after the last node below this one
+  Index striped = 0;          ///< the highest ancestor, or this node, with only stripes above it
   std::uint32_t parity = 0;
-  double rate = 0;  ///< of rebuildings; of a device, 1 / the scale of its life
+  double rate = 0;  ///< of rebuilds; of a device, 1 / the scale of its lifetime
   double unreadable = 0;
   std::vector<Index> parts = {};
 };
 
 bool is_stripe(const Node& node) { return node.kind == Kind::code && node.parity == 0; }
 
-/// The structure as a list, and the law of its devices' lives.
+/// The structure as a list, and the distribution of its devices' lifetimes.
 struct Model {
   std::vector<Node> nodes;
-  std::vector<Index> codes;  ///< nodes that are no devices
+  std::vector<Index> codes;  ///< nodes that are not devices
   double shape = 1;
   double longest_life_s = 0;
   std::size_t devices = 0;
@@ -63,12 +63,12 @@ struct Model {
 
   [[nodiscard]] bool is_exponential() const { return shape == 1; }
 
-  /// Of a device of this age: minus the logarithm of the share that lives on.
+  /// Returns the cumulative hazard of a device of this age: minus the logarithm of the surviving share.
   [[nodiscard]] double hazard(const Node& device, double age_s) const {
     const double scaled = age_s * device.rate;
     return is_exponential() ? scaled : std::pow(scaled, shape);
   }
-  /// Age at which the hazard is `hazard`.
+  /// Returns the age at which the cumulative hazard is `hazard`.
   [[nodiscard]] double age_s(const Node& device, double hazard) const {
     return (is_exponential() ? hazard : std::pow(hazard, 1 / shape)) / device.rate;
   }
@@ -85,7 +85,7 @@ struct Model {
                      .rate = structure.repairs_per_s,
                      .unreadable = structure.unreadable});
     if (structure.kind == Kind::device) {
-      // A Weibull life of scale s has the mean s Gamma(1 + 1 / shape).
+      // A Weibull lifetime of scale s has the mean s Gamma(1 + 1 / shape).
       nodes[index].rate = structure.failures_per_s * std::tgamma(1 + 1 / shape);
       longest_life_s = std::max(longest_life_s, 1 / structure.failures_per_s);
       ++devices;
@@ -103,32 +103,32 @@ struct Model {
   }
 };
 
-/// What has failed at one time, and when the next thing happens to each node.
+/// What has failed at one time, and the time of each node's next event.
 struct SimulatedState {
   struct Part {
     bool is_lost = false;
     std::uint32_t losses = 0;    ///< parts to be rebuilt by this code
-    std::uint32_t excess = 0;    ///< losses that local groups cannot mend by themselves
-    std::uint32_t distance = 0;  ///< least number of further device failures to lose it; 0: is lost
+    std::uint32_t excess = 0;    ///< losses that local groups cannot correct by themselves
+    std::uint32_t distance = 0;  ///< minimum number of further device failures to lose it; 0: lost
     double born_s = 0;           ///< of a device
   };
   double now_s = 0;
-  std::vector<double> clocks_s;  ///< of each node: end of its life or of a rebuilding
+  std::vector<double> clocks_s;  ///< of each node: end of its lifetime or of a rebuild
   std::vector<Part> parts;
 };
 
 enum class Outcome { goes_on, lost };
 
-/// What one run of trials found.
+/// The result of one run of trials.
 struct Tally {
   double time_s = 0;
   double weighted_losses = 0;
   std::uint64_t losses = 0, events = 0;
-  bool is_cut = false;                   ///< came to its bound before its end
+  bool is_cut = false;                   ///< reached its limit before its end
   std::vector<std::uint64_t> crossings;  ///< into each level from below, in all trials
 };
 
-/// Plays states on, in one run. `retrials[level]`: how often a state that reaches a level is played on from there.
+/// Simulates states in one run. `retrials[level]`: how often a state that reaches a level is continued from there.
 class Player {
  public:
   Player(const Model& model, std::vector<std::uint32_t> retrials, std::uint64_t seed, std::uint64_t stream)
@@ -150,7 +150,7 @@ class Player {
     return state;
   }
 
-  /// From new to new or lost, again and again, for `events` events. A system that has to age does so first.
+  /// Simulates cycles from new to new or lost for `events` events. Systems with Weibull lifetimes are aged first.
   Tally cycles(std::uint64_t events) {
     SimulatedState state = fresh();
     if (!model_.is_exponential()) {
@@ -170,7 +170,7 @@ class Player {
     return tally_;
   }
 
-  /// From new to lost, `runs` times or until `max_events`; but for the events only whole runs count.
+  /// Simulates from new to lost, `runs` times or until `max_events`. Only complete runs count, except in the events.
   Tally lives(std::uint64_t runs, std::uint64_t max_events) {
     max_events_ = std::min(max_events_, max_events);
     Tally tally;
@@ -204,7 +204,7 @@ class Player {
 
   // ---- distance to a loss ------------------------------------------------------------------------------------------
 
-  /// From its parts' distances.
+  /// Returns the distance of `code` from its parts' distances.
   [[nodiscard]] std::uint32_t distance_of(const SimulatedState& state, Index code) {
     const Node& node = nodes_[code];
     const SimulatedState::Part& self = state.parts[code];
@@ -218,7 +218,7 @@ class Player {
     distances_.clear();
     add_alive(code);
     if (node.kind == Kind::local_codes) {
-      // A group gives losses once its own parity is used up; those that have most of it used up come first.
+      // A group exports losses once its own parity is used up; groups with the least parity left come first.
       std::vector<std::pair<std::uint32_t, Index>> closed;
       for (const Index part : node.parts)
         if (nodes_[part].is_local_group) {
@@ -250,9 +250,9 @@ class Player {
 
   // ---- events ------------------------------------------------------------------------------------------------------
 
-  /// `node` and everything below it as new.
+  /// Makes `node` and everything below it new.
   void renew(SimulatedState& state, Index node) {
-    for (Index i = nodes_[node].end; i-- > node;) {  // parts before what they are part of
+    for (Index i = nodes_[node].end; i-- > node;) {  // parts before their codes
       SimulatedState::Part& part = state.parts[i];
       part = {.born_s = state.now_s};
       if (nodes_[i].kind == Kind::device) {
@@ -269,7 +269,7 @@ class Player {
     if (state.clocks_s[code] == never) state.clocks_s[code] = state.now_s + exponential() / nodes_[code].rate;
   }
 
-  /// A part is lost, and with it perhaps what it is part of.
+  /// Marks a part as lost, and its ancestors if they are lost with it.
   Outcome lose(SimulatedState& state, Index part) {
     for (;;) {
       state.parts[part].is_lost = true;
@@ -292,7 +292,7 @@ class Player {
     }
   }
 
-  /// Bits expected in `node` that it cannot mend by itself.
+  /// Returns the expected unreadable bits in `node` that it cannot correct by itself.
   [[nodiscard]] double unreadable_of(const SimulatedState& state, Index node) const {
     if (state.parts[node].is_lost) return 0;
     if (nodes_[node].kind == Kind::device) return nodes_[node].unreadable;
@@ -302,7 +302,7 @@ class Player {
     return sum;
   }
 
-  /// Bits expected in what a rebuilding of `code` reads that nothing can mend.
+  /// Returns the expected unreadable bits in what a rebuild of `code` reads that nothing can correct.
   [[nodiscard]] double fatal_bits(const SimulatedState& state, Index code) const {
     if (nodes_[code].is_local_group && state.parts[code].losses > nodes_[code].parity) code = nodes_[code].parent;
     const double bits = unreadable_of(state, code);
@@ -313,7 +313,7 @@ class Player {
     return bits;
   }
 
-  /// One of the lost parts, each as likely, is there again.
+  /// Restores one of the lost parts, each with equal probability.
   void rebuild(SimulatedState& state, Index code) {
     SimulatedState::Part& self = state.parts[code];
     auto chosen = static_cast<std::uint32_t>(uniform() * self.losses);
@@ -329,7 +329,7 @@ class Player {
     update_distances(state, code);
   }
 
-  /// Devices whose next failure loses data, where one failure is enough.
+  /// Collects the devices whose next failure loses data. Requires that one failure suffices.
   void find_fatal(const SimulatedState& state, Index node, std::vector<Index>& fatal) const {
     if (nodes_[node].kind == Kind::device) return fatal.push_back(node);
     for (const Index part : nodes_[node].parts) {
@@ -338,7 +338,7 @@ class Player {
     }
   }
 
-  /// Chance that one of the devices whose failure loses data fails before anything else happens.
+  /// Returns the probability that one of those devices fails before any other event.
   double fatal_chance(const SimulatedState& state) {
     fatal_.clear();
     find_fatal(state, 0, fatal_);
@@ -359,7 +359,7 @@ class Player {
     return -std::expm1(-hazard);
   }
 
-  /// The next event, whatever it leads to.
+  /// Simulates the next event, whatever its outcome.
   Outcome play_event(SimulatedState& state) {
     ++tally_.events;
     const double weight = weights_[level_of(state)];
@@ -379,13 +379,13 @@ class Player {
 
   // ---- splitting ---------------------------------------------------------------------------------------------------
 
-  /// Device failures that have brought a loss nearer.
+  /// Returns by how many device failures the distance to a loss has decreased.
   [[nodiscard]] std::size_t level_of(const SimulatedState& state) const {
     const std::size_t levels = retrials_.size(), distance = state.parts[0].distance;
     return levels - std::min(levels, distance);
   }
 
-  /// The next event, and all retrials that start from where it leads.
+  /// Simulates the next event and all retrials that start from its outcome.
   Outcome advance(SimulatedState& state) {
     const std::size_t before = level_of(state);
     if (play_event(state) == Outcome::lost) {
@@ -400,7 +400,7 @@ class Player {
     for (std::size_t level = before + 1; level <= level_of(state); ++level) {
       ++tally_.crossings[level];
       for (std::uint32_t trial = 1; trial < retrials_[level] && !is_at_bound(); ++trial) {
-        SimulatedState& again = scratch_[level];  // whatever it meets, it splits at higher levels only
+        SimulatedState& again = scratch_[level];  // further splits from here use higher levels only
         again = state;
         foresee_anew(again);
         split(again, level);
@@ -410,8 +410,8 @@ class Player {
     }
   }
 
-  /// Another future for the same present. Codes side by side in a stripe that have lost nothing share theirs with the
-  /// other retrials: that makes those a little alike, which costs far less than to draw it again.
+  /// Draws a new future for the present state. Intact codes in a stripe keep theirs and share it with the other
+  /// retrials: the small correlation costs far less than drawing them again.
   void foresee_anew(SimulatedState& state) {
     Index known = 0;
     for (const Index code : model_.codes) {
@@ -444,10 +444,10 @@ class Player {
 
 // ---- pilot, batches and their interval ------------------------------------------------------------------------------
 
-/// What is found out first, and the events that it took.
+/// What is determined first, and the events used for it.
 struct Pilot {
-  std::vector<std::uint32_t> retrials;  ///< of each level: as often as it takes to reach the next one about once
-  bool is_young = false;                ///< systems lose data before they are old: each is played from new to its loss
+  std::vector<std::uint32_t> retrials;  ///< of each level: as many as it takes to reach the next one about once
+  bool is_young = false;  ///< systems lose data before they are old: each is simulated from new to its loss
   std::uint64_t events = 0;
 
   Pilot(const Model& model, std::uint32_t levels, const SimulationOptions& options) : retrials(levels, 1) {
@@ -476,7 +476,7 @@ struct Pilot {
   }
 };
 
-/// Ratio of the batches' times to their losses; its variance by the delta method.
+/// Returns the ratio of the batches' times to their losses, with the variance by the delta method.
 Simulation summary(const Pilot& pilot, const std::vector<Tally>& batches, double precision) {
   double time_s = 0, weighted = 0, squares = 0;
   Simulation result{.mttdl_s = never, .ci95_high_s = never, .events = pilot.events};

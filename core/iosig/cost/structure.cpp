@@ -12,12 +12,12 @@ namespace {
 
 using Kind = Structure::Kind;
 
-constexpr std::size_t max_levels = 8;         // as in storage.toml; a circle of members gets here too
-constexpr std::size_t max_devices = 250'000;  // the largest single code that storage.toml can describe fits
+constexpr std::size_t max_levels = 8;         // as in storage.toml; also ends cycles of members
+constexpr std::size_t max_devices = 250'000;  // enough for the largest single code that storage.toml can describe
 
 bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 
-/// Whether the data outlive the loss of any one device.
+/// Returns whether the data survive the loss of any one device.
 bool is_protected(const Structure& structure) {
   if (structure.kind == Kind::device) return false;
   if (structure.kind == Kind::local_codes || structure.parity > 0) return true;

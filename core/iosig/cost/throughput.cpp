@@ -8,7 +8,7 @@
 namespace iosig {
 namespace {
 
-/// One operation's time by its parts; Eq. 3 is the larger of their sum and the pace that max_iops allows.
+/// The parts of one operation's time; Eq. 3 is the maximum of their sum and the interval that max_iops allows.
 struct Operation {
   double latency_s = 0, seek_s = 0, transfer_s = 0, extra_read_s = 0, iops_s = 0;
   double moved_bytes = 0;  ///< in transfer_s
@@ -44,16 +44,16 @@ struct Blocks {
         chunk_bytes(static_cast<double>(bytes_per_io)),
         moved_bytes(block_bytes * std::ceil(chunk_bytes / block_bytes)),
         unaligned(bytes_per_io % block != 0) {}
-  /// Mean of an operation's time in a sequence, where the first in each block takes another one than the others.
+  /// Returns the mean time of a sequential operation when the first in each block takes another time than the others.
   [[nodiscard]] double shared(double first_s, double other_s) const {
     const double firsts = std::min(1.0, chunk_bytes / block_bytes);
     return firsts * first_s + (1 - firsts) * other_s;
   }
-  /// Blocks that a write of this size covers in part, on average over its places.
+  /// Returns how many blocks a write of this size covers partly, averaged over its positions.
   [[nodiscard]] double partial() const { return unaligned ? std::min(2.0, 1 + chunk_bytes / block_bytes) : 0; }
 };
 
-/// A write by Eq. 3.
+/// Returns a write according to Eq. 3.
 Operation eq3(const Blocks& blocks, bool random, const Device& device, double slot_s) {
   Operation write{.latency_s = device.operation_latency_s,
                   .seek_s = random && seeks(device) ? device.seek_latency_s : 0,
@@ -63,7 +63,7 @@ Operation eq3(const Blocks& blocks, bool random, const Device& device, double sl
   return write;
 }
 
-/// Latency of `whole` seconds, of which the device's seek is a part.
+/// Returns a latency of `whole` seconds that includes the device's seek.
 Operation latency_with_seek(double whole, const Device& device) {
   const double seek_s = seeks(device) ? std::min(device.seek_latency_s, whole) : 0;
   return {.latency_s = whole - seek_s, .seek_s = seek_s};

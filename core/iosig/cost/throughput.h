@@ -1,5 +1,4 @@
-// What a device is predicted to deliver for a stream: Eq. 3 of the IOSIG paper, and its extension to reads and
-// mixtures.
+// Predicts the throughput of a device for a stream: Eq. 3 of the IOSIG paper, extended to reads and mixtures.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace iosig {
 
-/// paper: Eq. 3 as printed, every operation a write that is waited for. mixed: ours, see predict.
+/// paper: Eq. 3 as printed, every operation is a synchronous write. mixed: ours, see predict.
 enum class CostModel { mixed, paper };
 
 struct Workload {
@@ -24,11 +23,11 @@ struct Prediction {
   double throughput_bytes_per_s = 0;  ///< t
   double operation_s = 0;             ///< bytes_per_io / throughput
   Limit limit = Limit::bandwidth;     ///< the largest term of the cost
-  double latency_s = 0, seek_s = 0;   ///< terms of the cost, mean of reads and writes
-  double bandwidth_bytes_per_s = 0;   ///< that data move with, on average
+  double latency_s = 0, seek_s = 0;   ///< terms of the cost, averaged over reads and writes
+  double bandwidth_bytes_per_s = 0;   ///< average bandwidth of the data transfer
 };
 
-/// Page size of the memory that I/O goes through: ps of Eq. 3.
+/// The memory page size of I/O: ps of Eq. 3.
 inline constexpr std::uint64_t page_bytes = 4096;
 
 /// Predicts `workload` on `device` behind a file system with `block_bytes`.
@@ -37,31 +36,28 @@ inline constexpr std::uint64_t page_bytes = 4096;
 /// l = `operation_latency_s` (+ `seek_latency_s` if random and the device seeks), rbw, wbw = `read/write_bytes_per_s`.
 /// Deviation: the text's "Otherwise, ds = 1" is read as d = 1.
 ///
-/// Ours, with CostModel::mixed: a read costs l + ceil(ds/cs) cs / rbw and counts once against max_iops; a mixture is
-/// the mean time per operation. Where the device has the value that is named, Eq. 3 is corrected for what a page cache
-/// does:
-/// - random_read_latency, random_write_latency stand for l of random operations: an overwrite in place is no append,
-///   whose new size is stored too, and a device that does not seek reads ahead all the same.
-/// - random_read_latency: reads in sequence share blocks, each of which is waited for once. Of reads that are smaller,
-///   the share w = ds/cs waits, and the others find their block in memory:
-///   w l + (1 - w) buffered_read_latency + ds / rbw.
-/// - random_write_latency: an unaligned write reads nothing if it appends (its block is still in the page cache), and
-///   at random each block that it covers in part, one after the other: p = min(2, 1 + ds/cs) of them on average. They
-///   are near to each other and to the write, whose seek is in its latency: each costs n, a read of one block in
-///   sequence, or rewrite_latency if that is less. Nobody else has sought for a write that does not wait:
-///   rewrite_latency (without it: a random read) + (p - 1) n.
-/// - buffered_write_bandwidth, if not `sync`: a write is a copy, l + ds / buffered_write_bandwidth, where l is
-///   buffered_random_write_latency of an overwrite (file systems that copy on write reserve room for it), and of an
-///   append w buffered_write_latency + (1 - w) buffered_small_write_latency: the share w = ds/cs, at most 1, takes a
-///   new block. However far the device is behind (up to vm.dirty_ratio of memory; beyond, count with sync). Reads as
+/// Ours, with CostModel::mixed: a read costs l + ceil(ds/cs) cs / rbw and counts once against max_iops; a mixture costs
+/// the mean time per operation. If the device has the value named below, Eq. 3 is corrected for the page cache:
+/// - random_read_latency, random_write_latency replace l for random operations: an overwrite in place does not have to
+///   store a new file size as an append does, and devices that do not seek benefit from read-ahead.
+/// - random_read_latency: sequential reads share blocks, each of which is waited for once. Of smaller reads, the share
+///   w = ds/cs waits, and the others find their block in memory: w l + (1 - w) buffered_read_latency + ds / rbw.
+/// - random_write_latency: an unaligned append reads nothing (its block is still in the page cache). An unaligned
+///   random write reads each block that it covers partly, one after the other: p = min(2, 1 + ds/cs) blocks on average.
+///   They are close to each other and to the write, whose latency includes the seek: each costs n, a sequential read of
+///   one block, or rewrite_latency if that is less. A write that does not wait includes no seek: rewrite_latency
+///   (without it: a random read) + (p - 1) n.
+/// - buffered_write_bandwidth, if not `sync`: a write is a copy, l + ds / buffered_write_bandwidth. For an overwrite, l
+///   is buffered_random_write_latency (copy-on-write file systems reserve space for it); for an append, l is w
+///   buffered_write_latency + (1 - w) buffered_small_write_latency, where the share w = ds/cs, at most 1, takes a new
+///   block. This holds however far the device lags behind (up to vm.dirty_ratio of memory; beyond, use sync). Reads as
 ///   above.
-/// - buffered_read_bandwidth, if not `sync`: the kernel reads ahead, so a read in sequence costs
-///   buffered_read_latency + ds / buffered_read_bandwidth, and a random one l + ceil(ds/cs) cs /
-///   buffered_read_bandwidth.
+/// - buffered_read_bandwidth, if not `sync`: the kernel reads ahead, so a sequential read costs buffered_read_latency +
+///   ds / buffered_read_bandwidth, and a random one l + ceil(ds/cs) cs / buffered_read_bandwidth.
 [[nodiscard]] Prediction predict(const Workload& workload, const Device& device, std::uint64_t block_bytes,
                                  CostModel model = CostModel::mixed);
 
-/// Whether random access pays the device's seek latency: not on ram, nvram and ssd (section 5).
+/// Returns whether random access costs the device's seek latency: not on ram, nvram and ssd (section 5).
 [[nodiscard]] bool seeks(const Device& device);
 
 }  // namespace iosig

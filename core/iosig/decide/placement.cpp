@@ -14,14 +14,15 @@ std::uint64_t room_bytes(const MountPoint& mount) {
   return free - std::min(free, mount.reserved_bytes);
 }
 
-/// ext4 stops leaving data to the page cache when over half of what is free waits to be stored (measured: 159 instead
-/// of 5000 MB/s; it must find places for them at once).
+/// ext4 stops leaving data to the page cache when more than half of the free space is waiting to be stored, because it
+/// must allocate blocks immediately (measured: 159 instead of 5000 MB/s).
 bool overfills_cache(const Signature& wanted, const MountPoint& mount) {
   const std::uint64_t bytes = std::max(wanted.bytes_per_io.value_or(0), wanted.total_bytes.value_or(0));
   return mount.filesystem == "ext4" && mount.free_bytes && bytes > *mount.free_bytes / 2;
 }
 
-/// Every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible. `mttdl`: of the data there.
+/// Returns every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible. `mttdl`: of the data
+/// there.
 std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& mount, const Result<double>& mttdl) {
   std::vector<std::string> reasons;
   const auto exclude = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
@@ -88,7 +89,7 @@ Candidate assess(const Signature& wanted, const Storage& storage, const MountPoi
   Candidate candidate;
   candidate.mount_point = mount.path;
   const Device* device = storage.find_device(mount.device);
-  if (device == nullptr) {  // cannot come from a file; a caller's own Storage may lack it
+  if (device == nullptr) {  // impossible for a file; a caller's own Storage may lack it
     candidate.reasons.push_back(fmt::format("its device '{}' is not described", mount.device));
     return candidate;
   }
@@ -114,7 +115,7 @@ Candidate assess(const Signature& wanted, const Storage& storage, const MountPoi
   return candidate;
 }
 
-/// Whether the cost distinguishes sync from nosync.
+/// Returns whether the cost distinguishes sync from nosync.
 bool knows_page_cache(const Device& device) {
   return device.buffered_write_bytes_per_s || device.buffered_read_bytes_per_s;
 }

@@ -1,4 +1,4 @@
-// A choice as the JSON document "iosig.choice/1" (docs/formats/choice.md).
+// Writes a choice as the JSON document "iosig.choice/1" (docs/formats/choice.md).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace iosig {
 
-/// Without its "schema" member. Numbers are finite; `total_s` is null when no totalsize is declared.
+/// Returns the document without its "schema" member. Numbers are finite; `total_s` is null if no totalsize is declared.
 [[nodiscard]] nlohmann::ordered_json choice_json(const Choice& choice);
 
 }  // namespace iosig

@@ -10,7 +10,7 @@ namespace iosig {
 
 bool is_shared_memory(std::string_view glob, std::string_view path) {
   constexpr std::array<const char*, 5> names = {
-      "*-shm",         // SQLite, beside a database in WAL mode
+      "*-shm",         // SQLite, for a database in WAL mode
       "*_cid-*-*.sm",  // OMPIO, in the job's temporary directory
       "data.mdb",      // LMDB
       "lock.mdb",      // LMDB

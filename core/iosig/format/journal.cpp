@@ -12,7 +12,7 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view journal_schema = "iosig.journal/1";
-constexpr int max_entry_depth = 16;  // an entry has one; a newer version's may have more
+constexpr int max_entry_depth = 16;  // an entry has one level; a newer version's may have more
 constexpr std::string_view checksum_key = ",\"checksum\":\"";
 
 constexpr std::array kinds{RedirectKind::link, RedirectKind::directory};
@@ -20,7 +20,7 @@ constexpr std::array redirectors{RedirectedBy::runtime, RedirectedBy::prepare, R
 
 std::string checksum(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
-/// Reads typed members of one document; the first that is missing or wrong is kept for the message.
+/// Reads typed members of one document; keeps the first missing or wrong one for the message.
 class Members {
  public:
   explicit Members(const nlohmann::ordered_json& document) : document_(document) {}
@@ -123,10 +123,10 @@ std::string journal_entry_text(const JournalEntry& entry) {
 }
 
 Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view source) {
-  // A newer version may check itself differently, so its number is looked at first.
+  // A newer version may use another checksum, so its number is checked first.
   const auto document = parse_json(text, max_entry_depth);
   if (document.is_object() && document.contains("schema") && document["schema"] != journal_schema) {
-    // What is no text may nest too deep to be printed.
+    // A value other than a string may be nested too deep to print.
     const auto* other = document["schema"].get_ptr<const std::string*>();
     return fail(ErrorKind::bad_input,
                 "{}: journal entry has the schema \"{}\", but this iosig reads only \"{}\"; use the iosig that "
@@ -152,9 +152,9 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
   entry.path = members.path("path");
   entry.destination = members.path("destination");
   entry.mount_point = members.path("mount_point");
-  if (document.contains("filesystem_id"))  // 0.1.0 began without, also without "boot"
+  if (document.contains("filesystem_id"))  // missing in early 0.1.0 entries, also without "boot"
     entry.filesystem_id = static_cast<std::uint64_t>(members.number("filesystem_id"));
-  if (document.contains("home_inode")) {  // 0.1.0 began without
+  if (document.contains("home_inode")) {  // missing in early 0.1.0 entries
     entry.home_filesystem_id = static_cast<std::uint64_t>(members.number("home_filesystem_id"));
     entry.home_inode = static_cast<std::uint64_t>(members.number("home_inode"));
   }

@@ -1,6 +1,6 @@
 // A journal entry <-> bytes: one redirect, what was done and how to undo it. The format is docs/formats/journal.md.
 //
-// Pure: text in, text out. Which files hold the entries is enact/journal_directory's to know.
+// Pure: text in, text out. The files that hold the entries are the business of enact/journal_directory.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace iosig {
 
-/// What a redirect put in place: a link at `path` that leads to `destination`, or a directory for a job's own files.
+/// What a redirect created: a link at `path` that leads to `destination`, or a directory for a job's own files.
 enum class RedirectKind { link, directory };
-/// Who redirected.
+/// The program that redirected.
 enum class RedirectedBy { runtime, prepare, choose };
 
 struct JournalEntry {
   std::string id;  ///< 16 lower-case hexadecimal digits, unique in this journal
   RedirectKind kind = RedirectKind::link;
-  std::string path;         ///< what the program opens, absolute; of a directory: the same as `destination`
+  std::string path;         ///< the path that the program opens, absolute; for a directory the same as `destination`
   std::string destination;  ///< where the bytes are, absolute
   std::string mount_point;
-  std::uint64_t filesystem_id = 0;  ///< of what was mounted there (f_fsid of statvfs); 0: not known
-  // Which directory `path` is in (enact/home.h); 0: not known.
+  std::uint64_t filesystem_id = 0;  ///< of the file system there (f_fsid of statvfs); 0: unknown
+  // Identifies the directory of `path` (enact/home.h); 0: unknown.
   std::uint64_t home_filesystem_id = 0;  ///< f_fsid of its file system
   std::uint64_t home_inode = 0;
   Signature signature;
@@ -33,23 +33,23 @@ struct JournalEntry {
   std::int64_t pid = 0;
   std::string host;
   std::int64_t created_unix_s = 0;
-  // Whether the maker still lives is told by these, which no change of the clock touches (enact/maker.h).
-  std::int64_t session = 0;              ///< of the maker's processes (getsid); 0: not known
-  std::string boot;                      ///< which start of the machine (the kernel's boot_id); empty: not known
-  std::int64_t created_boot_s = 0;       ///< seconds since that start
-  NamespaceId pid_namespace;             ///< that counts `pid` and `session`; not known: they cannot be judged
-  std::int64_t start_ticks = 0;          ///< when process `pid` started (base/process_life.h); 0: not known
-  std::int64_t session_start_ticks = 0;  ///< likewise the leader of `session`
-  bool has_machines_host_name = true;    ///< false: `host` is the name of a container, which others may have too
+  // These tell whether the maker still runs, independent of clock changes (enact/maker.h).
+  std::int64_t session = 0;              ///< of the maker's processes (getsid); 0: unknown
+  std::string boot;                      ///< the kernel's boot_id; empty: unknown
+  std::int64_t created_boot_s = 0;       ///< seconds since boot
+  NamespaceId pid_namespace;             ///< of `pid` and `session`; unknown: neither can be checked
+  std::int64_t start_ticks = 0;          ///< start of process `pid` (base/process_life.h); 0: unknown
+  std::int64_t session_start_ticks = 0;  ///< start of the leader of `session`; 0: unknown
+  bool has_machines_host_name = true;    ///< false: `host` is a container's name, which may not be unique
 
   bool operator==(const JournalEntry&) const = default;
 };
 
-/// One line of JSON that ends with a checksum of all before it. Paths are arbitrary bytes, so they are written with
-/// every byte but printable ASCII as %XX, as in a file: URL. parse_journal_entry(journal_entry_text(e)) == e.
+/// Returns one line of JSON that ends with a checksum of everything before it. Paths are arbitrary bytes, so every byte
+/// except printable ASCII is written as %XX, as in a file: URL. parse_journal_entry(journal_entry_text(e)) == e.
 [[nodiscard]] std::string journal_entry_text(const JournalEntry& entry);
 
-/// Fails with `bad_input`, naming `source`, for an entry that was cut, changed, or written by a newer version.
+/// Fails with `bad_input`, naming `source`, for an entry that is truncated, modified or of a newer version.
 [[nodiscard]] Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view source);
 
 [[nodiscard]] const char* name_of(RedirectKind kind);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view manifest_schema = "iosig.manifest/1";
 constexpr std::string_view suffix = ".sha256";
 
-/// As sha256sum writes a name that would break its line: escaped, with a backslash before the whole line.
+/// Escapes a name with line breaks as sha256sum does, with a backslash before the whole line.
 std::string escaped(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -42,12 +42,12 @@ std::optional<std::string> unescaped(std::string_view text) {
   return name;
 }
 
-/// Takes a manifest apart line by line; the first line that is not as expected is kept for the message.
+/// Parses a manifest line by line; keeps the first unexpected line for the message.
 class Lines {
  public:
   explicit Lines(std::string_view text) : rest_(text) {}
 
-  /// The next line without its end.
+  /// Returns the next line without its newline.
   std::string_view next(std::string_view expected) {
     ++number_;
     const std::size_t end = rest_.find('\n');
@@ -59,7 +59,7 @@ class Lines {
     rest_.remove_prefix(end + 1);
     return line;
   }
-  /// The value of the next line, which has to be "# key value".
+  /// Returns the value of the next line, which must be "# key value".
   std::string_view value(std::string_view key) {
     const std::string expected = fmt::format("# {} ...", key);
     std::string_view line = next(expected);
@@ -89,7 +89,7 @@ class Lines {
   std::string wrong_;
 };
 
-/// "<sha256>  <name>", as sha256sum writes it.
+/// Reads "<sha256>  <name>", as sha256sum writes it.
 void read_checksum_line(Lines& lines, Manifest& manifest) {
   constexpr std::size_t digits = 64;
   constexpr std::string_view expected = "<64 hexadecimal digits>  <name>";

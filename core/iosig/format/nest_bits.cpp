@@ -8,15 +8,15 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t max_back = 32;  ///< nests between one and that by which it is told
+constexpr std::size_t max_back = 32;  ///< maximum distance, in nests, to the reference of a difference
 
-/// A nest by itself.
+/// The nodes and numbers of one nest.
 struct NestSpan {
   std::span<const Node> nodes;
   std::span<const std::int64_t> numbers;
 };
 
-/// The nest at node `root`; numbers up to those of the next nest, or to the end.
+/// Returns the nest at node `root`; its numbers end at those of the next nest, or at the end.
 NestSpan nest_at(const Pattern& pattern, std::uint64_t root) {
   const Node& first = pattern.nodes[root];
   const std::size_t end = first.end < pattern.nodes.size() ? pattern.nodes[first.end].numbers : pattern.numbers.size();
@@ -33,12 +33,12 @@ bool have_same_shape(const NestSpan& one, const NestSpan& other) {
   return true;
 }
 
-/// What the loops around a leaf turn, as far as that hangs on no other loop. Outermost first.
+/// The trip counts of the loops around a leaf, outermost first, without their dependence on other loops.
 using Trips = std::array<std::int64_t, max_nest_depth + 1>;
 
-/// What the factor of the loop `d` in column `column` of a leaf within `depth` loops is taken to be: what the next loop
-/// inwards covers; of the innermost one the column before, as an access begins where the one before it ends. `numbers`
-/// are the leaf's; those that it looks at are coded before.
+/// Returns the expected factor of loop `d` in column `column` of a leaf within `depth` loops: the span of the next
+/// inner loop, or for the innermost loop the previous column, since an access begins where the one before it ends.
+/// `numbers`: of the leaf; the ones that are read here are coded earlier.
 std::int64_t expected_factor(const std::int64_t* numbers, std::uint32_t column, std::uint32_t columns, std::size_t d,
                              std::size_t depth, const Trips& trips) {
   const std::size_t group = depth + 1;
@@ -60,7 +60,7 @@ class NestWriter {
     bits_.end();
   }
 
-  /// As the nest `like`, the `back`-th before it.
+  /// Writes differences from the nest `like`, which is `back` nests earlier.
   void write(const NestSpan& nest, const NestSpan& like, std::size_t back) {
     bits_.put(1, 1);
     add_natural(back + 1);
@@ -96,7 +96,7 @@ class NestWriter {
       }
   }
 
-  /// Zeros for each bit after the highest, then a one, then these bits. From 1 on.
+  /// Writes a number >= 1: a zero for each bit after the highest, a one, and those bits.
   void add_natural(std::uint64_t value) {
     const auto more = static_cast<unsigned>(std::bit_width(value)) - 1;
     bits_.put(std::uint64_t{1} << more, more + 1);
@@ -241,7 +241,7 @@ class NestReader {
 void append_nest(const Pattern& pattern, std::size_t term, std::vector<std::uint8_t>& bytes) {
   const auto root = static_cast<std::uint32_t>(pattern.terms[term].at);
   const NestSpan nest = nest_at(pattern, root);
-  std::size_t nearest = 0, fewest = SIZE_MAX;  // by how many numbers differ; the nearer one of equals
+  std::size_t nearest = 0, fewest = SIZE_MAX;  // by the number of differences; the nearer one of equals
   NestSpan like;
   for (std::size_t back = 0, before = term; before-- > 0 && back < max_back;) {
     if (!pattern.terms[before].is_nest) continue;

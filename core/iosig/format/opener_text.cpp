@@ -14,7 +14,7 @@ constexpr int max_arguments = 99;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-/// Reads from left to right and stops at the first mistake.
+/// Reads left to right and stops at the first mistake.
 class OpenerReader {
  public:
   explicit OpenerReader(std::string_view text) : text_(text) {}
@@ -97,7 +97,7 @@ class OpenerReader {
     return true;
   }
 
-  /// The mistake reaches from `begin` to where reading stopped, and has one byte at least.
+  /// Records a mistake from `begin` to the current position, at least one byte long.
   bool fail(std::size_t begin, std::string message) {
     mistake_.at = {begin, std::max(at_, begin + 1)};
     mistake_.message = std::move(message);

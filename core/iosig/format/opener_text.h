@@ -2,8 +2,8 @@
 //
 //   NAME(PATH)  NAME(PATH, MODE)  or  NAME:PATH  NAME:PATH:MODE        NAME := word { "::" word }
 //
-// e.g. `io::open_output(1, 2)`. PATH and MODE are the numbers of the arguments that have them, counted from 1 as GCC's
-// attributes do: `this` is the first argument of a member function.
+// For example `io::open_output(1, 2)`. PATH and MODE are argument numbers, counted from 1 as in GCC's attributes:
+// `this` is the first argument of a member function.
 #pragma once
 
 #include <string_view>
@@ -16,15 +16,15 @@
 namespace iosig {
 
 struct ParsedOpener {
-  Opener opener;                        ///< `unknown`: what its mode means follows from the argument's type
+  Opener opener;                        ///< `unknown`: the meaning of its mode follows from the argument's type
   std::vector<Diagnostic> diagnostics;  ///< empty, or the first mistake
   [[nodiscard]] bool ok() const { return diagnostics.empty(); }
 };
 
-/// Both spellings; blanks may stand between the parts.
+/// Parses both spellings; allows blanks between the parts.
 [[nodiscard]] ParsedOpener parse_sigopen(std::string_view text);
 
-/// parse_sigopen for callers that want a value; the message underlines the mistake in `text`. Fails: `usage`.
+/// parse_sigopen for callers that want a value; the message underlines the mistake in `text`. Fails with `usage`.
 [[nodiscard]] Result<Opener> parse_callee(std::string_view text, std::string_view source);
 
 }  // namespace iosig

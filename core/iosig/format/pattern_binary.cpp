@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view magic = "IOP";
 constexpr std::uint8_t version = 1;
-// Beside the number of columns.
+// Flags in the byte of the number of columns.
 constexpr std::uint8_t has_follows = 0x80, has_exceptions = 0x40, has_usual_kinds = 0x20, has_kinds = 0x10;
 constexpr unsigned follows_bits = 4, kind_bits = 4;
 constexpr std::size_t checksum_bytes = 4;
 
-/// logical, length, physical, id, as far as there are columns; of more than 4 there are no usual ones.
+/// Returns logical, length, physical, id, one per column; nothing for more than 4 columns.
 std::array<Column, max_columns> usual_kinds(std::uint32_t columns) {
   std::array<Column, max_columns> kinds{};
   for (std::uint32_t column = 0; column < columns && columns <= 4; ++column)

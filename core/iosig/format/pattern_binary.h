@@ -15,11 +15,11 @@ namespace iosig {
 /// pattern_from_bytes(pattern_bytes(p)) == p for every pattern for which checked(p).
 [[nodiscard]] std::vector<std::uint8_t> pattern_bytes(const Pattern& pattern);
 
-/// Fails with `bad_input`, "source: byte N: what is wrong", for bytes that were cut or changed, of another version, or
-/// no description that stands for a sequence. Takes memory by the size of the bytes, whatever they declare.
+/// Fails with `bad_input`, "source: byte N: what is wrong", for bytes that are truncated, modified, of another version,
+/// or not a valid description. Uses memory proportional to the bytes, whatever sizes they declare.
 [[nodiscard]] Result<Pattern> pattern_from_bytes(std::span<const std::uint8_t> bytes, std::string_view source);
 
-/// Whether `bytes` begin as a pattern's do, of whatever version.
+/// Returns whether `bytes` begin as a pattern does, of any version.
 [[nodiscard]] bool is_pattern_binary(std::string_view bytes);
 
 }  // namespace iosig

@@ -44,7 +44,7 @@ ordered_json vectors_json(std::span<const std::int64_t> values, std::uint32_t co
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-/// The deepest that a document can be: each loop is an object in an array.
+/// Maximum depth of a document: each loop is an object in an array.
 constexpr int max_pattern_depth = 3 * static_cast<int>(max_nest_depth) + 16;
 
 class JsonReader {
@@ -108,7 +108,7 @@ class JsonReader {
     return found == object.end() ? nullptr : &*found;
   }
 
-  /// `count` integers to the end of `numbers`.
+  /// Appends `count` integers to `numbers`.
   Result<void> add_numbers(const ordered_json* array, std::size_t count, std::string_view place,
                            std::vector<std::int64_t>& numbers) const {
     if (!array || !array->is_array() || array->size() != count)

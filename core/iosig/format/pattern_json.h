@@ -10,11 +10,11 @@ namespace iosig {
 
 inline constexpr std::string_view pattern_schema = "iosig.pattern/1";
 
-/// Without its "schema" member. `bytes` is the size of the binary form.
+/// Returns the document without its "schema" member. `bytes` is the size of the binary form.
 [[nodiscard]] nlohmann::ordered_json pattern_json(const Pattern& pattern);
 
-/// The pattern of a whole document. Fails with `bad_input`, "source: /place/in/it: what was expected". A member that it
-/// does not know is skipped; another schema, and counts that are not those of the description, are refused.
+/// Reads the pattern of a whole document. Fails with `bad_input`, "source: /place/in/it: what was expected". Skips
+/// unknown members; refuses another schema and counts that differ from the description.
 [[nodiscard]] Result<Pattern> pattern_from_json(std::string_view text, std::string_view source);
 
 }  // namespace iosig

@@ -11,14 +11,14 @@ namespace {
 constexpr std::size_t shown_vectors = 8;  ///< of a block of literals, and of the exceptions
 constexpr std::size_t shown_terms = 64;
 
-/// i, j, k, .., z, then i1, j1, ..
+/// Returns i, j, k, .., z, then i1, j1, ..
 std::string index_name(std::size_t depth) {
   constexpr std::size_t letters = 'z' - 'i' + 1;
   const std::string letter(1, static_cast<char>('i' + depth % letters));
   return depth < letters ? letter : fmt::format("{}{}", letter, depth / letters);
 }
 
-/// "524288 i + 4096 j - 8".
+/// Returns a text such as "524288 i + 4096 j - 8".
 std::string affine_text(const std::int64_t* numbers, std::size_t depth) {
   std::string text;
   const auto add = [&](std::int64_t number, const std::string& name) {
@@ -54,7 +54,7 @@ class Printer {
  private:
   void line(std::size_t depth, std::string_view what) { text_ += fmt::format("{:{}}{}\n", "", 2 * depth, what); }
 
-  /// `value(column)` for each, with its name.
+  /// Returns `value(column)` for each column, with its name.
   template <class Value>
   std::string vector_text(Value value) const {
     std::string text;
@@ -68,7 +68,7 @@ class Printer {
     return text;
   }
 
-  /// A column is the one before plus what `source` was there, and `own`.
+  /// Returns the text of a column that is its previous value plus the previous `source` plus `own`.
   [[nodiscard]] std::string followed_text(std::size_t source, std::string_view own) const {
     std::string sum =
         "previous + its " + (source < names_.size() ? names_[source] : fmt::format("column {}", source + 1));

@@ -1,4 +1,4 @@
-// A pattern as people read it: loops, strides, counts. Not meant to be read back; the JSON and the binary form are.
+// A pattern in human-readable form: loops, strides, counts. For parsing, use the JSON or the binary form.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace iosig {
 
-/// A line for each loop and each vector in it, and the first of literals and exceptions:
+/// Returns one line per loop and per vector in it, and the first of the literals and exceptions:
 ///
 ///     for i < 1000
 ///       for j < 16
 ///         logical 524288 i + 4096 j, length 1024
 ///
-/// `names`: of the columns; may be empty. Ends without a line end.
+/// `names`: of the columns; may be empty. Does not end with a newline.
 [[nodiscard]] std::string pattern_text(const Pattern& pattern, std::span<const std::string> names = {});
 
 }  // namespace iosig

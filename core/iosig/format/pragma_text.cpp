@@ -5,7 +5,7 @@
 namespace iosig {
 namespace {
 
-/// Where the text has the name outside of a value and before a comment; npos: nowhere.
+/// Returns the position of the name outside of values and before a comment; npos: none.
 std::size_t position_of_parameter(std::string_view text, std::string_view name) {
   const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; };
   int depth = 0;

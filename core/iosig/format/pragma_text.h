@@ -1,5 +1,5 @@
-// A pragma's text, put together from its tokens, that knows where each byte came from. The compiler's plugin and
-// `iosig check` build it alike, so that both find the same mistakes at the same places.
+// The text of a pragma, assembled from its tokens with the place of each byte. The compiler's plugin and `iosig check`
+// use the same code and thus report the same mistakes at the same places.
 #pragma once
 
 #include <cctype>
@@ -10,15 +10,15 @@
 
 namespace iosig {
 
-/// `Place`: where a token stands, in the caller's terms.
+/// `Place`: the place of a token, in the caller's terms.
 template <class Place>
 class PragmaText {
  public:
-  /// `name`: where the pragma's name stands, the place of an empty text.
+  /// `name`: the place of the pragma's name, used for an empty text.
   explicit PragmaText(Place name) : name_(name) {}
 
-  /// Words are set apart by one blank; punctuation joins its neighbours, so that `size-per-IO` is one name however it
-  /// was cut into tokens. `spelling` is not empty.
+  /// Appends a token. Words are separated by one blank; punctuation joins its neighbours, which makes `size-per-IO` one
+  /// name however it was tokenised. `spelling` must not be empty.
   void append(std::string_view spelling, Place at) {
     const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '"'; };
     if (!text_.empty() && is_word(spelling.front()) && (is_word(text_.back()) || text_.back() == ')')) text_ += ' ';
@@ -28,7 +28,7 @@ class PragmaText {
 
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] Place begin() const { return pieces_.empty() ? name_ : pieces_.front().at; }
-  /// Of the token that holds this byte.
+  /// Returns the place of the token that contains this byte.
   [[nodiscard]] Place place(std::size_t byte) const {
     Place at = begin();
     for (const Piece& piece : pieces_)
@@ -48,11 +48,11 @@ class PragmaText {
 
 struct LostParameter {
   std::string_view name;
-  std::size_t at;  ///< in the spelling
+  std::size_t at;  ///< in the assembled text
 };
 
-/// A parameter that `spelled` (the pragma's first line as it is written, behind its name) has and the text that was
-/// `read` has not: a macro that happens to be called like it took it away, silently if the macro is empty.
+/// Returns a parameter that is in `spelled` (the pragma's first line in the source, after its name) but not in `read`:
+/// a macro of the same name replaced it, silently if the macro is empty.
 [[nodiscard]] std::optional<LostParameter> find_lost_parameter(std::string_view spelled, std::string_view read);
 
 }  // namespace iosig

@@ -27,8 +27,8 @@ Result<void> check_keys(const toml::table& table, std::string_view source, const
   return {};
 }
 
-/// A glob as an absolute one: "~/" is the home directory, a relative one starts at the directory of the rules file,
-/// free of links as the paths that it is held against.
+/// Makes a glob absolute: "~/" is the home directory; a relative glob starts at the directory of the rules file, with
+/// symbolic links resolved as in the paths that it is matched against.
 std::string absolute_glob(const std::string& glob, std::string_view source) {
   namespace fs = std::filesystem;
   if (glob.starts_with('/')) return fs::path(glob).lexically_normal().string();
@@ -99,7 +99,7 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
 }
 
 const Rule* rule_that_hides(const Rules& rules, std::size_t number) {
-  // A pattern with `*` alone matches the text of a narrower pattern as it matches each path of it.
+  // A pattern with only `*` matches the text of a narrower pattern in the same way as each path of that pattern.
   for (std::size_t earlier = 0; earlier < number; ++earlier) {
     const std::string &wide = rules.rules[earlier].path_glob, &narrow = rules.rules[number].path_glob;
     if (wide == narrow ||

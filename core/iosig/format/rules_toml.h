@@ -19,21 +19,22 @@ namespace iosig {
 
 struct Rule {
   std::string
-      path_glob;  ///< fnmatch(3) with FNM_PATHNAME; a leading "~/" is the home directory; relative: to the rules file
+      path_glob;  ///< fnmatch(3) with FNM_PATHNAME; a leading "~/" is the home directory; relative to the rules file
   Signature signature;
-  std::size_t line = 0;  ///< of the signature in the rules file, from 1
+  std::size_t line = 0;  ///< of the signature in the rules file, counted from 1
 };
 
 struct Rules {
   SignatureDefinitions definitions;
-  std::vector<Rule> rules;  ///< in file order; the first that matches counts
+  std::vector<Rule> rules;  ///< in file order; the first match counts
 };
 
 [[nodiscard]] Result<Rules> parse_rules(std::string_view text, std::string_view source);
-/// The earlier rule that matches all that `rules.rules[number]` matches, so that this one never counts; nullptr when
-/// there is none, or none that is plainly so (its only wildcards are `*`).
+/// Returns an earlier rule that matches everything that `rules.rules[number]` matches, which makes the latter
+/// unreachable. Returns nullptr if there is none or it is not evident (evident only if `*` is the earlier rule's only
+/// wildcard).
 [[nodiscard]] const Rule* rule_that_hides(const Rules& rules, std::size_t number);
-/// The first rule that matches, or nullptr.
+/// Returns the first rule that matches, or nullptr.
 [[nodiscard]] const Rule* match_rule(const Rules& rules, const std::string& path);
 
 }  // namespace iosig

@@ -16,12 +16,12 @@ constexpr std::uint64_t max_container_targets = 64;
 
 using Severity = Diagnostic::Severity;
 
-/// What a parameter is called, which others it excludes (same non-zero group), and how it reads and shows itself.
+/// The name of a parameter, its group of mutually exclusive parameters (if not 0), and its parser and printer.
 struct Parameter {
-  std::string_view name, example, meaning, implied;  ///< implied: the value where none is given; empty: it must be
+  std::string_view name, example, meaning, implied;  ///< implied: the default value; empty: a value is required
   int group;
   Result<void> (*set)(Signature&, std::string_view value);  ///< value is empty for flags
-  std::optional<std::string> (*show)(const Signature&);     ///< nothing: not stated; "" for a flag that is
+  std::optional<std::string> (*show)(const Signature&);     ///< nothing: undeclared; "" for a flag that is set
 };
 
 template <auto Member, auto Value>
@@ -120,7 +120,7 @@ struct ScannedParameter {
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; }
 
-/// Cuts the text into parameters. Stops at the first place where the grammar is broken: what follows would be a guess.
+/// Splits the text into parameters. Stops at the first syntax error, since the rest would be a guess.
 class Scanner {
  public:
   Scanner(std::string_view text, std::vector<Diagnostic>& diagnostics) : text_(text), diagnostics_(diagnostics) {}
@@ -200,7 +200,7 @@ class Scanner {
   std::vector<Diagnostic>& diagnostics_;
 };
 
-/// `definitions`: those that a name could mean; nullptr inside a definition, where no name is expected.
+/// `definitions`: where to look up a name; nullptr inside a definition, where no name is expected.
 void report_unknown(const ScannedParameter& scanned, const SignatureDefinitions* definitions, ParsedSignature& result) {
   const bool is_definition = definitions != nullptr && definitions->contains(scanned.name);
   if (is_definition || (definitions != nullptr && find_preset(scanned.name) != nullptr)) {
@@ -226,7 +226,7 @@ void report_unknown(const ScannedParameter& scanned, const SignatureDefinitions*
   result.diagnostics.push_back({Severity::error, scanned.at, std::move(message), std::string(near), {}, ""});
 }
 
-/// Parses parameters into result.signature, which may already hold a definition's. `definitions`: as report_unknown's.
+/// Parses parameters into result.signature, which may already hold a definition. `definitions`: as in report_unknown.
 void parse_parameters(Scanner& scanner, std::optional<ScannedParameter> scanned,
                       const SignatureDefinitions* definitions, ParsedSignature& result) {
   struct Given {
@@ -243,7 +243,7 @@ void parse_parameters(Scanner& scanner, std::optional<ScannedParameter> scanned,
       report_unknown(*scanned, definitions, result);
       continue;
     }
-    // one complaint each: the first place where the parameter, or what it excludes, was given
+    // one message each, with the first place of the parameter or of one that it excludes
     const auto earlier = std::ranges::find_if(given, [&](const Given& one) {
       return one.parameter == parameter || (parameter->group != none && one.parameter->group == parameter->group);
     });

@@ -1,11 +1,11 @@
-// The signature language: one parser for pragma, rules file and command line.
+// The signature language: one parser for pragmas, rules files and the command line.
 //
 //   signature  := [NAME] param...          sigdef := NAME param...      NAME: of a definition or a preset
 //   param      := name [ '(' value ')' ]   value  := word | "quoted"
 //
-// e.g. `checkpoint global size-per-IO(16MB) totalsize("1EB")`. Parameters are separated by blanks or commas.
-// Parameters that exclude each other (global/local, random/sequential, sync/nosync, persist/temp) conflict inside one
-// pragma; across a definition and its use the use wins. Source: IOSIG paper, section 3.
+// For example `checkpoint global size-per-IO(16MB) totalsize("1EB")`. Parameters are separated by blanks or commas.
+// Mutually exclusive parameters (global/local, random/sequential, sync/nosync, persist/temp) conflict within one
+// pragma; between a definition and its use, the use takes precedence. Source: IOSIG paper, section 3.
 #pragma once
 
 #include <cstddef>
@@ -25,42 +25,42 @@ struct Span {
   std::size_t begin = 0, end = 0;
 };
 
-/// One finding about a text, placed so that a compiler can put its caret there.
+/// One finding about a text, with the place for a compiler's caret.
 struct Diagnostic {
   enum class Severity { warning, error } severity = Severity::error;
   Span at;
   std::string message;        ///< without the suggestion
-  std::string suggestion;     ///< replacement for `at` that was probably meant, or empty
-  std::optional<Span> other;  ///< the second place, e.g. of the parameter that this one conflicts with
+  std::string suggestion;     ///< probable replacement for `at`, or empty
+  std::optional<Span> other;  ///< a second place, e.g. of the conflicting parameter
   std::string other_message;
 };
 
 struct ParsedSignature {
   Signature signature;
-  std::string name;  ///< of the sigdef that was defined (parse_sigdef), of the sigdef or preset that was used
-                     ///< (parse_sig), or empty
-  std::vector<Diagnostic> diagnostics;  ///< in order of place; duplicates are warnings (the last one counts)
+  std::string name;  ///< parse_sigdef: of the new definition; parse_sig: of the sigdef or preset used, or empty
+  std::vector<Diagnostic> diagnostics;  ///< by place; duplicates are warnings (the last one counts)
   [[nodiscard]] bool ok() const;
 };
 
-/// `#pragma sig` text: an optional name, of `definitions` or else of a preset, then parameters that override it.
+/// Parses `#pragma sig` text: an optional name, first looked up in `definitions`, then among presets, and parameters
+/// that override it.
 [[nodiscard]] ParsedSignature parse_sig(std::string_view text, const SignatureDefinitions& definitions = {});
 
-/// `#pragma sigdef` text: a new name, then parameters. Defining a name again differently is the caller's to judge.
+/// Parses `#pragma sigdef` text: a new name, then parameters. The caller checks for a conflicting redefinition.
 [[nodiscard]] ParsedSignature parse_sigdef(std::string_view text);
 
-/// parse_sig for callers that want a value: warnings are dropped, all errors end up in one message with line, column
-/// and the offending line underlined. `source` names the place in that message: "--signature", "rules.toml:12".
+/// parse_sig for callers that want a value: drops warnings and joins all errors to one message with line, column and
+/// the offending line underlined. `source` names the place in that message: "--signature", "rules.toml:12".
 [[nodiscard]] Result<Signature> parse_signature(std::string_view text, const SignatureDefinitions& definitions = {},
                                                 std::string_view source = "signature");
 
-/// Canonical text; parse_signature(signature_text(s)) == s for every signature.
+/// Returns canonical text; parse_signature(signature_text(s)) == s for every signature.
 [[nodiscard]] std::string signature_text(const Signature& signature);
 
-/// "source:line:column: error: message; did you mean ..." and the line with a caret below.
+/// Returns "source:line:column: error: message; did you mean ..." and the line with a caret below.
 [[nodiscard]] std::string diagnostic_text(const Diagnostic& diagnostic, std::string_view text, std::string_view source);
 
-/// Every parameter: its name and, for a value parameter, an example value (else empty). For completion, help and docs.
+/// One parameter: its name and, if it takes a value, an example (otherwise empty). For completion, help and docs.
 struct ParameterInfo {
   std::string_view name, example, meaning;
 };

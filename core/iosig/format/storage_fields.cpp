@@ -102,7 +102,7 @@ std::string quoted_bytes(std::uint64_t bytes) { return toml_string(bytes_text(by
 std::string quoted_rate(double rate) { return toml_string(rate_text(rate)); }
 std::string quoted_seconds(double seconds) { return toml_string(seconds_text(seconds)); }
 std::string truth_text(bool truth) { return truth ? "true" : "false"; }
-/// A TOML float or integer: "9000" or "1e-06" both read back as the number.
+/// Returns a TOML float or integer: "9000" and "1e-06" both parse to the number.
 std::string toml_number(double number) { return fmt::format("{}", number); }
 
 template <auto Parse>

@@ -1,6 +1,6 @@
-// The keys of storage.toml: one row per key tells how to read it, print it and copy it. Inside format/ only.
+// The keys of storage.toml: one row per key defines how to read, print and copy it. Internal to format/.
 //
-// Reader, writer, tables and merge all go through these rows, so they cannot drift apart.
+// Reader, writer, tables and merge all use these rows and thus remain consistent.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@
 
 namespace iosig::storage_fields {
 
-/// Messages of `set` tell what was expected; the caller, who knows the place, puts it in front.
+/// Messages of `set` say what was expected; the caller prepends the place.
 template <class Owner>
 struct Field {
   std::string_view key;
   std::function<Result<void>(Owner&, const toml::node&)> set;
-  std::function<std::string(const Owner&)> show;  ///< TOML text; "" when there is no value
+  std::function<std::string(const Owner&)> show;  ///< TOML text; "" if there is no value
   std::function<void(Owner&, const Owner&)> copy;
 };
 
@@ -43,11 +43,11 @@ std::vector<std::string_view> keys_of(const std::vector<Field<Owner>>& fields) {
   return keys;
 }
 
-/// A whole number from 0 to `most`.
+/// Returns a whole number from 0 to `most`.
 [[nodiscard]] Result<std::uint32_t> count_of(const toml::node& node, std::uint32_t most);
-/// The node's text; `expected` tells what else it should have been.
+/// Returns the node's text; `expected` is for the message if it is not text.
 [[nodiscard]] Result<std::string> text_of(const toml::node& node, std::string_view expected);
-/// `text` as a TOML string.
+/// Returns `text` as a TOML string.
 [[nodiscard]] std::string toml_string(std::string_view text);
 
 template <class Enum, std::size_t N>

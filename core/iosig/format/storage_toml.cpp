@@ -12,9 +12,9 @@ namespace {
 using namespace storage_fields;
 
 constexpr std::string_view storage_schema = "iosig.storage/1";
-constexpr std::string_view redundancy_key = "redundancy";  // a table, so it is no field
+constexpr std::string_view redundancy_key = "redundancy";  // a table, not a field
 
-/// "key = value" of each key that has one.
+/// Returns "key = value" for each key that has one.
 std::vector<std::string> redundancy_lines(const Redundancy& redundancy) {
   std::vector<std::string> lines{fmt::format("scheme = {}", toml_string(scheme_text(redundancy.scheme)))};
   if (redundancy.data != 0) lines.push_back(fmt::format("data = {}", redundancy.data));
@@ -26,7 +26,7 @@ std::vector<std::string> redundancy_lines(const Redundancy& redundancy) {
   return lines;
 }
 
-/// As a TOML table on one line.
+/// Returns an inline TOML table.
 std::string redundancy_text(const Redundancy& redundancy) {
   std::string text;
   for (const std::string& line : redundancy_lines(redundancy)) text += (text.empty() ? "{ " : ", ") + line;
@@ -89,7 +89,7 @@ class StorageReader {
     return {};
   }
 
-  /// Reads every field of `table` into `owner`, and its record of what a probe found.
+  /// Reads every field of `table` into `owner`, and the records of the last probe.
   template <class Owner>
   Result<void> read_fields(const toml::table& table, const std::vector<Field<Owner>>& fields, Owner& owner) {
     const auto* probed = table["probed"].as_table();
@@ -114,7 +114,8 @@ class StorageReader {
     return {};
   }
 
-  /// `{ value = ..., by = "measured", low = ..., high = ... }`. A value that equals its record came from the probe.
+  /// Reads `{ value = ..., by = "measured", low = ..., high = ... }`. A value that equals its record came from the
+  /// probe.
   template <class Owner>
   Result<void> read_record(const Field<Owner>& known, const toml::node& node, Owner& owner) {
     const auto* record = node.as_table();
@@ -130,7 +131,7 @@ class StorageReader {
       if (key != "value" && key != "by" && key != "low" && key != "high")
         return unknown_key(key, {"value", "by", "low", "high"});
     const auto current = owner.provenance.find(known.key);
-    if (current == owner.provenance.end()) return {};  // the value was taken out by hand: it has its default
+    if (current == owner.provenance.end()) return {};  // the value was removed manually: it has its default
     Provenance& provenance = current->second;
     provenance.probed_text = known.show(probed);
     provenance.probed_origin = *origin;
@@ -170,7 +171,7 @@ class StorageReader {
     if (device.ecc_bits >= device.sector_bits)
       return refuse(table, "{}: ecc_bits is {} but a sector has only {} bits", device.name, device.ecc_bits,
                     device.sector_bits);
-    // An assumed limit must not contradict a latency that somebody knows.
+    // An assumed limit must not contradict a known latency.
     if (device.provenance.contains("operation_latency") && !device.provenance.contains("max_iops"))
       device.max_iops.reset();
     if (const auto* redundancy = table["redundancy"].as_table()) {
@@ -215,7 +216,7 @@ class StorageReader {
     return redundancy;
   }
 
-  /// As read_record, for the table.
+  /// As read_record, for the redundancy table.
   Result<void> read_redundancy_record(const toml::table& table, Device& device) {
     const toml::node* record = table["probed"].as_table() == nullptr ? nullptr : table["probed"][redundancy_key].node();
     if (record == nullptr) return {};
@@ -250,11 +251,11 @@ class StorageReader {
     return {};
   }
 
-  /// What a composite stands on: devices, each as often as it is reached, and levels. Both are bounded, because whoever
-  /// asks for the reliability walks through all of them.
+  /// The size of a composite: devices, counted as often as they are reached, and levels. Both are limited, because the
+  /// computation of the reliability visits all of them.
   struct Parts {
-    std::size_t devices = 0, levels = 0;  ///< 0: being counted, so that to come by again is to go in a circle
-    std::set<std::string_view> disks{};   ///< the simple devices, by name
+    std::size_t devices = 0, levels = 0;  ///< 0: being counted; finding it again means a cycle
+    std::set<std::string_view> disks{};   ///< names of the simple devices
   };
   Result<Parts> count_parts(const Storage& storage, const Device& device, std::size_t level) {
     constexpr std::size_t max_devices = 10000, max_levels = 8;
@@ -296,7 +297,7 @@ class StorageReader {
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
-/// What `[*.probed]` says of a key whose value is now `value`; "" when no probe found one.
+/// Returns the line for `[*.probed]` of a key whose value is now `value`; "" if no probe found one.
 std::string record_text(std::string_view key, const Provenance& known, const std::string& value) {
   const bool from_probe = known.origin == Origin::measured || known.origin == Origin::inspected;
   if (!from_probe && known.probed_text.empty()) return {};
@@ -317,7 +318,7 @@ void write_fields(const Owner& owner, const std::vector<Field<Owner>>& fields, s
   for (const auto& each : fields) {
     const auto provenance = owner.provenance.find(each.key);
     const std::string value = each.show(owner);
-    // A value without provenance was set by a caller, unless it is only the default.
+    // A value without provenance is only the default, unless it identifies the entry.
     const bool is_identity = each.key == "name" || each.key == "path" || each.key == "device" || each.key == "kind";
     if (value.empty() || (provenance == owner.provenance.end() && !is_identity)) continue;
     if (provenance != owner.provenance.end() && provenance->second.origin == Origin::assumed) continue;
@@ -339,7 +340,7 @@ bool edited_by_hand(const Owner& owner) {
   return std::ranges::any_of(owner.provenance, [](const auto& entry) { return entry.second.origin == Origin::config; });
 }
 
-/// `update` with every hand-set value of `current`; what the probe found stays in the record.
+/// Returns `update` with every manual value of `current`; the probe's values remain in the record.
 template <class Owner>
 Owner with_hand_values(const Owner& current, Owner update, const std::vector<Field<Owner>>& fields) {
   for (const auto& each : fields) {
@@ -358,7 +359,7 @@ Owner with_hand_values(const Owner& current, Owner update, const std::vector<Fie
   return update;
 }
 
-/// The same for what it is made of.
+/// As with_hand_values, for the redundancy.
 Device with_hand_redundancy(const Device& current, Device update) {
   const auto kept = current.provenance.find(redundancy_key);
   if (!current.redundancy || kept == current.provenance.end() || kept->second.origin != Origin::config) return update;
@@ -370,7 +371,7 @@ Device with_hand_redundancy(const Device& current, Device update) {
   return update;
 }
 
-/// The device `name` of `current` stays as it is, if nothing of that name is in `merged` yet.
+/// Keeps the device `name` of `current` unchanged unless `merged` has one of that name.
 void keep_device(const Storage& current, const std::string& name, Storage& merged) {
   const Device* device = current.find_device(name);
   if (device != nullptr && merged.find_device(name) == nullptr) merged.devices.push_back(*device);
@@ -439,7 +440,7 @@ Storage merge_probe(const Storage& current, const Storage& update) {
   for (const Device& device : current.devices)
     if (edited_by_hand(device)) keep_device(current, device.name, merged);
   for (const MountPoint& mount : merged.mount_points) keep_device(current, mount.device, merged);
-  for (std::size_t i = 0; i < merged.devices.size(); ++i)  // it grows meanwhile
+  for (std::size_t i = 0; i < merged.devices.size(); ++i)  // grows during the loop
     if (const auto redundancy = merged.devices[i].redundancy)
       for (const std::string& member : redundancy->members) keep_device(current, member, merged);
   return merged;

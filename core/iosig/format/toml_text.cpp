@@ -7,11 +7,11 @@
 namespace iosig {
 namespace {
 
-/// Dots in a line of keys: each makes a table within a table.
+/// Dots in a line of keys: each creates a nested table.
 constexpr std::size_t max_dots = 64;
 
-/// Looks through text for what toml++ cannot stand: `a.b.c = 1` of any depth would overflow its stack, and on some
-/// characters beyond ASCII outside quotes, in an escape or where joined lines go on, its behaviour is undefined.
+/// Rejects text that toml++ cannot handle: a deep `a.b.c = 1` would overflow its stack, and its behaviour is undefined
+/// on some non-ASCII characters outside quotes, in an escape or at the continuation of joined lines.
 class Guard {
  public:
   Guard(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -28,7 +28,7 @@ class Guard {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '"' || c == '\'') {
-        // toml++ takes the word and the quote for one value; only a dotted key of quoted parts is legal and lost
+        // toml++ takes the word and the quote for one value; the only legal text lost is a dotted key of quoted parts
         if (at_ > 0 && std::string_view(" \t\r\n=[,{").find(text_[at_ - 1]) == std::string_view::npos)
           return refuse("a quote in the middle of a word");
         if (auto sound = skip_string(c); !sound) return sound;
@@ -52,12 +52,12 @@ class Guard {
     return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
   }
 
-  /// "...", '...', """...""" or '''...'''; one that is not closed ends with its line.
+  /// Skips "...", '...', """...""" or '''...'''; an unclosed one ends with its line.
   Result<void> skip_string(char quote) {
     const std::string delimiter(3, quote);
     const bool is_long = text_.substr(at_).starts_with(delimiter);
     at_ += is_long ? 3 : 1;
-    bool is_joining = false;  // blanks and line ends behind a line's last backslash
+    bool is_joining = false;  // blanks and newlines after a line's trailing backslash
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
       if (is_joining && static_cast<unsigned char>(c) >= 0x80)
@@ -80,7 +80,8 @@ class Guard {
     return {};
   }
 
-  /// Characters of the escape behind a backslash; of one that joins lines those before the line's end. Or it is none.
+  /// Returns the length of the escape after a backslash; for a line continuation, the characters before the newline.
+  /// Nothing if it is not an escape.
   static std::optional<std::size_t> escape_length(std::string_view text, bool is_long) {
     if (text.empty()) return std::nullopt;
     if (std::string_view("btnfr\"\\").find(text.front()) != std::string_view::npos) return 1;
@@ -114,7 +115,7 @@ class Guard {
 Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
   if (auto fit = Guard(text, source).check(); !fit) return pass_on(fit.error());
   try {
-    return toml::parse(text);  // without `source`: toml++ copies it where nothing may be thrown
+    return toml::parse(text);  // without `source`: toml++ copies it where exceptions are not allowed
   } catch (const toml::parse_error& error) {
     return fail(ErrorKind::bad_input, "{}:{}:{}: {}", source, error.source().begin.line, error.source().begin.column,
                 error.description());

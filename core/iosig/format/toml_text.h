@@ -1,11 +1,11 @@
-// TOML text -> table, for the formats that people edit. Inside format/ only.
+// TOML text -> table, for the formats that users edit. Internal to format/.
 #pragma once
 
-#define TOML_EXCEPTIONS 1                      // else it would end the program when there is no memory
-#define TOML_ASSERT(what) static_assert(true)  // they fail on text such as "[\x1d", which it refuses well without them
-#define TOML_MAX_NESTED_VALUES 16              // toml++ recurses, perhaps on the small stack of a guest's thread
-// Its questions about letters beyond ASCII have cases that it takes to be unreachable and that text reaches, each where
-// the answer is no. Its other uses of the macro stay what they are.
+#define TOML_EXCEPTIONS 1                      // otherwise running out of memory would end the program
+#define TOML_ASSERT(what) static_assert(true)  // its assertions fail on text such as "[\x1d", which it refuses anyway
+#define TOML_MAX_NESTED_VALUES 16              // toml++ recurses, possibly on the small stack of a host's thread
+// toml++'s character classification marks cases as unreachable that input can reach; the answer there is no. Its other
+// uses of the macro are unchanged.
 // clang-format off
 #include <cstdint>
 #include <toml++/impl/preprocessor.h>
@@ -23,7 +23,7 @@
 
 namespace iosig {
 
-/// Fails with `bad_input`: "source:line:column: what is wrong". Text that nests absurdly deep is no TOML of ours.
+/// Fails with `bad_input`: "source:line:column: what is wrong". Refuses text with excessive nesting.
 [[nodiscard]] Result<toml::table> parse_toml(std::string_view text, std::string_view source);
 
 }  // namespace iosig

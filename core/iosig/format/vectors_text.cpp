@@ -15,7 +15,7 @@ constexpr std::array known_columns = {logical_column, length_column, physical_co
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
-/// What `word`, which is no integer, and its line may be, and what to do then; "" for what says nothing.
+/// Returns a hint for `word`, which is not an integer, and its line; "" if there is none.
 std::string advice(std::string_view word, std::uint64_t line) {
   if (word.starts_with("\xef\xbb\xbf")) return "; the file begins with a byte order mark (BOM): remove it";
   if (word.find('\0') != std::string_view::npos || printable(word) != word) return "; is this a text file?";

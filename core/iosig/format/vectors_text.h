@@ -1,4 +1,4 @@
-// Vectors as text: white-space-separated integers, one vector a line.
+// Vectors as text: one vector of white-space-separated integers per line.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace iosig {
 
-/// "logical,length" -> names. Fails as `usage` for names that are none of these or come twice.
+/// Parses "logical,length" to names. Fails with `usage` for unknown names and duplicates.
 [[nodiscard]] Result<std::vector<std::string>> parse_columns(std::string_view text);
 
-/// What vectors with these columns may hold.
+/// Checks the values of vectors with these columns.
 class AccessCheck {
  public:
-  /// `names`: from parse_columns; none: any integers.
+  /// `names`: from parse_columns; empty: any integers.
   explicit AccessCheck(std::vector<std::string> names);
 
-  /// What is wrong with `vector`, which has a value for each name, or "".
+  /// Returns what is wrong with `vector`, which has a value for each name, or "".
   [[nodiscard]] std::string fault(std::span<const std::int64_t> vector) const;
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
@@ -30,14 +30,14 @@ class AccessCheck {
   AccessColumns columns_;
 };
 
-/// Reads line after line, and knows which it is. Lines of white space alone, or that begin with #, are skipped.
+/// Parses line by line and counts the lines. Skips blank lines and those that begin with #.
 class VectorLines {
  public:
-  /// `columns`: names from parse_columns; none: `unnamed` columns of any integers. `source`: for messages.
+  /// `columns`: names from parse_columns; empty: `unnamed` columns of any integers. `source`: for messages.
   VectorLines(std::vector<std::string> columns, std::string source, std::uint32_t unnamed = 1);
 
-  /// The number of columns, one value each, in `out`; false for a line that is skipped. Fails with `bad_input`,
-  /// "source:line: what was expected", for what is no vector of that many integers from -2^63 to 2^63 - 1.
+  /// Stores one value per column to `out`; returns false for a skipped line. Fails with `bad_input`, "source:line: what
+  /// was expected", unless the line has that many integers from -2^63 to 2^63 - 1.
   [[nodiscard]] Result<bool> read(std::string_view line, std::span<std::int64_t> out);
 
   [[nodiscard]] std::uint32_t columns() const { return columns_; }

@@ -1,4 +1,4 @@
-// Bits in bytes, the lowest first, ended at a whole byte: what model/literals and format/nest_bits pack numbers into.
+// Bit streams in bytes, lowest bit first, padded to a whole byte. Used by model/literals and format/nest_bits.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ class BitWriter {
  public:
   /// Appends to `bytes`.
   explicit BitWriter(std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
-  /// `value` < 2^bits, 0 to 64 of them.
+  /// Appends the `bits` lowest bits of `value`, 0 to 64. Requires `value` < 2^bits.
   void put(std::uint64_t value, unsigned bits) {
     held_ |= static_cast<unsigned __int128>(value) << filled_;
     for (filled_ += bits; filled_ >= 8; filled_ -= 8, held_ >>= 8) bytes_.push_back(static_cast<std::uint8_t>(held_));
   }
-  /// Fills the last byte with zeros. To be called once, last.
+  /// Pads the last byte with zeros. To be called once, at the end.
   void end() {
     if (filled_ > 0) bytes_.push_back(static_cast<std::uint8_t>(held_));
   }
@@ -31,7 +31,7 @@ class BitReader {
  public:
   BitReader() = default;
   explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-  /// The next `bits`, 0 to 64 of them; zeros after the end.
+  /// Returns the next `bits`, 0 to 64; zeros after the end.
   std::uint64_t take(unsigned bits) {
     if (bits == 0) return 0;
     for (; filled_ < bits; filled_ += 8, ++at_)
@@ -41,9 +41,9 @@ class BitReader {
     filled_ -= bits;
     return value;
   }
-  /// Whether more was taken than there is.
+  /// Returns whether more bits were taken than exist.
   [[nodiscard]] bool is_past_end() const { return at_ > bytes_.size(); }
-  /// Bytes of which bits were taken.
+  /// Returns the number of bytes of which bits were taken.
   [[nodiscard]] std::size_t taken() const { return at_; }
 
  private:

@@ -1,4 +1,4 @@
-// The answer of `choose`: where a stream should live, and why not elsewhere.
+// The result of `choose`: where a stream should live, and why not elsewhere.
 #pragma once
 
 #include <optional>
@@ -7,25 +7,25 @@
 
 namespace iosig {
 
-/// Which term of the cost bounds the throughput.
+/// The term of the cost that bounds the throughput.
 enum class Limit { bandwidth, latency, seek, iops, read_modify_write };
 
 struct Candidate {
   std::string mount_point;
   bool admissible = false;
-  std::vector<std::string> reasons;  ///< excluded: each constraint that fails, with the numbers; else: what limits it
+  std::vector<std::string> reasons;  ///< excluded: each failed constraint with the numbers; otherwise: the limit
   double throughput_bytes_per_s = 0;
-  double stored_bytes_per_s = 0;  ///< the same for a stream that waits for the storage
+  double stored_bytes_per_s = 0;  ///< throughput of a stream that waits for the storage
   double operation_s = 0;         ///< predicted time of one operation of size-per-IO
   Limit limit = Limit::bandwidth;
-  std::optional<double> mttdl_s;  ///< of totalsize here; absent: not asked for (explain_reliability), or not reliable
-  std::optional<double> total_s;  ///< predicted time for totalsize, if that is declared
+  std::optional<double> mttdl_s;  ///< of totalsize here; absent: not requested (explain_reliability), or not reliable
+  std::optional<double> total_s;  ///< predicted time for totalsize, if declared
 };
 
 struct Choice {
   std::optional<std::string> chosen;     ///< path of the best admissible mount point
-  std::vector<Candidate> candidates;     ///< every mount point: admissible ones first, each group best first
-  std::vector<std::string> assumptions;  ///< what the signature left open and the cost had to assume
+  std::vector<Candidate> candidates;     ///< every mount point: admissible ones first, both groups best first
+  std::vector<std::string> assumptions;  ///< values that the signature omits and the cost assumes
 };
 
 [[nodiscard]] constexpr const char* name_of(Limit limit) {

@@ -12,7 +12,7 @@ namespace {
 
 enum Predictor : unsigned { nothing = 0, before = 1, step = 2, sum = 3 };
 
-/// Columns of vectors that lie one after the other, modulo 2^64.
+/// Vectors in columns, stored contiguously; values modulo 2^64.
 struct Vectors {
   const std::int64_t* first;
   std::uint32_t columns;
@@ -21,12 +21,12 @@ struct Vectors {
   }
 };
 
-/// Values that stand before the residuals: what a prediction needs.
+/// Returns how many values precede the residuals: as many as the predictor needs.
 std::size_t seeds_of(unsigned predictor, std::size_t count) {
   return std::min<std::size_t>(count, predictor == nothing ? 0 : predictor == step ? 2 : 1);
 }
 
-/// What predicts vector `n` in `column`, from those before it.
+/// Predicts vector `n` in `column` from those before it.
 std::uint64_t prediction(const Vectors& vectors, std::size_t n, std::uint32_t column, unsigned predictor) {
   if (predictor == nothing) return 0;
   const std::uint64_t last = vectors.at(n - 1, column);
@@ -40,7 +40,7 @@ struct Residuals {
   unsigned bits = 0;
 };
 
-/// Gives up, with 65 bits, once it takes `enough` of them.
+/// Returns the range of the residuals. Gives up, with 65 bits, once it takes `enough` bits.
 Residuals residuals_of(const Vectors& vectors, std::size_t count, std::uint32_t column, unsigned predictor,
                        unsigned enough) {
   std::int64_t least = INT64_MAX, most = INT64_MIN;
@@ -136,7 +136,7 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
     column.residuals = BitReader(bytes.subspan(at, packed));
     at += packed;
   }
-  // Vector by vector, since a column may be predicted from one after it.
+  // Vector by vector, since a column may be predicted from a later column.
   out.resize(*count * columns);
   const Vectors vectors{out.data(), columns};
   for (std::size_t n = 0; n < *count; ++n)

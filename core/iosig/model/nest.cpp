@@ -25,7 +25,7 @@ void NestWalk::go_on(std::int64_t trips) {
   settle(root_ + 1);
 }
 
-/// Finds the first leaf from `node` on.
+/// Moves to the first leaf from `node` on.
 void NestWalk::settle(std::uint32_t node) {
   for (;;) {
     while (node == nest_.nodes[loop_[depth_ - 1]].end) {
@@ -53,7 +53,7 @@ void NestWalk::settle(std::uint32_t node) {
 
 namespace {
 
-/// What `node` stands for if no trip count in it hangs on a loop, else 0.
+/// Returns the number of elements of `node` if no trip count in it depends on a loop, otherwise 0.
 std::uint64_t constant_count(const NestView& nest, std::uint32_t node, std::size_t depth) {
   const Node& it = nest.nodes[node];
   if (!it.is_loop) return 1;
@@ -71,7 +71,7 @@ std::uint64_t constant_count(const NestView& nest, std::uint32_t node, std::size
 
 }  // namespace
 
-/// As seek(), where all trip counts are constant: one division for each loop.
+/// As seek(), for constant trip counts: one division per loop.
 void NestWalk::seek_constant(std::uint64_t left) {
   for (std::uint32_t node = root_; nest_.nodes[node].is_loop;) {
     const std::int64_t trips = nest_.numbers[nest_.nodes[node].numbers];
@@ -99,7 +99,7 @@ void NestWalk::seek(const NestView& nest, std::uint32_t root, std::uint64_t offs
     if (body.degree == 0) {
       index = static_cast<std::int64_t>(left / body.of[0].elements);
     } else {
-      std::int64_t above = trips;  // the last iteration that does not begin after `left`: in [index, above)
+      std::int64_t above = trips;  // the last iteration that begins at or before `left`: in [index, above)
       while (above - index > 1) {
         const std::int64_t middle = index + (above - index) / 2;
         (body.sum(middle).elements <= left ? index : above) = middle;

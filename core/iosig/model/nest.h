@@ -1,6 +1,6 @@
-// One loop nest: walking it, counting its elements in closed form, and the bounds of its numbers.
+// One loop nest: iteration, closed-form counting of its elements, and bounds of its numbers.
 //
-// The arithmetic below model/pattern.h and analyze/detect, which keep nests in the same nodes and numbers.
+// The arithmetic for model/pattern.h and analyze/detect, which store nests as the same nodes and numbers.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace iosig {
 
-/// Where nodes and numbers lie. Roots stand at depth 0: none of their numbers depends on a loop.
+/// Refers to nodes and numbers. Roots are at depth 0: none of their numbers depends on a loop.
 struct NestView {
   const Node* nodes = nullptr;
   const std::int64_t* numbers = nullptr;
@@ -23,7 +23,7 @@ struct NestView {
   return {pattern.nodes.data(), pattern.numbers.data(), pattern.columns};
 }
 
-/// n0 + n1 i1 + .. + nd id modulo 2^64; exact where the value lies in int64.
+/// Returns n0 + n1 i1 + .. + nd id modulo 2^64; exact if the value fits int64.
 [[nodiscard]] inline std::int64_t affine(const std::int64_t* numbers, const std::int64_t* indices, std::size_t depth) {
   auto value = static_cast<std::uint64_t>(numbers[0]);
   for (std::size_t d = 0; d < depth; ++d)
@@ -31,28 +31,29 @@ struct NestView {
   return static_cast<std::int64_t>(value);
 }
 
-/// An odometer: the indices of the loops around one leaf after the other, in order. Never allocates.
+/// An odometer: iterates over the leaves of a nest with the indices of the loops around them. Never allocates.
 class NestWalk {
  public:
-  /// At the first leaf from iteration `index` on of the loop `root`, which turns `trips` times; else at_end().
+  /// Moves to the first leaf from iteration `index` on of the loop `root`, which turns `trips` times; at_end() if there
+  /// is none.
   void start(const NestView& nest, std::uint32_t root, std::int64_t index, std::int64_t trips);
-  /// At element `offset` of the nest, which must have it.
+  /// Moves to element `offset`, which must exist.
   void seek(const NestView& nest, std::uint32_t root, std::uint64_t offset);
-  /// To the next leaf; at_end() after the last.
+  /// Moves to the next leaf; at_end() after the last.
   void advance() { settle(nest_.nodes[leaf_].end); }
-  /// Lets the outermost loop, which is at its end, turn on up to `trips` times.
+  /// Continues the outermost loop, which is at its end, up to `trips` turns.
   void go_on(std::int64_t trips);
 
   [[nodiscard]] bool at_end() const { return depth_ == 0; }
-  /// The vector of the leaf, `columns` numbers.
+  /// Stores the vector of the leaf, `columns` numbers.
   void values(std::int64_t* out) const {
     const std::int64_t* numbers = nest_.numbers + nest_.nodes[leaf_].numbers;
     for (std::uint32_t column = 0; column < nest_.columns; ++column, numbers += depth_ + 1)
       out[column] = affine(numbers, index_.data(), depth_);
   }
 
-  /// Leaves of the innermost loop's body from its first on, if all of it is leaves and the walk is at the first, else
-  /// 0.
+  /// Returns the number of leaves in the innermost loop's body if the body consists of leaves only and the walk is at
+  /// the first, otherwise 0.
   [[nodiscard]] std::uint32_t round() const {
     const std::uint32_t loop = loop_[depth_ - 1], end = nest_.nodes[loop].end;
     if (leaf_ != loop + 1) return 0;
@@ -60,9 +61,9 @@ class NestWalk {
       if (nest_.nodes[node].is_loop) return 0;
     return end - leaf_;
   }
-  /// Turns that the innermost loop has left, this one included.
+  /// Returns the turns that the innermost loop has left, including this one.
   [[nodiscard]] std::int64_t turns_left() const { return trips_[depth_ - 1] - index_[depth_ - 1]; }
-  /// The vector of leaf `n` of a round, and how it changes from turn to turn.
+  /// Stores the vector of leaf `n` of a round, and its change from turn to turn.
   void round_values(std::uint32_t n, std::int64_t* out, std::int64_t* steps) const {
     const std::int64_t* numbers = nest_.numbers + nest_.nodes[leaf_ + n].numbers;
     for (std::uint32_t column = 0; column < nest_.columns; ++column, numbers += depth_ + 1) {
@@ -70,7 +71,7 @@ class NestWalk {
       steps[column] = numbers[depth_];
     }
   }
-  /// From the first leaf of a round of `size` on by `vectors`, within the turns left.
+  /// Advances by `vectors` from the first leaf of a round of `size` leaves, within the turns left.
   void skip(std::uint64_t vectors, std::uint32_t size) {
     index_[depth_ - 1] += static_cast<std::int64_t>(vectors / size);
     leaf_ += static_cast<std::uint32_t>(vectors % size);
@@ -97,18 +98,19 @@ class NestWalk {
   std::array<std::int64_t, max_nest_depth> index_, trips_;
 };
 
-/// Elements that `node` stands for when the loops around it are at `outer`, outermost first. For checked nests.
+/// Returns the number of elements of `node` when the loops around it are at `outer`, outermost first. For checked
+/// nests.
 [[nodiscard]] std::uint64_t count_of(const NestView& nest, std::uint32_t node, std::span<const std::int64_t> outer);
-/// Elements in the iterations of the loop `node` before `index`.
+/// Returns the number of elements in the iterations of the loop `node` before `index`.
 [[nodiscard]] std::uint64_t count_before(const NestView& nest, std::uint32_t node, std::span<const std::int64_t> outer,
                                          std::int64_t index);
 
-/// The sums, modulo 2^64, of each column over the first `count` elements of the nest `root`. Closed form.
+/// Returns the sum of each column over the first `count` elements of the nest `root`, modulo 2^64. Closed form.
 [[nodiscard]] std::array<std::uint64_t, max_columns> sums_of(const NestView& nest, std::uint32_t root,
                                                              std::uint64_t count);
 
-/// What is wrong with the nest `root` (Pattern's invariant; indices into nodes and numbers are taken for granted), or
-/// "". `trips` instead of the trip count of the root, if given.
+/// Returns the fault of the nest `root` with respect to Pattern's invariant, or "". Assumes valid indices into nodes
+/// and numbers. `trips` replaces the trip count of the root, if given.
 [[nodiscard]] std::string fault_of(const NestView& nest, std::uint32_t root,
                                    std::optional<std::int64_t> trips = std::nullopt);
 

@@ -8,14 +8,14 @@ namespace {
 
 using namespace nest_count;
 
-constexpr std::uint64_t max_evaluations = 1024;  ///< of a nest's leaves, to count it
+constexpr std::uint64_t max_evaluations = 1024;  ///< of a nest's leaves, for counting it
 
 bool is_constant(const NestView& nest, std::uint32_t loop, std::size_t depth) {
   const std::int64_t* numbers = nest.numbers + nest.nodes[loop].numbers;
   return std::all_of(numbers + 1, numbers + 1 + depth, [](std::int64_t n) { return n == 0; });
 }
 
-/// Checks a nest from the outside in, so that bounds are sought over loops that are known to be sound.
+/// Checks a nest from the outside in: bounds are computed only over loops that are known to be valid.
 class Checker {
  public:
   Checker(const NestView& nest, std::uint32_t root, std::optional<std::int64_t> trips) : nest_(nest), root_(root) {
@@ -40,8 +40,8 @@ class Checker {
     bool overflow = false;
   };
 
-  /// The least or the greatest value that n0 + n1 i1 + .. + nd id takes: linear in the innermost index, so at one end
-  /// of its range, which is affine in the others.
+  /// Computes the least or the greatest value of n0 + n1 i1 + .. + nd id. It is linear in the innermost index, so its
+  /// extremes are at the ends of that index's range, which is affine in the other indices.
   bool extreme(const std::int64_t* numbers, std::size_t depth, bool greatest, __int128& value) const {
     std::array<__int128, max_nest_depth + 1> form{};
     std::copy(numbers, numbers + depth + 1, form.begin());
@@ -102,7 +102,8 @@ class Checker {
 
 namespace {
 
-/// Whether a loop around vectors alone is surely sound: its values are at their ends in the first and the last turn.
+/// Returns whether a loop around vectors alone is certainly valid: its values are extreme in the first and the last
+/// turn.
 bool is_sound_row(const NestView& nest, std::uint32_t root, std::int64_t trips) {
   const std::uint32_t end = nest.nodes[root].end, leaves = end - root - 1;
   if (!nest.nodes[root].is_loop || leaves < 1 || trips < 1) return false;

@@ -7,8 +7,8 @@ namespace iosig {
 namespace nest_count {
 namespace {
 
-/// Degree of what `node` stands for (elements, or the sums over them) as a polynomial in the index of one loop around
-/// it. `by`: a bit for that loop, and for each whose trip count hangs on it, by way of others or not.
+/// Returns the degree of `node`'s elements, or of the sums over them, as a polynomial in the index of one loop around
+/// it. `by`: a bit for that loop and for each loop whose trip count depends on it, directly or indirectly.
 unsigned degree(const NestView& nest, std::uint32_t node, std::size_t depth, std::uint32_t by, bool of_sums) {
   const Node& it = nest.nodes[node];
   const auto hangs = [&](const std::int64_t* numbers) {
@@ -29,7 +29,7 @@ unsigned degree(const NestView& nest, std::uint32_t node, std::size_t depth, std
   return most + (is_affine ? 1 : 0);
 }
 
-/// Of one iteration of `loop`, which is at at[depth].
+/// Returns the tally of one iteration of `loop`, which is at at[depth].
 Tally body_tally(const NestView& nest, std::uint32_t loop, Indices& at, std::size_t depth) {
   Tally total{0, 1};
   for (std::uint32_t child = loop + 1; child < nest.nodes[loop].end; child = nest.nodes[child].end)
@@ -80,8 +80,8 @@ namespace {
 
 using namespace nest_count;
 
-/// C(t, k) modulo 2^64 for small k: the k factors of k! are taken out of those of t (t - 1) ... before they are
-/// multiplied, so that nothing is lost.
+/// Returns C(t, k) modulo 2^64 for small k. Cancels the factors of k! from those of t (t - 1) ... before multiplying,
+/// so the result is exact.
 std::uint64_t binomial(std::int64_t t, unsigned k) {
   std::array<std::uint64_t, 8> factors{};
   for (unsigned i = 0; i < k; ++i) factors[i] = static_cast<std::uint64_t>(t) - i;
@@ -101,8 +101,9 @@ std::uint64_t binomial(std::int64_t t, unsigned k) {
 
 using Sums = std::array<std::uint64_t, max_columns>;
 
-/// Adds up the columns over parts of a nest, modulo 2^64. A loop that no trip count hangs on is not evaluated at
-/// several indices: its leaves, linear in the index, count by their mean, the sum of the indices being C(trips, 2).
+/// Sums the columns over parts of a nest, modulo 2^64. A loop on which no trip count depends is not evaluated at
+/// several indices: its leaves are linear in the index and count by their mean, with C(trips, 2) as the sum of the
+/// indices.
 class Summer {
  public:
   explicit Summer(const NestView& nest) : nest_(nest) {}
@@ -128,7 +129,7 @@ class Summer {
     }
   }
 
-  /// The first `trips` turns of `loop`.
+  /// Adds the first `trips` turns of `loop`.
   void add_loop(std::uint32_t loop, std::size_t depth, std::int64_t trips) {
     if (trips <= 0) return;
     if (body_degree(nest_, loop, depth, false) == 0) {
@@ -195,7 +196,7 @@ Sums sums_of(const NestView& nest, std::uint32_t root, std::uint64_t count) {
     return summer.total;
   }
   NestWalk walk;
-  walk.seek(nest, root, count);  // what comes before that leaf: per loop its whole turns, then its body's nodes
+  walk.seek(nest, root, count);  // before that leaf: per loop its whole turns, then nodes of its body
   for (std::size_t d = 0; d < walk.depth(); ++d) {
     summer.add_loop(walk.loop(d), d, walk.index(d));
     summer.at[d] = walk.index(d);

@@ -1,4 +1,4 @@
-// Counting nests in closed form: what model/nest, its checks and its sums share.
+// Closed-form counting of nests, shared by model/nest, its checks and its sums.
 #pragma once
 
 #include <array>
@@ -10,17 +10,18 @@ namespace iosig::nest_count {
 
 using Indices = std::array<std::int64_t, max_nest_depth>;
 
-/// Degree of the elements in the body of `loop`, or of the sums over them, as a polynomial in the loop's index.
+/// Returns the degree, as a polynomial in the loop's index, of the elements in the body of `loop` or of the sums over
+/// them.
 [[nodiscard]] unsigned body_degree(const NestView& nest, std::uint32_t loop, std::size_t depth, bool of_sums);
 
-/// How often counting `node` visits its leaves; at most about `enough`.
+/// Returns how often counting `node` visits its leaves, or a value of at least `enough`.
 [[nodiscard]] std::uint64_t evaluations(const NestView& nest, std::uint32_t node, std::size_t depth,
                                         std::uint64_t enough);
 
 // Sums of a polynomial P of known degree over 0 <= x < t, from its values at 0, 1, .., degree: Newton's forward
 // differences, sum = C(t, 1) P(0) + C(t, 2) dP(0) + C(t, 3) ddP(0) + ..; all integers.
 
-/// Elements and iterations, exact. `overflow` says that they are too many to say.
+/// Exact numbers of elements and iterations. `overflow`: they are too many to represent.
 struct Tally {
   __int128 elements = 0, iterations = 0;
   bool overflow = false;
@@ -43,7 +44,7 @@ struct Tally {
   }
 };
 
-/// Of the tallies of a loop's body, at index 0, 1, ..
+/// The forward differences of the tallies of a loop's body at index 0, 1, ..
 struct Differences {
   std::array<Tally, max_affine_depth + 2> of{};
   unsigned degree = 0;
@@ -62,9 +63,9 @@ struct Differences {
   }
 };
 
-/// What `node` stands for, within loops at `at`.
+/// Returns the tally of `node` within loops at `at`.
 [[nodiscard]] Tally tally_of(const NestView& nest, std::uint32_t node, Indices& at, std::size_t depth);
-/// Of the body of `loop`. Values at up to `t` iterations only: further ones may not be counted.
+/// Returns the differences of the body of `loop`. Evaluates at most `t` iterations: later ones may not be countable.
 [[nodiscard]] Differences differences_of(const NestView& nest, std::uint32_t loop, Indices& at, std::size_t depth,
                                          std::int64_t t);
 

@@ -10,11 +10,11 @@ namespace {
 constexpr int creat_flags = O_CREAT | O_WRONLY | O_TRUNC;
 using enum OpenInterface;
 
-// The libraries' own bits, which are part of their binary interfaces and alike in every implementation.
+// The libraries' own bits: part of their binary interfaces and identical in every implementation.
 constexpr int mpi_create = 1, mpi_excl = 64;
-constexpr int h5f_trunc = 2, h5f_excl = 4;  // H5Fcreate with neither takes excl
+constexpr int h5f_trunc = 2, h5f_excl = 4;  // H5Fcreate with neither uses excl
 constexpr int nc_noclobber = 4;
-constexpr int nc_diskless = 8;  // no file, or one that the library makes when it closes
+constexpr int nc_diskless = 8;  // no file, or one that the library creates on close
 
 }  // namespace
 

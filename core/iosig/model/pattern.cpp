@@ -8,7 +8,7 @@
 namespace iosig {
 namespace {
 
-/// Holds one term after the other against what the terms before it have used.
+/// Checks one term after the other against what earlier terms have used.
 class TermChecker {
  public:
   explicit TermChecker(const Pattern& pattern) : pattern_(pattern) {}
@@ -40,7 +40,7 @@ class TermChecker {
     return "";
   }
 
-  /// The nodes of the nest at node_: each within the one around it, and its numbers after those before.
+  /// Checks the nodes of the nest at node_: each lies within its parent, and its numbers follow those before.
   std::string layout_fault() {
     const std::uint32_t end = pattern_.nodes[node_].end;
     std::vector<std::uint32_t> around;

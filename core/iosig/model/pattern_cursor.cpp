@@ -7,7 +7,7 @@
 namespace iosig {
 namespace {
 
-/// `stored` plus the running sums that the columns of `pattern` follow; `previous`: the vector before it.
+/// Adds to `stored` the running sums that the columns of `pattern` follow. `previous`: the vector before it.
 void add_followed(const Pattern& pattern, std::span<const std::int64_t> previous, std::int64_t* stored) {
   for (std::uint32_t column = 0; column < pattern.columns; ++column)
     if (const std::int8_t source = pattern.follows[column]; source >= 0)
@@ -38,7 +38,7 @@ PatternCursor::PatternCursor(const PatternIndex& index, std::uint64_t position)
   open_term();
 }
 
-/// Makes ready for the element at position_, which is in term_.
+/// Prepares the element at position_, which is in term_.
 void PatternCursor::open_term() {
   const Term& term = pattern_->terms[term_];
   if (term.is_nest)
@@ -90,7 +90,7 @@ std::vector<std::int64_t> predicted(const Pattern& pattern, std::size_t count) {
   const auto root = static_cast<std::uint32_t>(nest->at);
   const NestView view = view_of(pattern);
   const std::int64_t trips = pattern.numbers[pattern.nodes[root].numbers];
-  // As many more turns as are sound; each gives at least one vector, or the prediction ends.
+  // The maximum number of further valid turns. Each gives at least one vector, or the prediction ends.
   const std::uint64_t after = pattern.count() - nest->first - nest->count;
   std::int64_t more = 0;
   for (std::int64_t step = INT64_MAX / 2; step > 0; step /= 2)

@@ -109,7 +109,7 @@ std::vector<PatternUnit> to_closed(const PatternUnit& unit) {
   for (const std::int64_t delta : unit.deltas) stride += static_cast<std::uint64_t>(delta);
   const std::vector<std::int64_t> rest(unit.deltas.begin(), unit.deltas.end() - 1);
   if (unit.repetitions == 1) return {{unit.first, rest, 1}};
-  units.push_back({unit.first, unit.deltas, unit.repetitions - 1});  // and the first number of the last repetition
+  units.push_back({unit.first, unit.deltas, unit.repetitions - 1});  // includes the first number of the last repetition
   const auto last = static_cast<std::uint64_t>(unit.first) + stride * (unit.repetitions - 1) +
                     static_cast<std::uint64_t>(unit.deltas.front());
   const std::vector<std::int64_t> others(unit.deltas.begin() + 1, unit.deltas.end() - 1);

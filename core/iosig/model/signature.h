@@ -1,8 +1,8 @@
 // The signature: the non-functional properties of one stream, declared or inferred.
 //
 // Plain data. The text form (pragma, rules file, command line) is format/signature_text.
-// Source: IOSIG paper, section 3; `synchrony`, `read_share` and `duration_s` are ours (the model and
-// `availability` need them), and so is `container_targets` (PATTERN's N-1 to N-N, asked for by name).
+// Source: IOSIG paper, section 3. Ours are `synchrony`, `read_share` and `duration_s`, which the model and
+// `availability` need, and `container_targets` (PATTERN's N-1 to N-N, on request).
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,31 @@
 
 namespace iosig {
 
-/// Who must see the data: every node of the job, or the node that writes it.
+/// Whether the data must be visible on every node of the job, or only on the writing node.
 enum class Visibility { local, global };
 enum class AccessOrder { sequential, random };
-/// Whether the data must outlive a loss of power.
+/// Whether the data must survive a power failure.
 enum class Lifetime { temp, persist };
-/// Whether an operation waits for the storage (fdatasync, O_SYNC, O_DIRECT) or for the page cache only.
+/// Whether an operation waits for the storage (fdatasync, O_SYNC, O_DIRECT) or only for the page cache.
 enum class Synchrony { sync, nosync };
 
-/// An absent member states nothing. Constraints filter mount points; descriptive members go into the cost.
+/// Absent members are undeclared. Constraints filter mount points; descriptive members are input to the cost.
 struct Signature {
   // constraints
   std::optional<Visibility> visibility;
   std::optional<Lifetime> lifetime;
   bool archive = false;
   bool tamperproof = false;
-  std::optional<std::uint64_t> total_bytes;  ///< room that the stream needs
-  std::optional<double> mttdl_s;             ///< smallest acceptable mean time to data loss
-  std::optional<double> availability;        ///< largest acceptable probability of losing the data during `duration_s`
+  std::optional<std::uint64_t> total_bytes;  ///< space that the stream needs
+  std::optional<double> mttdl_s;             ///< minimum acceptable mean time to data loss
+  std::optional<double> availability;        ///< maximum acceptable probability of data loss during `duration_s`
   std::optional<double> duration_s;
-  std::optional<std::uint64_t> container_targets;  ///< a container, its data over so many mount points; 1: the best
+  std::optional<std::uint64_t> container_targets;  ///< a container with its data on this many mount points; 1: the best
   // descriptive
   std::optional<AccessOrder> access;
   std::optional<Synchrony> synchrony;  ///< absent: sync, as in the paper's experiments
   std::optional<std::uint64_t> bytes_per_io;
-  std::optional<double> read_share;  ///< share of the operations that read, 0 to 1; absent: all write
+  std::optional<double> read_share;  ///< share of the operations that read, 0 to 1; absent: writes only
 
   bool operator==(const Signature&) const = default;
 };

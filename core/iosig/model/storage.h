@@ -1,6 +1,6 @@
-// The storage description: what a machine offers, as mount points over devices.
+// The storage description: a machine's mount points and devices.
 //
-// Plain data, no I/O. The file form is format/storage_toml; `storage/` asks the machine.
+// Plain data, no I/O. The file format is format/storage_toml; storage/ probes the machine.
 // Source: IOSIG paper, section 4 and Fig. 4. Units are in the names: bytes, seconds, bytes per second.
 #pragma once
 
@@ -18,40 +18,41 @@ namespace iosig {
 
 enum class DeviceKind { ram, nvram, ssd, hdd, network, composite };
 
-/// How a composite protects data. raid1 is replication over its members, raid5 and raid6 are MDS codes with one and two
-/// parities, raid10 stripes over mirrored pairs, stripe (raid0) protects nothing. lrc is a local reconstruction code.
+/// How a composite protects data. raid1 replicates over its members, raid5 and raid6 are MDS codes with one and two
+/// parities, raid10 stripes over mirrored pairs, stripe (raid0) has no redundancy, lrc is a local reconstruction code.
 enum class RedundancyScheme { mds, replica, stripe, raid1, raid5, raid6, raid10, lrc };
 
 struct Redundancy {
   RedundancyScheme scheme = RedundancyScheme::stripe;
   std::uint32_t data = 0, parity = 0;  ///< 0: follows from the scheme and the number of members; lrc: global parities
   std::uint32_t local_groups = 0;      ///< of lrc: groups of data with one local parity each
-  std::vector<std::string> members;    ///< devices by name; may be empty when data and parity say how many there are
+  std::vector<std::string> members;    ///< devices by name; may be empty if data and parity give their number
 
   bool operator==(const Redundancy&) const = default;
 };
 
-/// What a redundancy amounts to: `groups` equal codes side by side, each of `data` + `parity` devices. Of a local
-/// reconstruction code there is one, `local_groups` > 0 of them share the data, and each has a local parity besides.
-/// Members stand in this order: code by code; of an lrc, each local group with its parity, then the global parities.
+/// The resolved form of a redundancy: `groups` equal codes, each of `data` + `parity` devices. A local reconstruction
+/// code is a single one; its `local_groups` > 0 groups share the data, and each has a local parity in addition. Order
+/// of members: code by code; in an lrc, each local group with its parity, then the global parities.
 struct Code {
   std::uint32_t data = 1, parity = 0, groups = 1, local_groups = 0;
 };
-/// Fails with `bad_input` for structures that cannot be: too few members, parity that does not fit the scheme, data
-/// that the local groups do not divide, ...
+/// Fails with `bad_input` for impossible structures: too few members, parity that does not fit the scheme, data that
+/// cannot be divided among the local groups, ...
 [[nodiscard]] Result<Code> code_of(const Redundancy& redundancy);
 
-/// Where a value came from; `probed_text` and the spread are there when the probe found one (even if a hand value won).
+/// The origin of a value. `probed_text` and the spread exist if the probe found one, even if a manual value takes
+/// precedence.
 enum class Origin { config, measured, inspected, computed, assumed };
 struct Provenance {
   Origin origin = Origin::config;
-  std::string probed_text;                        ///< what the last probe wrote, as TOML text; empty: nothing
-  Origin probed_origin = Origin::measured;        ///< measured or inspected: how the probe knew
+  std::string probed_text;                        ///< value of the last probe as TOML text; empty: none
+  Origin probed_origin = Origin::measured;        ///< measured or inspected: the probe's method
   std::string probed_low_text, probed_high_text;  ///< spread of the measurement (first and last decile), or empty
 
   bool operator==(const Provenance&) const = default;
 };
-/// By key of the storage file (`read_bandwidth`). A key that is not there has its default: Origin::assumed.
+/// By key of the storage file (`read_bandwidth`). A missing key has its default: Origin::assumed.
 using Provenances = std::map<std::string, Provenance, std::less<>>;
 
 struct Device {
@@ -63,17 +64,17 @@ struct Device {
   std::optional<bool> rotational;
   double read_bytes_per_s = 0, write_bytes_per_s = 0;
   double operation_latency_s = 0;                  ///< of one synchronised write; of a read too unless given below
-  std::optional<double> read_operation_latency_s;  ///< ours: a read that misses the cache is often far quicker
+  std::optional<double> read_operation_latency_s;  ///< ours: a read that misses the cache is often much faster
   double seek_latency_s = 0;                       ///< paid by random access, on devices that seek
-  // Ours: what Eq. 3 lacks of devices behind a page cache. Absent: predicted from the values above.
+  // Ours: what Eq. 3 lacks for devices behind a page cache. Absent: predicted from the values above.
   std::optional<double> random_write_latency_s;  ///< of one synchronised overwrite anywhere in a file, seek included
   std::optional<double> random_read_latency_s;   ///< of one read anywhere that misses the cache, seek included
   std::optional<double> rewrite_latency_s;       ///< of reading a block that is overwritten in part, seek included
   std::optional<double> buffered_write_latency_s, buffered_write_bytes_per_s;  ///< appending to the page cache
   std::optional<double> buffered_random_write_latency_s;                       ///< of an overwrite anywhere there
-  std::optional<double> buffered_small_write_latency_s;  ///< of an append to a block that is there already
-  std::optional<double> buffered_read_latency_s, buffered_read_bytes_per_s;  ///< in sequence, the kernel reads ahead
-  std::optional<double> max_iops;                                            ///< absent: unlimited
+  std::optional<double> buffered_small_write_latency_s;                        ///< of an append to an existing block
+  std::optional<double> buffered_read_latency_s, buffered_read_bytes_per_s;    ///< sequential, with read-ahead
+  std::optional<double> max_iops;                                              ///< absent: unlimited
   std::optional<double> mttf_s, bit_error_rate;
   std::uint32_t sector_bits = 0, ecc_bits = 0;
   double mttr_s = 0;
@@ -84,12 +85,12 @@ struct Device {
 };
 
 struct MountPoint {
-  std::string path;  ///< files are put below this path
+  std::string path;  ///< files are stored below this path
   std::string device;
   std::string filesystem;
   std::uint64_t block_bytes = 0;
-  std::optional<std::uint64_t> free_bytes;  ///< by hand, or asked by statvfs when the description was loaded
-  std::uint64_t reserved_bytes = 0;         ///< of those, kept for streams that run; asked, never in the file
+  std::optional<std::uint64_t> free_bytes;  ///< set manually, or from statvfs when the description was loaded
+  std::uint64_t reserved_bytes = 0;         ///< of those, reserved for running streams; never in the file
   std::optional<std::uint64_t> max_file_bytes;
   Visibility visibility = Visibility::local;
   bool persistent = true;
@@ -100,7 +101,7 @@ struct MountPoint {
   bool operator==(const MountPoint&) const = default;
 };
 
-/// Invariant, kept by the reader: names and paths are unique, each `device` and member exists, no composite contains
+/// Invariant, ensured by the reader: names and paths are unique, each `device` and member exists, no composite contains
 /// itself, every number is finite and in range.
 struct Storage {
   std::vector<MountPoint> mount_points;
@@ -110,15 +111,16 @@ struct Storage {
   [[nodiscard]] const MountPoint* find_mount_point(std::string_view path) const;
 };
 
-/// A device of `kind` with conservative values, for what neither the file nor a probe says. Reliability stays unknown.
+/// Returns a device of `kind` with conservative values, used where neither the file nor a probe has one. Reliability
+/// stays unknown.
 [[nodiscard]] Device assumed_device(DeviceKind kind);
 inline constexpr std::uint64_t assumed_block_bytes = 4096;
 
-/// Whether the file system is lost with power.
+/// Returns whether the file system's data are lost on power failure.
 [[nodiscard]] bool is_volatile_filesystem(std::string_view filesystem);
-/// Whether every node that mounts the file system sees the same files.
+/// Returns whether every node that mounts the file system sees the same files.
 [[nodiscard]] bool is_shared_filesystem(std::string_view filesystem);
-/// Largest file that the file system can hold, or nothing when it is not known.
+/// Returns the maximum file size of the file system, or nothing if it is unknown.
 [[nodiscard]] std::optional<std::uint64_t> max_file_bytes_of(std::string_view filesystem);
 
 }  // namespace iosig

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_levels = 8, max_devices = 10000;  // what a description can hold (format/storage_toml)
-constexpr std::size_t max_steps = 16;                       // from a mount to a disk, layers over one device included
+constexpr std::size_t max_levels = 8, max_devices = 10000;  // limits of a description (format/storage_toml)
+constexpr std::size_t max_steps = 16;                       // from a mount to a disk, including layers over one device
 
 constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
 
@@ -33,23 +33,23 @@ constexpr std::array<std::pair<std::string_view, MountReader>, 11> mount_readers
                                                                                   {"fuse.mfs", read_moosefs},
                                                                                   {"pvfs2", read_orangefs}}};
 
-/// A device with all that is below it.
+/// A device with everything below it.
 struct Tree {
   Device device;
   std::vector<Device> below = {};
-  std::set<std::string> disks = {};  ///< the simple devices in it, by name
-  std::size_t levels = 1;            ///< of devices, itself included
+  std::set<std::string> disks = {};  ///< names of the simple devices in it
+  std::size_t levels = 1;            ///< of devices, including itself
   bool is_volatile = false;
 };
 
-/// Puts the levels together.
+/// Assembles the levels.
 class Builder {
  public:
   Builder(const std::vector<Mount>& mounts, const Machine& machine) : mounts_(mounts), machine_(machine) {}
 
-  /// `name` is for a composite that has none of its own. Nothing: it cannot be told.
+  /// Returns the tree of `part`; nothing if it is unknown. `name` is for a composite without a name of its own.
   [[nodiscard]] std::optional<Tree> tree(const Part& part, const std::string& name) {
-    if (steps_ == max_steps) return std::nullopt;  // a circle too ends here
+    if (steps_ == max_steps) return std::nullopt;  // also ends cycles
     ++steps_;
     std::optional<Tree> found;
     switch (part.kind) {
@@ -143,9 +143,9 @@ class Builder {
   std::size_t steps_ = 0;
 };
 
-/// What `mount` is on, as its file system or its block device says.
+/// Returns what `mount` is stored on, according to its file system or its block device.
 std::optional<Part> part_of(const Mount& mount, const Machine& machine) {
-  // Any user may mount a FUSE file system and give it any type; only root's and this user's word starts tools.
+  // Any user may mount a FUSE file system of any type; only mounts of root and this user may cause tools to run.
   if (is_of_stranger(mount, ::getuid())) return std::nullopt;
   const auto reader = std::ranges::find(mount_readers, mount.filesystem, &decltype(mount_readers)::value_type::first);
   if (reader != mount_readers.end()) return reader->second(mount, machine);
@@ -195,7 +195,7 @@ std::optional<std::string> ask(const Machine& machine, const Command& command) {
 }
 
 std::optional<Part> unnamed_part(RedundancyScheme scheme, std::uint32_t data, std::uint32_t parity) {
-  constexpr std::uint32_t most = 1000;  // nobody's code is that wide; what says so is broken
+  constexpr std::uint32_t most = 1000;  // no real code is wider; a larger number is an error
   if (data == 0 || parity == 0 || data > most || parity > most) return std::nullopt;
   Part code = composite_part(scheme, {});
   code.data = data;
@@ -211,7 +211,7 @@ Composed inspect_composition(const Mount& mount, const std::vector<Mount>& mount
   auto found = Builder(mounts, machine).tree(*part, device.name);
   if (!found || !found->device.redundancy) return composed;
   if (part->kind == Part::Kind::composite && found->device.name == (part->name.empty() ? device.name : part->name)) {
-    device = std::move(found->device);  // over devices none of which is the whole's
+    device = std::move(found->device);  // made of devices none of which is the whole
   } else {
     device.redundancy = std::move(found->device.redundancy);
     set_kind(device, DeviceKind::composite);

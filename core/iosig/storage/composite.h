@@ -1,13 +1,16 @@
-// What carries a mount: one simple device, or a composite of others, down to devices that fail as one.
+// Determines what a mount is stored on: one simple device, or a composite of devices, down to devices that fail as a
+// whole.
 //
-// A reader for each kind of composite (composite_readers.h) tells one level of it; here the levels are put together, so
-// that a mirror of partitions, a volume over two arrays or a file system over that volume come out as what they are:
+// A reader per kind of composite (composite_readers.h) reports one level. This file assembles the levels, for example
+// for a mirror of partitions, a volume over two arrays, or a file system over that volume:
 //
 //   /dev/mapper/vg-home on dm-0 (linear over md0, md1)   =>   vg-home: stripe of md0, md1
-//   md0: raid1 of sda1, sdb1                                  md0: raid1 of sda, sdb   (a partition fails with its
-//   disk) md1: raid1 of sdc, sdd                                    md1: raid1 of sdc, sdd
+//   md0: raid1 of sda1, sdb1                                  md0: raid1 of sda, sdb
+//   md1: raid1 of sdc1, sdd1                                  md1: raid1 of sdc, sdd
 //
-// What cannot be told is left out: the mount then has one simple device, as inspect_hardware describes it.
+// A partition fails with its disk; therefore members are disks.
+//
+// If any level is unknown, the mount has one simple device, as inspect_hardware describes it.
 #pragma once
 
 #include <vector>
@@ -21,15 +24,15 @@ namespace iosig {
 
 struct Composed {
   Hardware whole;               ///< a composite has `redundancy`, whose members are named below
-  std::vector<Device> members;  ///< and theirs, each once; empty for a simple device
+  std::vector<Device> members;  ///< all members, recursively, each once; empty for a simple device
 };
 
-/// What carries `mount`, one of `mounts`.
+/// Determines what `mount`, one of `mounts`, is stored on.
 ///
-/// A layer over a single device (a partition, encryption, a volume on one disk) is as redundant as what it lies on, and
-/// has its members. A disk is a member once, however many of its partitions take part; where two copies would share a
-/// disk they protect nothing, and no redundancy is told. Neither is it for arrays that are degraded. Network file
-/// systems ask their own tools, which may take some seconds.
+/// A layer over a single device (a partition, encryption, a volume on one disk) has the redundancy and the members of
+/// that device. A disk is a member once, however many of its partitions take part. Two copies on the same disk protect
+/// against nothing; then no redundancy is reported, nor for degraded arrays. Network file systems are queried with
+/// their own tools, which may take some seconds.
 [[nodiscard]] Composed inspect_composition(const Mount& mount, const std::vector<Mount>& mounts,
                                            const Machine& machine = {});
 

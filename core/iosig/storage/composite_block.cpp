@@ -1,4 +1,4 @@
-// Composites among this machine's block devices.
+// Composites of this machine's block devices.
 //
 // Sources: the kernel's Documentation/admin-guide/md.rst (directory md/ in sysfs),
 // Documentation/admin-guide/device-mapper/ (lines of tables), Documentation/admin-guide/bcache.rst.
@@ -17,7 +17,7 @@ using Words = std::span<const std::string_view>;
 
 constexpr std::uint64_t max_disks = 4096;
 
-/// Where `link` in sysfs leads to: the kernel's name of a block device.
+/// Returns the block device, by kernel name, to which `link` in sysfs leads.
 std::optional<Part> linked_block(const fs::path& link) {
   std::error_code failure;
   const fs::path directory = fs::canonical(link, failure);
@@ -25,15 +25,15 @@ std::optional<Part> linked_block(const fs::path& link) {
   return block_part(directory.filename().string());
 }
 
-/// RAID levels 5 and 6; over two or three devices they are mirrors.
+/// Returns RAID level 5 or 6; over the minimum of two or three devices they are mirrors.
 std::optional<Part> parity_part(RedundancyScheme scheme, std::uint32_t parity, std::vector<Part> parts) {
   if (parts.size() < parity + 2) return tolerant_part(parity, std::move(parts));
   return composite_part(scheme, std::move(parts));
 }
 
-/// RAID 10. With `near` copies on consecutive disks these are mirrors; otherwise (an odd number of disks, far copies)
-/// each disk shares its data with several others, and only as many losses as there are further copies are survived for
-/// sure.
+/// Returns RAID 10. With `near` copies on consecutive disks it is a stripe of mirrors. Otherwise (odd number of disks,
+/// far copies) each disk shares data with several others, and only as many losses as there are additional copies are
+/// certain to be survived.
 std::optional<Part> raid10_part(std::uint32_t near, std::uint32_t far, std::vector<Part> parts) {
   if (near == 0 || far == 0 || near > max_disks || far > max_disks) return std::nullopt;
   if (far != 1 || parts.size() % near != 0 || near == 1 || parts.size() == near)
@@ -44,7 +44,7 @@ std::optional<Part> raid10_part(std::uint32_t near, std::uint32_t far, std::vect
 
 // ---- device-mapper --------------------------------------------------------------------------------------------------
 
-/// The words of a segment of a table, after its target's name; each target takes devices as "8:16".
+/// The words of a segment of a table after the target's name. Targets name devices as "8:16".
 class Segment {
  public:
   Segment(Words words, const Machine& machine) : words_(words), sysfs_(machine.sysfs) {}
@@ -59,17 +59,17 @@ class Segment {
     if (number.size() != 2 || !parse_count(number[0]) || !parse_count(number[1])) return std::nullopt;
     return linked_block(fs::path(sysfs_) / "dev" / "block" / word(i));
   }
-  /// `count` devices, each `step` words after the one before.
+  /// Returns `count` devices, one every `step` words.
   [[nodiscard]] std::optional<std::vector<Part>> devices(std::size_t first, std::size_t count, std::size_t step) const {
     std::vector<Part> parts;
     for (std::size_t i = 0; i < count; ++i) {
       auto part = device(first + i * step);
-      if (!part) return std::nullopt;  // "-" is one that is missing
+      if (!part) return std::nullopt;  // "-" is a missing device
       parts.push_back(*std::move(part));
     }
     return parts;
   }
-  /// All of the devices are needed.
+  /// Returns a composite that needs all of the devices.
   [[nodiscard]] std::optional<Part> all(std::initializer_list<std::size_t> places) const {
     std::vector<Part> parts;
     for (const std::size_t place : places) {
@@ -142,11 +142,11 @@ std::optional<Part> read_segment(std::string_view target, const Segment& segment
   if (target == "mirror") return read_mirror(segment);
   if (target == "raid") return read_raid(segment);
   if (target == "cache") return read_cache(segment);
-  return std::nullopt;  // multipath is one device on several ways; the rest is unknown
+  return std::nullopt;  // multipath is one device over several paths; others are unknown
 }
 
-/// Whether `dmsetup status` tells a RAID segment of which devices have failed ("D"), or some are rebuilt ("a" among
-/// "A"): 0 4096 raid raid1 2 AA 4096/4096 idle 0
+/// Returns whether `dmsetup status` reports failed ("D") or rebuilding ("a" among "A") devices in a RAID segment, as
+/// in: 0 4096 raid raid1 2 AA 4096/4096 idle 0
 bool is_degraded(std::string_view status) {
   for (const std::string_view line : split(status, '\n')) {
     const auto words = words_of(line);
@@ -157,7 +157,7 @@ bool is_degraded(std::string_view status) {
   return false;
 }
 
-/// The single device below, which is all that can be told without rights.
+/// Returns the single device below, which is all that is visible without root.
 std::optional<Part> single_slave(const fs::path& directory) {
   std::error_code failure;
   std::vector<fs::path> slaves;

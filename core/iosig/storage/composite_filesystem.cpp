@@ -27,8 +27,8 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
 
 // ---- btrfs ----------------------------------------------------------------------------------------------------------
 
-/// A profile and how many devices it survives the loss of. Chunks choose their devices one by one, so that even mirrors
-/// over many devices survive no more losses than they have further copies, whichever devices are lost.
+/// The profiles and the number of lost devices that each survives. Chunks choose their devices independently, so even a
+/// mirror over many devices survives only as many losses as it has additional copies, in the worst case.
 constexpr std::array<std::pair<std::string_view, std::uint32_t>, 9> profiles{{{"single", 0},
                                                                               {"dup", 0},
                                                                               {"raid0", 0},
@@ -39,8 +39,8 @@ constexpr std::array<std::pair<std::string_view, std::uint32_t>, 9> profiles{{{"
                                                                               {"raid1c3", 2},
                                                                               {"raid1c4", 3}}};
 
-/// The losses that everything on the file system survives: data, metadata and system chunks of each profile in use
-/// (several after a conversion that was not finished). Nothing when there is a profile that is not known.
+/// Returns the losses that everything on the file system survives: data, metadata and system chunks of each profile in
+/// use (several after an incomplete conversion). Returns nothing if a profile is unknown.
 std::optional<std::uint32_t> survived_losses(const fs::path& allocation) {
   std::optional<std::uint32_t> least;
   std::error_code failure;
@@ -56,7 +56,7 @@ std::optional<std::uint32_t> survived_losses(const fs::path& allocation) {
   return least;
 }
 
-/// Whether a device is missing or being replaced.
+/// Returns whether a device is missing or being replaced.
 bool is_incomplete(const fs::path& filesystem) {
   return std::ranges::any_of(entries_of(filesystem / "devinfo"), [](const fs::path& device) {
     return read_count(device / "missing").value_or(0) != 0 || read_count(device / "replace_target").value_or(0) != 0;
@@ -65,13 +65,13 @@ bool is_incomplete(const fs::path& filesystem) {
 
 // ---- ZFS ------------------------------------------------------------------------------------------------------------
 
-/// One line of the tree in `zpool status`, by how far it is indented.
+/// One line of the tree in `zpool status`, with its indentation.
 struct Vdev {
   std::size_t indent = 0;
   std::string_view name, state;
 };
 
-/// The lines below "config:" that belong to a tree, without the title.
+/// Returns the lines below "config:" that belong to a tree, without the title.
 std::vector<Vdev> vdevs_of(std::string_view status) {
   std::vector<Vdev> vdevs;
   bool is_config = false;
@@ -88,7 +88,8 @@ std::vector<Vdev> vdevs_of(std::string_view status) {
   return vdevs;
 }
 
-/// "raidz2-0" survives 2 losses, "draid1:4d:9c:1s-0" 1, a mirror all but one of its `parts`. Nothing for other kinds.
+/// Returns the losses survived: 2 for "raidz2-0", 1 for "draid1:4d:9c:1s-0", all but one of `parts` for a mirror.
+/// Nothing for other kinds.
 std::optional<std::uint32_t> losses_of(std::string_view name, std::size_t parts) {
   if (name.starts_with("mirror-")) return static_cast<std::uint32_t>(parts) - 1;
   for (const std::string_view kind : {"raidz", "draid"}) {
@@ -99,7 +100,8 @@ std::optional<std::uint32_t> losses_of(std::string_view name, std::size_t parts)
   return std::nullopt;
 }
 
-/// The vdev at `vdevs[next]` with what is indented below it; `next` moves behind. Nothing unless all of it is ONLINE.
+/// Reads the vdev at `vdevs[next]` and those indented below it, and advances `next` past them. Returns nothing unless
+/// all of them are ONLINE.
 std::optional<Part> read_vdev(const std::vector<Vdev>& vdevs, std::size_t& next, const std::string& pool) {
   const Vdev& vdev = vdevs[next++];
   std::vector<Part> parts;
@@ -110,7 +112,7 @@ std::optional<Part> read_vdev(const std::vector<Vdev>& vdevs, std::size_t& next,
   }
   if (vdev.state != "ONLINE") return std::nullopt;
   if (parts.empty() && vdev.name.starts_with("/dev/")) return block_part(fs::path(vdev.name).filename().string());
-  if (parts.empty()) return std::nullopt;  // a file: what carries it would have to be asked
+  if (parts.empty()) return std::nullopt;  // a file: the device that it is stored on is unknown
   const auto losses = losses_of(vdev.name, parts.size());
   auto code = losses ? tolerant_part(*losses, std::move(parts)) : std::nullopt;
   if (code) code->name = fmt::format("{}-{}", pool, vdev.name);

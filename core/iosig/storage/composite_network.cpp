@@ -1,8 +1,8 @@
-// Composites behind network file systems, as their clients' own tools tell them.
+// Composites behind network file systems, as reported by their clients' own tools.
 //
-// Servers are asked for nothing else: what a brick, a target or an OST is made of stays their secret until somebody
-// writes it into the description. A file system whose servers cannot be told one by one has only the code of its data.
-// Sources: each file system's manual, and the source of its tool where that does not show the output; see
+// Servers are not asked for more: what a brick, a target or an OST is made of is unknown unless the user adds it to the
+// description. If the servers of a file system are not known individually, only the code of its data is reported.
+// Sources: each file system's manual, and the source of its tool where the manual does not show the output; see
 // tests/data/composites/README.md.
 #include <algorithm>
 #include <array>
@@ -21,14 +21,14 @@ using nlohmann::ordered_json;
 constexpr int max_json_depth = 64;
 constexpr std::size_t max_servers = 10000;
 
-/// The words behind `key` in the first line that starts with it, or nothing.
+/// Returns the rest of the first line that starts with `key`, or nothing.
 std::optional<std::string_view> line_after(std::string_view text, std::string_view key) {
   for (const std::string_view line : split(text, '\n'))
     if (const std::string_view body = trimmed(line); body.starts_with(key)) return trimmed(body.substr(key.size()));
   return std::nullopt;
 }
 
-/// Fit to be a word of a command: nothing that a tool could take for an option or a list.
+/// Returns whether `word` is safe as a command argument: no tool can take it for an option or a list.
 bool is_plain(std::string_view word) {
   return !word.empty() && word.front() != '-' && std::ranges::all_of(word, [](unsigned char c) {
     return std::isalnum(c) || std::string_view("._-:@[]").find(static_cast<char>(c)) != std::string_view::npos;
@@ -46,7 +46,7 @@ std::optional<Part> named(std::optional<Part> part, std::string name, std::strin
   return named(*std::move(part), std::move(name), std::move(path));
 }
 
-/// A striped whole of devices elsewhere, or nothing when there are none.
+/// Returns a stripe over devices elsewhere, or nothing if there are none.
 std::optional<Part> stripe_of(const std::vector<std::string>& names) {
   if (names.empty() || names.size() > max_servers) return std::nullopt;
   std::vector<Part> parts;
@@ -56,7 +56,7 @@ std::optional<Part> stripe_of(const std::vector<std::string>& names) {
 
 // ---- GlusterFS ------------------------------------------------------------------------------------------------------
 
-/// "2 x 3 = 6", "1 x (4 + 2) = 6" or "6": groups, bricks of each group that hold data, and besides.
+/// "2 x 3 = 6", "1 x (4 + 2) = 6" or "6": the number of groups, and of each group's data bricks and other bricks.
 struct Shape {
   std::uint32_t groups = 0, data = 0, more = 0;
 };
@@ -89,9 +89,9 @@ std::optional<Shape> shape_of(std::string_view text) {
   return shape;
 }
 
-/// "server1:/data/brick (arbiter)" by number; nothing unless they are 1 to `count`.
+/// Returns bricks such as "server1:/data/brick (arbiter)" by number; nothing unless they are numbered 1 to `count`.
 std::optional<std::vector<std::string_view>> bricks_of(std::string_view info, std::size_t count) {
-  std::map<std::string_view, std::string_view> values;  // "Brick1" and what is behind its colon
+  std::map<std::string_view, std::string_view> values;  // "Brick1" and the text after its colon
   for (const std::string_view line : split(info, '\n')) {
     const std::string_view body = trimmed(line);
     if (const std::size_t colon = body.find(':'); body.starts_with("Brick") && colon != std::string_view::npos)
@@ -124,7 +124,7 @@ std::string text_at(const ordered_json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
-/// Profiles have their numbers as texts: "k": "4".
+/// Returns the number at `key`. Profiles store numbers as strings: "k": "4".
 std::uint32_t count_at(const ordered_json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   if (it == object.end()) return 0;
@@ -133,7 +133,7 @@ std::uint32_t count_at(const ordered_json& object, const char* key) {
   return it->is_string() ? parse_count(it->get<std::string>()).value_or(0) : 0;
 }
 
-/// "admin@<fsid>.NAME=/" or an option; "" where the mount does not tell.
+/// Returns the name from "admin@<fsid>.NAME=/" or an option; "" if the mount has none.
 std::string ceph_filesystem(const Mount& mount) {
   for (const char* option : {"fs", "mds_namespace", "client_fs"})
     if (auto name = option_of(mount, option)) return *name;
@@ -141,7 +141,7 @@ std::string ceph_filesystem(const Mount& mount) {
   return end == std::string::npos ? "" : mount.source.substr(dot + 1, end - dot - 1);
 }
 
-/// The pool that new files below the mount go to.
+/// Returns the pool of new files below the mount.
 std::string ceph_pool(const Mount& mount, const Machine& machine) {
   const auto layout =
       machine.run({"getfattr", "--absolute-names", "--only-values", "-n", "ceph.dir.layout.pool", mount.path});
@@ -161,12 +161,12 @@ std::string ceph_pool(const Mount& mount, const Machine& machine) {
   return pools->front().is_string() ? pools->front().get<std::string>() : std::string{};
 }
 
-/// Other plugins (lrc, shec) are no MDS codes.
+/// Other plugins (lrc, shec) are not MDS codes.
 constexpr std::array<std::string_view, 3> mds_plugins{"jerasure", "isa", "clay"};
 
 // ---- BeeGFS ---------------------------------------------------------------------------------------------------------
 
-/// The rows of numbers below the ruler "====  ====" of a table.
+/// Returns the rows of numbers below the ruler "====  ====" of a table.
 std::vector<std::vector<std::string_view>> rows_of(std::string_view table) {
   std::vector<std::vector<std::string_view>> rows;
   bool is_below = false;
@@ -189,7 +189,7 @@ std::optional<Part> read_glusterfs(const Mount& mount, const Machine& machine) {
   const std::string server = mount.source.substr(0, colon);
   std::string volume = mount.source.substr(colon + 1);
   if (volume.starts_with('/')) volume.erase(0, 1);
-  volume = volume.substr(0, volume.find('/'));  // a directory of it may be mounted
+  volume = volume.substr(0, volume.find('/'));  // a subdirectory may be mounted
   if (!is_plain(server) || !is_plain(volume)) return std::nullopt;
   const auto info = ask(machine, {"gluster", "--mode=script", "--log-file=/dev/null", "--remote-host=" + server,
                                   "volume", "info", volume});
@@ -243,7 +243,7 @@ std::optional<Part> read_lustre(const Mount& mount, const Machine& machine) {
   const std::size_t colon = mount.source.find(":/");
   if (colon == std::string::npos) return std::nullopt;
   std::string name = mount.source.substr(mount.source.rfind(":/") + 2);
-  name = name.substr(0, name.find('/'));  // a directory of it may be mounted
+  name = name.substr(0, name.find('/'));  // a subdirectory may be mounted
   const auto usage = ask(machine, {"lfs", "df", mount.path});
   const auto layout = ask(machine, {"lfs", "getstripe", "-d", mount.path});
   if (!is_plain(name) || !usage || !layout || !line_after(*usage, "filesystem_summary:")) return std::nullopt;
@@ -251,7 +251,7 @@ std::optional<Part> read_lustre(const Mount& mount, const Machine& machine) {
   const auto add_target = [&](std::string_view uuid) {  // lustre-OST0000_UUID
     if (uuid.starts_with(name + "-OST")) targets.emplace_back(uuid.substr(0, uuid.find("_UUID")));
   };
-  // Of a default layout of several components ("pool:" in each) the pools may differ; then all targets count.
+  // In a default layout of several components (each with "pool:") the pools may differ; then all targets count.
   const std::size_t pool_at = layout->find("pool:");
   if (pool_at != std::string::npos && layout->find("pool:", pool_at + 1) == std::string::npos) {
     const auto words = words_of(std::string_view(*layout).substr(pool_at + 5));
@@ -273,7 +273,7 @@ std::optional<Part> read_lustre(const Mount& mount, const Machine& machine) {
 std::optional<Part> read_beegfs(const Mount& mount, const Machine& machine) {
   const auto entry = ask(machine, {"beegfs-ctl", "--getentryinfo", mount.path});
   const auto type = entry ? line_after(*entry, "+ Type:") : std::nullopt;
-  const std::string name = "beegfs" + mount.path;  // management servers have no name that the client tells
+  const std::string name = "beegfs" + mount.path;  // the client reports no name of the management servers
   const auto list = [&](const char* what) {
     return ask(machine, {"beegfs-ctl", what, "--nodetype=storage", "--mount=" + mount.path});
   };

@@ -1,5 +1,5 @@
-// The readers of composites: each tells one level of one kind, or nothing where it is not that kind or cannot be told
-// for sure. Used by storage/composite, and by tests one at a time.
+// The readers of composites. Each reports one level of one kind, or nothing if it is of another kind or in doubt. Used
+// by storage/composite, and individually by tests.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace iosig {
 
-/// What a composite is made of, as one reader knows it: a tree whose leaves may be composites for another reader.
+/// What a composite is made of, as reported by one reader: a tree whose leaves may be composites for another reader.
 struct Part {
   enum class Kind {
-    block,      ///< a block device of this machine, by the kernel's name: "sda1", "dm-3"
-    elsewhere,  ///< a device of a server, which nobody here can look into
+    block,      ///< a block device of this machine, by kernel name: "sda1", "dm-3"
+    elsewhere,  ///< a device of a server, which cannot be inspected from here
     composite,  ///< of `parts`
   } kind = Kind::block;
-  std::string name = {};  ///< of a composite: its own, or "" to go by that of what it carries
-  std::string path = {};  ///< of what is no block device: where, as in the description
+  std::string name = {};  ///< of a composite: its own name, or "" to use that of the device above
+  std::string path = {};  ///< of a non-block device: its place, as in the description
   // composite
   RedundancyScheme scheme = RedundancyScheme::stripe;
-  std::uint32_t data = 0, parity = 0;  ///< as in Redundancy; without parts, what is known of devices that are not
+  std::uint32_t data = 0, parity = 0;  ///< as in Redundancy; without parts, the code of devices that are not known
   std::vector<Part> parts = {};
 
   bool operator==(const Part&) const = default;
@@ -34,35 +34,35 @@ struct Part {
 
 [[nodiscard]] Part block_part(std::string name);
 [[nodiscard]] Part part_elsewhere(std::string name);
-/// `scheme` over `parts`, where data and parity follow from their number.
+/// Returns `scheme` over `parts`; data and parity follow from their number.
 [[nodiscard]] Part composite_part(RedundancyScheme scheme, std::vector<Part> parts);
-/// The data are lost with more than `losses` of `parts`, whichever these are: a stripe, mirrors (replicas
-/// elsewhere) or an MDS code.
-/// Nothing where all of them may be lost: there is no such thing.
+/// Returns the composite that loses data if more than `losses` of `parts`, any of them, fail: a stripe, mirrors
+/// (replicas elsewhere) or an MDS code. Returns nothing if `losses` covers all parts, which is impossible.
 [[nodiscard]] std::optional<Part> tolerant_part(std::uint32_t losses, std::vector<Part> parts);
-/// A code over devices that are not known one by one; nothing for what protects nothing, or has no data.
+/// Returns a code over devices that are not known individually; nothing for one without parity or data.
 [[nodiscard]] std::optional<Part> unnamed_part(RedundancyScheme scheme, std::uint32_t data, std::uint32_t parity);
-/// Consecutive `parts`, `each` to a group that survives `losses` of its own, striped.
+/// Returns a stripe of groups of `each` consecutive `parts`; each group survives `losses` of its own.
 [[nodiscard]] std::optional<Part> striped_groups(std::uint32_t losses, std::size_t each, std::vector<Part> parts);
 
-/// What a tool printed; nothing when it failed or was cut off within a line.
+/// Returns the output of a tool; nothing if it failed or its last line is truncated.
 [[nodiscard]] std::optional<std::string> ask(const Machine& machine, const Command& command);
 
-// Of the directory in sysfs of a whole block device (composite_block.cpp).
-/// md, by its directory `md/`: linear and levels 0, 1, 4, 5, 6, 10.
+// These take the sysfs directory of a whole block device (composite_block.cpp).
+/// Reads md from its directory `md/`: linear and levels 0, 1, 4, 5, 6, 10.
 [[nodiscard]] std::optional<Part> read_md(const std::filesystem::path& directory, const Machine& machine);
-/// Device-mapper, by `dmsetup table` (root only): LVM, encryption, caches; else over a single device, by `slaves/`.
+/// Reads device-mapper from `dmsetup table` (root only): LVM, encryption, caches; otherwise single devices from
+/// `slaves/`.
 [[nodiscard]] std::optional<Part> read_device_mapper(const std::filesystem::path& directory, const Machine& machine);
-/// bcache: its backing device; a cache that holds data of its own (writeback) is needed too.
+/// Reads bcache: its backing device; also the cache if it holds data of its own (writeback).
 [[nodiscard]] std::optional<Part> read_bcache(const std::filesystem::path& directory, const Machine& machine);
 
-// Of a mount of that file system (composite_filesystem.cpp).
-/// btrfs, by sysfs: what data and metadata both survive.
+// These take a mount of that file system (composite_filesystem.cpp).
+/// Reads btrfs from sysfs: the losses that both data and metadata survive.
 [[nodiscard]] std::optional<Part> read_btrfs(const Mount& mount, const Machine& machine);
-/// A ZFS pool, by `zpool status`.
+/// Reads a ZFS pool from `zpool status`.
 [[nodiscard]] std::optional<Part> read_zfs(const Mount& mount, const Machine& machine);
 
-// The same of network file systems, by their clients' tools (composite_network.cpp).
+// These do so for network file systems, using their clients' tools (composite_network.cpp).
 [[nodiscard]] std::optional<Part> read_glusterfs(const Mount& mount, const Machine& machine);
 [[nodiscard]] std::optional<Part> read_cephfs(const Mount& mount, const Machine& machine);
 [[nodiscard]] std::optional<Part> read_lustre(const Mount& mount, const Machine& machine);

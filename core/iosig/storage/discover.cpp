@@ -33,7 +33,7 @@
 namespace iosig {
 namespace {
 
-/// Type of the file system at "/" for a process that cannot see the mount of its root (chroot).
+/// Returns the type of the file system at "/" for a process that cannot see the mount of its root (chroot).
 std::string root_filesystem() {
   struct statfs status {};
   if (::statfs("/", &status) != 0) return "unknown";
@@ -61,37 +61,37 @@ Result<std::vector<Mount>> mounts_of_this_process() {
   mount.minor = ::minor(root.st_dev);
   mount.root = mount.path = "/";
   mount.filesystem = root_filesystem();
-  // The mounts that seemed to have no parent hang below this root.
+  // Mounts without a visible parent belong below this root.
   for (Mount& other : mounts)
     if (std::ranges::find(mounts, other.parent, &Mount::id) == mounts.end()) other.parent = mount.id;
   mounts.push_back(std::move(mount));
   return mounts;
 }
 
-/// What one mount said when it was touched. Plain bytes, for it comes from another process.
+/// What one mount reported. Plain bytes, because it comes from another process.
 struct Answer {
-  int failure = 0;  ///< errno of the first thing that failed
+  int failure = 0;  ///< errno of the first failure
   bool is_directory = false, read_only = false;
   bool follows_links = true;  ///< in that directory, below
   std::uint64_t capacity_bytes = 0, free_bytes = 0, block_bytes = 0;
   char directory[PATH_MAX] = {};         ///< where a file could be created; empty: nowhere
-  std::optional<Visibility> visibility;  ///< of that directory, if a convention tells
-  char unsafe[512] = {};  ///< why untrusted users could swap what is put into a directory that was passed over
+  std::optional<Visibility> visibility;  ///< of that directory, if a convention defines it
+  char unsafe[512] = {};                 ///< why untrusted users could replace files in a directory that was rejected
 };
 
-/// Directories that batch systems, burst buffers and sessions offer, by the variable that names them. What they say of
-/// who sees the files counts more than the file system's type, which may be one for both (DataWarp's dvs).
+/// Directories that batch systems, burst buffers and sessions provide, by environment variable. Their visibility takes
+/// precedence over that of the file system's type, which may be the same for both (DataWarp's dvs).
 struct Convention {
   const char* variable;
   std::optional<Visibility> visibility;
 };
-constexpr std::array<Convention, 5> conventions{{{"DW_JOB_PRIVATE", Visibility::local},   // of each node, for the job
-                                                 {"DW_JOB_STRIPED", Visibility::global},  // of all of the job's nodes
+constexpr std::array<Convention, 5> conventions{{{"DW_JOB_PRIVATE", Visibility::local},   // per node, for the job
+                                                 {"DW_JOB_STRIPED", Visibility::global},  // of all nodes of the job
                                                  {"BBPATH", std::nullopt},
                                                  {"SLURM_TMPDIR", std::nullopt},
                                                  {"XDG_RUNTIME_DIR", std::nullopt}}};
 
-/// The directories of `conventions` that are set.
+/// Returns the directories of `conventions` that are set.
 std::vector<std::string> offered_directories() {
   std::vector<std::string> directories;
   for (const Convention& convention : conventions)
@@ -100,7 +100,7 @@ std::vector<std::string> offered_directories() {
   return directories;
 }
 
-/// Who sees `directory`, if one of `conventions` says so.
+/// Returns the visibility of `directory` if one of `conventions` defines it.
 std::optional<Visibility> offered_visibility(std::string_view directory) {
   for (const Convention& convention : conventions)
     if (const char* offered = ::secure_getenv(convention.variable);
@@ -109,8 +109,8 @@ std::optional<Visibility> offered_visibility(std::string_view directory) {
   return std::nullopt;
 }
 
-/// Directories on `mount` to try, in order. The roots of the system's own file systems come last or not at all: nobody
-/// wants IOSIG's directory in "/".
+/// Returns the directories on `mount` to try, in order. Roots of system file systems come last, and "/" not at all: it
+/// is no place for IOSIG's directory.
 std::vector<std::string> directories_to_try(const Mount& mount, const std::vector<std::string>& preferred) {
   std::vector<std::string> personal{home_directory()};
   if (const char* directory = ::secure_getenv("TMPDIR")) personal.emplace_back(directory);
@@ -127,7 +127,7 @@ std::vector<std::string> directories_to_try(const Mount& mount, const std::vecto
   return directories;
 }
 
-/// Touches the mount: may hang on a dead server, so it runs in a process of its own.
+/// Inspects the mount. Runs in a separate process because it may hang on a dead server.
 Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::vector<std::string>& preferred) {
   Answer answer;
   struct stat status {};
@@ -148,7 +148,7 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
   };
   for (const std::string& directory : directories_to_try(mount, preferred)) {
     char real[PATH_MAX];
-    // Asked by name first: to resolve a directory on another, dead mount would hang.
+    // Check by name first: resolving a directory on another, dead mount would hang.
     if (!is_here(directory) || ::realpath(directory.c_str(), real) == nullptr || !is_here(real)) continue;
     if (!open_scratch_file(real)) continue;
     if (const auto sound = check_directory(real); !sound) {
@@ -163,7 +163,7 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
   return answer;
 }
 
-/// examine() with a time limit; ETIMEDOUT when the mount does not answer.
+/// Calls examine() with a time limit; ETIMEDOUT if the mount does not respond.
 Answer examine_in_time(const Mount& mount, const std::vector<Mount>& mounts,
                        const std::vector<std::string>& preferred) {
   const auto answer = call_with_timeout([&] { return examine(mount, mounts, preferred); });
@@ -173,7 +173,7 @@ Answer examine_in_time(const Mount& mount, const std::vector<Mount>& mounts,
   return none;
 }
 
-/// Why the mount is no destination, or "".
+/// Returns why the mount is not a destination, or "".
 std::string shortcoming(const Answer& answer) {
   if (answer.failure == ETIMEDOUT)
     return fmt::format("did not answer within {} s (a dead server?)", answer_limit_ms / 1000);
@@ -187,7 +187,7 @@ std::string shortcoming(const Answer& answer) {
   return {};
 }
 
-/// Some network file systems report their transfer size as block size; that is no unit of allocation.
+/// Returns the unit of allocation. Some network file systems report their transfer size as block size instead.
 std::uint64_t sane_block_bytes(std::uint64_t reported) {
   return std::has_single_bit(reported) && reported >= 512 && reported <= 64 * KiB ? reported : assumed_block_bytes;
 }
@@ -224,14 +224,14 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
     found.kind_is_sure = true;
   }
   point.follows_links = answer.follows_links;
-  // Neither `free` nor `max_file_size` belongs into the file: the one changes, the other follows from `filesystem`.
+  // `free` and `max_file_size` do not belong in the file: the former changes, the latter follows from `filesystem`.
   for (const char* key : {"path", "device", "filesystem", "block_size", "visibility", "persistent", "follows_links"})
     set_origin(point.provenance, key, Origin::inspected);
   return found;
 }
 
-/// Two servers' exports or two tmpfs may have one name, or a tmpfs that of a disk: the later ones, and those that are
-/// no disk, get the path as well.
+/// Makes device names unique. Exports of two servers or two tmpfs may have the same name, or a tmpfs that of a disk;
+/// later ones, and those that are not disks, get the path appended.
 void make_names_unique(std::vector<Found>& found) {
   const auto is_member = [&](const Device& device) {
     return std::ranges::any_of(found, [&](const Found& each) {
@@ -268,7 +268,7 @@ Result<Discovery> discover(const std::vector<std::string>& preferred) {
     std::string why;
     for (const Mount& place : places) {
       const Answer answer = examine_in_time(place, *mounts, preferred);
-      if (answer.failure == 0 && !answer.is_directory) continue;  // a container's /etc/hosts and the like
+      if (answer.failure == 0 && !answer.is_directory) continue;  // a container's /etc/hosts or similar
       const std::string reason = shortcoming(answer);
       if (reason.empty()) {
         discovery.found.push_back(describe(place, answer, *mounts));

@@ -1,4 +1,4 @@
-// Service time of a device from timed chunks: t = latency + bytes / bandwidth. Pure.
+// Fits the service time of a device to timed chunks: t = latency + bytes / bandwidth. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct ServiceTime {
   }
 };
 
-/// The line with the smallest sum of relative errors over `points` (one for each size, ascending), since a 4 KB
-/// write that is predicted twice too slow is as wrong as a 16 MB one. Absolute errors, not squares: one odd size does
-/// not bend it. The optimum of such a fit passes through two of the points, so all pairs are tried.
-/// Nothing with fewer than two sizes. Latency is at least 0; when times do not grow with size, the largest size alone
-/// tells the bandwidth and the smallest one the latency.
+/// Returns the line with the smallest sum of relative errors over `points` (one per size, ascending). Relative, because
+/// predicting a 4 KB write twice too slow is as wrong as for a 16 MB write; absolute instead of squared, because one
+/// outlier must not bend the line. The optimum of such a fit passes through two of the points, so all pairs are tried.
+/// Returns nothing with fewer than two sizes. Latency is at least 0; if times do not grow with size, bandwidth comes
+/// from the largest size and latency from the smallest.
 [[nodiscard]] std::optional<ServiceTime> fit_service_time(std::span<const TimedSize> points);
 
 }  // namespace iosig

@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string transport_of(const fs::path& directory, const std::string& disk) {
-  // The bus is a directory on the way to the device; the nearest to the device counts, so the order is by nearness.
+  // The bus is a directory on the path to the device; the one nearest to the device counts, so these are ordered by
+  // nearness.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> buses{{{"/nvme", "nvme"},
                                                                                         {"/virtio", "virtio"},
                                                                                         {"/vbd-", "xen"},
@@ -46,7 +47,8 @@ std::string transport_of(const fs::path& directory, const std::string& disk) {
   return {};
 }
 
-/// "server:/export" and "//server/share" -> "server"; "tank/home" -> "tank"; else the last word of where it is mounted.
+/// Returns "server" for "server:/export" and "//server/share", "tank" for "tank/home", otherwise the last component of
+/// the mount path.
 std::string unnumbered_name(const Mount& mount) {
   std::string_view source = mount.source;
   while (source.starts_with('/')) source.remove_prefix(1);
@@ -60,7 +62,7 @@ std::string unnumbered_name(const Mount& mount) {
   return last.empty() ? mount.filesystem : last;
 }
 
-/// How the server of an NFS or SMB share is reached, if the options tell: "tcp", "udp", "rdma".
+/// Returns the transport to an NFS or SMB server from the options: "tcp", "udp", "rdma", or "".
 std::string network_transport(const Mount& mount) {
   if (auto protocol = option_of(mount, "proto")) return *std::move(protocol);
   return option_of(mount, "rdma") ? "rdma" : "";
@@ -92,7 +94,7 @@ std::optional<std::uint64_t> read_count(const fs::path& file) {
   return count;
 }
 
-/// btrfs and overlay have an anonymous number, but btrfs names one of its devices as its source.
+/// btrfs and overlay have anonymous device numbers, but btrfs names one of its devices as its source.
 std::optional<fs::path> block_directory(const Mount& mount, const std::string& sysfs) {
   unsigned major = mount.major, minor = mount.minor;
   if (struct stat status{}; major == 0 && mount.source.starts_with("/dev/") &&
@@ -109,7 +111,7 @@ std::optional<fs::path> block_directory(const Mount& mount, const std::string& s
 
 const Mount& carrier_of(const Mount& mount, const std::vector<Mount>& mounts) {
   std::error_code failure;
-  // In a container the path of the upper directory leads nowhere.
+  // In a container, the path of the upper directory does not exist.
   if (!mount.upper_directory.starts_with('/') || !fs::is_directory(mount.upper_directory, failure)) return mount;
   const Mount* carrier = mount_of(mounts, mount.upper_directory);
   return carrier != nullptr && carrier->upper_directory.empty() ? *carrier : mount;
@@ -179,7 +181,7 @@ Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts, 
     inspected(hardware.device, &Device::path, mount.source, "path");
     if (auto transport = network_transport(mount); !transport.empty())
       inspected(hardware.device, &Device::transport, std::move(transport), "transport");
-  } else {  // overlay, zfs, virtiofs, fuse.*: what carries it is not told
+  } else {  // overlay, zfs, virtiofs, fuse.*: the device is unknown
     set_kind(hardware.device, DeviceKind::hdd);
     hardware.kind_is_sure = false;
   }

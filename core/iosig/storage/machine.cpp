@@ -22,10 +22,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds time_limit{3000};
-constexpr milliseconds end_limit{200};  // for a killed one to be gone: one that waits for a dead server never is
+constexpr milliseconds end_limit{200};  // for a killed tool to exit; one that waits for a dead server never does
 constexpr std::size_t output_limit_bytes = 1 << 20;
 
-/// The last ones belong to GPFS and BeeGFS, which put their tools there.
+/// The last two are where GPFS and BeeGFS install their tools.
 constexpr std::array<const char*, 6> directories{"/usr/sbin", "/usr/bin",          "/sbin",
                                                  "/bin",      "/usr/lpp/mmfs/bin", "/opt/beegfs/sbin"};
 
@@ -35,11 +35,11 @@ std::string find_tool(const std::string& name) {
   return {};
 }
 
-/// Becomes the tool. Between fork and exec nothing may allocate.
+/// Executes the tool. Must not allocate, as between fork and exec.
 [[noreturn]] void become(const char* path, char* const* words, int output) {
   char language[] = "LC_ALL=C", search[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
   char* environment[] = {language, search, nullptr};
-  ::setpgid(0, 0);  // so that what it starts can be killed with it
+  ::setpgid(0, 0);  // allows killing the tool with its children
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nothing = ::open("/dev/null", O_RDWR);
   if (nothing >= 0 && ::dup2(nothing, STDIN_FILENO) >= 0 && ::dup2(output, STDOUT_FILENO) >= 0 &&
@@ -48,10 +48,10 @@ std::string find_tool(const std::string& name) {
   ::_exit(127);
 }
 
-constexpr int unknown_status = -1;  // no status of a tool that has ended by itself
+constexpr int unknown_status = -1;  // not the status of a tool that ended by itself
 
-/// Waits for the end of `child` until `deadline`. False: it still runs. Where somebody else collects children's
-/// statuses (SIGCHLD is ignored), its own stays unknown.
+/// Waits until `deadline` for `child` to end. Returns false if it still runs. The status stays unknown if SIGCHLD is
+/// ignored or another thread waits for children.
 bool has_ended(pid_t child, Clock::time_point deadline, int& status) {
   for (;;) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
@@ -65,7 +65,7 @@ bool has_ended(pid_t child, Clock::time_point deadline, int& status) {
   }
 }
 
-/// Appends to `output` until its end. False: too late or too much.
+/// Appends to `output` until end of file. Returns false on timeout or too much output.
 bool read_all(int from, Clock::time_point deadline, std::string& output) {
   std::array<char, 4096> piece;
   while (output.size() <= output_limit_bytes) {
@@ -101,7 +101,7 @@ Result<std::string> run_tool(const Command& command) {
   const pid_t child = ::fork();
   if (child == 0) become(path.c_str(), words.data(), writer.get());
   if (child < 0) return system_failure("start", path);
-  ::setpgid(child, child);  // whichever of the two is first
+  ::setpgid(child, child);  // parent and child both call it; either may be first
   writer = Fd();
   std::string output;
   int status = 0;

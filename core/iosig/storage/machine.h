@@ -1,4 +1,4 @@
-// Where discovery looks: this machine's sysfs and its administrators' tools, or what a test recorded of another's.
+// The source of discovery: this machine's sysfs and administration tools, or what a test recorded of another machine.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace iosig {
 
-/// A program's name, without a directory, and its words.
+/// A program's name, without a directory, and its arguments.
 using Command = std::vector<std::string>;
 
-/// What the program prints to stdout. It is looked for in the system's own directories alone, since this may be root;
-/// runs without a shell, with an empty environment (LC_ALL=C) and no input; what it says to stderr is dropped. Fails as
-/// `system` when it is not installed, takes longer than 3 s (it is killed then, with what it has started), prints more
-/// than 1 MB, or ends with another status than 0.
+/// Runs a program and returns its standard output. Searches only the system's own directories, since the caller may be
+/// root. Runs without a shell, with an empty environment (LC_ALL=C) and no input; discards stderr. Fails with `system`
+/// if the program is not installed, takes longer than 3 s (then it is killed with all its children), prints more than 1
+/// MB, or exits with a status other than 0.
 [[nodiscard]] Result<std::string> run_tool(const Command& command);
 
 struct Machine {

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Value below which `share` of the samples lie. Not empty.
+/// Returns the value below which `share` of the samples lie. `samples` must not be empty.
 double quantile(std::vector<double> samples, double share) {
   const auto nth = samples.begin() + std::lround(share * static_cast<double>(samples.size() - 1));
   std::ranges::nth_element(samples, nth);
@@ -41,7 +41,7 @@ Spread spread_of(const std::vector<double>& samples) {
   return {quantile(samples, 0.5), quantile(samples, 0.1), quantile(samples, 0.9)};
 }
 
-/// Memory that O_DIRECT accepts, filled with bytes that no layer can compress away.
+/// Memory that O_DIRECT accepts, filled with incompressible bytes.
 class Buffer {
  public:
   explicit Buffer(std::size_t size) : size_(size), data_(static_cast<std::byte*>(std::aligned_alloc(alignment, size))) {
@@ -63,7 +63,7 @@ class Buffer {
   std::unique_ptr<std::byte[], Free> data_;
 };
 
-/// Times of one size of chunk.
+/// The times of one chunk size.
 struct Series {
   std::uint64_t bytes = 0;
   std::vector<double> seconds;
@@ -75,12 +75,12 @@ std::vector<Series> sizes_between(std::uint64_t smallest, std::uint64_t largest)
   return series;
 }
 
-/// Fills `series` in rounds over all sizes, so that a change of the machine's load touches every size alike, until
-/// about `limit_s` have gone by. Small chunks, which are noisier, are repeated within a round.
-/// `transfer(bytes)` moves one chunk and returns its seconds.
+/// Fills `series` in rounds over all sizes for about `limit_s`; a change of the machine's load thus affects every size
+/// alike. Repeats small chunks, which are noisier, within a round. `transfer(bytes)` moves one chunk and returns its
+/// seconds.
 template <class Transfer>
 Result<void> sample(std::vector<Series>& series, double limit_s, const Transfer& transfer) {
-  constexpr std::size_t max_rounds = 40;  // a fast device is known by then, and flash wears
+  constexpr std::size_t max_rounds = 40;  // enough for a fast device, and flash wears out
   const Clock::time_point start = Clock::now();
   for (std::size_t round = 0; round < max_rounds && seconds_since(start) < limit_s; ++round)
     for (Series& each : series) {
@@ -91,16 +91,16 @@ Result<void> sample(std::vector<Series>& series, double limit_s, const Transfer&
         if (!took) return pass_on(took.error());
         each.seconds.push_back(*took);
       }
-      // On a slow device the larger sizes would take too long to try.
+      // On a slow device larger sizes would take too long.
       if (round == 0 && each.seconds.back() > limit_s / 4) break;
     }
   std::erase_if(series, [](const Series& each) { return each.seconds.empty(); });
   return {};
 }
 
-/// Fills `series` with the mean of a chunk in each of ten passes over all sizes, in about `limit_s`. For what the
-/// kernel does for many chunks at once, such as reading ahead, of which a median would show nothing. `start()` is
-/// called before each size of each pass, `transfer(bytes)` as in sample().
+/// Fills `series` with the mean time of a chunk in each of ten passes over all sizes, in about `limit_s`. For work that
+/// the kernel does for many chunks at once, such as read-ahead, which a median would miss. Calls `start()` before each
+/// size of each pass, `transfer(bytes)` as in sample().
 template <class Start, class Transfer>
 Result<void> average(std::vector<Series>& series, double limit_s, const Start& start, const Transfer& transfer) {
   constexpr int passes = 10;
@@ -120,12 +120,12 @@ Result<void> average(std::vector<Series>& series, double limit_s, const Start& s
   return {};
 }
 
-/// `value` with the relative spread of samples.
+/// Returns `value` with the relative spread of samples.
 Spread around(double value, double low_share, double high_share) {
   return {value, value * low_share, value * high_share};
 }
 
-/// Latency and bandwidth that the series show together; the spreads are those of the smallest and the largest chunks.
+/// Fits latency and bandwidth to all series; the spreads are those of the smallest and the largest chunks.
 void fit(const std::vector<Series>& series, Spread& latency_s, Spread& bytes_per_s) {
   std::vector<TimedSize> medians;
   for (const Series& each : series) medians.push_back({each.bytes, spread_of(each.seconds).median});
@@ -136,7 +136,7 @@ void fit(const std::vector<Series>& series, Spread& latency_s, Spread& bytes_per
   bytes_per_s = around(line.bytes_per_s, large.median / large.high, large.median / large.low);
 }
 
-/// One measurement: a scratch file that grows up to `limit_bytes`, and what is done to it.
+/// One measurement: a scratch file that grows up to `limit_bytes`, and the operations on it.
 class Scratch {
  public:
   Scratch(Fd fd, std::string directory, std::uint64_t block_bytes, std::uint64_t limit_bytes)
@@ -152,7 +152,7 @@ class Scratch {
     return bytes;
   }
 
-  /// Appends and waits until it is stored; starts again at the beginning when the space is used up.
+  /// Appends and waits until the data are stored; restarts at the beginning when the space is used up.
   Result<double> append(std::uint64_t bytes) {
     if (const auto room = make_room(bytes); !room) return pass_on(room.error());
     const Clock::time_point start = Clock::now();
@@ -162,7 +162,7 @@ class Scratch {
     return took;
   }
 
-  /// Makes the file as large as it may be, in at most about `limit_s`, for reading it.
+  /// Grows the file for reading, up to its limit or for about `limit_s`.
   Result<void> fill(double limit_s) {
     const Clock::time_point start = Clock::now();
     while (size_ + buffer_.size() <= limit_bytes_ && (seconds_since(start) < limit_s || size_ < 2 * buffer_.size()))
@@ -170,7 +170,7 @@ class Scratch {
     return {};
   }
 
-  /// Overwrites one block anywhere and waits until it is stored.
+  /// Overwrites one random block and waits until it is stored.
   Result<double> overwrite_anywhere(std::uint64_t) {
     const Clock::time_point start = Clock::now();
     if (!put(block_bytes_, random_block(random_) * block_bytes_) || ::fdatasync(fd_.get()) != 0)
@@ -178,7 +178,7 @@ class Scratch {
     return seconds_since(start);
   }
 
-  /// Appends without waiting. The file is emptied when it is full: what the page cache held of it is never stored.
+  /// Appends without waiting. Truncates a full file; its cached data are never stored.
   Result<double> append_to_cache(std::uint64_t bytes) {
     if (const auto room = make_room(bytes); !room) return pass_on(room.error());
     const Clock::time_point start = Clock::now();
@@ -188,7 +188,7 @@ class Scratch {
     return took;
   }
 
-  /// Changes bytes in the middle of one block anywhere, without waiting. The kernel may have to read the others before.
+  /// Overwrites bytes in the middle of one random block, without waiting. The kernel may have to read the block first.
   Result<double> rewrite_anywhere(std::uint64_t bytes) {
     const std::uint64_t at = random_block(random_) * block_bytes_ + (block_bytes_ - bytes) / 2;
     const Clock::time_point start = Clock::now();
@@ -196,14 +196,14 @@ class Scratch {
     return seconds_since(start);
   }
 
-  /// Forgets what was written.
+  /// Truncates the file.
   Result<void> empty() {
     size_ = cursor_ = 0;
     if (::ftruncate(fd_.get(), 0) != 0 || ::fsync(fd_.get()) != 0) return refused("truncate");
     return {};
   }
 
-  /// From here on reads miss the page cache. Returns whether O_DIRECT sees to it; otherwise forget() does.
+  /// Makes all further reads miss the page cache. Returns whether O_DIRECT does that; otherwise forget() does.
   bool bypass_cache() {
     direct_ = ::fcntl(fd_.get(), F_SETFL, O_DIRECT) == 0 && ::pread(fd_.get(), buffer_.data(), block_bytes_, 0) >= 0;
     if (!direct_) {
@@ -214,19 +214,19 @@ class Scratch {
     return direct_;
   }
 
-  /// Drops the file from the page cache, and starts again at its beginning.
+  /// Drops the file from the page cache and restarts at its beginning.
   void forget() {
     cursor_ = 0;
     if (!direct_) (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
   }
 
-  /// Leaves nothing that is not stored, and that the page cache would not drop.
+  /// Flushes the file: the page cache does not drop dirty pages.
   Result<void> store() {
     if (::fdatasync(fd_.get()) != 0) return refused("sync");
     return {};
   }
 
-  /// Reads where the last one ended.
+  /// Reads on from the end of the last read.
   Result<double> read_on(std::uint64_t bytes) {
     if (cursor_ + bytes > size_) forget();
     auto took = get(bytes, cursor_);
@@ -236,7 +236,7 @@ class Scratch {
 
   Result<double> read_anywhere(std::uint64_t bytes) { return get(bytes, random_block(random_) * block_bytes_); }
 
-  /// Blocks per second that `threads` get done together at random places in `limit_s`.
+  /// Returns how many blocks per second `threads` transfer together at random places within `limit_s`.
   double iops(bool write, unsigned threads, double limit_s) {
     std::atomic<std::uint64_t> done{0};
     const Clock::time_point start = Clock::now();
@@ -258,7 +258,7 @@ class Scratch {
   }
 
  private:
-  /// Empties the file if so many more bytes do not fit.
+  /// Truncates the file if `bytes` more do not fit.
   Result<void> make_room(std::uint64_t bytes) {
     if (size_ + bytes > limit_bytes_) return empty();
     return {};
@@ -300,7 +300,7 @@ class Scratch {
   std::minstd_rand random_{1};
 };
 
-/// Scratch space that nobody misses: 5 % of what is free, and of the free memory where files are memory.
+/// Returns the scratch space to use: 5 % of the free space, on tmpfs of the free memory.
 Result<std::uint64_t> usable_bytes(const std::string& directory, std::uint64_t wanted) {
   auto free = free_bytes_at(directory);
   if (!free) return free;
@@ -330,7 +330,7 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   Measurement result;
 
   progress("buffered writes");
-  constexpr std::uint64_t parts = 8;  // of a block, for what is done within one
+  constexpr std::uint64_t parts = 8;  // of a block, for small writes
   const std::uint64_t many_blocks = std::max(2 * block, std::min(largest, MiB));
   std::vector<Series> copies{{block, {}}, {many_blocks, {}}};
   auto done = average(
@@ -382,7 +382,7 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   progress("buffered reads");
   std::vector<Series> ahead{{block / parts, {}}, {many_blocks, {}}};
   done = average(
-      ahead, 0.1 * limits.seconds, []() -> Result<void> { return {}; },  // a restart would wait for what is read ahead
+      ahead, 0.1 * limits.seconds, []() -> Result<void> { return {}; },  // a restart would wait for the read-ahead
       [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
   if (!done) return pass_on(done.error());
   fit(ahead, result.buffered_read_latency_s, result.buffered_read_bytes_per_s);

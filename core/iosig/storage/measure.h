@@ -1,4 +1,4 @@
-// Measures a directory's storage: bounded in time and space, past the page cache, nothing left behind.
+// Measures the storage of a directory: bounded in time and space, past the page cache, leaving nothing behind.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace iosig {
 
 struct MeasureLimits {
-  double seconds = 10;                 ///< about; a slow device gets at least one sample of each kind
-  std::uint64_t bytes = 256ull << 20;  ///< scratch space; never more than 5 % of what is free
+  double seconds = 10;                 ///< approximate; a slow device gets at least one sample of each kind
+  std::uint64_t bytes = 256ull << 20;  ///< scratch space; never more than 5 % of the free space
 };
 inline constexpr MeasureLimits quick_limits{.seconds = 2, .bytes = 64ull << 20};
 
@@ -21,30 +21,30 @@ struct Spread {
   double median = 0, low = 0, high = 0;
 };
 
-/// What a program sees that writes and then waits for its data to be stored (fdatasync), as the paper's experiments do;
-/// `buffered`: of one that leaves that to the page cache.
+/// The times of a program that writes and then waits for its data to be stored (fdatasync), as the paper's experiments
+/// do; `buffered`: of a program that writes to the page cache only.
 struct Measurement {
   Spread write_bytes_per_s, operation_latency_s;      ///< t = latency + bytes / bandwidth, appending, 4 KB to 16 MB
-  Spread read_bytes_per_s, read_operation_latency_s;  ///< the same for reads that miss the page cache, in sequence
-  Spread random_read_latency_s;                       ///< of one block anywhere in the scratch file
-  Spread random_write_latency_s;                      ///< of one block that is overwritten there, and waited for
-  Spread buffered_random_write_latency_s;             ///< of one block that is overwritten there, not waited for
-  Spread rewrite_latency_s;                           ///< of bytes within such a block, not cached, not waited for
+  Spread read_bytes_per_s, read_operation_latency_s;  ///< the same for sequential reads that miss the page cache
+  Spread random_read_latency_s;                       ///< of reading one random block of the scratch file
+  Spread random_write_latency_s;                      ///< of overwriting one block there, with fdatasync
+  Spread buffered_random_write_latency_s;             ///< of overwriting one block there, without waiting
+  Spread rewrite_latency_s;  ///< of overwriting part of such a block, uncached, without waiting
   Spread buffered_write_bytes_per_s, buffered_write_latency_s;  ///< appending without waiting, means
-  Spread buffered_small_write_latency_s;                        ///< the same of bytes within a block that is there
-  Spread buffered_read_bytes_per_s, buffered_read_latency_s;    ///< in sequence, not cached, read ahead: means
-  double max_iops = 0;        ///< best of several threads' blocks and of one thread's latency
-  bool direct_reads = false;  ///< by O_DIRECT; false: the cache was told to drop the file
+  Spread buffered_small_write_latency_s;                        ///< the same for bytes within an existing block
+  Spread buffered_read_bytes_per_s, buffered_read_latency_s;    ///< sequential, uncached, with read-ahead: means
+  double max_iops = 0;        ///< the best of blocks by several threads and of one thread's latency
+  bool direct_reads = false;  ///< by O_DIRECT; false: the kernel was asked to drop the file from its cache
 };
 
-/// Told what is being measured, in a few words.
+/// Called with a few words on what is being measured.
 using MeasureProgress = std::function<void(std::string_view)>;
 
-/// Measures the file system of `directory`, which has `block_bytes`, in one file without a name.
+/// Measures the file system of `directory`, which has `block_bytes`, in one unnamed file.
 ///
-/// Medians throughout, since virtual disks are noisy. On tmpfs and ramfs there is no cache to get past: what is
-/// measured is memory. What lies below the operating system (a disk's own or a hypervisor's cache) cannot be excluded.
-/// Fails with `system` when the file system refuses, `infeasible` when there is less than 1 MB to use.
+/// Uses medians, since virtual disks are noisy. tmpfs and ramfs have no storage below the cache, so memory is measured.
+/// Caches below the operating system (of a disk or a hypervisor) cannot be bypassed. Fails with `system` if the file
+/// system refuses an operation, with `infeasible` if less than 1 MB is usable.
 [[nodiscard]] Result<Measurement> measure(const std::string& directory, std::uint64_t block_bytes,
                                           const MeasureLimits& limits, const MeasureProgress& progress);
 

@@ -18,7 +18,7 @@
 namespace iosig {
 namespace {
 
-/// The kernel writes blank, tab, line end and backslash as three octal digits.
+/// The kernel writes blank, tab, newline and backslash as three octal digits.
 std::string unescaped(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -44,7 +44,7 @@ bool has_option(std::string_view options, std::string_view wanted) {
   return std::ranges::count(split(options, ','), wanted) > 0;
 }
 
-/// 36 35 98:0 /mnt1 /mnt2 rw,noatime shared:1 master:2 - ext3 /dev/root rw,errors=continue
+/// Parses a line such as: 36 35 98:0 /mnt1 /mnt2 rw,noatime shared:1 master:2 - ext3 /dev/root rw,errors=continue
 std::optional<Mount> parse_line(std::string_view line) {
   const std::size_t dash = line.find(" - ");
   if (dash == std::string_view::npos) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<Mount> parse_line(std::string_view line) {
   mount.path = unescaped(front[4]);
   mount.filesystem = unescaped(back[0]);
   mount.source = unescaped(back[1]);
-  // As libfuse has it where it cannot tell the kernel the type: fuse and mfs#server for fuse.mfs and server.
+  // libfuse's form if it cannot pass the type to the kernel: fuse and mfs#server for fuse.mfs and server.
   if (const std::size_t type_end = mount.source.find('#');
       mount.filesystem == "fuse" && type_end != std::string::npos) {
     mount.filesystem += "." + mount.source.substr(0, type_end);
@@ -71,11 +71,11 @@ std::optional<Mount> parse_line(std::string_view line) {
   return mount;
 }
 
-/// FUSE file systems that show something else than stored files.
+/// FUSE file systems that do not show stored files.
 constexpr std::array<std::string_view, 7> fuse_services{"fuse.gvfsd-fuse",    "fuse.portal",   "fuse.lxcfs",
                                                         "fuse.archivemount",  "fuse.snapfuse", "fuse.squashfuse",
                                                         "fuse.vmware-vmblock"};
-/// Interfaces of the kernel. Their files take no data, or do something when they are written.
+/// Kernel interfaces. Their files store no data, or have side effects when written.
 constexpr std::array<std::string_view, 24> kernel_interfaces{
     "proc",     "sysfs",     "cgroup",   "cgroup2",     "cpuset",  "debugfs", "tracefs",    "securityfs",
     "pstore",   "bpf",       "efivarfs", "configfs",    "fusectl", "mqueue",  "hugetlbfs",  "devpts",
@@ -88,7 +88,7 @@ bool is_kernel_interface(std::string_view type) {
   return std::ranges::find(kernel_interfaces, type) != kernel_interfaces.end();
 }
 
-/// FUSE's type, where the kernel was not told it either: then the source is often the program's name.
+/// If the kernel was not told the FUSE type either, the source is often the program's name.
 bool is_fuse_service(const Mount& mount) {
   const std::string type = mount.filesystem == "fuse" ? "fuse." + mount.source : mount.filesystem;
   return std::ranges::find(fuse_services, type) != fuse_services.end();
@@ -102,7 +102,7 @@ bool is_known_to_store(const Mount& mount) {
 
 using FilesystemId = std::pair<unsigned, unsigned>;
 
-/// The tmpfs that hold the system's own files, by number: /run, /dev, and what cgroups or terminals are mounted in.
+/// Returns the tmpfs of the system's own files: /run, /dev, and those that contain mounts of cgroups or terminals.
 std::set<FilesystemId> system_memory(const std::vector<Mount>& mounts) {
   static constexpr std::array<std::string_view, 3> places{"/run", "/dev", "/sys/fs/cgroup"};
   std::map<int, const Mount*> by_id;
@@ -128,10 +128,10 @@ bool is_system_directory(std::string_view path) {
   return std::ranges::any_of(directories, [&](std::string_view directory) { return is_below(path, directory); });
 }
 
-/// Which mount is on which, to follow a path through thousands of them, many perhaps on one directory.
+/// Finds the mount of a path among thousands of mounts, possibly many on one directory.
 class MountTree {
  public:
-  /// Refers to `mounts`. Of several that claim one place the earlier line counts.
+  /// Refers to `mounts`. Of several mounts at one place, the earlier line counts.
   explicit MountTree(const std::vector<Mount>& mounts) : max_steps_(mounts.size()) {
     std::set<int> ids;
     for (const Mount& mount : mounts) ids.insert(mount.id);
@@ -145,7 +145,8 @@ class MountTree {
   /// See mount_of.
   [[nodiscard]] const Mount* top(std::string_view path) const {
     const Mount* current = first_on_the_way(entries_, path);
-    // Every step goes one mount deeper, so there are at most as many as mounts; the bound guards against a torn text.
+    // Every step goes one mount deeper, so there are at most as many as mounts; the bound protects against inconsistent
+    // text.
     for (std::size_t step = 1; current != nullptr && step <= max_steps_; ++step) {
       const auto children = children_.find(current->id);
       const Mount* next = children == children_.end() ? nullptr : first_on_the_way(children->second, path);
@@ -158,7 +159,7 @@ class MountTree {
  private:
   using ByPath = std::map<std::string_view, const Mount*>;
 
-  /// The one of `mounts` that a walk from the root to `path` meets first.
+  /// Returns the first of `mounts` on the way from the root to `path`.
   static const Mount* first_on_the_way(const ByPath& mounts, std::string_view path) {
     for (std::size_t end = 1; end <= path.size();) {  // "/", "/a", "/a/b"
       if (const auto found = mounts.find(path.substr(0, end)); found != mounts.end()) return found->second;
@@ -212,7 +213,7 @@ std::vector<std::vector<Mount>> destinations(const std::vector<Mount>& mounts, c
                                              unsigned user) {
   const std::set<FilesystemId> system = system_memory(mounts);
   const MountTree tree(mounts);
-  std::map<std::string_view, const Mount*> tops;  // of the directories that something is mounted on
+  std::map<std::string_view, const Mount*> tops;  // of the directories that are mount points
   for (const Mount& mount : mounts)
     if (const auto [top, is_new] = tops.emplace(mount.path, nullptr); is_new) top->second = tree.top(mount.path);
   std::vector<const Mount*> carriers;

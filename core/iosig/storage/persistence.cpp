@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_depth = 16;  // from a mount to a disk
 
-/// What stands at a path, asked in another process since its server may not answer.
+/// What a path refers to, determined in another process since its server may not respond.
 struct Standing {
-  char real[PATH_MAX] = {};  ///< free of links; empty: nothing is there
+  char real[PATH_MAX] = {};  ///< without symbolic links; empty: does not exist
   mode_t mode = 0;
   dev_t device = 0;  ///< of a device file
 };
@@ -49,7 +49,7 @@ bool is_this_machine(std::string_view host) {
   return host == "localhost" || host.starts_with("127.") || host == "::1" || host == "[::1]" || host == host_name();
 }
 
-/// PATH of [USER@]HOST:PATH when HOST is this machine and PATH is absolute.
+/// Returns PATH of [USER@]HOST:PATH if HOST is this machine and PATH is absolute.
 std::optional<std::string> own_path(std::string_view source) {
   const std::size_t colon = source.find(":/");
   if (colon == std::string_view::npos) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<std::string> own_path(std::string_view source) {
   return std::string(source.substr(colon + 1));
 }
 
-/// The paths of a FUSE source: one, or a union's branches ("/a=RW:/b=RO"). Empty: it names no paths.
+/// Returns the paths of a FUSE source: one, or a union's branches ("/a=RW:/b=RO"). Empty if it names no paths.
 std::vector<std::string> paths_of(const std::string& source) {
   if (source.starts_with('/') && look_at(source).real[0] != '\0') return {source};
   std::vector<std::string> paths;
@@ -82,11 +82,11 @@ class Descent {
   Descent(std::vector<Mount> mounts, const std::string& sysfs) : mounts_(std::move(mounts)), sysfs_(sysfs) {}
 
   Beneath mount(const Mount& top) {
-    const Mount here = top;  // `top` may be one of mounts_, which shrink
+    const Mount here = top;  // copied: `top` may be in mounts_, which shrinks
     const std::string_view type = here.filesystem;
     if (is_volatile_filesystem(type)) return {Persistence::lost, true, fmt::format("lies on {}", type)};
     if (type == simulated_disk) return {};
-    // A path beneath is never looked for on the mount itself, which may cover its own source.
+    // The mount itself may cover its own source, so it is removed from the lookup.
     std::erase_if(mounts_, [&](const Mount& each) { return each.id == here.id; });
     if (!here.upper_directory.empty() || type == "overlay") {
       if (!here.upper_directory.starts_with('/'))
@@ -148,7 +148,7 @@ class Descent {
       if (file->ends_with(" (deleted)"))
         return {Persistence::lost, false, fmt::format("lies in the deleted file {}", printable(*file))};
       const std::string why_unknown = fmt::format("lies in '{}', which is not visible here", printable(*file));
-      // A file in another mount namespace: its directory may be here all the same.
+      // The file may be in another mount namespace; its directory may still be visible here.
       return look_at(*file).real[0] != '\0' ? path(*file, why_unknown) : carrier(*file, why_unknown);
     }
     if (depth_ == max_depth) return unknown("lies on too many layers");
@@ -164,7 +164,7 @@ class Descent {
     return all;
   }
 
-  std::vector<Mount> mounts_;  ///< less those that were followed
+  std::vector<Mount> mounts_;  ///< without those already followed
   std::string sysfs_;
   std::size_t depth_ = 0;
 };

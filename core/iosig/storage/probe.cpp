@@ -20,10 +20,10 @@
 namespace iosig {
 namespace {
 
-/// What a rotating disk needs at least to reach another place; no flash needs as much, no disk less.
+/// Minimum seek time of a rotating disk; flash is always faster.
 constexpr double shortest_seek_s = 1e-3;
 
-/// `value` with three significant digits: more would be noise.
+/// Returns `value` with three significant digits; more would be noise.
 double rounded(double value) {
   if (value == 0) return 0;
   const double digits = 2 - std::floor(std::log10(value));
@@ -31,7 +31,7 @@ double rounded(double value) {
   return digits > 0 ? std::round(value * scale) / scale : std::round(value / scale) * scale;
 }
 
-/// The same, counted in the largest of `units` (descending) that fits, so that its text is as short as its digits.
+/// As rounded(), in the largest of `units` (descending) that fits, which keeps its text short.
 double rounded_in(double value, std::initializer_list<double> units) {
   for (const double unit : units)
     if (value >= unit) return rounded(value / unit) * unit;
@@ -58,14 +58,14 @@ void set_seconds(Device& device, Member Device::*member, std::string_view key, c
   set_measured(device, member, key, spread, rounded_seconds, seconds_text);
 }
 
-/// `spread` less `seconds`, not below 0.
+/// Returns `spread` less `seconds`, at least 0.
 Spread less(const Spread& spread, double seconds) {
   return {std::max(0.0, spread.median - seconds), std::max(0.0, spread.low - seconds),
           std::max(0.0, spread.high - seconds)};
 }
 
-/// Puts what was measured into the description. Where random blocks take longer than sequential ones, the difference
-/// is the seek latency of a device that seeks.
+/// Stores the measurements in the description. The amount by which random blocks are slower than sequential ones is the
+/// seek latency of a device that seeks.
 void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found) {
   const double block_s = static_cast<double>(block_bytes) / measured.read_bytes_per_s.median;
   const Spread& sequential = measured.read_operation_latency_s;
@@ -107,8 +107,8 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
   set_origin(device.provenance, "max_iops", Origin::measured);
 }
 
-/// A warning when other programs keep the processors busy: whoever waits for a disk then also waits for a processor,
-/// which can make a synchronised write twenty times slower. "" on a quiet machine.
+/// Returns a warning if other programs keep the processors busy, "" otherwise. A program that waits for a disk then
+/// also waits for a processor, which can make a synchronised write twenty times slower.
 std::string business() {
   double load = 0;
   const auto processors = static_cast<double>(std::thread::hardware_concurrency());
@@ -126,7 +126,7 @@ std::string real_path(const std::string& path) {
   return resolved;
 }
 
-/// What is at `path`, to be compared: another file system or nothing there is something else.
+/// Identifies the directory at `path`, to detect that it was replaced or removed.
 using Place = std::pair<dev_t, ino_t>;
 std::optional<Place> place_at(const std::string& path) {
   struct stat status {};
@@ -134,7 +134,8 @@ std::optional<Place> place_at(const std::string& path) {
   return Place{status.st_dev, status.st_ino};
 }
 
-/// measure(), and whether what was measured is still there: an open file outlives its directory and even its mount.
+/// Calls measure() and fails if the measured directory was replaced meanwhile: an open file outlives its directory and
+/// even its mount.
 Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimits& limits,
                                      const MeasureProgress& progress) {
   const auto before = place_at(mount.path);
@@ -144,7 +145,7 @@ Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimit
   return measured;
 }
 
-/// Keeps those of `discovery` that the user named.
+/// Keeps only the parts of `discovery` that the user named.
 Result<void> keep_only(const std::vector<std::string>& directories, Discovery& discovery) {
   std::vector<Found> kept;
   for (const std::string& directory : directories) {
@@ -156,7 +157,7 @@ Result<void> keep_only(const std::vector<std::string>& directories, Discovery& d
                   "'{}' is no destination: it {}; `iosig storage probe` without --mount shows all",
                   printable(directory), reason);
     };
-    // Nobody touches what is known not to answer.
+    // Do not touch a mount that is known not to respond.
     const std::string bare(without_trailing_slashes(directory));
     if (const auto skipped = skipped_at(bare); skipped != discovery.skipped.end()) return refuse(skipped->reason);
     const std::string path = real_path(directory);
@@ -181,8 +182,8 @@ struct Measured {
   Measurement measurement;
 };
 
-/// Whether this machine is a guest whose free memory goes back to the host (free page reporting, on where the order is
-/// one that the kernel's free lists have). What is written to new files then waits for the host again and again.
+/// Returns whether this machine is a guest that returns free memory to its host (free page reporting; enabled if the
+/// order is one of the kernel's free lists). Writes to new files then wait for the host again and again.
 bool returns_free_memory() {
   constexpr int orders = 11;
   const auto text = read_file("/sys/module/page_reporting/parameters/page_reporting_order");
@@ -191,7 +192,7 @@ bool returns_free_memory() {
          order < orders;
 }
 
-/// The median of what `member` is in `alike`, with the widest spread, for each of them.
+/// Sets `member` of each of `alike` to the median over all, with the widest spread.
 void pool(const std::vector<Measurement*>& alike, Spread Measurement::*member) {
   std::vector<Spread> each;
   for (const Measurement* measurement : alike) each.push_back(measurement->*member);
@@ -201,10 +202,10 @@ void pool(const std::vector<Measurement*>& alike, Spread Measurement::*member) {
   for (Measurement* measurement : alike) measurement->*member = pooled;
 }
 
-/// A copy into the page cache is the work of this machine's memory and of a kind of file system, so those of all disks
-/// with the same kind count as one measurement. With `capped` none is faster than one into a tmpfs, which takes pages
-/// one by one: large ones are those that the host has taken back, and the few that a probe fills know nothing of it.
-/// Network and FUSE file systems copy further.
+/// Pools the times of copies into the page cache: they depend on this machine's memory and the type of file system, so
+/// all disks with one type count as one measurement. Network and FUSE file systems copy further and are excluded. With
+/// `capped`, none is faster than a copy into a tmpfs, which takes single pages: large pages are those that the host has
+/// taken back, and the few that a probe fills do not show that.
 void pool_copies(std::vector<Measured>& measured, bool capped) {
   std::map<std::string, std::vector<Measurement*>> copies;
   double memory_bytes_per_s = 0;

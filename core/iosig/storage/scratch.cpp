@@ -19,7 +19,7 @@ Result<Fd> open_scratch_file(const std::string& directory) {
   if (unnamed) return unnamed;
   if (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT || errno == ENOTDIR || errno == ENOSPC)
     return system_failure("create a file in", directory);
-  const SignalsLater until_unlinked;  // ^C leaves no file
+  const SignalsLater until_unlinked;  // an interrupt must not leave the file
   std::string path = directory + "/.iosig-scratch-XXXXXX";
   Fd named(::mkostemp(path.data(), O_CLOEXEC));
   const int failure = errno;
@@ -35,7 +35,7 @@ bool follows_links(const std::string& directory, std::string_view filesystem) {
   struct statvfs flags {};
   if (::statvfs(directory.c_str(), &flags) == 0 && (flags.f_flag & no_symfollow) != 0) return false;
   if (std::ranges::find(plain, filesystem) != plain.end()) return true;
-  // "/" lies on another file system, or is the one directory that a link in `directory` may lead to.
+  // "/" is on another file system, or is the only directory to which a link in `directory` may lead.
   struct stat there {
   }, reached{};
   if (::stat("/", &there) != 0) return true;

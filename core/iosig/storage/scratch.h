@@ -1,4 +1,4 @@
-// A file without a name: what a probe writes into, gone with its descriptor even after kill -9.
+// An unnamed file for a probe to write to; vanishes with its descriptor, even after kill -9.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace iosig {
 
-/// Opens a new, empty file for reading and writing on the file system of `directory`.
-/// O_TMPFILE; where a file system knows no such files, a named one that is unlinked at once.
+/// Opens a new, empty file for reading and writing on the file system of `directory`. Uses O_TMPFILE or, where that is
+/// not supported, a named file that is unlinked immediately.
 [[nodiscard]] Result<Fd> open_scratch_file(const std::string& directory);
 
-/// Whether a symbolic link in `directory`, a directory on a file system of type `filesystem`, leads out of it. Local
-/// file systems of the kernel do that unless they are mounted with `nosymfollow`; elsewhere (FUSE, network file
-/// systems, FAT) a link with a name of its own is made, followed and removed again. True where none can be made for
-/// want of room.
+/// Returns whether a symbolic link in `directory`, on a file system of type `filesystem`, can lead out of it. That
+/// holds for the kernel's local file systems unless they are mounted with `nosymfollow`. On others (FUSE, network file
+/// systems, FAT) the function creates, follows and removes a link with a unique name. Also returns true if the link
+/// cannot be created for a reason other than missing support, such as a full file system.
 [[nodiscard]] bool follows_links(const std::string& directory, std::string_view filesystem);
 
 }  // namespace iosig
