@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <memory>
 
 #include "iosig/base/signals.h"
+#include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -167,27 +169,42 @@ Result<void> make_directories(const std::string& path) {
   }
 }
 
+Result<void> replace_file_in(const Fd& directory, const std::string& name, std::string_view content,
+                             const Replacement& how) {
+  const char* const draft = how.draft.c_str();
+  if (exceeds_size_limit(static_cast<std::int64_t>(content.size()))) return write_failure("write", how.shown, EFBIG);
+  const SignalsLater until_renamed;  // ^C leaves no draft
+  if (::unlinkat(directory.get(), draft, 0) != 0 && errno != ENOENT) return system_failure("replace", how.shown);
+  const Fd fd(::openat(directory.get(), draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return write_failure("make", how.shown, errno);
+  auto done = write_all(fd.get(), content, how.shown);
+  if (done && (::fchmod(fd.get(), how.mode) != 0 || ::fsync(fd.get()) != 0)) done = system_failure("sync", how.shown);
+  if (done && how.before_rename) done = how.before_rename(fd.get());
+  if (done && ::renameat(directory.get(), draft, directory.get(), name.c_str()) != 0)
+    done = system_failure("replace", how.shown);
+  if (!done) {
+    (void)::unlinkat(directory.get(), draft, 0);
+    return done;
+  }
+  const Fd to_sync(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (to_sync && ::fsync(to_sync.get()) != 0) return system_failure("sync the directory of", how.shown);
+  return {};
+}
+
 Result<void> replace_file(const std::string& path, std::string_view content) {
+  static std::atomic<unsigned> count{0};
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
   if (auto made = make_directories(directory); !made) return made;
-  std::string draft = path + ".XXXXXX";
-  const SignalsLater until_renamed;  // an interrupt must not leave a temporary file
-  const Fd fd(::mkostemp(draft.data(), O_CLOEXEC));
-  if (!fd) return system_failure("create a file beside", path);
-  const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
-    ::unlink(draft.c_str());
-    return failure;
-  };
+  const Fd parent(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent) return system_failure("open", directory);
   struct stat old {};
-  const bool had_one = ::stat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode) && old.st_uid == ::geteuid();
-  const mode_t mode = had_one ? (old.st_mode & 0777) : 0644;  // never adopt a mode that another user chose
-  if (auto written = write_all(fd.get(), content, draft); !written) return give_up(pass_on(written.error()));
-  if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return give_up(system_failure("sync", draft));
-  if (::rename(draft.c_str(), path.c_str()) != 0) return give_up(system_failure("replace", path));
-  const Fd parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (parent) (void)::fsync(parent.get());
-  return {};
+  const bool had_one = ::fstatat(parent.get(), name.c_str(), &old, 0) == 0 && S_ISREG(old.st_mode) &&
+                       old.st_uid == ::geteuid();  // another user's mode would be that user's choice
+  const std::string draft = fmt::format(".{}.{}.{}", name.substr(0, 200), ::getpid(), count++);
+  return replace_file_in(parent, name, content,
+                         {.draft = draft, .mode = had_one ? old.st_mode & 0777 : 0644, .shown = path});
 }
 
 Result<void> write_output(const std::string& path, std::string_view content) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,20 @@ class Fd {
 /// Preserves the access time if the caller owns the file.
 [[nodiscard]] Result<std::string> read_file_in(const Fd& directory, const std::string& name, std::string_view shown,
                                                std::uint64_t limit_bytes);
+
+/// How replace_file_in() makes the new file.
+struct Replacement {
+  std::string draft;     ///< its name in the same directory until it is complete; a leftover of that name is deleted
+  unsigned mode = 0600;  ///< whatever the umask
+  std::string shown;     ///< the path of the replaced file, for messages
+  /// Called with the complete file before it is renamed; a failure gives up.
+  std::function<Result<void>(int fd)> before_rename = {};
+};
+/// Replaces `name` in `directory` (O_PATH suffices) atomically and durably by a file with `content`: writes a draft,
+/// syncs it, renames it, syncs the directory. On failure the old file is as it was, and the draft is deleted.
+/// `infeasible` if there is no space.
+[[nodiscard]] Result<void> replace_file_in(const Fd& directory, const std::string& name, std::string_view content,
+                                           const Replacement& how);
 
 /// Replaces `path` atomically by a file with `content`: writes a temporary file in the same directory, syncs it and
 /// renames it. Creates missing directories with mode 0700. Keeps the mode of the previous file if this user owns it.

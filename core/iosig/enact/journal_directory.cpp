@@ -113,17 +113,9 @@ Result<void> record_anew(const JournalEntry& entry) {
   if (!path) return pass_on(path.error());
   const auto directory = open_or_make_journal(*path);
   if (!directory) return pass_on(directory.error());
-  const std::string name = file_name(entry), draft = fmt::format(".{}.draft", entry.id), full = *path + "/" + name;
-  const Fd file(::openat(directory->get(), draft.c_str(), O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600));
-  if (!file) return system_failure("write the journal entry", full);
-  (void)::fchmod(file.get(), 0600);
-  auto written = write_all(file.get(), journal_entry_text(entry), full);
-  if (written &&
-      (::fsync(file.get()) != 0 || ::renameat(directory->get(), draft.c_str(), directory->get(), name.c_str()) != 0 ||
-       ::fsync(directory->get()) != 0))
-    written = system_failure("sync the journal entry", full);
-  if (!written) ::unlinkat(directory->get(), draft.c_str(), 0);
-  return written;
+  const std::string name = file_name(entry), full = *path + "/" + name;
+  return replace_file_in(*directory, name, journal_entry_text(entry),
+                         {.draft = fmt::format(".{}.draft", entry.id), .shown = full});
 }
 
 std::optional<JournalEntry> recorded_entry(const std::string& id) {

@@ -140,25 +140,10 @@ void make_immutable(const Fd& file) {
   (void)::ioctl(file.get(), FS_IOC_SETFLAGS, &flags);
 }
 
-/// Puts a synced manifest at `place`, whole or not at all.
 Result<void> write_manifest(const Place& place, const Manifest& manifest) {
-  const int directory = place.directory.get();
-  const std::string draft = fmt::format("{}.draft", cut_to(place.name, 240));
-  if (::unlinkat(directory, draft.c_str(), 0) != 0 && errno != ENOENT) return system_failure("replace", place.path());
-  const Fd file(::openat(directory, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0400));
-  if (!file) return system_failure("create", place.path());
-  (void)::fchmod(file.get(), 0400);  // whatever the umask
-  auto written = write_all(file.get(), manifest_text(manifest), place.path());
-  if (written && ::fsync(file.get()) != 0) written = system_failure("sync", place.path());
-  if (written && ::renameat(directory, draft.c_str(), directory, place.name.c_str()) != 0)
-    written = system_failure("create", place.path());
-  if (!written) {
-    (void)::unlinkat(directory, draft.c_str(), 0);
-    return written;
-  }
-  const Fd to_sync(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (to_sync) (void)::fsync(to_sync.get());
-  return {};
+  return replace_file_in(
+      place.directory, place.name, manifest_text(manifest),
+      {.draft = fmt::format("{}.draft", cut_to(place.name, 240)), .mode = 0400, .shown = place.path()});
 }
 
 }  // namespace

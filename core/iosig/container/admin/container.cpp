@@ -150,17 +150,21 @@ Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::st
 Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown, const ContainerManifest& manifest,
                                     unsigned mode) {
   if ((mode & 0400) != 0) return {};
-  const std::string draft(manifest_copy_draft), name(manifest_copy_name);
-  (void)::unlinkat(directory.get(), draft.c_str(), 0);
+  const std::string name(manifest_copy_name), copy_shown = fmt::format("{}/{}", shown, name);
   ContainerManifest copy = manifest;
   copy.mode = mode & 07777;
-  if (auto written = write_manifest(directory, shown, draft, copy, piece_mode_for(mode)); !written) return written;
-  struct stat owner {};
-  if (::fstat(directory.get(), &owner) != 0) return system_failure("inspect", shown);
-  if ((owner.st_uid != ::geteuid() && ::fchownat(directory.get(), draft.c_str(), owner.st_uid, owner.st_gid, 0) != 0) ||
-      ::renameat(directory.get(), draft.c_str(), directory.get(), name.c_str()) != 0)
-    return system_failure("make", fmt::format("{}/{}", shown, name));
-  return {};
+  const auto give_to_owner = [&](int fd) -> Result<void> {
+    struct stat owner {};
+    if (::fstat(directory.get(), &owner) != 0) return system_failure("inspect", shown);
+    if (owner.st_uid != ::geteuid() && ::fchown(fd, owner.st_uid, owner.st_gid) != 0)
+      return system_failure("change the owner of", copy_shown);
+    return {};
+  };
+  return replace_file_in(directory, name, container_manifest_text(copy),
+                         {.draft = std::string(manifest_copy_draft),
+                          .mode = piece_mode_for(mode),
+                          .shown = copy_shown,
+                          .before_rename = give_to_owner});
 }
 
 Result<ContainerStatus> status_of(const ContainerDirectory& directory) {

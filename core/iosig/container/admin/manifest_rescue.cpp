@@ -126,21 +126,15 @@ Result<void> put_manifest(const std::string& path, const ContainerManifest& mani
   const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return system_failure("open", path);
   const std::string name(container_manifest_name),
-      quarantine = fmt::format("{}{}", quarantine_prefix, unix_ns() / 1000);
-  const std::string draft = quarantine + "-new";
-  const Fd fd(::openat(directory.get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                       manifest.mode | 0600));
-  if (!fd) return write_failure("make", path + "/" + draft, errno);
-  auto written = write_all(fd.get(), container_manifest_text(manifest), path + "/" + draft);
-  if (written && ::fsync(fd.get()) != 0) written = system_failure("sync", path + "/" + draft);
-  if (written && ::linkat(directory.get(), name.c_str(), directory.get(), quarantine.c_str(), 0) != 0 &&
-      errno != ENOENT)
-    written = system_failure("keep a copy of", path + "/" + name);
-  if (written && ::renameat(directory.get(), draft.c_str(), directory.get(), name.c_str()) != 0)
-    written = system_failure("replace", path + "/" + name);
-  if (!written) (void)::unlinkat(directory.get(), draft.c_str(), 0);
-  if (written && ::fsync(directory.get()) != 0) return system_failure("sync", path);
-  return written;
+      shown = path + "/" + name, quarantine = fmt::format("{}{}", quarantine_prefix, unix_ns() / 1000);
+  const auto keep_old = [&](int) -> Result<void> {
+    if (::linkat(directory.get(), name.c_str(), directory.get(), quarantine.c_str(), 0) != 0 && errno != ENOENT)
+      return system_failure("keep a copy of", shown);
+    return {};
+  };
+  return replace_file_in(
+      directory, name, container_manifest_text(manifest),
+      {.draft = quarantine + "-new", .mode = manifest.mode | 0600, .shown = shown, .before_rename = keep_old});
 }
 
 }  // namespace iosig
