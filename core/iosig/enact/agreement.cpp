@@ -16,6 +16,7 @@
 #include "iosig/enact/journal_directory.h"
 #include "iosig/enact/reserve.h"
 #include "iosig/enact/user_directory.h"
+#include "iosig/model/filesystem.h"
 
 namespace iosig {
 namespace {
@@ -25,14 +26,11 @@ long number_in(const char* variable) {
   return text == nullptr ? 0 : std::atol(text);
 }
 
-/// f_type of statfs: file systems that other nodes see too. FUSE may be anything, so it counts.
+/// Returns whether other nodes see a file system of this statfs::f_type. A FUSE file system may be of any kind, so it
+/// counts as one.
 bool is_shared_kind(long kind) {
-  constexpr std::array<unsigned long, 14> shared{
-      NFS_SUPER_MAGIC,     SMB_SUPER_MAGIC,       CIFS_SUPER_MAGIC,        SMB2_SUPER_MAGIC,
-      CEPH_SUPER_MAGIC,    AFS_SUPER_MAGIC,       OCFS2_SUPER_MAGIC,       V9FS_MAGIC,
-      FUSE_SUPER_MAGIC,    /*Lustre*/ 0x0BD00BD0,
-      /*GPFS*/ 0x47504653, /*BeeGFS*/ 0x19830326, /*OrangeFS*/ 0x20030528, /*GFS2*/ 0x01161970};
-  return std::ranges::find(shared, static_cast<unsigned long>(kind) & 0xffffffffu) != shared.end();
+  const FilesystemType* const type = find_filesystem(static_cast<std::uint32_t>(kind));
+  return kind == FUSE_SUPER_MAGIC || (type != nullptr && type->is.is_shared);
 }
 
 bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {

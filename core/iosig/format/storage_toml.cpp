@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "iosig/format/storage_fields.h"
+#include "iosig/model/filesystem.h"
 
 namespace iosig {
 namespace {

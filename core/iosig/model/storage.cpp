@@ -88,22 +88,4 @@ Device assumed_device(DeviceKind kind) {
   return device;
 }
 
-bool is_volatile_filesystem(std::string_view filesystem) { return filesystem == "tmpfs" || filesystem == "ramfs"; }
-
-bool is_shared_filesystem(std::string_view filesystem) {
-  static constexpr std::array<std::string_view, 20> shared{
-      "nfs",  "nfs4",  "cifs",      "smb3",       "smbfs",          "lustre",         "beegfs",   "gpfs",
-      "ceph", "dvs",   "fuse.ceph", "fuse.sshfs", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.mfs", "pvfs2",
-      "afs",  "ocfs2", "gfs2",      "9p"};
-  return std::ranges::find(shared, filesystem) != shared.end();
-}
-
-std::optional<std::uint64_t> max_file_bytes_of(std::string_view filesystem) {
-  if (filesystem == "ext4") return 16 * TiB;
-  if (filesystem == "ext3" || filesystem == "ext2") return 2 * TiB;
-  if (filesystem == "vfat" || filesystem == "msdos") return 4 * GiB - 1;
-  if (filesystem == "xfs" || filesystem == "btrfs" || filesystem == "tmpfs") return max_bytes;
-  return std::nullopt;
-}
-
 }  // namespace iosig

@@ -116,11 +116,4 @@ struct Storage {
 [[nodiscard]] Device assumed_device(DeviceKind kind);
 inline constexpr std::uint64_t assumed_block_bytes = 4096;
 
-/// Returns whether the file system's data are lost on power failure.
-[[nodiscard]] bool is_volatile_filesystem(std::string_view filesystem);
-/// Returns whether every node that mounts the file system sees the same files.
-[[nodiscard]] bool is_shared_filesystem(std::string_view filesystem);
-/// Returns the maximum file size of the file system, or nothing if it is unknown.
-[[nodiscard]] std::optional<std::uint64_t> max_file_bytes_of(std::string_view filesystem);
-
 }  // namespace iosig

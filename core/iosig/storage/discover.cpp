@@ -1,7 +1,6 @@
 #include "iosig/storage/discover.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -24,6 +23,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
+#include "iosig/model/filesystem.h"
 #include "iosig/storage/composite.h"
 #include "iosig/storage/hardware.h"
 #include "iosig/storage/mountinfo.h"
@@ -37,15 +37,8 @@ namespace {
 std::string root_filesystem() {
   struct statfs status {};
   if (::statfs("/", &status) != 0) return "unknown";
-  static constexpr std::array<std::pair<std::uint32_t, const char*>, 6> known{{{EXT4_SUPER_MAGIC, "ext4"},
-                                                                               {XFS_SUPER_MAGIC, "xfs"},
-                                                                               {BTRFS_SUPER_MAGIC, "btrfs"},
-                                                                               {TMPFS_MAGIC, "tmpfs"},
-                                                                               {OVERLAYFS_SUPER_MAGIC, "overlay"},
-                                                                               {NFS_SUPER_MAGIC, "nfs"}}};
-  for (const auto& [magic, name] : known)
-    if (static_cast<std::uint32_t>(status.f_type) == magic) return name;
-  return "unknown";
+  const FilesystemType* const type = find_filesystem(static_cast<std::uint32_t>(status.f_type));
+  return type == nullptr ? "unknown" : std::string(type->name);
 }
 
 Result<std::vector<Mount>> mounts_of_this_process() {

@@ -12,6 +12,7 @@
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
+#include "iosig/model/filesystem.h"
 
 namespace iosig {
 namespace {

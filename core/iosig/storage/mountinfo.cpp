@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "iosig/base/text.h"
+#include "iosig/model/filesystem.h"
 #include "iosig/model/storage.h"
 
 namespace iosig {
@@ -80,9 +81,6 @@ constexpr std::array<std::string_view, 24> kernel_interfaces{
     "proc",     "sysfs",     "cgroup",   "cgroup2",     "cpuset",  "debugfs", "tracefs",    "securityfs",
     "pstore",   "bpf",       "efivarfs", "configfs",    "fusectl", "mqueue",  "hugetlbfs",  "devpts",
     "devtmpfs", "selinuxfs", "smackfs",  "binfmt_misc", "nsfs",    "nfsd",    "rpc_pipefs", "autofs"};
-/// Real file systems without a block device of their own in mountinfo.
-constexpr std::array<std::string_view, 9> unnumbered{"btrfs", "overlay",  "zfs",    "bcachefs", "ubifs",
-                                                     "aufs",  "virtiofs", "vboxsf", "fuse"};
 
 bool is_kernel_interface(std::string_view type) {
   return std::ranges::find(kernel_interfaces, type) != kernel_interfaces.end();
@@ -95,9 +93,9 @@ bool is_fuse_service(const Mount& mount) {
 }
 
 bool is_known_to_store(const Mount& mount) {
-  const std::string_view type = mount.filesystem;
-  return mount.major != 0 || is_volatile_filesystem(type) || is_shared_filesystem(type) || type.starts_with("fuse.") ||
-         std::ranges::find(unnumbered, type) != unnumbered.end();
+  if (mount.major != 0 || mount.filesystem.starts_with("fuse.")) return true;
+  const FilesystemType* const type = find_filesystem(mount.filesystem);
+  return type != nullptr && (type->is.is_volatile || type->is.is_shared || type->is.has_no_device);
 }
 
 using FilesystemId = std::pair<unsigned, unsigned>;

@@ -13,6 +13,7 @@
 #include "iosig/base/call_with_timeout.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/model/filesystem.h"
 #include "iosig/model/storage.h"
 #include "iosig/storage/hardware.h"
 

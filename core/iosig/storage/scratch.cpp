@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "iosig/base/signals.h"
+#include "iosig/model/filesystem.h"
 
 namespace iosig {
 
@@ -29,12 +30,11 @@ Result<Fd> open_scratch_file(const std::string& directory) {
 }
 
 bool follows_links(const std::string& directory, std::string_view filesystem) {
-  static constexpr std::array<std::string_view, 10> plain{"ext2", "ext3",  "ext4",     "xfs",   "btrfs",
-                                                          "f2fs", "tmpfs", "bcachefs", "ramfs", "overlay"};
   constexpr unsigned long no_symfollow = 0x2000;  // ST_NOSYMFOLLOW, which glibc 2.36 does not name
   struct statvfs flags {};
   if (::statvfs(directory.c_str(), &flags) == 0 && (flags.f_flag & no_symfollow) != 0) return false;
-  if (std::ranges::find(plain, filesystem) != plain.end()) return true;
+  if (const FilesystemType* const type = find_filesystem(filesystem); type != nullptr && type->is.follows_links)
+    return true;
   // "/" is on another file system, or is the only directory to which a link in `directory` may lead.
   struct stat there {
   }, reached{};
