@@ -108,11 +108,12 @@ struct Found {
   void add(ContainerProblem::Kind kind, std::int64_t id, std::string message, std::int64_t bytes = 0) {
     problems.push_back({kind, id, std::move(message), bytes});
   }
-  /// Only data are read because a program reads the file.
+  /// A data dropping bears the times of writes and reads. An index bears the time of its last mark, as st_mtime; its
+  /// other times also change when the writer closes it.
   void take_times(const struct stat& of, bool is_data) {
     if (is_data) status.accessed_unix_ns = std::max(status.accessed_unix_ns, unix_ns(of.st_atim));
     status.modified_unix_ns = std::max(status.modified_unix_ns, unix_ns(of.st_mtim));
-    status.changed_unix_ns = std::max(status.changed_unix_ns, unix_ns(of.st_ctim));
+    status.changed_unix_ns = std::max(status.changed_unix_ns, unix_ns(is_data ? of.st_ctim : of.st_mtim));
   }
 };
 

@@ -27,13 +27,6 @@ double now_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// The time that a file system would stamp now.
-std::int64_t stamp_unix_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return unix_ns(now);
-}
-
 timespec timespec_of(std::int64_t unix_ns) { return {unix_ns / 1'000'000'000, unix_ns % 1'000'000'000}; }
 
 /// Differs after any write to the container. Reads sizes and times of the droppings, not their content.
@@ -178,22 +171,15 @@ void CachedStatus::wrote(std::int64_t begin, std::int64_t end, int fd) {
 void CachedStatus::changed(std::int64_t begin, std::int64_t end, bool grows) {
   const std::lock_guard lock(mutex_);
   make_stale(begin, end, grows);
-  status_.modified_unix_ns = status_.changed_unix_ns = stamp_unix_ns();
   written_fd_ = -1;
+  looked_s_ = 0;  // the times are on disk
+  fingerprint_ = 0;
 }
 
 void CachedStatus::truncated(std::int64_t size) {
   changed(0, INT64_MAX, false);
   const std::lock_guard lock(mutex_);
   status_.size = size;
-  looked_s_ = 0;
-  fingerprint_ = 0;
-}
-
-void CachedStatus::touched() {
-  const std::lock_guard lock(mutex_);
-  status_.modified_unix_ns = status_.changed_unix_ns = stamp_unix_ns();
-  written_fd_ = -1;
 }
 
 void CachedStatus::forget_data(int fd) {

@@ -45,11 +45,9 @@ class CachedStatus {
   /// Bytes [begin, end) changed without a write to a data dropping. `grows`: the file ends at `end` at least.
   void changed(std::int64_t begin, std::int64_t end, bool grows);
   void truncated(std::int64_t size);
-  /// Only the times changed, to now.
-  void touched();
   /// The data dropping `fd` is about to be closed.
   void forget_data(int fd);
-  /// What is known may be wrong: the next refresh reads it again.
+  /// Size or times changed otherwise: the next get() reads them again.
   void forget();
 
   // For the view of the same container (container/shared/cached_view):

@@ -60,7 +60,7 @@ int SharedContainer::empty() {
 void SharedContainer::touch() {
   const timespec now[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
   const std::string manifest(container_manifest_name);
-  if (::utimensat(directory_->fd().get(), manifest.c_str(), now, AT_SYMLINK_NOFOLLOW) == 0) status_.touched();
+  if (::utimensat(directory_->fd().get(), manifest.c_str(), now, AT_SYMLINK_NOFOLLOW) == 0) status_.forget();
 }
 
 int SharedContainer::allocate(OpenWriter& by, int mode, std::int64_t offset, std::int64_t length) {

@@ -224,7 +224,12 @@ Result<void> ContainerWriter::write_frame() {
     unwritten_ = index_frame(frame_);
     frame_ = {};
   }
+  // The index bears the time of the last mark. This frame describes earlier writes, whose time the data dropping bears.
+  struct stat before {};
+  const bool has_times = ::fstat(index_.get(), &before) == 0;
   if (auto written = append_to_index(unwritten_); !written) return written;
+  const timespec times[2] = {{0, UTIME_OMIT}, before.st_mtim};
+  if (has_times) (void)::futimens(index_.get(), times);
   unwritten_.clear();
   is_index_synced_ = false;
   // What was promised to survive a loss of power does so in the tail until the frame does.
