@@ -13,7 +13,7 @@
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/admin/repair.h"
 #include "iosig/container/read/container_view.h"
-#include "iosig/container/read/merged_index.h"
+#include "iosig/container/read/merge_indices.h"
 #include "iosig/format/pattern_binary.h"
 #include "iosig/format/pattern_json.h"
 #include "iosig/format/pattern_text.h"
@@ -275,9 +275,9 @@ int run_flatten(const ContainerArguments& options, Console& console) {
 }
 
 int run_export(const ContainerArguments& options, Console& console) {
-  // The kept index may know what a writer's own has lost since.
+  // The index snapshot may know what a writer's own has lost since.
   const auto view =
-      open_view(options.path, options.damaged ? ContainerView::Source::droppings : ContainerView::Source::kept);
+      open_view(options.path, options.damaged ? ContainerView::Source::droppings : ContainerView::Source::snapshot);
   if (!view) return console.fail(view.error());
   const auto lost_bytes = export_container(**view, options.to, copying(options, (*view)->size(), console));
   console.end_progress();

@@ -280,7 +280,7 @@ class Replay {
     // more.
     std::this_thread::sleep_for(settling);
     for (int n = 0; n < 2; ++n)
-      if (const auto again = opened_in(ContainerView::Source::kept, again_s); !again) return pass_on(again.error());
+      if (const auto again = opened_in(ContainerView::Source::snapshot, again_s); !again) return pass_on(again.error());
     std::int64_t index_bytes = 0;
     for (const WriterContent& writer : source->view()->content().writers) index_bytes += writer.index_bytes;
     const std::size_t memory = source->view()->memory_bytes();

@@ -181,7 +181,7 @@ TEST_CASE("readers that come at any moment between writes see every write that h
   CHECK(kept > 0);
 }
 
-TEST_CASE("a kept index that is damaged or another container's is not used") {
+TEST_CASE("an index snapshot that is damaged or another container's is not used") {
   const Directory directory;
   std::string plain;
   const Shared container = kept_container(directory / "file", plain);

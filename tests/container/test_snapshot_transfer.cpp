@@ -57,7 +57,7 @@ void remove_indices(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("knowledge: another process shows the same without the indices") {
+TEST_CASE("index snapshot: another process shows the same without the indices") {
   const Directory directory;
   const std::string path = written(directory.path());
   const auto first = opened(path);
@@ -74,7 +74,7 @@ TEST_CASE("knowledge: another process shows the same without the indices") {
   CHECK(shown_by(*first) == "one two");
 }
 
-TEST_CASE("knowledge: what is written later is noticed, and what was written before it was taken") {
+TEST_CASE("index snapshot: what is written later is noticed, and what was written before it was taken") {
   const Directory directory;
   const std::string path = written(directory.path());
   const auto first = opened(path), writing = opened(path), early = opened(path), late = opened(path);
@@ -96,7 +96,7 @@ TEST_CASE("knowledge: what is written later is noticed, and what was written bef
   CHECK(writing->remove_writer(writer) == 0);
 }
 
-TEST_CASE("knowledge: from another node it is taken, and what was written since is found when it is looked for") {
+TEST_CASE("index snapshot: from another node it is taken, and what was written since is found when it is looked for") {
   const Directory directory;
   const std::string path = written(directory.path());
   auto known = opened(path)->export_index_snapshot();
@@ -112,7 +112,7 @@ TEST_CASE("knowledge: from another node it is taken, and what was written since 
   CHECK(shown_by(*reader) == "ONE two");
 }
 
-TEST_CASE("knowledge: of another container, cut or changed anywhere, it is of no use") {
+TEST_CASE("index snapshot: of another container, cut or changed anywhere, it is of no use") {
   const Directory directory, other;
   const std::string path = written(directory.path());
   const auto known = opened(path)->export_index_snapshot();
@@ -128,7 +128,7 @@ TEST_CASE("knowledge: of another container, cut or changed anywhere, it is of no
   }
 }
 
-TEST_CASE("knowledge: a traditional index is not handed on") {
+TEST_CASE("index snapshot: a traditional index is not handed on") {
   const Directory directory;
   const std::string path = directory.path() + "/file";
   REQUIRE(create_container(path, {.index = IndexKind::traditional, .targets = {}}));

@@ -8,7 +8,7 @@
 #include "iosig/container/layout/container_manifest.h"
 #include "iosig/container/layout/index_frames.h"
 #include "iosig/container/layout/tail.h"
-#include "iosig/container/read/merged_index.h"
+#include "iosig/container/read/merge_indices.h"
 #include "property.h"
 
 using namespace iosig;
@@ -71,8 +71,8 @@ void use(const IndexContent& index) {
   hold(size >= 0, "a size is not negative");
   (void)content.lost_at_end();
   (void)content.last_sequence();
-  const auto extents = extents_of(content);
-  const auto pattern = merged_index(content);
+  const auto extents = piece_map_of(content);
+  const auto pattern = merge_indices(content);
   const auto lookup = pattern ? PatternLookup::of(*pattern) : Result<PatternLookup>(pass_on(pattern.error()));
   for (std::int64_t at = 0, steps = 0; at < size && steps < 200; ++steps) {
     const Piece piece = extents ? extents->piece_at(at) : Piece{at, 1, 0, 0, true};
@@ -113,9 +113,9 @@ void try_index(const Bytes& bytes) {
 void try_merged(std::string_view text) {
   Bytes bytes;
   append_frame(text, bytes);
-  const auto merged = read_merged_index(bytes, "file");
+  const auto merged = parse_index_snapshot(bytes, "file");
   if (!merged) return hold(merged.error().message.starts_with("file: byte "), "a refusal names the place");
-  const auto again = read_merged_index(index_frame(*merged), "written");
+  const auto again = parse_index_snapshot(index_frame(*merged), "written");
   hold(again && *again == *merged, "what is written is read back");
   if (merged->pattern.count() > few) return;
   const auto lookup = PatternLookup::of(merged->pattern);

@@ -49,7 +49,7 @@ class ReplaySink {
 class ReplaySource {
  public:
   static Result<ReplaySource> open(const ReplayTarget& target,
-                                   ContainerView::Source source = ContainerView::Source::kept);
+                                   ContainerView::Source source = ContainerView::Source::snapshot);
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// Bytes read, fewer than asked for at the end of the file only.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes);

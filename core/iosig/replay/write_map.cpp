@@ -6,7 +6,7 @@
 #include "iosig/base/text.h"
 #include "iosig/container/layout/index_frames.h"
 #include "iosig/container/read/content.h"
-#include "iosig/container/read/merged_index.h"
+#include "iosig/container/read/merge_indices.h"
 #include "iosig/model/access_columns.h"
 #include "iosig/model/pattern_cursor.h"
 
@@ -105,7 +105,7 @@ Result<void> add_container(WriteMapBuilder& builder, const std::string& path) {
     if (!added) return fail(added.error().kind, "{}: {}", source, added.error().message);
     return added;
   }
-  auto merged = merged_index(content);
+  auto merged = merge_indices(content);
   if (!merged) return fail(merged.error().kind, "'{}': the index: {}", source, merged.error().message);
   return add_pattern(builder, *merged, source);
 }

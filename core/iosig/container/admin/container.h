@@ -1,5 +1,5 @@
-// Containers as whole files: made, renamed, removed, asked. Writing is container/write/container_writer, reading
-// container/read/container_view.
+// Operations on a whole container: create, stat, truncate, rename, remove. container/write/container_writer writes,
+// container/read/container_view reads.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,35 @@ namespace iosig {
 struct ContainerOptions {
   IndexKind index = IndexKind::pattern;
   std::uint32_t subdirectories = 16;
-  std::uint32_t mode = 0644;  ///< of the logical file, as open(2)'s: the umask or the directory's default ACL counts
-  /// Existing directories on the mount points that the data are spread over, round robin by writer; none: they lie in
-  /// the container. Each gets a directory of its own (0700), named by the container's id.
+  std::uint32_t mode =
+      0644;  ///< mode of the logical file, to which the umask or the default ACL applies, as in open(2)
+  /// Existing directories over whose mount points the data are spread, round robin by writer; none: the data lie in the
+  /// container. Each gets a directory with mode 0700, named by the container's id.
   std::vector<std::string> targets;
 };
 
-/// Makes an empty container at `path`, where nothing may be: it is there as a whole, or not at all. Fails as `usage`
-/// when something is there already.
+/// Creates an empty container at `path` atomically. Fails with `usage` (EEXIST) if `path` exists.
 [[nodiscard]] Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::string& path,
                                                                                  const ContainerOptions& options = {});
 
-/// Before the manifest gets `mode`: if that does not let the file's owner read it, the owner's engine finds a copy of
-/// it beside it (container_directory.h). `shown`: the directory's path.
+/// Prepares for a manifest with `mode`: if its owner could not read it, saves a readable copy beside it, which IOSIG
+/// reads instead (container_directory.h). `shown`: the directory's path, for messages.
 [[nodiscard]] Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown,
                                                   const ContainerManifest& manifest, unsigned mode);
 
-/// Reads the indices, or the one that was kept.
+/// Returns size and times of the logical file, from the index snapshot or all indices.
 [[nodiscard]] Result<ContainerStatus> status_of(const ContainerDirectory& directory);
 
-/// Cuts the logical file, or lets it grow, for all its writers. To nothing, it also gives back the room of the
-/// droppings whose writers have closed them.
+/// **Discards the bytes behind `size`**, or extends the logical file with zeros, for all writers. If `size` is 0, also
+/// deletes the droppings of closed writers, whose data are void.
 [[nodiscard]] Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>& directory,
                                               std::int64_t size);
 
-/// rename_at() of container/admin/names.h, for two paths and a container at `from`.
+/// Calls rename_at() (container/admin/names.h) for two paths and a container at `from`.
 [[nodiscard]] Result<void> rename_container(const std::string& from, const std::string& to);
 
-/// **Deletes immediately, even while the container is open elsewhere.** What a killed removal leaves is called
-/// `.<name>.iosig-removed-...`. unlink_container() of container/admin/removal.h respects its holders.
+/// **Deletes immediately, even while the container is open elsewhere.** unlink_container() (container/admin/removal.h)
+/// waits for its holders. A killed removal leaves `.<name>.iosig-removed-...`.
 [[nodiscard]] Result<void> remove_container(const std::string& path);
 
 }  // namespace iosig

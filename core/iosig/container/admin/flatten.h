@@ -1,4 +1,4 @@
-// A container's bytes as an ordinary file.
+// Copies a container's bytes into an ordinary file: beside the container (export) or in its place (flatten).
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,28 @@
 namespace iosig {
 
 struct FlattenOptions {
-  bool dry_run = false;                                ///< everything but the copy and what follows it
-  bool damaged = false;                                ///< what is lost becomes a hole, and what is there is written
-  std::function<void(std::int64_t)> on_progress = {};  ///< bytes of the file that are copied, holes included
+  bool dry_run = false;                                ///< stop before the copy
+  bool damaged = false;                                ///< write the bytes that are left; lost ones become holes
+  std::function<void(std::int64_t)> on_progress = {};  ///< receives the number of bytes copied so far, holes included
 };
 
-/// How a caller that has the container open itself goes on with the ordinary file.
+/// For a caller that has the container open itself and continues with the ordinary file.
 struct FlattenOwnUse {
   std::vector<int> held = {};                          ///< descriptors by which the caller holds the container
-  std::function<Result<void>(int)> on_draft = {};      ///< the new file, still empty, open to read and write
-  std::function<Result<void>()> before_exchange = {};  ///< nobody else has the container; the file is complete
+  std::function<Result<void>(int)> on_draft = {};      ///< receives the new file, empty, open to read and write
+  std::function<Result<void>()> before_exchange = {};  ///< called when the file is complete and no other process
+                                                       ///< holds the container
 };
 
-/// Writes all that `view`, opened from the droppings, shows into `path`, where nothing may be: complete and synced, or
-/// not at all. Holes stay holes. The file gets the logical file's permissions. Bytes that a dropping should hold and
-/// does not: none, unless what is damaged is asked for. Fails as `bad_input` where something is lost otherwise.
+/// Writes the content of `view`, which was opened from the droppings, to the new file `path`, atomically and durably.
+/// Returns the file's size. Holes stay holes; the mode is that of the logical file. Fails with `usage` if `path`
+/// exists, and with `bad_input` if bytes are lost, unless `damaged` is set.
 [[nodiscard]] Result<std::int64_t> export_container(ContainerView& view, const std::string& path,
                                                     const FlattenOptions& options = {});
 
-/// Puts an ordinary file with the same bytes in the container's place, in one step, and removes the container: the
-/// file's size. Fails as `infeasible` while somebody has it open, and when somebody wrote to it meanwhile.
+/// **Deletes the container** after it has replaced it by an ordinary file with the same bytes, in one rename. Returns
+/// the file's size. Fails with `infeasible`, and changes nothing, if another process has the container open or wrote to
+/// it meanwhile.
 [[nodiscard]] Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options = {},
                                                      const FlattenOwnUse& own = {});
 

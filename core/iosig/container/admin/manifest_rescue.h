@@ -1,4 +1,4 @@
-// The manifest of a container that has lost its own, as what is left of it tells.
+// Reconstructs the manifest of a container that has lost it, from copies on its targets or from its index droppings.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@ namespace iosig {
 
 struct RescuedManifest {
   ContainerManifest manifest;
-  std::string from;  ///< what told it, for people
+  std::string from;  ///< its source, for messages
 };
 
-/// Of the directory at `path`: the copy in one of `targets`, directories that the container was made with, or else what
-/// the index droppings say. Nothing: its own is sound, or there is nothing of a container. Fails as `bad_input` when
-/// its own is of a newer version, the data lie on targets that are not given, or droppings of several containers lie
-/// there.
+/// Returns a manifest for the directory at `path`: the copy in one of `targets`, the directories that the container was
+/// created with, or else one made from the index droppings. Returns nothing if the manifest is sound, or if there are
+/// no droppings. Fails with `bad_input` if the manifest has a newer version, if the data lie on targets that are not
+/// given, or if there are droppings of several containers.
 [[nodiscard]] Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
                                                                      const std::vector<std::string>& targets);
 
-/// Puts it into the directory at `path`, in one step; what was there is kept as `.iosig-aside-<time>`.
+/// Writes the manifest into the directory at `path` atomically; keeps the old one as `.iosig-aside-<time>`.
 [[nodiscard]] Result<void> put_manifest(const std::string& path, const ContainerManifest& manifest);
 
 }  // namespace iosig

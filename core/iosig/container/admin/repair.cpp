@@ -36,10 +36,11 @@ class Repair {
     }
     const ContainerContent content = read_content(directory_);
     if (!content.lost_writes.empty() && read_index_snapshot(directory_))
-      return fail(ErrorKind::infeasible,
-                  "'{}': its kept index still tells of what its writers' indices have lost: copy the file by iosig "
-                  "container export first; then remove '{}/{}'",
-                  printable(directory_.path()), printable(directory_.path()), index_snapshot_name);
+      return fail(
+          ErrorKind::infeasible,
+          "'{}': its index snapshot still describes writes that the writers' indices have lost: copy the file by iosig "
+          "container export first; then remove '{}/{}'",
+          printable(directory_.path()), printable(directory_.path()), index_snapshot_name);
     std::map<std::int64_t, const WriterContent*> sound;
     for (const WriterContent& writer : content.writers) sound[writer.id] = &writer;
     std::vector<std::int64_t> ids;

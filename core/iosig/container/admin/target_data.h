@@ -1,5 +1,5 @@
-// The data of containers on a mount point: which container each directory belongs to, and whether that is still there.
-// What `rm -r` of a container leaves behind is found by it; and what removals of containers have left behind.
+// Finds data of containers that were removed: on targets, where `rm -r` of a container leaves them, and under the
+// hidden names of interrupted removals. For `iosig gc`.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +12,41 @@ namespace iosig {
 
 struct TargetData {
   enum class State {
-    used,      ///< the container is there, or under another name in the same directory
-    orphaned,  ///< the directory that the container was made in is there, and no container of that id in it: it was
-               ///< removed, or moved, or its file system is not mounted there now
-    removed,   ///< the container was removed while a program had it open, and waits under a hidden name
-    unknown,   ///< that directory cannot be looked into, or the data do not say where it is
+    used,      ///< the container exists, possibly under another name in the same directory
+    orphaned,  ///< the container's directory exists but holds no container of this id. **Not proof of a removal:** the
+               ///< container may have been moved elsewhere, or its file system may not be mounted
+    removed,   ///< the container was removed while a program had it open, and still has its hidden name
+    unknown,   ///< the container's directory cannot be read, or the data do not name it
   };
-  std::string path;       ///< of their directory, which is called as the container's id
-  std::string container;  ///< its path; empty: they do not say
+  std::string path;       ///< directory of the data, named by the container's id
+  std::string container;  ///< path of the container; empty: the data do not name it
   State state = State::unknown;
-  bool is_held = false;  ///< by a process of this node, of a removed container
+  bool is_held = false;  ///< a process of this node holds the removed container
   std::uint64_t data_bytes = 0;
-  std::int64_t changed_unix_s = 0;  ///< when anything in it last changed
+  std::int64_t changed_unix_s = 0;  ///< last change of anything in the directory
 };
 
-/// What lies in `directory`, one of ContainerOptions::targets, by name. No link in it is followed. Fails as `system`
-/// where it cannot be listed.
+/// Returns the data in `directory`, one of ContainerOptions::targets, by name. Follows no link. Fails with `system` if
+/// it cannot be listed.
 [[nodiscard]] Result<std::vector<TargetData>> target_data_in(const std::string& directory);
 
-/// Removes them; with the removed container that they belong to, if no process of this node holds it. Fails as `usage`
-/// unless they are orphaned, or removed and not held, looked at anew, and as `system`.
+/// **Deletes the data**, and the removed container that they belong to. Examines them again first, and fails with
+/// `usage` unless they are orphaned, or removed and held by no process of this node.
 [[nodiscard]] Result<void> remove_target_data(const TargetData& data);
 
-/// What a removal has left behind: its holder, or the process that removed it, was killed.
+/// A container under its hidden name: its last holder, or the process that removed it, was killed.
 struct RemovedContainer {
   std::string path;
-  std::uint64_t data_bytes = 0;  ///< without those on targets
+  std::uint64_t data_bytes = 0;  ///< without data on targets
   std::int64_t changed_unix_s = 0;
-  bool is_held = false;  ///< by a process of this node
+  bool is_held = false;  ///< a process of this node holds it
 };
 
-/// All below `directory` on its file system, by path. Follows no link. Fails as `system` where it cannot be listed.
+/// Returns all removed containers below `directory` on its file system, by path. Follows no link. Fails with `system`
+/// if it cannot be listed.
 [[nodiscard]] Result<std::vector<RemovedContainer>> removed_below(const std::string& directory);
 
-/// Deletes it with its data on all targets. Fails as `usage` while a process holds it, and as `system`.
+/// **Deletes a removed container** with its data on all targets. Fails with `usage` if a process holds it.
 [[nodiscard]] Result<void> remove_removed(const std::string& path);
 
 }  // namespace iosig

@@ -24,7 +24,7 @@ enum Kind : std::uint8_t {
   kind_pattern = 1,
   kind_entries = 2,
   kind_mark = 3,
-  kind_merged = 4,
+  kind_snapshot = 4,
   kind_loss = 5,
 };
 
@@ -161,8 +161,8 @@ std::optional<IndexLoss> loss_of(Payload payload) {
   return loss;
 }
 
-std::optional<MergedIndex> merged_of(Payload payload, std::string_view source) {
-  MergedIndex merged;
+std::optional<IndexSnapshot> snapshot_of(Payload payload, std::string_view source) {
+  IndexSnapshot merged;
   payload.hold(payload.number() == frame_version);
   merged.container = payload.text();
   merged.state = payload.fixed();
@@ -251,8 +251,8 @@ std::vector<std::uint8_t> index_frame(const IndexLoss& loss) {
   return framed(payload);
 }
 
-std::vector<std::uint8_t> index_frame(const MergedIndex& merged) {
-  Bytes payload{kind_merged};
+std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged) {
+  Bytes payload{kind_snapshot};
   append_number(frame_version, payload);
   append_text(merged.container, payload);
   append_fixed(merged.state, 8, payload);
@@ -320,13 +320,13 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
   return content;
 }
 
-Result<MergedIndex> read_merged_index(std::span<const std::uint8_t> bytes, std::string_view source) {
+Result<IndexSnapshot> parse_index_snapshot(std::span<const std::uint8_t> bytes, std::string_view source) {
   const auto found = payload_at(bytes, 0);
-  if (found && found->size() + frame_head == bytes.size() && found->front() == kind_merged) {
-    auto merged = merged_of(Payload(found->subspan(1)), source);
+  if (found && found->size() + frame_head == bytes.size() && found->front() == kind_snapshot) {
+    auto merged = snapshot_of(Payload(found->subspan(1)), source);
     if (merged) return *std::move(merged);
   }
-  return fail(ErrorKind::bad_input, "{}: byte 0: expected a merged index of version {}, whole and with its checksum",
+  return fail(ErrorKind::bad_input, "{}: byte 0: expected an index snapshot of version {}, whole and with its checksum",
               source, frame_version);
 }
 

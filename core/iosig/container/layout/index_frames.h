@@ -84,20 +84,20 @@ struct ContainerStatus {
 };
 
 /// The indices of all writers as one, and the file's status then: what one reader makes for all.
-struct MergedIndex {
+struct IndexSnapshot {
   std::string container;    ///< ContainerManifest::id
   std::uint64_t state = 0;  ///< of the container when it was made, as its keeper tells states from each other
   ContainerStatus status;
   Pattern pattern;  ///< logical offset, length, physical offset, id
 
-  bool operator==(const MergedIndex&) const = default;
+  bool operator==(const IndexSnapshot&) const = default;
 };
 
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexedWrites& writes);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexMark& mark);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexLoss& loss);
-[[nodiscard]] std::vector<std::uint8_t> index_frame(const MergedIndex& merged);
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged);
 
 /// Bytes of an index dropping that are no sound frame.
 struct IndexDamage {
@@ -123,6 +123,6 @@ struct IndexContent {
 [[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source);
 
 /// Of one frame and nothing else. Fails with `bad_input` otherwise.
-[[nodiscard]] Result<MergedIndex> read_merged_index(std::span<const std::uint8_t> bytes, std::string_view source);
+[[nodiscard]] Result<IndexSnapshot> parse_index_snapshot(std::span<const std::uint8_t> bytes, std::string_view source);
 
 }  // namespace iosig

@@ -6,7 +6,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/container/read/index_snapshot.h"
-#include "iosig/container/read/merged_index.h"
+#include "iosig/container/read/merge_indices.h"
 
 namespace iosig {
 namespace {
@@ -34,16 +34,16 @@ Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const
 
 Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const ContainerDirectory> directory,
                                                            std::span<const std::uint8_t> index) {
-  auto merged = read_merged_index(index, "the index of '" + printable(directory->path()) + "'");
+  auto merged = parse_index_snapshot(index, "the index of '" + printable(directory->path()) + "'");
   if (!merged) return pass_on(std::move(merged.error()));
   if (merged->container != directory->manifest().id)
     return fail(ErrorKind::bad_input, "'{}': the index is another container's", printable(directory->path()));
-  std::unique_ptr<ContainerView> view(new ContainerView(std::move(directory), Source::kept));
+  std::unique_ptr<ContainerView> view(new ContainerView(std::move(directory), Source::snapshot));
   if (auto taken = view->show(*std::move(merged), {}); !taken) return pass_on(std::move(taken.error()));
   return view;
 }
 
-Result<void> ContainerView::show(MergedIndex merged, ContainerContent content) {
+Result<void> ContainerView::show(IndexSnapshot merged, ContainerContent content) {
   auto shown = std::make_unique<Shown>();
   shown->pattern = std::move(merged.pattern);
   auto lookup = PatternLookup::of(shown->pattern);
@@ -56,7 +56,7 @@ Result<void> ContainerView::show(MergedIndex merged, ContainerContent content) {
   return {};
 }
 
-MergedIndex ContainerView::merged() const { return {directory_->manifest().id, 0, shown_->status, shown_->pattern}; }
+IndexSnapshot ContainerView::merged() const { return {directory_->manifest().id, 0, shown_->status, shown_->pattern}; }
 
 Result<std::vector<std::uint8_t>> ContainerView::index() const {
   if (!shown_->lookup)
@@ -72,7 +72,7 @@ Result<void> ContainerView::refresh() {
   const bool is_traditional = directory_->manifest().index == IndexKind::traditional;
   const DirectoryState before =
       is_traditional || source_ == Source::droppings ? DirectoryState{} : state_of(*directory_);
-  if (!is_traditional && source_ == Source::kept)
+  if (!is_traditional && source_ == Source::snapshot)
     if (auto kept = read_index_snapshot(*directory_); kept && show(*std::move(kept), {})) return {};
   ContainerContent content = read_content(*directory_);
   const auto failed = [&](const Error& error) {
@@ -80,27 +80,28 @@ Result<void> ContainerView::refresh() {
   };
   content.status.size = content.size();
   if (is_traditional) {
-    auto extents = extents_of(content);
-    if (!extents) return failed(extents.error());
+    auto pieces = piece_map_of(content);
+    if (!pieces) return failed(pieces.error());
     auto shown = std::make_unique<Shown>();
-    shown->extents = *std::move(extents);
+    shown->pieces = *std::move(pieces);
     shown->status = content.status;
     shown->content = without_writes(std::move(content));
     shown_ = std::move(shown);
     return {};
   }
-  auto pattern = merged_index(content);
+  auto pattern = merge_indices(content);
   if (!pattern) return failed(pattern.error());
   const bool is_settled = content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
   const bool is_worth_it = content.writers.size() >= min_writers_for_snapshot;
-  MergedIndex merged{directory_->manifest().id, 0, content.status, *std::move(pattern)};
+  IndexSnapshot merged{directory_->manifest().id, 0, content.status, *std::move(pattern)};
   if (auto taken = show(std::move(merged), without_writes(std::move(content))); !taken) return taken;
-  if (source_ == Source::kept && is_settled && is_worth_it) keep_index(*directory_, before, this->merged());
+  if (source_ == Source::snapshot && is_settled && is_worth_it)
+    save_index_snapshot(*directory_, before, this->merged());
   return {};
 }
 
 Piece ContainerView::piece_at(std::int64_t offset) const {
-  Piece piece = shown_->lookup ? shown_->lookup->piece_at(offset) : shown_->extents.piece_at(offset);
+  Piece piece = shown_->lookup ? shown_->lookup->piece_at(offset) : shown_->pieces.piece_at(offset);
   if (piece.id == hole_id) piece = {piece.logical, piece.length, 0, 0, true};
   return piece;
 }
@@ -151,7 +152,7 @@ Result<std::int64_t> ContainerView::read_pieces(std::int64_t offset, std::span<s
 
 std::size_t ContainerView::memory_bytes() const {
   const Pattern& it = shown_->pattern;
-  return shown_->extents.memory_bytes() + (shown_->lookup ? shown_->lookup->memory_bytes() : 0) +
+  return shown_->pieces.memory_bytes() + (shown_->lookup ? shown_->lookup->memory_bytes() : 0) +
          it.terms.size() * sizeof(Term) + it.nodes.size() * sizeof(Node) + it.numbers.size() * sizeof(std::int64_t) +
          it.literals.size() + (it.exception_positions.size() + it.exception_values.size()) * sizeof(std::int64_t);
 }

@@ -17,7 +17,7 @@
 #include "iosig/analyze/lookup.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/data_droppings.h"
-#include "iosig/container/read/extent_map.h"
+#include "iosig/container/read/piece_map.h"
 #include "iosig/container/read/piece_reader.h"
 
 namespace iosig {
@@ -26,12 +26,12 @@ namespace iosig {
 class ContainerView {
  public:
   enum class Source {
-    kept,       ///< the index that an earlier reader kept, if it is of the container as it is; else the droppings
-    droppings,  ///< to learn of each writer, and of damage
+    snapshot,   ///< the index snapshot, if there is one and it is up to date; else the droppings
+    droppings,  ///< for a caller that needs each writer's content, or all problems
   };
   static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerDirectory> directory,
-                                                     Source source = Source::kept);
-  /// From what index() gave for a view of this container, in another process: nothing is looked at.
+                                                     Source source = Source::snapshot);
+  /// Opens a view from the result of index() in another process, without reading the container.
   static Result<std::unique_ptr<ContainerView>> open(std::shared_ptr<const ContainerDirectory> directory,
                                                      std::span<const std::uint8_t> index);
   ContainerView(const ContainerView&) = delete;
@@ -64,9 +64,10 @@ class ContainerView {
   /// From now on the view shows a damaged container as if the lost bytes had never been written.
   void ignore_lost_writes() { shown_->content.lost_writes.clear(); }
 
-  /// What holds the byte at `offset` < size(), from there on. Neighbours may continue each other.
+  /// Returns the piece that holds the byte at `offset` < size(), from that byte on. Consecutive pieces may be adjacent
+  /// in one dropping.
   [[nodiscard]] Piece piece_at(std::int64_t offset) const;
-  /// Calls visit(const Piece&) for `length` bytes from `offset` on, as far as the file goes, in logical order.
+  /// Calls visit(const Piece&), in logical order, for the pieces of `length` bytes from `offset` up to the end of file.
   template <class Visit>
   void find(std::int64_t offset, std::int64_t length, Visit&& visit) const {
     const std::int64_t end = length < size() - offset ? offset + length : size();
@@ -79,23 +80,24 @@ class ContainerView {
   }
 
   [[nodiscard]] bool has_lost_writes() const { return !shown_->content.lost_writes.empty(); }
-  /// Lost writes that may have changed the piece, which is what is known of it; nullptr: there are none.
+  /// Returns lost writes that may have overwritten the piece, or nullptr.
   [[nodiscard]] const LostWrites* lost_over(const Piece& piece) const {
     return !has_lost_writes() ? nullptr : shown_->content.lost_over(piece.is_hole ? -1 : piece.id, piece.physical);
   }
-  /// Lost writes that may have moved the end of the file.
+  /// Returns lost writes that may have changed the file's size, or nullptr.
   [[nodiscard]] const LostWrites* lost_at_end() const { return shown_->content.lost_at_end(); }
 
-  /// None if it was opened from a kept index: there were none then.
+  /// Empty for a view from an index snapshot, which is saved only where there are no problems.
   [[nodiscard]] const std::vector<ContainerProblem>& problems() const { return shown_->content.problems; }
-  /// Without writers if it was opened from a kept index.
+  /// Has no writers in a view from an index snapshot.
   [[nodiscard]] const ContainerContent& content() const { return shown_->content; }
-  /// What another process can open the same view from; `infeasible` for a traditional index, and where writes are lost.
+  /// Returns the index for open() in another process. Fails with `infeasible` for a traditional index, and if writes
+  /// are lost.
   [[nodiscard]] Result<std::vector<std::uint8_t>> index() const;
   [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
-  /// The writes of all, in an order that their numbers allow; none in a container with a traditional index.
+  /// All writes, in an order that their sequence numbers allow. Empty in a container with a traditional index.
   [[nodiscard]] const Pattern& pattern() const { return shown_->pattern; }
-  /// Of the index; without what opening it took for a while.
+  /// Returns the memory of the index, without temporary memory of opening it.
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
@@ -103,15 +105,15 @@ class ContainerView {
   struct Shown {
     Pattern pattern;                      ///< of writes and holes; empty in a container with a traditional index
     std::optional<PatternLookup> lookup;  ///< of `pattern`; none in a container with a traditional index
-    ExtentMap extents;                    ///< of a traditional index
+    PieceMap pieces;                      ///< of a traditional index
     ContainerContent content;             ///< without the patterns of its writers, which are merged
     ContainerStatus status;
   };
 
   ContainerView(std::shared_ptr<const ContainerDirectory> directory, Source source)
       : directory_(std::move(directory)), source_(source), droppings_(*directory_) {}
-  Result<void> show(MergedIndex merged, ContainerContent content);
-  [[nodiscard]] MergedIndex merged() const;
+  Result<void> show(IndexSnapshot merged, ContainerContent content);
+  [[nodiscard]] IndexSnapshot merged() const;
   [[nodiscard]] Result<std::int64_t> read_pieces(std::int64_t offset, std::span<std::byte> bytes, FillHole fill) const;
   [[nodiscard]] tl::unexpected<Error> read_error(const PieceFailure& failure) const;
 

@@ -1,4 +1,5 @@
-// All that the droppings of a container say, read and held against each other: the ground of reading and of checking.
+// The content of all droppings of a container, read and checked against each other. Views and `iosig container check`
+// are built on it.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,18 @@
 
 namespace iosig {
 
-/// Something that is not as it should be. Bytes that are lost stay lost; everything else can be read.
+/// A defect of a container. Lost bytes stay lost; everything else can be read.
 struct ContainerProblem {
   enum class Kind {
-    lost,      ///< bytes that were written cannot be read: a dropping is missing, cut or changed
-    unsynced,  ///< data without an index, of a writer that died before it noted them, or an unfinished frame
-    absent,    ///< a writer that began has left nothing: it could not make its droppings, or they are all gone
-    foreign,   ///< what does not belong there: foreign names, duplicates, droppings of another container
+    lost,      ///< written bytes cannot be read: a dropping is missing, truncated or changed
+    unsynced,  ///< data without an index, or an unfinished frame, of a writer that died during a write
+    absent,    ///< a writer has no droppings: it failed to create them, or all were deleted
+    foreign,   ///< files that do not belong there: foreign names, duplicates, droppings of another container
   };
   Kind kind = Kind::lost;
-  std::int64_t id = -1;    ///< of the writer; -1: none
-  std::string message;     ///< with the file
-  std::int64_t bytes = 0;  ///< of data, where that is known
+  std::int64_t id = -1;    ///< the writer; -1: none
+  std::string message;     ///< names the file
+  std::int64_t bytes = 0;  ///< size of the affected data, if known
 };
 
 /// The index of one writer, with its tail's writes as the last element of `writes`, and the state of its droppings.
@@ -32,42 +33,42 @@ struct WriterContent : IndexContent {
   bool has_tail = false;          ///< its writer is at work, or died
   std::uint64_t tail_writes = 0;  ///< writes that only the tail knows
 
-  /// Where the data dropping ends by what is known.
+  /// Returns the size that the data dropping has according to the index and the tail.
   [[nodiscard]] std::int64_t physical_end() const { return writes.empty() ? 0 : writes.back().physical_end; }
-  /// Parts of the data, in order, that no frame tells of and repair has not given up: the last one, behind all frames,
-  /// is of an unfinished write if there is a tail.
+  /// Returns the parts of the data, in order, that no frame describes and repair has not given up. The last one, behind
+  /// all frames, belongs to an unfinished write if there is a tail.
   [[nodiscard]] std::vector<IndexLoss> unindexed() const;
 };
 
-/// Writes and marks of one writer that no index tells of any more. Nobody knows which bytes of the file they changed.
+/// Writes and marks of one writer that no index describes any more. They may have changed any byte of the file.
 struct LostWrites {
-  std::int64_t id = 0;                ///< of the writer
-  std::int64_t sequence = INT64_MAX;  ///< none of them has a greater number
-  std::string message;                ///< with the dropping that should tell of them
+  std::int64_t id = 0;                ///< the writer
+  std::int64_t sequence = INT64_MAX;  ///< upper bound of their sequence numbers
+  std::string message;                ///< names the dropping that should describe them
 };
 
 struct ContainerContent {
   std::vector<WriterContent> writers;  ///< by id
   std::vector<ContainerProblem> problems;
-  std::vector<LostWrites> lost_writes;  ///< each one a problem as well
-  ContainerStatus status;               ///< of the droppings: without the size; the latest of their times
+  std::vector<LostWrites> lost_writes;  ///< each is also in `problems`
+  ContainerStatus status;               ///< of the droppings: blocks, latest times; the size is not set
 
-  /// Of the logical file, from the order of writes and marks.
+  /// Returns the size of the logical file, from the order of writes and marks.
   [[nodiscard]] std::int64_t size() const;
-  /// The greatest in use; 0: none.
+  /// Returns the greatest sequence number in use; 0: none.
   [[nodiscard]] std::int64_t last_sequence() const;
 
-  /// Lost writes that may have changed what is read from `physical` in the data of writer `id`, or from a hole, which
-  /// is nobody's: -1. nullptr: there are none, and the byte is what it was. Takes the frame's least number for the
-  /// write's.
+  /// Returns lost writes that may have overwritten the bytes that are read from `physical` in the data of writer `id`
+  /// (-1: from a hole), or nullptr if there are none. Takes the least number in the frame for the write's number.
   [[nodiscard]] const LostWrites* lost_over(std::int64_t id, std::int64_t physical) const;
-  /// How many of the `length` bytes from `physical` on are there in the data of writer `id`.
+  /// Returns how many of the `length` bytes from `physical` the data dropping of writer `id` holds.
   [[nodiscard]] std::int64_t bytes_there(std::int64_t id, std::int64_t physical, std::int64_t length) const;
-  /// Lost writes that may have made the file longer, or shorter.
+  /// Returns lost writes that may have changed the file's size, or nullptr.
   [[nodiscard]] const LostWrites* lost_at_end() const;
 };
 
-/// Never fails as a whole: what cannot be read is a problem. Reads what writers note meanwhile, or not.
+/// Reads all droppings. Does not fail: a dropping that cannot be read is a problem. Writes during the call may be in
+/// it.
 [[nodiscard]] ContainerContent read_content(const ContainerDirectory& directory);
 
 }  // namespace iosig

@@ -55,17 +55,17 @@ DirectoryState state_of(const ContainerDirectory& directory) {
   return state;
 }
 
-std::optional<MergedIndex> read_index_snapshot(const ContainerDirectory& directory) {
+std::optional<IndexSnapshot> read_index_snapshot(const ContainerDirectory& directory) {
   const std::string name(index_snapshot_name);
   const auto text = read_file_in(directory.fd(), name, directory.path(), max_snapshot_bytes);
   if (!text) return {};
-  auto merged = read_merged_index({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, name);
+  auto merged = parse_index_snapshot({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, name);
   if (!merged || merged->container != directory.manifest().id || merged->state != state_of(directory).fingerprint)
     return {};
   return *std::move(merged);
 }
 
-void keep_index(const ContainerDirectory& directory, const DirectoryState& before, MergedIndex merged) {
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before, IndexSnapshot merged) {
   const auto is_old_enough = [&](std::int64_t now_ns) { return now_ns - before.newest_ns >= min_age_ns(before); };
   if (!is_old_enough(unix_ns()) || state_of(directory).fingerprint != before.fingerprint) return;
   const std::string draft_name(index_snapshot_draft), name(index_snapshot_name);

@@ -1,9 +1,9 @@
-// The index of a container whose writers have all ended, merged by the first who reads it and kept in the container for
-// all who come after, on every node: they read one small file instead of one for each writer.
+// The index snapshot: the merged index of a container, which the first reader saves in the container after all writers
+// have closed. Later readers on any node read this one file instead of one index per writer.
 //
-// It is of use as long as the container's directories are as they were. Nothing changes in a container without a name
-// that comes or goes in one of them: a writer makes a tail before it writes and removes it at its end. So nothing is
-// kept while a tail is there, nor before the directories' times are old enough that another change would show in them.
+// It is valid as long as the container's directories are unchanged: a writer creates its tail before it writes and
+// deletes it when it closes, so no content changes without a name that appears or disappears. No snapshot is saved
+// while there is a tail, nor until the directories' times are so old that any later change would give them other times.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@
 
 namespace iosig {
 
-/// Of the directories that writers have their indices in.
+/// State of the directories that hold the indices.
 struct DirectoryState {
-  std::uint64_t fingerprint = 0;  ///< another one after any name in them came or went
-  std::int64_t newest_ns = 0;     ///< since 1970, when that was last so, by the file system's clock
+  std::uint64_t fingerprint = 0;  ///< differs after any name in them appeared or disappeared
+  std::int64_t newest_ns = 0;     ///< time of the last such change since 1970, by the file system's clock
 };
+/// Reads the state.
 [[nodiscard]] DirectoryState state_of(const ContainerDirectory& directory);
 
-/// The kept index, if there is one that is sound and of the container as it is.
-[[nodiscard]] std::optional<MergedIndex> read_index_snapshot(const ContainerDirectory& directory);
+/// Returns the index snapshot, or nothing if there is none, or if it is damaged or out of date.
+[[nodiscard]] std::optional<IndexSnapshot> read_index_snapshot(const ContainerDirectory& directory);
 
-/// Keeps what was read of a container without tails and problems, all of it between `before` and now; not if it may
-/// have changed meanwhile, where nobody may write, or while somebody else does the same. `merged.state` is set here.
-void keep_index(const ContainerDirectory& directory, const DirectoryState& before, MergedIndex merged);
+/// Saves an index that was read since `before` from a container without tails and problems. Does nothing if the
+/// container may have changed since, if it is not writable, or while another process saves one. Sets `merged.state`.
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before, IndexSnapshot merged);
 
 }  // namespace iosig

@@ -1,5 +1,5 @@
-// Reads the pieces that a request consists of with as few system calls as their droppings allow: what lies side by side
-// in one is read at once, wherever it belongs in the request.
+// Reads the pieces of a request with few system calls: pieces that are adjacent in a dropping are read by one preadv,
+// wherever they belong in the request.
 #pragma once
 
 #include <unistd.h>
@@ -15,41 +15,41 @@
 
 namespace iosig {
 
-/// What could not be read, and why: an errno; ENODATA where the dropping ends before; EINVAL where none has such a
-/// byte. 0: nothing.
+/// The piece that could not be read, and why: 0 if there is none, else an errno; ENODATA if the dropping ends before
+/// it, EINVAL if its offset is impossible.
 struct PieceFailure {
   int error = 0;
   Piece piece;
 };
 
-/// As read_piece(), from the beginning: where the first try gave less.
+/// Reads the piece from its beginning, after read_piece() got fewer bytes or an error.
 [[nodiscard]] PieceFailure read_piece_again(int fd, const Piece& piece, std::byte* out);
 
-/// Reads a piece, not a hole, from its open data dropping; a negative `fd`: -errno of opening it.
+/// Reads a piece that is not a hole from its data dropping `fd`, or -errno of the failure to open it.
 [[nodiscard]] inline PieceFailure read_piece(int fd, const Piece& piece, std::byte* out) {
   if (fd >= 0 && ::pread(fd, out, static_cast<std::size_t>(piece.length), piece.physical) == piece.length) return {};
   return read_piece_again(fd, piece, out);
 }
 
-/// Makes `count` bytes zeros; false: they are not the caller's to write.
+/// Zeroes `count` bytes. Returns false if they are not writable memory.
 using FillHole = bool (*)(std::byte* out, std::size_t count);
-/// Trusts that they are.
+/// The FillHole of a caller whose buffer is known to be writable.
 bool fill_with_zeros(std::byte* out, std::size_t count);
 
 class PieceReader {
  public:
-  /// fd_of(id): an open data dropping, or -errno.
+  /// Returns the descriptor of a writer's data dropping, or -errno.
   using FdOf = std::function<int(std::int64_t id)>;
   explicit PieceReader(FdOf fd_of, FillHole fill = fill_with_zeros) : fd_of_(std::move(fd_of)), fill_(fill) {}
 
-  /// Reads it, or keeps it to be read with others. `out`, which must have room for it, is written by the kernel alone,
-  /// so that an address that is not there is EFAULT. Holes are filled at once.
+  /// Adds a piece, whose bytes go to `out`. Only the kernel writes there, so a bad address fails with EFAULT. Holes are
+  /// filled at once; other pieces are read in batches.
   void add(const Piece& piece, std::byte* out);
-  /// Reads what was kept. The first failure of all; what follows it was not read.
+  /// Reads the remaining pieces. Returns the first failure; later pieces were not read.
   [[nodiscard]] PieceFailure finish();
 
  private:
-  /// A piece, and where it goes. Not set by itself: clearing room for a few takes as long as finding a piece.
+  /// A piece and its destination. Has no initialisers: clearing a few of them takes as long as finding a piece.
   struct Placed {
     std::int64_t logical, length, id, physical;
     std::byte* out;

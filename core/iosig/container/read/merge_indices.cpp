@@ -1,4 +1,4 @@
-#include "iosig/container/read/merged_index.h"
+#include "iosig/container/read/merge_indices.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t many_locals = 512;  ///< from here on threads are worth their start
-constexpr std::uint64_t max_extents = 1u << 28;
+constexpr std::uint64_t max_pieces = 1u << 28;
 constexpr std::size_t few_literal_bytes = 256;  ///< of a frame whose writes outside of nests are looked at singly
 
 /// The bytes that a mark makes a hole, as a write of nobody.
@@ -72,7 +72,7 @@ Pattern with_single_literals(const Pattern& pattern) {
 
 }  // namespace
 
-Result<Pattern> merged_index(const ContainerContent& content) {
+Result<Pattern> merge_indices(const ContainerContent& content) {
   std::vector<Pattern> made;  // filled before it is pointed into
   std::vector<LocalPattern> locals;
   for (const IndexEntry& hole : holes_of(content)) {
@@ -93,13 +93,13 @@ Result<Pattern> merged_index(const ContainerContent& content) {
   return std::move(merged->pattern);
 }
 
-Result<ExtentMap> extents_of(const ContainerContent& content) {
+Result<PieceMap> piece_map_of(const ContainerContent& content) {
   std::vector<IndexEntry> entries = holes_of(content);
   for (const WriterContent& writer : content.writers)
     for (const IndexedWrites& writes : writer.writes) {
-      if (writes.count() > max_extents - entries.size())
+      if (writes.count() > max_pieces - entries.size())
         return fail(ErrorKind::infeasible,
-                    "more than {} writes, which a traditional index would have to hold one by one", max_extents);
+                    "more than {} writes, which a traditional index would have to hold one by one", max_pieces);
       for (const IndexEntry& entry : writes.entries) {
         entries.push_back(entry);
         entries.back().id = writer.id;
@@ -109,11 +109,11 @@ Result<ExtentMap> extents_of(const ContainerContent& content) {
         entries.push_back({v[logical_offset], v[write_length], v[physical_offset], v[write_sequence], 0, 0, writer.id});
     }
   std::ranges::stable_sort(entries, {}, &IndexEntry::sequence);
-  ExtentMap extents;
+  PieceMap pieces;
   for (const IndexEntry& entry : entries)
     if (entry.length > 0 && entry.logical >= 0 && entry.length <= INT64_MAX - entry.logical)
-      extents.put(entry.logical, entry.length, entry.id, entry.physical);
-  return extents;
+      pieces.put(entry.logical, entry.length, entry.id, entry.physical);
+  return pieces;
 }
 
 }  // namespace iosig

@@ -1,0 +1,23 @@
+// Merges the indices of all writers of a container into one, in one of two forms: a pattern, or a map of pieces
+// (traditional index). Pure functions.
+#pragma once
+
+#include "iosig/base/result.h"
+#include "iosig/container/read/content.h"
+#include "iosig/container/read/piece_map.h"
+#include "iosig/model/pattern.h"
+
+namespace iosig {
+
+inline constexpr std::int64_t hole_id = -1;  ///< the writer id of holes that truncations and punches made
+
+/// Returns a pattern of all writes, as (logical offset, length, physical offset, id). Overlapping writes are in the
+/// order of their sequence numbers. Marks that make holes are writes of hole_id; a truncation's reaches to 2^63 - 1.
+/// Fails as merge_patterns() does, and with `bad_input` for entries of a traditional index.
+[[nodiscard]] Result<Pattern> merge_indices(const ContainerContent& content);
+
+/// Returns a map of all writes, each put on top of those with smaller sequence numbers, as PLFS 2.x does. Fails with
+/// `infeasible` above 2^28 writes.
+[[nodiscard]] Result<PieceMap> piece_map_of(const ContainerContent& content);
+
+}  // namespace iosig
