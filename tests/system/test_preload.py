@@ -193,6 +193,56 @@ def test_truncating_open_reads_each_index_once(run: Preloaded, tmp_path: Path) -
     assert run.content("out") == b""
 
 
+SYSCALLS = r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int is_text(const struct dirent* each) { return each->d_name[0] == 't'; }
+int main(void) {
+  struct statx status = {0};
+  struct dirent** names;
+  char bytes[8] = "";
+  const int from = syscall(SYS_openat, AT_FDCWD, "text", O_RDONLY), to = open("there", O_RDWR | O_CREAT, 0644);
+  syscall(SYS_statx, AT_FDCWD, "text", 0, STATX_BASIC_STATS, &status);
+  printf("%o %d\n", status.stx_mode, (int)status.stx_size);
+  printf("%d ", (int)syscall(SYS_copy_file_range, from, NULL, to, NULL, 100, 0));
+  printf("%d %s\n", (int)syscall(SYS_pread64, to, bytes, sizeof bytes - 1, 0), bytes);
+  const long renamed = syscall(SYS_renameat2, AT_FDCWD, "there", AT_FDCWD, "text", 1 /* RENAME_NOREPLACE */);
+  printf("%d\n", renamed == -1 && errno == EEXIST);
+  const int count = scandir(".", &names, is_text, alphasort);
+  for (int n = 0; n < count; ++n) printf("%s %d\n", names[n]->d_name, names[n]->d_type == DT_REG);
+  return syscall(SYS_getpid) == getpid() ? 0 : 1;
+}
+"""
+
+
+def test_calls_by_number_and_scandir_are_those_of_files(run: Preloaded, tmp_path: Path) -> None:
+    """Node.js calls statx and copy_file_range by number, and lists directories by scandir."""
+    (tmp_path / "calls.c").write_text(SYSCALLS)
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "calls", tmp_path / "calls.c"], check=True)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "text").write_text("line\n")
+    (plain / "text").chmod(0o644)
+    run("sh", "-c", "umask 022; echo line > text")
+    command = [str(tmp_path / "calls")]
+    wanted = subprocess.run(command, cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert run(*command) == wanted
+    assert run.is_container("there") and run.content("there") == b"line\n"
+
+
+def test_tail_follows_a_container(run: Preloaded) -> None:
+    """A watch of the container would report its pieces, so there is none, and tail polls."""
+    script = "seq 3 > log; timeout 4 tail -s 0.2 -f log & sleep 1; echo 4 >> log; wait || :"
+    assert run("sh", "-c", script, quiet=False).split() == ["1", "2", "3", "4"]
+
+
 def test_sort_writes_over_what_it_reads(run: Preloaded) -> None:
     lines = [f"{number}\n" for number in random.Random(1).sample(range(100_000), 5000)]
     source = run.directory.parent / "source"

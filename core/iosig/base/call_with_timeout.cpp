@@ -33,7 +33,10 @@ int answer_in_time(std::span<std::byte> answer, const std::function<void()>& ask
     .fd = reader.get(), .events = POLLIN, .revents = 0
   };
   int failure = ETIMEDOUT;
-  if (::poll(&wait, 1, answer_limit_ms) == 1) {
+  int ready = 0;
+  do ready = ::poll(&wait, 1, answer_limit_ms);
+  while (ready < 0 && errno == EINTR);
+  if (ready == 1) {
     std::vector<std::byte> received(answer.size());
     if (::read(reader.get(), received.data(), received.size()) == static_cast<ssize_t>(received.size())) {
       std::ranges::copy(received, answer.begin());

@@ -163,6 +163,14 @@ int __wrap_mkdirat(int directory, const char* path, mode_t mode) { return real()
 int __wrap_mkdir(const char* path, mode_t mode) { return real().mkdirat(AT_FDCWD, path, mode); }
 int __wrap_symlinkat(const char* to, int directory, const char* path) { return real().symlinkat(to, directory, path); }
 int __wrap_symlink(const char* to, const char* path) { return real().symlinkat(to, AT_FDCWD, path); }
+long __wrap_syscall(long number, ...) {
+  std::va_list rest;
+  va_start(rest, number);
+  long a[6];
+  for (long& each : a) each = va_arg(rest, long);
+  va_end(rest);
+  return real().syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 int __wrap_statx(int directory, const char* path, int flags, unsigned mask, struct statx* status) {
   return real().statx(directory, path, flags, mask, status);
 }

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 
 #include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
@@ -57,16 +59,42 @@ int link_name(int from, const char* path, int to, const char* name, int flags) {
   return as_below_file(real().linkat(from, path, to, name, flags), to, name);
 }
 
-/// The next entry that programs may see; a container's kind is that of a file.
+/// Makes an entry of the open `directory` what a program may see: a container is a regular file. Returns false for a
+/// hidden name.
+bool show_entry(dirent& entry, int directory) {
+  if (is_hidden_name(entry.d_name)) return false;
+  if (entry.d_type == DT_DIR && entry.d_name[0] != '.' && is_container_at(directory, entry.d_name))
+    entry.d_type = DT_REG;
+  return true;
+}
+
+/// Returns the next entry that a program may see.
 dirent* next_entry(DIR* directory) {
   for (;;) {
     dirent* const entry = real().readdir(directory);
-    if (entry == nullptr) return nullptr;
-    if (is_hidden_name(entry->d_name)) continue;
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && is_container_at(::dirfd(directory), entry->d_name))
-      entry->d_type = DT_REG;
-    return entry;
+    if (entry == nullptr || show_entry(*entry, ::dirfd(directory))) return entry;
   }
+}
+
+/// libc's scandir() reads the directory by calls of its own; so it reads all entries, and they are filtered here.
+int scan(const char* path, dirent*** names, int (*filter)(const dirent*),
+         int (*compare)(const dirent**, const dirent**)) {
+  dirent** all = nullptr;
+  const int count = real().scandir(path, &all, nullptr, nullptr);
+  if (count < 0) return as_below_file(count, AT_FDCWD, path);
+  const int directory = real().openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int kept = 0;
+  for (int n = 0; n < count; ++n)
+    if (show_entry(*all[n], directory) && (filter == nullptr || filter(all[n]) != 0))
+      all[kept++] = all[n];
+    else
+      std::free(all[n]);
+  if (directory >= 0) (void)real().close(directory);
+  if (compare != nullptr)
+    std::qsort(all, static_cast<std::size_t>(kept), sizeof(void*),
+               reinterpret_cast<int (*)(const void*, const void*)>(compare));
+  *names = all;
+  return kept;
 }
 
 }  // namespace
@@ -146,5 +174,20 @@ DIR* fdopendir(int fd) {
 }
 dirent* readdir(DIR* directory) { return next_entry(directory); }
 dirent64* readdir64(DIR* directory) { return reinterpret_cast<dirent64*>(next_entry(directory)); }
+int scandir(const char* path, dirent*** names, int (*filter)(const dirent*),
+            int (*compare)(const dirent**, const dirent**)) {
+  if (path == nullptr || !is_container_at(AT_FDCWD, path)) return scan(path, names, filter, compare);
+  errno = ENOTDIR;
+  return -1;
+}
+int scandir64(const char*, dirent64***, int (*)(const dirent64*), int (*)(const dirent64**, const dirent64**))
+    __attribute__((alias("scandir")));
+
+// inotify would report the container's pieces. ENOSPC makes programs poll (tail -f) or say that they cannot watch.
+int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {
+  if (path == nullptr || !is_container_at(AT_FDCWD, path)) return real().inotify_add_watch(fd, path, mask);
+  errno = ENOSPC;
+  return -1;
+}
 
 }  // extern "C"

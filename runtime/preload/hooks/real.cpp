@@ -50,6 +50,7 @@ void find_all() {
   find(found.fstatat, "fstatat");
   find(found.fstat, "fstat");
   find(found.statx, "statx");
+  find(found.syscall, "syscall");
   find(found.fstatfs, "fstatfs");
   find(found.fstatvfs, "fstatvfs");
   find(found.faccessat, "faccessat");
@@ -73,6 +74,8 @@ void find_all() {
   find(found.opendir, "opendir");
   find(found.fdopendir, "fdopendir");
   find(found.readdir, "readdir");
+  find(found.scandir, "scandir");
+  find(found.inotify_add_watch, "inotify_add_watch");
   find(found.closedir, "closedir");
   find(found.mmap, "mmap");
   find(found.sendfile, "sendfile");

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <utime.h>
 
+#include <cstdint>
 #include <cstdio>
 
 namespace iosig::preload {
@@ -57,6 +58,7 @@ struct Real {
   ssize_t (*readahead)(int, off_t, size_t);
   int (*fstatat)(int, const char*, struct stat*, int);
   int (*fstat)(int, struct stat*);
+  long (*syscall)(long, ...);
   int (*statx)(int, const char*, int, unsigned, struct statx*);
   int (*fstatfs)(int, struct statfs*);
   int (*fstatvfs)(int, struct statvfs*);
@@ -81,6 +83,8 @@ struct Real {
   DIR* (*opendir)(const char*);
   DIR* (*fdopendir)(int);
   dirent* (*readdir)(DIR*);
+  int (*scandir)(const char*, dirent***, int (*)(const dirent*), int (*)(const dirent**, const dirent**));
+  int (*inotify_add_watch)(int, const char*, std::uint32_t);
   int (*closedir)(DIR*);
   void* (*mmap)(void*, size_t, int, int, int, off_t);
   ssize_t (*sendfile)(int, int, off_t*, size_t);
