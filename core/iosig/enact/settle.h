@@ -38,7 +38,7 @@ struct Settlement {
 /// data, even temporary ones, stay where they are and are sealed (enact/seal).
 ///
 /// Refusals are `infeasible`, change nothing, and say how to resolve them: data without a link, a path taken by other
-/// content, no space, a file in use, a job's directory that is not empty, an unreachable mount point, a process that
+/// content, no space, a file in use, a job directory that is not empty, an unreachable mount point, a process that
 /// may be about to create or use the link, a link to nothing without a journal entry. Other links to the data stay as
 /// they are; the known ones are named.
 ///
