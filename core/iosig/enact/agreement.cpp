@@ -25,7 +25,7 @@ long number_in(const char* variable) {
   return text == nullptr ? 0 : std::atol(text);
 }
 
-/// f_type of statfs: file systems that other nodes see too. FUSE may be anything, so it counts.
+/// Whether `kind`, f_type of statfs(2), is a file system that other nodes see too. FUSE may be any, so it counts.
 bool is_shared_kind(long kind) {
   constexpr std::array<unsigned long, 14> shared{
       NFS_SUPER_MAGIC,     SMB_SUPER_MAGIC,       CIFS_SUPER_MAGIC,        SMB2_SUPER_MAGIC,
@@ -46,7 +46,7 @@ bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
   return is_on_shared_file_system(place.directory);
 }
 
-/// The same in every process of this node, so that only one of them can write the entry.
+/// Returns an id that is the same in every process of this node, so only one of them can write the entry.
 std::string node_copy_id(std::string_view first_id) {
   return fmt::format("{:016x}", fnv1a(fmt::format("{}@{}", first_id, host_name())));
 }
@@ -57,7 +57,7 @@ bool has_directory_of(const DestinationName& parsed) {
   return directory && (!parsed.has_directory || ::faccessat(directory->fd.get(), parsed.id.c_str(), F_OK, 0) == 0);
 }
 
-/// Writes the entry for what this node will have behind the link.
+/// Writes the entry for this node's data behind the link.
 Result<void> record_node_copy(const Place& place, const std::string& target, const DestinationName& parsed,
                               const UserDirectory& directory, const Signature& declared) {
   auto entry = new_journal_entry(RedirectedBy::runtime);
@@ -70,7 +70,7 @@ Result<void> record_node_copy(const Place& place, const std::string& target, con
   entry->filesystem_id = filesystem_id(directory.fd);
   entry->signature = declared;
   if (is_recorded(entry->id)) return {};
-  // Without room the file is created here all the same: the path is decided.
+  // Without free space the file is created here nevertheless: the path is already decided.
   MountPoint mount;
   mount.path = parsed.mount_point;
   const auto room = reserve(directory, mount, declared.total_bytes);
@@ -131,7 +131,7 @@ Result<bool> join(const Place& place, const Signature& declared, const Storage& 
   if (!directory) return pass_on(directory.error());
   if (parsed->has_directory)
     if (auto made = make_destination(*directory, parsed->id, parsed->name); !made) return pass_on(made.error());
-  if (made_here) return true;  // it was lost with power, or cleared away
+  if (made_here) return true;  // it was lost in a power failure, or removed
   if (auto recorded = record_node_copy(place, *target, *parsed, *directory, declared); !recorded)
     return pass_on(recorded.error());
   return true;
