@@ -134,7 +134,7 @@ class WayHome {
     if (found_.has_data && !has_come_home()) return false;
     if (!may_go(/*thorough=*/false)) return false;
     if (auto synced = sync_directory(to_); !synced) return refuse(synced.error());
-    // The data are at home nevertheless; a second run compares both
+    // The data are at home nevertheless; a second run compares both.
     if (auto retired = retire(from_, entry_); !retired) {
       left_behind_ = Error{retired.error().kind, still_there(entry_, retired.error())};
       return true;

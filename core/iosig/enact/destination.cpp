@@ -169,7 +169,7 @@ Result<void> retire(const Destination& destination, const JournalEntry& entry) {
   const int parent = standing.directory.get();
   if (::renameat2(parent, standing.name.c_str(), parent, retired_name_of(entry).c_str(), RENAME_NOREPLACE) == 0)
     return {};
-  // The file system lacks the flag; no other redirect uses the name
+  // The file system lacks the flag; no other redirect uses the name.
   if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
     if (::renameat(parent, standing.name.c_str(), parent, retired_name_of(entry).c_str()) == 0) return {};
   return system_failure("rename", standing.path());

@@ -23,7 +23,7 @@
 namespace iosig {
 namespace {
 
-// Three paths of 4096 bytes, each byte as %XX, and the other fields
+// Three paths of 4096 bytes, each byte as %XX, and the other fields.
 constexpr std::uint64_t largest_entry_bytes = 256 << 10;
 constexpr const char* lock_name = ".lock";  ///< an empty file; a lock on the byte at the hash of an id locks its entry
 constexpr int state_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;

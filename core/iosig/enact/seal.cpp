@@ -189,7 +189,7 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
 
   if (signature.tamperproof) {
     enable_verity(file);
-    // The mode of an immutable file cannot be changed
+    // The mode of an immutable file cannot be changed.
     const bool is_writable = (open->status.st_mode & write_bits) != 0;
     if (is_writable && ::fchmod(file.get(), open->status.st_mode & 07777 & ~write_bits) != 0)
       return system_failure("make read-only", data.path());

@@ -85,7 +85,7 @@ class Settling {
   Result<bool> take_over() {
     if (found_.state == RedirectState::unreachable && (!options_.drop_orphans || found_.is_home_unreachable))
       return false;
-    // The link was moved after that run
+    // The link was moved after that run.
     if (const auto then = recorded_ ? at_home(*recorded_) : entry_; then.path != entry_.path)
       if (auto undone = undo_killed_run(then); !undone) return pass_on(undone.error());
     if (found_.cut_short) {

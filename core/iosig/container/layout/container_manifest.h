@@ -33,7 +33,7 @@ struct ContainerManifest {
   IndexKind index = IndexKind::pattern;
   std::uint32_t subdirectories = 16;  ///< the droppings are spread over so many; 1 to 4096
   std::uint32_t mode = 0644;          ///< permissions of the logical file
-  /// Absolute paths of the directories with the data droppings; empty: the container has them
+  /// Absolute paths of the directories with the data droppings; empty: the container has them.
   std::vector<std::string> targets;
 
   std::optional<ContainerOwner> owner;  ///< only in the copy on a target

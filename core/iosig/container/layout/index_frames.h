@@ -20,7 +20,7 @@ namespace iosig {
 struct IndexHead {
   std::string container;  ///< ContainerManifest::id
   std::int64_t id = 0;    ///< the writer's id, as in the names of its droppings
-  /// Position in ContainerManifest::targets of the directory with the data; -1: the container
+  /// Position in ContainerManifest::targets of the directory with the data; -1: the container.
   std::int64_t target = -1;
   std::string host;
   std::int64_t pid = 0;

@@ -24,7 +24,7 @@ struct TailRecord {
   std::int64_t logical = 0, length = 0, stride = 0, physical = 0, sequence = 0;
   std::uint64_t check = 0;
   std::uint64_t count = 0;
-  /// Count, or one less if the writer died between the two stores; no record spans two sectors
+  /// `count`, or one less if the writer died between the two stores; no record spans two sectors.
   std::uint64_t count_again = 0;
 
   [[nodiscard]] bool has_sure_count() const { return count - count_again <= 1; }

@@ -46,9 +46,9 @@ struct SharedSequencer {
   std::uint64_t magic_number = 0;
   pthread_mutex_t mutex;
   std::atomic<std::int64_t> sequence{0};
-  /// Number of claims not revoked; too high while a writer claims. Changed under the lock
+  /// Number of claims not revoked; too high while a writer claims. Changed under the lock.
   std::atomic<std::uint32_t> claims{0};
-  // Under the lock: a writer with a number up to this one needs a new number with its next claim
+  // Under the lock: a writer with a number up to this one needs a new number with its next claim.
   std::int64_t floor = 0;
   std::atomic<std::int64_t> end{0};               // end of earlier writes, or of what is reserved for appends
   std::uint32_t slots_used = 0, slots_taken = 0;  // under the lock
@@ -111,7 +111,7 @@ void give_back_room(SharedSequencer& table, std::int64_t reserved) {
   if (table.filled_end_plus_1 == 0 || table.end != reserved) return;
   std::int64_t end = table.filled_end_plus_1 - 1;
   for (const SharedSlot& slot : std::span(table.slots.data(), table.slots_used)) {
-    // Read before `end`: one of the two has the bytes
+    // Read before `end`: one of the two has the bytes.
     end = std::max(end, slot.reserved.load(std::memory_order_acquire));
     end = std::max(end, slot.end.load());
   }
