@@ -26,8 +26,7 @@ long number_in(const char* variable) {
   return text == nullptr ? 0 : std::atol(text);
 }
 
-/// Returns whether other nodes see a file system of this statfs::f_type. A FUSE file system may be of any kind, so it
-/// counts as one.
+/// Whether other nodes see a file system of this statfs::f_type. FUSE can be of any kind, so it counts as shared.
 bool is_shared_kind(long kind) {
   const FilesystemType* const type = find_filesystem(static_cast<std::uint32_t>(kind));
   return kind == FUSE_SUPER_MAGIC || (type != nullptr && type->is.is_shared);
@@ -44,7 +43,7 @@ bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
   return is_on_shared_file_system(place.directory);
 }
 
-/// The same in every process of this node, so that only one of them can write the entry.
+/// Returns an id that is the same in every process of this node, so only one of them can write the entry.
 std::string node_copy_id(std::string_view first_id) {
   return fmt::format("{:016x}", fnv1a(fmt::format("{}@{}", first_id, host_name())));
 }
@@ -55,7 +54,7 @@ bool has_directory_of(const DestinationName& parsed) {
   return directory && (!parsed.has_directory || ::faccessat(directory->fd.get(), parsed.id.c_str(), F_OK, 0) == 0);
 }
 
-/// Writes the entry for what this node will have behind the link.
+/// Writes the entry for this node's data behind the link.
 Result<void> record_node_copy(const Place& place, const std::string& target, const DestinationName& parsed,
                               const UserDirectory& directory, const Signature& declared) {
   auto entry = new_journal_entry(RedirectedBy::runtime);
@@ -68,7 +67,7 @@ Result<void> record_node_copy(const Place& place, const std::string& target, con
   entry->filesystem_id = filesystem_id(directory.fd);
   entry->signature = declared;
   if (is_recorded(entry->id)) return {};
-  // Without room the file is created here all the same: the path is decided.
+  // Without free space the file is created here nevertheless: the path is already decided.
   MountPoint mount;
   mount.path = parsed.mount_point;
   const auto room = reserve(directory, mount, declared.total_bytes);
@@ -129,7 +128,7 @@ Result<bool> join(const Place& place, const Signature& declared, const Storage& 
   if (!directory) return pass_on(directory.error());
   if (parsed->has_directory)
     if (auto made = make_destination(*directory, parsed->id, parsed->name); !made) return pass_on(made.error());
-  if (made_here) return true;  // it was lost with power, or cleared away
+  if (made_here) return true;  // it was lost in a power failure, or removed
   if (auto recorded = record_node_copy(place, *target, *parsed, *directory, declared); !recorded)
     return pass_on(recorded.error());
   return true;

@@ -1,11 +1,10 @@
-// What the processes of a job agree on about a file that all of them open.
+// Agreement among the processes of a job about a file that all of them open.
 //
-// Those that see the same path meet at the link: it is made in one step, so one of them wins and the others follow
-// (enact/redirect.h). Here is what nodes need beyond that:
+// Processes that see the same path meet at the link: its creation is atomic, so one process wins and the others follow
+// (enact/redirect.h). Nodes need more than that:
 //
-//   local streams     the link is one, but leads to a directory that each node has of its own; whoever comes first on a
-//   node
-//                     makes it there, and an entry for this node's data: a twin
+//   local streams     all nodes see one link, but it leads to a directory that each node has of its own. The first
+//                     process of a node creates it there, and an entry for this node's data: the per-node copy
 //   other streams     in a job on several nodes, all nodes must reach the data: the stream counts as global
 #pragma once
 
@@ -15,30 +14,30 @@
 
 namespace iosig {
 
-/// By what it is known that this process belongs to a job on several nodes, e.g. "SLURM_STEP_NUM_NODES=2"; empty: it
-/// does not, or nobody says so. Asked of Open MPI, Hydra (MPICH, Intel MPI) and Slurm, in this order.
+/// Returns the evidence that this process belongs to a job on several nodes, e.g. "SLURM_STEP_NUM_NODES=2"; empty if
+/// there is none. Checks Open MPI, Hydra (MPICH, Intel MPI) and Slurm, in this order.
 [[nodiscard]] std::string job_on_several_nodes();
 
 /// Whether the open file or directory lies on a file system that other nodes, or a FUSE daemon, may change.
 [[nodiscard]] bool is_on_shared_file_system(const Fd& file);
 
-/// The signature to choose with.
+/// The signature that a mount point is chosen with.
 struct Agreed {
   Signature signature;
   std::string why;  ///< empty: as declared
 };
 
-/// A stream that says neither local nor global, at a place that other nodes of its job see: then it is global.
-/// The description tells which places are seen by others, and for those it does not know, the kind of file system.
+/// Makes a stream global if it is declared neither local nor global and `place` is visible to other nodes of its job.
+/// The storage description tells which places other nodes see; for unknown places, the type of the file system does.
 [[nodiscard]] Agreed agree(const Signature& declared, const Place& place, const Storage& storage);
 
-/// For the dangling link at `place`: makes what it leads to possible on this node. Returns whether it did something;
-/// the link of somebody else's program, or one that leads to where the file may be created, needs nothing.
-/// `infeasible`: it leads to a directory of another node, and the stream is not local.
+/// Prepares the target of the dangling link at `place` on this node. Returns whether it did anything; a link that
+/// another program made, or whose target can already be created, needs nothing. `infeasible`: the link leads to a
+/// directory of another node, and the stream is not local.
 [[nodiscard]] Result<bool> join(const Place& place, const Signature& declared, const Storage& storage);
 
-/// Whether what stands at the entry's destination on this node belongs to another entry: its twin, or that whose twin
-/// it is.
+/// Whether the data at the entry's destination on this node belong to another entry: its per-node copy, or the entry
+/// that it is a per-node copy of.
 [[nodiscard]] bool is_of_another_node(const JournalEntry& entry);
 
 }  // namespace iosig

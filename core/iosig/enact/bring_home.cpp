@@ -21,7 +21,7 @@ using Answer = ChangeWatch::Answer;
 
 Result<void> check_room(const std::string& shown, const std::string& directory, std::uint64_t needed_bytes) {
   const auto free = free_bytes_at(directory);
-  if (!free || *free >= needed_bytes) return {};  // a file system that does not tell will refuse the write
+  if (!free || *free >= needed_bytes) return {};  // if the file system does not report free space, the write will fail
   return fail(ErrorKind::infeasible, "{}: no room in '{}': {} needed, {} free, {} missing; nothing was changed", shown,
               printable(directory), about_bytes(static_cast<double>(needed_bytes)),
               about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
@@ -36,7 +36,7 @@ ChangeWatch watch_of(const Destination& from) {
   return from.directory ? ChangeWatch(from.data.directory, from.names) : ChangeWatch(from.data.directory);
 }
 
-/// One way home; the steps share what was opened.
+/// Brings one redirect home. The steps share the opened files.
 class WayHome {
  public:
   WayHome(const JournalEntry& entry, const Survey& found, const SettleOptions& options)
@@ -53,7 +53,7 @@ class WayHome {
     if (options_.dry_run) return std::string(one_device_ ? "renamed" : "copied");
     auto put = make_copies().and_then([&] { return place_companions(); }).and_then([&] { return exchange(); });
     if (!put) {
-      watch_ = ChangeWatch(from_.data.directory);  // what it holds open would count as used
+      watch_ = ChangeWatch(from_.data.directory);  // closes its files, which would count as in use
       if (auto undone = companions_.undo(); !undone) return pass_on(undone.error());
       return pass_on(refusal_ ? *refusal_ : put.error());
     }
@@ -98,7 +98,7 @@ class WayHome {
     if (!content) return system_failure("read", entry_.destination);
     const auto draft = beside(to_, draft_name(entry_));
     if (!draft) return pass_on(draft.error());
-    // A second name for the same file, where that is possible (one device may be mounted twice).
+    // A hard link, where possible (one device may be mounted twice).
     if (one_device_ && ::linkat(from_.data.directory.get(), from_.data.name.c_str(), draft->directory.get(),
                                 draft->name.c_str(), 0) == 0) {
       content_ = std::move(content);
@@ -134,7 +134,8 @@ class WayHome {
     if (found_.has_data && !has_come_home()) return false;
     if (!may_go(/*thorough=*/false)) return false;
     if (auto synced = sync_directory(to_); !synced) return refuse(synced.error());
-    if (auto retired = retire(from_, entry_); !retired) {  // at home all the same; a second run compares both
+    // The data are at home nevertheless; a second run compares both.
+    if (auto retired = retire(from_, entry_); !retired) {
       left_behind_ = Error{retired.error().kind, still_there(entry_, retired.error())};
       return true;
     }
@@ -153,8 +154,8 @@ class WayHome {
                                                  shown(), *answer == Answer::in_use ? "opened" : "changed")});
   }
 
-  /// Whether the copy, or a file of the same content (FUSE may number files by their names), stands at the path: others
-  /// who can write to that directory may have been quicker.
+  /// Whether the copy, or a file with the same content (FUSE may derive inode numbers from names), is at the path:
+  /// other users who can write to that directory may have replaced it.
   bool has_come_home() {
     struct stat there {
     }, wanted{};
@@ -193,7 +194,8 @@ class WayHome {
 
 Result<void> sync_directory(const Place& place) {
   const Fd directory(::openat(place.directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory || ::fsync(directory.get()) == 0 || errno == EINVAL || errno == EROFS) return {};  // or not readable
+  // A directory that cannot be opened for reading is not flushed.
+  if (!directory || ::fsync(directory.get()) == 0 || errno == EINVAL || errno == EROFS) return {};
   return system_failure("sync the directory", place.directory_path);
 }
 
@@ -211,7 +213,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   const Fd file = open_own_to_read(home);
   Fd data = open_own_to_read(from.data);
   if (!file || (found.has_data && !data)) return false;
-  if (found.has_data && is_same_inode(file, data)) {  // a write to one is a write to the other
+  if (found.has_data && is_same_inode(file, data)) {  // one file with two names
     if (auto watched = watch.add_name(from.data.name); !watched) return pass_on(watched.error());
     if (!is_same_inode(file, open_own_to_read(from.data))) return false;
     data = Fd{};

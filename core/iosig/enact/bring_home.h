@@ -1,13 +1,15 @@
-// Brings redirected data and their companions home, and loses nothing that a program writes meanwhile.
+// Brings redirected data and their companions home, and loses no bytes that a program writes meanwhile.
 //
-//   1. copies of all are made beside the link, synced, read back and compared (on one file system: second names)
-//   2. the companions get their names at home (enact/companions.h)
-//   3. copy and link change places in one step (enact/exchange.h); from here on the path leads home
-//   4. the data are looked at again: a program that opened them before step 3 may have written since
-//   5. what came home is synced, and the data are retired: no path leads to them (enact/destination.h)
-//   6. they are looked at once more, for a program that had resolved their path before step 5
+//   1. creates copies of all beside the link, flushes them, reads them back and compares (on one file system: hard
+//      links)
+//   2. gives the companions their names at home (enact/companions.h)
+//   3. exchanges copy and link atomically (enact/exchange.h); from here on the path leads home
+//   4. checks the data again: a program that opened them before step 3 may have written since
+//   5. flushes what came home, and retires the data: no path leads to them any more (enact/destination.h)
+//   6. checks them once more, for a program that had resolved their path before step 5
 //
-// A change, or a program that has them open, undoes all of it. The caller removes the retired data afterwards.
+// If a file has changed, or a program has it open, everything is undone. The caller deletes the retired data
+// afterwards.
 #pragma once
 
 #include <string>
@@ -16,16 +18,17 @@
 
 namespace iosig {
 
-/// Returns how: "renamed" or "copied and verified". Refusals are `infeasible` and change nothing; the message says why.
+/// Brings the data home and returns how: "renamed" or "copied and verified". Refusals are `infeasible`, change nothing,
+/// and give the reason.
 [[nodiscard]] Result<std::string> bring_home(const JournalEntry& entry, const Survey& found,
                                              const SettleOptions& options);
 
-/// For data whose complete copy stands at `home`, the entry's path: whether all is there, the companions too. If so the
-/// data are retired as above, unless `options.dry_run`.
+/// Checks whether a complete copy of the data and of their companions is at `home`, the entry's path. If so, retires
+/// the data as above, unless `options.dry_run`.
 [[nodiscard]] Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const Survey& found,
                                           const SettleOptions& options);
 
-/// Makes the names in the directory of `place` last.
+/// Flushes the directory of `place`, so that its names survive a power failure.
 [[nodiscard]] Result<void> sync_directory(const Place& place);
 
 }  // namespace iosig

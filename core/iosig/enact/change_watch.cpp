@@ -27,7 +27,7 @@ bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_s
 
 bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-/// The status change time too, unless the file was given another name, which may set it.
+/// Compares the status change time as well, unless the file was renamed, which may set it.
 bool same_status(const struct stat& a, const struct stat& b, bool was_renamed) {
   return is_same_file(a, b) && a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim) &&
          (was_renamed || same_time(a.st_ctim, b.st_ctim));
@@ -41,8 +41,8 @@ tl::unexpected<Error> just_removed(std::string_view directory, std::string_view 
 }
 
 bool is_open_elsewhere(int file) {
-  // A program that opens it at this very moment breaks the lease: the signal for that ends a process unless it is one
-  // that is ignored by default.
+  // A program that opens the file now breaks the lease. The default signal for that would end this process, so a signal
+  // that is ignored by default is set.
   (void)::fcntl(file, F_SETSIG, SIGURG);
   // The kernel grants a write lease only on a file that is neither open nor mapped by anyone else.
   const bool refused = ::fcntl(file, F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
@@ -90,7 +90,7 @@ bool ChangeWatch::is_as_added(const File& file, const std::string& renamed_to) c
   }, by_name{};
   const std::string& name = renamed_to.empty() ? file.name : renamed_to;
   if (::fstatat(directory_, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  // A file's second name sets its status change time; a link that was made anew may have the inode of the old one.
+  // A second name changes a file's status change time. A recreated link may have the inode of the old one.
   if (!file.file)
     return is_same_file(by_name, file.status) &&
            (!S_ISLNK(by_name.st_mode) || same_time(by_name.st_ctim, file.status.st_ctim));

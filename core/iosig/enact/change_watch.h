@@ -1,10 +1,10 @@
-// Sees whether a program changes files while they are being copied elsewhere, or has them open at the end.
+// Detects whether a program changes files while they are copied, or has them open at the end.
 //
-// Between a look at a file and the moment when its path leads elsewhere, a program can open it, write and close. Only a
-// comparison after that moment sees such a late writer: of size, times and inode, and, where those can be stale, of the
-// content. They can be stale on file systems that other nodes or a daemon change, and where a store through a shared
-// mapping updates no time (tmpfs). For the latter, inotify tells of each file that was closed after being open for
-// writing; without inotify the content is compared.
+// Between a check of a file and the moment when its path leads elsewhere, a program can open it, write and close it (a
+// late writer). Only a comparison after that moment detects it. Size, times and inode are compared; where those can be
+// stale, the content too. They can be stale on file systems that other nodes or a daemon change, and where a store
+// through a shared mapping updates no time (tmpfs). In the latter case, inotify reports each file that was closed after
+// being open for writing; without inotify, the content is compared.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,51 +20,50 @@
 
 namespace iosig {
 
-/// Whether another descriptor or a mapping of the open file exists, in this process or another. A file system without
-/// leases cannot tell: false.
+/// Whether the open file has another descriptor or a mapping, in this process or another. False on file systems without
+/// leases, which cannot tell.
 [[nodiscard]] bool is_open_elsewhere(int file);
 
-/// The `infeasible` refusal where a file is gone that was there when the run looked first.
+/// Returns the `infeasible` error for a file that existed at the start of the run and is gone.
 [[nodiscard]] tl::unexpected<Error> just_removed(std::string_view directory, std::string_view name);
 
 class ChangeWatch {
  public:
   /// Watches only the files of `directory` that are added.
   explicit ChangeWatch(const Fd& directory);
-  /// Watches for names that come and go, too. `names`, sorted, are those that the caller found in the directory: a name
-  /// that came since then is a change.
+  /// Also watches for names that are created or removed. `names`, sorted: those that the caller found in the directory;
+  /// a name created since then is a change.
   ChangeWatch(const Fd& directory, std::vector<std::string> names);
 
-  /// Watches the open regular file `name` of the directory from now on. Call it before the first byte is copied, and
-  /// set `copy` when there is one: its content is what the file's is compared with.
-  /// Keeps the file open. Two names of one file share a descriptor, or each would count as another program's.
-  /// Returns its index.
+  /// Watches the open regular file `name` of the directory from now on, and returns its index. Call it before the first
+  /// byte is copied, then call set_copy() once a copy exists: the contents of the two are compared. Keeps the file
+  /// open. Two names of one file share a descriptor; otherwise each would count as another program's.
   std::size_t add(std::string name, Fd file);
   const Fd& file(std::size_t index) const { return *files_[index].file; }
   void set_copy(std::size_t index, const Fd& copy) { files_[index].copy = copy.get(); }
 
-  /// Watches which file `name` is, not its content: for one that gets a second name, and for links. Call it before that
-  /// name is made, or the link is read.
+  /// Watches which inode `name` has, not its content: for a file that gets a second name, and for links. Call it before
+  /// the second name is created or the link is read.
   [[nodiscard]] Result<void> add_name(std::string name);
 
   enum class Answer {
     unchanged,
     in_use,   ///< a program has a file open
-    changed,  ///< a file was written, replaced or removed, its attributes were set, or a name came or went
+    changed,  ///< a file was written, replaced or removed, its attributes changed, or a name was created or removed
   };
-  /// Whether the files are as they were added. The quick look compares no content: `thorough` is for the last one,
-  /// after no path leads to the files any more. `may_be_open`: open descriptors of others are accepted. `renamed_to`:
-  /// the one watched file has that name now.
+  /// Whether the files are unchanged since they were added. `thorough` also compares contents: use it for the last
+  /// check, when no path leads to the files any more. `may_be_open`: accept open descriptors of other processes.
+  /// `renamed_to`: the current name of the one watched file.
   [[nodiscard]] Result<Answer> look(bool thorough, bool may_be_open, const std::string& renamed_to = {});
 
-  /// Whether an event tells that a program wrote to a file, set its attributes, or closed it after having it open for
-  /// writing. For files without a copy, whose content `look` cannot compare.
+  /// Whether inotify reported that a program wrote to a file, set its attributes, or closed it after opening it for
+  /// writing. For files without a copy, whose content look() cannot compare.
   [[nodiscard]] bool was_touched();
 
  private:
   struct File {
     std::string name;
-    std::shared_ptr<const Fd> file;  ///< null: only which file has the name
+    std::shared_ptr<const Fd> file;  ///< null: only the inode of the name is watched
     int copy = -1;
     struct stat status {};
   };
@@ -74,8 +73,8 @@ class ChangeWatch {
   Fd events_;
   std::vector<File> files_;
   std::optional<std::vector<std::string>> names_;
-  bool is_blind_ = false;     ///< events could not be had, or do not tell all: only the content proves anything
-  bool was_touched_ = false;  ///< an event came
+  bool is_blind_ = false;     ///< no events, or incomplete ones: only the content is proof
+  bool was_touched_ = false;  ///< an event was reported
 };
 
 }  // namespace iosig

@@ -22,14 +22,14 @@
 namespace iosig {
 namespace {
 
-/// The path in the user's directory below which all of a redirect lies.
+/// Returns the path in the user directory that contains all of a redirect.
 std::string top_of(const JournalEntry& entry) {
   const auto parsed = parse_destination(entry.destination);
   return parsed && parsed->has_directory ? entry.destination.substr(0, entry.destination.rfind('/'))
                                          : entry.destination;
 }
 
-/// Whether a process has a file there open for writing or mapped so, also one that /proc does not show from here.
+/// Whether a process has a file there open or mapped, including processes that /proc does not show from here.
 bool is_open_unseen(const Fd& parent, const std::string& name) {
   if (const Fd directory{::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)}) {
     const auto names = names_in(directory);
@@ -40,7 +40,7 @@ bool is_open_unseen(const Fd& parent, const std::string& name) {
   return file && is_open_elsewhere(file.get());
 }
 
-/// Fills in why the temporary data of a redirect are kept; empty: nobody wants them any more.
+/// Fills in why the temporary data of a redirect are kept; empty: they may be deleted.
 void find_reason_to_keep(const JournalEntry& entry, const Place& top, std::int64_t changed_unix_s,
                          const CollectOptions& options, Leftover& leftover) {
   std::string& why = leftover.why;
@@ -60,7 +60,7 @@ void find_reason_to_keep(const JournalEntry& entry, const Place& top, std::int64
   else if (job == Life::dead && options.only_named)
     why = "its job is dead; iosig gc without --unknown judges it";
   if (!why.empty()) return;
-  // A clock that was set back makes things younger, never older.
+  // A clock that was set back makes files appear younger, never older.
   const auto idle_s = std::max<std::int64_t>(0, std::time(nullptr) - std::max(entry.created_unix_s, changed_unix_s));
   if (job == Life::dead && static_cast<double>(idle_s) < options.older_than_s)
     why = fmt::format("its job is dead, but it changed {} ago", about_seconds(static_cast<double>(idle_s)));
@@ -70,7 +70,8 @@ void find_reason_to_keep(const JournalEntry& entry, const Place& top, std::int64
     why = "a process that cannot be seen from here has it open";
 }
 
-/// Whether data with a manifest beside them are `name`, one of `names` in the user's directory, or lie in it.
+/// Whether `name`, one of `names` in the user directory, is sealed data (with a manifest beside it) or a directory that
+/// contains some.
 bool is_sealed_data(const Fd& parent, const std::string& name, const std::vector<std::string>& names) {
   const auto contains = [](const std::vector<std::string>& all, const std::string& wanted) {
     return std::ranges::find(all, wanted) != all.end();
@@ -82,7 +83,7 @@ bool is_sealed_data(const Fd& parent, const std::string& name, const std::vector
          std::ranges::any_of(*inner, [&](const std::string& data) { return contains(*inner, manifest_name(data)); });
 }
 
-/// Removes retired data whose settlement is complete: their journal entry is gone, and no run is at work on them.
+/// **Deletes** retired data whose settlement is complete: their journal entry is gone, and no run is working on them.
 Result<bool> remove_settled(const UserDirectory& directory, const std::string& name, const std::set<std::string>& known,
                             bool dry_run) {
   const std::string id(id_in(name).value_or(""));
@@ -94,16 +95,16 @@ Result<bool> remove_settled(const UserDirectory& directory, const std::string& n
   return remove_tree(directory.fd, name, fmt::format("{}/{}", directory.path, name)).map([] { return true; });
 }
 
-/// Nothing: no leftover.
+/// Deletes the leftover of an entry, or says why it stays; no value: the entry has no leftover.
 Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const CollectOptions& options) {
   const Survey found = survey(entry);
-  if (!found.destination) return std::nullopt;  // out of reach: not on a mount point of this machine now
+  if (!found.destination) return std::nullopt;  // unreachable: not on a mount point of this machine now
   const Place& top = found.destination->directory ? *found.destination->directory : found.destination->data;
   const Extent extent = extent_of(top.directory, top.name);
   Leftover leftover{false, entry.destination, extent.data_bytes, {}};
   const bool stays = entry.kind == RedirectKind::link && stays_sealed(found.destination->data, entry.signature);
   if (entry.signature.lifetime != Lifetime::temp || stays) {
-    if (found.state != RedirectState::orphan) return std::nullopt;  // iosig finalize knows what to do
+    if (found.state != RedirectState::orphan) return std::nullopt;  // iosig finalize handles it
     leftover.why = fmt::format("data of '{}' to which no link leads; iosig finalize says how to resolve it",
                                printable(entry.path));
     return leftover;
@@ -122,7 +123,7 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
       if (auto gone = remove_tree(top.directory, top.name, entry.destination); !gone) return pass_on(gone.error());
     SettleOptions settle_options;
     settle_options.open_files = options.open_files;
-    settle_options.force = leftover.is_unknown;  // it was asked for by name
+    settle_options.force = leftover.is_unknown;  // the user named it
     if (auto settled = settle(entry, settle_options); !settled) return pass_on(settled.error());
   }
   leftover.removed = true;

@@ -19,8 +19,8 @@ std::string staging_name(const JournalEntry& entry) { return fmt::format(".iosig
 
 constexpr int directory_flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-/// The staging directory, if it is one that a run of this user made: it has the mark, or it is empty still. Otherwise
-/// nothing.
+/// Opens the staging directory if a run of this user made it: it has the mark, or is still empty. Otherwise returns an
+/// empty descriptor.
 Fd open_staging(const Place& link, const JournalEntry& entry) {
   const std::string name = staging_name(entry);
   Fd staging(::openat(link.directory.get(), name.c_str(), O_RDONLY | directory_flags));
@@ -33,7 +33,7 @@ Fd open_staging(const Place& link, const JournalEntry& entry) {
   return names && names->empty() ? std::move(staging) : Fd{};
 }
 
-/// Makes the staging directory and marks it.
+/// Creates the staging directory and its mark.
 Result<Fd> make_staging(const Place& link, const JournalEntry& entry) {
   const std::string name = staging_name(entry);
   if (::mkdirat(link.directory.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
@@ -41,7 +41,7 @@ Result<Fd> make_staging(const Place& link, const JournalEntry& entry) {
   const Fd made(::openat(link.directory.get(), name.c_str(), O_PATH | directory_flags));
   struct stat status {};
   if (made && ::fstat(made.get(), &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 0700) != 0700)
-    (void)::chmod(fmt::format("/proc/self/fd/{}", made.get()).c_str(), 0700);  // the umask closed it to ourselves
+    (void)::chmod(fmt::format("/proc/self/fd/{}", made.get()).c_str(), 0700);  // the umask denied this user access
   Fd staging = open_staging(link, entry);
   if (!staging)
     return fail(ErrorKind::system,
@@ -190,7 +190,7 @@ Result<void> CompanionsHome::place_one(const Companion& companion) {
   const int home = link_.directory.get();
   const char* name = companion.home_name.c_str();
   if (::linkat(staging_.get(), name, home, name, 0) == 0) return {};
-  if (errno != EEXIST) {  // no hard links there
+  if (errno != EEXIST) {  // the file system has no hard links
     if (::renameat2(staging_.get(), name, home, name, RENAME_NOREPLACE) == 0 ||
         (errno != EEXIST && !exists_at(home, companion.home_name) &&
          ::renameat(staging_.get(), name, home, name) == 0)) {

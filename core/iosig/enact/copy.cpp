@@ -22,7 +22,7 @@ tl::unexpected<Error> failure(const char* doing) {
   return fail(kind, "cannot {} the data: {}", doing, std::generic_category().message(errno));
 }
 
-/// pread until `length` bytes or the file's end.
+/// Reads until `length` bytes or end of file.
 ssize_t read_fully(int fd, char* into, std::size_t length, off_t at) {
   std::size_t got = 0;
   while (got < length) {
@@ -35,15 +35,15 @@ ssize_t read_fully(int fd, char* into, std::size_t length, off_t at) {
   return static_cast<ssize_t>(got);
 }
 
-/// Where the next bytes are that are no hole; `size`: only a hole is left.
+/// Returns the offset of the next data that are not a hole; `size` if only a hole remains.
 off_t next_data(int fd, off_t at, off_t size) {
   const off_t begin = ::lseek(fd, at, SEEK_DATA);
   if (begin >= 0) return std::min(begin, size);
-  return errno == ENXIO ? size : at;  // some file systems do not tell their holes
+  return errno == ENXIO ? size : at;  // some file systems do not report holes
 }
 
-/// Between file systems the kernel often refuses copy_file_range; then the bytes go through `buffer`. Returns how many
-/// were copied; 0: the file ends early.
+/// Copies a piece. Falls back to `buffer` where the kernel refuses copy_file_range, as it often does between file
+/// systems. Returns the number of bytes copied; 0: end of file.
 ssize_t copy_piece(int from, int to, off_t at, std::size_t length, std::vector<char>& buffer) {
   off_t from_at = at, to_at = at;
   const ssize_t moved = ::copy_file_range(from, &from_at, to, &to_at, length, 0);
@@ -108,7 +108,7 @@ Result<bool> same_content(int a, int b, const CopyProgress& progress) {
   const off_t size = status_a.st_size;
   for (off_t at = 0; at < size;) {
     at = std::min(next_data(a, at, size), next_data(b, at, size));
-    if (at == size) break;  // both have nothing but holes there
+    if (at == size) break;  // both have only a hole from here
     const ssize_t got_a = read_fully(a, buffer_a.data(), copied_piece_bytes, at);
     const ssize_t got_b = read_fully(b, buffer_b.data(), copied_piece_bytes, at);
     if (got_a < 0 || got_b < 0) return failure("read back");
@@ -129,7 +129,7 @@ Result<Fd> copy_verified(const Fd& data, const Place& to, const CopyProgress& pr
   if (auto copied = copy_content(data.get(), copy.get(), progress); !copied) return pass_on(copied.error());
   copy_attributes(data.get(), copy.get());
   if (::fsync(copy.get()) != 0) return write_failure("sync", to.path(), errno);
-  (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare what the device has, not our own pages
+  (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare with the device, not with the page cache
   const auto same = same_content(data.get(), copy.get(), progress);
   if (!same) return pass_on(same.error());
   if (::fstat(data.get(), &after) != 0) return failure("inspect");

@@ -12,7 +12,7 @@
 namespace iosig {
 namespace {
 
-constexpr int min_descriptor = 400;  // most programs have fewer, and the usual limit is 1024
+constexpr int min_descriptor = 400;  // most programs use fewer; the usual limit is 1024
 
 }  // namespace
 

@@ -1,8 +1,8 @@
-// Deletes the data of a redirect whose link a program has deleted.
+// **Deletes** the data of a redirect whose link a program has deleted.
 //
 // A program that deletes or replaces its file removes only the link; the data would stay on the fast mount point, as 95
-// files of one LevelDB did. Whether a link was deleted or only moved cannot be told by its path. A descriptor of the
-// link itself (O_PATH) tells: its link count is 0 once no name leads to it.
+// files of one LevelDB did. The path does not show whether a link was deleted or moved. A descriptor of the link itself
+// (O_PATH) does: its link count is 0 once no name leads to it.
 #pragma once
 
 #include <sys/types.h>
@@ -14,15 +14,17 @@
 
 namespace iosig {
 
-/// The link of a redirect, held open. An empty one, of a file system that other nodes change too, is never deleted.
+/// The link of a redirect, held open. Empty on a file system that other nodes may change; an empty one never counts as
+/// deleted.
 class HeldLink {
  public:
   HeldLink() = default;
-  /// Opens the link at `place`. The descriptor has a high number, which programs do not count on.
+  /// Opens the link at `place`. The descriptor has a high number, outside the range that programs expect to get.
   explicit HeldLink(const Place& place);
   HeldLink(HeldLink&&) = default;
-  HeldLink& operator=(HeldLink&& other) noexcept {  // a descriptor goes with its identity, or it is never closed
-    link_ = std::move(other.link_);                 // Fd swaps
+  // The descriptor and its identity move together; otherwise the descriptor would never be closed.
+  HeldLink& operator=(HeldLink&& other) noexcept {
+    link_ = std::move(other.link_);  // Fd swaps
     std::swap(device_, other.device_);
     std::swap(inode_, other.inode_);
     return *this;
@@ -34,7 +36,8 @@ class HeldLink {
   [[nodiscard]] bool is_deleted() const;
 
  private:
-  /// A program may close descriptors that are not its own, and get the number for another file.
+  /// Whether the descriptor is still the link. A program may close descriptors that are not its own and reuse the
+  /// number for another file.
   [[nodiscard]] bool is_still_ours(nlink_t* links = nullptr) const;
 
   Fd link_;
@@ -42,9 +45,9 @@ class HeldLink {
   ino_t inode_ = 0;
 };
 
-/// **Deletes** the data of a redirect whose link was deleted, their companions and the journal entry. As after an
-/// unlink, programs that have them open keep them until they close. False, and nothing is changed: another run settles
-/// them, they came home already, or they are declared tamperproof or archive.
+/// **Deletes** the data of a redirect whose link was deleted, their companions and the journal entry. As after
+/// unlink(2), programs that have them open keep them until they close them. False, and nothing is changed: another run
+/// settles them, they have already come home, or they are declared tamperproof or archive.
 [[nodiscard]] Result<bool> drop_deleted(const JournalEntry& entry);
 
 }  // namespace iosig

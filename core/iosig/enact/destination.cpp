@@ -18,7 +18,7 @@ namespace {
 
 std::string name_in(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
-/// The user's directory on the entry's mount point, if the entry's destination is in it.
+/// Opens the user directory on the entry's mount point if it contains the entry's destination.
 Result<UserDirectory> open_directory_of(const JournalEntry& entry) {
   auto directory = open_user_directory(entry.mount_point, IfMissing::refuse);
   if (!directory) return directory;
@@ -38,7 +38,7 @@ Result<UserDirectory> open_directory_of(const JournalEntry& entry) {
   return directory;
 }
 
-/// The name in the user's directory that stands for the whole redirect.
+/// Returns the name in the user directory of the whole redirect.
 std::string top_name(const JournalEntry& entry) {
   const auto parsed = parse_destination(entry.destination);
   return parsed && parsed->has_directory ? parsed->id : name_in(entry.destination);
@@ -72,14 +72,14 @@ std::vector<Companion> companions_in(const Fd& directory, const std::vector<std:
   return companions;
 }
 
-/// With the data's name at home in place of the one here: behind `a.db`, `prog-12-wal` becomes `a.db-wal`.
+/// Replaces the data's name by its name at home: behind `a.db`, `prog-12-wal` becomes `a.db-wal`.
 std::string home_name_of(std::string name, const Destination& from) {
   if (const std::size_t begin = name.find(from.data.name); begin != std::string::npos)
     name.replace(begin, from.data.name.size(), from.home_name);
   return name;
 }
 
-/// The name under which the data stand, where retired ones may stand, too.
+/// The current name of the data, if retired data may exist too.
 struct Standing {
   std::string name;
   bool is_retired = false, is_double = false;
@@ -92,7 +92,7 @@ Standing standing_in(const Fd& parent, const JournalEntry& entry) {
     return ::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
   };
   if (!exists(retired)) return {top};
-  // An empty directory holds nothing of a program's: it was made on the way to an open.
+  // An empty directory holds no program's data: it was created in preparation of an open.
   const Fd directory(::openat(parent.get(), top.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>(std::vector<std::string>{top});
   if (exists(top) && !(names && names->empty())) return {top, false, true};
@@ -148,7 +148,7 @@ std::string target_at_home(const Destination& from, const std::string& target) {
   std::string_view within = target;
   const bool is_absolute = within.starts_with('/');
   if (is_absolute) {
-    // The mount point may be spelled by way of links; a program that resolves its path knows it free of them.
+    // The path of the mount point may contain symbolic links; a program that resolves the path knows it without them.
     const std::string resolved = from.directory->directory_path + from.path.substr(from.path.rfind('/'));
     const std::string& own = (target + "/").starts_with(from.path + "/") ? from.path : resolved;
     if (!(target + "/").starts_with(own + "/")) return target;
@@ -169,7 +169,8 @@ Result<void> retire(const Destination& destination, const JournalEntry& entry) {
   const int parent = standing.directory.get();
   if (::renameat2(parent, standing.name.c_str(), parent, retired_name_of(entry).c_str(), RENAME_NOREPLACE) == 0)
     return {};
-  if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)  // no such flag there; the name is this redirect's own
+  // The file system lacks the flag; no other redirect uses the name.
+  if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
     if (::renameat(parent, standing.name.c_str(), parent, retired_name_of(entry).c_str()) == 0) return {};
   return system_failure("rename", standing.path());
 }
@@ -181,7 +182,7 @@ Result<void> restore_retired(const JournalEntry& entry) {
   const int at = directory->fd.get();
   const auto parsed = parse_destination(entry.destination);
   struct stat status {};
-  // Renaming replaces an empty directory, and no other. It would replace a flat file.
+  // rename(2) replaces an empty directory, but not others. It would replace a flat file.
   const bool may_rename = parsed && parsed->has_directory;
   if (may_rename ? ::renameat(at, retired.c_str(), at, top.c_str()) == 0
                  : ::renameat2(at, retired.c_str(), at, top.c_str(), RENAME_NOREPLACE) == 0)
@@ -205,7 +206,7 @@ Result<void> remove_retired(const JournalEntry& entry) {
   const std::string retired = retired_name_of(entry);
   auto removed = remove_tree(directory->fd, retired, fmt::format("{}/{}", directory->path, retired));
   const auto parsed = parse_destination(entry.destination);
-  if (removed && parsed && parsed->has_directory)  // made anew on the way to an open, and left empty
+  if (removed && parsed && parsed->has_directory)  // created again in preparation of an open, and left empty
     (void)::unlinkat(directory->fd.get(), top_name(entry).c_str(), AT_REMOVEDIR);
   return removed;
 }

@@ -1,8 +1,7 @@
-// Where the bytes of a redirect are: a directory of its own for each redirect, below the user's directory of a mount
-// point.
+// Names of destinations: each redirect has a directory of its own, below the user directory of a mount point.
 //
-// Programs derive names from the path that they reach: behind a link, SQLite puts `a.db-wal` beside the data, an
-// editor its swap file. In a directory that holds nothing else, each such file belongs to the stream: a companion.
+// Programs derive file names from the path that they resolve: behind a link, SQLite creates `a.db-wal` beside the data,
+// an editor its swap file. Every such file in the redirect's own directory belongs to the stream: a companion.
 //
 //   /dev/shm/.iosig-1000/5f0c9a3e11d2b764/a.db       the data
 //   /dev/shm/.iosig-1000/5f0c9a3e11d2b764/a.db-wal   a companion
@@ -22,19 +21,20 @@ inline constexpr std::size_t id_digits = 16;
 /// The parts of a destination's path.
 struct DestinationName {
   std::string mount_point;
-  std::string id;              ///< of the redirect that made it: 16 lower-case hexadecimal digits
-  std::string name;            ///< of the data; of a flat destination without the id
-  bool has_directory = false;  ///< false: flat, or a job's directory
+  std::string id;              ///< id of the redirect: 16 lower-case hexadecimal digits
+  std::string name;            ///< name of the data; without the id for a flat destination
+  bool has_directory = false;  ///< false: flat, or a job directory
 };
 
-/// Nothing: `path` is not below the directory of this user on a mount point, or does not begin with an id there.
+/// Parses the path of a destination. No value if `path` is not below this user's directory on a mount point, or does
+/// not begin with an id there.
 [[nodiscard]] std::optional<DestinationName> parse_destination(std::string_view path);
 
-/// The id with which `name`, in a user's directory, begins: of a directory, a retired one, a flat destination or a
-/// job's directory. Nothing for other names.
+/// Returns the id at the beginning of `name` in a user directory: the name of a directory, a retired one, a flat
+/// destination or a job directory. No value for other names.
 [[nodiscard]] std::optional<std::string_view> id_in(std::string_view name);
 
-/// The retired name of data that begin with `id`, and whether `name` is one.
+/// Returns the retired name of data that begin with `id`; is_retired_name() tests for one.
 [[nodiscard]] std::string retired_name(std::string_view id);
 [[nodiscard]] bool is_retired_name(std::string_view name);
 

@@ -21,7 +21,7 @@ namespace {
 
 enum class Stands { nothing, link, copy, other };
 
-/// The link's place and the two names beside it, all in one directory.
+/// The link's place and its two temporary names, all in one directory.
 class Swap {
  public:
   Swap(const Place& link, const JournalEntry& entry)
@@ -30,7 +30,7 @@ class Swap {
   Result<void> put_draft(const Handover& handover) {
     copy_is_held_ = true;
     const bool linked = ::linkat(directory(), draft_.c_str(), directory(), displaced_.c_str(), 0) == 0;
-    const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may number files by their names
+    const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may derive inode numbers from names
     if (linked && !unlike && exchange()) {
       const bool was_link = taken_out_is(Stands::link);
       if (was_link && handover.complete()) return remove(displaced_).and_then([&] { return remove(draft_); });
@@ -55,7 +55,7 @@ class Swap {
     return was_link ? just_opened() : link_was_replaced();
   }
 
-  /// Back to how it was before the run: see the table in the header.
+  /// Restores the state before the run; see the table in the header.
   Result<void> undo() {
     const auto displaced = look(displaced_), at_path = look(place_.name);
     if (!displaced) return pass_on(displaced.error());
@@ -66,7 +66,8 @@ class Swap {
       if (::renameat2(directory(), displaced_.c_str(), directory(), place_.name.c_str(), RENAME_NOREPLACE) != 0)
         return stays_displaced();
     } else if (*displaced != Stands::nothing && *at_path == Stands::copy) {
-      // Who met the copy at the path may have written to it: then it is that program's file, and stays there.
+      // A program that found the copy at the path may have written to it: then it is that program's file and stays
+      // there.
       const auto used = may_be_used(place_.name);
       if (!used) return pass_on(used.error());
       if (*displaced == Stands::other || !*used) {
@@ -103,7 +104,7 @@ class Swap {
     return true;
   }
 
-  /// Whether the run had done all but remove its names: the link is gone, for good.
+  /// Whether the run had finished except for removing its names: the link is gone for good.
   bool is_over() const {
     const auto at_path = look(place_.name);
     return !may_exist(displaced_) && at_path && *at_path != Stands::link;
@@ -115,26 +116,26 @@ class Swap {
     const auto displaced = look(displaced_), at_path = look(place_.name);
     return displaced && at_path && *displaced == Stands::link && *at_path == Stands::copy;
   }
-  /// Whether a program has removed or renamed the copy since: only it leaves the path empty while there is a draft.
+  /// Whether a program has removed or renamed the copy since. Otherwise the path is never empty while a draft exists.
   bool was_removed() const {
     const auto displaced = look(displaced_), at_path = look(place_.name), draft = look(draft_);
     return displaced && at_path && draft && *displaced == Stands::link && *at_path == Stands::nothing &&
            *draft != Stands::nothing;
   }
-  /// The copy stays at the path, or where a program put it.
+  /// Removes the temporary names. The copy stays at the path, or where a program moved it.
   Result<void> keep_copy() const {
     return remove(displaced_).and_then([&] { return remove(draft_); });
   }
 
-  /// One stat each while all is well.
+  /// Whether a temporary name exists. Usually costs two calls of stat.
   bool has_traces() const { return may_exist(draft_) || may_exist(displaced_); }
 
  private:
   int directory() const { return place_.directory.get(); }
   std::string shown() const { return printable(place_.path()); }
 
-  /// Without hard links or exchange (some network file systems, FUSE) the copy replaces the link, which is made anew if
-  /// the exchange may not go on.
+  /// Replaces the link by the copy without hard links or RENAME_EXCHANGE (some network file systems, FUSE). Recreates
+  /// the link if the exchange may not continue.
   Result<void> put_plainly(const Handover& handover) {
     if (auto removed = remove(displaced_); !removed) return removed;
     const bool alone = handover.begin();
@@ -147,7 +148,7 @@ class Swap {
     if (handover.complete()) return {};
     const auto used = may_be_used(place_.name);
     if (!used) return pass_on(used.error());
-    if (*used) return just_opened();  // that program's file now; the data stay at the destination, too
+    if (*used) return just_opened();  // that program's file now; the destination still has the data
     if (::symlinkat(entry_.destination.c_str(), directory(), displaced_.c_str()) != 0)
       return system_failure("make the link anew at", place_.path());
     if (::renameat(directory(), displaced_.c_str(), directory(), place_.name.c_str()) != 0)
@@ -155,7 +156,7 @@ class Swap {
     return just_opened();
   }
 
-  /// False only where it is certain.
+  /// False only if the name certainly does not exist.
   bool may_exist(const std::string& name) const {
     struct stat status {};
     return ::fstatat(directory(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
@@ -224,7 +225,7 @@ class Swap {
   const Place& place_;
   const JournalEntry& entry_;
   const std::string draft_, displaced_;
-  bool copy_is_held_ = false;  ///< by this run, so that it cannot be asked who else has it open
+  bool copy_is_held_ = false;  ///< this run has the copy open, so open descriptors of others cannot be tested
 };
 
 }  // namespace
@@ -258,7 +259,7 @@ Result<bool> may_be_used(const Place& place, bool is_held) {
   if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)
     return system_failure("inspect", place.path());
   if (status.stx_nlink > 2) return false;
-  timespec now{};  // a time to come was set by a program, for the data: nothing that is written now gets it
+  timespec now{};  // a program set a time in the future for the data; a new write does not get it
   (void)::clock_gettime(CLOCK_REALTIME, &now);
   const auto time_of = [](const statx_timestamp& time) {
     return std::pair<std::int64_t, std::uint32_t>(time.tv_sec, time.tv_nsec);
@@ -282,8 +283,9 @@ bool was_removed_after_exchange(const JournalEntry& entry) {
 
 namespace {
 
-/// Whether a program has changed what a killed run had put at the path, by its content, mode or companions: times can
-/// be set back. Data that changed after their copy was begun (a late writer) are the newer ones: then the answer is no.
+/// Whether a program has changed the file that a killed run put at the path, judged by content, mode and companions, as
+/// times can be set back. False if the data changed after their copy was begun (a late writer): then the data are
+/// newer.
 bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
   auto at = open_destination(entry);
   if (!at) return false;
@@ -312,18 +314,18 @@ bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
 Result<void> undo_killed_run(const JournalEntry& entry) {
   if (entry.kind != RedirectKind::link || !was_cut_short(entry)) return {};
   const auto place = locate(AT_FDCWD, entry.path);
-  if (!place) return {};  // its directory went, and all in it
+  if (!place) return {};  // the directory is gone, with all files in it
   Swap swap(*place, entry);
   // Data are retired after the exchange, and restored before it is undone.
   if (const auto at = open_destination(entry); at && at->is_retired && swap.is_over())
     return swap.clear_up().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
   if (auto restored = restore_retired(entry); !restored) return restored;
-  // Neither of two versions may go: the copy stays at the path, the data where they are, and settling names both.
+  // Keeps both versions: the copy at the path, the data where they are. Settling then reports both.
   if (swap.was_removed() || (swap.is_exchanged() && was_changed_at_home(*place, entry)))
     return swap.keep_copy().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
   if (swap.has_traces())
     if (auto undone = swap.undo(); !undone) return undone;
-  // A copy that a program took over keeps the companions that it may have used.
+  // A copy that a program has used keeps its companions, which the program may have used too.
   const bool leads_to_data = link_target(*place) == entry.destination;
   return unstage_companions(*place, entry, leads_to_data ? Placed::remove : Placed::keep);
 }
@@ -333,7 +335,7 @@ Result<bool> save_copy_of_killed_run(const JournalEntry& entry) {
   const auto place = locate(AT_FDCWD, entry.path);
   if (!place) return false;
   auto saved = Swap(*place, entry).save_copy();
-  if (saved && *saved)  // its companions were placed before it was complete
+  if (saved && *saved)  // its companions were placed before the copy was complete
     if (auto cleared = unstage_companions(*place, entry, Placed::keep); !cleared) return pass_on(cleared.error());
   return saved;
 }

@@ -27,15 +27,15 @@ bool is_home(const Fd& directory, const JournalEntry& entry) {
   return directory && inode_of(directory) == entry.home_inode && filesystem_id(directory) == entry.home_filesystem_id;
 }
 
-/// Where the home directory is that is no longer at `path`: the first part of the path that is not there, or the last
-/// one, has another name in the same parent.
+/// Finds a home directory that is no longer at `path`: its first missing component, or its last one, has another name
+/// in the same parent.
 std::optional<std::string> renamed_directory(const std::string& path, const JournalEntry& entry) {
   std::string parent = parent_of(path);
   while (parent != "/" && !open_directory(parent)) parent = parent_of(parent);
   const std::size_t name_end = path.find('/', parent == "/" ? 1 : parent.size() + 1);
   const std::string below = name_end == std::string::npos ? "" : path.substr(name_end);
   const Fd directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // A rename stays on its file system. What else is mounted there, and may not answer, is not asked.
+  // A rename stays on its file system. Other file systems mounted there are not touched; they may not respond.
   if (!directory || filesystem_id(directory) != entry.home_filesystem_id) return {};
   const auto names = names_in(directory);
   if (!names) return {};

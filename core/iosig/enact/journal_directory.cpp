@@ -23,8 +23,9 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t largest_entry_bytes = 256 << 10;  // three paths of 4096 bytes, each byte as %XX, and the rest
-constexpr const char* lock_name = ".lock";  ///< an empty file; the byte at a hash of its id stands for an entry
+// Three paths of 4096 bytes, each byte as %XX, and the other fields.
+constexpr std::uint64_t largest_entry_bytes = 256 << 10;
+constexpr const char* lock_name = ".lock";  ///< an empty file; a lock on the byte at the hash of an id locks its entry
 constexpr int state_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 Result<std::string> journal_path() {
@@ -34,8 +35,8 @@ Result<std::string> journal_path() {
   return state + "/journal";
 }
 
-/// Opens the journal's directory; nothing when it is missing. What an entry says is done to the user's files, so nobody
-/// else may have written one.
+/// Opens the journal's directory; an empty descriptor if it is missing. Refuses a directory that other users can write
+/// to, because entries control operations on the user's files.
 Result<Fd> open_journal(const std::string& path) {
   Fd directory(::open(path.c_str(), state_directory_flags));
   if (!directory && errno == ENOENT) return directory;
@@ -49,8 +50,9 @@ Result<Fd> open_journal(const std::string& path) {
       printable(path), status.st_uid, status.st_mode & 07777);
 }
 
-/// The same, made if it is missing. How safe the way there is, is looked at only then and when a command reads the
-/// journal: it costs microseconds, and a directory that is ours and closed holds nothing foreign wherever it lies.
+/// Opens the journal's directory; creates it if it is missing. Only then, and when a command reads the journal, the
+/// path to it is checked for safety. The check costs microseconds, and a directory of this user that is closed to
+/// others contains no other user's files wherever it is.
 Result<Fd> open_or_make_journal(const std::string& path) {
   auto directory = open_journal(path);
   if (!directory || *directory) return directory;
@@ -194,14 +196,14 @@ Result<Fd> join_journal() {
   if (!path) return pass_on(path.error());
   auto directory = open_journal(*path);
   if (!directory || !*directory) return directory;
-  // A file system that cannot lock (some network ones) is no reason to leave data unsettled.
-  if (::flock(directory->get(), LOCK_EX | LOCK_NB) == 0) {  // alone: a draft is of a run that was killed
+  // Data are settled even if the file system cannot lock, as with some network file systems.
+  if (::flock(directory->get(), LOCK_EX | LOCK_NB) == 0) {  // exclusive: any draft was left by a killed run
     if (const auto names = names_in(*directory))
       for (const std::string& name : *names)
         if (name.starts_with('.') && name.ends_with(".draft")) ::unlinkat(directory->get(), name.c_str(), 0);
   }
   for (int tries = 0; ::flock(directory->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) {
-    if (tries == 100)  // a run that begins holds it alone for a moment, an early version until it ends
+    if (tries == 100)  // a starting run locks it exclusively for a moment, an early version until it ends
       return fail(ErrorKind::system, "another 'iosig finalize', recover or gc is at work; try again when it has ended");
     const timespec moment{0, 10'000'000};
     ::nanosleep(&moment, nullptr);

@@ -1,7 +1,7 @@
 // The journal of this user: `<state directory>/journal/<id>.json`, one file per redirect (format/journal).
 //
-// An entry is written before the act it describes and removed after the act is undone or settled, so that a crash at
-// any point leaves a trace that leads to the data.
+// An entry is written before the operation that it describes, and removed after that is undone or settled. A crash at
+// any point therefore leaves a trace that leads to the data.
 #pragma once
 
 #include <optional>
@@ -13,32 +13,34 @@
 
 namespace iosig {
 
-/// An entry for an act of this process, now: with a fresh random id, signed (enact/maker.h).
+/// Returns an entry for an operation of this process now: with a new random id, signed (enact/maker.h).
 [[nodiscard]] Result<JournalEntry> new_journal_entry(RedirectedBy by);
 
-/// Creates the entry's file (never replaces one). `durable` syncs it, so that it also survives a crash of the machine.
+/// Creates the entry's file; never replaces one. `durable`: flushes it to the device, to survive a crash of the
+/// machine.
 [[nodiscard]] Result<void> record(const JournalEntry& entry, bool durable);
 
-/// Writes the entry, durably, in place of the one with its id, or as a new one.
+/// Writes the entry durably: replaces the one with its id, or creates it.
 [[nodiscard]] Result<void> record_anew(const JournalEntry& entry);
 
-/// The entry with this id; nothing when there is none that can be read.
+/// Returns the entry with this id; no value if there is none that can be read.
 [[nodiscard]] std::optional<JournalEntry> recorded_entry(const std::string& id);
 
 /// Whether there is an entry with this id.
 [[nodiscard]] bool is_recorded(std::string_view id);
 
-/// Tells this user's journals apart: a container may have a home, and so a journal, of its own. 0: there is none.
+/// Returns a number that identifies this journal: in a container, the same user may have another home directory, and so
+/// another journal. 0: there is none.
 [[nodiscard]] std::uint32_t journal_mark();
 
-/// Removes the entry's file; one that is not there is no failure.
+/// Removes the entry's file. Succeeds if it does not exist.
 [[nodiscard]] Result<void> forget(const JournalEntry& entry);
 
-/// A file of the journal that cannot be used.
+/// A file of the journal that cannot be read.
 struct Unreadable {
   std::string path;
-  bool is_cut = false;  ///< its writer was killed, or the machine crashed before it was on disk
-  Error error;          ///< says which file, and what to do
+  bool is_cut = false;  ///< truncated: its writer was killed, or the machine crashed before it was on disk
+  Error error;          ///< names the file and the remedy
 };
 
 struct Journal {
@@ -46,20 +48,21 @@ struct Journal {
   std::vector<Unreadable> unreadable;
 };
 
-/// Every entry. A journal that does not exist yet is empty.
+/// Reads every entry. A journal that does not exist yet is empty.
 [[nodiscard]] Result<Journal> read_journal();
 
-/// Held while redirects are settled. Shared by all runs of finalize, recover and gc; fails as `system` while one of an
-/// early version, which wants the journal for itself, is at work. Removes the drafts of dead runs.
+/// Locks the journal while redirects are settled. All runs of finalize, recover and gc share the lock. Fails as
+/// `system` while a run of an early version, which locks the journal exclusively, is active. Removes the drafts of dead
+/// runs.
 [[nodiscard]] Result<Fd> join_journal();
 
-/// Held while one redirect is settled, so that two runs never work on the same. Ends with its holder. Nothing: another
-/// process has it, and `if_busy` says not to wait. After a wait, look whether the entry is still recorded. Where the
-/// journal's file system cannot lock, data are settled without. One process holds one at a time.
+/// Locks one redirect while it is settled, so two runs never work on the same one. The lock ends with its holder; a
+/// process holds one at a time. No value: another process has it, and `if_busy` is `skip`. After waiting, check that
+/// the entry is still recorded. Where the journal's file system cannot lock, data are settled without a lock.
 enum class IfBusy { wait, skip };
 [[nodiscard]] Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy);
 
-/// f_fsid of the file system that holds the open `directory`; 0: not known.
+/// Returns the f_fsid of the file system with the open `directory`; 0: unknown.
 [[nodiscard]] std::uint64_t filesystem_id(const Fd& directory);
 
 }  // namespace iosig

@@ -12,7 +12,8 @@
 namespace iosig {
 namespace {
 
-/// The file system that last refused a link in this process; 0: none has. Another one costs one more attempt.
+/// The file system that last refused a link in this process; 0: none has. With a second such file system, each change
+/// between them costs one more attempt.
 std::atomic<dev_t> refusing_device{0};
 
 /// Advice for a link that the kernel does not follow.
@@ -22,7 +23,7 @@ std::string_view remedy(int failure) {
   return "";
 }
 
-/// Whether nothing can be made in the directory for a reason of its own.
+/// Whether the directory itself forbids new names.
 bool is_immutable_directory(const Fd& directory) {
   struct statx status {};
   return ::statx(directory.get(), "", AT_EMPTY_PATH, 0, &status) == 0 &&
@@ -38,7 +39,7 @@ Result<void> links_lead_on(const Place& place, const Storage& storage) {
                 "before",
                 printable(place.path()));
   for (const MountPoint& mount : storage.mount_points) {
-    // The program is at work below this path, so a look at it waits for nothing that the program does not wait for.
+    // The program uses files below this path, so stat(2) blocks on nothing that the program does not block on itself.
     if (mount.follows_links || !is_below(place.directory_path, mount.path)) continue;
     if (struct stat status{}; ::stat(mount.path.c_str(), &status) == 0 && status.st_dev == place.device)
       return fail(ErrorKind::system,
@@ -53,10 +54,10 @@ Result<void> check_link(const Place& place, const std::string& destination) {
   struct stat status {};
   const bool follows = ::fstatat(place.directory.get(), place.name.c_str(), &status, 0) == 0 || errno == ENOENT;
   const int failure = follows ? 0 : errno;
-  if (failure == ENOMEM || failure == EINTR) return {};  // says nothing about links
+  if (failure == ENOMEM || failure == EINTR) return {};  // not related to links
   const auto text = link_target(place);
   if (follows && text == destination) return {};
-  // Replaced meanwhile by another program, which the open then followed.
+  // Another program replaced the link meanwhile, and the open followed that.
   if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
       !S_ISLNK(status.st_mode))
     return {};

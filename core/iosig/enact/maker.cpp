@@ -17,8 +17,8 @@ bool is_of_this_start(const JournalEntry& entry) {
   return !entry.boot.empty() && entry.boot == boot_id() && entry.host == host_name();
 }
 
-/// Whether the machine was started anew since. Two containers on two machines may have one host name, so only the
-/// machine's own tells that it is the same machine.
+/// Whether the machine has been rebooted since. Two containers on two machines may have the same host name, so only the
+/// machine's own host name identifies it.
 bool is_of_earlier_start(const JournalEntry& entry) {
   return !entry.boot.empty() && !boot_id().empty() && entry.boot != boot_id() && entry.host == host_name() &&
          entry.has_machines_host_name && has_machines_host_name();

@@ -1,8 +1,8 @@
-// Whether the process that made a redirect, and the job that it belonged to, still live.
+// Tells whether the process that made a redirect, and its job, are still alive.
 //
-// Judged within one start of the machine (the kernel's boot id), by PID namespace, PID and start time
-// (base/process_life.h), so neither a clock that jumps nor a PID that was given away again misleads. What cannot be
-// judged from here is `unknown`, and callers keep what belongs to it.
+// Compares PID namespace, PID and start time (base/process_life.h) within one boot of the machine (the kernel's boot
+// id), so neither clock changes nor reused PIDs mislead. What cannot be decided from here is `unknown`; callers then
+// keep the files.
 #pragma once
 
 #include "iosig/base/process_life.h"
@@ -10,19 +10,20 @@
 
 namespace iosig {
 
-/// Fills in who makes an entry: this process, its session, host, boot, and the times. Cheap: the boot id is read once
+/// Fills in the maker of an entry: this process, its session, host, boot, and the times. Cheap: reads the boot id once
 /// per process.
 void sign(JournalEntry& entry);
 
-/// The very process. `unknown` on another machine, in a PID namespace that cannot be seen from here, and for an entry
-/// of an early version, which does not name the namespace.
+/// Whether the maker itself is alive. `unknown` on another machine, for a PID namespace that is not visible from here,
+/// and for an entry of an early version, which does not record the namespace.
 [[nodiscard]] Life maker_of(const JournalEntry& entry);
 
-/// The job: any process of the maker's session. A shell, a batch script and `mpirun` keep theirs as long as they run.
+/// Whether the job is alive: any process of the maker's session. A shell, a batch script and `mpirun` keep their
+/// session as long as they run.
 [[nodiscard]] Life job_of(const JournalEntry& entry);
 
-/// Whether a program may be between its journal entry, its link and its data: it lives, or runs where it cannot be seen
-/// from here. An entry of another machine or of an early version does not count.
+/// Whether the maker may be between writing its journal entry, its link and its data: it is alive, or runs where it is
+/// not visible from here. False for an entry of another machine or of an early version.
 [[nodiscard]] bool may_be_at_work(const JournalEntry& entry);
 
 }  // namespace iosig

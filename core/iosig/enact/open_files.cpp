@@ -22,12 +22,12 @@ bool is_this_program(const std::filesystem::path& process) {
          its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
 }
 
-/// Adds what the process has open below a directory of this user's. Another iosig that looks at a redirect has its
-/// directory open, which keeps nobody from settling it.
+/// Adds the paths that the process has open below a directory of this user. Ignores the open directories of another
+/// iosig, which do not prevent settling.
 void add_files_of(int pid, OpenFiles& open) {
   const std::string ours = fmt::format("/{}/", user_directory_name());
   const std::filesystem::path process = fmt::format("/proc/{}", pid);
-  std::error_code ignored;  // processes end while we look, and others' are closed to us
+  std::error_code ignored;  // processes may exit meanwhile, and those of others cannot be read
   const auto note = [&](const std::filesystem::path& link) {
     const std::string target = std::filesystem::read_symlink(link, ignored);
     if (target.find(ours) == std::string::npos) return;

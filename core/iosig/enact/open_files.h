@@ -1,4 +1,4 @@
-// Which redirected files processes have open, as /proc tells.
+// Finds the redirected files that processes have open, from /proc.
 #pragma once
 
 #include <map>
@@ -8,20 +8,20 @@
 
 namespace iosig {
 
-/// Path below a directory of this user -> a process that has it open, or works there. Sees the processes that this user
-/// may look into.
+/// Path below a directory of this user -> a process that has it open or as its working directory. Includes only
+/// processes that this user may inspect.
 using OpenFiles = std::map<std::string, int, std::less<>>;
 [[nodiscard]] OpenFiles open_redirected_files();
 
-/// A process that has `path`, or a file below it, open; 0: none.
+/// Returns a process that has `path` or a file below it open; 0: none.
 [[nodiscard]] int user_of(const OpenFiles& open, const std::string& path);
 
-/// The same at this moment, for the entry whose lock the caller holds: `open` is from the start of the run, when
-/// another run of iosig may have had the file open to settle it.
+/// Like user_of(), but checks again now, for the entry whose lock the caller holds. `open` is from the start of the
+/// run, when another run of iosig may have had the file open to settle it.
 [[nodiscard]] int present_user_of(const OpenFiles& open, const std::string& path);
 
-/// Whether a program has the data or a companion open at this moment, by asking for leases: finds what /proc hides, and
-/// programs that opened them after `open_redirected_files`.
+/// Whether a program has the data or a companion open now, tested with leases. Also finds processes that /proc hides,
+/// and programs that opened the files after `open_redirected_files`.
 [[nodiscard]] bool is_in_use(const Destination& destination);
 
 }  // namespace iosig

@@ -21,7 +21,7 @@ Fd open_own_to_read(int directory, const std::string& name) {
     errno = EACCES;
     return Fd();
   };
-  // By the inode, which nobody can exchange for another on the way.
+  // Changes the mode through the inode's descriptor: another user cannot replace it in between.
   const Fd found(::openat(directory, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!found || ::fstat(found.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||

@@ -1,4 +1,5 @@
-// Files of this user that their mode closes to this user, too: umask 0777, or a program that made them write-only.
+// Access to files of this user whose mode denies even their owner access: umask 0777, or a program that created them
+// write-only.
 #pragma once
 
 #include <string>
@@ -9,25 +10,25 @@
 
 namespace iosig {
 
-/// Opens `name` in `directory` to read it, follows no link and waits for no other process. A regular file of this user
-/// that lacks the owner's read permission gets it for the moment of the open: its owner may read it all the same.
+/// Opens `name` in `directory` for reading. Follows no link and does not block. If a regular file of this user denies
+/// its owner read permission, grants it for the duration of the open.
 [[nodiscard]] Fd open_own_to_read(int directory, const std::string& name);
 [[nodiscard]] inline Fd open_own_to_read(const Place& place) {
   return open_own_to_read(place.directory.get(), place.name);
 }
 
-/// Gives `mode` to what `name` in `directory` is, if this user owns it and its owner lacks a permission of `mode`: the
-/// umask of the program took it away when it was made.
+/// Sets the mode of `name` in `directory` to `mode` if this user owns it and a permission of `mode` is missing, because
+/// the umask of the creating program removed it.
 void ensure_mode(const Fd& directory, const std::string& name, unsigned mode);
 
-/// Gives the directory `name` in `directory` the default ACL of the open directory `home` (O_PATH will do), so that
-/// what a program makes in it has the permissions that it would have had at home. Fails as `system` where the file
-/// system has no ACLs; no default ACL at home is fine.
+/// Gives the directory `name` in `directory` the default ACL of the open directory `home` (O_PATH suffices), so files
+/// created in it have the permissions that they would have at home. Succeeds if home has no default ACL. Fails as
+/// `system` where the file system has no ACLs.
 [[nodiscard]] Result<void> inherit_default_acl(const Fd& home, const Fd& directory, const std::string& name,
                                                const std::string& shown);
 
-/// Moves immutable and append-only, which keep a file from being removed, from `from` to `to`, as far as this user may
-/// and the file system of `to` has them. Fails if they cannot be taken from `from`.
+/// Moves the attributes immutable and append-only, which prevent removal, from `from` to `to`, as far as this user may
+/// and the file system of `to` supports them. Fails if they cannot be removed from `from`.
 [[nodiscard]] Result<void> move_locks(const Fd& from, const Fd& to, const std::string& shown);
 
 }  // namespace iosig

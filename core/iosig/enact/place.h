@@ -1,4 +1,4 @@
-// A place in the tree of files: a name in a directory that is held open.
+// A place in the file tree: a name in an open directory.
 #pragma once
 
 #include <sys/types.h>
@@ -10,24 +10,25 @@
 
 namespace iosig {
 
-/// What happens at a place happens in the directory that was looked at, even if somebody renames it meanwhile.
+/// Operations on a place act in the directory that was opened, even if it is renamed meanwhile.
 struct Place {
   Fd directory;                ///< may be O_PATH
-  std::string directory_path;  ///< absolute, free of links
+  std::string directory_path;  ///< absolute, without symbolic links
   std::string name;
   dev_t device = 0;  ///< file system of the directory
 
   [[nodiscard]] std::string path() const;
 };
 
-/// `path`, if relative, starts from `from_directory` (AT_FDCWD: the working directory). Its last part need not exist;
-/// its parent must, else `system`. A path without a last name ("/", "a/..", "a/") is `usage`.
+/// Opens the parent directory of `path`, which is relative to `from_directory` (AT_FDCWD: the working directory). The
+/// last component need not exist; the parent must, else `system`. A path without a last component ("/", "a/..", "a/")
+/// is `usage`.
 [[nodiscard]] Result<Place> locate(int from_directory, std::string_view path);
 
-/// `name` in `directory`, whatever stands there.
+/// Returns the place `name` in `directory`; `name` need not exist.
 [[nodiscard]] Result<Place> place_in(Fd directory, std::string name);
 
-/// Where the link at `place` leads, as its text stands; nothing when there is no link.
+/// Returns the target of the link at `place`, unresolved; no value if there is no link.
 [[nodiscard]] std::optional<std::string> link_target(const Place& place);
 
 }  // namespace iosig

@@ -20,7 +20,7 @@ namespace {
 
 using Outcome = Recovery::Outcome;
 
-/// Settles to an end; a refusal leaves the redirect.
+/// Settles the redirect; leaves it if settling is refused.
 Result<Recovery> settle_as(Outcome outcome, const JournalEntry& entry, const SettleOptions& options, std::string why) {
   const auto settled = settle(entry, options);
   if (settled) return Recovery{outcome, settled->path, std::move(why)};
@@ -28,7 +28,7 @@ Result<Recovery> settle_as(Outcome outcome, const JournalEntry& entry, const Set
   return Recovery{Outcome::left, entry.path, settled.error().message};
 }
 
-/// Why nothing may be concluded from the state of this redirect; empty: its maker is dead.
+/// Returns why the state of this redirect proves nothing; empty: its maker is dead.
 std::string doubt(const JournalEntry& entry) {
   switch (maker_of(entry)) {
     case Life::alive: return fmt::format("process {}, which redirected it, is at work", entry.pid);
@@ -38,7 +38,7 @@ std::string doubt(const JournalEntry& entry) {
   return {};
 }
 
-/// What the state alone tells, once the traces of a killed run are gone.
+/// Recovers from the state alone, after the traces of a killed run are gone.
 Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
   const auto left = [&](std::string why) { return Recovery{Outcome::left, found.path, std::move(why)}; };
   const bool temporary = entry.signature.lifetime == Lifetime::temp;
@@ -78,7 +78,7 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
   return left("unknown state");
 }
 
-/// Removes the redirect's directory if no program wrote anything into it; in a dry run says whether it would.
+/// Removes the redirect's directory if it is empty. In a dry run, only returns whether it would.
 bool remove_if_empty(const Fd& parent, const std::string& name, bool dry_run) {
   if (!dry_run) return ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0;
   const Fd directory(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -86,7 +86,7 @@ bool remove_if_empty(const Fd& parent, const std::string& name, bool dry_run) {
   return names && names->empty();
 }
 
-/// Data of the redirect `id` in this user's directories; empty: none.
+/// Returns the path of data of the redirect `id` in this user's directories; empty: none.
 Result<std::string> data_of(std::string_view id, const std::vector<std::string>& mount_points, bool dry_run) {
   for (const std::string& mount_point : mount_points) {
     const auto directory = open_user_directory(mount_point, IfMissing::refuse);
@@ -100,7 +100,7 @@ Result<std::string> data_of(std::string_view id, const std::vector<std::string>&
   return {};
 }
 
-/// The entry's file again, at least a second after it was last written, by the clock that stamped it.
+/// Opens the entry's file at least a second after its last modification, by the clock that set that time.
 Result<Fd> open_when_quiet(const std::string& path) {
   for (int rounds = 0;; ++rounds) {
     Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

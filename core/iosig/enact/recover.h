@@ -1,7 +1,8 @@
-// Finishes or undoes what a crash cut short: a redirect whose program never came to write, a settlement in the midst.
+// Completes or undoes what a crash interrupted: a redirect whose program died before it wrote, or a settlement in
+// progress.
 //
-// It touches nothing that is alive or complete: data that are redirected stay redirected, and a prepared link waits for
-// its run. The journal is read and locked by the caller.
+// Leaves alone what is alive or complete: redirected data stay redirected, and a prepared link waits for its run. The
+// caller reads and locks the journal.
 #pragma once
 
 #include <string>
@@ -13,20 +14,20 @@ namespace iosig {
 
 struct Recovery {
   enum class Outcome {
-    finished,  ///< what had begun is complete now
-    undone,    ///< as if it had never begun
-    left,      ///< nothing was cut short, or it cannot be told, or it is for the user to decide
+    finished,  ///< the interrupted operation is now complete
+    undone,    ///< the interrupted operation is undone
+    left,      ///< nothing was interrupted, or it cannot be decided, or the user must decide
   } outcome;
   std::string path;
-  std::string why;  ///< what was found, or why it is left
+  std::string why;  ///< what was found, or why it was left
 };
 [[nodiscard]] const char* name_of(Recovery::Outcome outcome);
 
-/// Fails only when the system refuses; the entry then stays.
+/// Fails only on a system error; the entry then stays.
 [[nodiscard]] Result<Recovery> recover(const JournalEntry& entry, const SettleOptions& options);
 
-/// A cut entry is removed when nobody is writing it and no data of its redirect are in this user's directories on
-/// `mount_points`. May wait for a second: another node may be writing it at this moment.
+/// Removes a truncated entry if no process is writing it and this user's directories on `mount_points` hold no data of
+/// its redirect. May wait for a second, as another node may be writing the entry now.
 [[nodiscard]] Result<Recovery> recover(const Unreadable& entry, const std::vector<std::string>& mount_points,
                                        bool dry_run);
 

@@ -36,7 +36,7 @@ Result<std::optional<JournalEntry>> make_link(const Place& place, const MountPoi
   if (!directory) return pass_on(directory.error());
   const auto room = reserve(*directory, mount, signature.total_bytes);
   if (!room) {
-    // Those who race for one path want the same room: the winner has it, and the others follow.
+    // Processes that race for one path need the space only once: the winner has it, and the others follow.
     if (is_taken(place)) return std::nullopt;
     return pass_on(room.error());
   }

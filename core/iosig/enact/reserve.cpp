@@ -29,14 +29,14 @@
 namespace iosig {
 namespace {
 
-/// A slot of the table. All zero: free. One that does not fit its checksum is stale.
+/// A slot of the table. All zero: free. A record whose checksum does not match is stale.
 struct Record {
-  std::uint64_t id = 0;  ///< of the journal entry, which the reserved file's name begins with
+  std::uint64_t id = 0;  ///< id of the journal entry, which begins the name of the reserved file
   std::uint64_t total_bytes = 0;
-  std::uint64_t host = 0, boot = 0;  ///< fnv1a of the maker's
-  std::uint32_t pid = 0;             ///< 0: lasts until it is released
-  /// Inode of the PID namespace that counts `pid`; without a pid, the mark of the journal that has the entry. 0: made
-  /// by an early version, which wrote neither.
+  std::uint64_t host = 0, boot = 0;  ///< fnv1a of the maker's host and boot id
+  std::uint32_t pid = 0;             ///< 0: lasts until released
+  /// Inode of the PID namespace of `pid`; if `pid` is 0, journal_mark() of the journal that has the entry. 0: made by
+  /// an early version, which recorded neither.
   std::uint32_t where = 0;
   std::int64_t start_ticks = 0;  ///< when process `pid` started; early versions wrote something else
   std::int64_t made_unix_s = 0;
@@ -51,11 +51,11 @@ static_assert(sizeof(Record) == 64);
 using Records = std::vector<Record>;
 
 constexpr std::size_t max_reservations = 1 << 18;
-constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // of a process that cannot be judged from here
+constexpr std::int64_t longest_unjudged_s = 30 * 86400;  // limit for a process whose life is unknown
 constexpr timespec between_tries{.tv_sec = 0, .tv_nsec = 100'000};
 constexpr int max_tries = 2000;
 
-/// The id of a redirect that the name of its data begins with; nothing for other files.
+/// Returns the id at the beginning of the name of a redirect's data; no value for other files.
 std::optional<std::uint64_t> id_of(std::string_view name) {
   const auto digits = id_in(name);
   std::uint64_t id = 0;
@@ -75,8 +75,8 @@ Fd open_table(const UserDirectory& directory, int flags) {
   return table;
 }
 
-/// The open table, locked: a forked child may share the descriptor, so it is to be unlocked, not only closed. A file
-/// system that cannot lock is used without.
+/// Opens and locks the table. A forked child may share the descriptor, so the lock must be released explicitly, not
+/// only by closing. On a file system that cannot lock, the table is used without a lock.
 Result<Fd> lock_table(const UserDirectory& directory, int flags) {
   for (int tries = 0; tries < max_tries;) {
     Fd table = open_table(directory, flags);
@@ -85,7 +85,7 @@ Result<Fd> lock_table(const UserDirectory& directory, int flags) {
       ::nanosleep(&between_tries, nullptr);
     struct stat status {};
     if (::fstat(table.get(), &status) == 0 && status.st_nlink > 0 && tries < max_tries) return table;
-    ++tries;  // it was removed, with its last reservation, before we had it
+    ++tries;  // it was removed with its last reservation before this process locked it
   }
   return fail(ErrorKind::infeasible, "'{}': others are being given room there at this moment",
               printable(directory.path));
@@ -104,12 +104,14 @@ void write_slot(const Fd& table, std::size_t slot, const Record& reservation) {
   (void)!::pwrite(table.get(), &reservation, sizeof reservation, static_cast<off_t>(slot * sizeof reservation));
 }
 
-/// A container may have the host name of another machine's container, so its name counts within one start only.
+/// Returns a mark of this host. A container may have the host name of a container on another machine, so its mark
+/// includes the boot id.
 std::uint64_t host_mark() {
   return fnv1a(has_machines_host_name() ? host_name() : fmt::format("{}@{}", host_name(), boot_id()));
 }
 
-/// Whether the maker of a reservation is gone; of one that was made on this machine since it was started.
+/// Tells whether the maker of a reservation is alive. Only for reservations made on this machine and, if they name a
+/// process, since it was booted.
 Life maker_of(const Record& reservation) {
   static const NamespaceId here = this_process().pid_namespace;
   if (reservation.pid == 0) {
@@ -129,8 +131,8 @@ bool is_stale(const Record& reservation) {
          (maker == Life::unknown && std::abs(std::time(nullptr) - reservation.made_unix_s) > longest_unjudged_s);
 }
 
-/// Calls `each` with every name in the directory. Not by opendir, which allocates: this also runs in a program's signal
-/// handlers (runtime/host/run_isolated.h).
+/// Calls `each` with every name in the directory. Does not use opendir, which allocates: this also runs in a program's
+/// signal handlers (runtime/host/run_isolated.h).
 template <class Each>
 void for_each_name(int directory, Each each) {
   alignas(dirent64) char space[8192];
@@ -143,7 +145,7 @@ void for_each_name(int directory, Each each) {
     }
 }
 
-/// Bytes that the file, or all files of the job's directory, occupy.
+/// Returns the bytes that the file, or all files of the job directory, occupy.
 std::uint64_t written_bytes(int directory, const char* name) {
   struct stat status {};
   if (::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return 0;
@@ -161,7 +163,7 @@ std::uint64_t total_bytes(const Records& reservations) {
   return sum;
 }
 
-/// Clears stale reservations and takes off the others what is written of them.
+/// Clears stale reservations and subtracts the written bytes from the others.
 void look_closer(const UserDirectory& directory, Records& reservations) {
   std::map<std::uint64_t, Record*> by_id;
   for (Record& reservation : reservations) {
@@ -178,7 +180,7 @@ void look_closer(const UserDirectory& directory, Records& reservations) {
   });
 }
 
-/// What is reserved and not yet written; exact only if more than `unless_at_most`.
+/// Returns the bytes reserved and not yet written; exact only if more than `unless_at_most`.
 std::uint64_t reserved_bytes(const UserDirectory& directory, Records reservations, std::uint64_t unless_at_most) {
   if (const std::uint64_t at_most = total_bytes(reservations); at_most <= unless_at_most) return at_most;
   look_closer(directory, reservations);
@@ -193,13 +195,13 @@ void clear_stale(const Fd& locked_table, Records& reservations) {
   }
 }
 
-/// How much may be reserved while `needed_bytes` still fit.
+/// Returns how much may be reserved while `needed_bytes` still fit.
 std::uint64_t spare_bytes(const MountPoint& mount, std::uint64_t needed_bytes) {
   const std::uint64_t free = mount.free_bytes.value_or(0);
   return free - std::min(free, needed_bytes);
 }
 
-/// Clears the reservations to `id`, and removes the table if nobody alive has one.
+/// Clears the reservations of `id`, and removes the table if no living process has one.
 void drop_reservations(const UserDirectory& directory, std::optional<std::uint64_t> id) {
   const auto table = lock_table(directory, O_RDWR);
   if (!table) return;
@@ -279,7 +281,8 @@ Result<Reservation> reserve(const UserDirectory& directory, MountPoint mount,
                 printable(mount.path), bytes_text(*total_bytes),
                 about_bytes(static_cast<double>(mount.free_bytes.value_or(0))),
                 about_bytes(static_cast<double>(reserved)));
-  // Those that nobody releases (a program that was never settled) go each time the table has doubled.
+  // Reservations that are never released (a program that was never settled) are cleared each time the table has
+  // doubled.
   if (reservations.size() >= 32 && std::has_single_bit(reservations.size()))
     clear_stale(reservation.table_, reservations);
   const auto free_slot = std::ranges::find(reservations, std::uint64_t{0}, &Record::id);

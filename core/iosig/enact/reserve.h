@@ -1,10 +1,10 @@
-// Room that streams were reserved: who declares a totalsize gets it kept free until it is written, so that ten streams
-// of 8 GB are not all sent where 10 GB are free.
+// Reservations: a stream that declares its totalsize gets that space reserved until it is written. Otherwise ten
+// streams of 8 GB might all be sent to a mount point with 10 GB free.
 //
-// A mount point's reservations are a small table in the user's own directory there (docs/formats/reservations.md), so
-// all processes of this user see them, on every node that shares the mount point. It is changed under a lock that ends
-// with its holder, one record in one write: a process killed anywhere leaves a table that works. Reservations of dead
-// processes are dropped when room gets short. What other users were reserved cannot be seen.
+// The reservations of a mount point are a small table in the user directory there (docs/formats/reservations.md), so
+// all processes of this user see them, on every node that shares the mount point. The table is changed under a lock
+// that ends with its holder, one record in one write: a process killed at any point leaves a valid table. Reservations
+// of dead processes are dropped when space becomes short. Reservations of other users are not visible.
 #pragma once
 
 #include <optional>
@@ -15,23 +15,24 @@
 
 namespace iosig {
 
-/// Fills in the free bytes of `mount` and what is reserved of them. To a caller for whom the rest is enough anyway
-/// (`needed_bytes`), the reservations may be told too large; else each reserved file is looked at, which takes about a
-/// microsecond for each, and what was written of it counts no more.
+/// Fills in the free bytes of `mount` and the reserved part of them. If an upper bound of the reservations leaves
+/// `needed_bytes` free, it is the result; otherwise every reserved file is inspected, which takes about a microsecond
+/// each, and its written bytes are subtracted.
 void ask_room(MountPoint& mount, std::uint64_t needed_bytes);
 
-/// The same of every mount point, in full; one that does not answer in time (base/call_with_timeout) has no known room.
+/// Does the same for every mount point, exactly. The free space of a mount point that does not answer in time
+/// (base/call_with_timeout) is unknown.
 void ask_room(Storage& storage);
 
-/// While it lives, nobody else is reserved room on its mount point.
+/// Holds the lock on its mount point's reservations while it exists, so no other reservation is made there.
 class Reservation {
  public:
-  Reservation() = default;  ///< for a stream that does not say its size: holds and reservations nothing
+  Reservation() = default;  ///< for a stream without a totalsize: locks and reserves nothing
   Reservation(Reservation&&) = default;
   ~Reservation();
 
-  /// Writes the reservation. It lasts while the maker lives if that is a program (RedirectedBy::runtime), else until
-  /// `release`. One that cannot be written (a full disk) is not kept, which only means that others may get the room.
+  /// Writes the reservation. It lasts while the maker is alive if that is a program (RedirectedBy::runtime), else until
+  /// `release`. A reservation that cannot be written (full disk) is lost: other streams may then get the space.
   void keep_for(const JournalEntry& entry) const;
 
  private:
@@ -40,16 +41,16 @@ class Reservation {
   std::size_t slot_ = 0;
 };
 
-/// Looks, under the lock, whether `total_bytes` are free and not reserved. Fails as `infeasible` if not, or if others
-/// hold the lock for too long (a fifth of a second).
+/// Checks, under the lock, that `total_bytes` are free and not reserved. Fails as `infeasible` if they are not, or if
+/// other processes hold the lock for longer than a fifth of a second.
 [[nodiscard]] Result<Reservation> reserve(const UserDirectory& directory, MountPoint mount,
                                           std::optional<std::uint64_t> total_bytes);
 
-/// Drops what this entry was reserved, and with it the reservations of the dead; harmless if there is none. The table
-/// goes with its last reservation.
+/// Drops the reservation of this entry; does nothing if there is none. Removes the table when no reservation of a
+/// living process is left.
 void release(const JournalEntry& entry);
 
-/// Removes a table that holds reservations of the dead only.
+/// Removes a table that holds only reservations of the dead.
 void release_stale(const UserDirectory& directory);
 
 /// Name of the table in the user directory.

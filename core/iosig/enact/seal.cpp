@@ -25,7 +25,7 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t hashed_piece_bytes = 4u << 20;
-constexpr std::uint64_t largest_manifest_bytes = 64u << 10;  // a path of 4096 bytes, each as %XX, and the rest
+constexpr std::uint64_t largest_manifest_bytes = 64u << 10;  // a path of 4096 bytes, each as %XX, and the other fields
 constexpr mode_t write_bits = 0222;
 
 Place manifest_of(const Place& data) {
@@ -47,7 +47,7 @@ bool fits(const Manifest& manifest, const struct stat& data) {
          manifest.modified_unix_ns == modified_unix_ns(data);
 }
 
-/// The open regular file and what it is like.
+/// An open regular file and its status.
 struct OpenData {
   Fd file;
   struct stat status {};
@@ -87,7 +87,7 @@ Result<std::string> sha256_of(const OpenData& data, const Place& place, const ch
 }
 
 Result<Manifest> read_manifest(const Place& place) {
-  // By the held directory, so that nobody exchanges it on the way.
+  // Through the open directory, so no other user can replace it meanwhile.
   const std::string through = fmt::format("/proc/self/fd/{}/{}", place.directory.get(), place.name);
   struct stat status {};
   if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -98,8 +98,8 @@ Result<Manifest> read_manifest(const Place& place) {
   return parse_manifest(*text, printable(place.path()));
 }
 
-/// Whether a program has the file open for writing, or mapped so. The kernel grants a read lease only if none has; a
-/// file system without leases cannot tell.
+/// Whether a program has the file open for writing, or has a writable mapping of it. The kernel grants a read lease
+/// only if none has. False on file systems without leases, which cannot tell.
 bool is_being_written(const Fd& file) {
   (void)::fcntl(file.get(), F_SETSIG, SIGURG);  // as in is_open_elsewhere()
   const bool refused = ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
@@ -112,7 +112,7 @@ tl::unexpected<Error> still_written(const Place& data) {
               printable(data.path()));
 }
 
-/// What keeps the file from being changed.
+/// Returns what protects the file from changes.
 std::vector<const char*> closed_by(const Fd& file) {
   struct statx status {};
   std::vector<const char*> all;
@@ -123,8 +123,8 @@ std::vector<const char*> closed_by(const Fd& file) {
   return all;
 }
 
-/// From now on nobody changes a byte, as far as the file system can. Of a file that is read-only already this does
-/// nothing: it asks for the right to write.
+/// Makes every later change fail, where the file system supports it. Requires write permission, so it has no effect on
+/// a read-only file.
 void enable_verity(const Fd& file) {
   fsverity_enable_arg wanted{};
   wanted.version = 1;
@@ -140,6 +140,7 @@ void make_immutable(const Fd& file) {
   (void)::ioctl(file.get(), FS_IOC_SETFLAGS, &flags);
 }
 
+/// Writes and flushes a manifest at `place`, atomically.
 Result<void> write_manifest(const Place& place, const Manifest& manifest) {
   return replace_file_in(
       place.directory, place.name, manifest_text(manifest),
@@ -174,7 +175,8 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
 
   if (signature.tamperproof) {
     enable_verity(file);
-    const bool is_writable = (open->status.st_mode & write_bits) != 0;  // nobody changes the mode of an immutable file
+    // The mode of an immutable file cannot be changed.
+    const bool is_writable = (open->status.st_mode & write_bits) != 0;
     if (is_writable && ::fchmod(file.get(), open->status.st_mode & 07777 & ~write_bits) != 0)
       return system_failure("make read-only", data.path());
   }
@@ -196,7 +198,7 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
     if (is_being_written(file) || !fits(manifest, open->status)) return give_up(still_written(data));
     if (auto written = write_manifest(at, manifest); !written) return give_up(pass_on(written.error()));
     const auto seen = watch.look(/*thorough=*/true, /*may_be_open=*/true);
-    // A program that wrote after the last look: the manifest is of other data than those that are there.
+    // If a program wrote after the last check, the manifest does not describe the current data.
     if (!seen || *seen != ChangeWatch::Answer::unchanged || watch.was_touched() || is_being_written(file)) {
       if (auto removed = remove_at(at); !removed) return pass_on(removed.error());
       return give_up(still_written(data));

@@ -21,7 +21,7 @@ namespace {
 
 using Action = Settlement::Action;
 
-/// One redirect on its way; the steps share what was found.
+/// The settlement of one redirect. The steps share what survey() found.
 class Settling {
  public:
   Settling(const JournalEntry& entry, const SettleOptions& options)
@@ -35,7 +35,7 @@ class Settling {
       return fail(ErrorKind::infeasible,
                   "{}: process {} still has its data open; settle it when that has ended, or use --force", shown(),
                   user);
-    const bool is_unknown = entry_.pid == 0;  // the link is all that is known of it
+    const bool is_unknown = entry_.pid == 0;  // only the link is known
     if (is_unknown && found_.state == RedirectState::empty && !found_.cut_short)
       return fail(ErrorKind::infeasible,
                   "{}: this link leads to '{}', where no data are, and the journal does not know it: they were never "
@@ -80,12 +80,13 @@ class Settling {
   }
 
  private:
-  /// Clears up after a run that was killed, and lets the journal tell where the link is now. True: the data are gone,
-  /// but a copy that the run had completed stands at the path.
+  /// Cleans up after a killed run and journals where the link is now. True: the data are gone, but a copy that the
+  /// killed run had completed is at the path.
   Result<bool> take_over() {
     if (found_.state == RedirectState::unreachable && (!options_.drop_orphans || found_.is_home_unreachable))
       return false;
-    if (const auto then = recorded_ ? at_home(*recorded_) : entry_; then.path != entry_.path)  // moved after the kill
+    // The link was moved after that run.
+    if (const auto then = recorded_ ? at_home(*recorded_) : entry_; then.path != entry_.path)
       if (auto undone = undo_killed_run(then); !undone) return pass_on(undone.error());
     if (found_.cut_short) {
       if (!found_.has_data && !found_.has_companions()) {
@@ -98,7 +99,7 @@ class Settling {
       found_ = survey(entry_, options_.links);
     }
     if (!found_.link) return false;
-    if (found_.destination && found_.destination->is_retired) {  // the link leads to them again
+    if (found_.destination && found_.destination->is_retired) {  // the link leads to the retired data
       if (auto restored = restore_retired(entry_); !restored) return pass_on(restored.error());
       found_ = survey(entry_, options_.links);
       if (!found_.link) return false;
@@ -109,7 +110,7 @@ class Settling {
     return record_anew(entry_).map([] { return false; });
   }
 
-  /// Data to which a link may lead are not given up, whatever the options say.
+  /// Refuses: a link may lead to the data, so no option gives them up.
   Result<Settlement> home_is_unreachable() const {
     const Destination& at = *found_.destination;
     return fail(ErrorKind::infeasible,
@@ -119,7 +120,7 @@ class Settling {
                 shown(), found_.why, destination(), printable(at.directory ? at.directory->path() : at.data.path()));
   }
 
-  /// Whether a process may be between its journal entry, its link and its data.
+  /// Whether a process may be between writing its journal entry, its link and its data.
   bool maker_is_at_work() const { return !options_.force && may_be_at_work(entry_); }
 
   tl::unexpected<Error> wait() const {
@@ -138,10 +139,10 @@ class Settling {
     return present_user_of(options_.open_files, at.directory ? at.directory->path() : at.data.path());
   }
 
-  /// Whether an earlier run came to its end but for the deletion of the retired data.
+  /// Whether an earlier run finished except for deleting the retired data.
   bool is_retired() const { return found_.destination && found_.destination->is_retired; }
 
-  /// The data are of no use without them: a database needs its journal.
+  /// Names the companions in a message: without its journal, for example, a database is useless.
   std::string with_companions() const {
     if (!found_.has_companions()) return {};
     std::vector<std::string> names;
@@ -153,7 +154,7 @@ class Settling {
         fmt::join(names, ", "), destination(), shown());
   }
 
-  /// Whether the data belong where they are: home lacks what they were declared to need.
+  /// Whether the data stay where they are, because home lacks the properties that they were declared to need.
   bool stays() const {
     return entry_.kind == RedirectKind::link && found_.destination &&
            stays_sealed(found_.destination->data, entry_.signature);
@@ -186,8 +187,8 @@ class Settling {
     return settlement;
   }
 
-  /// Those beside the link, and one at the path of the journal, where the data went home by another. Each may be meant
-  /// as a copy or as a link, so they are left to the user.
+  /// Returns the other links to the data: those beside the link, and the one at the journal's path if the data went
+  /// home by another link. The user may mean each as a copy or as a link, so they stay.
   std::vector<std::string> other_links() const {
     if (!found_.link) return {};
     KnownLinks own;
@@ -200,7 +201,7 @@ class Settling {
     return paths;
   }
 
-  /// The last step of all: retired data are deleted, what was removed stays removed, then the entry goes.
+  /// **Deletes** the retired data, flushes the directories, then removes the journal entry.
   Result<Settlement> finish(Action action, std::string_view why) const {
     if (found_.destination) {
       if (action != Action::sealed)
@@ -218,8 +219,8 @@ class Settling {
     return done(action, why);
   }
 
-  /// Neither data nor companions are there: removes the link and the empty directory. A program that opened the link
-  /// just before it went is writing behind it: then the directory is not empty, and the link goes back.
+  /// Removes the link and the empty directory of a redirect without data and companions. A program that opened the link
+  /// just before may still write behind it: then the directory is not empty, and the link is restored.
   Result<Settlement> clear(std::string_view why) const {
     if (options_.dry_run) return done(Action::cleared, why);
     const auto nothing_came = [&] {
@@ -243,7 +244,7 @@ class Settling {
     return finish(Action::cleared, why);
   }
 
-  /// **Deletes** the data and their companions. The link first: a path never leads to nothing.
+  /// **Deletes** the data and their companions. Removes the link first, so that it never dangles.
   Result<Settlement> drop(std::string_view why) const {
     if (options_.dry_run) return done(Action::dropped, why);
     Result<void> retired;
@@ -266,11 +267,11 @@ class Settling {
     return finish(Action::dropped, why);
   }
 
-  /// The link goes on leading to the data.
+  /// Seals the data. The link stays.
   Result<Settlement> keep() const {
     const auto sealed = seal(found_.destination->data, entry_, options_.dry_run, options_.progress);
     if (!sealed) {
-      // Sealed data are not in the journal; an entry that only this run made for the link must not stay behind.
+      // The journal does not keep sealed data, so an entry that only this run made for the link is removed.
       const bool is_from_link = entry_.pid == 0;
       if (is_from_link && !options_.dry_run) (void)forget(entry_);
       return pass_on(sealed.error());
@@ -280,7 +281,8 @@ class Settling {
     return options_.dry_run ? done(Action::sealed, how) : finish(Action::sealed, how);
   }
 
-  /// A file stands at the path. If it has the same bytes, an earlier run was killed after its exchange.
+  /// Settles a redirect whose path has become a regular file. If it has the same bytes as the data, an earlier run was
+  /// killed after its exchange.
   Result<Settlement> settle_replaced() const {
     const auto there = locate(AT_FDCWD, entry_.path);
     if (!there) return pass_on(there.error());
@@ -311,9 +313,9 @@ class Settling {
     return options_.dry_run ? done(Action::brought_home, *how) : finish(Action::brought_home, *how);
   }
 
-  JournalEntry entry_;  ///< its path follows the link
+  JournalEntry entry_;  ///< its path follows a renamed link
   const SettleOptions& options_;
-  const std::optional<JournalEntry> recorded_;  ///< as the journal had it before this run
+  const std::optional<JournalEntry> recorded_;  ///< the journal's entry before this run
   Survey found_;
 };
 

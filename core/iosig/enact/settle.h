@@ -1,8 +1,8 @@
-// Settles a redirect after the run: brings data home, drops temporary data, clears what was never used.
+// Settles a redirect after the run: brings data home, deletes temporary data, removes what was never used.
 //
-// Every step leaves the data reachable: the link is only replaced by a copy that was read back and compared, in one
-// step that can be undone (enact/bring_home), and the destination goes after that, the journal entry last. So a crash
-// anywhere is finished by settling once more.
+// The data stay reachable at every step. A copy that was read back and compared replaces the link in one step that can
+// be undone (enact/bring_home). Then the destination is deleted, and the journal entry last. Settling once more
+// completes a run that crashed at any point.
 #pragma once
 
 #include <string>
@@ -16,32 +16,35 @@ namespace iosig {
 
 struct SettleOptions {
   bool keep_temp = false;     ///< bring temporary data home too
-  bool drop_orphans = false;  ///< delete data to which no link leads, forget data that cannot be reached
-  bool force = false;         ///< even while a process has the data open; what it writes meanwhile still counts
-  bool dry_run = false;       ///< say what would be done
+  bool drop_orphans = false;  ///< **delete** data without a link, and forget data that cannot be reached
+  bool force = false;         ///< settle data that a process has open; a change meanwhile is still refused
+  bool dry_run = false;       ///< report what would be done
   OpenFiles open_files = {};
-  KnownLinks* links = nullptr;  ///< shared by many settlements
+  KnownLinks* links = nullptr;  ///< links already read, shared by many settlements
   CopyProgress progress = {};
 };
 
 struct Settlement {
   enum class Action { brought_home, sealed, dropped, cleared } action;
-  std::string path;  ///< where the data are now, or were asked for
+  std::string path;  ///< where the data are now, or should have been
   std::uint64_t data_bytes = 0;
-  std::vector<std::string> companions;      ///< names at home of the files that were treated alike
-  std::vector<std::string> dangling_links;  ///< paths of other links to the data, which lead nowhere now
+  std::vector<std::string> companions;      ///< names at home of the companions that were settled with the data
+  std::vector<std::string> dangling_links;  ///< paths of other links to the data, now dangling
   std::string text;                         ///< one sentence
 };
 [[nodiscard]] const char* name_of(Settlement::Action action);
 
-/// Data that are declared neither temp nor persist count as persistent. Tamperproof and archived data, even temporary
-/// ones, stay where they are, sealed (enact/seal). Refusals are `infeasible`, change nothing, and
-/// say how to resolve them: data to which no link leads, a path taken by other content, no room, a file in use, a full
-/// job's directory, a mount point out of reach, a process that may be about to make or use the link, a link without a
-/// journal entry that leads to nothing. Other links to the data stay as they are, and those that are known are named.
+/// **Deletes** temporary data. Data declared neither temp nor persist count as persistent. Tamperproof and archived
+/// data, even temporary ones, stay where they are and are sealed (enact/seal).
 ///
-/// The caller holds the entry's lock (enact/journal_directory.h). First undoes what a killed run left. A link that a
-/// program renamed, or that has no journal entry, is journalled as it is now, so that this run may be killed in turn.
+/// Refusals are `infeasible`, change nothing, and say how to resolve them: data without a link, a path taken by other
+/// content, no space, a file in use, a job directory that is not empty, an unreachable mount point, a process that
+/// may be about to create or use the link, a link to nothing without a journal entry. Other links to the data stay as
+/// they are; the known ones are named.
+///
+/// The caller holds the entry's lock (enact/journal_directory.h). Undoes the traces of a killed run first. Journals the
+/// current place of a link that a program renamed or that has no entry, so a later run can recover if this one is
+/// killed.
 [[nodiscard]] Result<Settlement> settle(const JournalEntry& entry, const SettleOptions& options);
 
 }  // namespace iosig

@@ -28,15 +28,15 @@ bool holds_nothing(const Place& directory) {
   return names && names->empty();
 }
 
-/// Whether the link at `place` leads to the entry's data. What stands there may be anything, or nothing.
+/// Whether `place` is a link to the entry's data; it may be any file, or not exist.
 Result<bool> leads_to_data(const Place& place, const JournalEntry& entry) {
   if (const auto target = link_target(place)) return *target == entry.destination;
   if (errno == EINVAL || errno == ENOENT) return false;
   return system_failure("look at", place.path());
 }
 
-/// Where this user's own link at `place` leads. Somebody else's link to our data, or a second name for ours, was
-/// planted to have them brought there.
+/// Returns the target of this user's own link at `place`. An untrusted user may have planted a link to our data, or a
+/// hard link to our link, to have the data brought there: no value for those.
 std::optional<std::string> own_link_target(const Place& place) {
   auto target = link_target(place);
   struct stat status {};
@@ -46,7 +46,7 @@ std::optional<std::string> own_link_target(const Place& place) {
 
 Result<std::multimap<std::string, std::string>> links_in(Place place) {
   std::multimap<std::string, std::string> links;
-  // A directory that may be passed through but not listed hides its other names.
+  // A directory with search but without read permission hides its other names.
   if (::faccessat(place.directory.get(), ".", R_OK, AT_EACCESS) != 0 && errno == EACCES) return links;
   auto names = link_names_in(place.directory);
   if (!names) return pass_on(names.error());
@@ -54,7 +54,7 @@ Result<std::multimap<std::string, std::string>> links_in(Place place) {
     place.name = std::move(name);
     const auto target = own_link_target(place);
     if (!target) continue;
-    if (place.name.ends_with(".aside"))  // after any other name
+    if (place.name.ends_with(".aside"))  // sorted after all other names
       links.emplace(*target, place.name);
     else
       links.emplace_hint(links.lower_bound(*target), *target, place.name);
@@ -62,8 +62,8 @@ Result<std::multimap<std::string, std::string>> links_in(Place place) {
   return links;
 }
 
-/// The entry's link: at its path, else under another name in the same directory, else where a killed run had put it.
-/// Fails where it cannot be looked for.
+/// Finds the entry's link: at its path, else under another name in the same directory, else under the name that a
+/// killed run gave it. Fails if the directory cannot be read.
 Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& known) {
   const auto not_found = [&] { return check_home(entry).map([] { return std::optional<Place>(); }); };
   auto place = locate(AT_FDCWD, entry.path);
@@ -92,7 +92,7 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
   return not_found();
 }
 
-/// An entry for a link that leads into this user's own directory on some mount point.
+/// Makes up an entry for a link into this user's own directory on some mount point.
 std::optional<JournalEntry> entry_from_link(const Place& place, const std::string& target) {
   const auto parsed = parse_destination(target);
   const std::size_t slash = target.rfind('/');
@@ -100,7 +100,7 @@ std::optional<JournalEntry> entry_from_link(const Place& place, const std::strin
   const bool is_flat = slash != std::string::npos && std::string_view(target).substr(0, slash).ends_with(directory);
   if (!target.starts_with('/') || (!parsed && !is_flat)) return {};
   JournalEntry entry;
-  // The same in every run, so that a second run finds the draft of one that was killed.
+  // The same in every run: a later run then finds the draft of a killed one.
   entry.id = parsed ? parsed->id : fmt::format("{:016x}", std::hash<std::string>{}(target));
   entry.path = place.path();
   entry.destination = target;
@@ -137,7 +137,7 @@ Survey survey(const JournalEntry& recorded, KnownLinks* known) {
     found.why = std::move(why);
     return std::move(found);
   };
-  std::string link_unknown;  // why it could not be looked for
+  std::string link_unknown;  // why the link could not be searched for
   if (entry.kind == RedirectKind::link) {
     KnownLinks own;
     found.cut_short = was_cut_short(entry);
@@ -153,7 +153,7 @@ Survey survey(const JournalEntry& recorded, KnownLinks* known) {
   }
   auto destination = open_destination(entry);
   if (!destination) return unreachable(destination.error().message);
-  // Retired data came home. Only those that a killed run had not yet done with, or to which a link leads, go back.
+  // Retired data came home. They count as data only if a killed run had not finished with them or a link leads to them.
   const bool is_over = destination->is_retired && !found.cut_short && !found.link && link_unknown.empty();
   struct stat data {};
   const Place& at = destination->data;
@@ -167,7 +167,7 @@ Survey survey(const JournalEntry& recorded, KnownLinks* known) {
         fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
   if (!is_there && entry.filesystem_id != 0 && filesystem_id(at.directory) != entry.filesystem_id)
     return unreachable(fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point)));
-  if (!is_there)  // an untrusted user could have swapped the directory: then nothing counts as gone
+  if (!is_there)  // an untrusted user could have replaced the directory, so it does not count as gone
     if (auto sound = check_directory(entry.mount_point); !sound) return unreachable(sound.error().message);
   found.destination = *std::move(destination);
   if (entry.kind == RedirectKind::directory) {
@@ -214,7 +214,7 @@ std::vector<std::string> links_beside(const Place& link, const JournalEntry& ent
 Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::string path) {
   path = std::string(without_trailing_slashes(path));
   const auto place = locate(AT_FDCWD, path);
-  const std::string absolute = place ? place->path() : path;  // its directory may be gone, the entry is not
+  const std::string absolute = place ? place->path() : path;  // the directory may be gone while the entry exists
   const auto target = place ? link_target(*place) : std::nullopt;
   const bool is_own = target && own_link_target(*place) == target;
   std::vector<JournalEntry> found;

@@ -12,7 +12,8 @@
 namespace iosig {
 namespace {
 
-/// The mount that `opened` belongs to: a bind mount has its device in common with what surrounds it.
+/// Returns the id of the mount of `opened`. The device number does not suffice: a bind mount can have the same one as
+/// the directory around it.
 std::uint64_t mount_of(const Fd& opened) {
   struct statx status {};
   return ::statx(opened.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &status) == 0 ? status.stx_mnt_id : 0;

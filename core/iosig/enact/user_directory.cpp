@@ -16,8 +16,8 @@ namespace {
 constexpr ino_t initial_user_namespace = 0xeffffffd;  // PROC_USER_INIT_INO, part of the kernel's interface
 constexpr std::uint32_t unmapped = 0xffffffff;        // also the size of a map of all ids
 
-/// The user id that this user's files have outside of this user namespace; nothing when they have none that tells them
-/// from other users' files. In the machine's own namespace, or with all ids mapped: geteuid().
+/// Returns the user id that this user's files have outside of this user namespace; no value if that id does not
+/// distinguish them from other users' files. In the initial namespace, or with all ids mapped: geteuid().
 std::optional<uid_t> uid_outside() {
   const uid_t own = ::geteuid();
   struct stat user_namespace {};
@@ -32,7 +32,7 @@ std::optional<uid_t> uid_outside() {
     if (!inside || !outside || !count || own < *inside || own - *inside >= *count) continue;
     if (*outside == unmapped) return {};
     const uid_t found = *outside + (own - *inside);
-    // Root of an outer namespace, but not of the machine: this one is nested, and whose files they are is not told.
+    // Root of an outer namespace other than the initial one: namespaces are nested, and the owner outside is unknown.
     struct stat roots {};
     if (found == 0 && *count != unmapped && ::stat("/proc", &roots) == 0 && roots.st_uid != own) return {};
     return found;
@@ -52,7 +52,7 @@ Result<UserDirectory> open_user_directory(const std::string& mount_point, IfMiss
                 "could not be told from other users'; nothing is put into '{}'",
                 ::geteuid(), printable(mount_point));
   const std::string name = fmt::format(".iosig-{}", *uid);
-  // Data that lie there already are fetched from anywhere: what is held open and proven ours cannot be swapped.
+  // Existing data are opened from any mount point: an open directory that is proven ours cannot be replaced.
   if (if_missing == IfMissing::make)
     if (auto sound = check_directory(mount_point); !sound) return pass_on(sound.error());
   const Fd mount(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -67,7 +67,7 @@ Result<UserDirectory> open_user_directory(const std::string& mount_point, IfMiss
       return system_failure("make the directory", directory.path);
     directory.fd = open_directory();
   }
-  if (!directory.fd && errno == EACCES) {  // a umask took the permissions, now or in the program that made it
+  if (!directory.fd && errno == EACCES) {  // a umask removed the permissions, now or in the program that created it
     struct stat closed {};
     if (::fstatat(mount.get(), name.c_str(), &closed, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(closed.st_mode) &&
         closed.st_uid == ::geteuid() && (closed.st_mode & 0777) != 0700 && (closed.st_mode & 0077) == 0 &&

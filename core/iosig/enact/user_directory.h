@@ -1,5 +1,4 @@
-// The directory on a mount point that holds this user's redirected data, and nobody else's: `<mount
-// point>/.iosig-<uid>`.
+// The directory on a mount point that holds only this user's redirected data: `<mount point>/.iosig-<uid>`.
 #pragma once
 
 #include <string>
@@ -20,14 +19,14 @@ struct UserDirectory {
 
 enum class IfMissing { make, refuse };
 
-/// Opens the directory; one that is missing is made (0700) unless told otherwise. A mount point may be writable by
-/// everybody (/dev/shm), so another user may have put a link or an open directory there first: what is not a directory,
-/// ours, and closed to others is refused as `system`, with what to do.
+/// Opens the directory; creates it (0700) if it is missing, unless `if_missing` is `refuse`. Every user may be able to
+/// write to the mount point (/dev/shm), so an untrusted user may have created a link or a directory of that name first.
+/// Fails as `system`, with a remedy, if it is not a directory of this user that is closed to others.
 [[nodiscard]] Result<UserDirectory> open_user_directory(const std::string& mount_point,
                                                         IfMissing if_missing = IfMissing::make);
 
-/// Makes the directory `id` (0700, whatever the umask); returns the path that data called `name` have in it. One that
-/// is there already, of an earlier node or try, is as good.
+/// Creates the directory `id` (0700, whatever the umask) and returns the path in it for data called `name`. Accepts an
+/// existing directory, made by another node or an earlier attempt.
 [[nodiscard]] Result<std::string> make_destination(const UserDirectory& directory, const std::string& id,
                                                    std::string_view name);
 

@@ -10,7 +10,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t batch_writes = 64;  ///< between two looks at the clock
+constexpr std::size_t batch_writes = 64;  ///< writes between two readings of the clock
 constexpr std::int64_t batch_bytes = 1 << 20;
 
 enum Metric : std::uint8_t {
@@ -26,7 +26,7 @@ enum Metric : std::uint8_t {
   count_done,
   bytes_done,
 };
-/// Of readers, who have nothing to sync.
+/// Used by readers, which do not sync.
 constexpr Metric memory = sync_begin;
 
 std::uint32_t processes_for(const WriteMap& map, std::uint32_t wanted) {
@@ -34,7 +34,7 @@ std::uint32_t processes_for(const WriteMap& map, std::uint32_t wanted) {
   return std::min(wanted == 0 ? max_replay_processes : wanted, ranks);
 }
 
-/// Each writer takes a few descriptors.
+/// Raises the soft limit of descriptors to the hard limit: each writer needs a few.
 void allow_many_descriptors() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -56,7 +56,7 @@ double sum_of(const std::vector<WorkerMetrics>& workers, Metric which) {
   return sum;
 }
 
-/// What one process of a replay does.
+/// Performs the writes of one process of a replay.
 class Writing {
  public:
   Writing(const WriteMap& map, const ReplayTarget& target, const ReplayOptions& options, std::uint32_t processes,
@@ -125,7 +125,7 @@ class Writing {
 
   Result<void> write_in_batches() {
     std::vector<Turn> batch;
-    std::vector<std::int64_t> places;  ///< in the buffer
+    std::vector<std::int64_t> places;  ///< offsets in the buffer
     Turn turn;
     for (bool has_one = turns_.next(turn); has_one;) {
       batch.clear();
@@ -154,12 +154,13 @@ class Writing {
   Worker& member_;
   RankTurns turns_;
   std::uint32_t processes_;
-  std::uint64_t openings_;  ///< turns that are for opening
+  std::uint64_t openings_;  ///< number of turns used for opening
   std::vector<ReplaySink> sinks_;
   std::vector<std::byte> buffer_;
 };
 
-/// Opens, gives `read(source, offset, length)` to `work`, and counts what is read.
+/// Opens the target in `processes` processes, runs `work` in each with a function read(offset, length), and counts what
+/// it reads.
 template <class Work>
 Result<ReadMetrics> read_by_workers(const ReplayTarget& target, std::uint32_t processes, const ReplayWatch& watch,
                                     std::int64_t longest, const Work& work) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t chunk_bytes = 1 << 20;
 
-/// What should be in `out`, the bytes of `piece` as `rank`, if it is one's, wrote them.
+/// Fills `out` with the bytes of `piece` as `rank` wrote them; zeros for a hole.
 void expect(const Piece& piece, std::int64_t rank, std::span<std::byte> out) {
   if (piece.is_hole)
     std::ranges::fill(out, std::byte{0});
@@ -24,7 +24,7 @@ class Checker {
   Checker(const WriteMap& map, const PatternLookup& all, bool was_in_turn)
       : map_(map), all_(all), was_in_turn_(was_in_turn), expected_(chunk_bytes), is_right_(chunk_bytes) {}
 
-  /// Compares the bytes read from `offset` on.
+  /// Compares the bytes that were read at `offset`.
   Result<void> look_at(std::int64_t offset, std::span<const std::byte> bytes, CheckMetrics& metrics) {
     all_.find(offset, static_cast<std::int64_t>(bytes.size()),
               [&](const Piece& piece) { expect(piece, piece.id, place_of(piece.logical - offset, piece.length)); });
@@ -39,11 +39,11 @@ class Checker {
     return {};
   }
 
-  /// How many of these bytes more than one rank wrote.
+  /// Returns how many of these bytes more than one rank wrote.
   Result<std::int64_t> shared_bytes(std::int64_t offset, std::int64_t length) {
     struct Bound {
       std::int64_t at = 0;
-      int step = 0;  ///< of the number of ranks: 1 where one's bytes begin, -1 where they end
+      int step = 0;  ///< change of the number of ranks: 1 where a rank's bytes begin, -1 where they end
     };
     std::vector<Bound> bounds;
     std::size_t last = map_.ranks.size();
@@ -73,7 +73,7 @@ class Checker {
     return std::span(expected_).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(length));
   }
 
-  /// Calls visit(rank's index, piece) for what each rank wrote into these bytes, rank by rank.
+  /// Calls visit(index of the rank, piece) for every piece that a rank wrote into these bytes, rank by rank.
   template <class Visit>
   Result<void> find_of_ranks(std::int64_t offset, std::int64_t length, Visit&& visit) {
     for (std::size_t n = 0; n < map_.ranks.size(); ++n) {
@@ -89,7 +89,7 @@ class Checker {
     return {};
   }
 
-  /// Bytes that are as any rank left them are right, too.
+  /// Accepts bytes that match the last write of any rank.
   Result<void> look_at_ranks(std::int64_t offset, std::span<const std::byte> bytes) {
     const auto length = static_cast<std::int64_t>(bytes.size());
     return find_of_ranks(offset, length, [&](std::size_t n, const Piece& piece) {
@@ -107,14 +107,14 @@ class Checker {
   bool was_in_turn_;
   std::vector<std::byte> expected_;
   std::vector<bool> is_right_;
-  std::vector<std::unique_ptr<PatternLookup>> lookups_;  ///< of the first ranks; made when they are needed
+  std::vector<std::unique_ptr<PatternLookup>> lookups_;  ///< of the first ranks; created on demand
 };
 
-/// Bytes of the file that more than one rank wrote.
+/// Returns the bytes of the file that more than one rank wrote.
 Result<std::int64_t> shared_bytes(const WriteMap& map, const PatternLookup& all, Checker& checker,
                                   const ReplayWatch& watch) {
   if (map.ranks.size() < 2) return 0;
-  // Where no byte was written twice, the writes are together as long as what is written.
+  // If no byte was written twice, the sum of the writes equals the bytes covered.
   std::int64_t covered = 0;
   all.find(0, map.size, [&](const Piece& piece) { covered += piece.is_hole ? 0 : piece.length; });
   if (covered == map.bytes) return 0;

@@ -1,4 +1,4 @@
-// What a write map is replayed onto: a container or an ordinary file, written and read through the same few calls.
+// The target of a replay: a container or an ordinary file, written and read through the same few calls.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ enum class ReplayForm : std::uint8_t { container, traditional, plain };
 struct ReplayTarget {
   std::string path;
   ReplayForm form = ReplayForm::container;
-  std::vector<std::string> targets;  ///< as ContainerOptions::targets
+  std::vector<std::string> targets;  ///< as in ContainerOptions::targets
 };
 
-/// Where nothing may be. Fails as `usage` when something is there already.
+/// Creates the target. Fails as `usage` if the path exists.
 [[nodiscard]] Result<void> make_target(const ReplayTarget& target);
-/// What make_target made, with all that was written to it.
+/// **Deletes** a target that make_target() created, and its data.
 [[nodiscard]] Result<void> remove_target(const ReplayTarget& target);
 
-/// One rank's way to write.
+/// Writes the target for one rank.
 class ReplaySink {
  public:
   static Result<ReplaySink> open(const ReplayTarget& target);
-  /// All of `bytes`, or a failure.
+  /// Writes all of `bytes`, or fails.
   [[nodiscard]] Result<void> write(std::int64_t offset, std::span<const std::byte> bytes);
   [[nodiscard]] Result<void> sync();
   [[nodiscard]] Result<void> close();
@@ -45,13 +45,13 @@ class ReplaySink {
   std::unique_ptr<ContainerWriter> writer_;
 };
 
-/// One process's way to read.
+/// Reads the target for one process.
 class ReplaySource {
  public:
   static Result<ReplaySource> open(const ReplayTarget& target,
                                    ContainerView::Source source = ContainerView::Source::snapshot);
   [[nodiscard]] std::int64_t size() const { return size_; }
-  /// Bytes read, fewer than asked for at the end of the file only.
+  /// Returns the number of bytes read; fewer than requested only at the end of the file.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes);
   /// Null for an ordinary file.
   [[nodiscard]] const ContainerView* view() const { return view_.get(); }

@@ -1,4 +1,4 @@
-// The writes that one process of a replay has to do: those of some ranks, each in its order.
+// The writes of one process in a replay: those of some ranks, each in its order.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@
 namespace iosig {
 
 struct Turn {
-  std::uint32_t local_rank = 0;  ///< which of the process's ranks
+  std::uint32_t local_rank = 0;  ///< index among the process's ranks
   std::int64_t offset = 0, length = 0;
-  std::int64_t physical = 0;   ///< bytes that the rank wrote before
-  std::uint64_t sequence = 0;  ///< writes of all ranks before
+  std::int64_t physical = 0;   ///< bytes that the rank wrote before this write
+  std::uint64_t sequence = 0;  ///< number of earlier writes of all ranks
 };
 
-/// Of process `number` of `processes`: the ranks at number, number + processes, ... in the map, a write of each in
-/// turn, or all in the map's order. Refers to the map.
+/// The turns of process `number` of `processes`. It has the ranks at positions number, number + processes, ... in the
+/// map. It takes one write of each rank in turn, or all in the map's order. Keeps a reference to the map.
 class RankTurns {
  public:
   RankTurns(const WriteMap& map, std::uint32_t number, std::uint32_t processes, bool in_order) : in_order_(in_order) {
@@ -33,7 +33,7 @@ class RankTurns {
   [[nodiscard]] std::size_t local_ranks() const { return local_ranks_.size(); }
   [[nodiscard]] std::int64_t rank(std::uint32_t local_rank) const { return local_ranks_[local_rank].writes->rank; }
 
-  /// false when all is done, which leaves `turn` alone.
+  /// Sets `turn` to the next write. Returns false, and leaves `turn` unchanged, when all are done.
   bool next(Turn& turn) {
     if (waiting_.empty()) return false;
     const Waiting first = waiting_.top();
@@ -49,7 +49,7 @@ class RankTurns {
   struct LocalRank {
     const RankWrites* writes;
     PatternCursor cursor;
-    std::array<std::int64_t, index_columns> vector;  ///< the next
+    std::array<std::int64_t, index_columns> vector;  ///< the rank's next write
   };
   struct Waiting {
     std::uint64_t when, round;

@@ -20,7 +20,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t turn_words = 1024;  ///< so that few wait at one
+constexpr std::size_t turn_words = 1024;  ///< many, so that few workers wait on the same futex
 constexpr timespec between_looks{0, 50'000'000};
 constexpr int child_failed = 1;
 
@@ -39,10 +39,10 @@ double seconds_of(clockid_t clock) {
 
 }  // namespace
 
-/// Whose turn it is, of the turns that are alike modulo turn_words.
+/// The current turn among the turns that are congruent modulo turn_words.
 struct TurnWord {
   std::atomic<std::uint64_t> turn;
-  std::atomic<std::uint32_t> changes;  ///< what is waited for
+  std::atomic<std::uint32_t> changes;  ///< the futex
 };
 
 struct alignas(64) MemberSlot {
@@ -65,7 +65,7 @@ MemberSlot& slot_of(WorkerGroupShared& shared, std::uint32_t number) {
   return reinterpret_cast<MemberSlot*>(&shared + 1)[number];
 }
 
-/// Memory of zeros, which are the beginning of everything in it, that children share.
+/// Zero-filled memory that the children share. Zeros are the initial state of everything in it.
 class SharedMemory {
  public:
   explicit SharedMemory(std::size_t bytes) : bytes_(bytes) {
@@ -99,7 +99,7 @@ class SharedMemory {
   ::_exit(done ? 0 : child_failed);
 }
 
-/// The children that have not been waited for; killed if they are still there in the end.
+/// The children that have not been reaped. The destructor kills the remaining ones.
 class Children {
  public:
   ~Children() {
@@ -117,7 +117,7 @@ class Children {
     numbers_.push_back(number);
   }
   [[nodiscard]] bool is_empty() const { return pids_.empty(); }
-  /// Takes out those that have ended; the number and the status of the first that did not end well.
+  /// Reaps the children that have ended. Returns the number and status of the first one that failed; number -1: none.
   std::pair<std::int64_t, int> reap() {
     for (std::size_t n = 0; n < pids_.size();) {
       int status = 0;

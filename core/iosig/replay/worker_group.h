@@ -1,7 +1,7 @@
-// Processes that do one thing together: started at once, each with its number, that wait for each other, take turns,
-// and leave behind a few metrics.
+// Worker groups: processes that start together, each with a number. They wait for each other at barriers, take turns,
+// and leave a few metrics.
 //
-// For programs of our own: it forks, and waits for its children. What they share lies in memory that they inherit.
+// For our own programs: forks and waits for its children. The shared state is in memory that the children inherit.
 #pragma once
 
 #include <array>
@@ -17,22 +17,22 @@ namespace iosig {
 inline constexpr std::size_t worker_metrics = 12;
 using WorkerMetrics = std::array<double, worker_metrics>;
 
-struct WorkerGroupShared;  // in workers.cpp
+struct WorkerGroupShared;  // in worker_group.cpp
 
-/// One process of the group, in that process.
+/// A process's own view of its membership in the group.
 class Worker {
  public:
   Worker(WorkerGroupShared& shared, std::uint32_t number) : shared_(&shared), number_(number) {}
 
   [[nodiscard]] std::uint32_t number() const { return number_; }
-  /// Waits until all have come here as often as this one.
+  /// Waits until all workers have called it as often as this one.
   void barrier();
-  /// Waits until turns 0 to `turn` - 1 have ended. Every turn must be somebody's.
+  /// Waits until turns 0 to `turn` - 1 have ended. Every turn must belong to a worker.
   void wait_for_turn(std::uint64_t turn);
   void end_turn(std::uint64_t turn);
-  /// For the watcher.
+  /// Adds to the sum that `watch` gets.
   void add_done(std::uint64_t count);
-  /// What the workers's maker gets back; 0 until it is set.
+  /// A metric of this worker, which run_worker_group() returns; 0 until it is set.
   [[nodiscard]] double& figure(std::size_t which);
 
  private:
@@ -41,17 +41,17 @@ class Worker {
   std::uint32_t meetings_ = 0;
 };
 
-/// Calls `work` in `count` processes and returns the metrics of each. The first failure ends all of them (SIGKILL) and
-/// is returned; so does `watch`, which gets the sum of add_done() a few times a second, by returning false
-/// (`system`, "interrupted"). The processes ignore SIGINT and SIGTERM, which are for their maker, and die with it. No
-/// other thread may be at work.
+/// Calls `work` in `count` processes and returns the metrics of each. `watch` gets the sum of add_done() a few times a
+/// second. The first failure of a process is returned, and ends all of them (SIGKILL); if `watch` returns false, all
+/// end too (`system`, "interrupted"). The processes ignore SIGINT and SIGTERM, which their parent handles, and die with
+/// it. The caller must have no other thread.
 [[nodiscard]] Result<std::vector<WorkerMetrics>> run_worker_group(std::uint32_t count,
                                                                   const std::function<Result<void>(Worker&)>& work,
                                                                   const std::function<bool(std::uint64_t done)>& watch);
 
-/// Seconds on a clock that all processes of this machine share.
+/// Returns seconds on a clock that all processes of this machine share.
 [[nodiscard]] double steady_s();
-/// Processor time of this process.
+/// Returns the processor time of this process in seconds.
 [[nodiscard]] double process_cpu_s();
 
 }  // namespace iosig

@@ -19,7 +19,7 @@ DetectOptions options_of_rank() {
   return options;
 }
 
-/// Entries of a traditional index, which are in no order yet.
+/// Adds the entries of a traditional index, which are not sorted by sequence number.
 Result<void> add_entries(WriteMapBuilder& builder, const ContainerContent& content) {
   std::vector<IndexEntry> entries;
   for (const WriterContent& writer : content.writers)
@@ -28,7 +28,7 @@ Result<void> add_entries(WriteMapBuilder& builder, const ContainerContent& conte
         entries.push_back(entry);
         entries.back().id = writer.id;
       }
-      std::array<std::int64_t, max_columns> v{};  // of the tail
+      std::array<std::int64_t, max_columns> v{};  // a write in the tail
       for (PatternCursor cursor(writes.pattern); cursor.next(v);)
         entries.push_back({v[logical_offset], v[write_length], v[physical_offset], v[write_sequence], 0, 0, writer.id});
     }

@@ -1,5 +1,5 @@
-// A write map: who writes which bytes of one file, in which order, kept as a pattern for each rank, so that regular
-// jobs take no memory for their writes.
+// A write map: which rank writes which bytes of one file, in which order. It keeps one pattern for each rank, so
+// regular jobs need no memory for each write.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace iosig {
 
-/// What one rank writes.
+/// The writes of one rank.
 struct RankWrites {
   std::int64_t rank = 0;
-  /// In the rank's order, IndexColumn's columns: logical offset, length, physical offset (the bytes that the rank wrote
-  /// before), sequence number (how many writes of any rank come before).
+  /// In the rank's order, with the columns of IndexColumn: logical offset, length, physical offset (bytes that the rank
+  /// wrote before), sequence number (number of earlier writes of all ranks).
   Pattern writes;
 };
 
 struct WriteMap {
-  std::vector<RankWrites> ranks;  ///< by rank
+  std::vector<RankWrites> ranks;  ///< sorted by rank
   std::uint64_t writes = 0;
-  std::int64_t bytes = 0;      ///< that are written
-  std::int64_t size = 0;       ///< of the file in the end
-  std::int64_t longest = 0;    ///< write
-  std::uint64_t left_out = 0;  ///< writes of ranks that were not wanted, and truncations
+  std::int64_t bytes = 0;      ///< sum of all writes
+  std::int64_t size = 0;       ///< greatest end of a non-empty write
+  std::int64_t longest = 0;    ///< length of the longest write
+  std::uint64_t left_out = 0;  ///< truncations, and writes of ranks that were excluded
 };
 
 inline constexpr std::size_t max_mapped_ranks = 8192;
@@ -37,13 +37,14 @@ inline constexpr std::int64_t max_write_bytes = std::int64_t{1} << 30;
 
 class WriteMapBuilder {
  public:
-  /// Writes of ranks from `end_rank` on are left out.
+  /// Leaves out the writes of ranks from `end_rank` on.
   explicit WriteMapBuilder(std::int64_t end_rank = INT64_MAX) : end_rank_(end_rank) {}
 
-  /// The next write of the job. Below rank 0 it is nobody's and left out. Fails as `bad_input` for what ends after byte
-  /// 2^63 - 1, also added up, for more than max_write_bytes in one write, and for more than max_mapped_ranks.
+  /// Adds the next write of the job; leaves it out if the rank is negative. Fails as `bad_input` if it ends after byte
+  /// 2^63 - 1, for more than 2^63 - 1 bytes in all, for more than max_write_bytes in one write, and for more than
+  /// max_mapped_ranks.
   [[nodiscard]] Result<void> add(std::int64_t rank, std::int64_t offset, std::int64_t length);
-  /// What was added. Leaves the builder empty.
+  /// Returns the map and leaves the builder empty.
   [[nodiscard]] WriteMap finish();
 
  private:
@@ -57,15 +58,15 @@ class WriteMapBuilder {
   WriteMap map_;
 };
 
-/// The vectors of a description in their order: with columns named logical and length and perhaps id, or, where none is
-/// named, logical, length, physical, id or the first two or three of these. Without ids all is rank 0's. Fails as
-/// add(), with `source` and the vector's position.
+/// Adds the vectors of a description, in order. Columns: those named logical and length, and optionally id; if no
+/// column is named, logical, length, physical, id, or the first two or three of these. Without ids, all writes belong
+/// to rank 0. Fails like add(), with `source` and the vector's position.
 [[nodiscard]] Result<void> add_pattern(WriteMapBuilder& builder, const Pattern& pattern, const std::string& source);
 
-/// What the writers of the container at `path` have written, in an order that their numbers allow.
+/// Adds the writes in the container at `path`, in an order that their sequence numbers allow.
 [[nodiscard]] Result<void> add_container(WriteMapBuilder& builder, const std::string& path);
 
-/// All writes as one pattern; those that overlap in the order of the map. Fails as merge_patterns().
+/// Returns all writes as one pattern, with overlapping ones in the order of the map. Fails like merge_patterns().
 [[nodiscard]] Result<MergedPattern> merged_writes(const WriteMap& map);
 
 }  // namespace iosig

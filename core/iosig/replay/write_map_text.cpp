@@ -12,13 +12,14 @@ namespace {
 constexpr std::array number_names = {"rank", "offset", "length"};
 constexpr std::string_view list_line = "rank offset length, integers from 0 to 2^63 - 1";
 constexpr std::string_view plfs_line = "ID w OFFSET LENGTH BEGIN END ..., as plfs_map prints them";
-constexpr std::size_t plfs_words = 6;  ///< that are looked at; the last offset and the place in the dropping follow
+/// The words that are read; the last offset and the offset in the dropping follow.
+constexpr std::size_t plfs_words = 6;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::string shown(std::string_view word) { return printable(cut_to(word, 40)); }
 
-/// What is wrong with `word` as a number of bytes or a rank, or "".
+/// Parses `word` as a number of bytes or a rank. Returns the error, or "".
 std::string fault_of(std::string_view word, const char* name, std::int64_t& number) {
   const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
   if (failure == std::errc::result_out_of_range) return fmt::format("{} '{}' does not fit 64 bits", name, shown(word));

@@ -1,6 +1,6 @@
-// A write map as text -> one write after the other. The format is docs/formats/write-map.md.
+// Parses the text of a write map, one write after the other. The format is docs/formats/write-map.md.
 //
-// Pure. A line is either "rank offset length" or what PLFS's plfs_map prints; the first one decides for all.
+// Pure. A line is either "rank offset length" or the output of PLFS's plfs_map; the first line decides for all.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 
 namespace iosig {
 
-/// `length` bytes from `offset` on, which end at 2^63 - 1 at the latest, written by `rank`; none is negative.
+/// A write of `length` bytes at `offset` by `rank`, which ends at 2^63 - 1 at the latest. No number is negative.
 struct MappedWrite {
   std::int64_t rank = 0, offset = 0, length = 0;
-  double begin_s = 0;  ///< when it began, where the map says so, else 0
+  double begin_s = 0;  ///< start of the write if the map has it, else 0
 
   bool operator==(const MappedWrite&) const = default;
 };
 
-/// Reads line after line, and knows which it is. Lines of white space alone, or that begin with #, are skipped.
+/// Reads the lines of one map and counts them. Skips blank lines and those that begin with #.
 class WriteMapLines {
  public:
-  /// `source`: for messages.
+  /// `source`: name of the map in messages.
   explicit WriteMapLines(std::string source) : source_(std::move(source)) {}
 
-  /// The write in `out`; false for a line that is skipped, which leaves `out` alone. Fails with `bad_input`,
-  /// "source:line: what was expected".
+  /// Sets `out` to the write in the line. Returns false, and leaves `out` unchanged, for a skipped line. Fails with
+  /// `bad_input`, "source:line: what was expected".
   [[nodiscard]] Result<bool> read(std::string_view line, MappedWrite& out);
 
-  /// The lines that were read are those of plfs_map: by logical offset, with the time of each write, without the bytes
-  /// that were written over.
+  /// Whether the lines are those of plfs_map: sorted by logical offset, with the time of each write, without
+  /// overwritten bytes.
   [[nodiscard]] bool is_plfs() const { return form_ == Form::plfs; }
 
  private:

@@ -128,7 +128,7 @@ Result<Fd> ContainerDirectory::open_subdirectory(Dropping kind, std::int64_t id,
     return fail(ErrorKind::system, "cannot open '{}': the target that it lies on is not there", shown(kind, id));
   Fd directory(::openat(place.get(), name.c_str(), directory_flags));
   if (!directory && errno == ENOENT && make) {
-    // What is put on a target is reached through a closed directory.
+    // Created with mode 0700; share_piece() opens it to others.
     const bool is_made = ::mkdirat(place.get(), name.c_str(), 0700) == 0;
     if (!is_made && errno != EEXIST) return write_failure("make the directory of", shown(kind, id), errno);
     directory = Fd(::openat(place.get(), name.c_str(), directory_flags));

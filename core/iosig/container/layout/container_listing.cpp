@@ -1,4 +1,4 @@
-// What lies in a container: whose droppings, what repair quarantined, and what is none of both.
+// Lists the contents of a container: droppings, quarantined files, and foreign names.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ void sort_unique(std::vector<std::int64_t>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-/// The n of a subdirectory's name.
+/// Returns the number in a subdirectory's name; no value for other names.
 std::optional<std::uint32_t> subdirectory_of(const std::string& name, std::uint32_t subdirectories) {
   std::uint32_t n = 0;
   const auto [end, failure] =
@@ -34,8 +34,8 @@ class Lister {
  public:
   explicit Lister(const ContainerDirectory& directory) : directory_(directory) {}
 
-  /// Of the container itself, or of a target, which has data alone. Subdirectories are made when they are needed; one
-  /// listing says which there are.
+  /// Lists the container itself, or a target, which holds only data droppings. Subdirectories are created on demand, so
+  /// the listing tells which ones exist.
   void visit(const Fd& place, const std::string& shown, bool is_target) {
     if (!place) return;
     const auto names = names_in(place);
@@ -101,7 +101,7 @@ class Lister {
     for (const std::string& found : *names) note_quarantined(directory, found, found, shown);
   }
 
-  /// `found`, if `dropping` is the name of data that it is.
+  /// Records the file `found` if it is not empty and `dropping` is the name of a data dropping.
   void note_quarantined(const Fd& directory, const std::string& found, std::string_view dropping,
                         const std::string& shown) {
     const auto parsed = parse_dropping_name(dropping);

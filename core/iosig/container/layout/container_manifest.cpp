@@ -29,7 +29,7 @@ bool is_id(const std::string& id) {
          std::ranges::all_of(id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-/// Empty unless there is a text.
+/// Returns the string at `key`; empty if there is none.
 std::string string_at(const ordered_json& document, const char* key) {
   const auto found = document.find(key);
   return found != document.end() && found->is_string() ? found->get<std::string>() : std::string{};
@@ -43,7 +43,7 @@ bool is_newer(std::string_view found) {
   return failure == std::errc() && end == found.data() + found.size() && number > manifest_version;
 }
 
-/// The unsigned number at `key` if it is one, and at most `most`.
+/// Returns the unsigned number at `key` if there is one of at most `most`.
 std::optional<std::uint32_t> number_at(const ordered_json& document, const char* key, std::uint32_t most) {
   const auto found = document.find(key);
   if (found == document.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() > most) return {};

@@ -1,6 +1,6 @@
-// What a container says of itself <-> text. The format is docs/formats/container.md.
+// Converts a container's manifest to text and back. The format is docs/formats/container.md.
 //
-// Pure: text in, text out. Who reads and writes it is container/layout/container_directory.
+// Pure: text in, text out. container/layout/container_directory reads and writes the file.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace iosig {
 inline constexpr std::uint64_t max_manifest_bytes = 1u << 20;
 inline constexpr std::uint32_t max_subdirectories = 4096;
 
-/// How the writes of a container are remembered: as patterns, or as PLFS 2.x does, an entry for each.
+/// The index format: patterns, or one entry for each write, as in PLFS 2.x.
 enum class IndexKind { pattern, traditional };
 [[nodiscard]] std::string_view name_of(IndexKind kind);
 
-/// Whose data lie on a target. A copy of the container's directory has the same id and another inode.
+/// The container that owns the data on a target. A copy of its directory has the same id, but another inode.
 struct ContainerOwner {
   std::string path;         ///< where the container was made
   std::uint64_t inode = 0;  ///< of its directory
@@ -29,13 +29,14 @@ struct ContainerOwner {
 };
 
 struct ContainerManifest {
-  std::string id;  ///< 32 lower-case hexadecimal digits, unlike any other container's
+  std::string id;  ///< 32 lower-case hexadecimal digits, unique to this container
   IndexKind index = IndexKind::pattern;
-  std::uint32_t subdirectories = 16;  ///< over which the droppings are spread, 1 to 4096
+  std::uint32_t subdirectories = 16;  ///< the droppings are spread over so many; 1 to 4096
   std::uint32_t mode = 0644;          ///< permissions of the logical file
-  std::vector<std::string> targets;   ///< absolute directories that hold the data droppings; none: the container does
+  /// Absolute paths of the directories with the data droppings; empty: the container has them.
+  std::vector<std::string> targets;
 
-  std::optional<ContainerOwner> owner;  ///< in the copy on a target
+  std::optional<ContainerOwner> owner;  ///< only in the copy on a target
 
   bool operator==(const ContainerManifest&) const = default;
 };
@@ -47,7 +48,7 @@ struct ContainerManifest {
 /// version.
 [[nodiscard]] Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source);
 
-/// Whether it is the manifest of a version that this program does not know yet: not damaged, and not to be made anew.
+/// Whether the text is a manifest of a later version. Such a manifest is not damaged; do not rebuild it.
 [[nodiscard]] bool is_newer_container_manifest(std::string_view text);
 
 }  // namespace iosig

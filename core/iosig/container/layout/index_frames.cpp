@@ -54,7 +54,7 @@ Bytes framed(const Bytes& payload) {
   return frame;
 }
 
-/// Takes a payload apart; what is not there makes it unsound.
+/// Parses a payload. A missing field makes it invalid.
 class Payload {
  public:
   explicit Payload(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -176,7 +176,7 @@ std::optional<IndexSnapshot> snapshot_of(Payload payload, std::string_view sourc
   return merged;
 }
 
-/// The payload of the frame at `at` if its length and checksum are sound.
+/// Returns the payload of the frame at `at` if its length and checksum are valid.
 std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   if (bytes.size() - at < frame_head ||
       !std::equal(frame_magic.begin(), frame_magic.end(), bytes.begin() + static_cast<long>(at)))
@@ -188,7 +188,7 @@ std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uin
   return payload;
 }
 
-/// Whether the bytes are the beginning of a frame that is longer.
+/// Whether the bytes are the beginning of a longer frame.
 bool is_cut_frame(std::span<const std::uint8_t> bytes) {
   if (!std::equal(bytes.begin(), bytes.begin() + static_cast<long>(std::min(bytes.size(), frame_magic.size())),
                   frame_magic.begin()))
@@ -196,7 +196,7 @@ bool is_cut_frame(std::span<const std::uint8_t> bytes) {
   return bytes.size() < frame_head || fixed_at(bytes, 4, 4) > bytes.size() - frame_head;
 }
 
-/// Where the next bytes that look like a frame's begin, after `at`.
+/// Returns the offset of the next frame magic after `at`; the end if there is none.
 std::size_t next_magic(std::span<const std::uint8_t> bytes, std::size_t at) {
   const auto found =
       std::search(bytes.begin() + static_cast<long>(at) + 1, bytes.end(), frame_magic.begin(), frame_magic.end());
@@ -277,7 +277,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
                 source);
   IndexContent content;
   content.head = *head;
-  std::size_t with_sequence = 0;  // damages whose next mark is known
+  std::size_t with_sequence = 0;  // number of damages whose next mark is known
   for (std::size_t at = frame_head + first->size(); at < bytes.size();) {
     const auto payload = payload_at(bytes, at);
     const auto kind = payload ? static_cast<Kind>(payload->front()) : kind_head;

@@ -1,8 +1,8 @@
-// The index dropping of a container <-> bytes: a head, then frames that are only ever appended. The format is
-// docs/formats/container.md.
+// Converts the index dropping of a container to bytes and back: a head, then frames that are only ever appended. The
+// format is docs/formats/container.md.
 //
-// Pure: bytes in, bytes out. Every frame carries its checksum, so one that was half written, or changed, is told from
-// those around it, which stay readable.
+// Pure: bytes in, bytes out. Every frame carries its own checksum, so the reader detects a torn or corrupted frame and
+// still reads the others.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@
 
 namespace iosig {
 
-/// Whose index it is.
+/// Identifies the writer of an index dropping.
 struct IndexHead {
-  std::string container;     ///< ContainerManifest::id
-  std::int64_t id = 0;       ///< of the writer, as in the names of its droppings
-  std::int64_t target = -1;  ///< in ContainerManifest::targets, where the data are; -1: in the container
+  std::string container;  ///< ContainerManifest::id
+  std::int64_t id = 0;    ///< the writer's id, as in the names of its droppings
+  /// Position in ContainerManifest::targets of the directory with the data; -1: the container.
+  std::int64_t target = -1;
   std::string host;
   std::int64_t pid = 0;
   std::int64_t created_unix_ns = 0;
@@ -28,7 +29,7 @@ struct IndexHead {
   bool operator==(const IndexHead&) const = default;
 };
 
-/// One write as PLFS 2.x keeps it: 56 bytes.
+/// One write as PLFS 2.x stores it: 56 bytes.
 struct IndexEntry {
   std::int64_t logical = 0, length = 0, physical = 0, sequence = 0;
   std::int64_t begin_ns = 0, end_ns = 0;  ///< CLOCK_REALTIME
@@ -37,14 +38,14 @@ struct IndexEntry {
   bool operator==(const IndexEntry&) const = default;
 };
 
-/// Of the pattern in a frame: the physical offset follows the length.
+/// The columns of the pattern in a frame. The physical offset is the running sum of the lengths.
 enum IndexColumn : std::uint8_t { logical_offset, write_length, physical_offset, write_sequence, index_columns };
 
-/// Writes of one writer in their order, either as a pattern (index_columns) or as entries.
+/// Writes of one writer in order, either as a pattern (index_columns) or as entries.
 struct IndexedWrites {
-  std::int64_t opened = 0, closed = 0;          ///< the least and the greatest sequence number
-  std::int64_t physical = 0, physical_end = 0;  ///< what they hold of the data dropping
-  std::int64_t logical_end = 0;                 ///< the greatest
+  std::int64_t opened = 0, closed = 0;          ///< the smallest and the greatest sequence number
+  std::int64_t physical = 0, physical_end = 0;  ///< their range in the data dropping
+  std::int64_t logical_end = 0;                 ///< the greatest end of a write
   Pattern pattern;
   std::vector<IndexEntry> entries;
 
@@ -52,12 +53,12 @@ struct IndexedWrites {
   bool operator==(const IndexedWrites&) const = default;
 };
 
-/// A change of the file that writes no bytes, with its place in the order of all writes.
+/// A change of the file that writes no bytes. Its sequence number orders it among the writes.
 struct IndexMark {
   enum class Kind : std::uint8_t {
-    truncate = 1,  ///< the file ends at `offset`; what was behind it is gone
-    extend = 2,    ///< the file ends at `offset` at least
-    punch = 3,     ///< `length` bytes from `offset` on are a hole
+    truncate = 1,  ///< the file ends at `offset`; the bytes behind it are discarded
+    extend = 2,    ///< the file ends at `offset` or later
+    punch = 3,     ///< `length` bytes from `offset` become a hole
   };
   Kind kind = Kind::truncate;
   std::int64_t offset = 0, length = 0, sequence = 0;
@@ -65,28 +66,28 @@ struct IndexMark {
   bool operator==(const IndexMark&) const = default;
 };
 
-/// What `iosig container repair` gave up: bytes of the data dropping that no frame tells of any more, so that they are
-/// in no place of the file. None: the frame that was lost told of no bytes that are known.
+/// Bytes that `iosig container repair` gave up: no frame describes them any more, so they belong to no part of the
+/// file. `length` 0: a frame was lost that described no known bytes.
 struct IndexLoss {
   std::int64_t physical = 0, length = 0;
-  bool was_unfinished = false;  ///< they are of a write that did not end when its writer died
+  bool was_unfinished = false;  ///< of a write that was in progress when its writer died
 
   bool operator==(const IndexLoss&) const = default;
 };
 
-/// What stat(2) says of a logical file, but for its mode.
+/// The stat(2) fields of a logical file, except its mode.
 struct ContainerStatus {
   std::int64_t size = 0;
-  std::int64_t blocks = 0;  ///< of 512 bytes, that the data droppings take
+  std::int64_t blocks = 0;  ///< allocated by the data droppings, in units of 512 bytes
   std::int64_t modified_unix_ns = 0, accessed_unix_ns = 0, changed_unix_ns = 0;
 
   bool operator==(const ContainerStatus&) const = default;
 };
 
-/// The indices of all writers as one, and the file's status then: what one reader makes for all.
+/// The indices of all writers merged into one, with the file's status at that time. One reader saves it for all others.
 struct IndexSnapshot {
   std::string container;    ///< ContainerManifest::id
-  std::uint64_t state = 0;  ///< of the container when it was made, as its keeper tells states from each other
+  std::uint64_t state = 0;  ///< identifies the state of the container that was merged
   ContainerStatus status;
   Pattern pattern;  ///< logical offset, length, physical offset, id
 
@@ -99,14 +100,14 @@ struct IndexSnapshot {
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexLoss& loss);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged);
 
-/// Bytes of an index dropping that are no sound frame.
+/// Bytes of an index dropping that are not a valid frame.
 struct IndexDamage {
   std::uint64_t at = 0, bytes = 0;
   std::string what;
-  bool is_tail = false;  ///< nothing sound follows
-  bool is_cut = false;   ///< it begins as a frame does, which the bytes end before: its writer died as it wrote it
-  /// The number of the next mark, INT64_MAX if there is none: nothing that stood there has a greater one. A frame of
-  /// writes bounds nothing: it comes when it is full, and a mark that stands before it at once.
+  bool is_tail = false;  ///< no valid frame follows
+  bool is_cut = false;   ///< a frame that the end of the file cuts short: its writer died while writing it
+  /// The sequence number of the next mark; INT64_MAX if there is none. No lost frame has a greater number. A frame of
+  /// writes is no such bound: it is appended when it is full, whereas a mark is appended at once.
   std::int64_t next_sequence = INT64_MAX;
 };
 
@@ -118,11 +119,12 @@ struct IndexContent {
   std::vector<IndexDamage> damage;
 };
 
-/// Every sound frame. Fails with `bad_input`, "source: byte N: ...", when the head is not sound or of another version:
-/// then nobody knows whose it is. Takes memory by the size of the bytes, whatever they declare.
+/// Returns every valid frame. Fails with `bad_input`, "source: byte N: ...", when the head is invalid or of another
+/// version, because the writer is then unknown. Allocates memory in proportion to the input, whatever lengths it
+/// declares.
 [[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source);
 
-/// Of one frame and nothing else. Fails with `bad_input` otherwise.
+/// Reads exactly one frame. Fails with `bad_input` for anything else.
 [[nodiscard]] Result<IndexSnapshot> parse_index_snapshot(std::span<const std::uint8_t> bytes, std::string_view source);
 
 }  // namespace iosig

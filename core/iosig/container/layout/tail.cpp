@@ -20,14 +20,14 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view tail_magic("IOXTAIL\1", 8);
-constexpr std::size_t head_bytes = sizeof(TailRecord);  // the magic and the version, whose it is, then nothing
+constexpr std::size_t head_bytes = sizeof(TailRecord);  // magic with version, identity, then zeros
 constexpr std::size_t first_bytes = 16 << 10, max_tail_bytes = 1 << 20;
 
 std::int64_t physical_end(const TailRecord& record) {
   return record.physical + static_cast<std::int64_t>(record.count) * record.length;
 }
 
-/// If it is sound in itself.
+/// Returns the record at `at` if its checksum matches and its fields are in range.
 std::optional<TailRecord> record_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   TailRecord record;
   std::memcpy(&record, bytes.data() + at, sizeof record);
@@ -95,13 +95,13 @@ Result<Tail> Tail::make(const Fd& directory, const std::string& name, std::strin
   tail.fd_ = Fd(::openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!tail.fd_) return write_failure("make", tail.shown_, errno);
   write_in_place(tail.fd_.get());
-  // Held as long as the writer lives; repair asks is_alive(). If repair was quicker, it takes this tail for a dead
-  // writer's, and removes it, or has done so.
+  // The writer holds this lock as long as it lives; repair tests it with is_alive(). If repair ran first, it takes this
+  // tail for that of a dead writer and removes it, or has removed it already.
   const bool is_taken = ::flock(tail.fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   struct stat status {};
   if (is_taken || ::fstat(tail.fd_.get(), &status) != 0 || status.st_nlink == 0)
     return fail_with_errno(EAGAIN, ErrorKind::infeasible, "'{}' is being repaired", printable(tail.shown_));
-  // Whatever is stored into a page without room behind it would kill the program.
+  // A store into a mapped page without allocated blocks would raise SIGBUS.
   const int failure = exceeds_size_limit(first_bytes) ? EFBIG : ::posix_fallocate(tail.fd_.get(), 0, first_bytes);
   if (failure != 0) return write_failure("reserve room for", tail.shown_, failure);
   void* const mapped = ::mmap(nullptr, first_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, tail.fd_.get(), 0);
@@ -133,21 +133,21 @@ void Tail::swap(Tail& other) noexcept {
 bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t physical, std::int64_t sequence) {
   const std::size_t at = head_bytes + used_ * sizeof(TailRecord);
   if (at + sizeof(TailRecord) > bytes_) return false;
-  // Where the last write of the record before it was: a first guess at the distance to come.
+  // First guess of the stride: the distance from the previous write.
   const std::int64_t stride = last_ == nullptr
                                   ? length
                                   : static_cast<std::int64_t>(static_cast<std::uint64_t>(logical) - next_logical_ +
                                                               static_cast<std::uint64_t>(last_->stride));
   auto* const record = reinterpret_cast<TailRecord*>(mapped_ + at);
   std::atomic_ref(record->check).store(0, std::memory_order_release);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // in this order in a process that is killed
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the order of the stores if the process is killed
   record->logical = logical;
   record->length = length;
   record->stride = stride;
   record->physical = physical;
   record->sequence = sequence;
   record->count = record->count_again = 1;
-  // Never 0 of what was just stored but by chance in 2^64; a record whose writer died before this line does not count.
+  // The checksum is 0 only by chance, 1 in 2^64. A record whose writer died before this store does not count.
   std::atomic_ref(record->check).store(record->expected_check(), std::memory_order_release);
   last_ = record;
   count_ = 1;

@@ -1,8 +1,8 @@
-// What a writer has written since its last frame, in a mapped file: a write costs a few stores, and whoever reads the
-// file later finds all of them, even if the writer was killed in between.
+// The write-ahead tail: a mapped file with the writes since the last frame of the index. A write costs a few stores.
+// Readers find all of them later, even if the writer was killed.
 //
-// Writes of one length at even distances share a record, so that a regular writer never fills it. The kernel keeps the
-// pages of a process that dies; sync() keeps them through a loss of power.
+// Writes of one length at a constant stride share one record, so a regular writer never fills the file. The kernel
+// keeps the pages of a process that dies; sync() makes them survive a power failure.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,15 @@
 
 namespace iosig {
 
-/// `count` writes: of write n, the logical offset is logical + n stride and the physical one physical + n length.
-/// A record counts once `check` fits; it is 0 while the record is made. As in the file, little-endian.
+/// `count` writes: write n has the logical offset logical + n stride and the physical offset physical + n length. A
+/// record is valid once `check` matches; `check` is 0 while the record is being filled in. Little-endian, as in the
+/// file.
 struct TailRecord {
   std::int64_t logical = 0, length = 0, stride = 0, physical = 0, sequence = 0;
   std::uint64_t check = 0;
   std::uint64_t count = 0;
-  std::uint64_t count_again = 0;  ///< count, or one less of who died between the two; no record lies in two sectors
+  /// `count`, or one less if the writer died between the two stores; no record spans two sectors.
+  std::uint64_t count_again = 0;
 
   [[nodiscard]] bool has_sure_count() const { return count - count_again <= 1; }
   [[nodiscard]] std::uint64_t expected_check() const {
@@ -37,30 +39,32 @@ struct TailRecord {
 };
 static_assert(sizeof(TailRecord) == 64);
 
-/// The sound records of a tail file's `bytes`, each beginning where the one before ends in the data dropping. What
-/// follows, older records or ones half written, is left out. Never fails: a tail of another version has none.
+/// Returns the valid records of a tail file's `bytes`. Each begins where the previous one ends in the data dropping;
+/// older or half-written records after them are left out. Never fails: a tail of another version has no records.
 [[nodiscard]] std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes);
 
-/// Whose a tail is, as its head says.
+/// Returns the identity that the head of a tail holds for its writer.
 [[nodiscard]] std::uint64_t tail_identity(std::string_view container, std::int64_t writer);
 
-/// Whether the tail of a dead writer tells that records of it are lost, where its index ends at `known` of
-/// `data_bytes`: a record that is neither sound nor half written, one that is sound behind the end of the others, or no
-/// room for any.
+/// Whether records of a dead writer's tail are lost, if its index covers `known` of `data_bytes`. True if a record is
+/// neither valid nor half-written, if a valid record lies behind the end of the others, or if the file is too short for
+/// any record and the index lacks data.
 [[nodiscard]] bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes);
 
-/// Whether it is another's tail, or one whose head is gone although its writer has written `data_bytes` behind `known`.
+/// Whether the tail belongs to another writer, or has lost its head although its writer wrote data behind `known`.
 [[nodiscard]] bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity, std::int64_t known,
                                    std::int64_t data_bytes);
 
-/// Whether the writer of an open tail lives, on this node or, where locks reach that far, on another; also true where
-/// the file system cannot lock. If it is dead, the caller's descriptor holds a shared lock on the tail afterwards.
+/// Whether the writer of an open tail is alive, on this node or, where locks work across nodes, on another. Also true
+/// where the file system does not support locks. If it is dead, the caller's descriptor holds a shared lock on the tail
+/// afterwards.
 [[nodiscard]] bool is_alive(const Fd& tail);
 
-/// Of one writer, who is one thread at a time.
+/// The tail of one writer. Used by one thread at a time.
 class Tail {
  public:
-  /// Makes the file `name` in `directory`, exclusively, with room for the first records; `shown` names it in messages.
+  /// Creates the file `name` in `directory`, exclusively, with space for the first records. `shown`: its path in
+  /// messages.
   static Result<Tail> make(const Fd& directory, const std::string& name, std::string shown, std::uint64_t identity);
   Tail() = default;
   Tail(Tail&& other) noexcept { swap(other); }
@@ -72,7 +76,7 @@ class Tail {
   Tail& operator=(const Tail&) = delete;
   ~Tail();
 
-  /// Notes a write. false: there is no room for it, and nothing has changed; make_room() or clear() first.
+  /// Records a write. false: the tail is full and unchanged; call make_room() or clear() first.
   [[nodiscard]] bool note(std::int64_t logical, std::int64_t length, std::int64_t physical, std::int64_t sequence) {
     if (last_ != nullptr && static_cast<std::uint64_t>(logical) == next_logical_ && length == last_->length &&
         sequence == last_->sequence) {
@@ -83,16 +87,16 @@ class Tail {
     }
     return begin_record(logical, length, physical, sequence);
   }
-  /// Twice the room. false: it has the most already, or the file system gives no more.
+  /// Doubles the size. false: it is already at its maximum, or the file system has no space.
   [[nodiscard]] bool make_room();
-  /// Forgets all records: a frame holds their writes now.
+  /// Discards all records, after a frame holds their writes.
   void clear() {
     used_ = 0;
     last_ = nullptr;
   }
   [[nodiscard]] bool is_empty() const { return used_ == 0; }
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Until it returns, what was noted may be lost with power.
+  /// Flushes all records. **Until it returns, a power failure may lose them.**
   [[nodiscard]] Result<void> sync();
 
  private:

@@ -1,5 +1,7 @@
-// Whose the data on a container's targets are. Whoever copies the directory of such a container has two of one id over
-// the same data; the copy may read them, and nothing else: what it wrote, or removed, would be the other's.
+// Decides which container owns the data on a target.
+//
+// Copying the directory of a container with targets makes two containers with one id over the same data. The copy is
+// read-only: its writes and deletions would change the data of the original.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +11,21 @@
 
 namespace iosig {
 
-/// Whose the n-th target's data are if they are not this container's: of another directory, by its inode, which stays
-/// when it is renamed. A target that does not say belongs to whoever asks.
+/// Returns the owner of the n-th target's data if it is another container. The inode of the container's directory
+/// decides, since a rename keeps it. A target without an owner belongs to any container that asks.
 [[nodiscard]] std::optional<ContainerOwner> other_owner(const ContainerDirectory& directory, std::size_t n);
 
-/// Fails as `infeasible`, with errno EROFS, for a copy.
+/// Fails as `infeasible`, with errno EROFS, if another container owns the data on a target.
 [[nodiscard]] Result<void> may_be_written(const ContainerDirectory& directory);
 
-/// Fails as `infeasible` while the container that has the data is still where it was made.
+/// Fails as `infeasible` while the container that owns the data is still where it was created.
 [[nodiscard]] Result<void> may_be_claimed(const ContainerDirectory& directory);
 
-/// Whether the container at `one` has data that are those of the one at `other`, which may therefore not replace it.
+/// Whether the containers at `one` and `other` have the same data on targets. Then neither may replace the other.
 [[nodiscard]] bool share_data(const std::string& one, const std::string& other);
 
-/// Has the data on all targets belong to this container; what had them is the copy from then on. Nobody may be writing.
+/// Makes this container the owner of the data on all targets. The previous owner becomes the read-only copy. No writer
+/// may be active.
 [[nodiscard]] Result<void> claim_targets(const ContainerDirectory& directory);
 
 }  // namespace iosig

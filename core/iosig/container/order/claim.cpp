@@ -10,7 +10,7 @@ bool may_overlap(const Claim& a, const Claim& b) {
   if (end <= begin) return false;
   if (a.period == 0 && b.period == 0) return true;
   const std::uint64_t period = std::gcd(a.period, b.period);  // of 0 and n: n
-  // On a circle of `period` bytes: a's arc, and b's, or the part of b's range that may count.
+  // On a circle of `period` bytes: a's arc and b's; for a claim without a period, the common range.
   const std::uint64_t width_a = a.period == 0 ? end - begin : a.width, width_b = b.period == 0 ? end - begin : b.width;
   if (width_a == 0 || width_b == 0) return false;
   if (width_a >= period || width_b >= period) return true;
@@ -27,20 +27,20 @@ Claim joined(const Claim& a, const Claim& b) {
   const Claim &first = a.begin <= b.begin ? a : b, &second = a.begin <= b.begin ? b : a;
   std::uint64_t period = std::gcd(a.period, b.period);
   if (period == 0) {
-    // Two ranges: one if they touch, else two turns of a circle.
+    // Two ranges: their hull if they touch, else two turns of a circle.
     if (second.begin <= first.end) return hull;
     period = second.begin - first.begin;
   }
   const std::uint64_t width_a = first.period == 0 ? first.end - first.begin : first.width;
   const std::uint64_t width_b = second.period == 0 ? second.end - second.begin : second.width;
   if (width_a >= period || width_b >= period) return hull;
-  // The shorter of the two arcs that hold both: from the beginning of one to the end of the other.
+  // The shorter of the two arcs that cover both: from the beginning of one to the end of the other.
   const std::uint64_t distance = (second.begin - first.begin) % period;
   const std::uint64_t from_first = std::max(width_a, distance + width_b);
   const std::uint64_t from_second = std::max(width_b, (period - distance) % period + width_a);
   if (std::min(from_first, from_second) >= period) return hull;
   if (from_first <= from_second) return {first.begin, hull.end, period, from_first};
-  // The circle's cut must come before the first byte.
+  // The claim must begin before the first byte, but not before the file.
   const std::uint64_t before = (period - distance) % period;
   if (before > first.begin) return hull;
   return {first.begin - before, hull.end, period, from_second};
@@ -77,7 +77,7 @@ Claim ClaimGuess::claim() const {
 }
 
 Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t spanned, std::uint64_t offset, std::uint64_t length) {
-  // Where in the period of the last claim the write begins: rows of an array are at the same place in theirs.
+  // The write's position in the period of the last claim: rows of an array have equal positions.
   const std::uint64_t shift =
       period_ == 0 ? 0
                    : (offset >= start_ ? (offset - start_) % period_ : period_ - 1 - (start_ - offset - 1) % period_);
@@ -87,13 +87,14 @@ Claim ClaimGuess::next(std::uint64_t previous, std::uint64_t spanned, std::uint6
   const bool is_steady = stride == stride_ && backwards == backwards_;
   offset_ = offset;
   length_ = length;
-  // Who goes on in the same steps gets more and more; after a jump the next row will be as long as the last one.
+  // A writer that keeps its stride claims more and more. After a jump, the next row is expected to be as long as the
+  // last.
   const bool goes_on = is_steady && stride == period_;
   if (period_ == 0)
     reach_ = max_reach;
   else
     reach_ = goes_on ? std::min(std::max<std::uint64_t>(reach_, 1) * 256, max_reach) : spanned / period_ + 1;
-  if (is_same_class) {  // the guess was right, or somebody else wanted bytes of it
+  if (is_same_class) {  // the guess was right, or another writer revoked the claim
     misses_ = 0;
     start_ = offset - shift;
     return claim();

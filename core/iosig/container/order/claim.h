@@ -1,5 +1,5 @@
-// The bytes that a writer may write without asking the others: a range of the file, or what of it lies in one class of
-// residues. Pure arithmetic.
+// Claims: the bytes that a writer may write without asking the other writers. A claim is a range of the file, or the
+// part of a range in one class of residues (a stride). Pure arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,18 @@ struct Claim {
 inline constexpr std::uint64_t file_end = std::uint64_t{1} << 63;
 inline constexpr Claim everything{0, file_end, 0, 0};
 
-/// Whether a byte may lie in both: never false when one does, true also where periods differ and only the greatest
-/// common divisor was looked at.
+/// Whether the claims may share a byte. Never false if they do. May be true if they do not: for different periods, only
+/// the greatest common divisor is checked.
 [[nodiscard]] bool may_overlap(const Claim& a, const Claim& b);
 
-/// Bytes that hold all of both, and more where one claim cannot say it: an arc of a circle if there is a short one.
+/// Returns a claim that covers both, and more where one claim cannot express the union: an arc of a circle if there is
+/// a short one.
 [[nodiscard]] Claim joined(const Claim& a, const Claim& b);
 
-/// What of `claim`, which covers them, writes may have touched that lie in [low, high).
+/// Returns the part of `claim` that writes under it within [low, high) may have touched.
 [[nodiscard]] Claim part_of(const Claim& claim, std::uint64_t low, std::uint64_t high);
 
-/// Bytes that hold all parts that were added, in two claims: the late ones as long as one says them well, and those
+/// Two claims that cover all added parts: one for the latest parts, as long as it describes them well, and one for all
 /// before.
 class ClaimChain {
  public:
@@ -44,8 +45,8 @@ class ClaimChain {
   Claim late_, before_;
 };
 
-/// All that one writer wrote: by its strides, and by the rows that these make. What lies apart from one of them is
-/// apart.
+/// Covers all bytes that one writer wrote: once as strides, and once as the contiguous ranges that contain them. A
+/// claim that is disjoint from either one is disjoint from the writes.
 class WrittenSummary {
  public:
   void add(const Claim& part) {
@@ -60,30 +61,30 @@ class WrittenSummary {
   ClaimChain strides_, rows_;
 };
 
-/// How a writer goes on, guessed from how it came: the bytes of the write at hand, and those of `reach` writes like it.
+/// Predicts the next writes from the previous ones. Claims the bytes of the current write and of `reach` similar
+/// writes.
 class ClaimGuess {
  public:
-  /// The claim for a write that the last claim did not cover, or that was asked to claim anew. Before: where the last
-  /// write began, and how many bytes the writes under the last claim spanned.
+  /// Returns the claim for a write that the last claim did not cover, or whose claim was revoked. `previous`: where the
+  /// previous write began; `spanned`: how many bytes the writes under the last claim spanned.
   [[nodiscard]] Claim next(std::uint64_t previous, std::uint64_t spanned, std::uint64_t offset, std::uint64_t length);
-  /// The same for fewer writes to come, in the end for the one at hand alone.
+  /// Returns a smaller claim for the same write: for fewer writes to come, in the end for this write alone.
   [[nodiscard]] Claim smaller();
-  /// Nothing is foreseen after several wrong guesses: of a writer that jumps about.
+  /// Whether the prediction has given up: the writer jumps about, and several guesses were wrong.
   [[nodiscard]] bool is_lost() const { return misses_ > max_misses && period_ == 0; }
 
  private:
   static constexpr std::uint64_t max_reach = std::uint64_t{1} << 32;
-  static constexpr unsigned max_misses = 4;  ///< after so many wrong guesses only steady strides are believed
+  static constexpr unsigned max_misses = 4;  ///< after more wrong guesses, only steady strides are predicted
   [[nodiscard]] Claim claim() const;
 
-  // The write at hand, and the arc of `width_` bytes from `start_` on, repeated each `period_`, that it lies in; 0:
-  // none.
+  // The current write, and the arc that it lies in: `width_` bytes from `start_`, repeated each `period_`; 0: none.
   std::uint64_t offset_ = 0, length_ = 0, start_ = 0, period_ = 0, width_ = 0;
   bool backwards_ = false;
   std::uint64_t stride_ = 0;
   unsigned misses_ = 0;
   bool is_first_ = true;
-  std::uint64_t reach_ = max_reach;  ///< how many writes to foresee
+  std::uint64_t reach_ = max_reach;  ///< how many writes to predict
 };
 
 }  // namespace iosig

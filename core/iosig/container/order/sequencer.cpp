@@ -31,8 +31,8 @@ struct alignas(128) SharedSlot {
   std::uint32_t is_taken = 0;
   std::atomic<std::uint32_t> is_revoked{0};
   // Under the lock.
-  Claim claim;                          ///< once is_revoked, just what may have been written since it was made
-  WrittenSummary written;               ///< holds all that was written under claims before
+  Claim claim;                          ///< if is_revoked: the bytes that may have been written since it was made
+  WrittenSummary written;               ///< covers all writes under earlier claims
   std::atomic<std::int64_t> number{0};  ///< a contended writer sets it without the lock
   // Changed by the slot's writer only, without the lock.
   std::atomic<std::int64_t> end{0};       ///< of what the writer wrote
@@ -46,9 +46,11 @@ struct SharedSequencer {
   std::uint64_t magic_number = 0;
   pthread_mutex_t mutex;
   std::atomic<std::int64_t> sequence{0};
-  std::atomic<std::uint32_t> claims{0};  ///< that are not revoked; more while a writer claims. Changed under the lock
-  std::int64_t floor = 0;  // under the lock: a writer whose number is not greater needs a new one with its next claim
-  std::atomic<std::int64_t> end{0};               // of what was written before, or is reserved for appends
+  /// Number of claims not revoked; too high while a writer claims. Changed under the lock.
+  std::atomic<std::uint32_t> claims{0};
+  // Under the lock: a writer with a number up to this one needs a new number with its next claim.
+  std::int64_t floor = 0;
+  std::atomic<std::int64_t> end{0};               // end of earlier writes, or of what is reserved for appends
   std::uint32_t slots_used = 0, slots_taken = 0;  // under the lock
   std::atomic<std::int64_t> next_id{0};
   std::atomic<std::uint64_t> acquisitions{0};  ///< how often a slot was acquired
@@ -96,26 +98,28 @@ void revoke(SharedSequencer& table, SharedSlot& slot) {
   --table.claims;
 }
 
-/// Keeps the end of what a leaving writer wrote.
+/// Records the end of a leaving writer's writes.
 void keep_end(SharedSequencer& table, const SharedSlot& slot) {
   const std::int64_t end = slot.end;
   table.end = std::max(table.end.load(), end);
   if (table.filled_end_plus_1 > 0) table.filled_end_plus_1 = std::max(table.filled_end_plus_1, end + 1);
 }
 
-/// The append that reserved the bytes before `reserved` is over, and did not fill all of them: if they are the last,
-/// the next append goes behind what was written and what others have reserved.
+/// Releases the space of an append that reserved the bytes up to `reserved` and did not fill all of them. If no later
+/// append follows, the next one goes behind the written bytes and the other reservations.
 void give_back_room(SharedSequencer& table, std::int64_t reserved) {
   if (table.filled_end_plus_1 == 0 || table.end != reserved) return;
   std::int64_t end = table.filled_end_plus_1 - 1;
   for (const SharedSlot& slot : std::span(table.slots.data(), table.slots_used)) {
-    end = std::max(end, slot.reserved.load(std::memory_order_acquire));  // before its end: one of both has the bytes
+    // Read before `end`: one of the two has the bytes.
+    end = std::max(end, slot.reserved.load(std::memory_order_acquire));
     end = std::max(end, slot.end.load());
   }
   table.end = end;
 }
 
-/// The lock lasts until the last descriptor of the open file is closed, inherited ones included.
+/// The lock (open file description lock) lasts until the last descriptor of the open file is closed, including
+/// inherited ones.
 bool lock_bytes(int fd, off_t first, off_t count, int type) {
   struct flock lock {};
   lock.l_type = static_cast<short>(type);
@@ -155,7 +159,7 @@ int reserve(int fd, std::size_t bytes) {
   return exceeds_size_limit(end) ? EFBIG : ::posix_fallocate(fd, 0, end);
 }
 
-/// Slots in use have blocks; the file need not reach behind them.
+/// Whether the file holds at least the head. Only slots in use have blocks, so it may end before the last slot.
 bool is_long_enough(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_size >= static_cast<off_t>(offsetof(SharedSequencer, slots));
 }
@@ -170,10 +174,10 @@ std::string sequencer_name() {
 
 bool is_sequencer(std::string_view name) { return name.starts_with(name_prefix); }
 
-/// Makes the sequencer `name` in `directory` in one step. Keeps one that is there.
+/// Creates the sequencer `name` in `directory` atomically. Keeps an existing one.
 Result<void> SequencerSlot::make_table(const Fd& directory, const std::string& name, const std::string& path,
                                        const SequencerStart& start) {
-  // Threads of one process, and processes of other nodes with its number, may come at the same moment.
+  // Threads of one process, and processes of other nodes with the same PID, may choose the same name.
   std::string draft;
   Fd fd;
   for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < max_open_tries)); ++tries) {
@@ -194,7 +198,7 @@ Result<void> SequencerSlot::make_table(const Fd& directory, const std::string& n
     (void)::fchmod(fd.get(), piece_mode_for(manifest.st_mode));
   }
   write_in_place(fd.get());
-  // Earlier versions want the room of all slots to be in the file, as a hole.
+  // Earlier versions require the file to have the size of all slots; the rest is a hole.
   if (!exceeds_size_limit(sizeof(Table)) && ::ftruncate(fd.get(), sizeof(Table)) != 0)
     return give_up(write_failure("make", path, errno));
   if (const int failure = reserve(fd.get(), offsetof(Table, slots)); failure != 0)
@@ -214,7 +218,7 @@ Result<void> SequencerSlot::make_table(const Fd& directory, const std::string& n
   table->end = start.size;
   table->filled_end_plus_1 = start.size + 1;
   ::munmap(mapped, sizeof(Table));
-  // Exclusive without renameat2's flags, which some file systems lack.
+  // linkat is exclusive without the flags of renameat2, which some file systems lack.
   if (::linkat(directory.get(), draft.c_str(), directory.get(), name.c_str(), 0) != 0 && errno != EEXIST)
     return give_up(write_failure("make", path, errno));
   ::unlinkat(directory.get(), draft.c_str(), 0);
@@ -290,7 +294,7 @@ Result<SequencerSlot> SequencerSlot::take(const Fd& directory, const std::string
     if (auto acquired = slot.acquire(path, owner); !acquired) return pass_on(std::move(acquired.error()));
     struct stat status {};
     if (::fstat(slot.fd_.get(), &status) != 0) return system_failure("inspect", path);
-    if (status.st_nlink > 0) return slot;  // else another node took it for deserted, just before
+    if (status.st_nlink > 0) return slot;  // otherwise another node has just removed the file as deserted
   }
 }
 
@@ -332,7 +336,7 @@ std::int64_t SequencerSlot::new_number() {
   return next;
 }
 
-/// What was written under the claim counts as written from now on.
+/// Drops the claim and adds the writes under it to the summary.
 void SequencerSlot::leave_claim() {
   slot_->written.add(part_of(claim_, low_, high_));
   drop_claim(*table_, *slot_);
@@ -350,7 +354,7 @@ std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
   }
   const SequencerLock lock(*table_);
   leave_claim();
-  ++table_->claims;  // before the others' numbers are looked at
+  ++table_->claims;  // before it reads the numbers of the others (rule 4)
   const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
   const auto meets = [&](const SharedSlot& slot, const Claim& claim) {
     return &slot != slot_ && holds(slot) && may_overlap(slot.claim, claim);
@@ -396,7 +400,7 @@ std::int64_t SequencerSlot::number_once(std::uint64_t begin, std::uint64_t end) 
   const Claim claim{begin, end, 0, 0};
   for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used))
     if (&slot != slot_ && may_overlap(slot.claim, claim)) revoke(*table_, slot);
-  number_ = 0;  // what this writer writes next comes later, too
+  number_ = 0;  // the next write of this writer also gets a greater number
   return table_->floor = new_number();
 }
 
@@ -423,8 +427,7 @@ std::int64_t SequencerSlot::append(std::int64_t length) {
   const SequencerLock lock(*table_);
   give_back_room_of_dead();
   const std::int64_t offset = size();
-  const std::int64_t end =
-      length > INT64_MAX - offset ? INT64_MAX : offset + length;  // the write itself is refused then
+  const std::int64_t end = length > INT64_MAX - offset ? INT64_MAX : offset + length;  // the write itself then fails
   slot_->reserved = end;
   table_->end = end;
   return offset;
@@ -440,7 +443,7 @@ void SequencerSlot::end_append(std::int64_t offset, std::int64_t length, std::in
   give_back_room(*table_, length > INT64_MAX - offset ? INT64_MAX : offset + length);
 }
 
-/// The room at the end that a writer reserved who was killed before it was filled. With the lock held.
+/// Releases space at the end that was reserved by writers that died before they filled it. The caller holds the lock.
 void SequencerSlot::give_back_room_of_dead() {
   const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
   for (;;) {
@@ -486,7 +489,7 @@ bool SequencerWatch::look(const Fd& directory) {
   void* const mapped = ::mmap(nullptr, sizeof(SharedSequencer), PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (mapped == MAP_FAILED) return false;
   const auto* const table = static_cast<const SharedSequencer*>(mapped);
-  (void)lock_bytes(fd_.get(), 0, 1, F_RDLCK);  // without it another node that finds no writer here may remove it
+  (void)lock_bytes(fd_.get(), 0, 1, F_RDLCK);  // otherwise another node that finds no writer here may remove it
   if (table->magic_number != sequencer_magic || table->slots_used > max_slots) {
     ::munmap(mapped, sizeof(SharedSequencer));
     return false;
@@ -496,7 +499,7 @@ bool SequencerWatch::look(const Fd& directory) {
 }
 
 std::uint64_t SequencerWatch::changes(std::uint64_t owner) const {
-  // An acquired slot weighs more than all changes that a slot can count, so that the sum never comes to the same again.
+  // Each acquisition adds more than all changes that a slot can count, so the sum never repeats.
   constexpr int weight = 44;
   std::uint64_t sum = table_->acquisitions.load(std::memory_order_acquire) << weight;
   const auto used = std::min(std::atomic_ref(const_cast<std::uint32_t&>(table_->slots_used)).load(), max_slots);

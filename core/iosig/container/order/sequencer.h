@@ -1,7 +1,7 @@
 // The sequencer: gives sequence numbers to the writes of one node, through a mapped file in the container that all
 // writers of the node share.
 //
-// Of two writes to one byte, the one that began after the other had ended has the greater sequence number. Two that
+// If one of two writes to a byte began after the other had ended, it has the greater sequence number. Two writes that
 // overlapped in time may have either order.
 //
 // Example: writer A claims bytes [0, 1000) and gets number 7. Its writes there need no lock: each compares its range
@@ -11,11 +11,10 @@
 // Rules:
 // 1. A writer claims the bytes that it may write next, under one lock. The claim has a number.
 // 2. A new claim that overlaps another one revokes it. The other writer must claim again before its next write.
-// 3. A new claim gets a new number, greater than all before, unless it overlaps nothing that writers with greater
+// 3. A new claim gets a new number, greater than all before, unless it overlaps no bytes that writers with greater
 //    numbers may have written: their claims, and a summary of their earlier claims.
 // 4. A writer without a usable claim (random access) is *contended*: it takes a new number for each write, publishes
-// it,
-//    and then looks whether there are claims. If there are none, it is done. If there are, it takes the lock and
+//    it, and then looks whether there are claims. If there are none, it is done. If there are, it takes the lock and
 //    revokes the claims that overlap.
 //
 // Why this orders writes: let write b begin after write a ended, and let them share a byte. If b's claim was made after
@@ -40,7 +39,7 @@
 
 namespace iosig {
 
-/// The state of a new sequencer. Everything that the container holds already comes before.
+/// The initial state of a sequencer. All earlier writes in the container precede it.
 struct SequencerStart {
   std::int64_t sequence = 0;  ///< the greatest number in use
   std::int64_t next_id = 0;   ///< no writer has this id or a greater one
@@ -53,8 +52,8 @@ struct SharedSequencer;
 /// One writer's slot. Used by one thread at a time.
 class SequencerSlot {
  public:
-  /// Acquires a free slot of this node's sequencer in the container `directory`. Creates the sequencer if it is
-  /// missing, from `start`. `shown`: the container's path. `owner`: whose writer it is, for SequencerWatch.
+  /// Acquires a free slot of this node's sequencer in the container `directory`. Creates the sequencer from `start` if
+  /// it is missing. `shown`: the container's path. `owner`: identifies the writer's owner for SequencerWatch.
   static Result<SequencerSlot> take(const Fd& directory, const std::string& shown,
                                     const std::function<Result<SequencerStart>()>& start, std::uint64_t owner = 0);
   SequencerSlot() = default;
@@ -80,10 +79,10 @@ class SequencerSlot {
   /// Makes the next write take a new number, greater than those that other nodes gave before.
   void renew_at_next();
 
-  /// In a forked child: the slot stays the parent's.
+  /// Releases the mapping in a forked child. The slot stays the parent's.
   void let_go();
 
-  /// An id that no writer has had. Exclusive creation of the dropping decides between nodes.
+  /// Returns an id that no writer on this node has had. Exclusive creation of the dropping decides between nodes.
   [[nodiscard]] std::int64_t next_id();
   /// Grows the logical file to `end` if it is shorter.
   void extend(std::int64_t end);
@@ -91,7 +90,7 @@ class SequencerSlot {
   [[nodiscard]] std::int64_t size() const;
   /// Reserves `length` bytes at the end for one append and returns their offset. end_append() must follow.
   [[nodiscard]] std::int64_t append(std::int64_t length);
-  /// The append wrote `done` of its bytes. The rest is given back if no later append lies behind it.
+  /// Ends an append that wrote `done` of its bytes. The rest is released if no later append lies behind it.
   void end_append(std::int64_t offset, std::int64_t length, std::int64_t done);
   /// Sets the logical size to `size`, which may be smaller.
   void set_size(std::int64_t size);
@@ -118,7 +117,7 @@ class SequencerSlot {
   ClaimGuess guess_;
   std::int64_t number_ = 0;
   std::uint64_t previous_ = 0, low_ = 0, high_ = 0;  ///< of the last write; of the writes under claim_
-  bool is_contended_ = false;                        ///< claims nothing, and takes a number for each write
+  bool is_contended_ = false;                        ///< has no claim, and takes a number for each write
 };
 
 /// For readers: tells whether a writer of this node has changed the file since the last look.
@@ -129,12 +128,12 @@ class SequencerWatch {
   SequencerWatch& operator=(const SequencerWatch&) = delete;
   ~SequencerWatch();
 
-  /// Watches the sequencer in the container `directory`, if there is one. A sequencer that is watched is not taken for
-  /// deserted.
+  /// Starts to watch the sequencer in the container `directory`; false if there is no valid one. Other nodes do not
+  /// remove a watched sequencer as deserted.
   bool look(const Fd& directory);
   [[nodiscard]] bool is_watching() const { return table_ != nullptr; }
-  /// Another number after each change that a writer of this node made, but for those of `owner` (not 0), and after
-  /// each that begins to write. Changes that ended before the call are in it.
+  /// Returns a number that differs after each change by a writer of this node, except those of `owner` (if not 0), and
+  /// after each writer that opens the container. Includes every change that ended before the call.
   [[nodiscard]] std::uint64_t changes(std::uint64_t owner) const;
 
  private:
@@ -142,10 +141,11 @@ class SequencerWatch {
   const SharedSequencer* table_ = nullptr;
 };
 
-/// Prefix of a sequencer that is being made, or whose maker was killed.
+/// Prefix of a sequencer that is being created, or whose creator was killed.
 inline constexpr std::string_view order_draft_prefix = ".order.";
 
-/// Whether other nodes have the container open to write; asked anew when a name in its directory came or went.
+/// Tells whether other nodes have the container open for writing. Lists the directory again only when its time of
+/// modification changed.
 class OtherNodes {
  public:
   [[nodiscard]] Result<bool> are_there(const Fd& directory, const std::string& shown);
@@ -155,7 +155,7 @@ class OtherNodes {
   bool are_there_ = false;
 };
 
-/// Name of this node's sequencer in a container, and whether `name` is that of any node's.
+/// Returns the name of this node's sequencer in a container; is_sequencer() accepts that of any node.
 [[nodiscard]] std::string sequencer_name();
 [[nodiscard]] bool is_sequencer(std::string_view name);
 

@@ -20,11 +20,12 @@
 namespace iosig {
 namespace {
 
-/// A run of so many writes under one number ends its frame, so that frames lie apart in time; one costs some 60 bytes.
+/// A run of so many writes under one number ends its frame, which keeps frames disjoint in time. A frame costs about 60
+/// bytes.
 constexpr std::uint64_t min_run = 256;
 constexpr int max_id_tries = 1 << 16;
 
-/// How often this process is a child by fork. A writer of its parent's is not its own.
+/// Counts the forks that led to this process. A writer opened before the last of them belongs to a parent process.
 std::atomic<unsigned> forks{0};
 [[maybe_unused]] const int counted = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
@@ -72,13 +73,13 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
   return writer;
 }
 
-/// The index first: whoever makes it has the id. Then the data; a writer without data wrote nothing.
+/// Creates the index first: its exclusive creation reserves the id. Then the data; a writer without data wrote nothing.
 Result<void> ContainerWriter::make_droppings() {
   index_ = Fd();
   data_ = Fd();
   index_bytes_ = 0;
   const int flags = O_WRONLY | O_CREAT | O_EXCL;
-  constexpr unsigned mode = 0600;  // until it is shared
+  constexpr unsigned mode = 0600;  // until share_piece() sets the mode
   for (int tries = 0; !index_ && tries < max_id_tries; ++tries) {
     id_ = slot_.next_id();
     if (auto subdirectory = directory_->open_subdirectory(Dropping::index, id_, true); !subdirectory)
@@ -103,7 +104,7 @@ Result<void> ContainerWriter::make_droppings() {
   if (!data_) return write_failure("make", directory_->shown(Dropping::data, id_), errno);
   if (auto shared = directory_->share_piece(data_.get(), directory_->shown(Dropping::data, id_)); !shared)
     return give_up(std::move(shared.error()));
-  // Writing is no access: the kernel sets the time when somebody reads it.
+  // A write is not an access. With a zero access time, the kernel (relatime) sets it at the first read.
   const timespec no_access[2] = {{0, 0}, {0, UTIME_OMIT}};
   (void)::futimens(data_.get(), no_access);
   const auto subdirectory = directory_->open_subdirectory(Dropping::tail, id_);
@@ -111,7 +112,8 @@ Result<void> ContainerWriter::make_droppings() {
   auto tail = Tail::make(*subdirectory, dropping_name(Dropping::tail, id_), directory_->shown(Dropping::tail, id_),
                          tail_identity(directory_->manifest().id, id_));
   if (!tail) {
-    // Repair holds the new tail. The writer takes another id; the index that stays says that this one wrote nothing.
+    // Repair has taken the new tail. The caller retries with another id; the empty index that remains says that this id
+    // wrote nothing.
     if (tail.error().system_errno == EAGAIN) (void)directory_->unlink_dropping(Dropping::tail, id_);
     return pass_on(std::move(tail.error()));
   }
@@ -123,7 +125,8 @@ Result<void> ContainerWriter::make_droppings() {
   return refuse_if_replaced();
 }
 
-/// Who makes an ordinary file of a container locks it, then looks for tails.
+/// Fails while another process replaces the container by an ordinary file, or removes it. That process locks the
+/// directory exclusively before it looks for tails.
 Result<void> ContainerWriter::refuse_if_replaced() {
   const Fd directory(::openat(directory_->fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory && ::flock(directory.get(), LOCK_SH | LOCK_NB) == 0) return {};
@@ -138,7 +141,7 @@ ContainerWriter::~ContainerWriter() {
   if (is_inherited()) slot_.let_go();
   try {
     if (is_open_ && !is_inherited()) (void)close();
-  } catch (const std::bad_alloc&) {  // as after the writer's death: the tail has what the index has not
+  } catch (const std::bad_alloc&) {  // as after a crash: the tail has the writes that the index lacks
   }
 }
 
@@ -164,7 +167,7 @@ Result<std::int64_t> ContainerWriter::finish_write(std::int64_t offset, std::spa
     if (done == length || put == 0) break;
     if (put < 0 && errno != EINTR) {
       if (done == 0) return write_failure("write", directory_->shown(Dropping::data, id_), errno);
-      break;  // what is written counts, as write(2) has it
+      break;  // a partial write succeeds, as in write(2)
     }
     put = ::pwrite(data_.get(), bytes.data() + done, static_cast<std::size_t>(length - done), physical_ + done);
   }
@@ -207,13 +210,14 @@ Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length,
   return {};
 }
 
-/// What the tail holds as a frame of the index; then the tail begins anew. If there is no room the tail keeps it.
+/// Appends the writes in the tail to the index as a frame, and clears the tail. If there is no space, the tail keeps
+/// them.
 Result<void> ContainerWriter::write_frame() {
   if (unwritten_.empty()) {
     if (frame_.physical_end == 0) return {};
     frame_.entries.clear();
     if (is_traditional_) {
-      const bool has_newest = entries_.back().physical == physical_;  // noted already, but in the frame to come
+      const bool has_newest = entries_.back().physical == physical_;  // already recorded, but belongs to the next frame
       const IndexEntry newest = entries_.back();
       if (has_newest) entries_.pop_back();
       frame_.entries = std::exchange(entries_, {});
@@ -232,7 +236,7 @@ Result<void> ContainerWriter::write_frame() {
   if (has_times) (void)::futimens(index_.get(), times);
   unwritten_.clear();
   is_index_synced_ = false;
-  // What was promised to survive a loss of power does so in the tail until the frame does.
+  // Writes that sync() made durable stay durable in the tail until the frame is on the device.
   if (is_tail_synced_ && ::fdatasync(index_.get()) != 0)
     return system_failure("sync", directory_->shown(Dropping::index, id_));
   is_tail_synced_ = false;
@@ -247,7 +251,7 @@ Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& f
   const auto written = write_all(index_.get(), {reinterpret_cast<const char*>(frame.data()), frame.size()}, shown);
   if (!written) {
     const int failure = written.error().system_errno;
-    (void)!::ftruncate(index_.get(), static_cast<off_t>(index_bytes_));  // readers pass over what is left of it
+    (void)!::ftruncate(index_.get(), static_cast<off_t>(index_bytes_));  // readers skip the rest of a torn frame
     return write_failure("write", shown, failure);
   }
   index_bytes_ += static_cast<std::int64_t>(frame.size());
@@ -265,7 +269,7 @@ Result<std::int64_t> ContainerWriter::append(std::span<const std::byte> bytes, s
   return offset;
 }
 
-/// A mark stands in the index at once: what the tail holds has its own numbers.
+/// Appends a mark to the index at once. The writes in the tail have their own sequence numbers.
 Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
   if (!is_open_ || is_inherited()) return closed_already();
   if (mark.offset < 0 || mark.length < 0 || mark.length > INT64_MAX - mark.offset)
@@ -309,12 +313,12 @@ Result<void> ContainerWriter::sync() {
   }
   const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
   if (!others) return pass_on(others.error());
-  // Between nodes the clock gives the order: what comes after a sync gets a number from after it.
+  // The clock orders writes between nodes: a write after a sync needs a number from after it.
   if (*others) slot_.renew_at_next();
   return {};
 }
 
-/// The droppings are there after a loss of power, and the directories that they lie in.
+/// Flushes the names of the droppings and of their directories, so they survive a power failure.
 Result<void> ContainerWriter::sync_names() {
   for (const Dropping kind : {Dropping::index, Dropping::data}) {
     const auto subdirectory = directory_->open_subdirectory(kind, id_);
@@ -330,7 +334,7 @@ Result<void> ContainerWriter::sync_names() {
 Result<void> ContainerWriter::close() {
   if (!is_open_ || is_inherited()) return closed_already();
   if (auto written = write_frame(); !written) return written;
-  // Without a tail, data that no index tells of are lost data.
+  // Without a tail, bytes that no index describes would count as lost data.
   if (data_end_ > physical_ && ::ftruncate(data_.get(), physical_) != 0)
     return write_failure("cut", directory_->shown(Dropping::data, id_), errno);
   is_open_ = false;

@@ -1,8 +1,9 @@
-// One writer of a container: what it writes is appended to its own data dropping, where that belongs to its own index.
+// One writer of a container. It appends the bytes to its own data dropping, and their places in the file to its own
+// index dropping.
 //
-// A write is one pwrite, a record in the mapped tail (container/layout/tail), and a vector for the detector, whose
-// pattern becomes a frame of the index when the tail is full and when the writer is closed. What a write said was
-// written is found by readers from then on, also if the writer is killed; after sync() also if the power fails.
+// A write costs one pwrite, a record in the mapped tail (container/layout/tail), and a vector for the detector. The
+// detector's pattern becomes a frame of the index when the tail is full and when the writer is closed. Once write() has
+// returned, readers find the bytes, even if the writer is killed; after sync(), also after a power failure.
 #pragma once
 
 #include <unistd.h>
@@ -22,60 +23,61 @@
 
 namespace iosig {
 
-/// One thread at a time. Every thread, and every process, that writes has its own; a child that inherited one by fork
-/// must not use it but let it go, which does not touch what its parent writes.
+/// Used by one thread at a time. Every thread and every process that writes has its own writer. A child that inherited
+/// one by fork must only destroy it, which leaves the parent's droppings unchanged.
 class ContainerWriter {
  public:
-  /// `owner`: its SequencerWatch does not notice this writer's changes. `content` is set if this call had to read the
-  /// container, to what it read.
+  /// `owner`: identifies the writer's owner, whose SequencerWatch ignores its changes. `content` is set to what this
+  /// call read of the container, if it had to read it.
   static Result<std::unique_ptr<ContainerWriter>> open(std::shared_ptr<const ContainerDirectory> directory,
                                                        std::uint64_t owner = 0,
                                                        std::optional<ContainerContent>* content = nullptr);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
-  /// As close(), whose failure nobody learns of.
+  /// Closes the writer. **Errors of close() are lost**; call it before to see them.
   ~ContainerWriter();
 
-  /// Bytes written, fewer than given only when room or quota ends (`infeasible` when there is none for the first one).
-  /// Fails as `usage` for bytes that would end after byte 2^63 - 1.
+  /// Writes and returns the number of bytes written: fewer than given only when the device or the quota is full. Fails
+  /// as `infeasible` if not even the first byte fits, as `usage` if the bytes would end after byte 2^63 - 1.
   [[nodiscard]] Result<std::int64_t> write(std::int64_t offset, std::span<const std::byte> bytes) {
-    // Here, so that the system call is its caller's: see runtime/preload/files/data.h.
+    // Inline: the system call must be made by the caller; see runtime/preload/files/data.h.
     auto sequence = begin_write(offset, bytes.size());
     if (!sequence || bytes.empty()) return sequence;
     return finish_write(offset, bytes, *sequence, ::pwrite(data_.get(), bytes.data(), bytes.size(), physical_));
   }
-  /// At the end of the file, as O_APPEND: no other append on this node gets the same place. The offset, and the bytes
-  /// written, in `written`.
+  /// Writes at the end of the file, like O_APPEND; no other append on this node gets the same offset. Returns the
+  /// offset, and the number of bytes written in `written`.
   [[nodiscard]] Result<std::int64_t> append(std::span<const std::byte> bytes, std::int64_t& written);
-  /// The file ends at `size`; what was behind it is gone, zeros take its place if the file grows again.
+  /// **Discards** the bytes behind `size`, which becomes the end of the file. They read as zeros if the file grows
+  /// again.
   [[nodiscard]] Result<void> truncate(std::int64_t size);
-  /// The file ends at `size` at least. Reserves no room: a log cannot.
+  /// Grows the file to `size` if it is shorter. Allocates no space: a log cannot.
   [[nodiscard]] Result<void> extend(std::int64_t size);
-  /// The `length` bytes from `offset` on become a hole. The file's end stays.
+  /// **Discards** `length` bytes from `offset`, which become a hole. The file keeps its size.
   [[nodiscard]] Result<void> punch(std::int64_t offset, std::int64_t length);
-  /// Everything written is on the device.
+  /// Flushes everything written to the device.
   [[nodiscard]] Result<void> sync();
-  /// Writes what is left of the index. Afterwards nothing may be called.
+  /// Writes the rest of the index. No other function may be called afterwards.
   [[nodiscard]] Result<void> close();
 
   [[nodiscard]] std::int64_t id() const { return id_; }
-  /// Whether the data dropping can take so many bytes more: RLIMIT_FSIZE counts for it as for any file.
+  /// Whether the data dropping may grow by so many bytes: RLIMIT_FSIZE applies to it.
   [[nodiscard]] bool has_room_for(std::size_t bytes) const {
     return !exceeds_size_limit(physical_ + static_cast<std::int64_t>(bytes));
   }
-  /// The data dropping, which has the time of the last write.
+  /// Returns the descriptor of the data dropping, whose modification time is that of the last write.
   [[nodiscard]] int data_fd() const { return data_.get(); }
   [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
-  /// Grows with every change.
+  /// Increases with every change.
   [[nodiscard]] std::uint64_t version() const { return version_; }
 
  private:
   explicit ContainerWriter(std::shared_ptr<const ContainerDirectory> directory);
   Result<void> make_droppings();
   Result<void> refuse_if_replaced();
-  /// The number of a write; 0 if it has no bytes.
+  /// Returns the sequence number of a write; 0 if it has no bytes.
   Result<std::int64_t> begin_write(std::int64_t offset, std::size_t bytes);
-  /// `put`: bytes of it that are in the data dropping already, or -1 and errno.
+  /// `put`: the result of the first pwrite: bytes written, or -1 with errno.
   Result<std::int64_t> finish_write(std::int64_t offset, std::span<const std::byte> bytes, std::int64_t sequence,
                                     ssize_t put);
   Result<void> remember(std::int64_t offset, std::int64_t length, std::int64_t sequence);
@@ -90,22 +92,22 @@ class ContainerWriter {
   SequencerSlot slot_;
   Fd data_, index_;
   Tail tail_;
-  std::int64_t physical_ = 0;     ///< bytes in the data dropping that are of the file
-  std::int64_t data_end_ = 0;     ///< bytes in it, with those of writes that failed
-  std::int64_t index_bytes_ = 0;  ///< of sound frames
+  std::int64_t physical_ = 0;     ///< bytes in the data dropping that belong to the file
+  std::int64_t data_end_ = 0;     ///< bytes in it, including those of failed writes
+  std::int64_t index_bytes_ = 0;  ///< bytes of complete frames
   bool is_traditional_ = false, is_tail_synced_ = false, is_index_synced_ = false, are_names_synced_ = false;
   bool is_open_ = false;
   OtherNodes other_nodes_;
   unsigned forks_ = 0;
   std::uint64_t version_ = 0;
-  std::int64_t began_ns_ = 0;  ///< the write at hand, for a traditional index
+  std::int64_t began_ns_ = 0;  ///< start of the current write, for a traditional index
 
   // Since the last frame.
   Detector detector_;
   std::vector<IndexEntry> entries_;
   IndexedWrites frame_;
   std::uint64_t run_begin_ = 0;          ///< position of the first write under the current number
-  std::vector<std::uint8_t> unwritten_;  ///< the frame that there was no room for
+  std::vector<std::uint8_t> unwritten_;  ///< the frame that could not be written for lack of space
 };
 
 }  // namespace iosig
