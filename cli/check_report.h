@@ -1,4 +1,4 @@
-// How `iosig check` shows what it found: as GCC does, as JSON, and as SARIF for code scanning.
+// Output formats of `iosig check`: text in GCC's style, JSON, and SARIF for code scanning.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,14 +9,14 @@
 
 namespace iosig::cli {
 
-/// "file:line:column: error: message", the line with a caret below, the correction, and notes alike. Columns are as on
-/// the screen, where tabs reach to the next multiple of 8. Ends without a line end.
+/// "file:line:column: error: message", the source line with a caret below, the correction, then each note in the same
+/// form. Columns are screen columns, with a tab stop every 8. No newline at the end.
 [[nodiscard]] std::string finding_text(const SourceFinding& finding);
 
-/// Members of `iosig.check/1`'s findings.
+/// One element of `findings` in `iosig.check/1`.
 [[nodiscard]] nlohmann::ordered_json finding_json(const SourceFinding& finding);
 
-/// One run, SARIF 2.1.0. Columns count characters.
+/// A SARIF 2.1.0 document with one run. Columns count characters.
 [[nodiscard]] nlohmann::ordered_json sarif(std::span<const SourceFinding> findings);
 
 }  // namespace iosig::cli

@@ -1,4 +1,4 @@
-// The verbs, in pipeline order. Each lives in its own cmd_*.cpp: it declares its options and sets what to run.
+// The verbs, in pipeline order. Each cmd_*.cpp declares the options of its verb and sets the action to run.
 #pragma once
 
 #include "verb.h"

@@ -1,4 +1,4 @@
-// What the compilers of this machine are.
+// Identifies the compilers of this machine.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace iosig::cli {
 
-/// stdout of a command; its stderr goes to /dev/null. Fails as `system` if it cannot be started or its status is not 0.
+/// Runs a command and returns its stdout; stderr goes to /dev/null. Fails with `system` if the command cannot be
+/// started or its status is not 0.
 [[nodiscard]] Result<std::string> output_of(const std::vector<std::string>& command);
 
 /// docs/decisions/0004-gcc-12-or-later.md
@@ -19,8 +20,8 @@ struct Compiler {
   int major = 0;
 };
 
-/// What its predefined macros say, which holds for wrappers and renamed compilers too (`-dumpversion` does not tell
-/// clang from GCC).
+/// Identifies a compiler by its predefined macros, which also works for wrappers and renamed compilers (`-dumpversion`
+/// does not distinguish clang from GCC).
 [[nodiscard]] Result<Compiler> ask_compiler(const std::string& name);
 
 }  // namespace iosig::cli

@@ -1,4 +1,4 @@
-// What the verbs share with the person at the terminal: stdout has the answer, stderr the talk.
+// The terminal: the verbs write their result to stdout, and notes and progress to stderr.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace iosig::cli {
 
-/// Opens /dev/null for those of standard input, output and error that the caller has closed, so that no file gets
-/// their numbers; reading or writing them fails still. To be called first.
+/// Opens /dev/null for each standard stream that is closed, so that no other file gets its number. Reads and writes of
+/// the stream still fail. Call it first.
 void open_missing_streams();
 
 enum ExitStatus : int { yes = 0, no = 1, wrong_usage = 2, bad_input = 3, system_refused = 4 };
@@ -25,13 +25,13 @@ struct Screen {
   std::size_t columns = SIZE_MAX;  ///< $COLUMNS, else the terminal's, else no limit
   std::size_t rows = 0;            ///< the terminal's; 0: none
   bool is_terminal = false;
-  bool is_utf8 = false;      ///< as $LC_ALL, $LC_CTYPE and $LANG say
-  bool has_colours = false;  ///< a terminal, unless $NO_COLOR is set or $TERM is dumb
+  bool is_utf8 = false;      ///< by $LC_ALL, $LC_CTYPE or $LANG
+  bool has_colours = false;  ///< a terminal, unless $NO_COLOR is set or $TERM is empty or dumb
 };
 [[nodiscard]] Screen screen_of(int fd);
 
-/// Columns padded to their widest cell; numbers flush right. A table that is wider than the screen shortens its paths
-/// in the middle, those of the widest column first, and nothing else.
+/// Pads columns to their widest cell; right-aligns numbers. If the table is wider than the screen, only paths are
+/// shortened, in the middle, the widest column first.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
@@ -43,41 +43,41 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// How far a piece of work is.
+/// Progress of one task.
 struct Progress {
   std::string what;            ///< e.g. "copying /scratch/a"
-  double done = 0, total = 0;  ///< total 0: not known
+  double done = 0, total = 0;  ///< total 0: unknown
   std::string_view unit = {};  ///< e.g. "writes"; empty: bytes
 };
 
-/// Writes each line whole: by one write(2) or, to standard output where it is no terminal, together with other lines.
-/// Flushes standard output before it writes to standard error, so that lines keep their order in a shared file.
+/// Writes each line as a whole: with one write(2), or buffered with other lines if stdout is no terminal. Flushes
+/// stdout before it writes to stderr, so that lines keep their order in a shared file.
 class Console {
  public:
   bool json = false;  ///< --json: one document on stdout
 
-  /// To stdout, with a line end.
+  /// Writes to stdout, with a newline.
   void say(std::string_view text) const;
-  /// To stdout, no wider than the screen where its paths can be shortened.
+  /// Writes to stdout; shortens paths to fit the screen.
   void say(const Table& table) const;
-  /// To stdout: `document` with its "schema" first.
+  /// Writes `document` to stdout, with "schema" as its first member.
   void say_json(std::string_view schema, const nlohmann::ordered_json& document) const;
-  /// To stderr, with a line end.
+  /// Writes to stderr, with a newline.
   void talk(std::string_view text) const;
-  /// To stderr, as "iosig: note: ...".
+  /// Writes "iosig: note: ..." to stderr.
   void note(std::string_view text) const;
-  /// To stderr; returns the exit status for the error's kind.
+  /// Writes the message to stderr; returns the exit status for the error's kind.
   int fail(const Error& error) const;
 
-  /// All that was said is written, or why not. To be asked before the process becomes another program.
+  /// Writes buffered output. Fails if any write to stdout has failed. Call it before exec.
   [[nodiscard]] Result<void> flush() const;
-  /// What the process exits with after a verb that returned `status`: another one, told on stderr, where what was said
-  /// could not be written.
+  /// Flushes and returns the exit status of the process: `status`, or that of a failed write to stdout, which is
+  /// reported on stderr.
   [[nodiscard]] int finish(int status) const;
 
-  /// On stderr: a line that is drawn over (a terminal) or, elsewhere, one more line every few seconds.
+  /// Writes progress to stderr: one line that is overwritten (a terminal), else a new line every few seconds.
   void progress(const Progress& progress);
-  /// The same for work without an amount. A new stage, which is `text` up to its first colon, is shown at once.
+  /// The same for work without an amount. A new stage (`text` up to its first colon) is shown at once.
   void progress(std::string_view text);
   /// Removes the progress line.
   void end_progress();
@@ -85,13 +85,13 @@ class Console {
  private:
   void to_stderr(std::string_view line) const;
 
-  mutable std::string said_;     ///< lines that are not yet written to stdout
+  mutable std::string said_;     ///< lines not yet written to stdout
   mutable int write_error_ = 0;  ///< errno of the first write to stdout that failed
-  /// Whether `stage` is another than before.
+  /// Returns whether `stage` differs from the previous one.
   bool begin_stage(std::string_view stage);
   void show_progress(std::string_view text, bool at_once);
 
-  mutable std::size_t progress_width_ = 0;  ///< columns of the line that is drawn over
+  mutable std::size_t progress_width_ = 0;  ///< columns of the line to overwrite
   std::string stage_;
   double stage_began_s_ = 0, stage_began_done_ = 0, shown_s_ = 0;
 };

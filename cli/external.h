@@ -1,4 +1,4 @@
-// Verbs that other programs provide, as git has them: `iosig x` runs `iosig-x`. The Python package brings `repro` and
+// Verbs that other programs provide, as in git: `iosig x` runs `iosig-x`. The Python package provides `repro` and
 // `plot` this way.
 #pragma once
 
@@ -7,18 +7,18 @@
 
 namespace iosig::cli {
 
-/// The heading in the help over what the Python package provides.
+/// Help heading for the verbs of the Python package.
 inline constexpr const char* python_group = "Commands of the Python package";
 
-/// What to tell who wants such a verb where there is none.
+/// The error message for a verb whose program is not installed.
 std::string python_package_missing(std::string_view verb);
 
-/// The program `iosig-VERB` beside this one or in a directory of $PATH (absolute ones only); "" if there is none, or
-/// `verb` is no name of a verb (lower-case letters, digits and hyphens).
+/// Path of `iosig-VERB` beside this program or in an absolute directory of $PATH; "" if there is none, or if `verb` has
+/// other characters than lower-case letters, digits and hyphens.
 std::string external_verb(std::string_view verb);
 
-/// Becomes that program with the arguments after the verb (`argv[1]`); it learns by $IOSIG_COMMAND which `iosig`
-/// started it. Returns only if there is none.
+/// Executes that program in place of this one, with the arguments after the verb (`argv[1]`); $IOSIG_COMMAND names this
+/// `iosig`. Returns only if there is none or exec fails.
 void run_external_verb(std::string_view verb, char** argv);
 
 }  // namespace iosig::cli

@@ -1,4 +1,4 @@
-// How `--help` looks: lines that fit, and for every verb an example and what its exit status says.
+// Layout of `--help`: lines that fit the terminal, and an example and the exit statuses for every verb.
 #pragma once
 
 #include <CLI/CLI.hpp>

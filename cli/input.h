@@ -1,4 +1,4 @@
-// Files that verbs read part after part: "-" is standard input, pipes will do, and nothing is kept that need not be.
+// Streaming input: files are read in parts, "-" is standard input, and pipes work.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace iosig::cli {
 
 inline constexpr std::uint64_t max_description_bytes = 4 * GiB;
 
-/// For messages.
+/// The name of an input for messages.
 [[nodiscard]] std::string shown_name(const std::string& file);
 
-/// What takes the parts of a file, and fails to stop.
+/// Consumes one part of a file; an error stops the reading.
 using TakePart = std::function<Result<void>(std::string_view)>;
 
-/// Gives the bytes of `file` to `take`, part after part, and an empty part at the end.
+/// Passes the bytes of `file` to `take` part by part, then an empty part at the end.
 [[nodiscard]] Result<void> for_each_part(const std::string& file, const TakePart& take);
 
-/// Cuts the parts that it is given into lines for `take`; the empty part ends the last line.
+/// Splits the parts into lines for `take`; the empty part ends the last line.
 class LineCutter {
  public:
   explicit LineCutter(TakePart take) : take_(std::move(take)) {}
@@ -31,15 +31,15 @@ class LineCutter {
 
  private:
   TakePart take_;
-  std::string begun_;  ///< of a line
+  std::string begun_;  ///< an incomplete line
 };
 
-/// All of `file`; refuses more than max_description_bytes.
+/// Reads all of `file`; refuses more than max_description_bytes.
 [[nodiscard]] Result<std::string> whole_input(const std::string& file);
 
-/// Whether `text` begins as a description of patterns does, in either form.
+/// Whether `text` starts like a pattern description, binary or JSON.
 [[nodiscard]] bool is_description(std::string_view text);
-/// A description in either form, from `source`.
+/// Parses a description in either form; `source` names it in messages.
 [[nodiscard]] Result<Pattern> pattern_from_text(std::string_view text, std::string_view source);
 
 }  // namespace iosig::cli

@@ -1,4 +1,4 @@
-// Where the parts of this IOSIG lie, in the build tree as installed.
+// Finds the installed parts of this IOSIG; the build tree has the same layout.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct Parts {
 };
 
 [[nodiscard]] Result<Parts> find_parts();
-/// The program that serves `iosig mount`.
+/// The FUSE daemon behind `iosig mount`.
 [[nodiscard]] Result<std::string> find_daemon();
 
 }  // namespace iosig::cli

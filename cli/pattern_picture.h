@@ -1,4 +1,4 @@
-// A sequence of accesses drawn with characters: position from left to right, logical offset from bottom to top.
+// Draws a sequence of accesses with characters: position from left to right, logical offset from bottom to top.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,24 @@
 
 namespace iosig::cli {
 
-/// What the picture is to be made of.
+/// Size and characters of the picture.
 struct PictureStyle {
-  std::size_t columns = 80, rows = 20;  ///< of characters: the whole width, and the height of the field
-  bool has_braille = true;              ///< eight dots in a character; else two, in ASCII
+  std::size_t columns = 80, rows = 20;  ///< in characters: total width, and height of the plot area
+  bool has_braille = true;              ///< eight dots per character; else two, in ASCII
   bool has_colours = false;             ///< ANSI colours by id
 };
 
-/// As the terminal at standard output allows, or 80 columns without colours where there is none. $LC_ALL, $LC_CTYPE and
-/// $LANG say whether it is UTF-8; $COLUMNS goes before what the terminal says; $NO_COLOR switches colours off.
+/// The style for the terminal at stdout, or 80 columns without colours if there is none. $LC_ALL, $LC_CTYPE or $LANG
+/// selects UTF-8; $COLUMNS overrides the terminal's width; $NO_COLOR disables colours.
 [[nodiscard]] PictureStyle picture_style();
 
-/// Of more accesses than max_walked, sample_size are drawn, at random places of even stretches, and a line says so.
+/// A pattern of more than max_walked accesses is sampled: sample_size accesses, one at a random position of each batch
+/// of equal size. A line below the picture says so.
 inline constexpr std::uint64_t max_walked = 1 << 24, sample_size = 1 << 17;
 
-/// The picture with its axes, without a line end behind the last; a line without accesses. `names`: of the columns.
-/// What is drawn is the column `logical`, up to its length if there is one; without names the first. Colours: `id`. Of
-/// columns without names the first four are as in lookup_columns. The same every time.
+/// The picture with its axes, without a final newline, or one line if there are no accesses. It is deterministic.
+/// `names` are the column names. It shows `logical`, up to its length if there is one, coloured by `id`. Three or more
+/// unnamed columns are taken as by lookup_columns; otherwise the first column is drawn.
 [[nodiscard]] std::string pattern_picture(const Pattern& pattern, std::span<const std::string> names,
                                           const PictureStyle& style);
 

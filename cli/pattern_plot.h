@@ -1,4 +1,4 @@
-// --plot of `iosig pattern`: the picture on the terminal, or as a file by the Python package (external.h).
+// The --plot option of `iosig pattern`: draws on the terminal, or has the Python package write a file (external.h).
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ namespace iosig::cli {
 
 struct PlotOptions {
   bool is_wanted = false;
-  std::string picture;  ///< a file; empty: the terminal
+  std::string picture;  ///< output file; empty: the terminal
 };
 
-/// --plot[=PICTURE].
+/// Adds --plot[=PICTURE].
 void add_plot_option(Verb verb, PlotOptions& plot);
 
-/// Before the input is read: gives `file`, that of `iosig pattern VERB`, what --plot took for its picture, and refuses
-/// as `usage` what cannot be drawn.
+/// Call before the input is read. Moves an argument that --plot took, but that names no picture, to the empty `file` of
+/// `iosig pattern VERB`. Fails with `usage` if the plot cannot be drawn.
 [[nodiscard]] Result<void> check_plot(PlotOptions& plot, std::string& file, std::string_view verb, bool json);
 
-/// Draws. `names`: of the columns; may be empty. A file is drawn by another program, which this one becomes; else
-/// returns the exit status.
+/// Draws the pattern on the terminal and returns the exit status. For a file it executes the plotting program in place
+/// of this one. `names` are the column names; may be empty.
 int draw_plot(const PlotOptions& plot, const Pattern& pattern, const std::vector<std::string>& names,
               const Console& console);
 

@@ -1,4 +1,4 @@
-// Where the verbs get their rules from.
+// Reads rules files for the verbs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace iosig::cli {
 
-/// The rules file that the user named; a note for each rule that never counts, since an earlier one matches the same.
+/// Reads the rules file that the user named. Notes each rule that an earlier one hides completely.
 [[nodiscard]] Result<Rules> read_rules(const std::string& file, const Console& console);
 
 }  // namespace iosig::cli

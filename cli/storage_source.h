@@ -1,4 +1,4 @@
-// Which storage description a verb works with, and how the user hears of it.
+// Finds the storage description for a verb, and tells the user which one.
 #pragma once
 
 #include <string>
@@ -14,21 +14,21 @@ namespace iosig::cli {
 
 struct StorageSource {
   Storage storage;
-  std::string file;  ///< empty: there is none, the machine was inspected with conservative defaults
+  std::string file;  ///< empty: no file; the machine was inspected, with conservative defaults
 };
 
-/// --storage, $IOSIG_STORAGE, the user's file, /etc/iosig/storage.toml; with none, a quick inspection, and a note says
-/// so.
+/// Loads --storage, $IOSIG_STORAGE, the user's file, or /etc/iosig/storage.toml, in this order. Without any it inspects
+/// the machine quickly and notes so.
 [[nodiscard]] Result<StorageSource> load_storage(const std::string& option, const Console& console);
 
-/// --storage, for load_storage. `file` must outlive the parsing.
+/// Adds --storage, for load_storage. `file` must outlive the parsing.
 void add_storage_option(Verb verb, std::string& file);
 
-/// The mount point with this path. Fails as `usage`, naming those that there are.
+/// The described mount point with this path. Fails with `usage`, listing the known ones.
 [[nodiscard]] Result<const MountPoint*> described_mount_point(const Storage& storage, const std::string& path);
 
-/// The paths of the mount points where data of this user may be: the description's and the journal's. A description
-/// that cannot be read is a note.
+/// Mount points that may hold data of this user: those of the description and of the journal. An unreadable description
+/// only causes a note.
 [[nodiscard]] std::vector<std::string> known_mount_points(const Journal& journal, const Console& console);
 
 }  // namespace iosig::cli

@@ -1,4 +1,4 @@
-// Wrong calls in plain sentences: what was not understood, what was expected, and where the help is.
+// Messages for usage errors: the word in question, the expected one, and the command that shows help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,15 +9,15 @@
 
 namespace iosig::cli {
 
-/// The verbs that are listed in the help of `app`.
+/// The verbs listed in the help of `app`.
 [[nodiscard]] std::vector<const CLI::App*> shown_verbs(const CLI::App& app);
 
-/// Why `root` could not parse the command line. For a request for help there is a reason only if its verb is unknown;
-/// otherwise the message is empty.
+/// The usage error for a command line that `root` could not parse. For a request for help the message is empty, unless
+/// the verb is unknown.
 [[nodiscard]] Error wrong_call(const CLI::App& root, const CLI::ParseError& error);
 
-/// `--storage "$UNSET"` would be as if the option were not there, and the verb would work on something else. Options
-/// whose value may be left out (--plot) are not checked.
+/// Refuses empty option values: `--storage "$UNSET"` would act as if the option were absent. Options with an optional
+/// value (--plot) are not checked.
 [[nodiscard]] Result<void> check_values(const CLI::App& root);
 
 }  // namespace iosig::cli

@@ -1,5 +1,5 @@
-// A verb's options and arguments. The parser is CLI11's; a file that reads its header compiles for seconds longer, so
-// only those few do that parse the command line or print it (usage.h, help.h).
+// Options and arguments of a verb, on top of CLI11. Including CLI11's header costs seconds of compile time, so only the
+// files that parse or print the command line do it (usage.h, help.h).
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,33 @@ class Option;
 
 namespace iosig::cli {
 
-/// What a value must be.
+/// Validates an option value.
 struct Check {
-  std::function<std::string(const std::string& value)> find_fault;  ///< "": none; else "'value': expected ..."
+  std::function<std::string(const std::string& value)> find_fault;  ///< "": valid; else "'value': expected ..."
   std::string choices;                                              ///< "{one,other}", for the help; may be empty
 };
 [[nodiscard]] Check one_of(std::vector<std::string> choices);
 [[nodiscard]] Check between(double min, double max);
-/// A whole number; without this CLI11 takes -1 for the largest one.
+/// Requires an integer in the range; CLI11 alone takes -1 for the largest one.
 [[nodiscard]] Check count_between(std::uint64_t min, std::uint64_t max);
 
-/// An option, flag or argument that a verb has. Each function returns the same one, for the next.
+/// An option, flag or argument of a verb. Each function returns the same option, for chaining.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
   Option required() const;
-  /// The name of the value in the help.
+  /// Sets the name of the value in the help.
   Option type_name(const std::string& name) const;
-  /// The whole text behind the option or argument in the help.
+  /// Sets the whole text after the option or argument in the help.
   Option option_text(const std::string& text) const;
   Option check(const Check& check) const;
   Option excludes(Option other) const;
   Option excludes(const std::string& name) const;
-  /// How many values one occurrence takes; without it one, or any number for a list.
+  /// Sets how many values one occurrence takes. Default: one, or any number for a list.
   Option takes(int min, int max) const;
-  /// Each occurrence adds one value to the list, and the words after it are not taken.
+  /// Each occurrence takes one value; it may be repeated to fill the list.
   Option repeatable() const;
-  /// The help shows the present value as the default.
+  /// The help shows the current value as the default.
   Option shows_default() const;
   Option group(const std::string& heading) const;
 
@@ -52,16 +52,17 @@ class Option {
   CLI::Option* option_;
 };
 
-/// Set by the verb that was chosen; main runs it after parsing and returns its exit status.
+/// The chosen verb sets it; main runs it after parsing and returns its exit status.
 using Action = std::function<int(Console&)>;
 
-/// A verb, or the command itself, whose verbs are below it.
+/// A verb, or the root command, which has the verbs as children.
 class Verb {
  public:
   explicit Verb(CLI::App& app) : app_(&app) {}
 
   [[nodiscard]] Verb add_verb(const std::string& name, const std::string& description) const;
-  /// `name`: "--option", "-o,--option", or "ARGUMENT". `value` must outlive the parsing, as must what `take` refers to.
+  /// `name`: "--option", "-o,--option", or "ARGUMENT". `value`, and everything `take` refers to, must outlive the
+  /// parsing.
   Option add_option(const std::string& name, std::string& value, const std::string& description) const;
   Option add_option(const std::string& name, std::optional<std::string>& value, const std::string& description) const;
   Option add_option(const std::string& name, std::optional<std::uint32_t>& value, const std::string& description) const;
@@ -73,18 +74,17 @@ class Verb {
   Option add_option(const std::string& name, std::function<void(const std::string&)> take,
                     const std::string& description) const;
   Option add_flag(const std::string& name, bool& value, const std::string& description) const;
-  /// For the help alone: another program reads them.
+  /// Only for the help: another program parses these options.
   Option describe_option(const std::string& name, const std::string& description) const;
   Option describe_flag(const std::string& name, const std::string& description) const;
 
-  /// Below the options in the help: what else is to be said, then "Example: ...".
+  /// Sets the help text below the options: remarks, then "Example: ...".
   Verb footer(const std::string& text) const;
   Verb require_verb() const;
-  /// The heading in the list of verbs; empty: not listed.
+  /// Sets the heading in the list of verbs; empty: the verb is hidden.
   Verb group(const std::string& heading) const;
 
-  /// Makes `run` the action once this verb is chosen. `document`: the schema that --json prints; empty: there is no
-  /// --json.
+  /// Sets `run` as the action if this verb is chosen. `document`: the schema that --json prints; empty: no --json.
   void when_chosen(Action& action, std::string_view document, Action run) const;
 
   [[nodiscard]] CLI::App& app() const { return *app_; }

@@ -1,4 +1,4 @@
-// Where the file of one pragma goes when that is decided while the program is compiled. Independent of the compiler.
+// Destination of a pragma's file, chosen at compile time. Independent of the compiler.
 #pragma once
 
 #include <string>
@@ -10,24 +10,24 @@
 
 namespace iosig {
 
-/// Where a pragma stands in the source.
+/// Position of a pragma in the source.
 struct SourcePlace {
   std::string file;
   int line = 0, column = 0;
 };
 
-/// Why there is no destination: one sentence, and one more for each mount point.
+/// Why no destination was found: one sentence, and one more for each mount point.
 struct NoDestination {
   std::string summary;
   std::vector<std::string> reasons;
 };
 
 /// Path of the one file that `site` may redirect: named after the source file, in a directory named by a hash of the
-/// place, in this user's directory on the best mount point. Equal inputs give equal paths, different places different
-/// ones.
+/// position, inside this user's directory on the best mount point. Equal inputs give equal paths; different positions
+/// give different ones.
 ///
-/// Makes the user's directory when it is missing, and nothing else: the program makes the directory. Fails when no
-/// mount point is admissible, or when the directory on the chosen one is not this user's.
+/// Creates only the user's directory if it is missing; the program creates the one below. Fails if no mount point is
+/// admissible, or if the directory on the chosen one does not belong to this user.
 [[nodiscard]] tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted,
                                                                           const Storage& storage,
                                                                           const SourcePlace& site);

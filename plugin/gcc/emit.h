@@ -1,4 +1,4 @@
-// The code that goes before an open: a hint to the runtime, or the link of a destination known already.
+// Emits the code before an open: a hint to the runtime, or the link to a destination fixed at compile time.
 #pragma once
 
 #include "openers.h"
@@ -7,38 +7,38 @@
 
 namespace iosig::gcc {
 
-/// The open that gets a signature. Its arguments are GIMPLE values: using them again evaluates nothing again.
+/// An open that gets a signature. Its arguments are GIMPLE values, so using them again evaluates nothing twice.
 struct OpenCall {
-  Opener opener;  ///< of the user's: `open`, `fopen` or `fstream`, as its arguments' types say
+  Opener opener;  ///< a user's function counts as `open`, `fopen` or `fstream`, by the types of its arguments
   gcall* call;
 
-  /// Nothing for a call that does not fit its function's declaration, and for a user's function without a path or mode
-  /// where it was declared to have them, which is told once.
+  /// Empty for a call that does not match its function's declaration. A user's function that lacks the declared path or
+  /// mode is reported once.
   [[nodiscard]] static std::optional<OpenCall> of(gcall* call, const Opener& opener);
   [[nodiscard]] location_t at() const { return gimple_location(call); }
-  /// The argument, or `otherwise` when the call has none at this index.
+  /// The argument at this index, or `otherwise`.
   [[nodiscard]] tree argument(int index, tree otherwise = NULL_TREE) const;
-  /// The path as a char*. The code leaves for `skip` where the path is null, as freopen's may be, or no plain path.
+  /// The path as a char*. The code jumps to `skip` if the path is null (freopen allows it) or is not a plain path.
   [[nodiscard]] tree path(Snippet& code, tree skip) const;
-  /// open's flags or the openmode as an int, with the bits that the opener always sets. A library's bits are translated
-  /// into open's flags.
+  /// open's flags or the openmode as an int, including the bits that the opener always sets. Bits of I/O libraries are
+  /// translated to open's flags.
   [[nodiscard]] tree mode(Snippet& code) const;
-  /// The directory that a relative path starts from: AT_FDCWD for all but openat.
+  /// The base of a relative path: AT_FDCWD for all but openat.
   [[nodiscard]] tree dirfd() const;
 };
 
-/// `if (iosig_open_hint) iosig_open_hint(dirfd, path, flags, "signature");` and its likes. The symbol is weak, so that
-/// the program also links and runs without libiosig.
+/// Emits `if (iosig_open_hint) iosig_open_hint(dirfd, path, flags, "signature");` or one of its variants. The symbol is
+/// weak, so the program also links and runs without libiosig.
 void emit_hint(Snippet& code, const OpenCall& open, const Site& site);
 
-/// The paper's mode: makes `path` a link to the site's destination, if the open is going to create a file.
-/// False, and the reason is told: nothing was added, the open stays as it is.
+/// The paper's mode: makes `path` a link to the site's destination if the open will create a file. Returns false, after
+/// a diagnostic, if it emitted no code; the open then stays as it is.
 [[nodiscard]] bool emit_link(Snippet& code, const OpenCall& open, const Site& site);
 
-/// A function of libc with these parameters.
+/// Declares a libc function with these parameters.
 [[nodiscard]] tree libc_function(const char* name, tree result, std::initializer_list<tree> parameters);
 
-/// The program's own declaration of the function that is called `name` in the assembler, or a new one.
+/// The program's own declaration of the function with the assembler name `name`, or a new one.
 [[nodiscard]] tree outside_function(const char* name, tree type, bool weak = false);
 [[nodiscard]] tree char_pointer_type();
 [[nodiscard]] tree string_constant(const std::string& text);

@@ -1,8 +1,8 @@
-// The compiler's own headers in the one order that works, for every file of this directory.
+// GCC's headers in the only order that works, for every file of this directory.
 //
-// Standard and core headers come first because GCC's system.h poisons malloc and friends. The plugin is also loaded
-// by lto1, f951 and other compilers that lack the C family's symbols, so those are declared weak: plugin_init looks
-// for one of them and does nothing where it is missing.
+// Standard and core headers come first because GCC's system.h poisons malloc and other names. lto1, f951 and other
+// compilers load the plugin too, but lack the symbols of the C family. Those are declared weak: plugin_init checks one
+// of them and does nothing if it is missing.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,7 @@
 
 #include "iosig/base/result.h"
 
-// gcc-plugin.h is the first, c-common.h comes before diagnostic.h
-// clang-format off
+// gcc-plugin.h must be first; c-common.h must precede diagnostic.h
 #include "gcc-plugin.h"
 #include "tree.h"
 #include "c-family/c-common.h"
@@ -62,7 +61,7 @@ extern const cpp_token* cpp_peek_token(cpp_reader*, int) IOSIG_WEAK;
 extern const cpp_token* cpp_get_token_with_location(cpp_reader*, location_t*) IOSIG_WEAK;
 extern unsigned char* cpp_token_as_text(cpp_reader*, const cpp_token*) IOSIG_WEAK;
 extern cpp_options* cpp_get_options(cpp_reader*) IOSIG_WEAK;
-// What GCC 11 lacks: a missing symbol must not keep plugin_init from saying that it is the wrong compiler.
+// GCC 11 lacks these; they are weak, so that plugin_init can still report the unsupported compiler.
 extern gcall* gimple_build_call_vec(tree, const vec<tree>&) IOSIG_WEAK;
 extern void suppress_warning(gimple*, opt_code, bool) IOSIG_WEAK;
 extern void copy_warning(location_t, location_t) IOSIG_WEAK;

@@ -1,11 +1,11 @@
-// The GIMPLE pass that puts code before the opens that have a signature.
+// The GIMPLE pass that inserts code before the opens that have a signature.
 #pragma once
 
 #include "gcc.h"
 
 namespace iosig::gcc {
 
-/// Runs on every function after its body is GIMPLE and before it has a control flow graph. The caller hands it to the
+/// Runs on every function after gimplification and before the control flow graph is built. The caller passes it to the
 /// pass manager, which owns it.
 [[nodiscard]] opt_pass* new_inject_pass();
 

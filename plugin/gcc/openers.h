@@ -1,5 +1,4 @@
-// Which of the program's functions open files: those of model/opener, the streams of C++, and those that the user
-// declared.
+// Recognises the functions that open files: those of model/opener, C++ streams, and functions declared by the user.
 #pragma once
 
 #include <optional>
@@ -9,15 +8,15 @@
 
 namespace iosig::gcc {
 
-/// What `function` is if it opens files; nothing for any other function and for NULL_TREE.
+/// Describes `function` if it opens files; empty for any other function and for NULL_TREE.
 [[nodiscard]] std::optional<Opener> opener_of(tree function);
 
-/// Adds a function of the user's; a later declaration of the same name replaces the earlier one.
+/// Adds a user's function; a later declaration of the same name replaces the earlier one.
 void add_opener(Opener opener);
 
-/// A std::string or std::filesystem::path by value or reference. Both begin with a char*.
+/// Whether `type` is a std::string or std::filesystem::path, by value or reference. Both start with a char*.
 [[nodiscard]] bool is_path_object(tree type);
-/// libstdc++'s std::ios_base::openmode.
+/// Whether `type` is libstdc++'s std::ios_base::openmode.
 [[nodiscard]] bool is_openmode(tree type);
 
 }  // namespace iosig::gcc

@@ -1,4 +1,4 @@
-// What -fplugin-arg-iosig-... asks for.
+// The options -fplugin-arg-iosig-...
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 namespace iosig::gcc {
 
 enum class Resolve {
-  run,      ///< the running program asks libiosig where the file should live (default)
-  compile,  ///< the destination is fixed while compiling: IOSIG paper, section 6.1 and Fig. 5
+  run,      ///< the running program asks libiosig for the destination (default)
+  compile,  ///< the destination is fixed at compile time: IOSIG paper, section 6.1 and Fig. 5
 };
 
 struct Options {
   Resolve resolve = Resolve::run;
   std::string storage;   ///< storage description for `compile`; empty: the usual search
-  bool verbose = false;  ///< tell at every call which signature it got
+  bool verbose = false;  ///< report the signature of every call
 };
 
 inline Options options;

@@ -1,10 +1,10 @@
-// `#pragma sig`, `sigdef` and `sigopen`: from tokens to sites and openers, with the core's diagnostics at the
+// Parses `#pragma sig`, `sigdef` and `sigopen` into sites and openers; the core's diagnostics appear with the
 // compiler's carets.
 #pragma once
 
 namespace iosig::gcc {
 
-/// For PLUGIN_PRAGMAS: tells the preprocessor the pragmas. Macros in them are expanded.
+/// Registers the pragmas with the preprocessor, on PLUGIN_PRAGMAS. Macros in them are expanded.
 void register_pragmas();
 
 }  // namespace iosig::gcc

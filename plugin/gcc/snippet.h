@@ -1,6 +1,6 @@
-// A piece of GIMPLE under construction: straight code with forward jumps, with its temporaries in a scope of its own.
+// Builds a piece of GIMPLE: straight-line code with forward jumps, with its temporaries in a scope of its own.
 //
-// The scope matters: a temporary of the whole function that is used inside an OpenMP region is miscompiled silently.
+// The scope is required: GCC silently miscompiles a function-wide temporary that is used inside an OpenMP region.
 #pragma once
 
 #include <initializer_list>
@@ -11,21 +11,21 @@ namespace iosig::gcc {
 
 class Snippet {
  public:
-  /// Everything that is added gets the location `at`.
+  /// All added statements get the location `at`.
   explicit Snippet(location_t at) : at_(at) {}
 
-  /// A new temporary that holds `value`.
+  /// Returns a new temporary that holds `value`.
   tree assign(tree type, tree value);
   tree assign(tree type, enum tree_code operation, tree left, tree right);
   void store(tree target, tree value);
-  /// Returns a temporary with the result, or NULL_TREE for a function without one.
+  /// Returns a temporary with the result, or NULL_TREE for a void function.
   tree call(tree function, std::initializer_list<tree> arguments);
 
   [[nodiscard]] tree new_label() const { return create_artificial_label(at_); }
   void place(tree label);
   void jump_unless(enum tree_code comparison, tree left, tree right, tree label);
 
-  /// The whole, as one statement. The snippet is used up.
+  /// Returns the whole as one statement; the snippet is then empty.
   [[nodiscard]] gimple* take();
 
  private:
