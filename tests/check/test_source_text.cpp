@@ -98,6 +98,23 @@ TEST_CASE("source: a condition is judged as the preprocessor does, with what is 
   CHECK_FALSE(holds("defined __cplusplus"));
 }
 
+TEST_CASE("source: a condition is computed as intmax_t, or as uintmax_t where an operand is unsigned") {
+  const auto holds = [](std::string_view condition) {
+    const World world{fmt::format("#define NEGATIVE -3\n#if {}\n#pragma sig temp\n#endif\n", condition)};
+    return !signatures(world).empty();
+  };
+  for (const char* yes : {"-1 < 0 && -1 > 0u && -1 == 18446744073709551615u", "NEGATIVE < 2 && 0U < NEGATIVE",
+                          "18446744073709551615 > 0 && 0x8000000000000000 > 0 && 9223372036854775807 > -1",
+                          "-8 / 2 == -4 && -8 / 2u == 9223372036854775804", "-7 % 4 == -3 && -7 % 4u == 1",
+                          "-8 >> 1 == -4 && -8 >> 1u < 0 && -1 >> 70 == -1 && -1 << 1u < 0 && -1u >> 63 == 1",
+                          "~0u > 0 && -1ull > 0 && 1 - 2 - 0u > 0", "(1 ? -1 : 0u) > 0 && (0 ? 0u : -1) > 0",
+                          "(2 > 1u) - 2 < 0 && !0u - 2 < 0",
+                          "(-9223372036854775807 - 1) / -1 < 0 && (-9223372036854775807 - 1) % -1 == 0"})
+    CHECK_MESSAGE(holds(yes), yes);
+  for (const char* no : {"-1 < 0u", "NEGATIVE > 0", "18446744073709551615 < 0", "-1 / 0", "-1 % 0", "1u / 0 || 1u % 0"})
+    CHECK_FALSE_MESSAGE(holds(no), no);
+}
+
 TEST_CASE("source: of the branches of a condition one is read") {
   const std::string source =
       "#if A\n#pragma sigdef a temp\n#elif B\n#pragma sigdef b temp\n#ifdef A\n#pragma sigdef c tmp\n#else\n"
