@@ -4,6 +4,8 @@
 // Of two writes to one byte, the one that began after the other had ended has the greater sequence number. Two that
 // overlapped in time may have either order.
 //
+// docs/sequencer.md has the protocol step by step, the proof, and the cases that the proof does not cover.
+//
 // Example: writer A claims bytes [0, 1000) and gets number 7. Its writes there need no lock: each compares its range
 // with the claim and loads one flag. Writer B wants byte 500. It revokes A's claim and gets number 8 for its own. A's
 // next write sees the flag, claims again, and gets number 9.
@@ -14,8 +16,7 @@
 // 3. A new claim gets a new number, greater than all before, unless it overlaps nothing that writers with greater
 //    numbers may have written: their claims, and a summary of their earlier claims.
 // 4. A writer without a usable claim (random access) is *contended*: it takes a new number for each write, publishes
-// it,
-//    and then looks whether there are claims. If there are none, it is done. If there are, it takes the lock and
+//    it, and then looks whether there are claims. If there are none, it is done. If there are, it takes the lock and
 //    revokes the claims that overlap.
 //
 // Why this orders writes: let write b begin after write a ended, and let them share a byte. If b's claim was made after
