@@ -191,9 +191,9 @@ TEST_CASE("a container that is in use says EFBIG, EBADF and EEXIST, not EIO, for
   CHECK(errno_of(nowhere.error()) == ENOENT);
   const Fd fd(::open((directory.path() + "/file").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto container = SharedContainer::open(fd.get(), [](const std::string&) {}).value();
-  OpenWriter* const writer = container->add_writer();
+  OpenWriter* const writer = container->writers().add();
   std::int64_t offset = INT64_MAX - 1;
-  CHECK(container->write(*writer, offset, bytes_of("two"), false) == -EFBIG);
+  CHECK(container->writers().write(*writer, offset, bytes_of("two"), false) == -EFBIG);
   const auto closed = ContainerWriter::open(*made).value();
   REQUIRE(closed->close());
   CHECK(errno_of(closed->write(0, bytes_of("x")).error()) == EBADF);
@@ -202,10 +202,10 @@ TEST_CASE("a container that is in use says EFBIG, EBADF and EEXIST, not EIO, for
   const std::string block(60'000, 'x');
   for (int n = 0; n < 5; ++n) {
     offset = n;
-    CHECK(container->write(*writer, offset, bytes_of(block), false) == 60'000);
+    CHECK(container->writers().write(*writer, offset, bytes_of(block), false) == 60'000);
   }
   CHECK(container->truncate(nullptr, 100'001) == EFBIG);
   CHECK(container->truncate(nullptr, 100'000) == 0);
-  CHECK(container->remove_writer(writer) == 0);
+  CHECK(container->writers().remove(writer) == 0);
   CHECK(content(*made) == std::string(60'004, 'x') + std::string(39'996, '\0'));
 }

@@ -1,4 +1,4 @@
-// SharedContainer::export_index_snapshot: what one process read is what another shows, and nothing that was written
+// CachedView::export_index_snapshot: what one process read is what another shows, and nothing that was written
 // since is missed.
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "iosig/container/admin/container.h"
 #include "iosig/container/shared/shared_container.h"
 #include "support/directories.h"
 
@@ -26,12 +27,12 @@ std::shared_ptr<SharedContainer> opened(const std::string& path) {
 
 void put(SharedContainer& container, OpenWriter* by, std::int64_t offset, std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
-  REQUIRE(container.write(*by, offset, bytes, false) == static_cast<std::int64_t>(text.size()));
+  REQUIRE(container.writers().write(*by, offset, bytes, false) == static_cast<std::int64_t>(text.size()));
 }
 
 std::string shown_by(SharedContainer& container, std::size_t length = 100) {
   std::string text(length, '?');
-  const std::int64_t got = container.read(0, std::as_writable_bytes(std::span(text)));
+  const std::int64_t got = container.view().read(0, std::as_writable_bytes(std::span(text)));
   REQUIRE(got >= 0);
   text.resize(static_cast<std::size_t>(got));
   return text;
@@ -43,9 +44,9 @@ std::string written(const std::string& directory) {
   REQUIRE(create_container(path));
   const auto container = opened(path);
   for (const auto& [offset, text] : {std::pair{0, "one "}, std::pair{4, "two"}}) {
-    OpenWriter* const writer = container->add_writer();
+    OpenWriter* const writer = container->writers().add();
     put(*container, writer, offset, text);
-    CHECK(container->remove_writer(writer) == 0);
+    CHECK(container->writers().remove(writer) == 0);
   }
   return path;
 }
@@ -61,13 +62,13 @@ TEST_CASE("index snapshot: another process shows the same without the indices") 
   const Directory directory;
   const std::string path = written(directory.path());
   const auto first = opened(path);
-  const auto known = first->export_index_snapshot();
+  const auto known = first->view().export_index_snapshot();
   REQUIRE(known);
   const auto second = opened(path), third = opened(path);
-  REQUIRE(second->import_index_snapshot(*known));
-  CHECK_FALSE(second->import_index_snapshot(*known));  // it knows already
+  REQUIRE(second->view().import_index_snapshot(*known));
+  CHECK_FALSE(second->view().import_index_snapshot(*known));  // it knows already
   struct stat status {};
-  CHECK(second->status(status, 60) == 0);
+  CHECK(second->status().get(status, 60) == 0);
   CHECK(status.st_size == 7);
   remove_indices(path);
   CHECK(shown_by(*second) == "one two");
@@ -78,53 +79,53 @@ TEST_CASE("index snapshot: what is written later is noticed, and what was writte
   const Directory directory;
   const std::string path = written(directory.path());
   const auto first = opened(path), writing = opened(path), early = opened(path), late = opened(path);
-  OpenWriter* const writer = writing->add_writer();
-  const auto known = first->export_index_snapshot();
+  OpenWriter* const writer = writing->writers().add();
+  const auto known = first->view().export_index_snapshot();
   REQUIRE(known);
-  REQUIRE(early->import_index_snapshot(*known));
+  REQUIRE(early->view().import_index_snapshot(*known));
   CHECK(shown_by(*early) == "one two");
   put(*writing, writer, 4, "TWO");
-  REQUIRE(late->import_index_snapshot(*known));
+  REQUIRE(late->view().import_index_snapshot(*known));
   for (const auto& reader : {first, early, late}) CHECK(shown_by(*reader) == "one TWO");
   put(*writing, writer, 0, "ONE");
   for (const auto& reader : {first, early, late}) CHECK(shown_by(*reader) == "ONE TWO");
-  const auto newer = first->export_index_snapshot();  // while the writer has it open
+  const auto newer = first->view().export_index_snapshot();  // while the writer has it open
   REQUIRE(newer);
   const auto last = opened(path);
-  REQUIRE(last->import_index_snapshot(*newer));
+  REQUIRE(last->view().import_index_snapshot(*newer));
   CHECK(shown_by(*last) == "ONE TWO");
-  CHECK(writing->remove_writer(writer) == 0);
+  CHECK(writing->writers().remove(writer) == 0);
 }
 
 TEST_CASE("index snapshot: from another node it is taken, and what was written since is found when it is looked for") {
   const Directory directory;
   const std::string path = written(directory.path());
-  auto known = opened(path)->export_index_snapshot();
+  auto known = opened(path)->view().export_index_snapshot();
   REQUIRE(known);
   std::memcpy(known->data() + 8, "order.another", 13);  // the name of the node's table
   const auto reader = opened(path), writing = opened(path);
-  REQUIRE(reader->import_index_snapshot(*known));
+  REQUIRE(reader->view().import_index_snapshot(*known));
   CHECK(shown_by(*reader) == "one two");
-  OpenWriter* const writer = writing->add_writer();
+  OpenWriter* const writer = writing->writers().add();
   put(*writing, writer, 0, "ONE");
-  CHECK(writing->remove_writer(writer) == 0);
-  CHECK(reader->refresh_if_older_than(0) == 0);
+  CHECK(writing->writers().remove(writer) == 0);
+  CHECK(reader->status().refresh_if_older_than(0) == 0);
   CHECK(shown_by(*reader) == "ONE two");
 }
 
 TEST_CASE("index snapshot: of another container, cut or changed anywhere, it is of no use") {
   const Directory directory, other;
   const std::string path = written(directory.path());
-  const auto known = opened(path)->export_index_snapshot();
+  const auto known = opened(path)->view().export_index_snapshot();
   REQUIRE(known);
-  CHECK_FALSE(opened(written(other.path()))->import_index_snapshot(*known));
+  CHECK_FALSE(opened(written(other.path()))->view().import_index_snapshot(*known));
   for (std::size_t length = 0; length < known->size(); ++length)
-    CHECK_FALSE(opened(path)->import_index_snapshot(std::span(*known).first(length)));
+    CHECK_FALSE(opened(path)->view().import_index_snapshot(std::span(*known).first(length)));
   constexpr std::size_t head_bytes = 8 + 64 + 8 + 8;  // any node, any number of changes and any state may stand there
   for (std::size_t at = head_bytes; at < known->size(); ++at) {
     auto changed = *known;
     changed[at] ^= std::byte{1};
-    CHECK_FALSE(opened(path)->import_index_snapshot(changed));
+    CHECK_FALSE(opened(path)->view().import_index_snapshot(changed));
   }
 }
 
@@ -132,5 +133,5 @@ TEST_CASE("index snapshot: a traditional index is not handed on") {
   const Directory directory;
   const std::string path = directory.path() + "/file";
   REQUIRE(create_container(path, {.index = IndexKind::traditional, .targets = {}}));
-  CHECK(opened(path)->export_index_snapshot().error().kind == ErrorKind::infeasible);
+  CHECK(opened(path)->view().export_index_snapshot().error().kind == ErrorKind::infeasible);
 }

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "iosig/container/admin/container.h"
 #include "iosig/container/order/sequencer.h"
 #include "iosig/container/shared/shared_container.h"
 #include "support/directories.h"
@@ -35,10 +36,10 @@ TEST_CASE("status: a mode and an owner reach the sequencer, the pieces and what 
   const Fd opened(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto container = SharedContainer::open(opened.get(), [](const std::string& said) { FAIL_CHECK(said); });
   REQUIRE(container);
-  OpenWriter* const writer = (*container)->add_writer();
+  OpenWriter* const writer = (*container)->writers().add();
   const std::string text = "text";
   std::int64_t at = 0;
-  REQUIRE((*container)->write(*writer, at, std::as_bytes(std::span(text)), false) == 4);
+  REQUIRE((*container)->writers().write(*writer, at, std::as_bytes(std::span(text)), false) == 4);
 
   const std::string on_target = target + "/" + (*made)->manifest().id;
   const std::string pieces[] = {path + "/" + sequencer_name(), path + "/d0/index.0", path + "/d0/tail.0",
@@ -63,7 +64,7 @@ TEST_CASE("status: a mode and an owner reach the sequencer, the pieces and what 
     for (const std::string& piece : {path, path + "/.iosig-container", on_target, on_target + "/.iosig-container"})
       CHECK_MESSAGE(is_given(piece), piece);
   }
-  CHECK((*container)->remove_writer(writer) == 0);
+  CHECK((*container)->writers().remove(writer) == 0);
 }
 
 TEST_CASE("status: a write has the time at which it was written, however late somebody asks") {
@@ -73,32 +74,32 @@ TEST_CASE("status: a write has the time at which it was written, however late so
   const Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto container =
       SharedContainer::open(fd.get(), [](const std::string& message) { FAIL_CHECK(message); }).value();
-  OpenWriter *const first = container->add_writer(), *const second = container->add_writer();
+  OpenWriter *const first = container->writers().add(), *const second = container->writers().add();
   struct stat status {};
-  for (OpenWriter* each : {first, second}) REQUIRE(container->prepare(*each) == 0);
-  REQUIRE(container->status(status, 60) == 0);  // what follows is told without a look at the droppings
+  for (OpenWriter* each : {first, second}) REQUIRE(container->writers().prepare(*each) == 0);
+  REQUIRE(container->status().get(status, 60) == 0);  // what follows is told without a look at the droppings
   const auto blocks_before = status.st_blocks;
   const auto put = [&](OpenWriter* by, int id, time_t when) {
     std::int64_t offset = 0;
     const std::byte bytes[600]{};
-    REQUIRE(container->write(*by, offset, bytes, false) == sizeof bytes);
+    REQUIRE(container->writers().write(*by, offset, bytes, false) == sizeof bytes);
     const timespec times[2] = {{when, 0}, {when, 0}};
     const std::string dropping = path + "/d" + std::to_string(id) + "/data." + std::to_string(id);
     REQUIRE(::utimensat(AT_FDCWD, dropping.c_str(), times, 0) == 0);
   };
   put(first, 0, 1000);
-  REQUIRE(container->status(status, 60) == 0);
+  REQUIRE(container->status().get(status, 60) == 0);
   CHECK(status.st_mtim.tv_sec == 1000);
   CHECK(status.st_blocks == blocks_before + 2);
   put(second, 1, 2000);
   put(first, 0, 3000);
-  CHECK(container->remove_writer(first) == 0);
-  REQUIRE(container->status(status, 60) == 0);
+  CHECK(container->writers().remove(first) == 0);
+  REQUIRE(container->status().get(status, 60) == 0);
   CHECK(status.st_mtim.tv_sec == 3000);
   put(second, 1, 4000);
   REQUIRE(container->truncate(second, 10) == 0);  // now
-  REQUIRE(container->status(status, 60) == 0);
+  REQUIRE(container->status().get(status, 60) == 0);
   CHECK(status.st_mtim.tv_sec > 4000);
   CHECK(status.st_size == 10);
-  CHECK(container->remove_writer(second) == 0);
+  CHECK(container->writers().remove(second) == 0);
 }

@@ -4,6 +4,8 @@
 // If one of two writes to a byte began after the other had ended, it has the greater sequence number. Two writes that
 // overlapped in time may have either order.
 //
+// docs/sequencer.md has the protocol step by step, the proof, and the cases that the proof does not cover.
+//
 // Example: writer A claims bytes [0, 1000) and gets number 7. Its writes there need no lock: each compares its range
 // with the claim and loads one flag. Writer B wants byte 500. It revokes A's claim and gets number 8 for its own. A's
 // next write sees the flag, claims again, and gets number 9.
