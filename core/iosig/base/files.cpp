@@ -178,8 +178,9 @@ Result<void> replace_file_in(const Fd& directory, const std::string& name, std::
   const Fd fd(::openat(directory.get(), draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return write_failure("make", how.shown, errno);
   auto done = write_all(fd.get(), content, how.shown);
-  if (done && (::fchmod(fd.get(), how.mode) != 0 || ::fsync(fd.get()) != 0)) done = system_failure("sync", how.shown);
-  if (done && how.before_rename) done = how.before_rename(fd.get());
+  if (done && ::fchmod(fd.get(), how.mode) != 0) done = system_failure("change the mode of", how.shown);
+  if (done && how.before_sync) done = how.before_sync(fd.get());
+  if (done && ::fsync(fd.get()) != 0) done = system_failure("sync", how.shown);
   if (done && ::renameat(directory.get(), draft, directory.get(), name.c_str()) != 0)
     done = system_failure("replace", how.shown);
   if (!done) {

@@ -55,8 +55,8 @@ struct Replacement {
   std::string draft;     ///< its name in the same directory until it is complete; a leftover of that name is deleted
   unsigned mode = 0600;  ///< whatever the umask
   std::string shown;     ///< the path of the replaced file, for messages
-  /// Called with the complete file before it is renamed; a failure gives up.
-  std::function<Result<void>(int fd)> before_rename = {};
+  /// Called with the complete file before it is synced and renamed; a failure gives up.
+  std::function<Result<void>(int fd)> before_sync = {};
 };
 /// Replaces `name` in `directory` (O_PATH suffices) atomically and durably by a file with `content`: writes a draft,
 /// syncs it, renames it, syncs the directory. On failure the old file is as it was, and the draft is deleted.

@@ -164,7 +164,7 @@ Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown,
                          {.draft = std::string(manifest_copy_draft),
                           .mode = piece_mode_for(mode),
                           .shown = copy_shown,
-                          .before_rename = give_to_owner});
+                          .before_sync = give_to_owner});
 }
 
 Result<ContainerStatus> status_of(const ContainerDirectory& directory) {

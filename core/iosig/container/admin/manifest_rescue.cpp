@@ -134,7 +134,7 @@ Result<void> put_manifest(const std::string& path, const ContainerManifest& mani
   };
   return replace_file_in(
       directory, name, container_manifest_text(manifest),
-      {.draft = quarantine + "-new", .mode = manifest.mode | 0600, .shown = shown, .before_rename = keep_old});
+      {.draft = quarantine + "-new", .mode = manifest.mode | 0600, .shown = shown, .before_sync = keep_old});
 }
 
 }  // namespace iosig

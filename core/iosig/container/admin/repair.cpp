@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "iosig/base/files.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/container/layout/tail.h"
@@ -22,47 +23,217 @@ namespace {
 
 constexpr std::size_t max_ranges = 16;
 
+/// The steps are those of repair.h.
 class Repair {
  public:
-  Repair(const ContainerDirectory& directory, bool dry_run) : directory_(directory), dry_run_(dry_run) {}
+  Repair(const ContainerDirectory& directory, const RepairOptions& options)
+      : directory_(directory), options_(options) {}
 
   Result<std::vector<RepairStep>> run() {
-    // Writers may begin and end meanwhile. Those that are not in the listing are not looked at; the tails of dead ones
-    // are locked, so that what is read then stays; and who has a tail that is not locked here lives, or did.
-    const ContainerDirectory::Listing listing = directory_.list();
-    for (const std::int64_t id : listing.tail) {
+    // Step 1: a copy takes the data on the targets.
+    if (auto claimed = claim_targets_of_copy(); !claimed) return pass_on(std::move(claimed.error()));
+    // Step 2: lock the tails of dead writers.
+    lock_tails_of_dead_writers();
+    // Step 3: read all droppings.
+    if (auto read = read_droppings(); !read) return pass_on(std::move(read.error()));
+    for (const std::int64_t id : ids_) {
+      if (is_at_work(id)) continue;
+      const auto writer = std::ranges::lower_bound(content_.writers, id, {}, &WriterContent::id);
+      const bool is_sound = writer != content_.writers.end() && writer->id == id;
+      // Steps 4 and 5: complete the index, then retire the tail. Step 6: there is no sound index.
+      auto done = is_sound ? mend(*writer) : quarantine_lost_writer(id);
+      if (!done) return pass_on(std::move(done.error()));
+    }
+    // Step 7: quarantine tails without an index.
+    if (auto done = quarantine_tails_without_index(); !done) return pass_on(std::move(done.error()));
+    // Step 8: quarantine foreign files.
+    if (auto done = quarantine_foreign_files(); !done) return pass_on(std::move(done.error()));
+    return std::move(steps_);
+  }
+
+ private:
+  // Step 1
+
+  Result<void> claim_targets_of_copy() {
+    const auto may = may_be_written(directory_);
+    if (may) return {};
+    if (!options_.claim) return pass_on(may.error());
+    if (auto claim = may_be_claimed(directory_); !claim) return claim;
+    did("made the data on its targets its own");
+    return options_.dry_run ? Result<void>() : claim_targets(directory_);
+  }
+
+  // Step 2
+
+  /// Writers may begin and end meanwhile. Those that are not in the listing are not looked at. A locked tail does not
+  /// change any more. A writer with a tail that is not locked here is alive, or was when the tail was tried.
+  void lock_tails_of_dead_writers() {
+    listing_ = directory_.list();
+    for (const std::int64_t id : listing_.tail) {
       Fd tail = directory_.open_dropping(Dropping::tail, id, O_RDWR);
       if (tail && !is_alive(tail)) dead_.emplace(id, std::move(tail));
     }
-    const ContainerContent content = read_content(directory_);
-    if (!content.lost_writes.empty() && read_index_snapshot(directory_))
+    std::ranges::set_union(listing_.index, listing_.data, std::back_inserter(ids_));
+  }
+  [[nodiscard]] bool is_at_work(std::int64_t id) const {
+    return !dead_.contains(id) && directory_.open_dropping(Dropping::tail, id, O_PATH);
+  }
+
+  // Step 3
+
+  /// Fails if the index snapshot is the last to know what an index has lost: repair would make it void.
+  Result<void> read_droppings() {
+    content_ = read_content(directory_);
+    if (!content_.lost_writes.empty() && read_index_snapshot(directory_))
       return fail(
           ErrorKind::infeasible,
           "'{}': its index snapshot still describes writes that the writers' indices have lost: copy the file by iosig "
           "container export first; then remove '{}/{}'",
           printable(directory_.path()), printable(directory_.path()), index_snapshot_name);
-    std::map<std::int64_t, const WriterContent*> sound;
-    for (const WriterContent& writer : content.writers) sound[writer.id] = &writer;
-    std::vector<std::int64_t> ids;
-    std::ranges::set_union(listing.index, listing.data, std::back_inserter(ids));
-    for (const std::int64_t id : ids) {
-      if (lives(id)) continue;
-      auto done = sound.contains(id) ? mend(*sound[id], content) : discard_if_lost(id, content);
-      if (!done) return pass_on(std::move(done.error()));
-    }
-    for (const std::int64_t id : listing.tail)
-      if (!std::ranges::binary_search(ids, id) && !lives(id) && !directory_.open_dropping(Dropping::index, id, O_PATH))
-        if (auto done = quarantine(Dropping::tail, id, "there is no index that it continues"); !done)
-          return pass_on(std::move(done.error()));
-    for (const std::string& name : listing.foreign_names)
-      if (auto done = move_stranger(name); !done) return pass_on(std::move(done.error()));
-    return std::move(steps_);
+    return {};
+  }
+  [[nodiscard]] bool has_lost_writes(std::int64_t id) const {
+    return std::ranges::find(content_.lost_writes, id, &LostWrites::id) != content_.lost_writes.end();
   }
 
- private:
-  [[nodiscard]] bool lives(std::int64_t id) const {
-    return !dead_.contains(id) && directory_.open_dropping(Dropping::tail, id, O_PATH);
+  // Steps 4 and 5
+
+  /// Completes the index of a dead writer, and retires its tail.
+  Result<void> mend(const WriterContent& writer) {
+    if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
+    const bool has_lost = has_lost_writes(writer.id);
+    if (writer.damage.empty() && !writer.has_tail && !has_lost) return {};
+    const std::vector<IndexLoss> losses = losses_of(writer, has_lost);
+    report(writer, losses);
+    if (options_.dry_run) return {};
+    // Step 4: rewrite the index.
+    if (auto written = rewrite_index(writer, losses); !written) return written;
+    // Step 5: retire the tail.
+    return writer.has_tail ? retire_tail(writer.id, has_lost) : Result<void>();
   }
+
+  /// What the new index notes as lost, in addition to what the old one does.
+  static std::vector<IndexLoss> losses_of(const WriterContent& writer, bool has_lost) {
+    std::vector<IndexLoss> losses = writer.unindexed();
+    if (has_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
+    if (has_lost)  // a damaged tail does not tell how many writes had ended
+      for (IndexLoss& loss : losses) loss.was_unfinished = false;
+    return losses;
+  }
+
+  void report(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
+    if (writer.tail_writes > 0)
+      did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
+                      directory_.shown(Dropping::tail, writer.id)));
+    if (!writer.damage.empty())
+      did(fmt::format("made '{}' anew without what is unsound", directory_.shown(Dropping::index, writer.id)));
+    for (const IndexLoss& loss : losses)
+      if (!loss.was_unfinished)
+        did(fmt::format("left bytes {} to {} of '{}' out: nobody knows where they belong", loss.physical,
+                        loss.physical + loss.length, directory_.shown(Dropping::data, writer.id)));
+  }
+
+  /// Replaces the index atomically by one with all sound frames, the tail's writes, and the losses. The new index keeps
+  /// the old one's times: repair does not change the file's bytes.
+  Result<void> rewrite_index(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
+    const std::string shown = directory_.shown(Dropping::index, writer.id),
+                      name = dropping_name(Dropping::index, writer.id);
+    const auto subdirectory = directory_.open_subdirectory(Dropping::index, writer.id);
+    if (!subdirectory) return pass_on(subdirectory.error());
+    const std::vector<std::uint8_t> bytes = index_bytes(writer, losses);
+    // Step 4a, the draft, and step 4c, the rename, are replace_file_in()'s.
+    return replace_file_in(*subdirectory, name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                           {.draft = fmt::format("{}{}", quarantine_prefix, name),
+                            .mode = 0600,
+                            .shown = shown,
+                            .before_sync = [&](int draft) -> Result<void> {
+                              if (auto shared = directory_.share_piece(draft, shown); !shared) return shared;
+                              struct stat old {};
+                              if (::fstatat(subdirectory->get(), name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0) {
+                                const timespec times[2] = {old.st_atim, old.st_mtim};
+                                (void)::futimens(draft, times);
+                              }
+                              return writer.damage.empty() ? Result<void>() : keep_damaged_index(*subdirectory, name);
+                            }});
+  }
+
+  /// Step 4b: the damaged index keeps a name, in the quarantine.
+  Result<void> keep_damaged_index(const Fd& subdirectory, const std::string& name) {
+    const auto place = quarantine();
+    if (!place) return pass_on(place.error());
+    if (::linkat(subdirectory.get(), name.c_str(), (*place)->get(), free_name(name).c_str(), 0) != 0)
+      return system_failure("keep a copy of", directory_.path() + "/" + name);
+    return {};
+  }
+
+  static std::vector<std::uint8_t> index_bytes(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
+    std::vector<std::uint8_t> bytes = index_frame(writer.head);
+    const auto add = [&](const std::vector<std::uint8_t>& frame) {
+      bytes.insert(bytes.end(), frame.begin(), frame.end());
+    };
+    for (const IndexMark& mark : writer.marks) add(index_frame(mark));
+    for (const IndexedWrites& writes : writer.writes) add(index_frame(writes));
+    for (const auto* each : {&writer.losses, &losses})
+      for (const IndexLoss& loss : *each) add(index_frame(loss));
+    return bytes;
+  }
+
+  Result<void> retire_tail(std::int64_t id, bool has_lost) {
+    if (has_lost) return quarantine(Dropping::tail, id, "some of it may be of use to somebody");
+    if (directory_.unlink_dropping(Dropping::tail, id) != 0 && errno != ENOENT)
+      return system_failure("remove", directory_.shown(Dropping::tail, id));
+    return {};
+  }
+
+  // Step 6
+
+  /// A writer without a sound index, if it has anything to lose: one that is about to begin has no data yet.
+  Result<void> quarantine_lost_writer(std::int64_t id) {
+    const bool is_problem = std::ranges::any_of(content_.problems, [&](const ContainerProblem& problem) {
+      return problem.id == id && (problem.kind == ContainerProblem::Kind::foreign ||
+                                  (problem.kind == ContainerProblem::Kind::lost && problem.bytes > 0));
+    });
+    if (!is_problem && !has_lost_writes(id)) return {};
+    constexpr std::string_view why = "no sound index says where its bytes belong";
+    for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
+      if (auto done = quarantine(kind, id, why); !done) return done;
+    return {};
+  }
+
+  // Step 7
+
+  Result<void> quarantine_tails_without_index() {
+    for (const std::int64_t id : listing_.tail)
+      if (!std::ranges::binary_search(ids_, id) && !is_at_work(id) &&
+          !directory_.open_dropping(Dropping::index, id, O_PATH))
+        if (auto done = quarantine(Dropping::tail, id, "there is no index that it continues"); !done) return done;
+    return {};
+  }
+
+  // Step 8
+
+  Result<void> quarantine_foreign_files() {
+    for (const std::string& name : listing_.foreign_names)
+      if (auto done = quarantine_foreign(name); !done) return done;
+    return {};
+  }
+
+  Result<void> quarantine_foreign(const std::string& name) {
+    did(fmt::format("quarantined '{}/{}': it is no part of the container", printable(directory_.path()),
+                    printable(name)));
+    if (options_.dry_run) return {};
+    const auto place = quarantine();
+    if (!place) return pass_on(place.error());
+    std::string flat = name;
+    std::ranges::replace(flat, '/', '.');
+    if (::renameat(directory_.fd().get(), name.c_str(), (*place)->get(), free_name(std::move(flat)).c_str()) != 0 &&
+        errno != ENOENT)
+      return system_failure("quarantine", directory_.path() + "/" + name);
+    return {};
+  }
+
+  // For all steps
+
   void did(std::string what) { steps_.push_back({std::move(what)}); }
 
   /// The directory for what is moved away, made when it is needed.
@@ -78,16 +249,23 @@ class Repair {
     return &quarantine_;
   }
 
+  /// A name that this repair has not used in its quarantine yet: 'a/b' and 'a.b' both become 'a.b'.
+  std::string free_name(std::string name) {
+    while (!names_in_quarantine_.insert(name).second) name += '+';
+    return name;
+  }
+
+  /// Moves a dropping that is there into the quarantine.
   Result<void> quarantine(Dropping kind, std::int64_t id, std::string_view why) {
     const std::string shown = directory_.shown(kind, id), name = dropping_name(kind, id);
     const auto subdirectory = directory_.open_subdirectory(kind, id);
     struct stat status {};
     if (!subdirectory || ::fstatat(subdirectory->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
     did(fmt::format("quarantined '{}': {}", shown, why));
-    if (dry_run_) return {};
+    if (options_.dry_run) return {};
     const auto place = quarantine();
     if (!place) return pass_on(place.error());
-    if (::renameat(subdirectory->get(), name.c_str(), (*place)->get(), name.c_str()) == 0) return {};
+    if (::renameat(subdirectory->get(), name.c_str(), (*place)->get(), free_name(name).c_str()) == 0) return {};
     // A target is another file system: there it stays, under a name that no reader takes for a dropping.
     const std::string hidden = fmt::format("{}{}", quarantine_prefix, name);
     if (errno != EXDEV || ::renameat(subdirectory->get(), name.c_str(), subdirectory->get(), hidden.c_str()) != 0)
@@ -95,107 +273,16 @@ class Repair {
     return {};
   }
 
-  Result<void> move_stranger(const std::string& name) {
-    did(fmt::format("quarantined '{}/{}': it is no part of the container", printable(directory_.path()),
-                    printable(name)));
-    if (dry_run_) return {};
-    const auto place = quarantine();
-    if (!place) return pass_on(place.error());
-    std::string flat = name;
-    std::ranges::replace(flat, '/', '.');
-    if (::renameat(directory_.fd().get(), name.c_str(), (*place)->get(), flat.c_str()) != 0 && errno != ENOENT)
-      return system_failure("quarantine", directory_.path() + "/" + name);
-    return {};
-  }
-
-  /// A writer whose index says nothing, if there is anything to lose: one that is about to begin has no data yet.
-  Result<void> discard_if_lost(std::int64_t id, const ContainerContent& content) {
-    const bool is_problem = std::ranges::any_of(content.problems, [&](const ContainerProblem& problem) {
-      return problem.id == id && (problem.kind == ContainerProblem::Kind::foreign ||
-                                  (problem.kind == ContainerProblem::Kind::lost && problem.bytes > 0));
-    });
-    if (!is_problem && std::ranges::find(content.lost_writes, id, &LostWrites::id) == content.lost_writes.end())
-      return {};
-    constexpr std::string_view why = "no sound index says where its bytes belong";
-    for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
-      if (auto done = quarantine(kind, id, why); !done) return done;
-    return {};
-  }
-
-  /// The index of a dead writer with all that is known, and nothing else. What it has lost is noted in it.
-  Result<void> mend(const WriterContent& writer, const ContainerContent& content) {
-    if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
-    const bool is_lost =
-        std::ranges::find(content.lost_writes, writer.id, &LostWrites::id) != content.lost_writes.end();
-    if (writer.damage.empty() && !writer.has_tail && !is_lost) return {};
-    const std::string shown = directory_.shown(Dropping::index, writer.id);
-    std::vector<IndexLoss> losses = writer.unindexed();
-    if (is_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
-    if (is_lost)  // of a damaged tail nobody knows how many writes did end
-      for (IndexLoss& loss : losses) loss.was_unfinished = false;
-    if (writer.tail_writes > 0)
-      did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
-                      directory_.shown(Dropping::tail, writer.id)));
-    if (!writer.damage.empty()) did(fmt::format("made '{}' anew without what is unsound", shown));
-    for (const IndexLoss& loss : losses)
-      if (!loss.was_unfinished)
-        did(fmt::format("left bytes {} to {} of '{}' out: nobody knows where they belong", loss.physical,
-                        loss.physical + loss.length, directory_.shown(Dropping::data, writer.id)));
-    if (dry_run_) return {};
-    if (auto written = rewrite(writer, losses); !written) return written;
-    if (!writer.has_tail) return {};
-    if (is_lost) return quarantine(Dropping::tail, writer.id, "some of it may be of use to somebody");
-    if (directory_.unlink_dropping(Dropping::tail, writer.id) != 0 && errno != ENOENT)
-      return system_failure("remove", directory_.shown(Dropping::tail, writer.id));
-    return {};
-  }
-
-  Result<void> rewrite(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
-    const std::string shown = directory_.shown(Dropping::index, writer.id),
-                      name = dropping_name(Dropping::index, writer.id);
-    const std::string draft = fmt::format("{}{}", quarantine_prefix, name);
-    const auto subdirectory = directory_.open_subdirectory(Dropping::index, writer.id);
-    if (!subdirectory) return pass_on(subdirectory.error());
-    ::unlinkat(subdirectory->get(), draft.c_str(), 0);
-    const Fd fd(
-        ::openat(subdirectory->get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) return write_failure("make", shown, errno);
-    if (auto shared = directory_.share_piece(fd.get(), shown); !shared) {
-      ::unlinkat(subdirectory->get(), draft.c_str(), 0);
-      return shared;
-    }
-    std::vector<std::uint8_t> bytes = index_frame(writer.head);
-    const auto add = [&](const std::vector<std::uint8_t>& frame) {
-      bytes.insert(bytes.end(), frame.begin(), frame.end());
-    };
-    for (const IndexMark& mark : writer.marks) add(index_frame(mark));
-    for (const IndexedWrites& writes : writer.writes) add(index_frame(writes));
-    for (const auto* each : {&writer.losses, &losses})
-      for (const IndexLoss& loss : *each) add(index_frame(loss));
-    auto written = write_all(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, shown);
-    if (written && ::fsync(fd.get()) != 0) written = system_failure("sync", shown);
-    if (!written) {
-      ::unlinkat(subdirectory->get(), draft.c_str(), 0);
-      return written;
-    }
-    if (!writer.damage.empty()) {
-      const auto place = quarantine();
-      if (!place) return pass_on(place.error());
-      if (::linkat(subdirectory->get(), name.c_str(), (*place)->get(), name.c_str(), 0) != 0)
-        return system_failure("keep a copy of", shown);
-    }
-    if (::renameat(subdirectory->get(), draft.c_str(), subdirectory->get(), name.c_str()) != 0 ||
-        ::fsync(subdirectory->get()) != 0)
-      return system_failure("replace", shown);
-    return {};
-  }
-
   const ContainerDirectory& directory_;
-  bool dry_run_;
+  const RepairOptions& options_;
+  ContainerDirectory::Listing listing_;
   std::map<std::int64_t, Fd> dead_;  ///< tails of dead writers, locked
+  std::vector<std::int64_t> ids_;    ///< of writers with an index or data
+  ContainerContent content_;
   std::vector<RepairStep> steps_;
   Fd quarantine_;
   std::string quarantine_name_;
+  std::set<std::string> names_in_quarantine_;
 };
 
 /// Finds ids without droppings. Ids are given in turn, so each one below the greatest belonged to a writer; a writer
@@ -255,17 +342,7 @@ Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerDire
 
 Result<std::vector<RepairStep>> repair_container(const std::shared_ptr<const ContainerDirectory>& directory,
                                                  const RepairOptions& options) {
-  std::vector<RepairStep> claimed;
-  if (const auto may = may_be_written(*directory); !may) {
-    if (!options.claim) return pass_on(may.error());
-    if (auto claim = may_be_claimed(*directory); !claim) return pass_on(std::move(claim.error()));
-    claimed.push_back({"made the data on its targets its own"});
-    if (!options.dry_run)
-      if (auto done = claim_targets(*directory); !done) return pass_on(std::move(done.error()));
-  }
-  auto steps = Repair(*directory, options.dry_run).run();
-  if (steps) steps->insert(steps->begin(), claimed.begin(), claimed.end());
-  return steps;
+  return Repair(*directory, options).run();
 }
 
 }  // namespace iosig

@@ -1,5 +1,45 @@
-// Says what of a container is lost, and brings its droppings in order: everything sound stays where it is, the rest is
-// quarantined. Bytes that are lost stay lost, and are said to be.
+// Checks and repairs a container. check_container() names what is lost. repair_container() completes the indices of
+// dead writers, and quarantines what no sound index describes.
+//
+// **Data loss: run one repair of a container at a time, and none while a program on another node writes it, unless
+// flock(2) works across nodes.** A writer is alive if its tail is locked by flock(2). Two repairs do not exclude each
+// other: they use the same names for their drafts.
+// **Lost writes are given up:** reads of a damaged container fail where the lost writes may have been. After repair
+// they succeed, as if these writes had never been made. Export the file first if you need the bytes that are left.
+//
+// The steps, in this order. Steps 4 to 6 are made for each writer in turn, by id. A dry run makes all decisions and
+// changes nothing.
+//
+// Step 1: claim the data on targets. If the container is a copy: fails, unless `claim` is set and the original is gone.
+//   Replaces the manifest copy on each target; each replacement is atomic. A crash leaves some targets claimed. The
+//   next repair with `claim` claims the others.
+// Step 2: lock the tails of dead writers, with a shared flock(2) that lasts to the end. Changes nothing on disk.
+//   Writers that are alive, and writers that begin from now on, are left alone: a new tail that repair has locked
+//   makes its writer take another id.
+// Step 3: read all droppings. Fails if an index has lost writes that the index snapshot still has. Changes nothing.
+// Step 4: complete the index of a writer that is dead or closed. If its index is sound in parts, and is damaged, has a
+//   tail beside it, or has lost writes: the new index holds all sound frames, the tail's writes, and the losses.
+//   4a: write it to the draft `.iosig-aside-index.<id>`, and fsync it. After a crash, the next repair replaces the
+//       draft. Readers ignore it.
+//   4b: if the index is damaged, link it into the quarantine. After a crash, it has two names and is still in use.
+//   4c: rename the draft, which has the old index's times, over the index, and fsync the directory. Readers find the
+//       old index or the new one, both with the tail. They leave out what the tail repeats, by its place in the data
+//       dropping.
+// Step 5: retire the tail, which step 4 has made superfluous: delete it, or quarantine it if some of its records are
+//   lost. After a crash, the tail is still there, and the next repair repeats steps 4 and 5.
+// Step 6: quarantine the droppings of a writer without a sound index, if it has data or belongs to another container:
+//   data, then tail, then index. Each is one rename. Data on a target stay there, as `.iosig-aside-data.<id>`. After a
+//   crash, the rest stays where it is. Readers find no data for it, and check_container() names the data that were
+//   moved.
+// Step 7: quarantine tails that have no index. As step 6.
+// Step 8: quarantine files that are no part of a container. As step 6.
+//
+// The quarantine is a directory `.iosig-aside-<microseconds>` of the container, made when it is needed.
+//
+// Repair never writes to a data dropping and never deletes one, never changes an index in place, never replaces an
+// index by one that holds less of what is sound, never deletes a tail before its writes are durable in an index, and
+// never changes a dropping of a writer that is alive. The names in the quarantine are not synced: after a loss of
+// power, a file of steps 6 to 8 may be where it was, and the damaged index of 4b may be gone.
 #pragma once
 
 #include <string>
@@ -28,14 +68,12 @@ struct RepairStep {
   std::string done;  ///< what was, or would be, done
 };
 
-/// Notes what dead writers had not put into their indices, rewrites indices without what is unsound, and quarantines
-/// (into a directory `.iosig-aside-<time>` of the container) whatever belongs to no sound writer, and what it replaces.
-/// Lost writes are given up: what is there is read from then on, as if they had never been, and check goes on to name
-/// them. Writers that live are left alone. Nothing is deleted but tails whose writes stand in an index then.
 struct RepairOptions {
-  bool dry_run = false;  ///< say what would be done
-  bool claim = false;    ///< a copy takes the data on the targets from the container that they belong to
+  bool dry_run = false;  ///< only report what would be done
+  bool claim = false;    ///< step 1: a copy takes the data on the targets from the container that they belong to
 };
+/// Repairs the container by the steps above, and returns what was done. If a step fails, the steps before it remain
+/// done; the caller may repeat the call.
 [[nodiscard]] Result<std::vector<RepairStep>> repair_container(
     const std::shared_ptr<const ContainerDirectory>& directory, const RepairOptions& options = {});
 
