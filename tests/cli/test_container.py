@@ -215,6 +215,16 @@ def test_duplicates_and_strangers_are_quarantined_and_nothing_sound_with_them(io
     assert iosig("container", "repair", container).stdout == "nothing to repair\n"
 
 
+def test_quarantine_keeps_every_foreign_file(iosig: Iosig, container: Path) -> None:
+    names = ("d1/x", "d1.x", "data.0")  # a data.0 that is not in a subdirectory is no dropping
+    for name in names:
+        (container / name).write_text(name)
+    iosig("container", "repair", container)
+    quarantined = [path.read_text() for path in next(container.glob(".iosig-aside-*")).iterdir()]
+    assert sorted(quarantined) == sorted(names)
+    assert content(iosig, container) == CONTENT
+
+
 def test_a_torn_index_is_rewritten_and_kept(iosig: Iosig, container: Path) -> None:
     path = dropping(container, "index.1")
     torn = path.read_bytes() + b"IOX\xf1\x09"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, Iosig
 from mounting import Mount
 
 LIBRARY = BUILD / "lib" / "libiosig-preload.so"
@@ -88,3 +89,23 @@ def test_an_editor_keeps_both_edits(mount: Mount) -> None:
     for edit in ("s/one/first/", "s/two/second/"):
         subprocess.run(["ex", "-s", "-c", f"%{edit}e|wq", "text"], cwd=directory, check=True, timeout=60)
     assert (directory / "text").read_text() == "first\nsecond\n"
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
+def test_repair_changes_no_time(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    iosig("container", "create", path)
+    killed = "import os; os.write(os.open('file', os.O_WRONLY), b'1' * 100); os.kill(os.getpid(), 9)"
+    subprocess.run([BUILD / "bin" / "iosig", "run", "--", sys.executable, "-S", "-c", killed], cwd=tmp_path, timeout=60)
+    index = next(path.glob("d*/index.*"))
+    index.write_bytes(index.read_bytes() + b"IOX\xf1\x09")  # a torn frame
+
+    def modified() -> str:
+        shown = iosig("run", "--", "stat", "-c", "%s %y", path).stdout
+        assert shown.startswith("100 ")
+        return shown
+
+    before = modified()
+    time.sleep(0.03)
+    assert "index" in iosig("container", "repair", path).stdout
+    assert modified() == before
