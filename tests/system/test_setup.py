@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -43,3 +44,29 @@ def test_root_updates_the_lists_and_installs_just_what_is_missing(bare: dict[str
     update, install = (tmp_path / "apt-calls").read_text().splitlines()
     assert update.startswith("update")
     assert "--no-install-recommends g++" in install
+
+
+@pytest.mark.parametrize(
+    ("manager", "install", "package", "query"),
+    [
+        ("rpm", "dnf install", r"cmake\(fmt\)", "-q --quiet --whatprovides cmake(fmt)"),
+        ("pacman", "pacman -S --needed", "tl-expected", "-T tl-expected"),
+    ],
+)
+def test_other_systems_get_their_own_names(
+    tmp_path: Path, manager: str, install: str, package: str, query: str
+) -> None:
+    for tool in ("bash", "dirname", "env", "id"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    log = tmp_path / "queries"
+    (tmp_path / manager).write_text(f'#!/bin/bash\necho "$@" >> {log}\nexit $ANSWER\n')
+    (tmp_path / manager).chmod(0o755)
+    command = [ROOT / "tools/setup", "build"]
+    for answer, status in (("1", 4), ("0", 0)):
+        environment = {"PATH": str(tmp_path), "ANSWER": answer}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+        assert query in log.read_text().splitlines()
+        if status == 4:
+            line = next(line.split() for line in done.stderr.splitlines() if install in line)
+            assert package in line
