@@ -148,7 +148,7 @@ void note_shortcomings(const Flags& flags, std::span<const std::string> argument
   for (const std::string& word : arguments)
     if (has_suffix(word,
                    {".f", ".for", ".ftn", ".f90", ".f95", ".f03", ".f08", ".F", ".F90", ".F95", ".F03", ".F08"})) {
-      console.note(fmt::format("'{}' is compiled as it is: `#pragma sig` is for C and C++", printable(word)));
+      console.note(fmt::format("'{}' is compiled unchanged: `#pragma sig` is for C and C++", printable(word)));
       break;
     }
   if (!flags.plugin.empty()) note_missing_link_launcher(arguments, console);
@@ -237,7 +237,7 @@ void add_cc(Verb app, Action& action) {
       .check(one_of({"run", "compile"}))
       .type_name("WHEN");
   verb.add_option("--storage", options->storage, "storage description for --resolve=compile").type_name("FILE");
-  verb.add_flag("--dry-run", options->dry_run, "print the compiler's command and do not run it");
+  verb.add_flag("--dry-run", options->dry_run, "print the compiler's command; do not run it");
   verb.footer(
       "Everything after -- is the compiler's command.\n"
       "Exit status: the compiler's; 2 wrong usage, 4 the compiler or the library cannot be run.\n"

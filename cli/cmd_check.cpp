@@ -206,25 +206,24 @@ int run_check(const CheckArguments& options, Console& console) {
 }  // namespace
 
 void add_check(Verb app, Action& action) {
-  const Verb verb =
-      app.add_verb("check", "Find mistakes in pragmas, rules and storage descriptions, without compiling");
+  const Verb verb = app.add_verb("check", "Check pragmas, rules files and storage descriptions without compiling");
   const auto options = std::make_shared<CheckArguments>();
   verb.add_option("FILE", options->files, "sources of C and C++; rules files and storage descriptions (*.toml)")
       .required();
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help, const char* type) {
     verb.add_option(name, list, help).repeatable().type_name(type);
   };
-  add_list("-I,--include", options->include_directories, "look here for included files; may be repeated", "DIR");
-  add_list("-D,--define", options->definitions, "as if the source had #define NAME VALUE; may be repeated",
-           "NAME[=VALUE]");
+  add_list("-I,--include", options->include_directories, "search this directory for included files; may be repeated",
+           "DIR");
+  add_list("-D,--define", options->definitions, "define NAME as #define does; may be repeated", "NAME[=VALUE]");
   add_list("--callee", options->callees,
            "a function of yours that opens files, with the numbers of its arguments for path and mode, e.g. "
            "my_open:1:2; may be repeated",
            "NAME:PATH[:MODE]");
-  verb.add_option("-x,--language", options->language, "c or c++, whatever the files are called")
+  verb.add_option("-x,--language", options->language, "c or c++, whatever the file's suffix")
       .check(one_of({"c", "c++"}))
       .type_name("NAME");
-  verb.add_option("--storage", options->storage, "warn about signatures that no mount point of this description suits")
+  verb.add_option("--storage", options->storage, "warn about signatures that no mount point of this description admits")
       .type_name("FILE");
   verb.add_flag("--strict", options->strict, "warnings count as findings");
   const Option sarif = verb.add_flag("--sarif", options->sarif, "print SARIF 2.1.0, for code scanning");

@@ -99,15 +99,15 @@ int run_choose(const ChooseArguments& options, Console& console) {
 }  // namespace
 
 void add_choose(Verb app, Action& action) {
-  const Verb verb = app.add_verb("choose", "Say where a stream should live, and why not elsewhere");
+  const Verb verb = app.add_verb("choose", "Choose the mount point for a stream, and explain the choice");
   const auto options = std::make_shared<ChooseArguments>();
-  verb.add_option("SIGNATURE", options->signature, "what the stream needs, e.g. 'persist random size-per-IO(64KB)'");
+  verb.add_option("SIGNATURE", options->signature, "the stream's signature, e.g. 'persist random size-per-IO(64KB)'");
   add_storage_option(verb, options->storage);
   verb.add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
       .check(one_of({"mixed", "paper"}))
       .type_name("NAME");
   verb.add_flag("--make-folder", options->make_directory,
-                "make a directory of your own on the chosen mount point and print its path, alone, on stdout");
+                "create a private directory on the chosen mount point and print only its path");
   verb.add_flag("--presets", options->presets, "list the signatures that are known by name").excludes("SIGNATURE");
   verb.footer(
       "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"

@@ -106,7 +106,7 @@ int run_ls(const ContainerArguments& options, Console& console) {
   } else {
     console.say(fmt::format("{} bytes by {} writer{}, {} index{}", (*view)->size(), content.writers.size(),
                             content.writers.size() == 1 ? "" : "s", iosig::name_of(manifest.index),
-                            is_damaged ? "; damaged: bytes are lost, and these are what is left" : ""));
+                            is_damaged ? "; damaged: bytes are lost; only the rest is listed" : ""));
     if (!content.writers.empty()) console.say(table);
   }
   if (!content.problems.empty())
@@ -135,14 +135,14 @@ std::string counted(std::uint64_t all, std::uint64_t holes) {
 
 /// A pattern's text that says of what nobody wrote what it is.
 std::string with_named_holes(const std::string& text) {
-  const std::string of_nobody = fmt::format(", physical 0, id {}", hole_id);
+  const std::string hole_suffix = fmt::format(", physical 0, id {}", hole_id);
   std::string named;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string line = text.substr(at, end - at);
-    if (line.ends_with(of_nobody)) {
-      line.resize(line.size() - of_nobody.size());
-      line += ": no write, but a truncation or a hole";
+    if (line.ends_with(hole_suffix)) {
+      line.resize(line.size() - hole_suffix.size());
+      line += ": not a write, but a truncation or a hole";
     }
     named += (at == 0 ? "" : "\n") + line;
     at = end + 1;
@@ -177,8 +177,8 @@ int run_container_check(const ContainerArguments& options, Console& console) {
   if (!check) return console.fail(check.error());
   for (const std::string& left : hidden_beside(options.path))
     console.note(
-        fmt::format("'{}' is of a creation, a removal or a copy that was interrupted, unless it is at work; "
-                    "it is no part of the container. iosig gc {} deletes leftovers of removals that are not open",
+        fmt::format("'{}' is left from an interrupted creation, removal or copy, unless that is still running; "
+                    "it is not part of the container. iosig gc {} deletes leftovers of removals that are not open",
                     printable(left), printable(split_path(options.path).directory)));
   const bool is_sound = std::ranges::all_of(check->problems, [](const ContainerProblem& problem) {
     return problem.kind == ContainerProblem::Kind::unsynced;
@@ -215,7 +215,7 @@ Result<std::vector<RepairStep>> repair_manifest(const ContainerArguments& option
   if (!*rescued) return std::vector<RepairStep>{};
   if (!options.dry_run)
     if (auto put = put_manifest(options.path, (*rescued)->manifest); !put) return pass_on(std::move(put.error()));
-  return std::vector<RepairStep>{{fmt::format("made its manifest anew, by {}: {} index, {} subdirectories, mode {:o}",
+  return std::vector<RepairStep>{{fmt::format("rebuilt its manifest from {}: {} index, {} subdirectories, mode {:o}",
                                               (*rescued)->from, iosig::name_of((*rescued)->manifest.index),
                                               (*rescued)->manifest.subdirectories, (*rescued)->manifest.mode)}};
 }
@@ -286,7 +286,7 @@ int run_export(const ContainerArguments& options, Console& console) {
     for (const ContainerProblem& problem : (*view)->problems())
       if (problem.kind == ContainerProblem::Kind::lost) console.note(fmt::format("lost: {}", problem.message));
   if (*lost_bytes > 0)
-    console.note(fmt::format("{} bytes that are lost are zeros there: iosig container check {}", *lost_bytes,
+    console.note(fmt::format("{} lost bytes are written as zeros: iosig container check {}", *lost_bytes,
                              printable(options.path)));
   return say_copied(options, options.to, (*view)->size(), "written", console);
 }
@@ -321,7 +321,8 @@ int run_rm(const ContainerArguments& options, Console& console) {
 }  // namespace
 
 void add_container(Verb app, Action& action) {
-  const Verb container = app.add_verb("container", "Look into, mend and flatten files that many writers wrote");
+  const Verb container =
+      app.add_verb("container", "Inspect, repair and flatten containers: files that many writers wrote");
   container.require_verb();
   container.footer("Example: iosig container ls checkpoint");
   const auto options = std::make_shared<ContainerArguments>();
@@ -338,47 +339,47 @@ void add_container(Verb app, Action& action) {
   create.add_option("--index", options->index, "how writes are remembered")
       .check(one_of({"pattern", "traditional"}))
       .shows_default();
-  create.add_option("--target", options->targets, "a directory to put data into, in turns with others; absolute")
+  create.add_option("--target", options->targets, "a directory for data, used in turn with others; absolute")
       .repeatable()
       .type_name("DIRECTORY");
-  create.add_option("--subfolders", options->subdirectories, "over which the pieces are spread")
+  create.add_option("--subfolders", options->subdirectories, "number of subdirectories for the pieces")
       .check(count_between(1, 4096))
       .shows_default();
-  const Verb rm = container.add_verb("rm", "Remove containers with their data on all targets");
+  const Verb rm = container.add_verb("rm", "Delete containers with their data on all targets, for good");
   rm.add_option("PATH", options->paths, "containers").required();
-  rm.add_flag("--dry-run", options->dry_run, "say what would be removed, and remove nothing");
+  rm.add_flag("--dry-run", options->dry_run, "show what would be removed; remove nothing");
   rm.footer(
       "This cannot be undone: look with --dry-run first. Programs that have one open keep it until they close it.\n"
       "Example: iosig container rm --dry-run checkpoint");
   rm.when_chosen(action, "iosig.container-removal/1", [=](Console& console) { return run_rm(*options, console); });
   add("ls", "List the writers and their pieces",
-      "Exit status: 0 sound, 1 bytes are lost, 3 it is no container, 4 the system refused.\nExample: iosig container "
+      "Exit status: 0 sound, 1 bytes are lost, 3 it is not a container, 4 the system refused.\nExample: iosig "
+      "container "
       "ls checkpoint",
       "iosig.container-list/1", run_ls);
   add("index", "Show the index of all writers as one pattern", "Example: iosig container index checkpoint",
       "iosig.pattern/1", run_index);
-  add("check", "Say what is lost, or not as it should be",
-      "Exit status: 0 sound, 1 something is wrong, 3 it is no container, 4 the system refused.\nExample: iosig "
+  add("check", "Report lost bytes and other damage",
+      "Exit status: 0 sound, 1 something is wrong, 3 it is not a container, 4 the system refused.\nExample: iosig "
       "container check checkpoint",
       "iosig.container-check/1", run_container_check);
   const Verb repair =
-      add("repair", "Bring dead writers' pieces in order, and quarantine what is unsound",
+      add("repair", "Complete the indices of dead writers; quarantine damaged pieces",
           "Example: iosig container repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);
-  repair.add_flag("--claim", options->claim,
-                  "have the data on its targets belong to this copy; the one that it was copied from is gone");
-  repair.add_flag("--dry-run", options->dry_run, "say what would be done, and do nothing");
-  repair.add_option("--target", options->targets, "where a copy of a lost manifest is: what create was given")
+  repair.add_flag("--claim", options->claim, "give the data on its targets to this copy; the original must be gone");
+  repair.add_flag("--dry-run", options->dry_run, "show what would be done; change nothing");
+  repair.add_option("--target", options->targets, "a target of create, which holds a copy of the lost manifest")
       .repeatable()
       .type_name("DIRECTORY");
-  const Verb flatten = add("flatten", "Put an ordinary file with the same bytes in its place",
+  const Verb flatten = add("flatten", "Replace the container by an ordinary file with the same bytes",
                            "Example: iosig container flatten checkpoint", "iosig.container-copy/1", run_flatten);
   const Verb copy =
       add("export", "Write the bytes into an ordinary file elsewhere",
           "Example: iosig container export checkpoint /archive/checkpoint", "iosig.container-copy/1", run_export);
   for (const Verb verb : {flatten, copy})
-    verb.add_flag("--dry-run", options->dry_run, "say what would be written, and write nothing");
-  copy.add_flag("--damaged", options->damaged, "write what is there of a damaged file; what is lost becomes zeros");
-  copy.add_option("FILE", options->to, "the file to make; nothing may be there").required();
+    verb.add_flag("--dry-run", options->dry_run, "show what would be written; write nothing");
+  copy.add_flag("--damaged", options->damaged, "write a damaged file, with zeros for lost bytes");
+  copy.add_option("FILE", options->to, "the file to create; it must not exist").required();
 }
 
 }  // namespace iosig::cli

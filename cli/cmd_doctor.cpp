@@ -180,7 +180,7 @@ void examine_description(Findings& findings) {
   constexpr std::int64_t old_s = 180 * 86'400;
   const auto file = find_storage_file();
   if (!file) {
-    findings.push_back({part, State::limited, "there is none: choices follow conservative defaults",
+    findings.push_back({part, State::limited, "none: choices use conservative defaults",
                         "run 'iosig storage probe'; it takes about ten seconds for each mount point"});
     return;
   }

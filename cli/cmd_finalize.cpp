@@ -145,16 +145,16 @@ int run_finalize(FinalizeArguments options, Console& console) {
 }  // namespace
 
 void add_finalize(Verb app, Action& action) {
-  const Verb verb = app.add_verb("finalize", "After a run: bring redirected data home, drop temporary ones");
+  const Verb verb = app.add_verb("finalize", "After a run: bring data home, delete temporary data");
   const auto options = std::make_shared<FinalizeArguments>();
   verb.add_option("PATH", options->paths, "paths that were redirected (or directories of --make-folder)")
       .type_name("PATH");
   verb.add_flag("--all", options->all, "everything in the journal");
   verb.add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");
   verb.add_flag("--drop-orphans", options->settle.drop_orphans,
-                "delete data to which no link in their directory leads any more, forget data that cannot be reached");
-  verb.add_flag("--force", options->settle.force, "even while a process has the data open");
-  verb.add_flag("--dry-run", options->settle.dry_run, "say what would be done, change nothing");
+                "delete data to which no link in their directory leads, and forget data that cannot be reached");
+  verb.add_flag("--force", options->settle.force, "settle even while a process has the data open");
+  verb.add_flag("--dry-run", options->settle.dry_run, "show what would be done; change nothing");
   verb.footer(
       "Persistent data are copied beside the link, compared, and put in its place in one rename; killed or refused at "
       "any point, they stay reachable; a second run undoes what that run left, and starts again. Safe to repeat.\n"

@@ -121,7 +121,7 @@ int run_gc(const GcArguments& options, Console& console) {
   const auto older_than_s = parse_seconds(options.older_than);
   if (!older_than_s) return console.fail({ErrorKind::usage, "--older-than: " + older_than_s.error().message});
   if (options.unknown && options.containers)
-    return console.fail({ErrorKind::usage, "--unknown is about jobs, --containers about containers: give one of them"});
+    return console.fail({ErrorKind::usage, "give either --unknown (jobs) or --containers"});
   Result<Fd> lock = Fd{};
   if (!options.dry_run) lock = join_journal();
   if (!lock) return console.fail(lock.error());
@@ -188,17 +188,17 @@ int run_gc(const GcArguments& options, Console& console) {
 }  // namespace
 
 void add_gc(Verb app, Action& action) {
-  const Verb verb = app.add_verb("gc", "Remove what dead jobs left on the mount points");
+  const Verb verb = app.add_verb("gc", "Delete what dead jobs left on the mount points");
   const auto options = std::make_shared<GcArguments>();
-  verb.add_option(
-      "DIRECTORY", options->directories,
-      "also what removals of containers below it have left: of programs that had them open and were killed");
-  verb.add_option("--older-than", options->older_than, "only what rested for so long (default 1d); 0s: everything")
+  verb.add_option("DIRECTORY", options->directories,
+                  "also leftovers of removed containers below DIRECTORY, when no program has them open");
+  verb.add_option("--older-than", options->older_than, "only data unchanged for this long (default 1d); 0s: everything")
       .type_name("TIME");
-  verb.add_flag("--containers", options->containers, "also data of containers that are gone from where they were");
+  verb.add_flag("--containers", options->containers,
+                "also data of containers that are gone; WARNING: a container that was moved counts as gone");
   verb.add_flag("--unknown", options->unknown,
-                "list data of jobs that cannot be judged from here; remove those whose path is given as DIRECTORY");
-  verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+                "list data of jobs whose state is unknown here; remove those given as DIRECTORY");
+  verb.add_flag("--dry-run", options->dry_run, "show what would be done; change nothing");
   verb.footer(
       "Removed: temporary data and directories of jobs of which no process lives on this machine. Kept and listed: "
       "persistent data, prepared links, files that no journal entry knows, data of containers that are gone, data of "

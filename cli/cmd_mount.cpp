@@ -79,7 +79,8 @@ bool is_dead(const std::string& path) {
 Result<void> take_away(const std::string& path, bool later) {
   if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | (later ? MNT_DETACH : 0)) == 0) return {};
   if (errno == EBUSY)
-    return fail(ErrorKind::system, "'{}' is in use: programs have files open there, or stand in it (fuser -vm {})",
+    return fail(ErrorKind::system,
+                "'{}' is in use: programs have files open or their working directory there (fuser -vm {})",
                 printable(path), printable(path));
   if (errno != EPERM) return system_failure("unmount", path);
   const char* const words[] = {"fusermount3", later ? "-uz" : "-u", "--", path.c_str(), nullptr};
@@ -97,10 +98,10 @@ Result<void> take_away(const std::string& path, bool later) {
 Result<void> check_source(const std::string& source) {
   struct stat status {};
   if (::stat(source.c_str(), &status) != 0) return system_failure("inspect", source);
-  if (!S_ISDIR(status.st_mode)) return fail(ErrorKind::bad_input, "the source '{}' is no directory", printable(source));
+  if (!S_ISDIR(status.st_mode))
+    return fail(ErrorKind::bad_input, "the source '{}' is not a directory", printable(source));
   if (is_container(source))
-    return fail(ErrorKind::bad_input, "the source '{}' is a container; give the directory that it lies in",
-                printable(source));
+    return fail(ErrorKind::bad_input, "the source '{}' is a container; give its parent directory", printable(source));
   return {};
 }
 
@@ -108,19 +109,19 @@ Result<void> check_mount_point(const std::string& source, const std::string& mou
   struct stat status {};
   if (::stat(mount_point.c_str(), &status) != 0) return system_failure("inspect", mount_point);
   if (!S_ISDIR(status.st_mode))
-    return fail(ErrorKind::bad_input, "the mount point '{}' is no directory", printable(mount_point));
+    return fail(ErrorKind::bad_input, "the mount point '{}' is not a directory", printable(mount_point));
   if (const auto busy = mount_at(mount_point))
     return fail(ErrorKind::system, "'{}' is a mount point already, of {} ({}); unmount that first{}",
                 printable(mount_point), printable(busy->source), printable(busy->filesystem),
                 busy->filesystem == our_filesystem ? ": iosig unmount " + printable(mount_point) : "");
   if (source == mount_point) return {};  // covers the source with itself
   if (is_below(source, mount_point))
-    return fail(ErrorKind::bad_input, "the source '{}' lies in the mount point '{}', which would hide it",
+    return fail(ErrorKind::bad_input, "the source '{}' is below the mount point '{}', which would hide it",
                 printable(source), printable(mount_point));
   if (is_below(mount_point, source))
     return fail(
         ErrorKind::bad_input,
-        "the mount point '{}' lies in the source '{}', which would then hold itself; mount at a directory outside, "
+        "the mount point '{}' is below the source '{}', which would then contain itself; mount at a directory outside, "
         "or at the source itself",
         printable(mount_point), printable(source));
   const Fd directory(::open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -198,7 +199,8 @@ int run_mount(MountArguments options, Console& console) {
   options.mount_point = *mount_point;
   if (const auto there = mount_at(*mount_point);
       there && there->filesystem == our_filesystem && is_dead(*mount_point)) {
-    console.note(fmt::format("'{}' was left by a daemon that died: mounted anew", printable(*mount_point)));
+    console.note(
+        fmt::format("'{}' had been left mounted by a daemon that died; mounted it again", printable(*mount_point)));
     if (const auto taken = take_away(*mount_point, true); !taken) return console.fail(taken.error());
   }
   if (const auto checked = check_source(*source); !checked) return console.fail(checked.error());
@@ -239,23 +241,23 @@ int run_unmount(const std::string& given, Console& console) {
   const auto there = mount_at(*path);
   if (!there || there->filesystem != our_filesystem)
     return console.fail(
-        {ErrorKind::bad_input, fmt::format("nothing that `iosig mount` made is at '{}'{}", printable(*path),
+        {ErrorKind::bad_input, fmt::format("'{}' is not a mount of `iosig mount`{}", printable(*path),
                                            there ? fmt::format(", but {}", printable(there->filesystem)) : "")});
   const bool was_dead = is_dead(*path);
   const Fd daemon = was_dead ? Fd{} : daemon_of(*path);
   if (const auto taken = take_away(*path, was_dead); !taken) return console.fail(taken.error());
-  if (was_dead) console.note("its daemon had died; what it had written is in the containers");
+  if (was_dead) console.note("its daemon had died; the data it had written are in the containers");
   if (!daemon) return yes;
   pollfd end{daemon.get(), POLLIN, 0};
   if (::poll(&end, 1, end_limit_ms) == 0)
-    return console.fail({ErrorKind::system, "it is unmounted, but the daemon is still syncing what was written"});
+    return console.fail({ErrorKind::system, "unmounted, but the daemon is still flushing written data"});
   return yes;
 }
 
 }  // namespace
 
 void add_mount(Verb app, Action& action) {
-  const Verb mount = app.add_verb("mount", "Show a directory at a mount point, its containers as ordinary files");
+  const Verb mount = app.add_verb("mount", "Mount a directory with its containers as ordinary files");
   const auto options = std::make_shared<MountArguments>();
   mount.add_option("SOURCE", options->source, "the directory that holds the files").required();
   mount.add_option("MOUNTPOINT", options->mount_point, "an empty directory, or SOURCE itself").required();
@@ -266,14 +268,14 @@ void add_mount(Verb app, Action& action) {
       .repeatable();
   mount.add_option("--index", options->index, "index of new containers: pattern (default) or traditional")
       .check(one_of({"pattern", "traditional"}));
-  mount.add_option("--threads", options->threads, "at most so many threads serve requests (default 4)")
+  mount.add_option("--threads", options->threads, "maximum number of threads that serve requests (default 4)")
       .check(count_between(1, 1024));
   mount
       .add_option("--cache-seconds", options->cache_s,
-                  "how long changes that others make to SOURCE may go unseen (default 1)")
+                  "seconds for which changes made directly in SOURCE may go unnoticed (default 1)")
       .check(between(0, 86400));
   mount.add_flag("--read-only", options->read_only, "refuse every change through the mount");
-  mount.add_flag("--foreground", options->foreground, "stay in the terminal, and say there what goes wrong");
+  mount.add_flag("--foreground", options->foreground, "stay in the terminal and report errors there");
   mount.footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
   mount.when_chosen(action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });
 

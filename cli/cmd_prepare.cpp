@@ -105,7 +105,7 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   if (!there) return pass_on(there.error());
   if (*there) {
     json["action"] = "stays";
-    return Prepared{fmt::format("{}: stays, it lies on the best mount point{}", shown, explained), json};
+    return Prepared{fmt::format("{}: stays: it is already on the best mount point{}", shown, explained), json};
   }
   if (const auto possible = links_lead_on(*place, storage); !possible) return pass_on(possible.error());
   json["action"] = "linked";
@@ -115,7 +115,7 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   const bool somebody_was_first = entry ? !*entry : entry.error().kind == ErrorKind::infeasible;
   if (somebody_was_first && tries_left > 0) return prepare(path, declared, storage, dry_run, tries_left - 1);
   if (!entry) return pass_on(entry.error());
-  if (!*entry) return fail(ErrorKind::infeasible, "'{}': others put something there and take it away again", shown);
+  if (!*entry) return fail(ErrorKind::infeasible, "'{}': path keeps changing; giving up", shown);
   json["destination"] = (*entry)->destination;
   return Prepared{fmt::format("{}: leads to {}{}", shown, printable((*entry)->destination), explained), json};
 }
@@ -144,7 +144,7 @@ Result<Signature> signature_in(const std::vector<std::string>& words) {
   const ParsedSignature alone = parse_sig(words[1]);
   if (alone.ok() || std::ranges::any_of(alone.diagnostics, [](const auto& each) { return !each.suggestion.empty(); }))
     return signature;
-  return fail(ErrorKind::bad_input, "'{}' is no word of a signature; several paths need --rules FILE",
+  return fail(ErrorKind::bad_input, "'{}' is not a word of a signature; several paths need --rules FILE",
               printable(words[1]));
 }
 
@@ -220,16 +220,16 @@ int run_prepare(const PrepareArguments& options, Console& console) {
 }  // namespace
 
 void add_prepare(Verb app, Action& action) {
-  const Verb verb = app.add_verb("prepare", "Before a run: make new files land on the best storage");
+  const Verb verb = app.add_verb("prepare", "Before a run: redirect new files to the best mount point");
   const auto options = std::make_shared<PrepareArguments>();
-  verb.add_option("PATH", options->words, "the file that the program will create, and what its stream needs")
+  verb.add_option("PATH", options->words, "the file that the program will create, and its signature")
       .type_name("PATH SIGNATURE...")
       .option_text("SIGNATURE...");
   verb.add_option("--rules", options->rules, "take the signatures from this file; all arguments are paths")
       .type_name("FILE");
-  verb.add_flag("--literal", options->literal, "* ? [ in a path are letters of its name");
+  verb.add_flag("--literal", options->literal, "take * ? [ in a path literally");
   add_storage_option(verb, options->storage);
-  verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+  verb.add_flag("--dry-run", options->dry_run, "show what would be done; change nothing");
   verb.footer(
       "Undo with 'iosig finalize PATH' before the run. Safe to repeat.\n"
       "Exit status: 0 linked or best where it is, 1 nothing is admissible or the path exists.\n"

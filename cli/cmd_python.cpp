@@ -27,12 +27,12 @@ void add_plot(Verb app) {
 }
 
 void add_repro(Verb app) {
-  const Verb repro = app.add_verb("repro", "Make the papers' tables and figures again, with a verdict on each fact")
+  const Verb repro = app.add_verb("repro", "Reproduce the papers' tables and figures, with a verdict on each fact")
                          .group(python_group)
                          .require_verb();
   repro.footer("Example: iosig repro run iosig-fig11b --quick");
   const Verb list = repro.add_verb("list", "Every table and figure that can be made again");
-  const Verb run = repro.add_verb("run", "Makes tables and figures again, and says of each fact whether it holds");
+  const Verb run = repro.add_verb("run", "Reproduce tables and figures, with a verdict on each fact");
   run.describe_option("ID", "as `iosig repro list` has them, or all")
       .type_name("TEXT")
       .required()

@@ -74,9 +74,9 @@ int run_recover(const RecoverArguments& options, Console& console) {
     if (!held)
       show(pass_on(held.error()));
     else if (!*held)
-      show(Recovery{Recovery::Outcome::left, entry.path, "another run of iosig settles it at this moment"});
+      show(Recovery{Recovery::Outcome::left, entry.path, "another iosig is settling it"});
     else if (!options.dry_run && !is_recorded(entry.id) && entry.pid != 0)
-      show(Recovery{Recovery::Outcome::left, entry.path, "another run of iosig has settled it"});
+      show(Recovery{Recovery::Outcome::left, entry.path, "another iosig has settled it"});
     else
       show(recover(entry, settle));
   }
@@ -94,10 +94,10 @@ int run_recover(const RecoverArguments& options, Console& console) {
 }  // namespace
 
 void add_recover(Verb app, Action& action) {
-  const Verb verb = app.add_verb("recover", "After a crash: finish or undo what was cut short");
+  const Verb verb = app.add_verb("recover", "After a crash: finish or undo interrupted runs of finalize");
   const auto options = std::make_shared<RecoverArguments>();
   verb.add_option("PATH", options->paths, "paths that were redirected, or 'all' (default)").type_name("PATH");
-  verb.add_flag("--dry-run", options->dry_run, "say what would be done, change nothing");
+  verb.add_flag("--dry-run", options->dry_run, "show what would be done; change nothing");
   verb.footer(
       "Data that are redirected stay redirected: 'iosig finalize' brings them home. Redirects of running programs "
       "and prepared links are left alone. Safe to repeat, and to kill.\n"

@@ -352,12 +352,12 @@ void add_replay(Verb app, Action& action) {
                   "lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
                   "standard input")
       .required();
-  verb.add_option("TARGET", options->target.path, "what to make; nothing may be there").required();
+  verb.add_option("TARGET", options->target.path, "the file to create; it must not exist").required();
   const Option container =
-      verb.add_flag("--container", options->container, "a container with an index of patterns; unless told otherwise");
+      verb.add_flag("--container", options->container, "a container with an index of patterns (default)");
   const Option traditional =
-      verb.add_flag("--traditional", options->traditional, "a container with an index of an entry for each write");
-  const Option plain = verb.add_flag("--plain", options->plain, "one ordinary file, which all ranks share");
+      verb.add_flag("--traditional", options->traditional, "a container with one index entry per write");
+  const Option plain = verb.add_flag("--plain", options->plain, "one ordinary file, shared by all ranks");
   container.excludes(traditional).excludes(plain);
   traditional.excludes(plain);
   verb.add_option("--target", options->target.targets, "a directory to put the container's data into; absolute")
@@ -365,21 +365,21 @@ void add_replay(Verb app, Action& action) {
       .type_name("DIRECTORY");
   verb.add_option("--ranks", options->ranks, "ranks 0 to N - 1 only").check(count_between(1, INT64_MAX)).type_name("N");
   verb.add_option("--processes", options->replay.processes,
-                  "number of processes, which take turns for the ranks; one for each unless given")
+                  "number of processes, which share the ranks (default: one per rank)")
       .check(count_between(1, max_replay_processes))
       .type_name("N");
-  verb.add_flag("--in-turn", options->replay.in_turn, "no write begins before the one before it in MAP has ended");
+  verb.add_flag("--in-turn", options->replay.in_turn, "start each write after the previous one in MAP has ended");
   verb.add_flag("--open-in-turn", options->replay.opens_in_turn,
-                "ranks open one after the other, so that writers' ids are in their order");
-  verb.add_flag("--sync", options->replay.syncs, "each rank syncs what it wrote before it closes");
-  verb.add_flag("--check", options->check, "give each write bytes of its own, and read all of them back");
+                "open in the order of ranks, so that writers' ids follow it");
+  verb.add_flag("--sync", options->replay.syncs, "sync each rank's writes before it closes");
+  verb.add_flag("--check", options->check, "write distinct bytes with each write and verify them");
   verb.add_flag("--read", options->read, "each rank reads what it wrote");
-  verb.add_option("--readers", options->readers, "so many processes read the file, blocks as long as writes in turns")
+  verb.add_option("--readers", options->readers, "read the file back by N processes, in blocks of the writes' length")
       .check(count_between(1, max_replay_processes))
       .type_name("N");
-  verb.add_flag("--dry-run", options->dry_run, "say what the map has, and write nothing");
+  verb.add_flag("--dry-run", options->dry_run, "show what the map contains; write nothing");
   verb.footer(
-      "What a failure or ^C leaves unfinished is removed.\n"
+      "An unfinished TARGET is removed after a failure or ^C.\n"
       "Exit status: 0 done, 1 bytes are wrong, 2 wrong usage, 3 bad input, 4 the system refused.\n"
       "Example: iosig replay --check job.map /mnt/fast/again");
   verb.when_chosen(action, "iosig.replay/1", [options](Console& console) { return run_replay(*options, console); });

@@ -130,7 +130,7 @@ int run_command(const RunArguments& options, Console& console) {
   if (!settings) return console.fail(settings.error());
   const auto program = program_of(options.command.front());
   if (const std::string why = program ? why_not_caught(*program) : std::string(); !why.empty())
-    console.note(fmt::format("'{}' does its I/O past the library: {}; 'iosig mount' works with every program",
+    console.note(fmt::format("the library does not see the I/O of '{}': {}; 'iosig mount' works with every program",
                              printable(options.command.front()), why));
   if (options.dry_run) {
     std::string line = "env";
@@ -151,17 +151,17 @@ int run_command(const RunArguments& options, Console& console) {
 }  // namespace
 
 void add_run(Verb app, Action& action) {
-  const Verb verb = app.add_verb("run", "Run a program as it is, with containers as its files");
+  const Verb verb = app.add_verb("run", "Run an unmodified program whose files become containers");
   const auto options = std::make_shared<RunArguments>();
   verb.add_option("COMMAND", options->command, "after --: a program and its arguments");
   verb.add_option("--container", options->containers,
-                  "new files of such a name, or at such a path if it has a slash, become containers")
+                  "new files whose name (or path, if GLOB has a slash) matches become containers")
       .type_name("GLOB")
       .repeatable();
-  verb.add_option("--rules", options->rules, "the same for files whose signature says `container`").type_name("FILE");
-  verb.add_flag("--dry-run", options->dry_run, "print the environment and the command, and run nothing");
+  verb.add_option("--rules", options->rules, "make containers of files whose rule says `container`").type_name("FILE");
+  verb.add_flag("--dry-run", options->dry_run, "print the environment and the command; run nothing");
   verb.footer(
-      "What comes after -- is run in iosig's place.\n"
+      "The command replaces the iosig process.\n"
       "Exit status: the program's; 126 it cannot be executed, 127 it is not found; 2, 3, 4 iosig itself failed.\n"
       "Example: iosig run --container '*.dat' -- ./solver input.txt\n"
       "         mpirun -n 4 iosig run --rules rules.toml -- ./solver");

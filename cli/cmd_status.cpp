@@ -68,7 +68,7 @@ int run_status(Console& console) {
 }  // namespace
 
 void add_status(Verb app, Action& action) {
-  const Verb verb = app.add_verb("status", "List what is redirected and what became of it");
+  const Verb verb = app.add_verb("status", "List redirects and their states");
   verb.footer(
       "States: linked, empty (not written yet), filled (a job's directory), orphan (the program removed the link), "
       "replaced (another file stands at the path), gone, unreachable (not mounted, or on another machine).\n"

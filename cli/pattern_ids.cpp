@@ -62,7 +62,8 @@ Result<std::vector<std::int64_t>> told_ids(std::string_view told, std::size_t fi
     std::int64_t id = 0;
     const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (failure != std::errc{} || end != word.data() + word.size())
-      return fail(ErrorKind::usage, "--ids: '{}' is no integer; expected N,N,... with commas between", printable(word));
+      return fail(ErrorKind::usage, "--ids: '{}' is not an integer; expected N,N,... with commas between",
+                  printable(word));
     ids.push_back(id);
   }
   if (ids.size() != files) return fail(ErrorKind::usage, "--ids: {} ids for {} descriptions", ids.size(), files);
@@ -81,7 +82,7 @@ Result<ProcessIds> process_ids(const std::string& told, std::span<const std::str
     for (std::size_t n = 0; n < files.size(); ++n)
       if (const auto first = std::ranges::find(*numbers, (*numbers)[n]) - numbers->begin();
           first != static_cast<std::ptrdiff_t>(n))
-        return fail(ErrorKind::usage, "'{}' and '{}' would both be process {}; say who they are with --ids",
+        return fail(ErrorKind::usage, "'{}' and '{}' would both be process {}; number them with --ids",
                     printable(files[static_cast<std::size_t>(first)]), printable(files[n]), (*numbers)[n]);
     return ProcessIds{std::move(*numbers), true};
   }

@@ -34,7 +34,7 @@ Result<const MountPoint*> described_mount_point(const Storage& storage, const st
   if (const MountPoint* mount = storage.find_mount_point(without_trailing_slashes(path))) return mount;
   std::vector<std::string_view> known;
   for (const MountPoint& mount : storage.mount_points) known.push_back(mount.path);
-  return fail(ErrorKind::usage, "'{}' is no mount point of the description{}; it has {}", printable(path),
+  return fail(ErrorKind::usage, "'{}' is not a mount point of the description{}; it has {}", printable(path),
               did_you_mean(path, known), fmt::join(known, ", "));
 }
 

@@ -85,7 +85,7 @@ void register_callbacks(const plugin_name_args& plugin) {
 int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
   static plugin_info info = {
       "iosig " IOSIG_VERSION,
-      "-fplugin-arg-iosig-resolve=run|compile      who decides where a file lives\n"
+      "-fplugin-arg-iosig-resolve=run|compile      when the mount point is chosen\n"
       "-fplugin-arg-iosig-storage=FILE             storage description for resolve=compile\n"
       "-fplugin-arg-iosig-callee=NAME:PATH[:MODE]  NAME opens a file; PATH, MODE: numbers of its arguments\n"
       "-fplugin-arg-iosig-verbose                  tell which call got which signature"};

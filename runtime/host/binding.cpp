@@ -113,7 +113,7 @@ std::optional<Binding> binding_of(const std::string& path) {
   if (rule == nullptr) return Binding{};
   auto targets = targets_for(rule->signature, path);
   if (targets) return Binding{*std::move(targets)};
-  say_once("targets", targets.error().message + "; its data lie in the container");
+  say_once("targets", targets.error().message + "; its data stay in the container");
   return Binding{};
 }
 

@@ -127,7 +127,7 @@ int make(const char* path, unsigned mode, const char* signature) {
     if (targets)
       options.targets = *std::move(targets);
     else
-      runtime::say_once("targets", targets.error().message + "; its data lie in the container");
+      runtime::say_once("targets", targets.error().message + "; its data stay in the container");
   }
   const auto made = create_container(path, options);
   if (made) return 0;
@@ -149,7 +149,7 @@ int open_held(const char* path, Fd& directory) {
     const bool is_there = !directory || (::fstat(directory.get(), &opened) == 0 && ::stat(path, &there) == 0 &&
                                          opened.st_dev == there.st_dev && opened.st_ino == there.st_ino);
     if (!is_there && tries_left > 0) continue;
-    remember(failure == ENOTSUP ? fmt::format("'{}' is no container", printable(path))
+    remember(failure == ENOTSUP ? fmt::format("'{}' is not a container", printable(path))
                                 : system_failure("open", path, failure).value().message);
     return failure;
   }
@@ -184,7 +184,7 @@ int refuse_if_no_container(const NameAt& name, std::string_view doing) {
       remember(system_failure(doing, name.path, failure).value().message);
       return failure;
     }
-    default: remember(fmt::format("'{}' is no container", printable(name.path))); return ENOTSUP;
+    default: remember(fmt::format("'{}' is not a container", printable(name.path))); return ENOTSUP;
   }
 }
 

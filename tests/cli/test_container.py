@@ -110,9 +110,9 @@ def test_data_lie_on_their_targets_and_go_with_the_container(iosig: Iosig, tmp_p
     answer = iosig.json("container", "check", path, check=1)
     assert answer["lost_bytes"] == 6400 and answer["lost"][0] == {"offset": 64, "length": 64}
     said = iosig("container", "export", path, tmp_path / "c2", check=4).stderr
-    assert str(targets[1]) in said and "the target that it lies on is not there" in said
+    assert str(targets[1]) in said and "its target is missing" in said
     said = iosig("container", "flatten", path, check=3).stderr
-    assert str(targets[1]) in said and "lost for good" in said and "repair" not in said
+    assert str(targets[1]) in said and "cannot be recovered once" in said and "repair" not in said
     gone.rename(targets[1])
     iosig("container", "flatten", path)
     assert path.read_bytes() == CONTENT and not any(list(target.iterdir()) for target in targets)
@@ -143,7 +143,7 @@ def test_a_copy_of_one_with_targets_reads_them_and_cannot_harm_the_original(iosi
     copy.unlink()
     subprocess.run(["cp", "-a", path, copy], check=True)
     shutil.rmtree(path)  # as if it had been moved to another file system
-    assert "would have made the data" in iosig("container", "repair", "--claim", "--dry-run", copy).stdout
+    assert "would have claimed the data" in iosig("container", "repair", "--claim", "--dry-run", copy).stdout
     iosig("container", "repair", "--claim", copy)
     write(copy, "open c", "write c 0 2 Z")
     assert content(iosig, copy) == b"ZZ" + CONTENT[2:]
@@ -251,7 +251,7 @@ def test_what_is_no_container_is_refused(iosig: Iosig, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
     (tmp_path / "directory").mkdir()
     assert "ordinary file, not a container" in iosig("container", "ls", tmp_path / "plain", check=3).stderr
-    assert "no container" in iosig("container", "check", tmp_path / "directory", check=3).stderr
+    assert "not a container" in iosig("container", "check", tmp_path / "directory", check=3).stderr
     iosig("container", "ls", tmp_path / "nothing", check=4)
     iosig("container", "create", tmp_path / "directory", check=2)
 
@@ -295,7 +295,7 @@ def test_truncations_and_holes_are_no_writes(iosig: Iosig, tmp_path: Path) -> No
     said = iosig("container", "index", path).stdout.splitlines()
     assert said[0].startswith("101 writes and 1 truncation or hole as ")
     assert [line for line in said if "truncation" in line][1:] == [
-        f"logical 640, length {(1 << 63) - 1 - 640}: no write, but a truncation or a hole"
+        f"logical 640, length {(1 << 63) - 1 - 640}: not a write, but a truncation or a hole"
     ]
     assert "id -1" not in "\n".join(said)
 
@@ -340,7 +340,7 @@ def test_rm_takes_the_data_on_targets_and_nothing_but_containers(iosig: Iosig, t
 def test_flatten_takes_no_link_and_nothing_that_is_open_or_was_quarantined(iosig: Iosig, container: Path) -> None:
     link = container.with_name("link")
     link.symlink_to(container)
-    assert "is a link" in iosig("container", "flatten", link, check=2).stderr
+    assert "is a symbolic link" in iosig("container", "flatten", link, check=2).stderr
     assert link.is_symlink() and container.is_dir()
     reader = iosig(
         "run", "--", "sh", "-c", f"exec 3< {container}; {iosig.binary} container flatten {container} 2>&1", check=None
@@ -369,11 +369,9 @@ def test_a_lost_manifest_is_made_anew(iosig: Iosig, container: Path, damage: str
     else:
         manifest.write_text("{}")
     iosig("container", "check", container, check=3)
-    assert (
-        "would have made its manifest anew, by 2 index" in iosig("container", "repair", "--dry-run", container).stdout
-    )
+    assert "would have rebuilt its manifest from 2 index" in iosig("container", "repair", "--dry-run", container).stdout
     iosig("container", "check", container, check=3)
-    assert iosig.json("container", "repair", container)["steps"][0].startswith("made its manifest anew")
+    assert iosig.json("container", "repair", container)["steps"][0].startswith("rebuilt its manifest")
     assert json.loads(manifest.read_text()) == before
     assert content(iosig, container) == CONTENT
     assert iosig("container", "repair", container).stdout == "nothing to repair\n"
@@ -387,7 +385,7 @@ def test_a_lost_manifest_of_a_container_with_targets(iosig: Iosig, tmp_path: Pat
     iosig("container", "create", *[f"--target={target}" for target in targets], path)
     write(path, *ROWS)
     (path / ".iosig-container").unlink()
-    assert "name one of the directories with --target" in iosig("container", "repair", path, check=3).stderr
+    assert "name one of these directories with --target" in iosig("container", "repair", path, check=3).stderr
     assert "the copy in" in iosig("container", "repair", "--target", targets[1], path).stdout
     assert content(iosig, path) == CONTENT
 
@@ -407,7 +405,7 @@ def test_a_newer_versions_manifest_is_not_made_anew(iosig: Iosig, container: Pat
 
 def test_what_is_no_container_is_not_repaired(iosig: Iosig, tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
-    assert "no container" in iosig("container", "repair", tmp_path / "directory", check=3).stderr
+    assert "not a container" in iosig("container", "repair", tmp_path / "directory", check=3).stderr
     assert list((tmp_path / "directory").iterdir()) == []
 
 

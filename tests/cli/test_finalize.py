@@ -67,7 +67,7 @@ def test_temporary_data_are_dropped_unless_they_are_to_be_kept(world: World) -> 
 
 def test_a_file_that_was_never_written_leaves_no_trace(world: World) -> None:
     world.iosig("prepare", world.work / "out", "random")
-    assert "never written" in world.iosig("finalize", "--all").stdout
+    assert "nothing was written" in world.iosig("finalize", "--all").stdout
     assert not os.path.lexists(world.work / "out") and world.is_settled()
 
 

@@ -49,7 +49,7 @@ def on_terminal(
          "unexpected argument 'b': expected only MOUNTPOINT; see 'iosig storage show --help'"),
         (("unmount",), "MOUNTPOINT is required: where `iosig mount` put it; see 'iosig unmount --help'"),
         (("gc", "--older-than"),
-         "--older-than needs a value: only what rested for so long (default 1d); 0s: everything; "
+         "--older-than needs a value: only data unchanged for this long (default 1d); 0s: everything; "
          "see 'iosig gc --help'"),
         (("storage", "list", "--storage", "a", "--storage", "b"),
          "--storage is given 2 times: expected once; see 'iosig storage list --help'"),

@@ -89,16 +89,16 @@ def test_few_bytes_may_stand_for_more_than_fits_anywhere(iosig: Iosig, tmp_path:
 @pytest.mark.parametrize(
     ("columns", "text", "message"),
     [
-        (None, "1\n2\nx\n", "standard input:3: 'x' is no integer"),
+        (None, "1\n2\nx\n", "standard input:3: 'x' is not an integer"),
         (
             None,
             "# of a run\n1,2\n",
-            "standard input:2: '1,2' is no integer; expected white-space-separated decimal integers; try tr",
+            "standard input:2: '1,2' is not an integer; expected white-space-separated decimal integers; try tr",
         ),
         (None, "offset\n1\n", "is this a header? put # before it"),
         (None, "\ufeff1\n", "byte order mark"),
         (None, '{"schema": 1}', "if this is a description already"),
-        (None, "1\n2.5\n", "standard input:2: '2.5' is no integer"),
+        (None, "1\n2.5\n", "standard input:2: '2.5' is not an integer"),
         (None, "1 2\n", "standard input:1: 2 integers; expected 1"),
         ("logical,length", "0 4\n4 4\n\n8\n", "standard input:4: 1 integer; expected 2 (logical, length)"),
         ("logical,length", "0 -4\n", "standard input:1: length -4 is negative"),
@@ -119,7 +119,7 @@ def test_lines_that_are_no_vectors_are_refused_with_their_number(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--columns", "logical,offset"), "'offset' is no column"),
+        (("--columns", "logical,offset"), "'offset' is not a column"),
         (("--columns", "lenght"), "did you mean 'length'"),
         (("--columns", "id,id"), "twice"),
         (("--algorithm", "magic"), "magic"),
@@ -142,7 +142,7 @@ def test_damaged_descriptions_are_refused(iosig: Iosig, tmp_path: Path) -> None:
     damaged.write_text(text.replace("pattern/1", "pattern/9"))
     assert 'expected "iosig.pattern/1"' in iosig("pattern", "expand", damaged, check=3).stderr
     damaged.write_text(text[: len(text) // 2])
-    assert "no JSON object" in iosig("pattern", "expand", damaged, check=3).stderr
+    assert "not a JSON object" in iosig("pattern", "expand", damaged, check=3).stderr
     assert "cannot open" in iosig("pattern", "expand", tmp_path / "none", check=4).stderr
 
 

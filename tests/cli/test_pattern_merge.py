@@ -112,5 +112,5 @@ def test_ids_may_stand_before_the_files_and_are_decimal(iosig: Iosig, tmp_path: 
 
 def test_two_names_with_the_same_number_need_ids(iosig: Iosig, tmp_path: Path) -> None:
     files = [describe(iosig, tmp_path / name, [(8, 8, 0)]) for name in ("rank1", "rank01")]
-    assert "would both be process 1; say who they are with --ids" in iosig("pattern", "merge", *files, check=2).stderr
+    assert "would both be process 1; number them with --ids" in iosig("pattern", "merge", *files, check=2).stderr
     assert iosig.json("pattern", "merge", "--ids", "1,1", *files)["ids"] == [1, 1]

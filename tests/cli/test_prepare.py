@@ -102,7 +102,7 @@ def test_rules_prepare_the_other_paths_when_one_is_a_pattern_or_a_directory(worl
     [
         ([], 2, "prepare needs PATH and SIGNATURE"),
         (["--rules", "rules.toml"], 2, "prepare needs PATH and SIGNATURE"),
-        (["a1", "a2", "random"], 3, "'a2' is no word of a signature; several paths need --rules FILE"),
+        (["a1", "a2", "random"], 3, "'a2' is not a word of a signature; several paths need --rules FILE"),
         (["a1", "randon", "temp"], 3, "did you mean 'random'?"),
         (["a1", "random", "temp persist"], 3, "persist"),
     ],

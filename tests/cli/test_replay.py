@@ -168,7 +168,7 @@ def test_data_go_to_the_targets(iosig: Iosig, job: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0 0 1\n1 2\n", ":2: '1 2' is no write"),
+        ("0 0 1\n1 2\n", ":2: '1 2' is not a write"),
         ("0 0 -1\n", ":1: length -1 is negative"),
         ("0 0 1073741825\n", ":1: a write of 1073741825 bytes"),
         ("0 9223372036854775807 1\n", "end after byte 2^63 - 1"),

@@ -286,7 +286,7 @@ sys.exit(subprocess.run([{str(iosig.binary)!r}, "storage", "probe", "--quick", "
     chosen, named, everything = done.stdout.split("---------\n")
     assert f"chosen: {tmp_path}" in chosen
     assert "its file system does not answer" in chosen
-    assert "is no destination: it did not answer" in named
+    assert "is not a destination: it did not answer" in named
     skipped = {entry["path"]: entry["reason"] for entry in json.loads(everything)["skipped"]}
     assert "did not answer" in skipped[str(dead)]
     assert f"skipped {dead}" in done.stderr

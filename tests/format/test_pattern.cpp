@@ -249,8 +249,8 @@ TEST_CASE("vectors: a line is as many integers as there are columns") {
   CHECK_FALSE(*lines.read("   ", vector));
   CHECK(refused("1").starts_with("trace.txt:3: 1 integer; expected 2 (logical, length)"));
   CHECK(refused("1 2 3").starts_with("trace.txt:4: 3 integers"));
-  CHECK(refused("1 2x").starts_with("trace.txt:5: '2x' is no integer"));
-  CHECK(refused("1 +2").find("'+2' is no integer") != std::string::npos);
+  CHECK(refused("1 2x").starts_with("trace.txt:5: '2x' is not an integer"));
+  CHECK(refused("1 +2").find("'+2' is not an integer") != std::string::npos);
   CHECK(refused("1 9223372036854775808").find("does not fit 64 bits") != std::string::npos);
   CHECK(refused("1 -2").find("length -2 is negative") != std::string::npos);
   CHECK(refused("9223372036854775807 1").find("end past 2^63 - 1") != std::string::npos);

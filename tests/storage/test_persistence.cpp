@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 Persistence of_last(const std::string& text, const std::string& sysfs = "/nowhere") {
   const auto mounts = parse_mountinfo(text);
   REQUIRE_FALSE(mounts.empty());
-  return what_lies_beneath(mounts.back(), mounts, sysfs).persistence;
+  return backing_store_of(mounts.back(), mounts, sysfs).persistence;
 }
 
 constexpr const char* base =

@@ -92,7 +92,7 @@ TEST_CASE("probe: what a probe found is read back as measured or inspected, to t
   CHECK(back->mount_points.front().provenance.at("path").origin == Origin::inspected);
 }
 
-TEST_CASE("probe: a directory that is no destination is refused with the reason") {
+TEST_CASE("probe: a directory that is not a destination is refused with the reason") {
   const auto probe = probe_storage({.limits = shortest, .directories = {}, .only = {"/proc"}}, [](auto) {});
   REQUIRE_FALSE(probe);
   CHECK(probe.error().kind == ErrorKind::infeasible);

@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
 
   fclose(fopen("ordinary", "w"));
   expect(iosig_container_open("ordinary", O_RDWR, 0, 0) == 0 && errno == ENOTSUP, "an ordinary file");
-  expect(strstr(iosig_last_error(), "'ordinary' is no container") != 0, "the reason");
+  expect(strstr(iosig_last_error(), "'ordinary' is not a container") != 0, "the reason");
   expect(iosig_container_open(".", O_RDONLY, 0, 0) == 0 && errno == ENOTSUP, "a directory");
   expect(iosig_container_open("nowhere/at/all", O_RDWR | O_CREAT, 0600, 0) == 0 && errno == ENOENT, "no directory");
   expect(iosig_container_open(0, O_RDONLY, 0, 0) == 0 && errno == EFAULT, "no path");

@@ -316,7 +316,7 @@ def test_unmounting_what_is_in_use_says_so(iosig: Iosig, mount: Mount) -> None:
     with (directory / "file").open("rb"):
         assert "is in use" in iosig("unmount", directory, check=4).stderr
     iosig("unmount", directory)
-    assert "nothing that `iosig mount` made" in iosig("unmount", directory, check=3).stderr
+    assert "is not a mount of `iosig mount`" in iosig("unmount", directory, check=3).stderr
 
 
 def test_a_read_only_mount_changes_nothing(mount: Mount, tmp_path: Path) -> None:
@@ -349,11 +349,11 @@ def test_a_damaged_container_is_an_error_of_its_own(iosig: Iosig, mount: Mount, 
     ("source", "point", "message"),
     [
         ("none", "empty", "No such file"),
-        ("file", "empty", "is no directory"),
-        ("empty", "file", "is no directory"),
+        ("file", "empty", "is not a directory"),
+        ("empty", "file", "is not a directory"),
         ("empty", "full", "is not empty: it holds 'x'"),
-        ("full", ".", "lies in the mount point"),
-        (".", "empty", "which would then hold itself"),
+        ("full", ".", "is below the mount point"),
+        (".", "empty", "which would then contain itself"),
         ("container", "empty", "is a container"),
     ],
 )

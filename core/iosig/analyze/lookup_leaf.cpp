@@ -218,7 +218,7 @@ class LeafSearch {
       holder.physical += levels_[k].physical * at_[k];
       holder.id += levels_[k].id * at_[k];
     }
-    search_->meet(holder);
+    search_->take_if_newer(holder);
   }
 
   // ---- the last end: latest ends first; branches that cannot end later are pruned ----
@@ -308,7 +308,7 @@ void LeafIndex::search(const Leaf& leaf, ByteSearch& search) const {
   if (leaf.exceptions != leaf.exceptions_end && is_exception(leaf, holder.position)) return;
   holder.begin = search.offset - static_cast<std::int64_t>(left);
   holder.end = holder.begin + static_cast<std::int64_t>(length);
-  search.meet(holder);
+  search.take_if_newer(holder);
 }
 
 std::optional<std::int64_t> LeafIndex::last_end(const Leaf& leaf, std::int64_t least, std::int64_t& budget) const {

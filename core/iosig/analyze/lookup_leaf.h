@@ -42,7 +42,7 @@ struct ByteSearch {
     if (distance < static_cast<std::uint64_t>(until - offset)) until = offset + static_cast<std::int64_t>(distance);
   }
   /// Takes `holder` if it is newer than the element found.
-  void meet(const Holder& holder) {
+  void take_if_newer(const Holder& holder) {
     if (holder.position + 1 == after) return;
     const std::uint64_t beaten = holder.position < after ? holder.next : found.next;
     if (beaten > 0) limit(beaten);

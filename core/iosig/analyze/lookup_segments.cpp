@@ -58,11 +58,11 @@ void Segments::search(ByteSearch& search) const {
   const std::size_t n = next - 1;
   const std::int64_t end = begins_[n] + rest_[n].length;
   if (end <= search.offset) return;
-  search.meet({.position = rest_[n].position,
-               .begin = begins_[n],
-               .end = end,
-               .physical = static_cast<std::uint64_t>(rest_[n].physical),
-               .id = static_cast<std::uint64_t>(rest_[n].id)});
+  search.take_if_newer({.position = rest_[n].position,
+                        .begin = begins_[n],
+                        .end = end,
+                        .physical = static_cast<std::uint64_t>(rest_[n].physical),
+                        .id = static_cast<std::uint64_t>(rest_[n].id)});
 }
 
 }  // namespace iosig

@@ -14,7 +14,7 @@
 
 namespace iosig {
 
-int answer_in_time(std::span<std::byte> answer, const std::function<void()>& ask) {
+int ask_with_timeout(std::span<std::byte> answer, const std::function<void()>& ask) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
   const Fd reader(ends[0]);

@@ -57,8 +57,8 @@ Result<std::string> read_at(int directory, const std::string& name, int flags, s
     if (got == 0) return content;
     content.append(piece, 0, static_cast<std::size_t>(got));
     if (content.size() > limit_bytes)
-      return fail(ErrorKind::bad_input, "'{}' is larger than {} bytes: this is not the file that was meant",
-                  printable(shown), limit_bytes);
+      return fail(ErrorKind::bad_input, "'{}' is larger than {} bytes, the limit for such a file", printable(shown),
+                  limit_bytes);
   }
 }
 

@@ -110,8 +110,8 @@ class Walk {
     const bool root_owns = !only_root_ || status_.st_uid == 0;
     if (weak.empty() || (is_sticky && root_owns)) return {};
     return fail(ErrorKind::system,
-                "the directory '{}' ({}) {}{}, so that somebody could put something else in the place "
-                "of what lies in it; mend that ({}), or use another place",
+                "the directory '{}' ({}) {}{}: another user could replace its "
+                "entries; fix this ({}), or use another directory",
                 printable(here_), owner_and_mode(status_), weak, root_owns ? " and lacks the sticky bit" : "",
                 root_owns ? "chmod o-w,g-w or chmod +t" : "chown it");
   }
@@ -123,8 +123,8 @@ class Walk {
     if (!only_root_ && S_ISDIR(status.st_mode) && (status.st_mode & S_IWOTH) == 0 && is_own_group(status.st_gid))
       return {};  // a project's directory
     return fail(ErrorKind::system,
-                "'{}' ({}) lies in a directory that others can write too, and is not yours: somebody "
-                "may have planted it; use one that is yours",
+                "'{}' ({}) belongs to another user, who may have planted it: others can write its "
+                "directory; use one of your own",
                 printable(path), owner_and_mode(status));
   }
 

@@ -402,7 +402,7 @@ class Player {
       for (std::uint32_t trial = 1; trial < retrials_[level] && !is_at_bound(); ++trial) {
         SimulatedState& again = scratch_[level];  // further splits from here use higher levels only
         again = state;
-        foresee_anew(again);
+        redraw_future(again);
         split(again, level);
         while (!is_at_bound() && advance(again) == Outcome::goes_on && level_of(again) >= level) {
         }
@@ -412,7 +412,7 @@ class Player {
 
   /// Draws a new future for the present state. Intact codes in a stripe keep theirs and share it with the other
   /// retrials: the small correlation costs far less than drawing them again.
-  void foresee_anew(SimulatedState& state) {
+  void redraw_future(SimulatedState& state) {
     Index known = 0;
     for (const Index code : model_.codes) {
       if (code < known || state.clocks_s[code] == never) continue;

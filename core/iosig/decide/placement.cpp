@@ -73,7 +73,8 @@ std::string limit_reason(const Prediction& prediction, const Device& device) {
       return fmt::format("limited by operation latency: {} per operation", about_seconds(prediction.latency_s));
     case Limit::seek:
       return fmt::format("limited by seek latency: {} per random operation", about_seconds(prediction.seek_s));
-    case Limit::read_modify_write: return "limited by read-modify-write: size-per-IO is no multiple of the block size";
+    case Limit::read_modify_write:
+      return "limited by read-modify-write: size-per-IO is not a multiple of the block size";
     case Limit::bandwidth: break;
   }
   return fmt::format("limited by bandwidth: {}", about_rate(prediction.bandwidth_bytes_per_s));

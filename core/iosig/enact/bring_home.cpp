@@ -76,8 +76,10 @@ class WayHome {
       if (::fstatat(from_.data.directory.get(), from_.data.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) != 0)
         return system_failure("inspect", entry_.destination);
       if (!S_ISREG(data.st_mode))
-        return fail(ErrorKind::infeasible, "{}: what was made in '{}' is no regular file; move it yourself", shown(),
-                    destination());
+        return fail(
+            ErrorKind::infeasible,
+            "{}: the program replaced its data in '{}' by something that is not a regular file; move it yourself",
+            shown(), destination());
       needed_bytes += static_cast<std::uint64_t>(data.st_blocks) * 512;
     }
     one_device_ = from_.data.device == to_.device;
@@ -149,9 +151,9 @@ class WayHome {
     const auto answer = watch_.look(thorough, options_.force, renamed_to);
     if (!answer) return refuse(answer.error());
     if (*answer == Answer::unchanged) return true;
-    return refuse(
-        Error{ErrorKind::infeasible, fmt::format("{}: a program has just {} its data; settle it when that has ended",
-                                                 shown(), *answer == Answer::in_use ? "opened" : "changed")});
+    return refuse(Error{ErrorKind::infeasible,
+                        fmt::format("{}: a program has just {} its data; settle it when the program has ended", shown(),
+                                    *answer == Answer::in_use ? "opened" : "changed")});
   }
 
   /// Whether the copy, or a file with the same content (FUSE may derive inode numbers from names), is at the path:
@@ -235,7 +237,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   if (answer && *answer == Answer::unchanged) return true;
   if (auto restored = restore_retired(entry); !restored) return pass_on(restored.error());
   if (!answer) return pass_on(answer.error());
-  return fail(ErrorKind::infeasible, "'{}': a program has just {} its data; settle it when that has ended",
+  return fail(ErrorKind::infeasible, "'{}': a program has just {} its data; settle it when the program has ended",
               printable(entry.path), *answer == Answer::in_use ? "opened" : "changed");
 }
 

@@ -36,7 +36,7 @@ bool same_status(const struct stat& a, const struct stat& b, bool was_renamed) {
 }  // namespace
 
 tl::unexpected<Error> just_removed(std::string_view directory, std::string_view name) {
-  return fail(ErrorKind::infeasible, "a program has just removed '{}{}{}'; settle it when that has ended",
+  return fail(ErrorKind::infeasible, "a program has just removed '{}{}{}'; settle it when the program has ended",
               printable(directory), directory.empty() ? "" : "/", printable(name));
 }
 

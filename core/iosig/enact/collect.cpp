@@ -110,14 +110,14 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
     return leftover;
   }
   if (found.is_home_unreachable)
-    leftover.why = "its link cannot be looked for: " + found.why;
+    leftover.why = "cannot look for its link: " + found.why;
   else
     find_reason_to_keep(entry, top, extent.changed_unix_s, options, leftover);
   if (!leftover.why.empty()) return leftover;
   if (!options.dry_run) {
     const auto lock = lock_entry(entry.id, IfBusy::skip);
     if (!lock) return pass_on(lock.error());
-    if (!*lock) leftover.why = "another iosig settles it at this moment";
+    if (!*lock) leftover.why = "another iosig is settling it";
     if (!*lock || !is_recorded(entry.id)) return *lock ? std::optional<Leftover>() : leftover;
     if (entry.kind == RedirectKind::directory)
       if (auto gone = remove_tree(top.directory, top.name, entry.destination); !gone) return pass_on(gone.error());
@@ -170,8 +170,8 @@ std::vector<Result<Leftover>> collect(const Journal& journal, const std::vector<
       }
       all.push_back(Leftover{false, std::move(path), extent.data_bytes,
                              is_sealed_data(directory->fd, name, *names)
-                                 ? "sealed; iosig verify-file holds it against its checksum"
-                                 : "no journal entry knows it; a link may lead there: iosig finalize LINK, or rm"});
+                                 ? "sealed; iosig verify-file compares it with its checksum"
+                                 : "no journal entry names it; a link may lead to it: iosig finalize LINK, or rm"});
     }
   }
   return all;

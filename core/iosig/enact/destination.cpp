@@ -25,7 +25,7 @@ Result<UserDirectory> open_directory_of(const JournalEntry& entry) {
   const std::string_view destination = entry.destination;
   const auto not_ours = [&] {
     return fail(ErrorKind::system,
-                "'{}' is not in your own directory there, '{}': only the user who redirected can settle",
+                "'{}' is not in your own directory there, '{}': only the user who redirected it can settle it",
                 printable(destination), printable(directory->path));
   };
   if (!destination.starts_with(directory->path + "/")) return not_ours();
@@ -193,10 +193,11 @@ Result<void> restore_retired(const JournalEntry& entry) {
                ? Result<void>()
                : system_failure("rename", fmt::format("{}/{}", directory->path, retired));
   if (errno == EEXIST || errno == ENOTEMPTY || errno == EINVAL)
-    return fail(ErrorKind::infeasible,
-                "'{}': '{}/{}' was made anew while a run settled it, so there are two: the other is '{}/{}'; move or "
-                "remove one of them, then run finalize again",
-                printable(entry.path), printable(directory->path), top, printable(directory->path), retired);
+    return fail(
+        ErrorKind::infeasible,
+        "'{}': '{}/{}' was created again while a run settled it, so there are two: the other is '{}/{}'; move or "
+        "remove one of them, then run finalize again",
+        printable(entry.path), printable(directory->path), top, printable(directory->path), retired);
   return system_failure("rename", fmt::format("{}/{}", directory->path, retired));
 }
 

@@ -97,7 +97,7 @@ class Swap {
     if (*displaced == Stands::copy && *at_path == Stands::nothing)
       saved = ::linkat(directory(), draft_.c_str(), directory(), place_.name.c_str(), 0) == 0;
     if (!saved)
-      return fail(ErrorKind::infeasible, "'{}': its data are gone; what had been copied of them is in '{}'", shown(),
+      return fail(ErrorKind::infeasible, "'{}': its data are gone; the part that had been copied is in '{}'", shown(),
                   printable(beside_path(draft_)));
     if (auto removed = remove(displaced_); !removed) return pass_on(removed.error());
     if (auto removed = remove(draft_); !removed) return pass_on(removed.error());
@@ -150,7 +150,7 @@ class Swap {
     if (!used) return pass_on(used.error());
     if (*used) return just_opened();  // that program's file now; the destination still has the data
     if (::symlinkat(entry_.destination.c_str(), directory(), displaced_.c_str()) != 0)
-      return system_failure("make the link anew at", place_.path());
+      return system_failure("recreate the link at", place_.path());
     if (::renameat(directory(), displaced_.c_str(), directory(), place_.name.c_str()) != 0)
       return system_failure("put the link back at", place_.path());
     return just_opened();
@@ -208,17 +208,17 @@ class Swap {
   }
 
   tl::unexpected<Error> just_opened() const {
-    return fail(ErrorKind::infeasible, "'{}': a program has just opened its data; settle it when that has ended",
+    return fail(ErrorKind::infeasible, "'{}': a program has just opened its data; settle it when the program has ended",
                 shown());
   }
 
   tl::unexpected<Error> link_was_replaced() const {
-    return fail(ErrorKind::infeasible, "'{}': a program has just put something else there; settle it afterwards",
+    return fail(ErrorKind::infeasible, "'{}': a program has just replaced it; settle it when the program has ended",
                 shown());
   }
 
   tl::unexpected<Error> stays_displaced() const {
-    return fail(ErrorKind::infeasible, "'{}': what a program has put there is now in '{}'; move it yourself", shown(),
+    return fail(ErrorKind::infeasible, "'{}': what a program created there is now in '{}'; move it yourself", shown(),
                 printable(beside_path(displaced_)));
   }
 

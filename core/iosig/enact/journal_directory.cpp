@@ -110,7 +110,7 @@ bool is_recorded(std::string_view id) {
   return path && ::access(fmt::format("{}/{}.json", *path, id).c_str(), F_OK) == 0;
 }
 
-Result<void> record_anew(const JournalEntry& entry) {
+Result<void> rewrite_entry(const JournalEntry& entry) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
   const auto directory = open_or_make_journal(*path);

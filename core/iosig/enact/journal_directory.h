@@ -21,7 +21,7 @@ namespace iosig {
 [[nodiscard]] Result<void> record(const JournalEntry& entry, bool durable);
 
 /// Writes the entry durably: replaces the one with its id, or creates it.
-[[nodiscard]] Result<void> record_anew(const JournalEntry& entry);
+[[nodiscard]] Result<void> rewrite_entry(const JournalEntry& entry);
 
 /// Returns the entry with this id; no value if there is none that can be read.
 [[nodiscard]] std::optional<JournalEntry> recorded_entry(const std::string& id);

@@ -44,7 +44,7 @@ Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, c
   const bool temporary = entry.signature.lifetime == Lifetime::temp;
   switch (found.state) {
     case RedirectState::unreachable:
-      return left((found.is_home_unreachable ? "its link cannot be looked for: " : "its data cannot be reached: ") +
+      return left((found.is_home_unreachable ? "cannot look for its link: " : "its data cannot be reached: ") +
                   found.why);
     case RedirectState::linked:
       if (found.destination->is_retired) {
@@ -146,7 +146,7 @@ Result<Recovery> recover(const Unreadable& entry, const std::vector<std::string>
   if (!entry.is_cut) return left(entry.error.message);
   const auto file = open_when_quiet(entry.path);
   if (!file) return pass_on(file.error());
-  if (!*file) return left("another run of iosig has settled it");
+  if (!*file) return left("another iosig has settled it");
   char last[2] = {};
   struct stat status {};
   if (is_open_elsewhere(file->get())) return left("a process is writing it");

@@ -58,7 +58,7 @@ Result<OpenData> open_data(const Place& place) {
     return fail(ErrorKind::infeasible, "'{}': the data are gone", printable(place.path()));
   if (!data.file || ::fstat(data.file.get(), &data.status) != 0) return system_failure("open", place.path());
   if (!S_ISREG(data.status.st_mode))
-    return fail(ErrorKind::infeasible, "'{}' is no regular file: only those can be sealed", printable(place.path()));
+    return fail(ErrorKind::infeasible, "'{}' is not a regular file: only those can be sealed", printable(place.path()));
   return data;
 }
 
@@ -108,7 +108,7 @@ bool is_being_written(const Fd& file) {
 }
 
 tl::unexpected<Error> still_written(const Place& data) {
-  return fail(ErrorKind::infeasible, "'{}': a program still writes it; seal it when that has ended",
+  return fail(ErrorKind::infeasible, "'{}': a program still writes it; seal it when the program has ended",
               printable(data.path()));
 }
 
@@ -168,7 +168,7 @@ Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, co
   const bool is_fresh = known && fits(*known, open->status);
   if (known && !is_fresh && signature.tamperproof)
     return fail(ErrorKind::infeasible,
-                "'{}': it was altered after it was sealed; see 'iosig verify-file {}', and nothing was changed",
+                "'{}' was altered after it was sealed; see 'iosig verify-file {}'; nothing was changed",
                 printable(entry.path), printable(data.path()));
   if (!is_fresh && is_being_written(file)) return still_written(data);
   if (dry_run) return Seal{at.path(), known ? known->sha256 : "", closed_by(file)};

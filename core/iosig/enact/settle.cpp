@@ -33,8 +33,8 @@ class Settling {
   Result<Settlement> run() {
     if (const auto user = data_in_use(); user != 0 && !options_.force)
       return fail(ErrorKind::infeasible,
-                  "{}: process {} still has its data open; settle it when that has ended, or use --force", shown(),
-                  user);
+                  "{}: process {} still has its data open; settle it when the program has ended, or use --force",
+                  shown(), user);
     const bool is_unknown = entry_.pid == 0;  // only the link is known
     if (is_unknown && found_.state == RedirectState::empty && !found_.cut_short)
       return fail(ErrorKind::infeasible,
@@ -55,7 +55,7 @@ class Settling {
         return maker_is_at_work() ? wait() : clear("nothing is left of it");
       case RedirectState::empty:
         if (entry_.kind == RedirectKind::directory) return clear("the job's directory is empty");
-        return maker_is_at_work() ? wait() : clear("it was never written, or what was written is gone");
+        return maker_is_at_work() ? wait() : clear("nothing was written, or it is gone");
       case RedirectState::filled:
         return fail(ErrorKind::infeasible, "{}: the job's directory still holds files; it goes once they are removed",
                     shown());
@@ -70,7 +70,7 @@ class Settling {
       case RedirectState::unreachable:
         if (found_.is_home_unreachable && (found_.has_data || found_.has_companions()))
           return temporary && options_.drop_orphans ? drop("temporary data") : home_is_unreachable();
-        if (options_.drop_orphans) return clear("its data cannot be reached and are given up");
+        if (options_.drop_orphans) return clear("its data cannot be reached; given up");
         return fail(ErrorKind::infeasible,
                     "{}: its data cannot be reached: {}; settle it when '{}' is mounted, or give it up with "
                     "--drop-orphans",
@@ -107,15 +107,15 @@ class Settling {
     entry_.path = found_.path;
     record_home(entry_, *found_.link);
     if (recorded_ && *recorded_ == entry_) return false;
-    return record_anew(entry_).map([] { return false; });
+    return rewrite_entry(entry_).map([] { return false; });
   }
 
   /// Refuses: a link may lead to the data, so no option gives them up.
   Result<Settlement> home_is_unreachable() const {
     const Destination& at = *found_.destination;
     return fail(ErrorKind::infeasible,
-                "{}: it cannot be told whether a link leads to its data: {}; they are kept in '{}'; settle it when the "
-                "directory can be looked at, or, if nobody wants them: rm -r '{}', then run finalize again with "
+                "{}: cannot tell whether a link leads to its data: {}; the data are kept in '{}'; settle it when the "
+                "directory can be read, or, if you do not need the data: rm -r '{}', then run finalize again with "
                 "--drop-orphans",
                 shown(), found_.why, destination(), printable(at.directory ? at.directory->path() : at.data.path()));
   }
@@ -124,10 +124,11 @@ class Settling {
   bool maker_is_at_work() const { return !options_.force && may_be_at_work(entry_); }
 
   tl::unexpected<Error> wait() const {
-    return fail(ErrorKind::infeasible,
-                "{}: process {}, which redirected it, may be about to write it; settle it when that has ended, or use "
-                "--force",
-                shown(), entry_.pid);
+    return fail(
+        ErrorKind::infeasible,
+        "{}: process {}, which redirected it, may be about to write it; settle it when the program has ended, or use "
+        "--force",
+        shown(), entry_.pid);
   }
 
   std::string shown() const { return fmt::format("'{}'", printable(entry_.path)); }
@@ -238,7 +239,8 @@ class Settling {
     } else if (found_.link) {
       if (auto removed = remove_link(*found_.link, entry_, nothing_came); !removed) return pass_on(removed.error());
     } else if (!nothing_came()) {
-      return fail(ErrorKind::infeasible, "{}: a program has just written into '{}'; settle it afterwards", shown(),
+      return fail(ErrorKind::infeasible,
+                  "{}: a program has just written into '{}'; settle it when the program has ended", shown(),
                   destination());
     }
     return finish(Action::cleared, why);
@@ -250,8 +252,8 @@ class Settling {
     Result<void> retired;
     const auto complete = [&] {
       if (!options_.force && is_in_use(*found_.destination)) {
-        retired = fail(ErrorKind::infeasible, "{}: a program has just opened its data; settle it when that has ended",
-                       shown());
+        retired = fail(ErrorKind::infeasible,
+                       "{}: a program has just opened its data; settle it when the program has ended", shown());
       } else {
         retired =
             remove_manifest(found_.destination->data).and_then([&] { return retire(*found_.destination, entry_); });

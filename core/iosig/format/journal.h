@@ -1,6 +1,6 @@
 // A journal entry <-> bytes: one redirect, what was done and how to undo it. The format is docs/formats/journal.md.
 //
-// Pure: text in, text out. The files that hold the entries are the business of enact/journal_directory.
+// Pure: text in, text out. The files that hold the entries are the busy_warning of enact/journal_directory.
 #pragma once
 
 #include <cstdint>

@@ -124,8 +124,8 @@ std::string manifest_text(const Manifest& manifest) {
 Result<Manifest> parse_manifest(std::string_view text, std::string_view source) {
   const std::string_view first = text.substr(0, text.find('\n'));
   if (!first.starts_with(fmt::format("# {}:", manifest_schema)))
-    return fail(ErrorKind::bad_input, "{}:1: this is no manifest that this iosig reads; expected '# {}: ...'", source,
-                manifest_schema);
+    return fail(ErrorKind::bad_input, "{}:1: this is not a manifest that this iosig reads; expected '# {}: ...'",
+                source, manifest_schema);
   Lines lines(text);
   Manifest manifest;
   (void)lines.next("");

@@ -111,7 +111,7 @@ class BinaryReader {
 
   Result<void> header() {
     const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
-    if (!text.starts_with(magic)) return refuse("this is no pattern; expected it to begin with \"IOP\"");
+    if (!text.starts_with(magic)) return refuse("this is not a pattern; expected it to begin with \"IOP\"");
     at_ = magic.size();
     if (at_ == bytes_.size()) return refuse("it is cut after the magic");
     if (bytes_[at_] != version)
@@ -156,7 +156,7 @@ class BinaryReader {
     if (bytes_[at_] == 0) {
       ++at_;
       const auto read = read_block(bytes_.subspan(at_), pattern_.columns, block_);
-      if (!read) return refuse("this is no block of literals");
+      if (!read) return refuse("this is not a block of literals");
       const auto place = bytes_.subspan(at_, *read);
       pattern_.terms.push_back({false, first, block_.size() / pattern_.columns, pattern_.literals.size()});
       pattern_.literals.insert(pattern_.literals.end(), place.begin(), place.end());
@@ -188,7 +188,7 @@ class BinaryReader {
     for (std::uint64_t left = *count; left > 0;) {
       const auto read = read_block(bytes_.subspan(at_), pattern_.columns, block_);
       if (!read || block_.size() / pattern_.columns != std::min<std::uint64_t>(left, block_vectors))
-        return refuse("the exceptions' vectors are no block of literals");
+        return refuse("the exceptions' vectors are not a block of literals");
       at_ += *read;
       left -= block_.size() / pattern_.columns;
       pattern_.exception_values.insert(pattern_.exception_values.end(), block_.begin(), block_.end());

@@ -237,7 +237,7 @@ Result<Pattern> pattern_from_json(std::string_view text, std::string_view source
       return fail(ErrorKind::bad_input,
                   "{}: this looks like vectors, not like a description; 'iosig pattern detect' makes one of them",
                   source);
-    return fail(ErrorKind::bad_input, "{}: this is no JSON object; was it cut?", source);
+    return fail(ErrorKind::bad_input, "{}: this is not a JSON object; was it cut?", source);
   }
   const auto schema = document.find("schema");
   if (schema == document.end() || *schema != pattern_schema)

@@ -34,7 +34,7 @@ Result<std::vector<std::string>> parse_columns(std::string_view text) {
   for (const std::string_view part : split(text, ',')) {
     const std::string_view name = trimmed(part);
     if (std::ranges::find(known_columns, name) == known_columns.end())
-      return fail(ErrorKind::usage, "'{}' is no column; expected some of {}{}", printable(name),
+      return fail(ErrorKind::usage, "'{}' is not a column; expected some of {}{}", printable(name),
                   fmt::join(known_columns, ", "), did_you_mean(name, known_columns));
     if (std::ranges::find(names, name) != names.end()) return fail(ErrorKind::usage, "column '{}' comes twice", name);
     names.emplace_back(name);
@@ -86,8 +86,8 @@ Result<bool> VectorLines::read(std::string_view line, std::span<std::int64_t> ou
       const std::string shown = printable(typed);
       return failure == std::errc::result_out_of_range
                  ? refuse(fmt::format("'{}' does not fit 64 bits; expected integers from -2^63 to 2^63 - 1", shown))
-                 : refuse(fmt::format("'{}' is no integer; expected white-space-separated decimal integers{}", shown,
-                                      advice(typed, line_)));
+                 : refuse(fmt::format("'{}' is not an integer; expected white-space-separated decimal integers{}",
+                                      shown, advice(typed, line_)));
     }
     if (found < columns_) out[found] = value;
     ++found;

@@ -24,7 +24,7 @@ std::string fault_of(std::string_view word, const char* name, std::int64_t& numb
   const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
   if (failure == std::errc::result_out_of_range) return fmt::format("{} '{}' does not fit 64 bits", name, shown(word));
   if (failure != std::errc{} || end != word.data() + word.size())
-    return fmt::format("{} '{}' is no integer", name, shown(word));
+    return fmt::format("{} '{}' is not an integer", name, shown(word));
   if (number < 0) return fmt::format("{} {} is negative", name, number);
   return {};
 }
@@ -47,7 +47,7 @@ Result<bool> WriteMapLines::read(std::string_view line, MappedWrite& out) {
   const bool has_times = form_ == Form::plfs;
   if (has_times ? words.size() < plfs_words || words[1] != "w" : words.size() != number_names.size())
     return refuse(
-        fmt::format("'{}' is no write; expected {}{}", shown(trimmed(line)), has_times ? plfs_line : list_line,
+        fmt::format("'{}' is not a write; expected {}{}", shown(trimmed(line)), has_times ? plfs_line : list_line,
                     line_ == 1 && !has_times && !is_digit(words[0][0]) ? "; is this a header? put # before it" : ""));
   MappedWrite write;
   const std::array<std::int64_t*, 3> numbers = {&write.rank, &write.offset, &write.length};
@@ -58,7 +58,7 @@ Result<bool> WriteMapLines::read(std::string_view line, MappedWrite& out) {
   if (write.offset > INT64_MAX - write.length)
     return refuse(fmt::format("{} bytes at offset {} end after byte 2^63 - 1", write.length, write.offset));
   if (has_times && !parse_time(words[4], write.begin_s))
-    return refuse(fmt::format("'{}' is no time in seconds; expected {}", shown(words[4]), plfs_line));
+    return refuse(fmt::format("'{}' is not a time in seconds; expected {}", shown(words[4]), plfs_line));
   out = write;
   return true;
 }

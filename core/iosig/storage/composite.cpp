@@ -146,7 +146,7 @@ class Builder {
 /// Returns what `mount` is stored on, according to its file system or its block device.
 std::optional<Part> part_of(const Mount& mount, const Machine& machine) {
   // Any user may mount a FUSE file system of any type; only mounts of root and this user may cause tools to run.
-  if (is_of_stranger(mount, ::getuid())) return std::nullopt;
+  if (is_mounted_by_untrusted_user(mount, ::getuid())) return std::nullopt;
   const auto reader = std::ranges::find(mount_readers, mount.filesystem, &decltype(mount_readers)::value_type::first);
   if (reader != mount_readers.end()) return reader->second(mount, machine);
   if (const auto directory = block_directory(mount, machine.sysfs)) return block_part(directory->filename().string());

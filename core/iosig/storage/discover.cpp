@@ -205,14 +205,14 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
   point.max_file_bytes = max_file_bytes_of(mount.filesystem);
   point.visibility =
       answer.visibility.value_or(is_shared_filesystem(mount.filesystem) ? Visibility::global : Visibility::local);
-  const Beneath beneath = what_lies_beneath(mount, mounts);
-  point.persistent = beneath.persistence == Persistence::lasting && !hardware.is_volatile;
-  if (beneath.persistence == Persistence::unknown)
+  const BackingStore backing = backing_store_of(mount, mounts);
+  point.persistent = backing.persistence == Persistence::lasting && !hardware.is_volatile;
+  if (backing.persistence == Persistence::unknown)
     found.remark = fmt::format("{} {}: its data do not count as persistent unless you write persistent = true for it",
-                               printable(mount.path), beneath.why);
-  else if (!point.persistent && !is_volatile_filesystem(mount.filesystem) && !beneath.why.empty())
-    found.remark = fmt::format("{} {}: its data are not persistent", printable(mount.path), beneath.why);
-  if (beneath.is_memory && (found.device.kind == DeviceKind::hdd || found.device.kind == DeviceKind::ssd)) {
+                               printable(mount.path), backing.why);
+  else if (!point.persistent && !is_volatile_filesystem(mount.filesystem) && !backing.why.empty())
+    found.remark = fmt::format("{} {}: its data are not persistent", printable(mount.path), backing.why);
+  if (backing.is_memory && (found.device.kind == DeviceKind::hdd || found.device.kind == DeviceKind::ssd)) {
     set_kind(found.device, DeviceKind::ram);
     found.kind_is_sure = true;
   }

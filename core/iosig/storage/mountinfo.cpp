@@ -189,7 +189,7 @@ std::optional<std::string> option_of(const Mount& mount, std::string_view name) 
 
 const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) { return MountTree(mounts).top(path); }
 
-bool is_of_stranger(const Mount& mount, unsigned user) {
+bool is_mounted_by_untrusted_user(const Mount& mount, unsigned user) {
   const auto owner = option_of(mount, "user_id");
   return owner && *owner != "0" && *owner != fmt::format("{}", user);
 }
@@ -198,7 +198,7 @@ std::string unsuitability(const Mount& mount, unsigned user) {
   const std::string type = printable(mount.filesystem);
   if (mount.filesystem == "fuse.iosig")
     return fmt::format("is a mount of iosig itself, which shows '{}'", printable(mount.source));
-  if (is_of_stranger(mount, user))
+  if (is_mounted_by_untrusted_user(mount, user))
     return fmt::format("was mounted by user {}, whose program would see and serve your files",
                        printable(*option_of(mount, "user_id")));
   if (is_kernel_interface(mount.filesystem)) return fmt::format("is an interface of the kernel ({}), no storage", type);

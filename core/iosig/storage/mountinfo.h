@@ -38,7 +38,7 @@ inline constexpr std::string_view simulated_disk = "fuse.slowdisk";
 
 /// Returns whether a FUSE mount belongs to a user other than root and `user`: that user's program sees and serves its
 /// files.
-[[nodiscard]] bool is_of_stranger(const Mount& mount, unsigned user);
+[[nodiscard]] bool is_mounted_by_untrusted_user(const Mount& mount, unsigned user);
 
 /// Returns why `mount` is not a destination for `user`, phrased to follow its path in a sentence; "" if it may be one.
 [[nodiscard]] std::string unsuitability(const Mount& mount, unsigned user);

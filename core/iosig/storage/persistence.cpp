@@ -71,8 +71,8 @@ std::vector<std::string> paths_of(const std::string& source) {
   return paths;
 }
 
-Beneath worse(Beneath a, Beneath b) {
-  const auto rank = [](const Beneath& each) {
+BackingStore worse(BackingStore a, BackingStore b) {
+  const auto rank = [](const BackingStore& each) {
     return each.persistence == Persistence::lost ? 2 : each.persistence == Persistence::unknown ? 1 : 0;
   };
   return rank(a) >= rank(b) ? a : b;
@@ -82,10 +82,10 @@ class Descent {
  public:
   Descent(std::vector<Mount> mounts, const std::string& sysfs) : mounts_(std::move(mounts)), sysfs_(sysfs) {}
 
-  Beneath mount(const Mount& top) {
+  BackingStore mount(const Mount& top) {
     const Mount here = top;  // copied: `top` may be in mounts_, which shrinks
     const std::string_view type = here.filesystem;
-    if (is_volatile_filesystem(type)) return {Persistence::lost, true, fmt::format("lies on {}", type)};
+    if (is_volatile_filesystem(type)) return {Persistence::lost, true, fmt::format("is on {}", type)};
     if (type == simulated_disk) return {};
     // The mount itself may cover its own source, so it is removed from the lookup.
     std::erase_if(mounts_, [&](const Mount& each) { return each.id == here.id; });
@@ -97,21 +97,21 @@ class Descent {
     if (const auto directory = block_directory(here, sysfs_)) return block(*directory);
     if (is_shared_filesystem(type)) {
       const auto own = own_path(here.source);
-      return own ? path(*own, "is served by this machine from a directory that is not visible here") : Beneath{};
+      return own ? path(*own, "is served by this machine from a directory that is not visible here") : BackingStore{};
     }
     if (type != "fuse" && !type.starts_with("fuse.") && type != "ecryptfs" && type != "aufs") return {};
     const std::string why_unknown = fmt::format("is {}, which does not tell where its files lie", printable(type));
     const auto paths = paths_of(here.source);
     if (paths.empty()) return unknown(why_unknown);
-    Beneath all;
+    BackingStore all;
     for (const std::string& each : paths) all = worse(std::move(all), path(each, why_unknown));
     return all;
   }
 
  private:
-  static Beneath unknown(std::string why) { return {Persistence::unknown, false, std::move(why)}; }
+  static BackingStore unknown(std::string why) { return {Persistence::unknown, false, std::move(why)}; }
 
-  Beneath path(const std::string& wanted, const std::string& why_unknown) {
+  BackingStore path(const std::string& wanted, const std::string& why_unknown) {
     const Standing standing = look_at(wanted);
     if (standing.real[0] == '\0') return unknown(why_unknown);
     if (S_ISBLK(standing.mode)) return numbered_block(standing.device);
@@ -119,41 +119,41 @@ class Descent {
     return carrier(standing.real, why_unknown);
   }
 
-  Beneath carrier(std::string_view real, const std::string& why_unknown) {
+  BackingStore carrier(std::string_view real, const std::string& why_unknown) {
     const Mount* found = mount_of(mounts_, real);
     if (found == nullptr) return unknown(why_unknown);
-    if (depth_ == max_depth) return unknown("lies on too many layers");
+    if (depth_ == max_depth) return unknown("is on too many layers");
     const std::vector<Mount> kept = mounts_;  // another branch may go through the same mounts
     ++depth_;
-    Beneath below = mount(*found);
+    BackingStore below = mount(*found);
     --depth_;
     mounts_ = kept;
-    if (below.is_memory) below.why = fmt::format("lies on '{}', which is in memory", printable(real));
+    if (below.is_memory) below.why = fmt::format("is on '{}', which is in memory", printable(real));
     return below;
   }
 
-  Beneath numbered_block(dev_t device) {
+  BackingStore numbered_block(dev_t device) {
     std::error_code failure;
     const fs::path directory =
         fs::canonical(fmt::format("{}/dev/block/{}:{}", sysfs_, ::major(device), ::minor(device)), failure);
-    return failure ? Beneath{} : block(directory);
+    return failure ? BackingStore{} : block(directory);
   }
 
-  Beneath block(const fs::path& directory) {
+  BackingStore block(const fs::path& directory) {
     std::error_code failure;
     const fs::path disk = fs::exists(directory / "partition", failure) ? directory.parent_path() : directory;
     const std::string name = disk.filename().string();
     if (name.starts_with("zram") || name.starts_with("ram"))
-      return {Persistence::lost, true, fmt::format("lies on {} in memory", name)};
+      return {Persistence::lost, true, fmt::format("is on {} in memory", name)};
     if (const auto file = read_word(disk / "loop" / "backing_file")) {
       if (file->ends_with(" (deleted)"))
-        return {Persistence::lost, false, fmt::format("lies in the deleted file {}", printable(*file))};
-      const std::string why_unknown = fmt::format("lies in '{}', which is not visible here", printable(*file));
+        return {Persistence::lost, false, fmt::format("is in the deleted file {}", printable(*file))};
+      const std::string why_unknown = fmt::format("is in '{}', which is not visible here", printable(*file));
       // The file may be in another mount namespace; its directory may still be visible here.
       return look_at(*file).real[0] != '\0' ? path(*file, why_unknown) : carrier(*file, why_unknown);
     }
-    if (depth_ == max_depth) return unknown("lies on too many layers");
-    Beneath all;
+    if (depth_ == max_depth) return unknown("is on too many layers");
+    BackingStore all;
     ++depth_;
     for (fs::directory_iterator slave(disk / "slaves", failure), end; !failure && slave != end;
          slave.increment(failure)) {
@@ -172,7 +172,7 @@ class Descent {
 
 }  // namespace
 
-Beneath what_lies_beneath(const Mount& mount, const std::vector<Mount>& mounts, const std::string& sysfs) {
+BackingStore backing_store_of(const Mount& mount, const std::vector<Mount>& mounts, const std::string& sysfs) {
   return Descent(mounts, sysfs).mount(mount);
 }
 

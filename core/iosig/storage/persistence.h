@@ -13,7 +13,7 @@ namespace iosig {
 
 enum class Persistence { lasting, lost, unknown };
 
-struct Beneath {
+struct BackingStore {
   Persistence persistence = Persistence::lasting;
   bool is_memory = false;  ///< the layers end in RAM
   std::string why;         ///< of `lost` and `unknown`, phrased to follow the mount's path in a sentence
@@ -22,7 +22,7 @@ struct Beneath {
 /// Follows `mount`, one of `mounts`, down to a device, memory or a server. A server keeps its data; if it is this
 /// machine, its path is followed as well. `unknown`: a FUSE file system or an overlay that does not reveal where its
 /// files are, or that names a place that does not respond. `sysfs` is "/sys" except in tests.
-[[nodiscard]] Beneath what_lies_beneath(const Mount& mount, const std::vector<Mount>& mounts,
-                                        const std::string& sysfs = "/sys");
+[[nodiscard]] BackingStore backing_store_of(const Mount& mount, const std::vector<Mount>& mounts,
+                                            const std::string& sysfs = "/sys");
 
 }  // namespace iosig

@@ -109,7 +109,7 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
 
 /// Returns a warning if other programs keep the processors busy, "" otherwise. A program that waits for a disk then
 /// also waits for a processor, which can make a synchronised write twenty times slower.
-std::string business() {
+std::string busy_warning() {
   double load = 0;
   const auto processors = static_cast<double>(std::thread::hardware_concurrency());
   if (::getloadavg(&load, 1) != 1 || load <= processors) return {};
@@ -154,7 +154,7 @@ Result<void> keep_only(const std::vector<std::string>& directories, Discovery& d
     };
     const auto refuse = [&](std::string_view reason) {
       return fail(ErrorKind::infeasible,
-                  "'{}' is no destination: it {}; `iosig storage probe` without --mount shows all",
+                  "'{}' is not a destination: it {}; `iosig storage probe` without --mount shows all",
                   printable(directory), reason);
     };
     // Do not touch a mount that is known not to respond.
@@ -167,7 +167,7 @@ Result<void> keep_only(const std::vector<std::string>& directories, Discovery& d
       continue;
     }
     if (const auto sound = check_directory(path); !sound)
-      return fail(ErrorKind::infeasible, "'{}' is no destination: {}", printable(directory), sound.error().message);
+      return fail(ErrorKind::infeasible, "'{}' is not a destination: {}", printable(directory), sound.error().message);
     const auto skipped = skipped_at(path);
     return refuse(skipped != discovery.skipped.end() ? skipped->reason
                                                      : "has no directory there in which you can create files");
@@ -239,7 +239,7 @@ Result<Probe> probe_storage(const ProbeOptions& options, const MeasureProgress& 
     if (const auto kept = keep_only(options.only, *discovery); !kept) return pass_on(kept.error());
 
   Probe probe;
-  if (std::string busy = business(); !busy.empty()) probe.notes.push_back(std::move(busy));
+  if (std::string busy = busy_warning(); !busy.empty()) probe.notes.push_back(std::move(busy));
   std::vector<Measured> measured;
   for (Found& found : discovery->found) {
     const std::string& path = found.mount.path;

@@ -222,7 +222,7 @@ def run(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON document, iosig.repro/1.")] = False,
 ) -> None:
-    """Makes tables and figures again, and says of each published fact whether it holds.
+    """Reproduces tables and figures, and reports for each published fact whether it holds.
 
     Exit status: 0 all hold that could be tested, 1 some differ (or none could be tested), 2 wrong usage, 3 bad input, 4
     the system refused.

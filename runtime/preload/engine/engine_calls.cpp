@@ -1,8 +1,8 @@
 // What ::open, ::pwrite and their like are inside this library: the linker is told (CMakeLists.txt) to lead the
 // engine's calls of names that we stand in for to the functions here, `__wrap_` before the name.
 //
-// They go to the system directly, so that they are no cancellation points and nobody's business, and descriptors that
-// the engine keeps have large numbers: the program gets those that it would have got without us.
+// They go to the system directly, so that they are no cancellation points and nobody's busy_warning, and descriptors
+// that the engine keeps have large numbers: the program gets those that it would have got without us.
 
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -144,7 +144,8 @@ Result<void> refuse_if_written(const ContainerDirectory& directory) {
   for (const std::int64_t id : directory.list().tail) {
     const Fd tail = directory.open_dropping(Dropping::tail, id, O_RDWR);
     if (tail && is_alive(tail))
-      return fail(ErrorKind::infeasible, "'{}' is being written, by the owner of '{}'; do it when that has ended",
+      return fail(ErrorKind::infeasible,
+                  "'{}' is being written, by the owner of '{}'; try again when the program has ended",
                   printable(directory.path()), directory.shown(Dropping::tail, id));
   }
   return {};
@@ -181,11 +182,11 @@ Result<void> refuse_if_in_use(const ContainerDirectory& directory, const Fd& alo
   const bool is_it = alone && ::fstat(alone.get(), &there) == 0 && ::fstat(directory.fd().get(), &opened) == 0 &&
                      there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
   if (!is_it || ::flock(alone.get(), LOCK_EX | LOCK_NB) != 0)
-    return fail(ErrorKind::infeasible, "'{}' is open in a program; do it when that has ended",
+    return fail(ErrorKind::infeasible, "'{}' is open in a program; try again when the program has ended",
                 printable(directory.path()));
   const ContainerDirectory::Listing now = directory.list();
   if (now.index != before.index || now.data != before.data || now.has_quarantine != before.has_quarantine)
-    return fail(ErrorKind::infeasible, "'{}' was written meanwhile; do it again", printable(directory.path()));
+    return fail(ErrorKind::infeasible, "'{}' was written meanwhile; try again", printable(directory.path()));
   return refuse_if_written(directory);
 }
 
@@ -196,7 +197,8 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
   const auto exists = [&] { return fail(ErrorKind::usage, "'{}' exists already", printable(path)); };
   if (::lstat(path.c_str(), &status) == 0) return exists();
   if (!options.damaged && !view.content().lost_writes.empty())
-    return fail(ErrorKind::bad_input, "{}; --damaged writes what is there", view.content().lost_writes.front().message);
+    return fail(ErrorKind::bad_input, "{}; --damaged writes the bytes that are left",
+                view.content().lost_writes.front().message);
   if (options.dry_run) return 0;
   Source source(view, options.damaged);
   // Not a hidden name: `path` may be in a mount, which makes none of these.
@@ -216,7 +218,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   const std::string plain(without_trailing_slashes(path));
   struct stat status {};
   if (::lstat(plain.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-    return fail(ErrorKind::usage, "'{}' is a link: name what it leads to", printable(plain));
+    return fail(ErrorKind::usage, "'{}' is a symbolic link: give its target", printable(plain));
   const auto directory = ContainerDirectory::open(plain);
   if (!directory) return pass_on(directory.error());
   const ContainerDirectory::Listing before = (*directory)->list();
@@ -226,15 +228,17 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   for (const ContainerProblem& problem : (*view)->problems())
     if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
       return fail(ErrorKind::bad_input,
-                  "{}; {}: iosig container export --damaged writes what is there into another file", problem.message,
+                  "{}; {}: iosig container export --damaged writes the bytes that are left into another file",
+                  problem.message,
                   problem.kind == ContainerProblem::Kind::lost
-                      ? "what is lost is lost for good once the container is gone"
+                      ? "its lost bytes cannot be recovered once the container is removed"
                       : "it would be removed with the container");
   if (before.has_quarantine)
-    return fail(ErrorKind::infeasible,
-                "'{}' holds what repair quarantined ({}...), which would be removed with it: move that elsewhere, or "
-                "remove it",
-                printable(plain), quarantine_prefix);
+    return fail(
+        ErrorKind::infeasible,
+        "'{}' holds files that repair quarantined ({}...), which would be removed with it: move them elsewhere, or "
+        "remove it",
+        printable(plain), quarantine_prefix);
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
   const auto draft = make_flat(source, plain, Place::of_container, options, own.on_draft);
@@ -252,7 +256,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   if (const auto replaced = replace_at({AT_FDCWD, *draft}, {AT_FDCWD, plain}, alone); !replaced) {
     if (!is_container(*draft)) ::unlink(draft->c_str());
     if (replaced.error().number == ESTALE)
-      return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; do it again", printable(plain));
+      return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; try again", printable(plain));
     return as_error(replaced.error(), "replace", plain);
   }
   own_descriptors.forget();

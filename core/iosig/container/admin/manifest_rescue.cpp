@@ -68,13 +68,14 @@ Result<RescuedManifest> from_indices(const std::vector<FoundIndex>& indices, con
   const FoundIndex& first = indices.front();
   for (const FoundIndex& each : indices) {
     if (each.head.container != first.head.container)
-      return fail(ErrorKind::bad_input, "'{}': indices of several containers lie there: {} and {}", printable(path),
+      return fail(ErrorKind::bad_input, "'{}' holds indices of several containers: {} and {}", printable(path),
                   first.head.container, each.head.container);
     if (each.head.target >= 0)
-      return fail(ErrorKind::bad_input,
-                  "'{}': its data lie on targets, where copies of its manifest are; name one of the directories with "
-                  "--target (it holds a directory called {})",
-                  printable(path), first.head.container);
+      return fail(
+          ErrorKind::bad_input,
+          "'{}': its data are on targets, which hold copies of its manifest; name one of these directories with "
+          "--target (it holds a directory called {})",
+          printable(path), first.head.container);
   }
   RescuedManifest rescued;
   rescued.manifest.id = first.head.container;

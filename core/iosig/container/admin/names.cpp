@@ -65,7 +65,7 @@ std::string reachable(const NameAt& at) {
 bool give_back(const NameAt& hidden, const NameAt& to) { return move_to_own(hidden, to) == 0; }
 
 NameFailure stranded(const NameAt& hidden, const NameAt& at) {
-  return {EIO, fmt::format("'{}' was replaced by another process at the same moment; what that put there is '{}' now",
+  return {EIO, fmt::format("'{}' was replaced by another process at the same moment; the replacement is now '{}'",
                            printable(at.path), printable(hidden.path))};
 }
 

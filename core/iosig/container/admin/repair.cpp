@@ -59,7 +59,7 @@ class Repair {
     if (may) return {};
     if (!options_.claim) return pass_on(may.error());
     if (auto claim = may_be_claimed(directory_); !claim) return claim;
-    did("made the data on its targets its own");
+    did("claimed the data on its targets");
     return options_.dry_run ? Result<void>() : claim_targets(directory_);
   }
 
@@ -126,10 +126,10 @@ class Repair {
       did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
                       directory_.shown(Dropping::tail, writer.id)));
     if (!writer.damage.empty())
-      did(fmt::format("made '{}' anew without what is unsound", directory_.shown(Dropping::index, writer.id)));
+      did(fmt::format("rewrote '{}' without its damaged frames", directory_.shown(Dropping::index, writer.id)));
     for (const IndexLoss& loss : losses)
       if (!loss.was_unfinished)
-        did(fmt::format("left bytes {} to {} of '{}' out: nobody knows where they belong", loss.physical,
+        did(fmt::format("gave up bytes {} to {} of '{}': their index is lost", loss.physical,
                         loss.physical + loss.length, directory_.shown(Dropping::data, writer.id)));
   }
 
@@ -179,7 +179,7 @@ class Repair {
   }
 
   Result<void> retire_tail(std::int64_t id, bool has_lost) {
-    if (has_lost) return quarantine(Dropping::tail, id, "some of it may be of use to somebody");
+    if (has_lost) return quarantine(Dropping::tail, id, "some of its records are lost");
     if (directory_.unlink_dropping(Dropping::tail, id) != 0 && errno != ENOENT)
       return system_failure("remove", directory_.shown(Dropping::tail, id));
     return {};
@@ -194,7 +194,7 @@ class Repair {
                                   (problem.kind == ContainerProblem::Kind::lost && problem.bytes > 0));
     });
     if (!is_problem && !has_lost_writes(id)) return {};
-    constexpr std::string_view why = "no sound index says where its bytes belong";
+    constexpr std::string_view why = "it has no valid index";
     for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
       if (auto done = quarantine(kind, id, why); !done) return done;
     return {};
@@ -206,7 +206,7 @@ class Repair {
     for (const std::int64_t id : listing_.tail)
       if (!std::ranges::binary_search(ids_, id) && !is_at_work(id) &&
           !directory_.open_dropping(Dropping::index, id, O_PATH))
-        if (auto done = quarantine(Dropping::tail, id, "there is no index that it continues"); !done) return done;
+        if (auto done = quarantine(Dropping::tail, id, "its writer has no index"); !done) return done;
     return {};
   }
 
@@ -219,7 +219,7 @@ class Repair {
   }
 
   Result<void> quarantine_foreign(const std::string& name) {
-    did(fmt::format("quarantined '{}/{}': it is no part of the container", printable(directory_.path()),
+    did(fmt::format("quarantined '{}/{}': it is not part of the container", printable(directory_.path()),
                     printable(name)));
     if (options_.dry_run) return {};
     const auto place = quarantine();
@@ -299,7 +299,7 @@ std::vector<ContainerProblem> absent_in(const ContainerDirectory::Listing& listi
   for (const std::int64_t id : ids) {
     if (id > next)
       absent.push_back({ContainerProblem::Kind::absent, next,
-                        fmt::format("nothing is left of {}: all their droppings are gone, or they could make none",
+                        fmt::format("nothing is left of {}: the droppings are gone or were never created",
                                     id - next == 1 ? fmt::format("writer {}", next)
                                                    : fmt::format("writers {} to {}", next, id - 1))});
     next = std::max(next, id + 1);

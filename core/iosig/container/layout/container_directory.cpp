@@ -97,7 +97,7 @@ Result<std::shared_ptr<const ContainerDirectory>> ContainerDirectory::open(const
     if (auto copy = read_file_in(directory, std::string(manifest_copy_name), manifest_shown, max_manifest_bytes))
       text = std::move(copy);
   if (!text && ::faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-    return fail(ErrorKind::bad_input, "'{}' is a directory, but no container: it has no {}", printable(shown), name);
+    return fail(ErrorKind::bad_input, "'{}' is a directory, not a container: it has no {}", printable(shown), name);
   if (!text) return pass_on(text.error());
   auto manifest = parse_container_manifest(*text, printable(manifest_shown));
   if (!manifest) return pass_on(std::move(manifest.error()));
@@ -124,8 +124,7 @@ std::string ContainerDirectory::shown(Dropping kind, std::int64_t id) const {
 Result<Fd> ContainerDirectory::open_subdirectory(Dropping kind, std::int64_t id, bool make) const {
   const Fd& place = place_of(kind, id);
   const std::string name = subdirectory_of(id);
-  if (!place)
-    return fail(ErrorKind::system, "cannot open '{}': the target that it lies on is not there", shown(kind, id));
+  if (!place) return fail(ErrorKind::system, "cannot open '{}': its target is missing", shown(kind, id));
   Fd directory(::openat(place.get(), name.c_str(), directory_flags));
   if (!directory && errno == ENOENT && make) {
     // Created with mode 0700; share_piece() opens it to others.

@@ -72,7 +72,7 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
   const auto refuse = [&](std::string_view what) { return fail(ErrorKind::bad_input, "{}: {}", source, what); };
   ordered_json document = parse_json(text, max_json_depth);
   if (document.is_discarded() || !document.is_object())
-    return refuse("this is no container's manifest; expected one JSON document: it was cut or changed");
+    return refuse("this is not a container's manifest; expected one JSON document: it was cut or changed");
   const std::string found = string_at(document, "schema");
   if (is_newer(found))
     return refuse(fmt::format("schema '{}', of a newer IOSIG; this program reads {}", printable(found), schema));
@@ -80,7 +80,7 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
   const std::string checksum = string_at(document, "crc32c");
   document.erase("crc32c");
   if (checksum != checksum_of(document))
-    return refuse("its checksum does not fit: it was changed; undo that, or run iosig container repair");
+    return refuse("its checksum does not match: it was changed; undo that, or run iosig container repair");
   ContainerManifest manifest;
   manifest.id = string_at(document, "id");
   if (!is_id(manifest.id)) return refuse("id: expected 32 hexadecimal digits");

@@ -307,7 +307,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
     if (!content.damage.empty() && content.damage.back().at + content.damage.back().bytes == at) {
       content.damage.back().bytes += next - at;
     } else {
-      const char* what = payload ? "a frame that means nothing to this program" : "a frame that was cut or changed";
+      const char* what = payload ? "a frame of an unknown kind" : "a frame that was cut or changed";
       content.damage.push_back({at, next - at, what});
     }
     at = next;
@@ -326,8 +326,9 @@ Result<IndexSnapshot> parse_index_snapshot(std::span<const std::uint8_t> bytes, 
     auto merged = snapshot_of(Payload(found->subspan(1)), source);
     if (merged) return *std::move(merged);
   }
-  return fail(ErrorKind::bad_input, "{}: byte 0: expected an index snapshot of version {}, whole and with its checksum",
-              source, frame_version);
+  return fail(ErrorKind::bad_input,
+              "{}: byte 0: expected an index snapshot of version {}, complete and with a valid checksum", source,
+              frame_version);
 }
 
 }  // namespace iosig

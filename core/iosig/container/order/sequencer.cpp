@@ -235,7 +235,8 @@ Result<void> SequencerSlot::map_table(const std::string& path) {
   table_ = static_cast<Table*>(mapped);
   if (!is_table || table_->magic_number != sequencer_magic || table_->slots_used > max_slots)
     return fail(ErrorKind::bad_input,
-                "'{}' is no sequencer, or one of another version; remove it while no program writes", printable(path));
+                "'{}' is not a sequencer, or one of another version; remove it while no program writes",
+                printable(path));
   return {};
 }
 
@@ -272,8 +273,8 @@ Result<void> SequencerSlot::acquire(const std::string& path, std::uint64_t owner
     }
   }
   if (slot_ != nullptr) return {};
-  return fail(ErrorKind::system, "'{}': {} writers on this node are at work already, and there is room for no more",
-              printable(path), max_slots);
+  return fail(ErrorKind::system, "'{}': {} writers are active on this node, which is the limit", printable(path),
+              max_slots);
 }
 
 Result<SequencerSlot> SequencerSlot::take(const Fd& directory, const std::string& shown,
@@ -356,7 +357,7 @@ std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
   leave_claim();
   ++table_->claims;  // before it reads the numbers of the others (rule 4)
   const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
-  const auto meets = [&](const SharedSlot& slot, const Claim& claim) {
+  const auto overlaps = [&](const SharedSlot& slot, const Claim& claim) {
     return &slot != slot_ && holds(slot) && may_overlap(slot.claim, claim);
   };
   claim_ = wanted;
@@ -364,7 +365,7 @@ std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
     claim_ = everything;
   } else {
     while (claim_.end - claim_.begin > length &&
-           std::ranges::any_of(slots, [&](const SharedSlot& slot) { return meets(slot, claim_); }))
+           std::ranges::any_of(slots, [&](const SharedSlot& slot) { return overlaps(slot, claim_); }))
       claim_ = guess_.smaller();
   }
   is_contended_ = guess_.is_lost() && table_->slots_taken > 1;
@@ -373,7 +374,7 @@ std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
     if (&slot == slot_) continue;
     is_later =
         is_later && (slot.number < number_ || (!may_overlap(slot.claim, claim_) && !slot.written.may_overlap(claim_)));
-    if (meets(slot, claim_)) revoke(*table_, slot);
+    if (overlaps(slot, claim_)) revoke(*table_, slot);
   }
   if (!is_later) slot_->number = number_ = new_number();
   if (is_contended_) {

@@ -129,7 +129,7 @@ class ContentReader {
     if (listing.misses_indices) whole.lost_writes.push_back({.id = -1, .message = listing.unreadable.front().message});
     for (const std::string& name : listing.foreign_names)
       whole.add(ContainerProblem::Kind::foreign, -1,
-                fmt::format("'{}/{}' is no part of the container", printable(directory_.path()), printable(name)));
+                fmt::format("'{}/{}' is not part of the container", printable(directory_.path()), printable(name)));
     for (const ContainerDirectory::Quarantined& quarantine : listing.quarantined)
       whole.add(ContainerProblem::Kind::lost, quarantine.id,
                 fmt::format("'{}': {} bytes that repair quarantined, which are not in the file", quarantine.shown,
@@ -325,14 +325,14 @@ class ContentReader {
       found.add(loss.was_unfinished ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, writer.id,
                 fmt::format("'{}': bytes {} to {} were given up by repair: {}", shown, loss.physical,
                             loss.physical + loss.length,
-                            loss.was_unfinished ? "of a write that did not end" : "their index is lost"),
+                            loss.was_unfinished ? "from an unfinished write" : "their index is lost"),
                 loss.length);
     for (const IndexLoss& part : writer.unindexed()) {
       const std::int64_t end = part.physical + part.length;
       if (part.was_unfinished)
         found.add(
             ContainerProblem::Kind::unsynced, writer.id,
-            fmt::format("'{}': bytes {} to {} have no index: of a write that did not end", shown, part.physical, end),
+            fmt::format("'{}': bytes {} to {} have no index: from an unfinished write", shown, part.physical, end),
             part.length);
       else
         found.lose({.id = writer.id,
