@@ -353,9 +353,8 @@ void add_container(Verb app, Action& action) {
       "Example: iosig container rm --dry-run checkpoint");
   rm.when_chosen(action, "iosig.container-removal/1", [=](Console& console) { return run_rm(*options, console); });
   add("ls", "List the writers and their pieces",
-      "Exit status: 0 sound, 1 bytes are lost, 3 it is not a container, 4 the system refused.\nExample: iosig "
-      "container "
-      "ls checkpoint",
+      "Exit status: 0 sound, 1 bytes are lost, 3 it is not a container, 4 the system refused.\n"
+      "Example: iosig container ls checkpoint",
       "iosig.container-list/1", run_ls);
   add("index", "Show the index of all writers as one pattern", "Example: iosig container index checkpoint",
       "iosig.pattern/1", run_index);

@@ -82,9 +82,11 @@ def test_dry_run_says_it_and_changes_nothing(world: World) -> None:
 
 def test_a_file_that_took_the_path_is_kept_and_so_are_the_data(world: World) -> None:
     path, destination = world.prepared("out", b"redirected")
+    os.utime(destination, (2e9, 2e9))  # 2033-05-18 03:33:20 UTC
     path.unlink()
     path.write_bytes(b"new")
-    refused = world.iosig("finalize", path, check=1).stderr
+    refused = world.iosig("finalize", path, check=1, env=world.env | {"TZ": "UTC"}).stderr
+    assert "now (3 B, written 20" in refused and "data (10 B, written 2033-05-18 03:33:20)" in refused
     assert f"rm '{destination}'" in refused and f"mv '{destination}' '{path}'" in refused
     assert path.read_bytes() == b"new" and destination.read_bytes() == b"redirected"
     shutil.move(destination, path)

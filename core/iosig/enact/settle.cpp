@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
@@ -20,6 +21,18 @@ namespace iosig {
 namespace {
 
 using Action = Settlement::Action;
+
+/// Describes the file at `place` so that a user can tell two versions apart: "1.2 MB, written 2026-11-23 10:15:02".
+std::string size_and_time(const Place& place) {
+  struct stat status {};
+  if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return "unreadable";
+  std::tm local{};
+  char written[32];
+  const bool has_time = ::localtime_r(&status.st_mtim.tv_sec, &local) != nullptr &&
+                        std::strftime(written, sizeof written, "%Y-%m-%d %H:%M:%S", &local) > 0;
+  return fmt::format("{}, written {}", about_bytes(static_cast<double>(status.st_size)),
+                     has_time ? written : "long ago");
+}
 
 /// The settlement of one redirect. The steps share what survey() found.
 class Settling {
@@ -304,9 +317,10 @@ class Settling {
           "{}: its companions are still in '{}', and both are kept; move or remove them, then run finalize again",
           shown(), printable(found_.destination->data.directory_path));
     return fail(ErrorKind::infeasible,
-                "{}: another file stands there now, and both are kept; to keep that file: rm '{}'; to keep the "
-                "redirected data: mv '{}' {}; then run finalize again{}",
-                shown(), destination(), destination(), shown(), with_companions());
+                "{}: another file is there now ({}), and both it and the redirected data ({}) are kept; to keep that "
+                "file: rm '{}'; to keep the redirected data: mv '{}' {}; then run finalize again{}",
+                shown(), size_and_time(*there), size_and_time(found_.destination->data), destination(), destination(),
+                shown(), with_companions());
   }
 
   Result<Settlement> bring_it_home() const {
