@@ -276,7 +276,7 @@ void associate(Site& site, Statements next, std::vector<location_t>& taken) {
     calls = declared_by(*next) != NULL_TREE ? opens_in_declaration(next) : opens_in(next.place());
     if (tree* const loop = calls.empty() ? loop_behind(next) : nullptr; loop != nullptr) calls = opens_in(loop);
   }
-  // what a pragma of its own speaks about, deeper in the statement, is no busy_warning of this one
+  // what a pragma of its own speaks about, deeper in the statement, does not concern this one
   const auto is_taken = [&](const Call& call) {
     return call.place != UNKNOWN_LOCATION && std::find(taken.begin(), taken.end(), call.place) != taken.end();
   };

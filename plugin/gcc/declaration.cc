@@ -11,7 +11,7 @@ constexpr int max_lines = 100;
 std::optional<std::string> text_between(const expanded_location& from, const expanded_location& to) {
   std::string text;
   for (int number = from.line; number <= to.line; ++number) {
-    const char_span line = location_get_source_line(from.file, number);
+    const char_span line = source_line(from.file, number);
     if (!line) return std::nullopt;
     const std::size_t begin = number == from.line ? from.column - 1 : 0;
     const std::size_t end = number == to.line ? to.column - 1 : line.length();

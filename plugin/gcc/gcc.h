@@ -20,30 +20,30 @@
 #include "iosig/base/result.h"
 
 // gcc-plugin.h must be first; c-common.h must precede diagnostic.h
-#include "gcc-plugin.h"
-#include "tree.h"
-#include "c-family/c-common.h"
-#include "c-family/c-pragma.h"
-#include "cpplib.h"
-#include "stringpool.h"
 #include "attribs.h"
 #include "basic-block.h"
-#include "gimple.h"
-#include "predict.h"
-#include "gimple-predict.h"
-#include "gimple-iterator.h"
-#include "gimple-walk.h"
-#include "gimple-expr.h"
-#include "gimplify.h"
-#include "tree-pass.h"
-#include "context.h"
+#include "c-family/c-common.h"
+#include "c-family/c-pragma.h"
 #include "cgraph.h"
-#include "tree-iterator.h"
-#include "fold-const.h"
-#include "varasm.h"
-#include "langhooks.h"
+#include "context.h"
+#include "cpplib.h"
 #include "diagnostic.h"
+#include "fold-const.h"
+#include "gcc-plugin.h"
 #include "gcc-rich-location.h"
+#include "gimple-expr.h"
+#include "gimple-iterator.h"
+#include "gimple-predict.h"
+#include "gimple-walk.h"
+#include "gimple.h"
+#include "gimplify.h"
+#include "langhooks.h"
+#include "predict.h"
+#include "stringpool.h"
+#include "tree-iterator.h"
+#include "tree-pass.h"
+#include "tree.h"
+#include "varasm.h"
 // clang-format on
 
 #define IOSIG_WEAK __attribute__((weak))
@@ -66,3 +66,12 @@ extern gcall* gimple_build_call_vec(tree, const vec<tree>&) IOSIG_WEAK;
 extern void suppress_warning(gimple*, opt_code, bool) IOSIG_WEAK;
 extern void copy_warning(location_t, location_t) IOSIG_WEAK;
 #undef IOSIG_WEAK
+
+/// Returns line `number` of the source file `file`, which converts to false if the file cannot be read.
+inline char_span source_line(const char* file, int number) {
+#if __GNUC__ >= 14  // the compiler is the one that loads the plugin
+  return global_dc->get_file_cache().get_source_line(file, number);
+#else
+  return location_get_source_line(file, number);
+#endif
+}

@@ -47,7 +47,7 @@ std::string number_in_source(location_t at) {
   const location_t start = linemap_resolve_location(line_table, get_start(at), LRK_SPELLING_LOCATION, nullptr);
   const expanded_location place = expand_location(start);
   if (place.file == nullptr || place.column <= 0) return {};
-  const char_span line = location_get_source_line(place.file, place.line);
+  const char_span line = source_line(place.file, place.line);
   if (!line || line.length() < static_cast<std::size_t>(place.column)) return {};
   const std::string_view rest(line.get_buffer() + place.column - 1, line.length() - place.column + 1);
   std::size_t end = 0;
@@ -131,7 +131,7 @@ bool accept(const std::vector<Diagnostic>& diagnostics, const Pragma& pragma) {
 std::string_view spelled_behind(location_t name, std::string_view pragma) {
   const expanded_location place = expand_location(name);
   if (place.file == nullptr || linemap_location_from_macro_expansion_p(line_table, name)) return {};
-  const char_span line = location_get_source_line(place.file, place.line);
+  const char_span line = source_line(place.file, place.line);
   if (!line) return {};
   const std::string_view text(line.get_buffer(), line.length());
   const std::size_t begin = place.column - 1 + pragma.size();

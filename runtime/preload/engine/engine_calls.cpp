@@ -1,7 +1,7 @@
 // What ::open, ::pwrite and their like are inside this library: the linker is told (CMakeLists.txt) to lead the
 // engine's calls of names that we stand in for to the functions here, `__wrap_` before the name.
 //
-// They go to the system directly, so that they are no cancellation points and nobody's busy_warning, and descriptors
+// They go to the system directly, so they are no cancellation points and no other library sees them, and descriptors
 // that the engine keeps have large numbers: the program gets those that it would have got without us.
 
 #include <sys/resource.h>
@@ -194,6 +194,7 @@ ssize_t __wrap_sendfile(int to, int from, off_t* offset, size_t count) {
 }
 FILE* __wrap_fdopen(int fd, const char* mode) { return real().fdopen(fd, mode); }
 FILE* __wrap_fopen64(const char* path, const char* mode) { return real().fopen(path, mode); }
+FILE* __wrap_fopen(const char* path, const char* mode) { return real().fopen(path, mode); }  // libstdc++ 14
 void* __wrap_mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) {
   return real().mmap(at, length, protection, flags, fd, offset);
 }

@@ -1,6 +1,6 @@
 // What a program has for a descriptor of a container: a small file in memory, a placeholder.
 //
-// So numbers, dup, fork, exec, limits and passing descriptors on are the kernel's busy_warning. It also holds what
+// So numbers, dup, fork, exec, limits and passing descriptors on are handled by the kernel. It also holds what
 // POSIX wants all duplicates to share, in whatever process they are: the offset, and the flags. A program that is
 // started anew finds its inherited placeholders by their name, and through them the container, wherever that is by
 // then. The kernel refuses to read and write them: what gets past us fails, and is not lost.

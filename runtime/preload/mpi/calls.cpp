@@ -1,5 +1,5 @@
 // The calls of MPI that are caught. All else of MPI-IO comes to us as the MPI library's own calls of libc: file views,
-// derived datatypes, collective buffering and data sieving are its busy_warning (runtime/preload).
+// derived datatypes, collective buffering and data sieving are its task (runtime/preload).
 //
 // MPI_File_open: the first rank reads a container's index, and the others get it by a broadcast, so that opening it
 // costs the file system as much for thousands of ranks as for one. MPI_File_sync: what others have synced is seen.
