@@ -22,7 +22,8 @@
 
 namespace iosig {
 
-/// Const functions may run in any number of threads at the same time; the caller keeps the others apart from them.
+/// Const functions may run in any number of threads at the same time. The caller must not run another function
+/// concurrently with them.
 class ContainerView {
  public:
   enum class Source {
@@ -40,7 +41,7 @@ class ContainerView {
   /// Reads the indices again. If that fails the view stays as it was.
   [[nodiscard]] Result<void> refresh();
 
-  /// What stat(2) says of the logical file, except for its mode and owner.
+  /// The result of stat(2) for the logical file, except for its mode and owner.
   [[nodiscard]] const ContainerStatus& status() const { return shown_->status; }
   /// Size of the logical file in bytes.
   [[nodiscard]] std::int64_t size() const { return shown_->status.size; }
