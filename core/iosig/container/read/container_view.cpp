@@ -11,7 +11,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t min_writers_for_snapshot = 4;  ///< with fewer writers an index snapshot saves no time
+constexpr std::size_t min_writers_for_snapshot = 4;  ///< an index snapshot is saved from this number on
 
 /// Returns the content without the writes, which are in the merged index.
 ContainerContent without_writes(ContainerContent content) {
