@@ -1,6 +1,5 @@
-// `iosig choose`: reports on which mount point a stream should live, and why not on others. Changes nothing, except
-// with
-// --make-folder.
+// `iosig choose`: reports on which mount point a stream should live, and why not on others. Only --make-folder changes
+// anything.
 
 #include <fmt/format.h>
 #include <unistd.h>

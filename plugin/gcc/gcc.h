@@ -20,30 +20,30 @@
 #include "iosig/base/result.h"
 
 // gcc-plugin.h must be first; c-common.h must precede diagnostic.h
-#include "gcc-plugin.h"
-#include "tree.h"
-#include "c-family/c-common.h"
-#include "c-family/c-pragma.h"
-#include "cpplib.h"
-#include "stringpool.h"
 #include "attribs.h"
 #include "basic-block.h"
-#include "gimple.h"
-#include "predict.h"
-#include "gimple-predict.h"
-#include "gimple-iterator.h"
-#include "gimple-walk.h"
-#include "gimple-expr.h"
-#include "gimplify.h"
-#include "tree-pass.h"
-#include "context.h"
+#include "c-family/c-common.h"
+#include "c-family/c-pragma.h"
 #include "cgraph.h"
-#include "tree-iterator.h"
-#include "fold-const.h"
-#include "varasm.h"
-#include "langhooks.h"
+#include "context.h"
+#include "cpplib.h"
 #include "diagnostic.h"
+#include "fold-const.h"
+#include "gcc-plugin.h"
 #include "gcc-rich-location.h"
+#include "gimple-expr.h"
+#include "gimple-iterator.h"
+#include "gimple-predict.h"
+#include "gimple-walk.h"
+#include "gimple.h"
+#include "gimplify.h"
+#include "langhooks.h"
+#include "predict.h"
+#include "stringpool.h"
+#include "tree-iterator.h"
+#include "tree-pass.h"
+#include "tree.h"
+#include "varasm.h"
 // clang-format on
 
 #define IOSIG_WEAK __attribute__((weak))
@@ -61,7 +61,7 @@ extern const cpp_token* cpp_peek_token(cpp_reader*, int) IOSIG_WEAK;
 extern const cpp_token* cpp_get_token_with_location(cpp_reader*, location_t*) IOSIG_WEAK;
 extern unsigned char* cpp_token_as_text(cpp_reader*, const cpp_token*) IOSIG_WEAK;
 extern cpp_options* cpp_get_options(cpp_reader*) IOSIG_WEAK;
-// GCC 11 lacks these; they are weak, so that plugin_init can still report the unsupported compiler.
+// GCC 11 lacks these. They are weak, because plugin_init must still be able to report the unsupported compiler.
 extern gcall* gimple_build_call_vec(tree, const vec<tree>&) IOSIG_WEAK;
 extern void suppress_warning(gimple*, opt_code, bool) IOSIG_WEAK;
 extern void copy_warning(location_t, location_t) IOSIG_WEAK;

@@ -50,7 +50,8 @@ class ContainerView {
   /// last ones written; other ranges of the file stay readable. EFAULT, as `system`, if `bytes` is not writable memory.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes,
                                           FillHole fill = fill_with_zeros) const {
-    // Most requests are for one piece of an open dropping. Inline, so that few functions return across the system call.
+    // Most requests are for one piece of an open dropping. Inline, because each function that returns after the system
+    // call may cost a misprediction (runtime/preload/files/data.h).
     if (offset >= 0 && offset < size() && !has_lost_writes()) {
       Piece piece = piece_at(offset);
       const std::int64_t wanted = std::min(static_cast<std::int64_t>(bytes.size()), size() - offset);
@@ -102,7 +103,7 @@ class ContainerView {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  /// What the view shows. refresh() replaces it as a whole.
+  /// The content of the view. refresh() replaces it as a whole.
   struct Shown {
     Pattern pattern;                      ///< of writes and holes; empty in a container with a traditional index
     std::optional<PatternLookup> lookup;  ///< of `pattern`; none in a container with a traditional index

@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::size_t many_locals = 512;  ///< with fewer, starting threads costs more than it saves
 constexpr std::uint64_t max_pieces = 1u << 28;
-constexpr std::size_t few_literal_bytes =
-    256;  ///< up to this size of a frame's literals, each becomes a term of its own
+constexpr std::size_t few_literal_bytes = 256;  ///< limit for with_single_literals()
 
 /// Returns the bytes that a mark turns into a hole, as a write of hole_id.
 IndexEntry hole_of(const IndexMark& mark) {
