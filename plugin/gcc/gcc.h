@@ -20,6 +20,7 @@
 #include "iosig/base/result.h"
 
 // gcc-plugin.h must be first; c-common.h must precede diagnostic.h
+// clang-format off
 #include "gcc-plugin.h"
 #include "tree.h"
 #include "c-family/c-common.h"
