@@ -15,7 +15,7 @@ using Severity = Diagnostic::Severity;
 
 constexpr std::size_t tab_columns = 8;
 
-/// Columns of the screen that the first `bytes` bytes of a line take.
+/// Returns the number of screen columns of the first `bytes` bytes of a line.
 std::size_t screen_columns(std::string_view line, std::size_t bytes) {
   std::size_t columns = 0;
   for (const char c : line.substr(0, std::min(bytes, line.size()))) {
@@ -70,7 +70,7 @@ Json position_json(const SourcePosition& at) {
           {"end_column", screen_columns(at.line_text, at.end_column - 1) + 1}};
 }
 
-/// A path as a URI reference.
+/// Converts a path to a URI reference.
 std::string uri(std::string_view path) {
   constexpr std::string_view free = "/-._~!$&'()*+,;=@";
   std::string text = path.starts_with('/') ? "file://" : "";

@@ -1,6 +1,6 @@
-// `iosig cc`: runs a compiler so that it understands `#pragma sig`, or prints the flags that do so.
+// `iosig cc`: runs a compiler with support for `#pragma sig`, or prints the flags for it.
 //
-// It finds plugin, header and library beside itself, in the build tree as well as installed: PREFIX/bin/iosig,
+// It finds plugin, header and library relative to itself, both in the build tree and installed: PREFIX/bin/iosig,
 // PREFIX/include, PREFIX/lib/libiosig.so (and libiosig-link.a), PREFIX/lib/iosig/gcc-<major>/iosig.so.
 #include <fcntl.h>
 #include <fmt/ranges.h>
@@ -34,14 +34,14 @@ struct CcArguments {
   Words command;
 };
 
-/// How many words of a command stand before the compiler's name: `ccache gcc ...` has one.
+/// Returns the number of words before the compiler's name in a command: 1 for `ccache gcc ...`, else 0.
 std::size_t launcher_words(const Words& command) {
   return command.size() > 1 && fs::path(command.front()).filename() == "ccache" ? 1 : 0;
 }
 
 struct Flags {
   Words cflags, libs;
-  std::string plugin;  ///< empty: clang, or it was not asked for
+  std::string plugin;  ///< empty: the compiler is clang, or only --libs was requested
 };
 
 Result<Flags> flags_for(const std::string& compiler_name, const CcArguments& options) {
@@ -52,8 +52,9 @@ Result<Flags> flags_for(const std::string& compiler_name, const CcArguments& opt
   Flags flags;
   if (parts->include != "/usr/include") flags.cflags.push_back("-I" + parts->include.string());
   const std::string lib = parts->lib.string();
-  // One word, which nothing reorders; -u, since weak calls alone take nothing out of an archive. No library exports the
-  // symbol, so that none before it in the command is taken instead.
+  // One word, which build tools cannot reorder. The option -u is needed because weak references do not make the linker
+  // extract an object from an archive. No shared library exports the symbol, so none earlier in the command satisfies
+  // it.
   flags.libs = {"-L" + lib, "-Wl,-rpath," + lib, "-Wl,-u,iosig_link,-liosig-link,-ldl"};
   const bool only_libs = options.command.empty() && options.libs && !options.cflags;
   if (compiler->is_clang || only_libs) return flags;
@@ -77,7 +78,7 @@ Result<Flags> flags_for(const std::string& compiler_name, const CcArguments& opt
   return flags;
 }
 
-/// Whether this call of the compiler ends in a program or a library, so that link flags belong to it.
+/// Whether this compiler call links a program or library and therefore needs the link flags.
 bool links(std::span<const std::string> arguments) {
   const auto is_among = [](std::span<const std::string_view> words, std::string_view word) {
     return std::ranges::find(words, word) != words.end();
@@ -92,7 +93,7 @@ bool links(std::span<const std::string> arguments) {
     if (is_among(without_libc, word)) has_libc = false;
     has_input = has_input || word == "-" || !word.starts_with('-');
   }
-  // libtool links C++ libraries with -nostdlib, and names all libraries itself.
+  // libtool links C++ libraries with -nostdlib and lists all libraries explicitly.
   has_libc = has_libc || std::ranges::find(arguments, "-lc") != arguments.end();
   return has_input && has_libc;  // `gcc --version` has no input
 }
@@ -102,7 +103,8 @@ bool has_suffix(const std::string& word, std::initializer_list<std::string_view>
          std::ranges::any_of(suffixes, [&](std::string_view suffix) { return word.ends_with(suffix); });
 }
 
-/// The value of `key` in the CMakeCache.txt of the build that the working directory belongs to; "" without one.
+/// Returns the value of `key` in the CMakeCache.txt of the working directory or the nearest directory above it; "" if
+/// there is none.
 std::string cmake_setting(std::string_view key) {
   std::error_code failure;
   for (fs::path directory = fs::current_path(failure); !failure && directory.has_relative_path();
@@ -117,8 +119,8 @@ std::string cmake_setting(std::string_view key) {
   return {};
 }
 
-/// CMake starts COMPILER_LAUNCHER for compiling alone. Linked without libiosig, the hints of an annotated source do
-/// nothing, and silently: a program must run without IOSIG.
+/// CMake uses COMPILER_LAUNCHER only for compiling. An annotated program that is linked without libiosig silently
+/// ignores its hints, because it must also run without IOSIG. Therefore this function notes a missing linker launcher.
 void note_missing_link_launcher(std::span<const std::string> arguments, const Console& console) {
   if (std::ranges::find(arguments, "-c") == arguments.end()) return;
   for (const std::string& word : arguments) {
@@ -140,7 +142,7 @@ void note_missing_link_launcher(std::span<const std::string> arguments, const Co
   }
 }
 
-/// Notes for a user who may expect more of this compiler call than it does.
+/// Notes what this compiler call cannot do although the user may expect it.
 void note_shortcomings(const Flags& flags, std::span<const std::string> arguments, const Console& console) {
   const auto has = [&](std::string_view word) { return std::ranges::find(arguments, word) != arguments.end(); };
   if ((has("-static") || has("--static") || has("-static-pie")) && !has("-c") && !has("-S") && !has("-E"))
@@ -168,7 +170,7 @@ int run_compiler(const CcArguments& options, Console& console) {
   append(flags->cflags);
   append(arguments);
   if (links(arguments)) append(flags->libs);
-  // An object from the cache would go on using a destination that was chosen for another day's storage.
+  // A cached object would contain a destination that was chosen for an older storage description.
   const bool no_cache = options.resolve == "compile";
   if (options.dry_run) {
     console.say(fmt::format("{}{}", no_cache ? "CCACHE_DISABLE=1 " : "", fmt::join(words, " ")));
@@ -201,7 +203,7 @@ int print_flags(const CcArguments& options, Console& console) {
   return yes;
 }
 
-/// CcArguments that would have no effect in this call; "" when there is none.
+/// Returns the error message for options that have no effect in this call; "" if there are none.
 std::string idle_options(const CcArguments& options) {
   if (!options.command.empty() && (options.cflags || options.libs))
     return "--cflags and --libs print flags; they take no compiler's command after --";

@@ -1,5 +1,5 @@
-// `iosig check`: what the compiler's plugin would say about the pragmas of sources, without compiling; and whether
-// rules files and storage descriptions are well formed.
+// `iosig check`: reports the same errors in pragmas as the compiler plugin, without compiling, and errors in rules
+// files and storage descriptions.
 
 #include <fmt/format.h>
 
@@ -56,7 +56,7 @@ SourceLanguage language_of(const CheckArguments& options, const std::string& fil
   return language;
 }
 
-/// The description as it stands, each mount point empty: a source is not wrong because a disk is full today.
+/// Reads the description as if all mount points were empty: a full disk is not an error in a source.
 Result<Storage> read_description(const std::string& file) {
   auto storage = read_storage_file(file, FreeSpace::leave);
   if (!storage) return storage;
@@ -89,7 +89,8 @@ std::string line_of(std::string_view text, std::size_t number) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-/// Takes "name:line:column: " off the beginning of `message`; nothing: it does not begin so.
+/// Removes "name:line:column: " from the beginning of `message` and returns line and column; nothing if it does not
+/// begin like this.
 std::optional<std::pair<std::size_t, std::size_t>> take_place(std::string_view& message, std::string_view name) {
   if (!message.starts_with(fmt::format("{}:", name))) return std::nullopt;
   const char* const end = message.data() + message.size();
@@ -102,18 +103,18 @@ std::optional<std::pair<std::size_t, std::size_t>> take_place(std::string_view& 
   return std::pair(line, column);
 }
 
-/// A reader's message about a file. A message without a place is about line 1.
+/// Converts a parser's message about a file to a finding. A message without a place refers to line 1.
 SourceFinding as_finding(const std::string& file, std::string_view text, std::string_view message) {
   const auto [line, column] = take_place(message, file).value_or(std::pair<std::size_t, std::size_t>(1, 1));
   SourcePosition at{file, line, column, column, line_of(text, line)};
-  // a signature in quotes has places of its own
+  // The message about a signature in quotes contains a second place, within the signature.
   const bool is_signature = take_place(message, "sig").has_value() || take_place(message, "sigdef").has_value();
   if (is_signature && message.starts_with("error: ")) message.remove_prefix(7);
   return {Severity::error, "file", std::move(at), std::string(message.substr(0, message.find('\n'))), "", false, {}};
 }
 
 void check_toml(const std::string& file, const std::string& text, const Storage* storage, Report& report) {
-  // either schema's reader says what is wrong with a file that has neither
+  // For a file without a schema, either parser reports the error.
   if (text.find("iosig.storage/") != std::string::npos) {
     if (const auto parsed = parse_storage(text, file); !parsed)
       report.findings.push_back(as_finding(file, text, parsed.error().message));
@@ -144,7 +145,7 @@ void check_file(const CheckArguments& options, const std::string& file, std::spa
   for (const auto& [at, signature] : checked.signatures) check_storage(at, signature, *storage, report);
 }
 
-/// What a header has is found once for each source that includes it.
+/// Removes duplicates: findings in a header are reported once for each source that includes it.
 void drop_duplicates(std::vector<SourceFinding>& findings) {
   std::set<std::tuple<std::string, std::size_t, std::size_t, std::string>> seen;
   std::erase_if(findings, [&](const SourceFinding& finding) {

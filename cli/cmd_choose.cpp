@@ -1,4 +1,5 @@
-// `iosig choose`: says where a stream should live, and why not elsewhere. Changes nothing, but for --make-folder.
+// `iosig choose`: reports on which mount point a stream should live, and why not on others. Only --make-folder changes
+// anything.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -38,7 +39,8 @@ std::string table_of(const Choice& choice, const Screen& screen) {
   return table.text(screen);
 }
 
-/// Everything that led to the choice, for people: to stdout, or to stderr where stdout has the directory alone.
+/// Returns the full explanation of the choice for the user. `to`: stdout; or stderr if stdout must contain only the
+/// directory.
 std::string explanation(const Choice& choice, const Signature& signature, const std::string& file, int to) {
   std::string text = fmt::format("signature  {}\nstorage    {}\n", signature_text(signature),
                                  file.empty() ? "quick inspection, conservative defaults" : file);

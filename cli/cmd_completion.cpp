@@ -14,7 +14,8 @@
 namespace iosig::cli {
 namespace {
 
-/// What may follow a chain of verbs ("storage probe"): verbs, options, the words of a choice, a signature's parameters.
+/// The candidates after a chain of verbs ("storage probe"): verbs, options, the values of an option, and a signature's
+/// parameters.
 struct Node {
   std::string path;
   std::vector<std::pair<std::string, std::string>> words;  ///< word, description
@@ -29,7 +30,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Node>& no
     for (const std::string& name : option->get_lnames())
       node.words.emplace_back("--" + name, option->get_description());
     if (option->nonpositional()) continue;
-    const std::string type = option->get_type_name();  // a choice is shown as NAME:{one,other}
+    const std::string type = option->get_type_name();  // an option with fixed values has NAME:{one,other}
     if (const std::size_t open = type.find('{'); open != std::string::npos)
       for (const std::string& choice : CLI::detail::split(type.substr(open + 1, type.rfind('}') - open - 1), ','))
         node.words.emplace_back(choice, option->get_description());
@@ -60,7 +61,7 @@ std::string single_quoted(std::string_view text, std::string_view quote_inside) 
 
 constexpr std::string_view posix_quote = R"('\'')";
 
-/// `case` branches that both bash and zsh understand: chain of verbs -> array of words.
+/// Returns `case` branches for bash and zsh: chain of verbs -> array of words.
 std::string word_cases(const std::vector<Node>& nodes, bool with_descriptions) {
   std::string cases;
   for (const Node& node : nodes) {
@@ -72,7 +73,8 @@ std::string word_cases(const std::vector<Node>& nodes, bool with_descriptions) {
   return cases;
 }
 
-/// The verbs on the line so far, as a chain: shared by bash and zsh, which differ in where arrays begin.
+/// Returns the code, for bash and zsh, that finds the chain of verbs on the command line. `first`: the first index of
+/// arrays, which differs between the two.
 std::string chain_of_verbs(const std::vector<Node>& nodes, std::string_view words, int first) {
   std::string known;
   for (const Node& node : nodes)
@@ -132,7 +134,7 @@ std::string fish_script(const std::vector<Node>& nodes) {
       "        end\n    end\n    test \"$chain\" = \"$argv[1]\"\nend\n";
   for (const Node& node : nodes)
     for (const auto& [word, description] : node.words)
-      // fish evaluates what follows -a once more, hence two layers of quotes
+      // fish evaluates the argument of -a twice, so it needs two layers of quotes.
       script += fmt::format("complete -c iosig -n \"__iosig_chain '{}'\" -a {} -d {}\n", node.path,
                             single_quoted(single_quoted(word, "\\'"), "\\'"), single_quoted(description, "\\'"));
   return script;

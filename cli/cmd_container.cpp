@@ -1,4 +1,4 @@
-// `iosig container`: what lies behind a logical file, whether it is sound, and how to get an ordinary file out of it.
+// `iosig container`: inspects, checks and repairs containers, and converts them to ordinary files.
 
 #include <algorithm>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* container_help = "a container";
-constexpr std::int64_t progress_bytes = 64 << 20;  ///< between two looks at how far a copy is
+constexpr std::int64_t progress_bytes = 64 << 20;  ///< bytes copied between two progress reports
 
 struct ContainerArguments {
   std::string path, to, index = "pattern";
@@ -33,7 +33,7 @@ struct ContainerArguments {
   bool dry_run = false, damaged = false, claim = false;
 };
 
-/// Held, so that a removal meanwhile leaves the data until it is closed.
+/// A view that holds its container: if the container is removed meanwhile, its data stay until the view is closed.
 struct HeldView {
   ContainerHold hold;
   std::unique_ptr<ContainerView> view;
@@ -115,7 +115,7 @@ int run_ls(const ContainerArguments& options, Console& console) {
   return is_damaged ? no : yes;
 }
 
-/// How many writes of the index of patterns are none: what truncations and punches left empty.
+/// Returns how many entries of the merged pattern are not writes but holes of truncations and punches.
 std::uint64_t holes_in(const ContainerContent& content) {
   std::uint64_t holes = 0;
   for (const WriterContent& writer : content.writers)
@@ -124,7 +124,7 @@ std::uint64_t holes_in(const ContainerContent& content) {
   return holes;
 }
 
-/// "2001 writes", or "2000 writes and 1 truncation or hole".
+/// Returns "2001 writes", or "2000 writes and 1 truncation or hole".
 std::string counted(std::uint64_t all, std::uint64_t holes) {
   const std::uint64_t writes = all - std::min(all, holes);
   std::string text = fmt::format("{} write{}", writes, writes == 1 ? "" : "s");
@@ -133,7 +133,7 @@ std::string counted(std::uint64_t all, std::uint64_t holes) {
   return text;
 }
 
-/// A pattern's text that says of what nobody wrote what it is.
+/// Marks the holes in a pattern's text as such.
 std::string with_named_holes(const std::string& text) {
   const std::string hole_suffix = fmt::format(", physical 0, id {}", hole_id);
   std::string named;
@@ -208,7 +208,7 @@ int run_container_check(const ContainerArguments& options, Console& console) {
   return is_sound ? yes : no;
 }
 
-/// The first step where a container has lost its manifest.
+/// The first step for a container that has lost its manifest.
 Result<std::vector<RepairStep>> repair_manifest(const ContainerArguments& options) {
   const auto rescued = rescue_manifest(options.path, options.targets);
   if (!rescued) return pass_on(rescued.error());
@@ -223,7 +223,7 @@ Result<std::vector<RepairStep>> repair_manifest(const ContainerArguments& option
 int run_repair(const ContainerArguments& options, Console& console) {
   auto steps = repair_manifest(options);
   if (!steps) return console.fail(steps.error());
-  if (steps->empty() || !options.dry_run) {  // what is left to do shows once there is a manifest
+  if (steps->empty() || !options.dry_run) {  // further steps can only be found if there is a manifest
     const auto directory = ContainerDirectory::open(options.path);
     if (!directory) return console.fail(directory.error());
     const auto hold = ContainerHold::take(**directory);
@@ -244,7 +244,7 @@ int run_repair(const ContainerArguments& options, Console& console) {
   return yes;
 }
 
-/// ContainerArguments that show how far the copy of `size` bytes is; 0: it is not known.
+/// Returns options that report the progress of copying `size` bytes; 0: the size is unknown.
 FlattenOptions copying(const ContainerArguments& options, std::int64_t size, Console& console) {
   return {options.dry_run, options.damaged, [=, &console, last = std::int64_t{0}](std::int64_t done) mutable {
             if (done - last < progress_bytes) return;
@@ -253,7 +253,7 @@ FlattenOptions copying(const ContainerArguments& options, std::int64_t size, Con
           }};
 }
 
-/// What a copy of `size` bytes came to.
+/// Reports a complete copy of `size` bytes.
 int say_copied(const ContainerArguments& options, const std::string& file, std::int64_t size, std::string_view what,
                Console& console) {
   console.end_progress();
@@ -267,7 +267,7 @@ int say_copied(const ContainerArguments& options, const std::string& file, std::
 }
 
 int run_flatten(const ContainerArguments& options, Console& console) {
-  // Its size is not asked: only flatten itself may open the container, once it has it alone.
+  // The size is not read first: flatten_container() needs the container exclusively, so it must not be open here.
   const auto size = flatten_container(options.path, copying(options, 0, console));
   if (size) return say_copied(options, options.path, *size, "an ordinary file now", console);
   console.end_progress();
@@ -275,7 +275,7 @@ int run_flatten(const ContainerArguments& options, Console& console) {
 }
 
 int run_export(const ContainerArguments& options, Console& console) {
-  // The index snapshot may know what a writer's own has lost since.
+  // The index snapshot may still have writes that the writers' own indices have lost since.
   const auto view =
       open_view(options.path, options.damaged ? ContainerView::Source::droppings : ContainerView::Source::snapshot);
   if (!view) return console.fail(view.error());

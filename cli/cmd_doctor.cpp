@@ -1,4 +1,4 @@
-// `iosig doctor`: which parts of IOSIG work on this machine, for this user, and what to do about the others. Changes
+// `iosig doctor`: reports which parts of IOSIG work on this machine for this user, and how to fix the others. Changes
 // nothing.
 
 #include <fcntl.h>
@@ -36,8 +36,8 @@ using nlohmann::ordered_json;
 
 enum class State {
   works,
-  limited,  ///< it works, with less than it could
-  absent,   ///< nothing here needs it
+  limited,  ///< works with limitations
+  absent,   ///< missing, but not needed on this machine
   broken,
 };
 
@@ -55,7 +55,7 @@ struct Finding {
   std::string part;
   State state = State::works;
   std::string detail;       ///< what was found
-  std::string remedy = {};  ///< what to do; empty: nothing
+  std::string remedy = {};  ///< how to fix it; empty: no action needed
 };
 using Findings = std::vector<Finding>;
 
@@ -75,7 +75,7 @@ void examine_libraries(Findings& findings) {
                         "see what `LD_PRELOAD=" + preload + " true` says"});
 }
 
-/// GCCs by the names that distributions give them.
+/// Examines the versions of GCC, by the names that distributions use.
 void examine_compilers(Findings& findings) {
   const auto parts = find_parts();
   if (!parts) return;
@@ -123,7 +123,8 @@ void examine_mount(Findings& findings) {
   }
 }
 
-/// Of what mpirun prints: "mpirun (Open MPI) 4.1.4" and more, or several lines with "Version: 4.0.2".
+/// Returns the MPI library's name and version from the output of mpirun --version: "mpirun (Open MPI) 4.1.4" and more,
+/// or several lines with "Version: 4.0.2".
 std::string mpi_version(std::string_view printed) {
   constexpr std::string_view key = "Version:";
   const std::string_view first = trimmed(printed.substr(0, printed.find('\n')));
@@ -152,7 +153,7 @@ void examine_namespaces(Findings& findings) {
                         "'iosig gc' keeps what jobs outside of it have made: run gc on the host for those"});
 }
 
-/// What of the description is not as it was.
+/// Returns the differences between the storage description and the machine's current state.
 Findings changes_since(const Storage& storage) {
   const auto text = read_file("/proc/self/mountinfo");
   const std::vector<Mount> mounts = parse_mountinfo(text ? *text : "");

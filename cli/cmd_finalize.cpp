@@ -1,4 +1,4 @@
-// `iosig finalize`: after a run, brings redirected data to where they were asked for and drops temporary ones.
+// `iosig finalize`: after a run, moves redirected data to the requested paths and **deletes temporary data**.
 
 #include <algorithm>
 #include <chrono>
@@ -25,10 +25,10 @@ struct FinalizeArguments {
 };
 
 using std::chrono::steady_clock;
-constexpr std::chrono::milliseconds quiet_wait{1000}, poll_interval{20};  ///< for another run, before people are told
-constexpr std::uint64_t long_copy_bytes = 64 * MiB;                       ///< from here on people want to see progress
+constexpr std::chrono::milliseconds quiet_wait{1000}, poll_interval{20};  ///< wait for another run before a message
+constexpr std::uint64_t long_copy_bytes = 64 * MiB;                       ///< larger copies show progress
 
-/// Everything that is to be settled, and the paths at which nothing is redirected.
+/// The entries to settle, and the paths at which nothing is redirected.
 struct Work {
   std::vector<JournalEntry> entries;
   std::vector<std::string> nothing_at;
@@ -83,7 +83,7 @@ int run_finalize(FinalizeArguments options, Console& console) {
   options.settle.open_files = open_redirected_files();
   KnownLinks links;
   options.settle.links = &links;
-  // Another run may settle the same at the same time: its entries wait until the others are done.
+  // Another run may be settling the same entries: these are tried again after all others.
   std::vector<JournalEntry> busy;
   std::set<std::string> recorded;  ///< ids that were in the journal at some time
   const auto settle_one = [&](const JournalEntry& entry, IfBusy if_busy) {

@@ -1,4 +1,4 @@
-// `iosig gc`: removes what dead jobs left on the mount points, and lists what else of this user's lies there.
+// `iosig gc`: **deletes the leftovers** of dead jobs on the mount points, and lists this user's other data there.
 
 #include <fcntl.h>
 
@@ -25,10 +25,10 @@ using nlohmann::ordered_json;
 struct GcArguments {
   std::string older_than = "1d";
   bool containers = false, unknown = false, dry_run = false;
-  std::vector<std::string> directories;  ///< with `unknown`: data of unknown jobs that are to go
+  std::vector<std::string> directories;  ///< with `unknown`: data of unknown jobs to delete
 };
 
-/// Why data of a container stay; empty: nobody wants them any more.
+/// Returns why data of a container must stay; "" if they can be deleted.
 std::string reason_to_keep(const TargetData& data, const GcArguments& options, double older_than_s,
                            const OpenFiles& open_files) {
   if (data.container.empty()) return "data of a container that they do not name";
@@ -46,7 +46,8 @@ std::string reason_to_keep(const TargetData& data, const GcArguments& options, d
   return whose + ", which is gone from there; iosig gc --containers removes them if you have not moved it";
 }
 
-/// The data of containers that are gone, in this user's directory on a mount point. The paths of all go to `accounted`.
+/// Returns data of removed containers in this user's directory on a mount point. Adds the paths of all containers' data
+/// to `accounted`.
 std::vector<Result<Leftover>> collect_container_data(const std::string& mount_point, const GcArguments& options,
                                                      double older_than_s, const OpenFiles& open_files,
                                                      std::set<std::string>& accounted) {
@@ -75,7 +76,7 @@ std::vector<Result<Leftover>> collect_container_data(const std::string& mount_po
   return leftovers;
 }
 
-/// Leftovers of removed containers below `directory`.
+/// Returns the leftovers of removed containers below `directory`.
 std::vector<Result<Leftover>> collect_removed(const std::string& directory, const GcArguments& options,
                                               double older_than_s) {
   std::vector<Result<Leftover>> leftovers;
@@ -100,13 +101,13 @@ std::vector<Result<Leftover>> collect_removed(const std::string& directory, cons
   return leftovers;
 }
 
-/// As the journal has it: the directory free of links.
+/// Returns the path as in the journal: with all symbolic links in the directory resolved.
 std::string absolute_path(const std::string& path) {
   const auto place = locate(AT_FDCWD, without_trailing_slashes(path));
   return place ? place->path() : path;
 }
 
-/// The leftover at `path`, or to which the link at `path` leads; nothing when there is none.
+/// Returns the leftover at `path` or behind the link at `path`, or nullptr.
 const Leftover* leftover_at(const std::vector<Result<Leftover>>& leftovers, const Journal& journal,
                             const std::string& path) {
   const auto found = std::ranges::find_if(leftovers, [&](const Result<Leftover>& leftover) {

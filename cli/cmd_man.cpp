@@ -1,5 +1,5 @@
-// `iosig man`: the manual pages, generated from the definitions of the verbs. Hidden; the build installs what it
-// writes.
+// `iosig man`: generates the manual pages from the definitions of the verbs. Hidden from the help; the build runs it
+// and installs the pages.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ std::string synopsis(const std::string& name, const CLI::App& app) {
   line += "[\\fIoptions\\fR]";
   for (const CLI::Option* option : app.get_options()) {
     if (option->nonpositional()) continue;
-    const std::string type = option->get_type_name();  // TEXT, TEXT:{one,other} say less than the name
+    const std::string type = option->get_type_name();  // TEXT and TEXT:{one,other} are less clear than the name
     const std::string argument =
         fmt::format("\\fI{}\\fR", roff(type.starts_with("TEXT") ? option->get_name(true) : type));
     line += option->get_required() ? " " + argument : fmt::format(" [{}]", argument);
@@ -61,7 +61,7 @@ void describe(const std::string& name, const CLI::App& app, std::string& page) {
   if (!app.get_footer().empty()) page += fmt::format(".PP\n.nf\n{}\n.fi\n", roff(app.get_footer()));
 }
 
-/// The page of `verb`, or of the whole command when it is `root` itself. `name` is e.g. "iosig-storage".
+/// Returns the page of the verb `app`, or of the whole command if `is_root`. `name` is e.g. "iosig-storage".
 std::string man_page(const std::string& name, const CLI::App& app, bool is_root) {
   const std::string command = is_root ? "iosig" : "iosig " + app.get_name();
   std::string page =

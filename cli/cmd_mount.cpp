@@ -1,5 +1,5 @@
-// `iosig mount` and `iosig unmount`: containers as ordinary files for programs that are left as they are. The daemon is
-// a program of its own, runtime/fuse; here is what must hold before it is started, and how it ends.
+// `iosig mount` and `iosig unmount`: show containers as ordinary files to unmodified programs. The daemon is a separate
+// program (runtime/fuse). This file checks its preconditions, starts it and ends it.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ namespace iosig::cli {
 namespace {
 
 constexpr const char* our_filesystem = "fuse.iosig";
-constexpr int end_limit_ms = 60'000;  ///< for a daemon to sync what it has
+constexpr int end_limit_ms = 60'000;  ///< time for the daemon to flush its data to the device
 
 struct MountArguments {
   std::string source, mount_point, index = "pattern";
@@ -42,7 +42,7 @@ struct MountArguments {
   bool foreground = false, read_only = false;
 };
 
-/// The uppermost mount at exactly this path; nothing: none.
+/// Returns the topmost mount at exactly this path, or nothing.
 std::optional<Mount> mount_at(const std::string& path) {
   const auto text = read_file("/proc/self/mountinfo");
   std::optional<Mount> found;
@@ -51,7 +51,7 @@ std::optional<Mount> mount_at(const std::string& path) {
   return found;
 }
 
-/// Absolute and without links, also where a dead daemon's mount is.
+/// Returns the absolute path without symbolic links. Works even if a dead daemon is mounted there.
 Result<std::string> resolved(const std::string& path) {
   std::error_code failure;
   const std::filesystem::path plain(std::string(without_trailing_slashes(path)));
@@ -75,7 +75,8 @@ bool is_dead(const std::string& path) {
   return failure && *failure == ENOTCONN;
 }
 
-/// By the kernel, if we may, else by fusermount3, which may. `later`: also while it is in use.
+/// Unmounts with umount2(2) if this process has the privilege, else with fusermount3. `later`: also while the mount is
+/// in use (lazy unmount).
 Result<void> take_away(const std::string& path, bool later) {
   if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | (later ? MNT_DETACH : 0)) == 0) return {};
   if (errno == EBUSY)
@@ -114,7 +115,7 @@ Result<void> check_mount_point(const std::string& source, const std::string& mou
     return fail(ErrorKind::system, "'{}' is a mount point already, of {} ({}); unmount that first{}",
                 printable(mount_point), printable(busy->source), printable(busy->filesystem),
                 busy->filesystem == our_filesystem ? ": iosig unmount " + printable(mount_point) : "");
-  if (source == mount_point) return {};  // covers the source with itself
+  if (source == mount_point) return {};  // the mount covers the source itself
   if (is_below(source, mount_point))
     return fail(ErrorKind::bad_input, "the source '{}' is below the mount point '{}', which would hide it",
                 printable(source), printable(mount_point));
@@ -166,7 +167,8 @@ std::vector<std::string> words_for_daemon(const std::string& daemon, const Mount
   ::_exit(system_refused);
 }
 
-/// Its process, once the mount is there; it goes on in the background. The daemon itself says why it is not.
+/// Starts the daemon in the background. Returns its process id when the mount is ready. On failure the daemon itself
+/// prints the reason.
 Result<pid_t> start(std::vector<std::string> words) {
   int ready[2];
   if (::pipe2(ready, 0) != 0) return system_failure("make", "a pipe");
@@ -219,7 +221,7 @@ int run_mount(MountArguments options, Console& console) {
   return yes;
 }
 
-/// The daemon's process, to be waited for; none if it is dead, or another user's.
+/// Returns a descriptor (pidfd) of the daemon's process for waiting; none if it is dead or belongs to another user.
 Fd daemon_of(const std::string& mount_point) {
   struct Pid {
     std::array<char, 16> text;

@@ -1,5 +1,5 @@
-// `iosig pattern`: finds the structure in sequences of vectors, merges those of many processes, expands them again, and
-// looks things up in them.
+// `iosig pattern`: detects patterns in sequences of vectors, merges the patterns of many processes, expands patterns,
+// and looks up byte ranges in them.
 
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -31,14 +31,14 @@ namespace {
 struct PatternArguments {
   std::string file, algorithm = "nest", output;
   std::optional<std::string> columns;
-  std::uint32_t window = 0;  ///< 0: the algorithm's own
+  std::uint32_t window = 0;  ///< 0: the algorithm's default
   std::string offset, length;
-  std::vector<std::string> files;  ///< of merge
+  std::vector<std::string> files;  ///< inputs of merge
   std::string ids;
   PlotOptions plot;
 };
 
-/// How many columns --columns gives without names; 0 where it does not.
+/// Returns the number of columns if --columns is a number, else 0.
 std::uint32_t unnamed_columns(const PatternArguments& options) {
   const std::string text = options.columns.value_or("");
   return text.size() == 1 && text[0] >= '1' && text[0] <= '0' + static_cast<char>(max_columns)
@@ -46,7 +46,7 @@ std::uint32_t unnamed_columns(const PatternArguments& options) {
              : 0;
 }
 
-/// The names that --columns says; none where it is not given, or a number.
+/// Returns the column names in --columns; none if it is absent or a number.
 Result<std::vector<std::string>> names_given(const PatternArguments& options) {
   if (!options.columns || unnamed_columns(options) > 0) return std::vector<std::string>{};
   auto names = parse_columns(*options.columns);
@@ -54,7 +54,7 @@ Result<std::vector<std::string>> names_given(const PatternArguments& options) {
   return names;
 }
 
-/// Refuses an output that would replace an input or another output; to be asked before anything is read.
+/// Refuses an output that would replace an input or another output. Must be called before the input is read.
 Result<void> check_outputs(const PatternArguments& options) {
   const std::string& picture = options.plot.picture;
   if (!picture.empty() && (picture == options.output || is_same_file(picture, options.output)))
@@ -70,13 +70,13 @@ Result<void> check_outputs(const PatternArguments& options) {
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-/// Gives each line of `file` to `take`, which fails to stop.
+/// Passes each line of `file` to `take`. An error of `take` stops the reading.
 Result<void> for_each_line(const std::string& file, TakePart take) {
   LineCutter cutter(std::move(take));
   return for_each_part(file, [&](std::string_view part) { return cutter(part); });
 }
 
-/// A description in either form, with the names of --columns unless it has these.
+/// Reads a description in either form. Applies the names in --columns unless the description has names.
 Result<Pattern> described(const std::string& file, const PatternArguments& options) {
   const auto given = names_given(options);
   if (!given) return pass_on(given.error());
@@ -92,7 +92,7 @@ Result<Pattern> described(const std::string& file, const PatternArguments& optio
 
 // ---- showing --------------------------------------------------------------------------------------------------------
 
-/// Prints a description, writes it where --output says. `more`: what else --json has.
+/// Prints a description, or writes it to the file of --output. `more`: additional members for --json.
 int show(const Pattern& pattern, const PatternArguments& options, Console& console,
          const nlohmann::ordered_json& more = nlohmann::ordered_json::object()) {
   const std::vector<std::string> names = column_names(pattern);

@@ -1,5 +1,5 @@
-// `iosig prepare`: before a run, puts links where a program will open new files, so that they land on the best storage.
-// `iosig finalize` settles them after the run; before it, finalize takes the links away again.
+// `iosig prepare`: before a run, makes links at the paths where a program will create files. The files are then created
+// on the best storage. `iosig finalize` settles them after the run; before the run it removes the links again.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,18 +31,18 @@ namespace {
 using nlohmann::ordered_json;
 
 struct PrepareArguments {
-  std::vector<std::string> words;  ///< PATH SIGNATURE..., or with rules PATH...
+  std::vector<std::string> words;  ///< PATH SIGNATURE..., or with --rules PATH...
   std::string rules, storage;
   bool dry_run = false, literal = false;
 };
 
-/// What became of one path: the line for people, the object for programs.
+/// The result for one path: a line for the user, and a JSON object.
 struct Prepared {
   std::string text;
   ordered_json json;
 };
 
-/// Where the link leads that stands at `place` and is ours; nothing when the place is free. Anything else is refused.
+/// Returns the destination of IOSIG's link at `place`, or nothing if the path is free. Refuses anything else.
 Result<std::optional<std::string>> standing_link(const Place& place) {
   struct stat status {};
   if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
@@ -51,13 +51,14 @@ Result<std::optional<std::string>> standing_link(const Place& place) {
                 "'{}' exists already, and only new files are redirected; move it away, or give the path of the file "
                 "that the program will create",
                 printable(place.path()));
-  // What the link says is enough; reading the whole journal for each path would take ever longer.
+  // The link contains enough information. Reading the whole journal for each path would take quadratic time.
   const auto known = redirects_at(Journal{}, place.path());
   if (!known) return pass_on(known.error());
-  if (known->empty()) return std::nullopt;  // gone meanwhile
+  if (known->empty()) return std::nullopt;  // removed meanwhile
   const std::string& destination = known->front().destination;
   if (::access(destination.substr(0, destination.rfind('/')).c_str(), F_OK) == 0) return destination;
-  // The kernel would refuse the open that is to create the file. Another node may know the link: then it stays.
+  // The destination's directory is missing: creating the file through the link would fail. But if the journal has the
+  // link, it belongs to another node and stays.
   const auto journal = read_journal();
   if (journal &&
       std::ranges::none_of(journal->entries, [&](const auto& each) { return each.destination == destination; }))
@@ -78,7 +79,7 @@ std::string explanation(const Choice& choice) {
   return text;
 }
 
-/// `storage` gets its free and reserved room refreshed.
+/// Prepares one path. Updates the free and reserved space in `storage`.
 Result<Prepared> prepare(const std::string& path, const Signature& declared, Storage& storage, bool dry_run,
                          int tries_left = 3) {
   const auto place = locate(AT_FDCWD, path);
@@ -92,7 +93,7 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
     json.update({{"action", "already"}, {"destination", **standing}});
     return Prepared{fmt::format("{}: leads to {} already", shown, printable(**standing)), json};
   }
-  if (signature.total_bytes) ask_room(storage);  // the path before this one may have been reserved some
+  if (signature.total_bytes) ask_room(storage);  // space may have been reserved for the previous path
   Choice choice = choose_mount_point(signature, storage);
   if (!why_agreed.empty()) choice.assumptions.push_back(why_agreed);
   const std::string explained = (why_agreed.empty() ? "" : "\n  assumed " + why_agreed) + explanation(choice);
@@ -120,7 +121,8 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   return Prepared{fmt::format("{}: leads to {}{}", shown, printable((*entry)->destination), explained), json};
 }
 
-/// A pattern that the shell left as it is, as no file matches it yet; a link of that name helps no program.
+/// Whether the path is a glob that the shell has not expanded because no file matches it. A link of that name is
+/// useless.
 bool is_pattern(std::string_view path) {
   const std::size_t bracket = path.find('[');
   return path.find_first_of("*?") != std::string_view::npos ||
@@ -137,7 +139,8 @@ Result<void> check_pattern(const std::string& path, const PrepareArguments& opti
   return {};
 }
 
-/// The signature of the words after the path. `prepare a b random` is meant for two paths.
+/// Parses the signature in the words after the path. `prepare a b random` gets a message about --rules, because the
+/// user probably means two paths.
 Result<Signature> signature_in(const std::vector<std::string>& words) {
   auto signature = parse_signature(fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " ")));
   if (signature || words.size() < 3 || words[1].find_first_of("(\"") != std::string::npos) return signature;
@@ -148,8 +151,8 @@ Result<Signature> signature_in(const std::vector<std::string>& words) {
               printable(words[1]));
 }
 
-/// The paths to prepare, each with its signature. Rules match absolute paths, with links in them resolved or as given.
-/// A path that is refused stops no other: `refuse` gets it.
+/// Returns the paths to prepare, each with its signature. Rules match absolute paths, with symbolic links resolved or
+/// as given. Passes refused paths to `refuse` and continues with the others.
 Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
     const PrepareArguments& options, const Console& console, ordered_json& unmatched,
     const std::function<void(const std::string&, const Error&)>& refuse) {

@@ -1,5 +1,5 @@
-// The verbs of the Python package (external.h): declared here for `iosig --help`, completion and the manual alone, for
-// `iosig-repro` and `iosig-plot` read their own words. tests/python/test_repro.py holds the two against each other.
+// The verbs of the Python package (external.h). They are declared here only for `iosig --help`, completion and the
+// manual; `iosig-repro` and `iosig-plot` parse their own arguments. tests/python/test_repro.py compares the two.
 
 #include "commands.h"
 #include "external.h"

@@ -1,4 +1,4 @@
-// `iosig recover`: after a crash, finishes or undoes what was cut short, and says which.
+// `iosig recover`: after a crash, completes or rolls back interrupted operations, and reports which.
 
 #include <algorithm>
 #include <array>

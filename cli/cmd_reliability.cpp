@@ -1,4 +1,5 @@
-// `iosig reliability`: how long data of a size last on a mount point. mttdl computes it, simulate plays it through.
+// `iosig reliability`: reports how long data of a given size last on a mount point. mttdl computes it, simulate runs a
+// Monte Carlo simulation.
 
 #include <chrono>
 #include <cmath>
@@ -28,7 +29,7 @@ struct ReliabilityArguments {
   SimulationOptions simulation;
 };
 
-/// What both verbs are asked about: data of a size on a mount point.
+/// The subject of both verbs: data of a given size on a mount point.
 struct Subject {
   Storage storage;
   std::string file;
@@ -126,7 +127,7 @@ int run_simulate(const ReliabilityArguments& options, Console& console) {
   SimulationOptions simulated = options.simulation;
   const auto start = std::chrono::steady_clock::now();
   simulated.on_progress = [&](const Simulation& so_far) {
-    if (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500)) return;  // soon done, mostly
+    if (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500)) return;  // usually done by then
     console.progress(fmt::format("simulating: {} after {:.2g} million events", interval_text(so_far),
                                  static_cast<double>(so_far.events) / 1e6));
   };

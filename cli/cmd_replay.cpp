@@ -1,5 +1,4 @@
-// `iosig replay`: does again what a write map says, onto a container or an ordinary file, and says what that costs and
-// whether every byte is right.
+// `iosig replay`: replays a write map onto a container or an ordinary file, times it and verifies every byte.
 
 #include <algorithm>
 #include <chrono>
@@ -23,9 +22,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int interrupted_status = 128;  ///< plus the signal
+constexpr int interrupted_status = 128;  ///< plus the signal's number
 constexpr std::chrono::milliseconds settling{50};
-constexpr double short_s = 1;  ///< work that takes no longer shows no progress
+constexpr double short_s = 1;  ///< seconds before progress is shown
 
 struct ReplayArguments {
   std::string map;
@@ -38,7 +37,7 @@ struct ReplayArguments {
 
 volatile std::sig_atomic_t interruption = 0;
 
-/// While it lives, ^C and SIGTERM are noted in `interruption`; if they are ignored they stay so.
+/// Records SIGINT and SIGTERM in `interruption` while it lives. Signals that are ignored stay ignored.
 class NoticeSignals {
  public:
   NoticeSignals() {
@@ -65,7 +64,7 @@ class NoticeSignals {
 
 // ---- the map --------------------------------------------------------------------------------------------------------
 
-/// The writes of a text, a description or, of plfs_map, in the order of their times.
+/// Adds the writes of one input: text, a pattern description, or output of plfs_map, whose writes are sorted by time.
 Result<void> add_file(WriteMapBuilder& builder, const std::string& file, bool& is_plfs) {
   WriteMapLines lines(shown_name(file));
   std::vector<MappedWrite> timed;
@@ -194,7 +193,7 @@ std::string text_of(std::string_view what, const ReadMetrics& read) {
 
 // ---- running --------------------------------------------------------------------------------------------------------
 
-/// Takes the target away again unless the writing comes to its end.
+/// **Removes the target** unless all writes were completed.
 class Unfinished {
  public:
   explicit Unfinished(const ReplayTarget& target) : target_(&target) {}
@@ -264,7 +263,7 @@ class Replay {
     return options_.check ? check(document, status) : Result<void>{};
   }
 
-  /// What opening a container for reading takes: the first reader, and one after others.
+  /// Measures how long opening a container for reading takes: for the first reader, and for a later one.
   Result<void> look_at_index(ordered_json& document) {
     if (options_.target.form == ReplayForm::plain) return {};
     const auto opened_in = [&](ContainerView::Source from, double& seconds) {
@@ -276,8 +275,7 @@ class Replay {
     double open_s = 0, again_s = 0;
     const auto source = opened_in(ContainerView::Source::droppings, open_s);
     if (!source) return pass_on(source.error());
-    // An index is kept by the first reader who comes after the container's directories have had time to change once
-    // more.
+    // A reader saves the index snapshot only if the last change of the container's directories is old enough.
     std::this_thread::sleep_for(settling);
     for (int n = 0; n < 2; ++n)
       if (const auto again = opened_in(ContainerView::Source::snapshot, again_s); !again) return pass_on(again.error());
@@ -335,7 +333,7 @@ int run_replay(ReplayArguments& options, Console& console) {
   options.replay.is_marked = options.check;
   const auto map = read_map(options, console);
   if (!map) return console.fail(map.error());
-  const NoticeSignals noticing;  // from here on something may be left
+  const NoticeSignals noticing;  // from here on an interruption must clean up
   const auto status = Replay(options, *map, console).run();
   if (status) return *status;
   const int failed = console.fail(status.error());

@@ -1,4 +1,4 @@
-// `iosig run`: a program as it is, with libiosig-preload between it and its files.
+// `iosig run`: runs an unmodified program with libiosig-preload, which intercepts its calls on files.
 
 #include <elf.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct RunArguments {
   bool dry_run = false;
 };
 
-/// The exit status of a shell whose command it cannot run.
+/// The exit status of a shell that cannot run a command.
 enum ShellStatus : int { not_executable = 126, not_found = 127 };
 
 struct Setting {
@@ -41,8 +41,8 @@ std::string_view value_of(const char* variable) {
   return value != nullptr ? value : "";
 }
 
-/// `run` makes containers and redirects nothing. A rule without `container` only exempts its files from what comes
-/// after it: from later rules and the globs.
+/// Notes rules without effect. `run` makes containers but redirects nothing: a rule without `container` only exempts
+/// its files from later rules and from the globs.
 void note_rules_without_effect(const Rules& rules, const RunArguments& options, const Console& console) {
   const auto makes_container = [](const Rule& rule) { return rule.signature.container_targets.has_value(); };
   for (auto rule = rules.rules.begin(); rule != rules.rules.end(); ++rule) {
@@ -55,7 +55,7 @@ void note_rules_without_effect(const Rules& rules, const RunArguments& options, 
   }
 }
 
-/// What the program's environment gets.
+/// Returns the environment variables to set for the program.
 Result<std::vector<Setting>> settings_for(const RunArguments& options, const Console& console) {
   const auto parts = find_parts();
   if (!parts) return pass_on(parts.error());
@@ -90,7 +90,7 @@ Result<std::vector<Setting>> settings_for(const RunArguments& options, const Con
   return settings;
 }
 
-/// The file that execvp would run; nothing: it says why itself.
+/// Returns the file that execvp would run, or nothing; execvp then reports the error itself.
 std::optional<std::string> program_of(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   for (std::string_view rest = value_of("PATH"); !rest.empty();) {
@@ -102,7 +102,7 @@ std::optional<std::string> program_of(const std::string& name) {
   return {};
 }
 
-/// Why no library comes between this program and the system; empty: none is known.
+/// Returns the reason why no library can intercept this program's calls; "" if none is known.
 std::string why_not_caught(const std::string& file) {
   const Fd program(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
@@ -112,7 +112,7 @@ std::string why_not_caught(const std::string& file) {
   if (::pread(program.get(), &head, sizeof head, 0) != sizeof head ||
       std::string_view(reinterpret_cast<const char*>(head.e_ident), SELFMAG) != ELFMAG ||
       head.e_ident[EI_CLASS] != ELFCLASS64)
-    return {};  // a script, say
+    return {};  // for example a script
   for (unsigned n = 0; n < head.e_phnum; ++n) {
     Elf64_Phdr segment{};
     const auto at = static_cast<off_t>(head.e_phoff + n * sizeof segment);

@@ -1,4 +1,4 @@
-// `iosig status`: everything that is redirected now, and what became of it. Changes nothing.
+// `iosig status`: lists everything that is redirected now, with its state. Changes nothing.
 
 #include <algorithm>
 #include <ctime>

@@ -1,4 +1,5 @@
-// `iosig storage`: what this machine's storage is. probe finds, measures and writes it down; list and show read it.
+// `iosig storage`: the storage description of this machine. probe finds and measures the storage and writes the
+// description; list and show read it.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -42,11 +43,11 @@ const char* name_of(Origin origin) {
 
 Origin origin_of(const Provenances& provenance, std::string_view key) {
   if (const auto known = provenance.find(key); known != provenance.end()) return known->second.origin;
-  // These two are asked from the machine, or follow from the file system, unless the file says otherwise.
+  // These two are read from the machine, or follow from the file system, unless the file sets them.
   return key == "free" || key == "max_file_size" ? Origin::computed : Origin::assumed;
 }
 
-/// TOML text as people read it: without quotes.
+/// Removes the quotes of TOML text for display.
 std::string unquoted(std::string text) {
   if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
   return text;
@@ -153,14 +154,14 @@ Table storage_table(const Storage& storage) {
   return table;
 }
 
-/// Rows of one mount point or device: value, origin, and what a probe knows beside it.
+/// Adds the rows of one mount point or device: value, origin, and the result of the probe if it differs.
 template <class Owner>
 void add_values(const Owner& owner, const std::vector<std::string_view>& keys, Table& table) {
   for (const std::string_view key : keys) {
     std::string value = unquoted(value_text(owner, key)), remark;
     const auto known = owner.provenance.find(key);
     if (value.empty()) continue;
-    if (key == "free" || key == "capacity" || key == "max_file_size")  // not every byte of them, as the file has it
+    if (key == "free" || key == "capacity" || key == "max_file_size")  // rounded; the file has the exact bytes
       if (const auto bytes = parse_bytes(value)) value = about_bytes(static_cast<double>(*bytes));
     if (known != owner.provenance.end()) {
       const Provenance& provenance = known->second;
@@ -182,7 +183,7 @@ struct ProbeFlags {
   std::vector<std::string> mounts;
 };
 
-/// The description that is there now, or an empty one. Its free space is not asked for: it may name dead mounts.
+/// Returns the current description, or an empty one. Does not read free space, because it may list dead mounts.
 Result<Storage> current_storage(const std::string& file) {
   const bool is_named = file != user_storage_file();
   if (::access(file.c_str(), F_OK) != 0)
@@ -191,7 +192,7 @@ Result<Storage> current_storage(const std::string& file) {
       .and_then([&](const std::string& text) { return parse_storage(text, file); });
 }
 
-/// What was not probed stays as it is.
+/// Keeps the mount points and devices that were not probed.
 void keep_others(const Storage& current, Storage& storage) {
   for (const MountPoint& mount : current.mount_points)
     if (storage.find_mount_point(mount.path) == nullptr) storage.mount_points.push_back(mount);
@@ -199,7 +200,7 @@ void keep_others(const Storage& current, Storage& storage) {
     if (storage.find_device(device.name) == nullptr) storage.devices.push_back(device);
 }
 
-/// Writes `text` to `file`; what was there stays beside it as FILE~.
+/// Writes `text` to `file`. Keeps the old content as FILE~.
 Result<void> write_with_backup(const std::string& file, const std::string& text, Console& console) {
   const auto before = read_file(file);
   if (before && *before == text) {
@@ -215,18 +216,19 @@ Result<void> write_with_backup(const std::string& file, const std::string& text,
   return {};
 }
 
-/// Keeps other probes from replacing `file` until the result goes: its directory, locked. Where that cannot be,
-/// nothing.
+/// Locks the directory of `file`, which keeps other probes from replacing the file, until the returned descriptor is
+/// closed. Returns no descriptor if the directory cannot be opened.
 Result<Fd> lock_directory_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
   if (const auto made = make_directories(directory); !made) return pass_on(made.error());
   Fd locked(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!locked) return locked;  // it may be written to, not read
+  if (!locked) return locked;  // the directory may be writable but not readable
   constexpr std::chrono::milliseconds between_tries{10};
   constexpr int max_tries = 1000;
   int tries = 0;
-  // A file system that cannot lock (some network ones) is no reason to lose what was measured.
+  // If the file system does not support locks (some network file systems), continues without: the measurements must not
+  // be lost.
   while (::flock(locked.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < max_tries)
     std::this_thread::sleep_for(between_tries);
   if (tries == max_tries)
@@ -235,7 +237,8 @@ Result<Fd> lock_directory_of(const std::string& file) {
   return locked;
 }
 
-/// `before` is the description when the probe began; what other probes have written to it since stays.
+/// Merges the probe's result into the current description and writes it. `before`: the description when the probe
+/// began. Keeps what other probes have written since.
 Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file, const Storage& before,
                                 const Storage& found, Console& console) {
   const auto lock = flags.dry_run ? Fd() : lock_directory_of(file);
@@ -244,7 +247,7 @@ Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file
   if (!current) return pass_on(current.error());
   Storage storage = merge_probe(*current, found);
   Storage others = *current;
-  if (flags.mounts.empty()) {  // of what was there it has looked for everything
+  if (flags.mounts.empty()) {  // the probe covered all mount points in `before`: those not found are dropped
     std::erase_if(others.mount_points,
                   [&](const MountPoint& mount) { return before.find_mount_point(mount.path) != nullptr; });
     if (others.mount_points.empty()) others.devices.clear();
@@ -310,14 +313,14 @@ int run_list(const std::string& file, Console& console) {
   return yes;
 }
 
-/// For which the reliability is shown.
+/// The data sizes for which the reliability is shown.
 constexpr std::array<std::pair<std::uint64_t, const char*>, 3> shown_sizes{
     {{GiB, "1 GB"}, {100 * GiB, "100 GB"}, {TiB, "1 TB"}}};
 
-/// The devices that `device` is made of, and theirs, each once.
+/// Returns all direct and indirect members of `device`, each once.
 std::vector<const Device*> members_of(const Storage& storage, const Device& device) {
   std::vector<const Device*> found{&device};
-  for (std::size_t i = 0; i < found.size(); ++i)  // it grows meanwhile
+  for (std::size_t i = 0; i < found.size(); ++i)  // `found` grows in the loop
     if (found[i]->redundancy)
       for (const std::string& name : found[i]->redundancy->members)
         if (const Device* member = storage.find_device(name); std::ranges::count(found, member) == 0)
@@ -326,11 +329,11 @@ std::vector<const Device*> members_of(const Storage& storage, const Device& devi
   return found;
 }
 
-/// What counts of a member; the composite's speeds are measured as a whole.
+/// The keys that are shown for a member. Speeds are not among them, because they are measured for the whole composite.
 const std::vector<std::string_view> member_keys{"kind", "path",        "transport", "capacity", "mttf",
                                                 "ber",  "sector_bits", "ecc_bits",  "mttr",     "redundancy"};
 
-/// What follows from the description rather than stands in it.
+/// Adds the values that are computed from the description.
 void add_computed(const Storage& storage, const Device& device, Table& table) {
   if (const auto uber = largest_uber(storage, device); uber && *uber > 0)
     table.add({"  UBER", fmt::format("{:.3g}", *uber), name_of(Origin::computed), "uncorrectable bit errors per bit"});
@@ -340,7 +343,7 @@ void add_computed(const Storage& storage, const Device& device, Table& table) {
     const char* meaning = is_eq2 ? "mean time to data loss, by Eq. 2" : "mean time to data loss";
     table.add({fmt::format("  MTTDL of {}", size_text), mttdl ? about_seconds(*mttdl) : "-",
                mttdl ? name_of(Origin::computed) : "", mttdl ? meaning : mttdl.error().message});
-    if (!mttdl) break;  // for every size
+    if (!mttdl) break;  // the reason is the same for every size
   }
 }
 

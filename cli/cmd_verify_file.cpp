@@ -1,4 +1,4 @@
-// `iosig verify-file`: holds sealed data (tamperproof, archive) against their checksum manifest. Changes nothing.
+// `iosig verify-file`: verifies sealed data (tamperproof, archive) against their checksum manifest. Changes nothing.
 
 #include <fcntl.h>
 
@@ -23,9 +23,9 @@ struct VerifyFileArguments {
   std::string manifest;
 };
 
-constexpr std::uint64_t long_read_bytes = 256 * MiB;  ///< from here on people want to see progress
+constexpr std::uint64_t long_read_bytes = 256 * MiB;  ///< larger files show progress
 
-/// The data that `path` leads to.
+/// Returns the place of the data to which `path` leads.
 Result<Place> data_of(const std::string& path) {
   std::error_code failure;
   const std::filesystem::path data = std::filesystem::canonical(path, failure);

@@ -2,7 +2,7 @@
 
 namespace iosig::cli {
 
-/// For the list of verbs alone: main reads `iosig help VERB` as `iosig VERB --help`.
+/// Adds the verb to the list of verbs only: main() treats `iosig help VERB` as `iosig VERB --help`.
 void add_help(Verb app) {
   const Verb verb = app.add_verb("help", "Show the help of a command");
   verb.describe_option("VERB", "a command, e.g. choose or container ls").takes(0, 2);

@@ -32,7 +32,7 @@ std::string painted(std::string_view text, const char* colour, const Screen& scr
   return screen.has_colours ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
 }
 
-/// 0, or errno.
+/// Writes all of `text`. Returns 0 or errno.
 int write_whole(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -44,12 +44,12 @@ int write_whole(int fd, std::string_view text) {
 
 bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
-/// Columns on the screen: one per UTF-8 character, which holds for all that we print.
+/// Returns the number of screen columns: one per UTF-8 character, which is correct for all text that IOSIG prints.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, starts_character));
 }
 
-/// `text` in at most `columns`, with an ellipsis in place of its middle.
+/// Shortens `text` to at most `columns`, with an ellipsis in place of its middle.
 std::string shortened(std::string_view text, const Screen& screen, std::size_t columns) {
   const std::string_view ellipsis = screen.is_utf8 ? "…" : "...";
   std::vector<std::size_t> characters;
@@ -61,7 +61,7 @@ std::string shortened(std::string_view text, const Screen& screen, std::size_t c
                      text.substr(characters[characters.size() - tail]));
 }
 
-/// Makes the line blank on which that many columns are drawn.
+/// Returns the text that blanks a line of so many columns.
 std::string erased(std::size_t columns) { return columns == 0 ? "" : fmt::format("\r{}\r", std::string(columns, ' ')); }
 
 double steady_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -121,7 +121,7 @@ Screen screen_of(int fd) {
 std::string Table::text(const Screen& screen) const {
   std::vector<std::size_t> widths(header_.size(), 0);
   std::vector<bool> numeric(header_.size(), true);
-  std::vector<std::size_t> least(header_.size(), min_path_columns);  // what a column keeps when its paths are shortened
+  std::vector<std::size_t> least(header_.size(), min_path_columns);  // minimum width of a column with shortened paths
   const auto measure = [&](const std::vector<std::string>& row) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       widths[i] = std::max(widths[i], width(row[i]));
@@ -161,7 +161,7 @@ void Console::say(std::string_view text) const {
   if (said_.size() + text.size() >= max_said_bytes) (void)flush();
   said_ += text;
   said_ += '\n';
-  static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;  // asked once, for a verb may say a million lines
+  static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;  // checked once: a verb may print a million lines
   if (said_.size() >= max_said_bytes || is_terminal) (void)flush();
 }
 
@@ -170,7 +170,7 @@ void Console::say(const Table& table) const { say(table.text(screen_of(STDOUT_FI
 void Console::say_json(std::string_view schema, const nlohmann::ordered_json& document) const {
   nlohmann::ordered_json whole = {{"schema", schema}};
   whole.update(document);
-  // Paths are bytes: what is no UTF-8 is shown with U+FFFD rather than refused.
+  // Paths are arbitrary bytes: invalid UTF-8 is shown as U+FFFD and not refused.
   say(json_page(whole));
 }
 

@@ -12,8 +12,8 @@
 
 namespace iosig::cli {
 
-/// Opens /dev/null for each standard stream that is closed, so that no other file gets its number. Reads and writes of
-/// the stream still fail. Call it first.
+/// Opens /dev/null for each closed standard stream, which prevents other files from getting its number. Reads and
+/// writes of the stream still fail. Call it first.
 void open_missing_streams();
 
 enum ExitStatus : int { yes = 0, no = 1, wrong_usage = 2, bad_input = 3, system_refused = 4 };
@@ -51,7 +51,7 @@ struct Progress {
 };
 
 /// Writes each line as a whole: with one write(2), or buffered with other lines if stdout is no terminal. Flushes
-/// stdout before it writes to stderr, so that lines keep their order in a shared file.
+/// stdout before it writes to stderr, which keeps the order of lines in a shared file.
 class Console {
  public:
   bool json = false;  ///< --json: one document on stdout

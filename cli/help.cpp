@@ -17,7 +17,7 @@ constexpr const char* usual_exit_status =
 
 std::size_t columns() { return std::clamp(screen_of(STDOUT_FILENO).columns, min_columns, max_columns); }
 
-/// `line` with line ends in place of blanks, so that no line is longer than `most` columns.
+/// Wraps `line` at blanks to lines of at most `most` columns.
 std::string wrapped(std::string_view line, std::size_t most) {
   std::string text;
   std::size_t used = 0;
@@ -37,7 +37,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   const bool is_list = option->get_items_expected_max() == CLI::detail::expected_max_vector_size;
   if (!option->nonpositional()) return is_list ? " ..." : "";
   if (option->get_items_expected_max() == 0) return {};
-  const std::string type = option->get_type_name();  // NAME:{one,other} for a choice
+  const std::string type = option->get_type_name();  // NAME:{one,other} for an option with fixed values
   const std::size_t choices = type.find('{');
   const std::string initial = option->get_default_str().empty() ? "" : "=" + option->get_default_str();
   return " " + (choices == std::string::npos ? type : type.substr(choices)) + initial;

@@ -1,4 +1,4 @@
-// `iosig`: finds the verb, runs it, and turns what happened into an exit status.
+// `iosig`: finds the verb, runs it, and returns its exit status.
 
 #include <fmt/format.h>
 
@@ -16,10 +16,10 @@
 int main(int argc, char** argv) {
   using namespace iosig::cli;
   open_missing_streams();
-  std::signal(SIGPIPE, SIG_DFL);  // `iosig storage list | head` ends quietly
-  std::signal(SIGCHLD, SIG_DFL);  // who starts this may have ignored it; then the status of tools would be lost
+  std::signal(SIGPIPE, SIG_DFL);  // `iosig storage list | head` ends without an error message
+  std::signal(SIGCHLD, SIG_DFL);  // if the parent process ignores it, the exit status of child processes is lost
   CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best", "iosig");
-  app.formatter(std::make_shared<HelpFormatter>());  // of every verb, as the flag for help
+  app.formatter(std::make_shared<HelpFormatter>());  // all verbs inherit it, and the help flag
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_version_flag("--version", "iosig " IOSIG_VERSION, "print the version and exit");

@@ -14,7 +14,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// What is between the numbers of a name, and the numbers.
+/// A file name, split into numbers and the text between them.
 struct NameParts {
   std::vector<std::string_view> between, numbers;
 };
@@ -32,7 +32,8 @@ NameParts parts_of(std::string_view name) {
   }
 }
 
-/// The number in which the names differ, of each; nothing if they differ elsewhere, not at all, or it is too large.
+/// Returns, for each name, the one number in which the names differ. Returns nothing if they differ elsewhere or not at
+/// all, or if a number is too large.
 std::optional<std::vector<std::int64_t>> numbers_that_differ(std::span<const std::string> files) {
   std::vector<NameParts> names;
   for (const std::string& file : files) names.push_back(parts_of(file));

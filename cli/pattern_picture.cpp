@@ -28,7 +28,7 @@ std::size_t colour_of(std::int64_t id) {
   return static_cast<std::size_t>((id % count + count) % count);
 }
 
-/// A number that looks random.
+/// Returns a pseudo-random hash of `value`.
 std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdULL;
   return value ^ (value >> 29);
@@ -36,12 +36,12 @@ std::uint64_t mixed(std::uint64_t value) {
 
 constexpr std::size_t narrowest = 40, widest = 200;
 
-/// Where a value is on a scale, as the order of signed numbers.
+/// Maps signed numbers to unsigned ones in the same order.
 std::uint64_t ordered(std::int64_t value) { return static_cast<std::uint64_t>(value) ^ (1ULL << 63); }
 
 struct Mark {
   std::uint64_t position = 0;
-  std::uint64_t first = 0, last = 0;  ///< ordered()
+  std::uint64_t first = 0, last = 0;  ///< as returned by ordered()
   std::int64_t id = 0;
 };
 
@@ -65,7 +65,7 @@ Mark mark_of(std::uint64_t position, std::span<const std::int64_t> vector, const
   return {position, ordered(begin), ordered(last), columns.id < 0 ? 0 : vector[static_cast<std::size_t>(columns.id)]};
 }
 
-/// Calls visit(mark) for every access, or a sample of them; the same ones each time.
+/// Calls visit(mark) for every access, or for a sample, which is the same in every call.
 template <class Visit>
 void for_each_mark(const Pattern& pattern, const AccessColumns& columns, Visit visit) {
   std::array<std::int64_t, max_columns> vector{};
@@ -85,7 +85,7 @@ void for_each_mark(const Pattern& pattern, const AccessColumns& columns, Visit v
   }
 }
 
-/// Dots, `wide` x `high` of them in each character.
+/// The plot area: dots, of which each character has `wide` x `high`.
 class Field {
  public:
   Field(std::size_t columns, std::size_t rows, const PictureStyle& style)
@@ -98,7 +98,7 @@ class Field {
         colour_(columns * rows),
         marks_(columns * rows) {}
 
-  /// An access of `count`, of values that are all from `low` to `high`.
+  /// Draws one access of `count`. All values are in [low, high].
   void draw(const Mark& mark, std::uint64_t count, std::uint64_t low, std::uint64_t high) {
     const auto up = [&](std::uint64_t value) {
       return static_cast<std::size_t>(Wide{value - low} * (rows_ * high_) / (Wide{high - low} + 1));
@@ -110,7 +110,7 @@ class Field {
     for (std::size_t y = up(mark.first); y <= top; ++y) set(x, y, colour, mark.position);
   }
 
-  /// The numbers of the colours that occur, each in its colour.
+  /// Returns the numbers of the colours that occur, each in its colour.
   [[nodiscard]] std::string legend() const {
     std::string text;
     for (std::size_t colour = 0; colour < colours.size(); ++colour)
@@ -118,10 +118,10 @@ class Field {
     return text;
   }
 
-  /// From the top.
+  /// Returns a row of the picture; 0 is the top.
   [[nodiscard]] std::string row(std::size_t row) const {
     std::string text;
-    std::size_t end = columns_;  // without blanks behind
+    std::size_t end = columns_;  // without trailing blanks
     while (end > 0 && dots_[row * columns_ + end - 1] == 0) --end;
     int before = -1;
     for (std::size_t cell = row * columns_; cell < row * columns_ + end; ++cell) {
@@ -135,14 +135,15 @@ class Field {
   }
 
  private:
-  /// A character has the colour of any of its marks, each as likely: ranks in turn would all be hidden by the same one.
+  /// Sets a dot. A character gets the colour of a random one of its marks. With the last mark's colour, the same rank
+  /// would always hide the others when ranks write in turns.
   void set(std::size_t x, std::size_t y, std::uint8_t colour, std::uint64_t position) {
     const std::size_t cell = (rows_ - 1 - y / high_) * columns_ + x / wide_;
     dots_[cell] |= static_cast<std::uint8_t>(1u << ((high_ - 1 - y % high_) * wide_ + x % wide_));
     if (mixed(position + cell) % ++marks_[cell] == 0) colour_[cell] = colour;
   }
 
-  /// `dots`: bits row by row from the top, from left to right.
+  /// Returns the character with these dots: bits row by row from the top, each from left to right.
   [[nodiscard]] std::string character(std::uint8_t dots) const {
     if (high_ == 2) return std::string(1, " '.:"[dots]);
     if (dots == 0) return " ";

@@ -18,7 +18,7 @@ namespace {
 
 bool names_a_picture(std::string_view file) { return file.ends_with(".png") || file.ends_with(".html"); }
 
-/// The description as this process's standard input, for the program that it becomes.
+/// Makes the description this process's standard input, for the program that it then executes.
 Result<void> hand_on(const Pattern& pattern) {
   const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
   const Fd memory(::memfd_create("iosig-pattern", MFD_CLOEXEC));
@@ -65,8 +65,8 @@ int draw_plot(const PlotOptions& plot, const Pattern& pattern, const std::vector
     return yes;
   }
   if (const auto handed = hand_on(pattern); !handed) return console.fail(handed.error());
-  if (const auto said = console.flush(); !said) return yes;      // main tells
-  if (console.json && ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)  // what it says of its file is no part of the document
+  if (const auto said = console.flush(); !said) return yes;      // main() reports the error
+  if (console.json && ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)  // its messages must not be in the JSON document
     return console.fail(system_failure("redirect", "standard output").value());
   std::vector<std::string> words = {"iosig", "plot", "pattern", "-", "--output", plot.picture};
   if (!names.empty()) words.insert(words.end(), {"--columns", fmt::format("{}", fmt::join(names, ","))});

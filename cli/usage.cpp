@@ -9,7 +9,7 @@
 namespace iosig::cli {
 namespace {
 
-/// The verb that was reached, or one before it that was given an unknown option; and its words: "iosig container ls".
+/// The verb on the command line, or its parent if that has an unknown option; and its full name: "iosig container ls".
 struct Call {
   const CLI::App* verb;
   std::string command;
@@ -48,7 +48,7 @@ std::vector<std::string> verb_names(const CLI::App& app) {
   return names;
 }
 
-/// A word that belongs to no option, argument or verb; "" when there is none.
+/// Returns the first word that belongs to no option, argument or verb; "" if there is none.
 std::string unknown_word(const CLI::App& root, const CLI::App& verb, bool asks_for_help) {
   const std::vector<std::string> words = root.remaining(true);
   if (words.empty()) return {};
@@ -85,7 +85,7 @@ std::string contradiction(const CLI::App& verb) {
   return "these options cannot be given together";
 }
 
-/// The option whose value is wrong. CLI11 tells it by the beginning of its message alone.
+/// Returns the option with the invalid value. CLI11 identifies it only by the beginning of its message.
 const CLI::Option* faulty_option(const CLI::App& verb, std::string_view what) {
   for (const CLI::Option* option : verb.get_options()) {
     const std::string name = option->get_name();
@@ -97,7 +97,7 @@ const CLI::Option* faulty_option(const CLI::App& verb, std::string_view what) {
 std::string wrong_value(const CLI::Option& option, CLI::ExitCodes kind, std::string_view what) {
   const std::string name = label(option);
   if (is_flag(option)) return fmt::format("{} takes no value", name);
-  if (kind == CLI::ExitCodes::ValidationError)  // in the words of the checks below: "NAME: 'value': expected ..."
+  if (kind == CLI::ExitCodes::ValidationError)  // the message comes from Check: "NAME: 'value': expected ..."
     return fmt::format("{}{}", name, what.substr(option.get_name().size() + 1));
   if (kind == CLI::ExitCodes::ConversionError)
     return fmt::format("{} '{}': expected a number", name, printable(option.results().back()));

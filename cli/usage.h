@@ -1,4 +1,4 @@
-// Messages for usage errors: the word in question, the expected one, and the command that shows help.
+// Messages for usage errors: the invalid word, the expected one, and the command that shows help.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -13,7 +13,7 @@
 namespace iosig {
 namespace {
 
-/// A directory of its own for each place in the source, and a name in it for the data.
+/// Returns "directory/name": a unique directory for each place in the source, and the name of the file in it.
 std::string directory_and_name(const SourcePlace& site) {
   std::error_code ignored;
   std::filesystem::path source = std::filesystem::absolute(site.file, ignored);

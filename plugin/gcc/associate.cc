@@ -7,10 +7,10 @@
 namespace iosig::gcc {
 namespace {
 
-// C++'s own tree codes have no header that cc1 could load as well, hence their names.
+// The tree codes of C++ are compared by name, because their header cannot be used in a plugin that cc1 also loads.
 bool is_called(tree node, std::string_view name) { return name == get_tree_code_name(TREE_CODE(node)); }
 
-/// The operands of a control statement that are its condition, or -1 for any other tree. They come first.
+/// Returns how many of the first operands of a control statement are its condition, or -1 for any other tree.
 int controlling_operands(tree statement) {
   if (TREE_CODE(statement) == COND_EXPR) return VOID_TYPE_P(TREE_TYPE(statement)) ? 1 : -1;
   for (const char* one : {"if_stmt", "while_stmt", "do_stmt", "switch_stmt", "switch_expr", "range_for_stmt"})
@@ -18,22 +18,22 @@ int controlling_operands(tree statement) {
   return is_called(statement, "for_stmt") ? 3 : -1;  // start, condition, step
 }
 
-/// An open as the parser's tree has it.
+/// An open in the parser's tree.
 struct Call {
   tree node;
-  tree* statement;                      ///< what it was found in
-  location_t place = UNKNOWN_LOCATION;  ///< in the text, without its range; perhaps unknown
+  tree* statement;                      ///< the statement that contains it
+  location_t place = UNKNOWN_LOCATION;  ///< location in the source without its range; may be unknown
 };
 
-/// Calls of openers below a tree. `skip_bodies`: of control statements only the condition.
+/// Finds calls of openers below a tree. `skip_bodies`: only in the conditions of control statements.
 struct Search {
   bool skip_bodies;
   tree* statement;
   std::vector<Call> calls = {};
-  tree temporary = NULL_TREE;  ///< the TARGET_EXPR that was passed last
+  tree temporary = NULL_TREE;  ///< the last visited TARGET_EXPR
 };
 
-/// The callee of a CALL_EXPR, or of C++'s AGGR_INIT_EXPR with the same operands; else NULL_TREE.
+/// Returns the callee of a CALL_EXPR, or of C++'s AGGR_INIT_EXPR, which has the same operands; else NULL_TREE.
 tree callee_of(tree node) {
   if (TREE_CODE_CLASS(TREE_CODE(node)) != tcc_vl_exp || TREE_OPERAND_LENGTH(node) < 2) return NULL_TREE;
   const tree function = TREE_OPERAND(node, 1);
@@ -45,7 +45,7 @@ void add_call(Search& search, tree node) {
   if (call.place == UNKNOWN_LOCATION && search.temporary != NULL_TREE && TARGET_EXPR_INITIAL(search.temporary) == node)
     call.place = EXPR_LOCATION(search.temporary);
   call.place = get_pure_location(call.place);
-  for (const Call& other : search.calls)  // one call may hang in a tree twice (SAVE_EXPR, C++ conditions)
+  for (const Call& other : search.calls)  // a call may be in a tree twice (SAVE_EXPR, C++ conditions)
     if (other.node == node || (call.place != UNKNOWN_LOCATION && other.place == call.place)) return;
   search.calls.push_back(call);
 }
@@ -73,7 +73,7 @@ tree visit(tree* at, int* walk_below, void* data) {
   return NULL_TREE;
 }
 
-/// In the order of the program's text. The controlling expression of a control statement goes before its body.
+/// Returns the opens in source order. If the condition of a control statement has any, ignores its body.
 std::vector<Call> opens_in(tree* statement) {
   Search search{.skip_bodies = true, .statement = statement};
   walk_tree_without_duplicates(statement, visit, &search);
@@ -97,8 +97,8 @@ bool contains(tree* tree_at, tree wanted) {
   return walk_tree_without_duplicates(tree_at, is_wanted, wanted) != NULL_TREE;
 }
 
-/// C++ gives an object that is constructed in place no location of its own; its call gets that of something around it
-/// in the end. So all that is around it gets `data->second`.
+/// Sets the location `data->second` on all trees that contain the call. In C++ the constructor call of an object that
+/// is constructed in place has no location and later gets that of an enclosing tree.
 tree locate(tree* at, int* walk_below, void* data) {
   const auto [call, place] = *static_cast<std::pair<tree, location_t>*>(data);
   if (TYPE_P(*at) || DECL_P(*at) || !contains(at, call))
@@ -108,8 +108,8 @@ tree locate(tree* at, int* walk_below, void* data) {
   return NULL_TREE;
 }
 
-/// The gimplifier gives a call that is an argument, as in `check(open(...))`, the location of the call around it. It
-/// does so to whatever is the argument, so that becomes a wrapper of the call, which keeps its own location.
+/// Wraps a call that is an argument, as in `check(open(...))`. The gimplifier sets the location of an argument to that
+/// of the enclosing call; here it sets that of the wrapper, and the call keeps its own location.
 tree shield_argument(tree* at, int* walk_below, void* data) {
   auto* shield = static_cast<std::pair<tree, tree>*>(data);  // the call and its wrapper
   const tree node = *at;
@@ -120,7 +120,7 @@ tree shield_argument(tree* at, int* walk_below, void* data) {
       walk_tree_without_duplicates(&DECL_INITIAL(variable), shield_argument, data);
   }
   if (callee_of(node) == NULL_TREE) return NULL_TREE;
-  for (int i = 3; i < TREE_OPERAND_LENGTH(node); ++i) {  // behind length, callee and chain
+  for (int i = 3; i < TREE_OPERAND_LENGTH(node); ++i) {  // the arguments follow length, callee and chain
     if (TREE_OPERAND(node, i) != shield->first) continue;
     if (shield->second == NULL_TREE) {
       shield->second = build1(SAVE_EXPR, TREE_TYPE(shield->first), shield->first);
@@ -131,7 +131,7 @@ tree shield_argument(tree* at, int* walk_below, void* data) {
   return NULL_TREE;
 }
 
-/// Gives the site the first call; one without a location of its own gets one, each does if `place` is given. Returns
+/// Assigns the first call to the site. Sets the call's location if it has none, or to `place` if that is given. Returns
 /// the call's location.
 location_t choose(Site& site, const std::vector<Call>& calls, location_t place = UNKNOWN_LOCATION) {
   const Call& call = calls.front();
@@ -162,7 +162,8 @@ location_t choose(Site& site, const std::vector<Call>& calls, location_t place =
   return place;
 }
 
-/// Statement after statement of a block. Behind a C++ object with a destructor the rest of the block hangs below it.
+/// Iterates over the statements of a block. After a C++ object with a destructor, the rest of the block is nested below
+/// that object's cleanup.
 class Statements {
  public:
   explicit Statements(tree_stmt_iterator next) : next_(next) { enter_cleanup(); }
@@ -191,14 +192,14 @@ bool is_invisible(tree statement) {
          (code == PREDICT_EXPR && marked_site(statement) < 0);
 }
 
-/// The variable that a part of it, or all of it, belongs to. C++ initialises an aggregate, as the object of a lambda
-/// with its captures, part by part.
+/// Returns the variable to which `part` belongs. C++ initialises an aggregate (for example a lambda with captures) part
+/// by part.
 tree variable_of(tree part) {
   while (handled_component_p(part)) part = TREE_OPERAND(part, 0);
   return part;
 }
 
-/// The variable that this tree constructs in place, or NULL_TREE.
+/// Returns the variable that this tree constructs in place, or NULL_TREE.
 tree constructed_by(tree node) {
   if (TREE_CODE(node) != CALL_EXPR || call_expr_nargs(node) == 0) return NULL_TREE;
   const tree function = get_callee_fndecl(node);
@@ -208,8 +209,8 @@ tree constructed_by(tree node) {
   return VAR_P(variable) ? variable : NULL_TREE;
 }
 
-/// C++ goes through an array of objects with a pointer of its own. The array that this tree makes it point to, or
-/// NULL_TREE.
+/// C++ initialises an array of objects through an internal pointer. Returns the array to which this tree sets that
+/// pointer, or NULL_TREE.
 tree array_walked_by(tree initialisation) {
   const tree pointer = TREE_OPERAND(initialisation, 0);
   if (!VAR_P(pointer) || !DECL_ARTIFICIAL(pointer) || DECL_NAME(pointer) != NULL_TREE) return NULL_TREE;
@@ -217,7 +218,7 @@ tree array_walked_by(tree initialisation) {
   return TREE_CODE(address) == ADDR_EXPR ? variable_of(TREE_OPERAND(address, 0)) : NULL_TREE;
 }
 
-/// The node if it initialises or constructs the variable `data`.
+/// Returns the node if it initialises or constructs the variable `data`.
 tree find_initialisation(tree* at, int* walk_below, void* data) {
   const tree node = *at;
   const tree variable = static_cast<tree>(data);
@@ -227,14 +228,15 @@ tree find_initialisation(tree* at, int* walk_below, void* data) {
   return constructed_by(node) == variable ? node : NULL_TREE;
 }
 
-/// What this statement declares, or NULL_TREE. A variable that is initialised in parts has the constant ones here.
+/// Returns the variable that this statement declares, or NULL_TREE. Of a variable that is initialised part by part, the
+/// declaration contains the constant parts.
 tree declared_by(tree statement) {
   if (TREE_CODE(statement) == CLEANUP_POINT_EXPR) statement = TREE_OPERAND(statement, 0);
   return TREE_CODE(statement) == DECL_EXPR ? DECL_EXPR_DECL(statement) : NULL_TREE;
 }
 
-/// The opens of a declaration: each variable has a statement of its own, and in C++ its initialisation another one,
-/// behind a guard if it is static.
+/// Returns the opens of a declaration. Each variable has its own statement; in C++ its initialisation is a further
+/// statement, inside a guard if the variable is static.
 std::vector<Call> opens_in_declaration(Statements at) {
   std::vector<Call> calls;
   const location_t first = DECL_SOURCE_LOCATION(declared_by(*at));
@@ -253,7 +255,8 @@ std::vector<Call> opens_in_declaration(Statements at) {
   return calls;
 }
 
-/// C puts the start of `for (i = 0; ...)` before the loop, as a statement of its own. Of such a start: the loop.
+/// In C the start of `for (i = 0; ...)` is a separate statement before the loop. Returns the loop of such a statement,
+/// or nullptr.
 tree* loop_behind(Statements start) {
   const location_t place = EXPR_LOCATION(*start);
   for (start.advance(); !start.at_end() && is_invisible(*start);) start.advance();
@@ -261,11 +264,11 @@ tree* loop_behind(Statements start) {
   return is_loop && is_before(EXPR_LOCATION(*start), place) ? start.place() : nullptr;
 }
 
-/// A marker, and what follows it.
+/// A marker and the statements after it.
 struct Marked {
   int site;
   tree marker;
-  tree_stmt_iterator next;  ///< its end: nothing follows
+  tree_stmt_iterator next;  ///< at the end if nothing follows
 };
 
 void associate(Site& site, Statements next, std::vector<location_t>& taken) {
@@ -276,7 +279,7 @@ void associate(Site& site, Statements next, std::vector<location_t>& taken) {
     calls = declared_by(*next) != NULL_TREE ? opens_in_declaration(next) : opens_in(next.place());
     if (tree* const loop = calls.empty() ? loop_behind(next) : nullptr; loop != nullptr) calls = opens_in(loop);
   }
-  // what a pragma of its own speaks about, deeper in the statement, does not concern this one
+  // Opens deeper in the statement that have their own pragma do not belong to this one.
   const auto is_taken = [&](const Call& call) {
     return call.place != UNKNOWN_LOCATION && std::find(taken.begin(), taken.end(), call.place) != taken.end();
   };
@@ -300,10 +303,10 @@ struct Markers {
   [[nodiscard]] bool has(tree marker) const {
     return std::any_of(found.begin(), found.end(), [&](const Marked& one) { return one.marker == marker; });
   }
-  std::vector<tree> functions;  ///< bodies of coroutines and nested functions, which no event shows
+  std::vector<tree> functions;  ///< bodies of coroutines and nested functions, for which there is no plugin event
 };
 
-/// The GNU C function that is defined by this statement of another one, or NULL_TREE.
+/// Returns the nested function (GNU C) that this statement defines, or NULL_TREE.
 tree nested_function(tree node) {
   const tree function = TREE_CODE(node) == DECL_EXPR ? DECL_EXPR_DECL(node) : NULL_TREE;
   const bool is_defined = function != NULL_TREE && TREE_CODE(function) == FUNCTION_DECL &&
@@ -311,7 +314,8 @@ tree nested_function(tree node) {
   return is_defined ? function : NULL_TREE;
 }
 
-/// C++ moves the body of a coroutine into a function of its own, and the coroutine itself only starts that.
+/// Whether the node is the body of a coroutine. C++ moves the body into a separate function, which the coroutine
+/// starts.
 bool is_coroutine_body(tree node) {
   return TREE_CODE(node) == ADDR_EXPR && TREE_CODE(TREE_OPERAND(node, 0)) == FUNCTION_DECL &&
          DECL_ARTIFICIAL(TREE_OPERAND(node, 0)) && DECL_SAVED_TREE(TREE_OPERAND(node, 0)) != NULL_TREE &&
@@ -323,7 +327,7 @@ tree find_markers(tree* at, int* walk_below, void* data) {
   if (TYPE_P(*at)) *walk_below = 0;
   if (is_coroutine_body(*at)) markers->functions.push_back(TREE_OPERAND(*at, 0));
   if (const tree nested = nested_function(*at); nested != NULL_TREE) markers->functions.push_back(nested);
-  // The only statement of a block stands there without a list.
+  // A block of a single statement has no statement list.
   if (const int site = marked_site(*at); site >= 0 && !markers->has(*at))
     markers->found.push_back({site, *at, tree_stmt_iterator{}});
   if (TREE_CODE(*at) != STATEMENT_LIST) return NULL_TREE;
@@ -339,7 +343,7 @@ void associate_marked(tree function) {
   Markers markers;
   walk_tree_without_duplicates(&DECL_SAVED_TREE(function), find_markers, &markers);
   std::vector<location_t> taken;
-  // From the last to the first, so that pragmas inside of statements come before those in front of them.
+  // From last to first: pragmas inside of a statement are handled before the pragma in front of it.
   for (std::size_t i = markers.found.size(); i-- > 0;)
     associate(sites[markers.found[i].site], Statements(markers.found[i].next), taken);
   for (const Marked& marked : markers.found) {
@@ -350,8 +354,8 @@ void associate_marked(tree function) {
     if (inner != function) associate_marked(inner);
 }
 
-/// Whether the open of a member is written in the function that initialises the member, and so not its default. A
-/// default is copied into each constructor, with the location of that constructor.
+/// Whether the open of a member is written in the function that initialises the member, and is not its default
+/// initialiser. A default is copied into each constructor, with the location of that constructor.
 bool is_written_here(const Call& call) {
   if (!EXPR_HAS_LOCATION(call.node)) return call.place != UNKNOWN_LOCATION;
   return get_start(EXPR_LOCATION(call.node)) != get_pure_location(EXPR_LOCATION(call.node));
@@ -359,7 +363,7 @@ bool is_written_here(const Call& call) {
 
 struct Declared {
   tree function;
-  tree* statement = nullptr;  ///< the expression statement that was passed last
+  tree* statement = nullptr;  ///< the last visited expression statement
   tree* full_expression = nullptr;
   std::map<Site*, std::vector<Call>> calls;
 };
@@ -425,7 +429,8 @@ void associate_declared(tree function) {
     if (!calls.empty()) choose(*site, calls);
 }
 
-/// A member whose class nobody constructs in this unit: its default initialiser opens a file, or depends on a template.
+/// Whether the site belongs to a member with a default initialiser that may be used in another unit, because this unit
+/// constructs no object of the class: the initialiser opens a file or depends on a template.
 bool may_be_used_elsewhere(const Site& site) {
   if (site.class_type == NULL_TREE) return false;
   const bool in_template = uses_template_parms(site.class_type) != 0;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int max_lines = 100;
 
-/// Between two places of a file; nothing when it cannot be read.
+/// Returns the text between two places of a file, or nothing if the file cannot be read.
 std::optional<std::string> text_between(const expanded_location& from, const expanded_location& to) {
   std::string text;
   for (int number = from.line; number <= to.line; ++number) {
@@ -22,13 +22,13 @@ std::optional<std::string> text_between(const expanded_location& from, const exp
   return text;
 }
 
-/// Whether the text has a whole declaration, or stops inside of brackets.
+/// Whether the text contains the end of a declaration, or ends inside of brackets.
 bool is_interrupted(std::string text) {
   const SourceTokens source =
       read_tokens("", std::move(text), {.is_cxx = true, .include_directories = {}, .definitions = {}},
                   [](const std::string&) { return std::nullopt; });
   int depth = 0;
-  bool after_block = false;  // a function's or class's, unless an initialiser's goes on
+  bool after_block = false;  // after a block: the end of a function or class, unless an initialiser continues
   for (const SourceToken& token : source.tokens) {
     const auto is_one_of = [&](std::string_view brackets) {
       return token.kind == SourceToken::Kind::punctuation && token.text.size() == 1 &&

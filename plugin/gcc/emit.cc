@@ -5,7 +5,7 @@
 namespace iosig::gcc {
 namespace {
 
-/// An open by a function of the user's whose mode is not told creates its file.
+/// The flags of an open by a user's function without a declared mode: it is assumed to create its file.
 constexpr int flags_of_unknown_mode = O_CREAT | O_WRONLY;
 
 bool is_char_pointer(tree type) {
@@ -13,7 +13,7 @@ bool is_char_pointer(tree type) {
          TYPE_MAIN_VARIANT(TREE_TYPE(type)) == char_type_node;
 }
 
-/// Says once per function and argument that a user's declaration does not fit.
+/// Warns once per function and argument that a user's declaration does not match the function.
 void warn_of_misfit(const OpenCall& open, int index, const char* expected) {
   static std::set<std::pair<std::string, int>> told;
   if (!told.emplace(open.opener.name, index).second) return;
@@ -25,7 +25,8 @@ void warn_of_misfit(const OpenCall& open, int index, const char* expected) {
                index + 1, open.opener.name.c_str(), TREE_TYPE(open.argument(index)), expected);
 }
 
-/// What a user's function takes as path and mode follows from the types. False: they do not fit, which is told.
+/// Derives from the parameter types how a user's function takes its path and mode. Returns false, after a warning, if
+/// the types do not match the declaration.
 bool fit_to_types(OpenCall& open) {
   Opener& opener = open.opener;
   const tree function = gimple_call_fndecl(open.call);
@@ -60,13 +61,13 @@ bool fit_to_types(OpenCall& open) {
   return true;
 }
 
-/// The path behind the name of a file system, which ROMIO, the MPI-IO of MPICH, takes off ("ufs:/scratch/file"). Open
-/// MPI has two MPI-IO layers, and only one of them does so; and ROMIO refuses other names with a colon. Those are left
-/// alone.
+/// Returns the path without the file system prefix that ROMIO, the MPI-IO of MPICH, removes ("ufs:/scratch/file").
+/// Paths with other prefixes are not redirected, because ROMIO refuses them. With Open MPI no path with a prefix is
+/// redirected, because only one of its two MPI-IO layers removes the prefix.
 tree without_prefix(Snippet& code, const OpenCall& open, tree path, tree skip) {
   const tree text = char_pointer_type();
   const tree known = code.assign(text, path);
-  const bool is_mpich = INTEGRAL_TYPE_P(TREE_TYPE(open.argument(0)));  // its communicator is a number
+  const bool is_mpich = INTEGRAL_TYPE_P(TREE_TYPE(open.argument(0)));  // in MPICH a communicator is a number
   for (const char* prefix : {"ufs:", "nfs:"}) {
     if (!is_mpich) break;
     const tree next = code.new_label();
@@ -83,7 +84,7 @@ tree without_prefix(Snippet& code, const OpenCall& open, tree path, tree skip) {
   return known;
 }
 
-/// A library's mode as open's flags: whether the file is created, and whether an existing one is refused.
+/// Converts a library's mode to open's flags: whether the file is created, and whether an existing file is refused.
 tree library_flags(Snippet& code, const Opener& opener, tree given) {
   constexpr int opens = O_RDWR;
   if (!opener.creates) return int_constant(opens);

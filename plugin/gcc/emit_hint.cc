@@ -14,7 +14,7 @@ tree hint_function(OpenInterface interface) {
     case OpenInterface::open: return declare("iosig_open_hint", number, text, number, text);
     case OpenInterface::fopen: return declare("iosig_fopen_hint", text, text, text);
     case OpenInterface::fstream: return declare("iosig_fstream_hint", text, number, text);
-    case OpenInterface::unknown: break;  // OpenCall::of has found out
+    case OpenInterface::unknown: break;  // OpenCall::of has replaced it
   }
   gcc_unreachable();
 }

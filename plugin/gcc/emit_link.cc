@@ -1,9 +1,10 @@
-// The paper's mode, made safe. For `fd = open(path, flags, mode)` and the destination D of its pragma:
+// The mode of the paper, with protection against races. For `fd = open(path, flags, mode)` and the destination D of its
+// pragma it emits:
 //
 //   saved = errno;
 //   if (flags create && access(path, F_OK) != 0) {           // a new file, and links may be followed
-//     mkdir(directory of D, 0700);                           // for D and what programs make beside it
-//     claim = open(D, O_CREAT | O_EXCL | O_WRONLY, mode);    // ours alone: one D never serves two files
+//     mkdir(directory of D, 0700);                           // for D and its companions
+//     claim = open(D, O_CREAT | O_EXCL | O_WRONLY, mode);    // exclusive: one D never serves two files
 //     if (claim < 0 || (close(claim), access(D, R_OK | W_OK) != 0) || symlink(D, path) != 0) {
 //       if (claim >= 0) unlink(D);
 //       rmdir(directory of D);                               // fails while another process uses it
@@ -12,8 +13,8 @@
 //   errno = saved;
 //   fd = open(path, flags, mode);
 //
-// The claim also fails where the directory on the mount point is gone or belongs to another user. Why a claim, and not
-// the paper's lone symlink: docs/decisions/0003-compile-time-destinations.md.
+// The claim also fails if the directory on the mount point is missing or belongs to another user. The paper has only
+// the symlink; docs/decisions/0003-compile-time-destinations.md explains why there is a claim here.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@
 namespace iosig::gcc {
 namespace {
 
-/// The storage description, read once per compilation; nothing: there is none, which has been told.
+/// Returns the storage description, which is read once per compilation; null, after a warning, if there is none.
 const Storage* storage_of_this_machine(location_t at) {
   static const std::optional<Storage> storage = [&]() -> std::optional<Storage> {
     const auto file = find_storage_file(options.storage);
@@ -56,7 +57,7 @@ std::optional<std::string> destination_of(const Site& site) {
   return std::nullopt;
 }
 
-/// openmode_creates as a table: bit `m` for openmode `m` below 64; it is false from there on.
+/// openmode_creates() as a table: bit `m` is the result for openmode `m` < 64. For larger modes the result is false.
 constexpr unsigned long long creating_openmodes = [] {
   unsigned long long table = 0;
   for (int mode = 0; mode < 64; ++mode)
@@ -64,7 +65,7 @@ constexpr unsigned long long creating_openmodes = [] {
   return table;
 }();
 
-/// What is known about the mode while compiling.
+/// Whether the mode creates the file, as far as the compiler knows.
 enum class Creates { no, yes, unknown };
 
 Creates known_to_create(const OpenCall& open, tree mode) {
@@ -79,12 +80,12 @@ Creates known_to_create(const OpenCall& open, tree mode) {
       return tree_fits_shwi_p(mode) ? known(flags_create(tree_to_shwi(mode))) : Creates::unknown;
     case OpenInterface::fstream:
       return tree_fits_shwi_p(mode) ? known(openmode_creates(tree_to_shwi(mode))) : Creates::unknown;
-    case OpenInterface::unknown: break;  // OpenCall::of has found out
+    case OpenInterface::unknown: break;  // OpenCall::of has replaced it
   }
   gcc_unreachable();
 }
 
-/// Leaves for `skip` unless the mode, known only when the program runs, creates the file.
+/// Emits a jump to `skip` unless the mode, which is known only at run time, creates the file.
 void check_mode(Snippet& code, OpenInterface interface, tree mode, tree skip) {
   if (interface != OpenInterface::fstream) {
     const tree deciding = code.assign(integer_type_node, BIT_AND_EXPR, mode, int_constant(deciding_flags));

@@ -62,7 +62,7 @@ extern const cpp_token* cpp_peek_token(cpp_reader*, int) IOSIG_WEAK;
 extern const cpp_token* cpp_get_token_with_location(cpp_reader*, location_t*) IOSIG_WEAK;
 extern unsigned char* cpp_token_as_text(cpp_reader*, const cpp_token*) IOSIG_WEAK;
 extern cpp_options* cpp_get_options(cpp_reader*) IOSIG_WEAK;
-// GCC 11 lacks these; they are weak, so that plugin_init can still report the unsupported compiler.
+// GCC 11 lacks these. They are weak, because plugin_init must still be able to report the unsupported compiler.
 extern gcall* gimple_build_call_vec(tree, const vec<tree>&) IOSIG_WEAK;
 extern void suppress_warning(gimple*, opt_code, bool) IOSIG_WEAK;
 extern void copy_warning(location_t, location_t) IOSIG_WEAK;

@@ -6,7 +6,7 @@
 namespace iosig::gcc {
 namespace {
 
-/// Whether the signature could be used.
+/// Emits the code before the call. Returns whether the signature could be used.
 bool precede(gimple_stmt_iterator* at, gcall* call, const Opener& opener, const Site& site) {
   const auto open = OpenCall::of(call, opener);
   if (!open) return false;
@@ -20,9 +20,9 @@ bool precede(gimple_stmt_iterator* at, gcall* call, const Opener& opener, const 
   return true;
 }
 
-/// What has got its code in the function at hand.
+/// The calls and sites of the current function that have their code.
 struct Done {
-  std::unordered_set<gimple*> calls;  ///< the walk comes by again after an insertion
+  std::unordered_set<gimple*> calls;  ///< needed because the walk visits a call again after an insertion
   std::unordered_set<std::size_t> sites;
 };
 
@@ -32,7 +32,7 @@ tree change(gimple_stmt_iterator* at, bool* handled, walk_stmt_info* walk) {
   gimple* statement = gsi_stmt(*at);
   if (is_marker(statement)) {
     gsi_replace(at, gimple_build_nop(), false);
-    gimple_set_location(gsi_stmt(*at), UNKNOWN_LOCATION);  // a pragma is no line for --coverage to count
+    gimple_set_location(gsi_stmt(*at), UNKNOWN_LOCATION);  // --coverage must not count the pragma as a line
     return NULL_TREE;
   }
   auto* call = dyn_cast<gcall*>(statement);
@@ -45,7 +45,7 @@ tree change(gimple_stmt_iterator* at, bool* handled, walk_stmt_info* walk) {
   const Site& site = sites[match->second];
   if (const bool is_first = done.sites.insert(match->second).second; !is_first) {
     if (site.in_place) return NULL_TREE;
-    if (LOCATION_COLUMN(place) == 0) {  // GCC counts no columns in very long lines
+    if (LOCATION_COLUMN(place) == 0) {  // GCC does not track columns in very long lines
       warning_at(place, OPT_Wpragmas,
                  "the calls in this line cannot be told apart, it is too long; only the first open gets the signature "
                  "of %<#pragma sig%>");

@@ -3,7 +3,7 @@
 namespace iosig::gcc {
 namespace {
 
-/// libstdc++'s bits of std::ios_base::openmode that a class adds.
+/// Bits of libstdc++'s std::ios_base::openmode that a class adds.
 enum Openmode { in = 8, out = 16 };
 
 /// Classes of libstdc++ whose constructors and open() open files; `bits` is what the class adds to the mode.
@@ -14,7 +14,7 @@ struct StreamClass {
 constexpr StreamClass stream_classes[] = {
     {"basic_ofstream", out}, {"basic_ifstream", in}, {"basic_fstream", 0}, {"basic_filebuf", 0}};
 
-/// A function of C: global, visible outside, and not mangled.
+/// Whether this is a C function: global, visible outside of the unit, and not mangled.
 bool has_c_linkage(tree function) {
   return TREE_PUBLIC(function) && DECL_FILE_SCOPE_P(function) &&
          !std::string_view(IDENTIFIER_POINTER(DECL_ASSEMBLER_NAME(function))).starts_with("_Z");
@@ -46,9 +46,9 @@ bool is_char_pointer(tree type) {
          TYPE_MAIN_VARIANT(TREE_TYPE(type)) == char_type_node;
 }
 
-/// The overloads differ in the type of the path, and constructors of bases have a hidden argument before it, so the
-/// path is the first parameter that looks like one, with the openmode behind it. Default constructors and moves have
-/// none.
+/// Describes `function` if it is a constructor or open() of `stream` with a path. The overloads differ in the type of
+/// the path, and constructors of base classes have a hidden argument before it. Therefore the path is the first
+/// parameter with the type of a path, and the openmode follows it. Default and move constructors have no path.
 std::optional<Opener> stream_opener(tree function, const StreamClass& stream) {
   const std::string_view name = name_of(DECL_NAME(function));
   const bool constructs = name.starts_with("__ct") || name == stream.name;
@@ -82,7 +82,7 @@ std::map<std::string, Opener, std::less<>>& openers_of_user() {
   return openers;
 }
 
-/// "io::Writer::open"; template arguments, inline and unnamed namespaces left out.
+/// Returns a name like "io::Writer::open", without template arguments, inline and unnamed namespaces.
 std::string qualified_name(tree function) {
   std::string name(name_of(DECL_NAME(function)));
   if (name.starts_with("__ct")) name = std::string(name_of(DECL_CONTEXT(function)));

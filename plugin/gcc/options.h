@@ -1,4 +1,4 @@
-// The options -fplugin-arg-iosig-...
+// The plugin's options (-fplugin-arg-iosig-...).
 #pragma once
 
 #include <string>

@@ -1,10 +1,10 @@
-// IOSIG's GCC plugin: gives the signature of a `#pragma sig` to the open that follows it.
+// IOSIG's GCC plugin: applies the signature of a `#pragma sig` to the open that follows it.
 //
 //   #pragma sig persist random size-per-IO(64KB)      if (iosig_open_hint)
 //   fd = open(path, O_CREAT | O_RDWR, 0644);     ->     iosig_open_hint(AT_FDCWD, path, O_CREAT | O_RDWR, "...");
 //                                                     fd = open(path, O_CREAT | O_RDWR, 0644);
 //
-// sites.h tells the way of a pragma through the files of this directory. Source: IOSIG paper, section 6.1.
+// sites.h describes how a pragma passes through the files of this directory. Source: IOSIG paper, section 6.1.
 #include "gcc.h"
 // after gcc.h
 #include "associate.h"
@@ -66,15 +66,15 @@ void register_callbacks(const plugin_name_args& plugin) {
     register_callback(plugin.base_name, event, callback, nullptr);
   };
   on(PLUGIN_PRAGMAS, [](void*, void*) {
-    // -E -fdirectives-only prints what it does not know, and swallows what somebody registered.
+    // -E -fdirectives-only prints unknown pragmas but drops registered ones, so none are registered then.
     if (!(flag_preprocess_only && cpp_get_options(parse_in)->directives_only)) register_pragmas();
   });
   register_kept_trees(plugin.base_name);
   on(PLUGIN_PRE_GENERICIZE, [](void* function, void*) { associate_sites(static_cast<tree>(function)); });
-  // All functions are known, and -flto has not yet thrown away what it does not need of classes.
+  // At this point all functions are known, and -flto has not yet discarded parts of classes.
   on(PLUGIN_ALL_IPA_PASSES_START, [](void*, void*) { report_unused_sites(); });
-  // Late enough that no warning speaks of our code, early enough that OpenMP, sanitizers and inlining see it as the
-  // program's own.
+  // The pass runs after the warnings, which then never refer to inserted code; and before OpenMP, sanitizers and
+  // inlining, which treat inserted code like the program's own.
   register_pass_info pass{new_inject_pass(), "*warn_unused_result", 1, PASS_POS_INSERT_AFTER};
   register_callback(plugin.base_name, PLUGIN_PASS_MANAGER_SETUP, nullptr, &pass);
 }
@@ -95,7 +95,7 @@ int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
           gcc_version.basever, version->basever);
     return 1;
   }
-  if (c_register_pragma_with_expansion == nullptr) return 0;  // lto1, f951, ...: no pragmas there
+  if (c_register_pragma_with_expansion == nullptr) return 0;  // lto1, f951, ...: they have no pragmas
   iosig::gcc::read_options(*plugin);
   iosig::gcc::register_callbacks(*plugin);
   return 0;

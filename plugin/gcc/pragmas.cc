@@ -14,20 +14,21 @@ std::map<std::string, location_t, std::less<>> definition_places;
 
 bool is_cxx() { return c_language == clk_cxx || c_language == clk_objcxx; }
 
-/// A pragma as the lexer gives it.
+/// A pragma as read from the lexer.
 struct Pragma {
-  location_t name = input_location;  ///< where its own name stands
+  location_t name = input_location;  ///< location of the pragma's name
   PragmaText<location_t> text{input_location};
-  bool is_spoilt = false;  ///< a token was beyond recovery and has been diagnosed: nothing more is to be said
+  bool is_spoilt = false;  ///< a token could not be read and was diagnosed: no further diagnostics
 
-  /// From the token that holds the span's first byte to the one that holds its last.
+  /// Returns the range from the token with the span's first byte to the token with its last byte.
   [[nodiscard]] location_t location(Span span) const {
     const location_t first = text.place(span.begin);
     return make_location(first, first, text.place(span.end > span.begin ? span.end - 1 : span.begin));
   }
 };
 
-/// C: the preprocessor's tokens have their exact spelling. The end of line stays for the parser.
+/// Reads a pragma in C, where the preprocessor's tokens have their exact spelling. Leaves the end of line to the
+/// parser.
 Pragma read_c() {
   Pragma pragma;
   const auto at_end = [](const cpp_token* token) { return token->type == CPP_PRAGMA_EOL || token->type == CPP_EOF; };
@@ -41,8 +42,8 @@ Pragma read_c() {
   return pragma;
 }
 
-/// The number that starts at `at` in the source file, as it is written there; "" when no number stands there (it came
-/// from _Pragma or from pasted tokens, or the file is gone).
+/// Returns the number at `at` as it is spelled in the source file; "" if there is none (the number comes from _Pragma
+/// or from pasted tokens, or the file cannot be read).
 std::string number_in_source(location_t at) {
   const location_t start = linemap_resolve_location(line_table, get_start(at), LRK_SPELLING_LOCATION, nullptr);
   const expanded_location place = expand_location(start);
@@ -58,7 +59,7 @@ std::string number_in_source(location_t at) {
   return ISDIGIT(rest[0]) || rest[0] == '.' ? std::string(rest.substr(0, end)) : std::string{};
 }
 
-/// What the C++ lexer made of a number, as text; "" when it made nothing of it.
+/// Returns a number of the C++ lexer as text; "" if the lexer could not read it.
 std::string number_from_value(tree value) {
   char text[64];
   if (value == NULL_TREE) return {};
@@ -71,7 +72,8 @@ std::string number_from_value(tree value) {
   }
 }
 
-/// C++: the whole unit was lexed before, so numbers are values now; their spelling is taken from the source file.
+/// Reads a pragma in C++, where the whole unit was lexed before and numbers are values. Takes their spelling from the
+/// source file.
 Pragma read_cxx() {
   Pragma pragma;
   tree value = NULL_TREE;
@@ -84,7 +86,7 @@ Pragma read_cxx() {
       pragma.text.append(IDENTIFIER_POINTER(value), at);
     } else if (type == CPP_NUMBER || code == USERDEF_LITERAL) {
       const std::string spelled = number_in_source(at);
-      if (code == ERROR_MARK) {  // the lexer has complained already, in words that do not help here
+      if (code == ERROR_MARK) {  // the lexer has already reported an error, with an unhelpful message
         error_at(at, "C++ cannot read the number %qs in a pragma; write it in quotes: %<\"%s\"%>", spelled.c_str(),
                  spelled.c_str());
         pragma.is_spoilt = true;
@@ -119,7 +121,7 @@ void report(const Diagnostic& found, const Pragma& pragma) {
   if (found.other) inform(pragma.location(*found.other), "%s", found.other_message.c_str());
 }
 
-/// Whether the pragma can be used; everything that was found about it is told.
+/// Reports all diagnostics of the pragma. Returns whether it can be used.
 bool accept(const std::vector<Diagnostic>& diagnostics, const Pragma& pragma) {
   if (pragma.is_spoilt) return false;
   for (const Diagnostic& found : diagnostics) report(found, pragma);
@@ -127,7 +129,7 @@ bool accept(const std::vector<Diagnostic>& diagnostics, const Pragma& pragma) {
                       [](const Diagnostic& found) { return found.severity == Diagnostic::Severity::error; });
 }
 
-/// The first line of a pragma as it is spelled, behind the pragma's name; "" when it is not a line of a file.
+/// Returns the first line of a pragma after its name, as spelled; "" if it is not a line of a file.
 std::string_view spelled_behind(location_t name, std::string_view pragma) {
   const expanded_location place = expand_location(name);
   if (place.file == nullptr || linemap_location_from_macro_expansion_p(line_table, name)) return {};
@@ -140,7 +142,7 @@ std::string_view spelled_behind(location_t name, std::string_view pragma) {
   return text.substr(begin);
 }
 
-/// Whether a macro took a parameter away, which is told.
+/// Returns whether a macro has removed a parameter, and reports it.
 bool has_lost_parameter(const Pragma& pragma, std::string_view name) {
   const auto lost = find_lost_parameter(spelled_behind(pragma.name, name), pragma.text.text());
   if (!lost) return false;
@@ -152,7 +154,8 @@ bool has_lost_parameter(const Pragma& pragma, std::string_view name) {
   return true;
 }
 
-/// A precompiled header would keep the trees but not what we know about them.
+/// Whether the pragma is in a precompiled header, with a warning. Such a header would keep the trees, but not the
+/// plugin's data about them.
 bool is_lost_in_pch(const Pragma& pragma, const char* name) {
   if (pch_file == nullptr) return false;
   warning_at(pragma.text.begin(), OPT_Wpragmas,
@@ -160,7 +163,7 @@ bool is_lost_in_pch(const Pragma& pragma, const char* name) {
   return true;
 }
 
-/// The class that is being parsed, or none; not that of a function that is being parsed.
+/// Returns the class that is being parsed, or NULL_TREE; also NULL_TREE inside of a member function.
 tree current_class() {
   const tree scope = current_scope != nullptr ? current_scope() : NULL_TREE;
   return scope != NULL_TREE && RECORD_OR_UNION_TYPE_P(scope) ? scope : NULL_TREE;

@@ -6,7 +6,8 @@ namespace {
 
 vec<tree, va_gc>* kept;
 
-/// The operand of each marker: the number PRED_NO_PREDICTION as a tree of its own, which copies of the marker share.
+/// Maps the operand of each marker to its site. The operand is the number PRED_NO_PREDICTION as a separate tree per
+/// marker; copies of a marker share it.
 std::unordered_map<tree, int> site_of_operand;
 
 tree no_prediction() { return build_int_cst(integer_type_node, PRED_NO_PREDICTION); }

@@ -24,7 +24,7 @@ struct Site {
   bool in_template = false;     ///< a function template, perhaps never instantiated
   bool seen = false;            ///< its marker was in a function that GCC compiles
   tree class_type = NULL_TREE;  ///< the enclosing class, if any
-  bool told = false;            ///< the fault in the following code was reported
+  bool told = false;            ///< an error in the following code was reported
   bool in_place = false;        ///< the plugin set its call's location: only the first call there counts
   bool found = false;           ///< a call gets the signature
 };

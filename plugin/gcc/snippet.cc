@@ -45,7 +45,7 @@ void Snippet::place(tree label) { add(gimple_build_label(label)); }
 void Snippet::jump_unless(enum tree_code comparison, tree left, tree right, tree label) {
   const tree go_on = new_label();
   gcond* condition = gimple_build_cond(comparison, left, right, go_on, label);
-  // A path may be declared never to be null, as a reference to an array is: no reason to warn of our own question.
+  // A path may be declared as never null, for example a reference to an array. No warning about the inserted check.
   suppress_warning(condition, OPT_Wnonnull_compare);
   add(condition);
   place(go_on);

@@ -1,4 +1,4 @@
-// What is known of a file besides its bytes: attributes and extended attributes.
+// Requests on attributes and extended attributes.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -75,7 +75,7 @@ void reply_attributes(fuse_req_t request, fuse_ino_t number) {
     fuse_reply_attr(request, &status, mount.options.cache_s);
 }
 
-/// Answers with `got` bytes of `value`, with their number if none were asked for, or with errno.
+/// Replies with `got` bytes of `value`, with their number if `asked` is 0, or with errno if `got` is negative.
 void reply_value(fuse_req_t request, ssize_t got, const char* value, std::size_t asked) {
   if (got < 0)
     fuse_reply_err(request, errno);
@@ -87,8 +87,8 @@ void reply_value(fuse_req_t request, ssize_t got, const char* value, std::size_t
     fuse_reply_buf(request, value, static_cast<std::size_t>(got));
 }
 
-/// The kernel would follow the path of a link to somewhere else; and the pieces of a container have no access control
-/// lists.
+/// Refuses extended attributes of symbolic links, because the path-based calls here would follow the link. Refuses
+/// access control lists of containers, because the files inside a container would not follow them.
 bool refuses(fuse_req_t request, const Inode& inode, std::string_view attribute) {
   if (inode.is_container && attribute.starts_with("system.posix_acl_")) {
     fuse_reply_err(request, EOPNOTSUPP);
@@ -116,7 +116,7 @@ void add_attributes(fuse_lowlevel_ops& all) {
   };
   all.getxattr = [](fuse_req_t request, fuse_ino_t number, const char* name, std::size_t bytes) {
     const Inode& inode = mount_of(request).inode(number);
-    if (number == FUSE_ROOT_ID && name == daemon_attribute) {  // `iosig unmount` waits for its end
+    if (number == FUSE_ROOT_ID && name == daemon_attribute) {  // `iosig unmount` waits for the end of this process
       const std::string pid = fmt::format("{}", ::getpid());
       return reply_value(request, static_cast<ssize_t>(pid.size()), pid.data(), bytes);
     }

@@ -1,8 +1,8 @@
-// Open files and their bytes.
+// Requests on open files: open, read, write, and so on.
 //
-// Whoever opens a file to write only goes past the kernel's cache. Whoever opens a container to read gets it through
-// the kernel's cache, so that it can be mapped; whoever opens it to write does not, so that every write comes here as
-// the program made it, and at once: regular writers stay regular.
+// A file that is opened for writing only bypasses the kernel's cache. A container that is opened for reading only uses
+// the cache, because mmap(2) needs it. A container that is opened for writing bypasses the cache: each write arrives
+// here at once and as the program made it, and regular writers stay regular.
 
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::uint32_t parallel_direct_writes = 1u << 6;  // FOPEN_PARALLEL_DIRECT_WRITES, since Linux 6.2
 
-constexpr std::size_t min_splice = 32u << 10;  ///< below, copying is cheaper
+constexpr std::size_t min_splice = 32u << 10;  ///< below this size copying is cheaper
 
-/// Room for the bytes of one request of this thread.
+/// Returns a buffer for one request of this thread.
 std::span<std::byte> buffer(std::size_t bytes) {
   thread_local std::vector<std::byte> room;
   if (room.size() < bytes) room.resize(bytes);
@@ -39,7 +39,7 @@ fuse_bufvec at(int fd, off_t offset, std::size_t bytes) {
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
-/// 0 or errno; the handle is the inode's from then on.
+/// Opens a container for `handle`. Returns 0 or errno.
 int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
   const auto container = inode.open_container();
   if (!container) return errno_of(container.error());
@@ -53,7 +53,7 @@ int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
   if (writes(info.flags)) handle.writer = handle.container->writers().add();
   handle.is_cached = !writes(info.flags) && (info.flags & O_DIRECT) == 0;
   info.direct_io = handle.is_cached ? 0 : 1;
-  if (handle.is_cached) ++inode.cached_readers;  // before it is asked: a write meanwhile makes the kernel forget
+  if (handle.is_cached) ++inode.cached_readers;  // before the status: a write from now on invalidates the cache
   const std::lock_guard lock(inode.mutex);
   if (handle.is_cached) {
     struct stat status {};
@@ -65,10 +65,11 @@ int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
   return 0;
 }
 
-/// What is kept in the kernel's cache of an ordinary file stays if the file is as it was.
+/// Decides whether an ordinary file uses the kernel's cache, and whether the cached bytes stay valid because the file
+/// is unchanged.
 void decide_cache(Inode& inode, fuse_file_info& info, Handle& handle) {
   struct stat status {};
-  // Who can only write needs no cache; through it each write would be two requests, one for its capabilities.
+  // A write-only handle needs no cache. With it each write would cost a second request, for the file's capabilities.
   handle.is_cached = (info.flags & O_DIRECT) == 0 && (info.flags & O_ACCMODE) != O_WRONLY;
   info.direct_io = handle.is_cached ? 0 : 1;
   if (handle.is_cached) ++inode.cached_readers;
@@ -109,15 +110,15 @@ void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     return;
   }
   const bool writes_container = handle->writer != nullptr;
-  info->fh = mount.handles.keep(std::move(handle));  // before the answer: it may be closed at once
+  info->fh = mount.handles.keep(std::move(handle));  // before the reply: the program may close it at once
   int answered = 0;
-  if (writes_container) {  // this libfuse has no name for the flag yet
+  if (writes_container) {  // libfuse has no name for the flag yet
     const fuse_open_out answer{info->fh, FOPEN_DIRECT_IO | parallel_direct_writes, 0};
     answered = fuse_reply_buf(request, reinterpret_cast<const char*>(&answer), sizeof answer);
   } else {
     answered = fuse_reply_open(request, info);
   }
-  if (answered != 0) release(mount, inode, handle_of(info));  // who asked was interrupted
+  if (answered != 0) release(mount, inode, handle_of(info));  // the program's open was interrupted
 }
 
 void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
@@ -127,12 +128,12 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
   int failure = is_hidden_name(name) ? EPERM : 0;
   if (failure == 0 && mount.wants_container(directory, name)) {
     failure = mount.make_container(directory, name, mode);
-    if (failure == 0) info->flags &= ~O_TRUNC;  // as the kernel: a file that was just made is not cut
-    if (failure == EEXIST && (info->flags & O_EXCL) == 0) failure = 0;  // somebody was faster
+    if (failure == 0) info->flags &= ~O_TRUNC;                          // as in the kernel: a new file is not truncated
+    if (failure == EEXIST && (info->flags & O_EXCL) == 0) failure = 0;  // another process made it first
   } else if (failure == 0) {
     const int flags = (info->flags & ~O_DIRECT) | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
     handle->fd = Fd(::openat(directory.fd.get(), name, flags, mode));
-    // What stands there and is no file, a container that was made meanwhile, is opened below.
+    // EISDIR: another process has made a container meanwhile, which is opened below.
     if (!handle->fd && (errno != EISDIR || (info->flags & O_EXCL) != 0)) failure = errno;
   }
   fuse_entry_param entry{};
@@ -232,7 +233,7 @@ void copy_range(fuse_req_t request, fuse_ino_t, off_t from, fuse_file_info* sour
                 fuse_file_info* target, std::size_t bytes, int flags) {
   const Handle &in = handle_of(source), &out = handle_of(target);
   if (in.container || out.container) {
-    fuse_reply_err(request, EOPNOTSUPP);  // the kernel reads and writes then
+    fuse_reply_err(request, EOPNOTSUPP);  // the kernel falls back to reads and writes
     return;
   }
   const ssize_t done = ::copy_file_range(in.fd.get(), &from, out.fd.get(), &to, bytes, static_cast<unsigned>(flags));
@@ -252,7 +253,7 @@ void add_data(fuse_lowlevel_ops& all) {
   all.copy_file_range = copy_range;
   all.flush = [](fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
     const Handle& handle = handle_of(info);
-    // A container's writes are all there, and a dropping for each closed duplicate would be too many.
+    // All writes of a container have arrived already, and a dropping for each closed duplicate would be too many.
     const bool is_fine = handle.container || ::close(::dup(handle.fd.get())) == 0;
     fuse_reply_err(request, is_fine ? 0 : errno);
   };

@@ -1,4 +1,4 @@
-// Directories as their readers see them: containers among the files, nothing of what is behind them.
+// Requests on directories: containers appear as files, hidden names do not appear.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ bool is_dot(const char* name) {
   return text == "." || text == "..";
 }
 
-/// Fills one answer; `plus`: with what a lookup of each name would say.
+/// Replies to one readdir request. `plus`: with the result of a lookup of each name.
 void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info,
                     bool plus) {
   Mount& mount = mount_of(request);
@@ -47,7 +47,7 @@ void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, of
       bool is_known = false;
       if (plus && !is_dot(name)) {
         is_known = mount.entry(directory, name, entry) == 0;
-        if (!is_known) {  // gone meanwhile
+        if (!is_known) {  // removed meanwhile
           handle.offset = found.d_off;
           handle.next = nullptr;
           continue;

@@ -78,7 +78,7 @@ Inode* Inodes::look_up(const Inode& directory, const char* name) {
   if (status.st_dev == root_.device && status.st_ino == root_.number) return &root_;
   const bool is_container = S_ISDIR(status.st_mode) && is_container_at(fd.get(), ".");
   const std::lock_guard lock(mutex_);
-  // A directory that has become a container since, or the other way round, is not what the kernel took it for.
+  // A directory that has become a container since the last lookup, or vice versa, needs a new inode.
   Inode*& known = known_[{status.st_dev, status.st_ino}];
   if (known != nullptr && known->is_container == is_container) {
     ++known->lookups;

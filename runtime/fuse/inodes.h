@@ -1,8 +1,8 @@
-// What the kernel knows by a number: an open place below the source for each file, directory or link that it has asked
-// for.
+// The inodes that the kernel knows: an O_PATH descriptor for each file, directory or symbolic link below the source
+// that the kernel has looked up.
 //
-// Everything is reached from such a place, by the name of an entry in it and without following links; so nobody who
-// renames or swaps directories meanwhile leads the daemon elsewhere.
+// The daemon reaches every file from such a descriptor, by the name of a directory entry and without following links.
+// A user who renames or replaces directories meanwhile cannot lead the daemon elsewhere (TOCTOU-safe).
 #pragma once
 
 #include <sys/stat.h>
@@ -20,39 +20,39 @@
 
 namespace iosig::fuse {
 
-/// The kernel's number for it is its address. It lives until the kernel has forgotten it.
+/// One file. The address of this object is the inode number for the kernel. It lives until the kernel forgets it.
 struct Inode {
   Fd fd;  ///< O_PATH
   dev_t device = 0;
   ino_t number = 0;
-  std::uint64_t generation = 0, lookups = 0;  ///< lookups: under the table's lock
+  std::uint64_t generation = 0, lookups = 0;  ///< lookups: protected by the table's lock
   bool is_container = false;
 
-  std::mutex mutex;  ///< of what follows
+  std::mutex mutex;  ///< protects the members below
   std::shared_ptr<SharedContainer> container;
-  std::uint64_t shown_changes = 0;  ///< of the container, when the kernel's cache of it began
+  std::uint64_t shown_changes = 0;  ///< changes of the container when the kernel began to cache it
   timespec shown_modified{};        ///< of an ordinary file
   std::int64_t shown_size = -1;
   unsigned handles = 0;  ///< open files
-  Fd held;               ///< the container's directory, held while there are any (container/admin/removal.h)
+  Fd held;               ///< the container's directory, held while handles > 0 (container/admin/removal.h)
 
   std::atomic<unsigned> cached_readers{0};  ///< handles that use the kernel's cache
 
-  /// The container behind it; opened once.
+  /// Returns the container; opens it at the first call.
   Result<std::shared_ptr<SharedContainer>> open_container();
-  /// A program opens, or closes, the container: any process that unlinks it meanwhile leaves its data until the last
-  /// close. 0 or errno; ESTALE: the kernel remembers a name that is gone.
+  /// Called when a program opens or closes the container. If a process unlinks the container meanwhile, its data stay
+  /// until the last close. hold() returns 0 or errno; ESTALE if the name that the kernel has cached no longer exists.
   int hold();
   void let_go();
-  /// Whether programs still have open what was unlinked.
+  /// Whether the container was unlinked while programs have it open.
   [[nodiscard]] bool is_unlinked();
-  /// By which any call that follows links gets at it.
+  /// The path in /proc/self/fd, with which any call that follows links reaches the file.
   [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", fd.get()); }
 };
 
 class Inodes {
  public:
-  /// `source`: the root. It is never forgotten.
+  /// `source`: the root directory, which is never forgotten.
   explicit Inodes(Fd source);
   ~Inodes();
   Inodes(const Inodes&) = delete;
@@ -60,12 +60,12 @@ class Inodes {
 
   [[nodiscard]] Inode& root() { return root_; }
   [[nodiscard]] const Inode& root() const { return root_; }
-  /// The entry `name` of a directory, looked up once more. nullptr with errno.
+  /// Returns the entry `name` of a directory and increments its lookup count. Returns nullptr with errno on failure.
   [[nodiscard]] Inode* look_up(const Inode& directory, const char* name);
   void forget(Inode& inode, std::uint64_t lookups);
-  /// A number that tells files below the source from each other, on whatever file system they are.
+  /// Returns an inode number that is unique below the source, even if files are on different file systems.
   [[nodiscard]] ino_t shown_number(dev_t device, ino_t number) const;
-  /// Calls visit(Inode&) for all that the kernel knows. Only when no request is served any more.
+  /// Calls visit(Inode&) for all known inodes. No request may be in progress.
   template <class Visit>
   void for_each(Visit&& visit) {
     for (const auto& [key, inode] : known_) visit(*inode);
@@ -78,7 +78,7 @@ class Inodes {
   std::uint64_t generation_ = 0;
 };
 
-/// Whether the entry `name` of the open `directory` is a container, by its manifest's name.
+/// Whether the entry `name` of the open `directory` is a container: a directory with a manifest.
 [[nodiscard]] bool is_container_at(int directory, const char* name);
 
 }  // namespace iosig::fuse

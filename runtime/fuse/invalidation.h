@@ -1,8 +1,8 @@
-// Makes the kernel forget what it keeps of a file before a write is answered, so that readers through its cache see the
-// write once it has returned.
+// Invalidates the kernel's cache of a file before the reply to a write. Readers through that cache therefore see the
+// write as soon as it has returned.
 //
-// A thread of its own does it: the kernel waits there for reads that are under way, and those need the threads that
-// serve requests.
+// A separate thread does this, because the kernel then waits for reads in progress, which the threads that serve
+// requests must complete.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -21,7 +21,7 @@ class Invalidation {
   ~Invalidation() { stop(); }
   void start(fuse_session* session);
   void stop();
-  /// Answers the write of `bytes` at `offset` when the kernel has forgotten the old ones.
+  /// Replies to a write of `bytes` at `offset` after the kernel has dropped the old bytes from its cache.
   void answer_write(fuse_req_t request, fuse_ino_t number, off_t offset, std::size_t bytes);
 
  private:

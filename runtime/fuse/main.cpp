@@ -1,10 +1,11 @@
-// The daemon behind `iosig mount`: a directory passed through, in which containers are files.
+// The daemon behind `iosig mount`: mounts a directory a second time, with its containers as files.
 //
 //   iosig-fuse source=PATH mount_point=PATH [index=pattern|traditional] [containers=GLOB]... [threads=N] [cache_s=S]
 //              [read_only=1] [ready_fd=N]
 //
-// `iosig mount` has looked at the paths and started it. SIGTERM, SIGINT and SIGHUP end it: what waits is answered,
-// writers are closed, everything is synced, the mount is taken away. Killed, it leaves what any killed writers leave.
+// `iosig mount` checks the paths and starts the daemon. SIGTERM, SIGINT and SIGHUP end it: it replies to waiting
+// requests, closes the writers, flushes everything to the device and unmounts. A killed daemon leaves its containers in
+// the same state as any killed writer.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -62,7 +63,7 @@ bool read_word(std::string_view word, MountOptions& options) {
   return true;
 }
 
-/// The kernel holds an open place for each file that it knows.
+/// The daemon has an open descriptor for each file that the kernel knows.
 void raise_open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -77,8 +78,8 @@ fuse_lowlevel_ops operations() {
     connection->max_readahead = 1u << 20;
     connection->max_background = 64;
     connection->congestion_threshold = 48;
-    // Not the writeback cache: it merges writes, and hides their pattern. Not splicing what is written: a container
-    // needs the bytes in memory.
+    // No writeback cache: it merges writes and hides their pattern. No splicing of written data: a container needs the
+    // bytes in memory.
     connection->want &= ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ);
     connection->want |= connection->capable & (FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV |
                                                FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC);
@@ -90,7 +91,7 @@ fuse_lowlevel_ops operations() {
   return all;
 }
 
-/// Waits for the signals that end the mount in a thread of its own; they are blocked in all others.
+/// A thread that waits for the signals that end the mount. They are blocked in all other threads.
 class EndBySignal {
  public:
   EndBySignal(fuse_session* session, Invalidation& invalidation) : session_(session), invalidation_(invalidation) {
@@ -121,9 +122,9 @@ class EndBySignal {
     while (::sigwait(&set, &signal) != 0) {
     }
     if (is_over_) return;
-    invalidation_.stop();  // while requests are still served: it waits for some of them
+    invalidation_.stop();  // first, because it waits for requests that must still be served
     fuse_session_exit(session_);
-    while (!is_over_) {  // it may not be waiting yet
+    while (!is_over_) {  // repeated, because the main thread may not be waiting yet
       ::pthread_kill(main_, SIGUSR1);
       ::usleep(10'000);
     }
@@ -157,7 +158,7 @@ int serve(Mount& mount) {
   fuse_session* const session = fuse_session_new(&arguments, &all, sizeof all, &mount);
   fuse_opt_free_args(&arguments);
   std::free(all_options);
-  if (session == nullptr) return refused;  // libfuse has said why
+  if (session == nullptr) return refused;  // libfuse has printed the reason
   if (fuse_session_mount(session, options.mount_point.c_str()) != 0) {
     fuse_session_destroy(session);
     return complain(refused, fmt::format("cannot mount at '{}'", printable(options.mount_point)));
@@ -165,7 +166,7 @@ int serve(Mount& mount) {
   if (options.ready_fd >= 0) leave_terminal(options.ready_fd);
   fuse_loop_config* const config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(config, options.threads);
-  fuse_loop_cfg_set_idle_threads(config, options.threads);  // to end and to start them costs more
+  fuse_loop_cfg_set_idle_threads(config, options.threads);  // ending and restarting threads costs more
   int status = 0;
   {
     mount.invalidation.start(session);
@@ -198,11 +199,11 @@ int main(int count, char** words) {
     return complain(wrong_usage, "this is the daemon of `iosig mount`; see iosig mount --help");
   ::openlog("iosig-fuse", LOG_PID | (options.ready_fd < 0 ? LOG_PERROR : 0), LOG_USER);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // RLIMIT_FSIZE of the shell that it was started from: a write fails, the mount stays
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the inherited RLIMIT_FSIZE fails, but the mount stays
   const sigset_t ending = EndBySignal::signals();
   ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
   raise_open_files();
-  ::umask(0);  // the kernel has applied that of whoever asks
+  ::umask(0);  // the kernel has already applied the umask of the calling process
   Fd source(::open(options.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!source)
     return complain(refused, fmt::format("cannot open '{}': {}", printable(options.source), std::strerror(errno)));

@@ -51,7 +51,7 @@ int Mount::attributes(Inode& inode, struct stat& status) {
     const auto container = inode.open_container();
     if (container) {
       if (const int failure = (*container)->status().get(status, options.cache_s); failure != 0) return failure;
-    } else {  // seen, but closed: its manifest is not sound
+    } else {  // the manifest is damaged: the file is visible but cannot be opened
       status.st_mode = S_IFREG;
       status.st_size = status.st_blocks = 0;
       status.st_nlink = 1;

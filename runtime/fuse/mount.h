@@ -1,5 +1,5 @@
-// One mounted source: what its requests share. The requests themselves are in names.cpp (directories and what is done
-// to names), attributes.cpp, and data.cpp (open files).
+// One mounted source: the state that its requests share. The requests themselves are in names.cpp (operations on
+// names), directories.cpp, attributes.cpp and data.cpp (open files).
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -21,21 +21,21 @@ namespace iosig::fuse {
 struct Handle {
   Fd fd;  ///< of an ordinary file
   std::shared_ptr<SharedContainer> container;
-  OpenWriter* writer = nullptr;  ///< of a container that was opened to write
+  OpenWriter* writer = nullptr;  ///< of a container that is open for writing
   bool is_cached = false;        ///< uses the kernel's cache
 
   struct CloseDirectory {
     void operator()(DIR* directory) const { ::closedir(directory); }
   };
   std::unique_ptr<DIR, CloseDirectory> directory;
-  dirent* next = nullptr;  ///< read, but not yet given
-  off_t offset = 0;        ///< behind what was given
+  dirent* next = nullptr;  ///< entry that was read but not yet returned
+  off_t offset = 0;        ///< position behind the last returned entry
 };
 
-/// What programs have open. The kernel tells when they close it, but not once the daemon ends.
+/// The handles that programs have open. The kernel reports when one is closed, but not when the daemon ends.
 class Handles {
  public:
-  /// Its number for the kernel.
+  /// Stores a handle and returns its number for the kernel.
   std::uint64_t keep(std::unique_ptr<Handle> handle);
   void close(Handle& handle);
 
@@ -58,20 +58,20 @@ struct Mount {
   [[nodiscard]] fuse_ino_t number(Inode& inode) {
     return &inode == &inodes.root() ? FUSE_ROOT_ID : reinterpret_cast<fuse_ino_t>(&inode);
   }
-  /// 0 or errno.
+  /// Returns 0 or errno.
   int attributes(Inode& inode, struct stat& status);
-  /// Looks `name` up for the kernel, which must forget what it gets. 0 or errno.
+  /// Looks up `name` for the kernel, which must later forget the inode (FORGET). Returns 0 or errno.
   int entry(Inode& directory, const char* name, fuse_entry_param& entry);
   /// Whether a new ordinary file becomes a container.
   [[nodiscard]] bool wants_container(const Inode& directory, const char* name) const;
-  /// 0 or errno.
+  /// Returns 0 or errno.
   int make_container(const Inode& directory, const char* name, unsigned mode) const;
 };
 
 [[nodiscard]] inline Mount& mount_of(fuse_req_t request) { return *static_cast<Mount*>(fuse_req_userdata(request)); }
 [[nodiscard]] inline Handle& handle_of(const fuse_file_info* info) { return *std::bit_cast<Handle*>(info->fh); }
 
-// Each adds its handlers.
+// Each function adds the handlers of one file.
 void add_names(fuse_lowlevel_ops& all);
 void add_directories(fuse_lowlevel_ops& all);
 void add_attributes(fuse_lowlevel_ops& all);

@@ -1,4 +1,4 @@
-// What is done to names: looked up, made, renamed, removed.
+// Requests on names: look up, create, link, rename, remove.
 
 #include "iosig/container/admin/names.h"
 
@@ -27,7 +27,7 @@ void reply_entry(fuse_req_t request, fuse_ino_t directory, const char* name) {
     fuse_reply_entry(request, &entry);
 }
 
-/// Answers with the new entry, or with errno if `failed`.
+/// Replies with the new entry, or with errno if `failed`.
 void reply_made(fuse_req_t request, fuse_ino_t directory, const char* name, bool failed) {
   if (failed)
     fuse_reply_err(request, errno);
@@ -90,7 +90,7 @@ void add_names(fuse_lowlevel_ops& all) {
     Mount& mount = mount_of(request);
     const Inode& inode = mount.inode(number);
     if (inode.is_container) {
-      fuse_reply_err(request, EPERM);  // a directory has one name
+      fuse_reply_err(request, EPERM);  // a directory can have only one name
       return;
     }
     const int directory = mount.inode(parent).fd.get();

@@ -1,4 +1,4 @@
-// What a mount is asked to do; `iosig mount` hands it to the daemon as words `name=value`.
+// The options of a mount. `iosig mount` passes them to the daemon as arguments `name=value`.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 namespace iosig::fuse {
 
 struct MountOptions {
-  std::string source, mount_point;  ///< absolute, without links
+  std::string source, mount_point;  ///< absolute, without symbolic links
   IndexKind index = IndexKind::pattern;
-  /// New files that become containers: globs of fnmatch(3), of the path below `source` where they have a slash, else of
-  /// the name. None: no new file does.
+  /// Globs of fnmatch(3) for new files that become containers. A glob with a slash matches the path below `source`, any
+  /// other glob the file's name. Empty: no new file becomes a container.
   std::vector<std::string> containers;
-  unsigned threads = 4;  ///< that serve requests at most
-  double cache_s = 1;    ///< for so long the kernel believes names and attributes
+  unsigned threads = 4;  ///< maximum number of threads that serve requests
+  double cache_s = 1;    ///< seconds for which the kernel caches names and attributes
   bool read_only = false;
-  int ready_fd = -1;  ///< told by one byte that the mount is there; then the daemon leaves its terminal
+  int ready_fd = -1;  ///< receives one byte when the mount is ready; then the daemon detaches from its terminal
 };
 
 }  // namespace iosig::fuse

@@ -27,7 +27,7 @@ struct Bindings {
   std::vector<std::string> globs;
 };
 
-/// Those of this process; never destroyed, since exit handlers may open files.
+/// Returns the bindings of this process. Never destroyed, because exit handlers may open files.
 const Bindings& bindings() {
   static const Bindings& only = *[] {
     auto* made = new Bindings;
@@ -50,7 +50,7 @@ const Bindings& bindings() {
   return only;
 }
 
-/// What the system and MPI libraries keep in files of their own, and map.
+/// Whether the file belongs to the system or to an MPI library, which map such files.
 bool is_of_system(const std::string& path) {
   constexpr std::array<std::string_view, 4> directories = {"/dev/", "/proc/", "/sys/", "/run/"};
   return std::ranges::any_of(directories, [&](std::string_view directory) { return path.starts_with(directory); });
@@ -80,7 +80,7 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
     if (!candidate.admissible || directories.size() == signature.container_targets) break;
     const auto there = lies_on(*place, candidate.mount_point);
     if (!there) return pass_on(there.error());
-    if (*there && *signature.container_targets == 1) return directories;  // the best is where it lies
+    if (*there && *signature.container_targets == 1) return directories;  // the path lies on the best mount point
     auto directory = open_user_directory(candidate.mount_point);
     if (!directory) return pass_on(std::move(directory.error()));
     directories.push_back(std::move(directory->path));

@@ -1,5 +1,5 @@
-// Which new files of a program become containers, and where their data go: by the rules file that IOSIG_RULES names,
-// and by the globs of IOSIG_CONTAINERS. `iosig run` sets both.
+// Decides which new files of a program become containers and where their data go. Reads the rules file that IOSIG_RULES
+// names, and the globs in IOSIG_CONTAINERS. `iosig run` sets both variables.
 #pragma once
 
 #include <optional>
@@ -12,21 +12,23 @@
 namespace iosig::runtime {
 
 struct Binding {
-  /// This user's directories on the mount points that the data go to, best first, made; none: they lie in the
-  /// container.
+  /// This user's directories on the mount points that the data go to, best first; they exist. Empty: the data lie in
+  /// the container.
   std::vector<std::string> targets;
 };
 
-/// The same directories for `signature`, whose container_targets is set; that there are fewer is said once. None if one
-/// is asked for and the best mount point is that of `path`. `infeasible`: no mount point admits it.
+/// Returns these directories for `signature`, whose container_targets must be set. Prints a message once if there are
+/// fewer directories than targets. Returns none if one target is requested and `path` lies on the best mount point.
+/// Fails as `infeasible` if no mount point admits the signature.
 [[nodiscard]] Result<std::vector<std::string>> targets_for(const Signature& signature, const std::string& path);
 
-/// Whether rules or globs are given at all: costs nothing.
+/// Whether there are any rules or globs. Cheap: the answer is cached.
 [[nodiscard]] bool has_bindings();
-/// Whether a new file at `path`, absolute, is a container.
+/// Whether a new file at the absolute `path` becomes a container.
 [[nodiscard]] bool is_bound(const std::string& path);
-/// Of a new file at `path`, absolute; nothing: it is an ordinary one. The first rule that matches counts, then the
-/// globs. Where no mount point can be chosen the data lie in the container, and why is said once.
+/// Returns the binding of a new file at the absolute `path`, or nothing if it becomes an ordinary file. The first
+/// matching rule applies, else the globs. If no mount point can be chosen, the data lie in the container, and the
+/// reason is printed once.
 [[nodiscard]] std::optional<Binding> binding_of(const std::string& path);
 
 }  // namespace iosig::runtime

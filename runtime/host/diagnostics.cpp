@@ -23,7 +23,7 @@ void say(std::string_view text) {
   struct stat now {};
   if (::fstat(STDERR_FILENO, &now) != 0 || now.st_dev != stderr_at_load.st_dev || now.st_ino != stderr_at_load.st_ino)
     return;
-  // A pipe that nobody empties would hold up the program.
+  // Writing to a full pipe without a reader would block the program.
   struct pollfd room {
     .fd = STDERR_FILENO, .events = POLLOUT, .revents = 0
   };

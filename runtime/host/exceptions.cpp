@@ -1,9 +1,9 @@
-// What is thrown in the library has room, whatever memory the host has left.
+// Memory for exceptions in the library, independent of the host's malloc.
 //
-// libstdc++ asks malloc for an exception's memory, and for the thread's list of exceptions where the library was loaded
-// late. Without memory it ends the program, and in a signal handler that interrupted malloc it would wait for ever. The
-// definitions here take the place of its own: an exception lies in the library's memory (memory.h) or, if there is
-// none, in a spare room that is part of the library; the lists lie in memory that each thread has from its beginning.
+// libstdc++ allocates an exception with malloc, and also the thread's list of exceptions if the library was loaded
+// late. Without memory it terminates the program. In a signal handler that interrupted malloc it would deadlock. The
+// definitions here replace those of libstdc++: an exception is allocated from the library's memory (memory.h) or, if
+// that is exhausted, from a static reserve. The lists are in static thread-local memory.
 #include <cxxabi.h>
 #include <sched.h>
 
@@ -13,16 +13,16 @@
 #include <exception>
 #include <new>
 
-// A sanitizer that checks this library brings its own.
+// A sanitizer that instruments this library has its own definitions.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 namespace iosig::runtime {
 namespace {
 
-/// libstdc++ keeps its own part of an exception, 128 bytes or less, just before the object. A dependent one has nothing
-/// else.
+/// libstdc++ stores its header of an exception, at most 128 bytes, directly before the object. A dependent exception
+/// has only the header.
 constexpr std::size_t header_bytes = 256;
-constexpr std::size_t spare_bytes = header_bytes + 256;  // no exception that is thrown here has an object of more
+constexpr std::size_t spare_bytes = header_bytes + 256;  // no exception that is thrown here has a larger object
 
 struct Spare {
   alignas(16) std::byte room[spare_bytes] = {};
@@ -39,7 +39,7 @@ void* take_spare() {
 void* room_for(std::size_t bytes) {
   void* room = ::operator new(bytes, std::nothrow);
   if (room == nullptr && bytes > spare_bytes) std::terminate();
-  // So many threads have none at once that the spares are all taken; each is given back when its exception is caught.
+  // If all spares are in use by other threads, waits for one: each is released when its exception is caught.
   while (room == nullptr)
     if ((room = take_spare()) == nullptr) ::sched_yield();
   return std::memset(room, 0, bytes);

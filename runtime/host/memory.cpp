@@ -1,5 +1,5 @@
-// A lock and a list of free pieces for each power of two. Small, since a process keeps little here: a storage
-// description, its signatures, and what one decision needs.
+// The allocator: one lock, and a list of free pieces for each power of two. It is simple because the library needs
+// little memory: a storage description, the program's signatures, and temporary data of each decision.
 #include "host/memory.h"
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ namespace iosig::runtime {
 namespace {
 
 struct Piece {
-  alignas(16) std::size_t order;  ///< it has 2^order bytes, this header included
+  alignas(16) std::size_t order;  ///< the piece has 2^order bytes, including this header
   [[nodiscard]] void* content() { return this + 1; }
 };
 static_assert(sizeof(Piece) == 16);
@@ -24,21 +24,21 @@ struct Free {
   Free* next;
 };
 
-constexpr std::size_t min_order = 5, largest_kept_order = 18;  // larger ones go back to the system at once
+constexpr std::size_t min_order = 5, largest_kept_order = 18;  // larger pieces are unmapped when they are freed
 constexpr std::size_t chunk_bytes = std::size_t{1} << largest_kept_order;
 constexpr std::size_t largest_small_order = 12, isolated_bytes = 64 << 10;
 
-std::mutex lock;  // those who hold it take no signals (run_isolated.h)
+std::mutex lock;  // its holders have signals blocked (run_isolated.h)
 Free* free_pieces[largest_kept_order + 1];
-std::byte *fresh, *fresh_end;  ///< the part of the newest chunk that was never given out
-std::size_t runs;  ///< of run_isolated; for each, the last isolated_bytes of `fresh` serve small pieces only
+std::byte *fresh, *fresh_end;  ///< the part of the newest chunk that was never allocated
+std::size_t runs;  ///< active run_isolated() calls; each reserves isolated_bytes at the end of `fresh` for small pieces
 
 void* map(std::size_t bytes) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-/// With the lock held.
+/// Makes sure that `fresh` has so many bytes. The caller holds the lock.
 bool has_fresh(std::size_t bytes) {
   if (static_cast<std::size_t>(fresh_end - fresh) >= bytes) return true;
   const std::size_t mapped_bytes = std::max(chunk_bytes, bytes);
@@ -86,7 +86,7 @@ void release_isolated() {
 void lock_memory() { lock.lock(); }
 void unlock_memory() { lock.unlock(); }
 void unlock_memory_of_child() {
-  runs = 0;  // they were of threads that only the parent has
+  runs = 0;  // those runs belong to threads that only the parent has
   lock.unlock();
 }
 
@@ -94,7 +94,7 @@ void unlock_memory_of_child() {
 
 using namespace iosig::runtime;
 
-// A sanitizer that checks this library brings its own.
+// A sanitizer that instruments this library has its own definitions.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {

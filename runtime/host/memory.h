@@ -4,12 +4,12 @@
 
 namespace iosig::runtime {
 
-/// Reserves memory for the small allocations of one run_isolated(), enough for thousands of them: destructors of
-/// nlohmann::json allocate, and would terminate the host if that failed. Returns false if there is no memory.
+/// Reserves memory for thousands of small allocations in one run_isolated(). The destructors of nlohmann::json allocate
+/// memory, and would terminate the host if that failed. Returns false if there is no memory.
 [[nodiscard]] bool reserve_for_isolated();
 void release_isolated();
 
-/// Around fork: the child then gets the memory in a sound state, whatever other threads did.
+/// Called around fork(): the child gets the memory in a consistent state, even if other threads were allocating.
 void lock_memory();
 void unlock_memory();
 void unlock_memory_of_child();

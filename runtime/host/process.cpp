@@ -19,17 +19,17 @@
 namespace iosig::runtime {
 namespace {
 
-/// Parsed signatures that are kept; more than any program has pragmas.
+/// Size of the cache of parsed signatures: more than any program has pragmas.
 constexpr std::size_t max_signatures = 1000;
 
-/// What the process knows. Made when the library is loaded and never destroyed: other threads and exit handlers may
-/// open files to the very end.
+/// The process-wide state. Made when the library is loaded and never destroyed, because other threads and exit handlers
+/// may open files until the very end of the process.
 struct Process {
-  // A program that runs with more rights than its user has (set-uid) must not follow that user's environment.
+  // A program with more privileges than its user (set-uid) must not trust the user's environment.
   bool disabled = ::getauxval(AT_SECURE) != 0 || is_set("IOSIG_DISABLE");
   bool verbose = is_set("IOSIG_VERBOSE");
 
-  std::mutex lock;  ///< guards what follows; never held during work on users' files
+  std::mutex lock;  ///< protects the members below; never held during operations on users' files
   std::optional<Result<StoragePointer>> storage;
   std::map<std::string, Result<Signature>, std::less<>> signatures;
   std::set<std::string, std::less<>> said;
@@ -43,7 +43,7 @@ struct Process {
 Process& process() {
   static Process& only = *[] {
     remember_stderr();
-    // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
+    // The child gets the lock released, even if another thread of the parent held it at the time of the fork.
     constexpr auto hold = [] {
       process().lock.lock();
       lock_memory();
@@ -57,7 +57,7 @@ Process& process() {
       process().lock.unlock();
     };
     ::pthread_atfork(hold, let_go, let_go_in_child);
-    alignas(Process) static std::byte room[sizeof(Process)];  // there may be no memory to ask for
+    alignas(Process) static std::byte room[sizeof(Process)];  // static: allocation could fail here
     return new (room) Process;
   }();
   return only;
@@ -95,7 +95,7 @@ Result<StoragePointer> storage_description() {
         return fail(ErrorKind::bad_input,
                     "no storage description; streams stay where they are; run 'iosig storage probe'");
       return read_storage_file(*file, FreeSpace::leave).map([](Storage storage) {
-        for (Device& device : storage.devices) device.provenance.clear();  // not asked for here, and copied often
+        for (Device& device : storage.devices) device.provenance.clear();  // not used here, and often copied
         return std::make_shared<const Storage>(std::move(storage));
       });
     }();
@@ -108,7 +108,7 @@ Result<Signature> parsed(const char* text) {
   const std::lock_guard held(own.lock);
   const auto known = own.signatures.find(std::string_view(text));
   if (known != own.signatures.end()) return known->second;
-  if (own.signatures.size() >= max_signatures) own.signatures.clear();  // a program that makes up its signatures
+  if (own.signatures.size() >= max_signatures) own.signatures.clear();  // the program generates its signatures
   return own.signatures.emplace(text, parse_signature(text)).first->second;
 }
 

@@ -1,5 +1,5 @@
-// What this process knows, asked for once: whether IOSIG is wanted, the storage description, the signatures that its
-// program has.
+// Process-wide state, determined once: whether IOSIG is enabled, the storage description, and the parsed signatures of
+// the program.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,22 @@
 
 namespace iosig::runtime {
 
-/// IOSIG_DISABLE, or more rights than the user has (set-uid): such a program must not follow that user's environment.
+/// Whether IOSIG is disabled: by IOSIG_DISABLE, or because the program has more privileges than its user (set-uid).
+/// Such a program must not trust the user's environment.
 [[nodiscard]] bool is_disabled();
-/// IOSIG_VERBOSE.
+/// Whether IOSIG_VERBOSE is set.
 [[nodiscard]] bool is_verbose();
-/// The variable's value; empty: there is none, or IOSIG is disabled.
+/// Returns the value of an environment variable; empty if it is not set or IOSIG is disabled.
 [[nodiscard]] std::string_view setting(const char* variable);
 
-/// One message for each topic.
+/// Like say(), but prints only the first message of each topic.
 void say_once(const std::string& topic, std::string_view text);
 
 using StoragePointer = std::shared_ptr<const Storage>;
-/// Read at the first call. `bad_input`: there is none.
+/// Returns the storage description, which is read at the first call. Fails as `bad_input` if there is none.
 [[nodiscard]] Result<StoragePointer> storage_description();
 
-/// As parse_signature, remembered.
+/// Like parse_signature(), with a cache.
 [[nodiscard]] Result<Signature> parsed(const char* signature);
 
 }  // namespace iosig::runtime

@@ -1,10 +1,11 @@
-// A thread that is at work in one of the library's layers, marked so that the layer is not entered again from a signal
-// handler, or by way of another library.
+// Marks a thread as running inside one of the library's layers. The layer then refuses to be entered again by a signal
+// handler of that thread, or through another library.
 #pragma once
 
 namespace iosig::runtime {
 
-/// Sets `flag`, the layer's own for this thread, until it goes out of scope. False: it was set already, and stays.
+/// Sets `flag`, the thread-local flag of the layer, until the guard goes out of scope. Converts to false if the flag
+/// was already set; then it stays set.
 class ReentrancyGuard {
  public:
   explicit ReentrancyGuard(bool& flag) : flag_(flag), is_first_(!flag) { flag_ = true; }

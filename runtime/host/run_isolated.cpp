@@ -20,9 +20,10 @@ namespace {
 
 constexpr std::size_t stack_bytes = 256 << 10, guard_bytes = 64 << 10;
 
-/// Blocks the thread's signals while it lives, because a handler of the host could fork, jump away or open a file
-/// during a decision. Drops the signals that our own writes raise (SIGPIPE on stderr, SIGXFSZ), which would kill the
-/// host. SIGSYS stays unblocked: a host that emulates calls for its seccomp filter emulates ours as well.
+/// Blocks the thread's signals while it lives, because a signal handler of the host could fork, longjmp or open a file
+/// during a decision. Discards the signals that the library's own writes raise (SIGPIPE on stderr, SIGXFSZ), which
+/// would kill the host. SIGSYS stays unblocked: a host that emulates system calls for its seccomp filter also emulates
+/// those of the library.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -49,7 +50,7 @@ class SignalsHeld {
   sigset_t before_, pending_;
 };
 
-/// A stack with a guard below; one is kept between runs, and concurrent threads map more.
+/// A stack with a guard area below it. One stack is kept between runs; concurrent threads map more.
 class Stack {
  public:
   Stack() : memory_(idle.exchange(nullptr)) {
@@ -82,7 +83,7 @@ struct Run {
   ucontext_t host{}, isolated{};
 };
 
-/// makecontext passes nothing but ints.
+/// makecontext can only pass ints, so the pointer comes in two halves.
 void run(unsigned high, unsigned low) {
   auto* own = std::bit_cast<Run*>(static_cast<std::uintptr_t>(high) << 32 | low);
   try {
@@ -96,12 +97,14 @@ pthread_key_t state_key;
 bool has_key = false;
 pid_t known_pid = 0;
 
-/// A child that was not made by fork (_Fork, clone) may have locks that nobody will release, and that of vfork has
-/// those of its parent: nothing runs isolated in either.
+/// Whether this process is a child that was not made by fork(). After _Fork or clone, locks may be held by threads that
+/// do not exist in the child; after vfork, the child shares the locks of its parent. Nothing runs isolated in such a
+/// child.
 bool is_unknown_child() { return ::getpid() != known_pid; }
 
-/// The C library's own. In a program with AddressSanitizer the name leads to one that warns about every switch, for the
-/// sake of code that it instruments; none of that runs on our stack.
+/// The C library's swapcontext. In a program with AddressSanitizer the name resolves to the sanitizer's interceptor,
+/// which warns at every switch. The warning is for instrumented code, and no instrumented code runs on the library's
+/// stack.
 decltype(&::swapcontext) switch_context = &::swapcontext;
 
 __attribute__((constructor(101))) void find_swapcontext() {
@@ -122,7 +125,7 @@ __attribute__((constructor(101))) void make_key() {
 
 }  // namespace
 
-// Not thread_local: for a library that was loaded late, the first use in each thread would call malloc.
+// Not thread_local: in a library that was loaded late, the first use in each thread would call malloc.
 ThreadState* thread_state() noexcept {
   if (!has_key) return nullptr;
   if (void* known = ::pthread_getspecific(state_key)) return static_cast<ThreadState*>(known);

@@ -1,5 +1,5 @@
-// Runs the library's work in a thread of the host program without a trace: stack, signals, cancellation, errno and
-// memory stay the host's.
+// Runs the library's code in a thread of the host program without side effects on the host's stack, signals,
+// cancellation state, errno and memory.
 #pragma once
 
 #include <cerrno>
@@ -12,10 +12,10 @@ struct ErrnoKept {
   ~ErrnoKept() { errno = before; }
 };
 
-/// Runs `step(argument)` on its own stack, because the thread's may be tiny (a coroutine, a signal handler), with all
-/// signals blocked and cancellation disabled; memory comes from memory.h. Safe wherever the host may open a file,
-/// signal handlers included. Returns false if it did not run, because the thread runs isolated work already or memory
-/// is short, or if it ran out of memory and was abandoned.
+/// Runs `step(argument)` on a separate stack, because the thread's own may be tiny (a coroutine, a signal handler). All
+/// signals are blocked and cancellation is disabled meanwhile; memory comes from memory.h. Safe wherever the host may
+/// open a file, including signal handlers. Returns false if the step did not run, because the thread runs isolated
+/// already or memory is short, or if it ran out of memory and was abandoned.
 [[nodiscard]] bool run_isolated(void (*step)(void*), void* argument) noexcept;
 
 template <class Step>
@@ -23,11 +23,12 @@ template <class Step>
   return run_isolated([](void* erased) { (*static_cast<Step*>(erased))(); }, std::addressof(step));
 }
 
-/// What the library keeps for each thread; nothing when there is no memory.
+/// The library's state of each thread.
 struct ThreadState {
-  bool inside = false;  ///< run_isolated is at work
+  bool inside = false;  ///< the thread is in run_isolated()
   char last_error[1024] = {};
 };
+/// Returns the state of this thread; null if there is no memory for it.
 [[nodiscard]] ThreadState* thread_state() noexcept;
 
 }  // namespace iosig::runtime

@@ -1,7 +1,7 @@
-// The containers of the C interface, include/iosig/iosig.h: handles on the engine's container in use.
+// The containers of the C interface (include/iosig/iosig.h): handles of the engine's SharedContainer.
 //
-// Rare calls run isolated; reading and writing on the caller's own stack, without a system call but the data's
-// own.
+// Rare calls run isolated. Reads and writes run on the caller's own stack and make no system calls except those that
+// transfer the data.
 #include "iosig/container/admin/container.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 using namespace iosig;
 
 struct iosig_container {
-  Fd directory;  ///< held, so that whoever removes the container leaves it to the last who has it open
+  Fd directory;  ///< held: if the container is removed, its last holder deletes it
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;  ///< null: for reading only
   bool reads = false;
@@ -38,7 +38,7 @@ struct iosig_container {
 
 namespace {
 
-/// The handles that are open, for the end of the process. Never destroyed: other threads may still use some.
+/// The open handles, for the end of the process. Never destroyed: other threads may still use some of them.
 struct OpenHandles {
   std::mutex mutex;
   std::set<iosig_container*> all;
@@ -48,13 +48,14 @@ OpenHandles& open_handles() {
   static OpenHandles* const handles = [] {
     ::pthread_atfork([] { open_handles().mutex.lock(); }, [] { open_handles().mutex.unlock(); },
                      [] { open_handles().mutex.unlock(); });
-    alignas(OpenHandles) static std::byte room[sizeof(OpenHandles)];  // there may be no memory to ask for
+    alignas(OpenHandles) static std::byte room[sizeof(OpenHandles)];  // static: allocation could fail here
     return new (room) OpenHandles;
   }();
   return *handles;
 }
 
-/// What the program leaves open the kernel closes, but of what was unlinked it removes nothing.
+/// At the end of the process: deletes unlinked containers that the program leaves open. The kernel closes their
+/// descriptors but does not delete them.
 __attribute__((destructor)) void let_go_unlinked() {
   if (!has_opened.load(std::memory_order_relaxed)) return;
   (void)runtime::run_isolated([] {
@@ -68,19 +69,19 @@ __attribute__((destructor)) void let_go_unlinked() {
 
 void remember(const std::string& message) { runtime::set_last_error(message); }
 
-/// What the engine says of a failure of its own, as errno.
+/// Converts an error of the engine to errno and records its message.
 int errno_for(const Error& error) {
   remember(error.message);
   return errno_of(error);
 }
 
-/// What a call gives: `value`, or -1 with errno if it is -errno.
+/// Converts `value`, a result or -errno, to the return value of the call and sets errno.
 std::int64_t answer(std::int64_t value, int errno_before) {
   errno = value < 0 ? static_cast<int>(-value) : errno_before;
   return value < 0 ? -1 : value;
 }
 
-/// Runs step() isolated; returns its value, or -1 with errno where it gives -errno.
+/// Runs step() isolated. Returns its value, or -1 with errno if step() returns -errno.
 template <class Step>
 std::int64_t run_isolated_for_value(Step step) {
   const int before = errno;
@@ -95,7 +96,7 @@ std::int64_t run_isolated_for_value(Step step) {
   return answer(value, before);
 }
 
-/// The same on the caller's own stack; a signal handler that interrupts it may not run isolated work.
+/// The same on the caller's own stack. Meanwhile a signal handler of the thread cannot run isolated work.
 template <class Step>
 std::int64_t answer_here(Step step) {
   const int before = errno;
@@ -112,7 +113,7 @@ std::int64_t answer_here(Step step) {
   return answer(value, before);
 }
 
-/// A new container at `path`; 0 or errno, EEXIST if something is there.
+/// Makes a container at `path`. Returns 0 or errno; EEXIST if the path exists.
 int make(const char* path, unsigned mode, const char* signature) {
   ContainerOptions options;
   options.mode = mode & 07777;
@@ -134,7 +135,7 @@ int make(const char* path, unsigned mode, const char* signature) {
   return errno_of(made.error()) == EEXIST ? EEXIST : errno_for(made.error());
 }
 
-/// The directory of the container at `path`, held. 0 or errno.
+/// Opens and holds the directory of the container at `path`. Returns 0 or errno.
 int open_held(const char* path, Fd& directory) {
   for (int tries_left = 1000;; --tries_left) {
     directory = Fd(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -143,7 +144,7 @@ int open_held(const char* path, Fd& directory) {
       failure = ENOTSUP;
     if (failure == 0 && hold_container(directory.get())) return 0;
     if (failure == 0) failure = errno;
-    // Another process may have removed or replaced it meanwhile; then what is there now counts.
+    // Another process may have removed or replaced the container meanwhile: try again with the path's new state.
     struct stat opened {
     }, there{};
     const bool is_there = !directory || (::fstat(directory.get(), &opened) == 0 && ::stat(path, &there) == 0 &&
@@ -164,7 +165,7 @@ int open_container(const char* path, int flags, unsigned mode, const char* signa
         return failure;
     const int failure = open_held(path, directory);
     if (failure == 0) break;
-    if (failure != ENOENT || !creates || tries_left == 0) return failure;  // else it was removed meanwhile
+    if (failure != ENOENT || !creates || tries_left == 0) return failure;  // ENOENT: removed meanwhile
   }
   auto opened = SharedContainer::open(directory.get(), remember);
   if (!opened) return errno_for(opened.error());
@@ -175,7 +176,7 @@ int open_container(const char* path, int flags, unsigned mode, const char* signa
   return writes && (flags & O_TRUNC) != 0 ? handle.container->truncate(nullptr, 0) : 0;
 }
 
-/// 0 or errno.
+/// Returns 0 if `name` is a container, else errno.
 int refuse_if_no_container(const NameAt& name, std::string_view doing) {
   switch (kind_at(name)) {
     case NameKind::container: return 0;
@@ -188,7 +189,7 @@ int refuse_if_no_container(const NameAt& name, std::string_view doing) {
   }
 }
 
-/// 0 or errno; what it came to is remembered.
+/// Returns 0 or errno, and records the message of a failure.
 int errno_of(const NameResult& done, std::string_view doing, const NameAt& name) {
   if (done) return 0;
   remember(as_error(done.error(), doing, name.path).value().message);

@@ -25,7 +25,7 @@ namespace {
 struct Decision {
   Outcome outcome;
   std::string why;
-  std::string topic = {};  ///< not empty: the user should hear of it, once per topic
+  std::string topic = {};  ///< if not empty, the message is printed once per topic
 };
 
 Decision trouble(const Error& error) { return {Outcome::failed, error.message, "trouble"}; }
@@ -36,14 +36,15 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const auto described = storage_description();
   if (!described) return {Outcome::failed, described.error().message, "storage"};
   const Storage& storage = **described;
-  drop_deleted_data(Among::few);  // room for new data
-  // The program's own open is about to meet the same obstacle and will report it.
+  drop_deleted_data(Among::few);  // frees space for new data
+  // The program's own open will fail for the same reason and report it.
   const auto place = locate(dirfd, path);
   if (!place) return {Outcome::stays, place.error().message};
   const Agreed agreed = agree(*declared, *place, storage);
   const Signature& signature = agreed.signature;
   const std::string assumed = agreed.why.empty() ? "" : fmt::format("; {}", agreed.why);
-  // Who does not say how much may be in anybody's way with or without a look at what others were reserved.
+  // A stream without a totalsize may use up space that is reserved for others in any case. Therefore only the free
+  // space is checked for it.
   const auto ask = [&](MountPoint& mount) {
     if (signature.total_bytes)
       ask_room(mount, *signature.total_bytes);
@@ -51,7 +52,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
       mount.free_bytes = ask_free_space(mount);
   };
 
-  // Each round but the last met somebody who was reserved the room at the same moment.
+  // A round is repeated if another process has reserved the space at the same moment.
   for (std::size_t rounds_left = storage.mount_points.size();; --rounds_left) {
     const Choice choice = choose_mount_point(signature, storage, ask);
     if (!choice.chosen) {
@@ -79,8 +80,8 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   }
 }
 
-/// A link stands there, and what it leads to does not: of another program's, or redirected and not written yet, which
-/// on this node may need a directory first.
+/// The path is a link whose target does not exist. It is either another program's link, or a redirected file that is
+/// not written yet; the latter may need its directory made on this node first.
 Decision follow(int dirfd, const char* path, const char* signature_words) {
   const auto declared = parsed(signature_words);
   const auto described = storage_description();
@@ -92,7 +93,7 @@ Decision follow(int dirfd, const char* path, const char* signature_words) {
           *joined ? "it is redirected already; this node has its own file behind the link" : "it exists already"};
 }
 
-/// The cheap questions, asked first: most opens of a hinted call end here, with a reason to leave them alone.
+/// The result of the cheap checks, which come first: for most opens they already give a reason not to redirect.
 enum class Standing { nothing, dangling_link, leave_alone };
 struct Seen {
   Standing standing = Standing::leave_alone;
@@ -121,7 +122,8 @@ Outcome report(const char* path, const Decision& decision) {
   return decision.outcome;
 }
 
-/// Where the step cannot run isolated, because the thread does already, the stream stays where it is.
+/// Runs `step` isolated. If that is impossible, for example because the thread runs isolated already, the stream stays
+/// where it is.
 template <class Step>
 Outcome visit(Step step) noexcept {
   Outcome outcome = Outcome::stays;
@@ -142,7 +144,7 @@ Outcome redirect(int dirfd, const char* path, const char* signature) noexcept {
 
 Outcome decline(const char* path, const char* why) noexcept {
   if (is_verbose()) return visit([&] { return report(path, {Outcome::stays, why}); });
-  set_last_error(why);  // the way of most opens: no signal is held
+  set_last_error(why);  // the usual case: no signals need to be blocked
   return Outcome::stays;
 }
 

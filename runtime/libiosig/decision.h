@@ -1,19 +1,19 @@
-// Decides for one open and, if it pays, makes the link. Everything the hints share is here.
+// Decides whether one open is redirected, and makes the link. All hints end here.
 #pragma once
 
 namespace iosig::runtime {
 
 enum class Outcome {
   redirected,
-  stays,   ///< best where it is, or may not be redirected
-  failed,  ///< IOSIG could not do its part
+  stays,   ///< the file is best placed at its path, or may not be redirected
+  failed,  ///< an error in IOSIG or its configuration
 };
 
-/// Whatever happens, the caller's errno is kept and nothing is thrown; why nothing was redirected is left in
-/// last_error(). Costs one lstat for a path that exists.
+/// Redirects `path` if that is better. Keeps the caller's errno and throws nothing. last_error() then has the reason
+/// why nothing was redirected. Costs one lstat if the path exists.
 Outcome redirect(int dirfd, const char* path, const char* signature) noexcept;
 
-/// Leaves word why an open of this kind is never redirected.
+/// Records in last_error() why an open of this kind is never redirected.
 Outcome decline(const char* path, const char* why) noexcept;
 
 }  // namespace iosig::runtime

@@ -15,22 +15,23 @@
 namespace iosig::runtime {
 namespace {
 
-constexpr std::size_t max_links = 128;     // each has a descriptor
-constexpr std::size_t links_at_once = 16;  // a look costs 0.2 us
+constexpr std::size_t max_links = 128;     // each needs a descriptor
+constexpr std::size_t links_at_once = 16;  // checking one costs 0.2 us
 
-/// Never destroyed: other threads may open files to the very end.
+/// Never destroyed: other threads may open files until the very end of the process.
 struct Links {
   std::mutex lock;
   std::vector<std::pair<HeldLink, JournalEntry>> all;
-  std::size_t next = 0;  ///< to be looked at
+  std::size_t next = 0;  ///< index of the link to check next
 };
 
 Links& links() {
   static Links& only = *[] {
-    // A fork takes the locks in the reverse order of registration. This one must come before the memory's, which
-    // process.cpp registers, since memory is asked for while this one is held.
+    // fork() acquires the locks in the reverse order of registration. This lock must be acquired before the memory
+    // lock, because memory is allocated while this one is held. process.cpp registers the memory lock: this call makes
+    // it do so first.
     (void)is_disabled();
-    // A child gets the lock free, whatever its parent's other threads did at the moment of the fork.
+    // The child gets the lock released, even if another thread of the parent held it at the time of the fork.
     constexpr auto hold = [] { links().lock.lock(); };
     constexpr auto let_go = [] { links().lock.unlock(); };
     ::pthread_atfork(hold, let_go, let_go);
@@ -58,7 +59,7 @@ std::vector<JournalEntry> take_deleted(Among among) {
   return deleted;
 }
 
-/// A program deletes its last files just before it ends.
+/// Many programs delete their last files just before they end.
 __attribute__((destructor)) void drop_at_exit() {
   if (!links().all.empty()) (void)run_isolated([] { drop_deleted_data(Among::all); });
 }

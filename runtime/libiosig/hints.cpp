@@ -1,7 +1,8 @@
-// The C interface, include/iosig/iosig.h: tells from how a file is opened whether it may be redirected at all.
+// The hints of the C interface (include/iosig/iosig.h): decide from the open's mode whether it may be redirected at
+// all.
 //
-// A link leads to a file that does not exist yet, so only an open that creates the file, and follows links while doing
-// so, can pass through it. Everything else is left alone.
+// The link leads to a file that does not exist yet. Only an open that creates the file and follows symbolic links works
+// through such a link. All other opens are never redirected.
 
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-// // Pattern detection for accesses. If lengths are known, a physical offset may be described as their running sum.
+// Pattern detection for accesses. If lengths are known, a physical offset may be described as their running sum.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,13 @@
-/* libiosig-link.a: what programs are linked with, so that one binary runs with IOSIG and without.
+/* libiosig-link.a: the archive that programs are linked with. The same binary then runs with and without IOSIG.
  *
- * It defines the functions of iosig.h and passes each call on to libiosig.so.1, if this machine has it; if not, the
- * program runs as if it had not been annotated. The library is looked for along the program's run path, once, before
- * the constructors of C++ objects, which may open files.
+ * It defines the functions of iosig.h and passes each call on to libiosig.so.1 if this machine has the library. If not,
+ * the program runs as if it had not been annotated. The library is searched along the program's run path, once, before
+ * the constructors of C++ objects run, because those may open files.
  *
- * Each program and each shared library has a copy of its own, and none of it is exported: a program that was linked
- * with one build of a library must also start with another, which has no copy. The definitions are weak, so that
- * objects that were joined by ld -r, each with a copy, can be linked together, and a program's own definitions win. */
+ * Each program and each shared library has its own copy, and no symbol of it is exported. Otherwise a program that was
+ * linked with an annotated build of a library could not start with a build without annotations. The definitions are
+ * weak: objects that were joined by ld -r, each with its own copy, can be linked together, and definitions in the
+ * program take precedence. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 #define LOCAL __attribute__((weak, visibility("hidden")))
 
-/* The linker is told to look for this (-u iosig_link), and so takes this object. */
+/* The linker option -u iosig_link refers to this symbol and so makes the linker include this object. */
 LOCAL char iosig_link;
 
 static struct {
@@ -41,8 +42,8 @@ static struct {
   } container;
 } library;
 
-/* Along the run path of what this archive is linked into. dlopen looks along its caller's, which in a program with a
- * sanitizer is the sanitizer's library. */
+/* Searches the run path of the program or library that contains this object. dlopen searches the run path of its
+ * caller, which in a program with a sanitizer is the sanitizer's library. */
 static void* open_along_run_path(void) {
   Dl_info symbol;
   struct link_map* self = NULL;
@@ -107,7 +108,7 @@ LOCAL const char* iosig_last_error(void) {
   return library.last_error != NULL ? library.last_error() : "libiosig.so.1 is not on this machine";
 }
 
-/* Without the library, or with one of an earlier version. */
+/* The result without the library, or with an older version of it. */
 static int no_containers(void) {
   errno = ENOSYS;
   return -1;

@@ -1,8 +1,10 @@
-// What ::open, ::pwrite and their like are inside this library: the linker is told (CMakeLists.txt) to lead the
-// engine's calls of names that we stand in for to the functions here, `__wrap_` before the name.
+// The implementation of ::open, ::pwrite and similar calls inside this library. The linker option --wrap
+// (CMakeLists.txt) redirects the engine's calls of intercepted names to the functions here, which have the prefix
+// `__wrap_`.
 //
-// They go to the system directly, so they are no cancellation points and no other library sees them, and descriptors
-// that the engine keeps have large numbers: the program gets those that it would have got without us.
+// They call the system directly: they are no cancellation points, and no other preloaded library sees them. Descriptors
+// that the engine keeps get large numbers, so the program's descriptors have the numbers that they would have without
+// this library.
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -17,7 +19,7 @@
 namespace iosig::preload {
 namespace {
 
-constexpr int usual_least = 700;  ///< larger ones would make each fork copy a large table
+constexpr int usual_least = 700;  ///< larger numbers would make each fork copy a large descriptor table
 
 long sys_fcntl(int fd, int command, long argument) { return ::syscall(SYS_fcntl, fd, command, argument); }
 
@@ -84,7 +86,7 @@ ssize_t __wrap_pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   return ::syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
 ssize_t __wrap_preadv(int fd, const iovec* parts, int count, off_t offset) {
-  return ::syscall(SYS_preadv, fd, parts, count, offset, 0);  // the offset's upper half is for 32 bits
+  return ::syscall(SYS_preadv, fd, parts, count, offset, 0);  // the last argument is for 32-bit systems only
 }
 ssize_t __wrap_writev(int fd, const iovec* parts, int count) { return ::syscall(SYS_writev, fd, parts, count); }
 off_t __wrap_lseek(int fd, off_t offset, int whence) { return ::syscall(SYS_lseek, fd, offset, whence); }
@@ -184,7 +186,7 @@ int __wrap_closedir(DIR* directory) {
   engine_fds.remove(::dirfd(directory));
   return real().closedir(directory);
 }
-// What the C++ runtime's own streams would use, which nobody opens here.
+// Used by the streams of the C++ runtime only, which this library does not open.
 off_t __wrap_lseek64(int fd, off_t offset, int whence) { return __wrap_lseek(fd, offset, whence); }
 int __wrap_fstat64(int fd, struct stat* status) { return __wrap_fstat(fd, status); }
 int __wrap_ioctl(int fd, unsigned long request, void* argument) { return real().ioctl(fd, request, argument); }

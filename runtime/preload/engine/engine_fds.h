@@ -1,5 +1,5 @@
-// The descriptors that the engine keeps open in the program's process: the program may not close or replace them, and a
-// child by fork, whose engine begins anew, closes them.
+// The descriptors that the engine keeps open in the program's process. The program may not close or replace them. After
+// fork() the child, which reinitializes its engine, closes them.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace iosig::preload {
 
-/// Of larger numbers none is remembered.
+/// Descriptors from this number on are not recorded.
 inline constexpr unsigned max_fds = 1u << 16;
 
 class EngineFds {
@@ -24,7 +24,7 @@ class EngineFds {
     return static_cast<unsigned>(fd) < max_fds &&
            (words_[static_cast<unsigned>(fd) / 64].load(std::memory_order_relaxed) & bit(fd)) != 0;
   }
-  /// Calls visit(descriptor) for all, in order.
+  /// Calls visit(descriptor) for each descriptor in ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (unsigned n = 0; n < words_.size(); ++n)
@@ -40,10 +40,10 @@ class EngineFds {
 
 inline constinit EngineFds engine_fds;
 
-/// The numbers that the engine keeps begin here.
+/// Returns the smallest number that the engine uses for its descriptors.
 int min_engine_fd();
 
-/// Gives an open descriptor a large number, and close-on-exec; -1 stays -1. Its new number.
+/// Moves an open descriptor to a large number and sets close-on-exec. Returns the new number. Returns -1 for -1.
 int keep_for_engine(int fd);
 
 }  // namespace iosig::preload

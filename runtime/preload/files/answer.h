@@ -1,4 +1,4 @@
-// How a call of the program is answered: -1 with errno, or a value and errno as it was.
+// How an intercepted call returns to the program: with -1 and errno, or with a value and an unchanged errno.
 #pragma once
 
 #include <cerrno>
@@ -8,20 +8,22 @@
 
 namespace iosig::preload {
 
-/// `value`: what the call gives, or -errno.
+/// Converts `value`, a result or -errno, to the return value of the call and sets errno.
 [[nodiscard]] inline std::int64_t answer(std::int64_t value, int errno_before) {
   errno = value < 0 ? static_cast<int>(-value) : errno_before;
   return value < 0 ? -1 : value;
 }
 
-/// Of a call that failed: another thread has made the container an ordinary file meanwhile, which shall be asked
-/// instead.
+/// Whether a call failed because another thread has converted the container to an ordinary file in the meantime. The
+/// caller then repeats the call on the ordinary file.
 [[nodiscard]] inline bool is_ordinary_now(int fd) { return errno == EBADF && !is_ours(fd); }
-/// As the kernel does when a file would grow beyond RLIMIT_FSIZE; elsewhere EFBIG comes alone.
+
+/// Raises SIGXFSZ if RLIMIT_FSIZE is set, as the kernel does when a write would exceed it. Without that limit EFBIG
+/// comes without a signal.
 void signal_size_limit();
 
-/// Answers with call(OpenFile&), which gives a value or -errno. A signal handler that came in between a call of its own
-/// thread gets EDEADLK; ENOMEM: the library ran out of memory.
+/// Returns the result of call(OpenFile&), which returns a value or -errno. Fails with EDEADLK in a signal handler that
+/// interrupted a call of the same thread in the engine, and with ENOMEM if the library runs out of memory.
 template <class Call>
 [[nodiscard]] std::int64_t with_open_file(int fd, Call call) {
   const int before = errno;
@@ -42,7 +44,7 @@ template <class Call>
   return answer(value, before);
 }
 
-/// The same for what is long; the container is open then.
+/// The same for long operations: opens the container first and runs `call` isolated.
 template <class Call>
 [[nodiscard]] int with_ready_file(int fd, Call call) {
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {

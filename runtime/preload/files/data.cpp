@@ -13,7 +13,7 @@
 namespace iosig::preload {
 namespace {
 
-constexpr std::size_t max_bytes = 0x7ffff000;  ///< of one call, as the kernel has it
+constexpr std::size_t max_bytes = 0x7ffff000;  ///< limit of one call, the same as the kernel's
 
 std::atomic<bool> is_exiting{false};
 
@@ -31,8 +31,8 @@ std::int64_t total_of(const iovec* parts, int count) {
 
 std::span<std::byte> bytes_of(const iovec& part) { return {static_cast<std::byte*>(part.iov_base), part.iov_len}; }
 
-/// How many of `length` bytes from `begin` on the file may hold, as the kernel has it of RLIMIT_FSIZE: the first of
-/// them, or -EFBIG. Of an append: from the file's end on.
+/// Returns how many of `length` bytes at `begin` RLIMIT_FSIZE allows, by the kernel's rules: at least one, or -EFBIG.
+/// For an append, the bytes begin at the end of the file.
 std::int64_t within_size_limit(OpenFile& file, int flags, std::int64_t begin, std::int64_t length) {
   if (!has_size_limit()) return length;
   const std::int64_t limit = read_size_limit();
@@ -45,7 +45,7 @@ std::int64_t within_size_limit(OpenFile& file, int flags, std::int64_t begin, st
   return begin >= limit ? -EFBIG : std::min(length, limit - begin);
 }
 
-/// At a place, or at the end of the file; where it was is told in `offset`.
+/// Writes at `offset`, or appends and sets `offset` to the position of the bytes.
 std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes, std::int64_t& offset) {
   const std::int64_t allowed = within_size_limit(file, flags, offset, static_cast<std::int64_t>(bytes.size()));
   if (allowed < 0) return allowed;
@@ -58,7 +58,7 @@ std::int64_t put_at(OpenFile& file, int flags, std::span<const std::byte> bytes,
   return done;
 }
 
-/// At the file's own offset, or at its end.
+/// Writes at the file offset, or appends, and moves the file offset.
 std::int64_t put_at_own(OpenFile& file, int flags, std::span<const std::byte> bytes) {
   std::atomic<std::int64_t>& own = file.shared->offset;
   if ((flags & O_APPEND) != 0) {
@@ -67,7 +67,7 @@ std::int64_t put_at_own(OpenFile& file, int flags, std::span<const std::byte> by
     if (done >= 0) own = offset + done;
     return done;
   }
-  // The bytes that this call may write are its own from here on; other calls go on behind them.
+  // Reserves the byte range for this call by moving the file offset. Concurrent calls write behind the range.
   const auto length = static_cast<std::int64_t>(bytes.size());
   std::int64_t begin = own.load(std::memory_order_relaxed);
   do {

@@ -1,4 +1,5 @@
-// What a program has of containers from the one that began it, and leaves to the next.
+// Containers across execve(2): finds the open containers that this program inherited, and leaves its own to the next
+// program.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,14 +16,14 @@
 namespace iosig::preload {
 namespace {
 
-/// Whether a program that is begun now has a descriptor of it.
+/// Whether a program that is executed now inherits a descriptor of the file.
 bool is_inherited(const OpenFile& file) {
   for (int fd = 0; fd <= last_fd; ++fd)
     if (open_files[static_cast<unsigned>(fd)] == &file && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) return true;
   return false;
 }
 
-/// Whether `fd` is open on the container's manifest, and the engine's by nothing else.
+/// Whether `fd` is open on the container's manifest and is not yet one of the engine's descriptors.
 bool bears_locks(int fd, const OpenFile& file) {
   struct stat status {
   }, manifest{};
@@ -31,14 +32,15 @@ bool bears_locks(int fd, const OpenFile& file) {
          status.st_dev == manifest.st_dev && status.st_ino == manifest.st_ino;
 }
 
-/// A container's directory, and the engine's by nothing else.
+/// Whether `fd` is open on the directory of a container.
 bool is_left_directory(int fd) {
   struct stat status {};
   return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) &&
          ::faccessat(fd, container_manifest_name.data(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/// Of an inherited placeholder; `folders`: inherited ones. With the process's lock held.
+/// Opens the container of the inherited placeholder `fd`. `directories`: the inherited descriptors of containers'
+/// directories. The caller holds the process's lock.
 void adopt(int fd, std::vector<int>& directories) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return;
@@ -69,7 +71,7 @@ void adopt_inherited() {
   const long directory = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
   std::vector<int> placeholders, directories;
-  std::vector<int> bearers;  ///< of locks
+  std::vector<int> bearers;  ///< descriptors that bear locks
   alignas(8) char entries[2048];
   struct Entry {
     std::uint64_t inode;
@@ -93,7 +95,7 @@ void adopt_inherited() {
   sys_close(directory);
   for (const int fd : placeholders) adopt(fd, directories);
   bearers.insert(bearers.end(), directories.begin(), directories.end());
-  for (const int fd : bearers)  // of files that were closed before this program began
+  for (const int fd : bearers)  // those that remain belong to files that were closed before this program began
     if (fd >= min_engine_fd() && !engine_fds.has(fd)) sys_close(fd);
 }
 
@@ -103,7 +105,7 @@ void leave_open(bool left) {
   const auto mark = [&](int fd, bool stays) {
     if (fd >= 0) ::fcntl(fd, F_SETFD, left && stays ? 0 : FD_CLOEXEC);
   };
-  if (is_stray_child()) {  // by vfork: the tables are its parent's, the descriptors its own
+  if (is_stray_child()) {  // after vfork the child shares its parent's tables, but has descriptors of its own
     const std::unique_lock lock(process().lock, std::try_to_lock);
     if (!lock) return;
     for (const OpenFile* file : process().files) {
@@ -119,7 +121,7 @@ void leave_open(bool left) {
     const std::lock_guard lock(process().lock);
     for (const OpenFile* file : process().files) {
       if (!file->is_live) continue;
-      // The directory, too: while the other program starts, the container stays held.
+      // The directory stays open, too: it holds the container while the new program starts.
       const bool stays = left && is_inherited(*file);
       mark(file->directory, stays);
       mark(file->lock_fd, stays);

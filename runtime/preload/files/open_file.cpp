@@ -49,7 +49,7 @@ std::uint64_t inode_of(int fd) {
   return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
-/// 0 or errno. Runs isolated.
+/// Returns 0 or errno. Must run isolated.
 int find_container(OpenFile& file) {
   Process& own = process();
   const std::lock_guard lock(own.lock);
@@ -70,7 +70,7 @@ int find_container(OpenFile& file) {
     file.container = *std::move(opened);
     known = file.container;
   } else if (own.looked_at.lock() != file.container) {
-    (void)file.container->status().refresh_if_older_than(0);  // what other nodes have written and closed
+    (void)file.container->status().refresh_if_older_than(0);  // sees what other nodes have written and closed
   }
   file.is_ready.store(true, std::memory_order_release);
   return 0;
@@ -105,12 +105,12 @@ void release(OpenFile& file) {
   file.has_writer = false;
   unmap_placeholder(file.shared);
   file.shared = nullptr;
-  file.is_free.store(true, std::memory_order_release);  // last: from here on another thread may have it
+  file.is_free.store(true, std::memory_order_release);  // last: from here on another thread may reuse it
 }
 
 namespace {
 
-/// One of its descriptors is closed.
+/// Releases this process's record locks on the container, because one of its descriptors is closed (POSIX).
 void end_record_locks(const OpenFile& file) {
   if (!process().has_record_locks.load(std::memory_order_relaxed)) return;
   const ReentrancyGuard inside(is_inside);
@@ -137,15 +137,15 @@ void set(int fd, OpenFile* file) {
 
 namespace {
 
-/// The engine of a child begins anew: nothing of its parent's is touched, and its descriptors are closed.
+/// Reinitializes the engine in a child. Leaves the parent's objects untouched and closes the engine's descriptors.
 void reinit_after_fork() {
   Process& own = process();
   auto files = std::move(own.files);
-  new (&own) Process;  // there may be no memory to ask for
+  new (&own) Process;  // in place: allocation could fail here
   own.files = std::move(files);
   for (OpenFile* file : own.files) {
     if (!file->is_live) continue;
-    new (&file->container) std::shared_ptr<SharedContainer>;  // the parent's is not ours to destroy
+    new (&file->container) std::shared_ptr<SharedContainer>;  // the child must not destroy the parent's container
     file->writer = nullptr;
     file->is_ready = false;
     file->has_writer = false;
@@ -171,7 +171,8 @@ void reinit_after_fork() {
 __attribute__((constructor(102))) void load() {
   alignas(Process) static std::byte room[sizeof(Process)];
   process_of_now = new (room) Process;
-  // runtime/host holds the memory at a fork, after us: so it must have been asked something first.
+  // runtime/host locks its memory at a fork, and must do so after this library. Prepare handlers run in reverse order
+  // of registration, so runtime/host must register first: this call makes it do so.
   (void)runtime::is_disabled();
   ::pthread_atfork(
       [] {
@@ -200,7 +201,7 @@ void finish_all() {
     const std::lock_guard lock(process().lock);
     for (OpenFile* file : process().files)
       if (file->is_live && file->has_writer) (void)file->container->writers().close_all();
-    // The kernel closes what the program leaves open, but removes nothing of it.
+    // The kernel closes all descriptors that the program leaves open, but does not remove deleted containers.
     for (OpenFile* file : process().files)
       if (file->is_live && file->directory >= 0) remove_holder(*file->shared, file->directory);
     for (OpenFile* file : process().files)
@@ -253,9 +254,9 @@ int open_container(int directory, int flags) {
       file->shared = state;
       file->directory = directory;
       add_holder(*state, directory);
-      if ((flags & O_CLOEXEC) == 0) state->lock_fd = file->lock_fd = open_for_locks(*file);  // children share the locks
+      if ((flags & O_CLOEXEC) == 0) state->lock_fd = file->lock_fd = open_for_locks(*file);  // shared with children
       file->placeholder_inode = inode_of(fd);
-      take(*file);  // first: a call that meant what this was before may let it go in between
+      take(*file);  // first: a late call on the object's previous file may release it in between
       file->is_live = true;
     }
     if (const int opened = find_container(*file); opened != 0) return opened;
@@ -325,7 +326,7 @@ void follow(int fd, int of) {
 }
 
 void let_go(int fd) {
-  { const InUse file(fd); }  // waits while it becomes an ordinary file
+  { const InUse file(fd); }  // waits while the container is converted to an ordinary file
   set(fd, nullptr);
 }
 

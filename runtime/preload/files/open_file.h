@@ -1,4 +1,4 @@
-// An open file that is a container: what stands behind a descriptor, and behind its duplicates.
+// An open container: the object behind a descriptor and all its duplicates.
 #pragma once
 
 #include <fcntl.h>
@@ -17,17 +17,17 @@
 
 namespace iosig::preload {
 
-/// One for each open file description that this process has. Never given back, but used again.
+/// One for each open file description of this process. Objects are reused, never freed.
 struct OpenFile {
   SharedState* shared = nullptr;
-  std::atomic<std::uint32_t> references{0};  ///< descriptors and calls at work
+  std::atomic<std::uint32_t> references{0};  ///< descriptors and running calls
   std::atomic<bool> is_live{false};
-  std::atomic<bool> is_free{false};     ///< all of it was let go: it may be used again once nobody refers to it
-  std::atomic<bool> has_writer{false};  ///< its dropping is made
-  std::atomic<bool> is_ready{false};    ///< container is there
-  std::atomic<bool> is_leaving{false};  ///< it becomes an ordinary file: calls wait until that is decided
-  int directory = -1;                   ///< the container's, locked shared as long as it is open somewhere
-  std::atomic<int> lock_fd{-1};         ///< bears flock(2)'s lock, and those of the open file
+  std::atomic<bool> is_free{false};     ///< released: it may be reused once `references` is 0
+  std::atomic<bool> has_writer{false};  ///< its dropping exists
+  std::atomic<bool> is_ready{false};    ///< `container` is open
+  std::atomic<bool> is_leaving{false};  ///< it is being converted to an ordinary file: calls wait for the outcome
+  int directory = -1;                   ///< the container's directory, with a shared lock while it is open anywhere
+  std::atomic<int> lock_fd{-1};         ///< bears the locks of flock(2) and the open file description locks
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;
   std::uint64_t placeholder_inode = 0;
@@ -35,24 +35,24 @@ struct OpenFile {
   [[nodiscard]] int flags() const { return shared->flags.load(std::memory_order_relaxed); }
   [[nodiscard]] bool reads() const { return access() == O_RDONLY || access() == O_RDWR; }
   [[nodiscard]] bool writes() const { return access() == O_WRONLY || access() == O_RDWR; }
-  /// 3, as the kernel has it, is neither to read nor to write.
+  /// The value 3 permits neither reads nor writes, as in the kernel.
   [[nodiscard]] int access() const { return flags() & O_ACCMODE; }
 };
 
 extern std::array<std::atomic<OpenFile*>, max_fds> open_files;
 
-/// Whether the descriptor is a container's: all that it costs an ordinary one.
+/// Whether the descriptor refers to a container. This is the only overhead for descriptors that do not.
 [[nodiscard]] inline bool is_ours(int fd) {
   return static_cast<unsigned>(fd) < max_fds &&
          open_files[static_cast<unsigned>(fd)].load(std::memory_order_relaxed) != nullptr;
 }
 
-/// The thread is in the container engine: calls of a signal handler that interrupted it are refused.
+/// Set while the thread runs inside the container engine. Calls of a signal handler that interrupted it are refused.
 using runtime::ReentrancyGuard;
 extern constinit thread_local bool is_inside __attribute__((tls_model("initial-exec")));
 
-/// Runs `step`, which gives 0 or errno, isolated from the host (runtime/host/run_isolated.h): for rare, long work. The
-/// thread must have a ReentrancyGuard.
+/// Runs `step` isolated from the host (runtime/host/run_isolated.h) and returns its result, 0 or errno. For rare, long
+/// operations. The calling thread must hold a ReentrancyGuard.
 template <class Step>
 [[nodiscard]] int run_isolated_step(Step step) {
   int failure = ENOMEM;
@@ -60,7 +60,7 @@ template <class Step>
   return failure;
 }
 
-/// The last descriptor is closed, and no call is at work.
+/// Releases the container after the last descriptor is closed and no call is running.
 void release(OpenFile& file);
 
 inline void take(OpenFile& file) {
@@ -80,10 +80,10 @@ inline void give_back(OpenFile& file) {
   }
 }
 
-/// Before a look at something that another thread is about to change.
+/// Sleeps 50 us while another thread changes what the caller is waiting for.
 void wait_a_moment();
 
-/// For one call: keeps the file while another thread may close it.
+/// Keeps the file alive during one call, even if another thread closes the descriptor.
 class InUse {
  public:
   explicit InUse(int fd) {
@@ -115,45 +115,48 @@ class InUse {
   OpenFile* file_ = nullptr;
 };
 
-/// 0, or errno. Its container is open afterwards.
+/// Opens the container of the file if it is not open yet. Returns 0 or errno.
 int make_ready(OpenFile& file);
-/// The same, and its dropping is made.
+/// Like make_ready(), and creates the dropping of the file.
 int make_writer(OpenFile& file);
 
-/// A descriptor for the container whose directory is open as `directory`, an engine's descriptor that is taken over in
-/// any case. -1 with errno.
+/// Returns a new descriptor for the container whose directory is open as `directory`; -1 with errno. Takes ownership of
+/// `directory`, a descriptor of the engine, even on failure.
 int open_container(int directory, int flags);
 
-/// The descriptor that bears the locks of this process on the container, which closing any of its descriptors ends.
-/// -1 with errno. Runs isolated.
+/// Returns the descriptor that bears this process's record locks on the container; -1 with errno. Closing any
+/// descriptor of the container releases these locks, as POSIX requires. Must run isolated.
 int record_lock_fd(const OpenFile& file);
-/// One for locks, newly opened. -1 with errno.
+/// Opens a new descriptor that can bear locks. Returns -1 with errno on failure.
 int open_for_locks(const OpenFile& file);
 
-/// What other nodes have written is looked for in every container that is open.
+/// Makes the writes of other nodes visible in all open containers.
 void refresh_from_other_nodes();
 
-/// Puts an ordinary file with the same bytes in the place of the container of `fd`, and behind all descriptors that
-/// this process has for it, with their offsets, flags and locks. false: it stays a container, as another process has it
-/// open, or the system refused.
+/// Replaces the container of `fd` by an ordinary file with the same bytes, under its name and behind all descriptors
+/// that this process has for it. The descriptors keep their offsets, flags and locks. Returns false if it stays a
+/// container, because another process has it open or the system refused.
 [[nodiscard]] bool become_ordinary(int fd);
 
-/// The container was looked at just now: whoever opens it too need not look for others. nullptr: none was.
+/// Records that the container of `file` is up to date: the next open of it in this process does not check for writes of
+/// other nodes. nullptr clears the record.
 void set_looked_at(const OpenFile* file);
 
-/// The container of the open `directory`, if this process has it open; else nothing. Runs isolated.
+/// Returns the container of the open `directory` if this process has it open, else null. Must run isolated.
 std::shared_ptr<SharedContainer> known_container(int directory);
 
-/// The number `fd` stands for what `of` stands for, after the kernel has made it so. Whatever it stood for is let go.
+/// Called after the kernel has made `fd` a duplicate of `of`: records it. Releases what `fd` referred to before.
 void follow(int fd, int of);
-/// Before the kernel closes a descriptor: it is an ordinary number from now on.
+/// Called before the kernel closes a descriptor: releases its container.
 void let_go(int fd);
-/// A child that was not made by fork: its tables are its parent's, or were copied while others changed them.
+/// Whether this process is a child that was not made by fork(): it shares its parent's tables (vfork), or its copy was
+/// made while other threads changed them.
 [[nodiscard]] bool is_stray_child();
-/// What all files have written is in their indices.
+/// Completes the indices of all writers and releases deleted containers, before the process ends.
 void finish_all();
-/// Before this process begins another program, or when it could not: what the program needs of its inherited containers
-/// stays open, the descriptors that bear locks, and the directories, which hold the containers meanwhile.
+/// Called with true before execve(2): the descriptors that the new program needs for its inherited containers stay
+/// open. These are the descriptors that bear locks, and the directories, which hold the containers meanwhile. Called
+/// with false after execve(2) has failed: sets close-on-exec on them again.
 void leave_open(bool left);
 
 void say_failure(const std::string& message);

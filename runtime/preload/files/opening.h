@@ -1,11 +1,11 @@
-// What all calls that open files come down to.
+// The one function in which all calls that open files end.
 #pragma once
 
 #include "preload/files/open_file.h"
 
 namespace iosig::preload {
 
-/// As openat(2).
+/// Like openat(2).
 int open_at(int directory, const char* path, int flags, mode_t mode);
 
 }  // namespace iosig::preload

@@ -43,14 +43,14 @@ bool is_its(int directory, const SharedState& state) {
   return ::fstat(directory, &status) == 0 && is_its(status, state);
 }
 
-/// `directory` if it is the container's, else it is closed and -1.
+/// Returns `directory` if it is the container's and can be held, else closes it and returns -1.
 int if_it_is(int directory, const SharedState& state) {
   if (directory < 0 || (is_its(directory, state) && hold_container(directory))) return directory;
   ::close(directory);
   return -1;
 }
 
-/// Renamed, or removed while it was open: then it has another name beside the one that it had.
+/// Finds a container that was renamed, or removed while it was open: it has another name in the same parent directory.
 int find_beside(const SharedState& state) {
   const int parent = ::open(split_path(state.path.data()).directory.c_str(), work_directory_flags);
   DIR* const names = parent < 0 ? nullptr : ::fdopendir(parent);
@@ -81,7 +81,8 @@ int make_placeholder(bool closes_on_exec, SharedState*& state) {
   if (::syscall(SYS_ftruncate, memory, placeholder_bytes) != 0) return give_up();
   state = map_all(memory);
   if (state == nullptr) return give_up();
-  // Only appending is left to who writes past us, and there is no room to append.
+  // A process that bypasses this library can only append, because the descriptor is opened with O_APPEND below. The
+  // seal makes appending fail, too.
   ::syscall(SYS_fcntl, memory, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
   const long closed = sys_open(FdPath(memory).text, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (closed < 0) {

@@ -1,9 +1,11 @@
-// What a program has for a descriptor of a container: a small file in memory, a placeholder.
+// The placeholder: a small file in memory (memfd) that stands behind each descriptor that the program has of a
+// container.
 //
-// So numbers, dup, fork, exec, limits and passing descriptors on are handled by the kernel. It also holds what
-// POSIX wants all duplicates to share, in whatever process they are: the offset, and the flags. A program that is
-// started anew finds its inherited placeholders by their name, and through them the container, wherever that is by
-// then. The kernel refuses to read and write them: what gets past us fails, and is not lost.
+// The kernel therefore handles descriptor numbers, dup, fork, exec, limits, and passing descriptors to other processes.
+// The placeholder also stores the state that all duplicates share in POSIX, in any process: the file offset and the
+// flags. After execve(2) a program finds its inherited placeholders by their name, and through them the containers,
+// even if those were moved. The kernel refuses to read and write placeholders: a call that this library does not
+// intercept fails, and its bytes are not lost silently.
 #pragma once
 
 #include <sys/types.h>
@@ -17,52 +19,52 @@
 
 namespace iosig::preload {
 
-/// The placeholder's content, mapped by all who share it.
+/// The content of a placeholder. All processes that share the placeholder map it.
 struct SharedState {
   static constexpr std::uint64_t expected_magic = 0x03454c4946584f49;
   std::uint64_t magic = expected_magic;
   std::atomic<std::int64_t> offset{0};
-  std::atomic<int> flags{0};            ///< as open(2)'s
+  std::atomic<int> flags{0};            ///< of open(2)
   std::uint64_t device = 0, inode = 0;  ///< of the container's directory
-  /// Processes that have that directory open: their id << 32 | descriptor; 0: none. What is left of one that was killed
-  /// does no harm, since what is found is looked at.
+  /// Processes that have that directory open: process id << 32 | descriptor; 0: free. Entries of killed processes are
+  /// harmless, because every reader verifies the directory that it finds.
   std::array<std::atomic<std::uint64_t>, 32> holders{};
-  /// The number of the descriptor that bears the open file's locks, in processes that have it from the one that opened
-  /// the file; -1: there is none.
+  /// The descriptor that bears the open file's locks, in processes that inherited it from the process that opened the
+  /// file; -1: there is none.
   std::atomic<int> lock_fd{-1};
-  std::array<char, PATH_MAX> path{};  ///< where it was when it was opened
-  /// Children by fork that have it, and have not told so in `holders` yet.
+  std::array<char, PATH_MAX> path{};  ///< of the container's directory when it was opened
+  /// Number of children made by fork() that have the file but are not in `holders` yet.
   std::atomic<std::uint32_t> begun_children{0};
 };
 inline constexpr std::size_t placeholder_bytes = 8192;
 static_assert(sizeof(SharedState) <= placeholder_bytes);
 
-/// What /proc/self/fd shows of one begins like this.
+/// The beginning of a placeholder's link in /proc/self/fd.
 inline constexpr std::string_view placeholder_link = "/memfd:iosig-container";
 
-/// The name of an open descriptor.
+/// The path /proc/self/fd/N of an open descriptor.
 struct FdPath {
   char text[40];
   explicit FdPath(long fd);
 };
 
-/// A new one: the descriptor, with the lowest number that is free, and its mapped content. -1 with errno.
+/// Makes a placeholder and maps its content as `state`. Returns its descriptor, the lowest free number; -1 with errno.
 [[nodiscard]] int make_placeholder(bool closes_on_exec, SharedState*& state);
-/// The content of the one that is open as `fd`; null: it is none.
+/// Maps the content of the placeholder that is open as `fd`. Returns null if `fd` is not a placeholder.
 [[nodiscard]] SharedState* map_placeholder(int fd);
 void unmap_placeholder(SharedState* state);
 
-/// This process has the container's directory open as `directory`.
+/// Records that this process has the container's directory open as `directory`.
 void add_holder(SharedState& state, int directory);
-/// It has not any more.
+/// Removes that record.
 void remove_holder(SharedState& state, int directory);
 
-/// Whether it is where it was when it was opened.
+/// Whether the container is still at the path at which it was opened.
 [[nodiscard]] bool is_in_place(const SharedState& state);
 
-/// The container's directory, opened for the engine and held: one of the `inherited` descriptors, which is taken out of
-/// them, or where it was, where other processes have it open, or under another name beside where it was. -1: it is not
-/// there any more.
+/// Returns a descriptor of the container's directory, held (container/admin/removal.h), for the engine. Takes one of
+/// the `inherited` descriptors and removes it from the list, or opens the directory: at its old path, through a process
+/// that has it open, or under another name in the same parent directory. Returns -1 if the directory is not found.
 [[nodiscard]] int find_directory(const SharedState& state, std::vector<int>& inherited);
 
 }  // namespace iosig::preload

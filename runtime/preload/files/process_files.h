@@ -1,4 +1,4 @@
-// What open_file.h is made of: all the containers and files of this process.
+// The tables behind open_file.h: all open containers and files of this process.
 #pragma once
 
 #include <sys/types.h>
@@ -16,10 +16,10 @@
 
 namespace iosig::preload {
 
-/// The process's containers and files. Never destroyed: programs write to the very end, and a child by fork leaves its
-/// parent's alone.
+/// The process's containers and files. Never destroyed, because programs write until the very end of the process, and a
+/// child made by fork() must not touch its parent's objects.
 struct Process {
-  std::mutex lock;  ///< of all that follows, and of changes of open_files
+  std::mutex lock;  ///< protects the members below and all changes of open_files
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<SharedContainer>> containers;
   std::weak_ptr<SharedContainer> looked_at;
   std::vector<OpenFile*> files;
@@ -28,19 +28,19 @@ struct Process {
   pid_t pid = ::getpid();
 };
 
-extern Process* process_of_now;   ///< null until this library is loaded
-extern std::atomic<int> last_fd;  ///< the largest that ever was a container's
+extern Process* process_of_now;   ///< null until this library's constructor has run
+extern std::atomic<int> last_fd;  ///< the largest descriptor that ever referred to a container
 
 inline Process& process() { return *process_of_now; }
 
-/// With the process's lock held. null: there is no memory.
+/// Returns an unused OpenFile, or null if there is no memory. The caller holds the process's lock.
 [[nodiscard]] OpenFile* new_file();
 
-/// `fd` stands for `file` from now on.
+/// Makes `fd` refer to `file`, or to no container if `file` is null. Releases what it referred to before.
 void set(int fd, OpenFile* file);
 
-/// Finds the containers of the placeholders that this program was started with. The caller holds the process's lock;
-/// runs isolated.
+/// Finds the containers of the placeholders that this program inherited through execve(2). The caller holds the
+/// process's lock and runs isolated.
 void adopt_inherited();
 
 }  // namespace iosig::preload

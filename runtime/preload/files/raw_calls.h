@@ -1,4 +1,4 @@
-// System calls that neither this library nor the program's other ones see.
+// System calls that bypass this library and all other libraries of the program.
 #pragma once
 
 #include <fcntl.h>

@@ -16,7 +16,7 @@ std::span<Byte> bytes_at(Pointer* memory, size_t count) {
   return {static_cast<Byte*>(memory), count};
 }
 
-/// A place that the program names itself.
+/// Whether `offset` is valid as an explicit offset; sets errno if not.
 bool is_place(off_t offset) {
   if (offset < 0) errno = EINVAL;
   return offset >= 0;
@@ -44,7 +44,7 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
 ssize_t pread64(int fd, void* bytes, size_t count, off64_t offset) __attribute__((alias("pread")));
 ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t offset) __attribute__((alias("pwrite")));
 
-// What _FORTIFY_SOURCE makes of them.
+// The checked variants that _FORTIFY_SOURCE calls.
 ssize_t __read_chk(int fd, void* bytes, size_t count, size_t room) {
   if (count > room) __builtin_trap();
   return read(fd, bytes, count);
@@ -77,7 +77,8 @@ ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {
 ssize_t preadv64(int fd, const iovec* parts, int count, off64_t offset) __attribute__((alias("preadv")));
 ssize_t pwritev64(int fd, const iovec* parts, int count, off64_t offset) __attribute__((alias("pwritev")));
 
-// Their offset -1 is the file's own; the flags are hints, but for those that no container honours.
+// The offset -1 means the file offset. RWF_HIPRI is a hint and ignored, RWF_DSYNC and RWF_SYNC flush, and all other
+// flags fail with EOPNOTSUPP.
 ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (!is_ours(fd)) return real().preadv2(fd, parts, count, offset, flags);
   if ((flags & ~(RWF_HIPRI)) != 0 || offset < -1) {
@@ -147,7 +148,7 @@ int fallocate(int fd, int mode, off_t offset, off_t length) {
   }));
 }
 int fallocate64(int fd, int mode, off64_t offset, off64_t length) __attribute__((alias("fallocate")));
-// These give their errno as the value.
+// These return the error number instead of setting errno.
 int posix_fallocate(int fd, off_t offset, off_t length) {
   if (!is_ours(fd)) return real().posix_fallocate(fd, offset, length);
   const int before = errno;

@@ -1,4 +1,4 @@
-// Descriptors: duplicated, closed, locked, asked for their flags.
+// Calls on descriptors: dup(2), close(2), fcntl(2), flock(2), lockf(3), ioctl(2) and their variants.
 
 #include <linux/close_range.h>
 #include <linux/fs.h>
@@ -17,7 +17,8 @@ using namespace iosig::preload;
 
 namespace {
 
-/// After the kernel has made `fd` a duplicate of `of`. A child by vfork has descriptors, but no tables of its own.
+/// Called after the kernel has made `fd` a duplicate of `of`; returns `fd`. Records nothing in a child made by vfork(),
+/// which has its own descriptors but shares its parent's tables.
 int duplicated(int fd, int of) {
   if (fd < 0 || fd == of || (!is_ours(of) && !is_ours(fd)) || is_stray_child()) return fd;
   const int before = errno;
@@ -29,14 +30,14 @@ int duplicated(int fd, int of) {
   return fd;
 }
 
-/// The engine needs what the program would replace.
+/// Whether the program would replace a descriptor of the engine; sets errno to EBUSY then.
 bool is_taken(int fd) {
   if (!engine_fds.has(fd)) return false;
   errno = EBUSY;
   return true;
 }
 
-/// The engine's descriptor that bears the locks of this open file. -1 with errno.
+/// Returns the engine's descriptor that bears the locks of this open file; -1 with errno.
 int lock_fd_of(OpenFile& file) {
   if (const int known = file.lock_fd; known >= 0) return known;
   const int made = open_for_locks(file);
@@ -47,14 +48,14 @@ int lock_fd_of(OpenFile& file) {
   return expected;
 }
 
-/// Before a lock is given back, and when one was got.
+/// Exchanges writes with other nodes. Called before a lock is released and after one is acquired.
 std::int64_t exchange_with_other_nodes(OpenFile& file) {
   if (const int failure = make_ready(file); failure != 0) return -failure;
   return -run_isolated_step([&] { return file.container->exchange_with_other_nodes(); });
 }
 
-/// Locks of a process become such of an open file that the process has for this: between processes they mean the same,
-/// and the engine, which opens and closes the manifest, does not end them.
+/// Implements a process's record locks as open file description locks on a descriptor that the process keeps for them.
+/// Between processes both have the same effect. Record locks would end whenever the engine closes the manifest.
 std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
   const bool is_of_process = command == F_SETLK || command == F_SETLKW || command == F_GETLK;
   const bool only_asks = command == F_GETLK || command == F_OFD_GETLK;
@@ -92,7 +93,7 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
 }
 
 std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
-  constexpr int kernel_large_file = 0100000;  // which the kernel sets where O_LARGEFILE is 0, as all files are large
+  constexpr int kernel_large_file = 0100000;  // the kernel sets it even where O_LARGEFILE is 0 (64-bit systems)
   constexpr int settable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
   const auto number = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
   switch (command) {
@@ -124,7 +125,7 @@ extern "C" {
 
 int close(int fd) {
   if (engine_fds.has(fd)) {
-    errno = EBADF;  // it is not the program's
+    errno = EBADF;  // the descriptor belongs to the engine
     return -1;
   }
   if (is_ours(fd) && !is_stray_child()) {

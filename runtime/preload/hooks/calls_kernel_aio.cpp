@@ -1,10 +1,10 @@
-// libaio: requests that the kernel carries out while the program goes on.
+// libaio: asynchronous requests that the kernel executes.
 //
-// A request on a container is carried out here, before the program goes on. Its completion still comes from the kernel,
-// so that every way to learn of it works: io_getevents, an eventfd, and programs that read the ring themselves. For
-// that the kernel is given, in the program's own request, a write to /dev/null of as many bytes as were moved.
+// A request on a container is executed here, synchronously. The kernel still delivers its completion, because programs
+// learn of completions in several ways: through io_getevents, through an eventfd, or by reading the ring themselves.
+// For this the program's request is replaced by a write of the same number of bytes to /dev/null.
 //
-// Programs that call syscall(SYS_io_submit) themselves come past this library, and get an error from the kernel.
+// Programs that call syscall(SYS_io_submit) directly bypass this library and get an error from the kernel.
 
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -24,16 +24,16 @@
 namespace iosig::preload {
 namespace {
 
-constexpr std::size_t max_batch = 64;  ///< requests that are given to the kernel at once
+constexpr std::size_t max_batch = 64;  ///< requests submitted to the kernel at once
 
-/// As read(2) and write(2): the value, or -errno.
+/// Executes a request. Returns the result of read(2) or write(2), or -errno.
 std::int64_t carry_out(const iocb& request) {
   constexpr unsigned known_flags = IOCB_FLAG_RESFD | IOCB_FLAG_IOPRIO;
   const auto fd = static_cast<int>(request.aio_fildes);
   const bool is_sync = request.aio_lio_opcode == IOCB_CMD_FSYNC || request.aio_lio_opcode == IOCB_CMD_FDSYNC;
   if (request.aio_reserved2 != 0 || (request.aio_flags & ~known_flags) != 0) return -EINVAL;
   if (!is_sync && request.aio_offset < 0) return -EINVAL;
-  // NOLINTBEGIN(performance-no-int-to-ptr): the kernel's struct has them so
+  // NOLINTBEGIN(performance-no-int-to-ptr): the kernel's struct stores pointers as integers
   const iovec whole{reinterpret_cast<void*>(request.aio_buf), request.aio_nbytes};
   const bool has_parts = request.aio_lio_opcode == IOCB_CMD_PREADV || request.aio_lio_opcode == IOCB_CMD_PWRITEV;
   const auto* const parts = has_parts ? reinterpret_cast<const iovec*>(request.aio_buf) : &whole;
@@ -52,7 +52,7 @@ std::int64_t carry_out(const iocb& request) {
   return done < 0 ? -errno : done;
 }
 
-/// The devices that say what came of a request, opened when they are needed.
+/// The devices through which the kernel reports the result of a request. Opened when first needed.
 class Devices {
  public:
   Devices() = default;
@@ -62,9 +62,9 @@ class Devices {
     if (null_ >= 0) ::close(null_);
     if (full_ >= 0) ::close(full_);
   }
-  /// Takes every byte. -1 with errno.
+  /// Accepts all bytes. Returns -1 with errno on failure.
   int null() { return opened(null_, "/dev/null"); }
-  /// Has room for none.
+  /// Fails every write with ENOSPC. Returns -1 with errno on failure.
   int full() { return opened(full_, "/dev/full"); }
 
  private:
@@ -72,8 +72,8 @@ class Devices {
   int null_ = -1, full_ = -1;
 };
 
-/// Makes of `request` a write to a device, so that the kernel says that `done` bytes were moved or, for ENOSPC, that
-/// there was no room.
+/// Replaces `request` by a write to a device. Its completion reports that `done` bytes were moved, or ENOSPC if `done`
+/// is negative.
 bool write_to_device(iocb& request, std::int64_t done, Devices& devices) {
   const int device = done >= 0 ? devices.null() : devices.full();
   if (device < 0) return false;
@@ -85,7 +85,8 @@ bool write_to_device(iocb& request, std::int64_t done, Devices& devices) {
   return true;
 }
 
-/// As the system call for at most max_batch requests, of which some are on containers: how many were taken, or -errno.
+/// Submits at most max_batch requests, some of which are on containers. Returns, like the system call, the number of
+/// submitted requests; or -errno.
 long submit(aio_context_t context, long count, iocb** requests) {
   std::array<iocb, max_batch> given;
   Devices devices;
@@ -99,7 +100,8 @@ long submit(aio_context_t context, long count, iocb** requests) {
     given[static_cast<std::size_t>(ready)] = request;
     if (!is_ours(static_cast<int>(request.aio_fildes))) continue;
     const std::int64_t done = carry_out(request);
-    // An event can tell of ENOSPC. Every other failure is told at once, as the kernel tells EBADF and EINVAL.
+    // ENOSPC can be reported in the completion event. All other errors are returned at once, as the kernel does for
+    // EBADF and EINVAL.
     if (done < 0 && done != -ENOSPC) refusal = done;
     if (refusal == 0 && !write_to_device(request, done, devices)) refusal = -errno;
     if (refusal != 0) break;
@@ -111,7 +113,7 @@ long submit(aio_context_t context, long count, iocb** requests) {
   }
   for (long n = 0; n < ready; ++n) {
     iocb& request = *requests[n];
-    const auto key = request.aio_key;  // the kernel writes it
+    const auto key = request.aio_key;  // written by the kernel
     request = given[static_cast<std::size_t>(n)];
     request.aio_key = key;
   }
@@ -126,7 +128,7 @@ using namespace iosig::preload;
 
 extern "C" {
 
-/// Of libaio, which gives -errno and leaves errno alone.
+/// The function of libaio, which returns -errno and leaves errno unchanged.
 int io_submit(aio_context_t context, long count, iocb** requests) {
   const int before = errno;
   bool has_ours = false;

@@ -1,4 +1,4 @@
-// What is done to names, and what directories show.
+// Calls on names and directories: unlink(2), rename(2), link(2), mkdir(2), readdir(3), inotify(7) and their variants.
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ namespace {
 
 bool is_not_empty(int failure) { return failure == ENOTEMPTY || failure == EEXIST; }
 
-/// What `step` gives, 0 or errno, in the engine.
+/// Runs `step`, which returns 0 or errno, in the engine and returns its result as a call does.
 template <class Step>
 int answer_from_engine(Step step) {
   const int before = errno;
@@ -54,13 +54,13 @@ int link_name(int from, const char* path, int to, const char* name, int flags) {
   if (is_taken_for_directory(from, path) || would_lie_in_container(to, name)) return -1;
   if (path == nullptr || !is_container_not_link_at(from, path))
     return as_below_file(as_below_file(real().linkat(from, path, to, name, flags), from, path), to, name);
-  // A container has one name. The kernel refuses a second one for its directory with EPERM, after all that it refuses
-  // for a file, too (EEXIST, ENOENT, EFAULT, ...).
+  // A container can have only one name. The kernel refuses a hard link to its directory with EPERM, after the checks
+  // that it makes for any file (EEXIST, ENOENT, EFAULT, ...).
   return as_below_file(real().linkat(from, path, to, name, flags), to, name);
 }
 
-/// Makes an entry of the open `directory` what a program may see: a container is a regular file. Returns false for a
-/// hidden name.
+/// Changes an entry of the open `directory` to what programs may see: a container becomes a regular file. Returns false
+/// for a hidden name.
 bool show_entry(dirent& entry, int directory) {
   if (is_hidden_name(entry.d_name)) return false;
   if (entry.d_type == DT_DIR && entry.d_name[0] != '.' && is_container_at(directory, entry.d_name))
@@ -68,7 +68,7 @@ bool show_entry(dirent& entry, int directory) {
   return true;
 }
 
-/// Returns the next entry that a program may see.
+/// Returns the next entry that programs may see.
 dirent* next_entry(DIR* directory) {
   for (;;) {
     dirent* const entry = real().readdir(directory);
@@ -76,7 +76,8 @@ dirent* next_entry(DIR* directory) {
   }
 }
 
-/// libc's scandir() reads the directory by calls of its own; so it reads all entries, and they are filtered here.
+/// Implements scandir(3). libc's scandir() reads the directory through internal calls that cannot be intercepted;
+/// therefore it reads all entries here, and this function filters them.
 int scan(const char* path, dirent*** names, int (*filter)(const dirent*),
          int (*compare)(const dirent**, const dirent**)) {
   dirent** all = nullptr;
@@ -183,7 +184,8 @@ int scandir(const char* path, dirent*** names, int (*filter)(const dirent*),
 int scandir64(const char*, dirent64***, int (*)(const dirent64*), int (*)(const dirent64**, const dirent64**))
     __attribute__((alias("scandir")));
 
-// inotify would report the container's pieces. ENOSPC makes programs poll (tail -f) or say that they cannot watch.
+// inotify would report changes of the container's parts. With ENOSPC programs poll instead (tail -f), or report that
+// they cannot watch the file.
 int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {
   if (path == nullptr || !is_container_at(AT_FDCWD, path)) return real().inotify_add_watch(fd, path, mask);
   errno = ENOSPC;

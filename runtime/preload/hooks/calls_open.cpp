@@ -1,4 +1,4 @@
-// open(2) and its variants: what is opened as a container, and what is made as one.
+// open(2) and its variants: opens containers, and creates new files as containers where a binding asks for it.
 
 #include <fcntl.h>
 
@@ -13,11 +13,12 @@
 namespace iosig::preload {
 namespace {
 
-constexpr int max_moves = 1000;  ///< of a name, from one container to another, while it is opened
+constexpr int max_moves = 1000;  ///< limit of the retries while other processes replace the container at a path
 
 bool makes_temporary(int flags) { return (flags & __O_TMPFILE) == __O_TMPFILE && (flags & O_TMPFILE) == O_TMPFILE; }
 
-/// The container of the open directory `directory`, which the engine keeps, as the program asked for it.
+/// Opens the container of the open directory `directory` with the program's flags, after checking its permissions.
+/// Takes ownership of `directory`. Returns -1 with errno on failure.
 int open_checked(int directory, int flags) {
   int failure = 0;
   if ((flags & O_DIRECTORY) != 0) failure = ENOTDIR;
@@ -25,7 +26,7 @@ int open_checked(int directory, int flags) {
   if ((flags & O_TRUNC) != 0) wanted |= W_OK;
   const char* const manifest = container_manifest_name.data();
   if (failure == 0 && ::faccessat(directory, manifest, wanted, AT_EACCESS) != 0) failure = errno;
-  if (failure == 0 && (flags & O_NOATIME) != 0) {  // which is for the owner: the kernel says so of the directory
+  if (failure == 0 && (flags & O_NOATIME) != 0) {  // only for the owner: the kernel checks that for the directory
     const int owned = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
     if (owned < 0) failure = errno;
     if (owned >= 0) ::close(owned);
@@ -36,13 +37,13 @@ int open_checked(int directory, int flags) {
   return -1;
 }
 
-/// Whether what was found at the path is there no more.
+/// Whether the path no longer leads to the file that was found there.
 bool is_elsewhere(const struct stat& found, int directory, const char* path) {
   struct stat now {};
   return ::fstatat(directory, path, &now, 0) != 0 || now.st_dev != found.st_dev || now.st_ino != found.st_ino;
 }
 
-/// Of what was found at the path a moment ago.
+/// Opens the container that was found at the path. Sets `has_moved` if that fails because the path changed meanwhile.
 int open_found(int container, int directory, const char* path, int flags, bool& has_moved) {
   struct stat found {};
   const bool is_known = ::fstat(container, &found) == 0;
@@ -54,7 +55,7 @@ int open_found(int container, int directory, const char* path, int flags, bool& 
   return -1;
 }
 
-/// The container of `fd` opened anew, as the system opens a file that it finds by such a name.
+/// Opens the container of `fd` again with a new open file description, as open("/dev/fd/N") does for a file.
 int open_again(int fd, int flags) {
   const InUse file(fd);
   const int directory =
@@ -66,7 +67,8 @@ int open_again(int fd, int flags) {
   return -1;
 }
 
-/// What is at the path, or what shall be there, if that is a container; nothing is asked of anything else.
+/// Result of make_if_bound(). `container`: the call is complete, with its result in `fd` and errno. `ordinary`: the
+/// caller opens the path in the ordinary way.
 enum class Found { container, ordinary };
 
 Found make_if_bound(int directory, const char* path, int flags, mode_t mode, int& fd) {
@@ -78,18 +80,18 @@ Found make_if_bound(int directory, const char* path, int flags, mode_t mode, int
   errno = before;
   if (!is_free) return Found::ordinary;
   const int failure = (flags & O_DIRECTORY) != 0 ? EINVAL : make_container(directory, path, mode);
-  if (failure == EEXIST && (flags & O_EXCL) == 0) return Found::ordinary;  // somebody was faster: as it is opened
+  if (failure == EEXIST && (flags & O_EXCL) == 0) return Found::ordinary;  // another process made it first
   if (failure != 0) {
     errno = failure;
     return Found::container;
   }
   const int made = open_directory_at(directory, path, O_NOFOLLOW);
-  // Its maker may write whatever the mode says.
+  // As with open(2), the creator may write regardless of the mode.
   if (made >= 0) fd = open_container(made, flags & ~O_TRUNC);
   return Found::container;
 }
 
-/// One look at what is there. `has_moved`: it went, or was replaced, while it was opened.
+/// One attempt to open the path. Sets `has_moved` if the file at the path was removed or replaced meanwhile.
 int open_once(int directory, const char* path, int flags, mode_t mode, bool& has_moved) {
   const int before = errno;
   has_moved = false;
@@ -121,7 +123,8 @@ int open_once(int directory, const char* path, int flags, mode_t mode, bool& has
   int fd = real().openat(directory, path, flags, mode);
   if (fd < 0 && errno == EACCES && (flags & O_DIRECTORY) != 0 && is_container_at(directory, path)) errno = ENOTDIR;
   if (fd < 0 && errno != EISDIR) return as_below_file(fd, directory, path);
-  // What is opened as a place only stays the directory, unless it must be one.
+  // With O_PATH the descriptor stays that of the directory. With O_PATH and O_DIRECTORY the call must fail with
+  // ENOTDIR.
   const bool is_read = (flags & O_PATH) != 0 ? (flags & O_DIRECTORY) != 0 : (flags & O_ACCMODE) == O_RDONLY;
   const bool may_be_directory = fd < 0 || (is_read && !makes_temporary(flags));
   if (!may_be_directory) return fd;
@@ -131,7 +134,7 @@ int open_once(int directory, const char* path, int flags, mode_t mode, bool& has
     struct stat status {};
     if (::fstat(fd, &status) != 0 || !S_ISDIR(status.st_mode)) return fd;
     if (!is_container_at(fd, "")) {
-      has_moved = is_elsewhere(status, directory, path);  // it may have been a container until just now
+      has_moved = is_elsewhere(status, directory, path);  // it may have been a container a moment ago
       if (!has_moved) return fd;
       ::close(fd);
       errno = ENOENT;
@@ -199,7 +202,7 @@ int openat(int directory, const char* path, int flags, ...) {
 int openat64(int directory, const char* path, int flags, ...) __attribute__((alias("openat")));
 int creat(const char* path, mode_t mode) { return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 int creat64(const char* path, mode_t mode) __attribute__((alias("creat")));
-// What _FORTIFY_SOURCE makes of them.
+// The checked variants that _FORTIFY_SOURCE calls.
 int __open_2(const char* path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
 int __open64_2(const char* path, int flags) __attribute__((alias("__open_2")));
 int __openat_2(int directory, const char* path, int flags) { return open_at(directory, path, flags, 0); }

@@ -1,6 +1,7 @@
-// Programs that end or become others: _exit(2), which ends one without its destructors, as shells end their children,
-// so that what it wrote is finished here; execve(2) with its variants, after which descriptors are found again; and
-// setrlimit(2).
+// _exit(2), execve(2) with their variants, and setrlimit(2).
+//
+// _exit(2) ends a process without running destructors, as shells end their children; the indices are completed here.
+// Before execve(2) the descriptors that the new program needs are left open.
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -27,13 +28,13 @@ namespace {
   for (;;) (void)::syscall(SYS_exit_group, status);
 }
 
-/// The limit of this process may be another one now.
+/// Reads the size limit again after a call that may have changed it.
 int changed_limit(int done) {
   if (done == 0) (void)read_size_limit();
   return done;
 }
 
-/// Does `begin`, which comes back only when it has failed.
+/// Calls `begin`, which executes another program and returns only on failure.
 template <class Begin>
 int become(Begin begin) {
   leave_open(true);
@@ -42,7 +43,7 @@ int become(Begin begin) {
   return failed;
 }
 
-/// Calls begin(arguments) with the arguments of a call that has them one by one, up to a null.
+/// Calls begin(arguments) with an array made of a variable argument list that ends with a null pointer.
 template <class Begin>
 int with_listed(const char* first, va_list& rest, Begin begin) {
   va_list counted;
@@ -50,7 +51,7 @@ int with_listed(const char* first, va_list& rest, Begin begin) {
   std::size_t count = 1;
   for (const char* each = first; each != nullptr; each = va_arg(counted, const char*)) ++count;
   va_end(counted);
-  char** const arguments = static_cast<char**>(__builtin_alloca(count * sizeof(char*)));  // may be a signal handler
+  char** const arguments = static_cast<char**>(__builtin_alloca(count * sizeof(char*)));  // async-signal-safe
   arguments[0] = const_cast<char*>(first);
   for (std::size_t n = 1; n < count; ++n) arguments[n] = va_arg(rest, char*);
   return begin(arguments);
@@ -106,7 +107,7 @@ int execle(const char* path, const char* first, ...) noexcept {
   return failed;
 }
 
-// RLIMIT_FSIZE counts for containers, too.
+// RLIMIT_FSIZE also applies to containers.
 int setrlimit(__rlimit_resource_t resource, const rlimit* limit) noexcept {
   return changed_limit(real().setrlimit(resource, limit));
 }

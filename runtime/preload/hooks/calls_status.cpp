@@ -1,4 +1,5 @@
-// What is asked of a file and set about it: stat(2), access(2), chmod(2), utimensat(2), truncate(2) and their variants.
+// Calls that read and set the status of a file: stat(2), access(2), chmod(2), chown(2), utimensat(2), truncate(2) and
+// their variants.
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,7 +19,7 @@
 namespace iosig::preload {
 namespace {
 
-/// What the kernel says, 0 or errno, to `ask`(directory, path of the manifest), of the container at `path`.
+/// Calls ask(directory, path of the manifest) for the container at `path`. Returns 0 or errno.
 template <class Ask>
 int ask_of_manifest(int directory, const char* path, Ask ask) {
   std::array<char, PATH_MAX + 32> manifest;
@@ -26,8 +27,9 @@ int ask_of_manifest(int directory, const char* path, Ask ask) {
   return ask(directory, manifest.data()) == 0 ? 0 : errno;
 }
 
-/// Does `step` with the container whose directory is at `path`, from `directory` on; who may not look into that, the
-/// owner of the file at least may, is told what the kernel says to `ask`. 0 or errno.
+/// Runs `step` with the container at `path`, relative to `directory`. If the caller has no permission to read the
+/// container's directory, applies `ask` to the manifest instead, which at least the file's owner may change. Returns 0
+/// or errno.
 template <class Step, class Ask>
 int with_container(int directory, const char* path, Step step, Ask ask) {
   const ReentrancyGuard inside(is_inside);
@@ -43,8 +45,8 @@ int with_container(int directory, const char* path, Step step, Ask ask) {
   });
 }
 
-/// The kernel has told of a directory: if that is a container, of the file that it stands for. Of one whose index the
-/// caller may not read the size is not known.
+/// Replaces the kernel's status of a directory by the file's, if the directory is a container. The size is unknown, and
+/// set to 0, if the caller may not read the index.
 int correct(int directory, const char* path, struct stat& status) {
   if (!S_ISDIR(status.st_mode) || !is_container_at(directory, path)) return 0;
   const auto of_directory = status;
@@ -116,8 +118,7 @@ void tell(const struct stat& from, struct statx& status) {
   status.stx_dev_minor = minor(from.st_dev);
 }
 
-/// Answers with what `step` makes of the container at the path, if one is there, else with what `otherwise` does;
-/// `ask`: see with_container().
+/// Returns the result of with_container(step, ask) if the path is a container, else the result of `otherwise`.
 template <class Step, class Ask, class Otherwise>
 int answer_at(int directory, const char* path, int flags, Step step, Ask ask, Otherwise otherwise) {
   if (path == nullptr) return otherwise();
@@ -152,7 +153,7 @@ int lstat(const char* path, struct stat* status) noexcept {
 }
 int fstat(int fd, struct stat* status) noexcept { return status_of(fd, status); }
 
-// On machines of 64 bits both structures are one.
+// On 64-bit machines both structures are the same.
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
 int fstatat64(int directory, const char* path, struct stat64* status, int flags) noexcept {
   return status_at(directory, path, reinterpret_cast<struct stat*>(status), flags);
@@ -165,7 +166,7 @@ int lstat64(const char* path, struct stat64* status) noexcept {
 }
 int fstat64(int fd, struct stat64* status) noexcept { return status_of(fd, reinterpret_cast<struct stat*>(status)); }
 
-// What programs call that were linked before glibc 2.33.
+// Programs that were linked with glibc before 2.33 call these.
 int __xstat(int, const char* path, struct stat* status) { return status_at(AT_FDCWD, path, status, 0); }
 int __lxstat(int, const char* path, struct stat* status) {
   return status_at(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);

@@ -1,7 +1,7 @@
-// FILE streams. glibc's stdio reads and writes by calls of its own that nobody can stand in for, but through a table of
-// functions that all its file streams share: for these five functions ours are put into that table when this library is
-// loaded. So stdin and stdout, which a shell may have led to a container, and every stream behind which a descriptor is
-// exchanged, do what the descriptor says.
+// FILE streams. glibc's stdio makes its reads and writes through internal calls that cannot be intercepted. But all
+// file streams share a table of functions (the vtable _IO_file_jumps). When this library is loaded, it replaces five
+// functions in that table. This covers stdin and stdout redirected to a container by a shell, and streams whose
+// descriptor is replaced later (dup2).
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@
 namespace iosig::preload {
 namespace {
 
-/// glibc's table, of which only this part concerns us; it has not changed since 1999.
+/// The part of glibc's table that is used here. It has not changed since 1999.
 struct StreamCalls {
   std::array<void*, 14> others;
   ssize_t (*read)(FILE*, void*, ssize_t);
@@ -42,7 +42,7 @@ ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
   return program_read(stream->_fileno, bytes, static_cast<size_t>(count));
 }
 
-/// As glibc's: goes on until all is written, and keeps the stream's idea of the offset.
+/// Like glibc's function: continues until all bytes are written, and updates the offset that the stream remembers.
 ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
   if (!is_ours(stream->_fileno)) return libc_calls.write(stream, bytes, count);
   constexpr int error_seen = 0x20;  // _IO_ERR_SEEN
@@ -74,7 +74,7 @@ int stream_stat(FILE* stream, void* status) {
                                   : libc_calls.stat(stream, status);
 }
 
-/// Puts ours into the table `name` if it is as we know it.
+/// Replaces the functions in the table `name`. Does nothing and returns false if the table has an unknown layout.
 bool replace_calls(const char* name) {
   auto* const table = static_cast<StreamCalls*>(::dlsym(RTLD_NEXT, name));
   if (table == nullptr) return false;
@@ -104,7 +104,8 @@ __attribute__((constructor(103))) void stand_in_for_streams() {
   has_streams = replace_calls("_IO_file_jumps") && replace_calls("_IO_wfile_jumps");
 }
 
-/// Streams are written out after this library's last word; what is in them by then goes the usual way.
+/// Flushes stdout if it is a container. libc flushes its streams again after this destructor; after begin_exit() each
+/// of those writes completes its index at once.
 __attribute__((destructor)) void finish_streams() {
   if (is_ours(::fileno_unlocked(stdout)) && ::ftrylockfile(stdout) == 0) {
     (void)::fflush_unlocked(stdout);
@@ -116,10 +117,10 @@ __attribute__((destructor)) void finish_streams() {
 
 struct Mode {
   int flags = -1;
-  std::array<char, 16> plain{};  ///< without what concerns the descriptor only
+  std::array<char, 16> plain{};  ///< the mode without the letters that only concern the descriptor
 };
 
-/// As glibc has it: one that is read, too, starts at the beginning.
+/// As in glibc: a stream opened with "a" starts at the end, one with "a+" at the beginning.
 bool starts_at_end(const Mode& mode) { return (mode.flags & O_APPEND) != 0 && (mode.flags & O_ACCMODE) == O_WRONLY; }
 
 Mode parse(const char* text) {
@@ -141,7 +142,7 @@ Mode parse(const char* text) {
   return mode;
 }
 
-/// The stream `made`, which libc has opened on nothing, becomes that of the container `fd`.
+/// Attaches the stream `made`, which libc has opened on /dev/null, to the container's descriptor `fd`.
 FILE* lead_to(FILE* made, int fd, const Mode& mode) {
   if (made == nullptr) return nullptr;
   const int nothing = std::exchange(made->_fileno, fd);
@@ -191,7 +192,7 @@ FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
   const FdPath same(before);
   if (path == nullptr && was_ours) path = same.text;
   if (!concerns_container(path, mode)) {
-    // libc closes, or replaces, what is behind the stream by calls of its own.
+    // libc closes or replaces the stream's descriptor through internal calls.
     if (was_ours) (void)::fflush(stream);
     if (was_ours && path != nullptr) let_go(before);
     return real().freopen(path, text, stream);
@@ -236,7 +237,7 @@ FILE* fdopen(int fd, const char* text) noexcept {
   if ((mode.flags & O_APPEND) != 0 && (flags & O_APPEND) == 0)
     (void)program_fcntl(fd, F_SETFL, flags | O_APPEND);
   else
-    mode.flags &= ~O_APPEND;  // as glibc: its offset is left alone
+    mode.flags &= ~O_APPEND;  // as in glibc, the offset stays unchanged
   return stream_of(fd, mode);
 }
 

@@ -1,5 +1,5 @@
-// syscall(2): the calls that libuv (Node.js) and other runtimes submit by number, because an older libc has no function
-// for them. Each goes to the function that stands in for it here; all other numbers go to the kernel.
+// syscall(2): libuv (Node.js) and other runtimes make some calls by number, because an older libc has no function for
+// them. Each of these goes to this library's function of the same name; all other numbers go to the kernel.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "preload/hooks/real.h"
 
-// The linker gives these names to the functions of this library: see engine_calls.cpp.
+// The linker gives these names to this library's functions: see engine_calls.cpp.
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 extern "C" {
 extern decltype(::openat) __real_openat;
@@ -62,7 +62,7 @@ long syscall(long number, ...) noexcept {
   std::va_list rest;
   va_start(rest, number);
   Argument a[6];
-  for (Argument& each : a) each.value = va_arg(rest, long);  // what the caller did not pass is not used either
+  for (Argument& each : a) each.value = va_arg(rest, long);  // arguments that the caller did not pass are not used
   va_end(rest);
   switch (number) {
     case SYS_openat: return __real_openat(a[0], a[1], a[2], static_cast<mode_t>(a[3]));

@@ -1,5 +1,5 @@
-// Bytes that the kernel would move by itself: mapped, sent, copied, or read and written while the program goes on. It
-// knows nothing of containers, so these are done by reads and writes here.
+// Calls in which the kernel moves bytes by itself: mmap(2), sendfile(2), copy_file_range(2), splice(2) and aio(7). The
+// kernel does not know containers, so reads and writes here replace its transfers.
 
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -19,14 +19,15 @@
 namespace iosig::preload {
 namespace {
 
-constexpr std::size_t step_bytes = 64 << 10;  ///< copied at once
+constexpr std::size_t step_bytes = 64 << 10;  ///< size of the copy buffer
 
 bool is_place_to_map(std::size_t length, off_t offset) {
   return length > 0 && offset >= 0 && offset % ::sysconf(_SC_PAGESIZE) == 0;
 }
 
-/// Whether what is mapped must go on to be the file's bytes, and an ordinary file stands at the container's place now
-/// so that it is. A container that is open to read only is mapped as it is at the moment: see map_copy().
+/// For a shared mapping of a file that is open for reading and writing: converts the container to an ordinary file,
+/// which the kernel can map. Returns whether the descriptor is an ordinary file now. For all other mappings returns
+/// false; they get a copy of the current bytes: see map_copy().
 bool is_ordinary_to_map(int fd, std::size_t length, int flags, off_t offset) {
   const bool is_shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
   if (!is_shared || !is_place_to_map(length, offset)) return false;
@@ -37,7 +38,7 @@ bool is_ordinary_to_map(int fd, std::size_t length, int flags, off_t offset) {
   return !is_ours(fd) || become_ordinary(fd);
 }
 
-/// Memory with the container's bytes as they are now; what others write later is not in it.
+/// Returns memory with a copy of the container's current bytes. Later writes do not appear in it.
 void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, off_t offset) {
   void* mapped = MAP_FAILED;
   const std::int64_t done = with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
@@ -61,7 +62,7 @@ void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, 
         mapped = MAP_FAILED;
         return n;
       }
-      if (n == 0) break;  // what is behind the end reads as zeros
+      if (n == 0) break;  // bytes behind the end of the file read as zeros
       got += static_cast<std::size_t>(n);
     }
     if (protection != (PROT_READ | PROT_WRITE)) (void)::mprotect(mapped, length, protection);
@@ -71,7 +72,8 @@ void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, 
   return done < 0 ? MAP_FAILED : mapped;
 }
 
-/// Why the kernel refuses to copy between the two at all: an errno, or 0. `if_appends`: for what is appended to.
+/// Returns the errno with which the kernel refuses any copy between the two descriptors, or 0. `if_appends`: the errno
+/// if the destination is open with O_APPEND.
 int transfer_refusal(int from, int to, int if_appends) {
   const auto is_regular = [](int fd) {
     struct stat status {};
@@ -84,7 +86,7 @@ int transfer_refusal(int from, int to, int if_appends) {
   return is_regular(from) ? 0 : EINVAL;
 }
 
-/// Of two descriptors of containers, with places in them: whether the bytes from there on overlap.
+/// Whether both descriptors are of the same container and the two byte ranges overlap.
 bool overlap(int from, off_t from_offset, int to, off_t to_offset, std::size_t count) {
   const InUse one(from), other(to);
   if (!one || !other || one->shared->device != other->shared->device || one->shared->inode != other->shared->inode)
@@ -94,7 +96,7 @@ bool overlap(int from, off_t from_offset, int to, off_t to_offset, std::size_t c
   return distance < count;
 }
 
-/// From one descriptor to another, at offsets of the caller's or the files' own.
+/// Copies bytes between two descriptors. Uses and moves the given offsets; null means the file offset.
 ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t count) {
   std::array<char, 4096> small;
   void* const large = real().mmap(nullptr, step_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -138,7 +140,7 @@ void notify(const sigevent& event) {
     event.sigev_notify_function(event.sigev_value);
 }
 
-/// Done at once; aio_error and aio_return find what came of it where libc leaves it.
+/// Completes a request at once. Stores its result where libc's aio_error() and aio_return() read it.
 int finish(aiocb& request, ssize_t done) {
   request.__error_code = done < 0 ? errno : 0;
   request.__return_value = done;
@@ -208,7 +210,7 @@ ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offs
 
 ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
   if (!is_ours(to) && !is_ours(from)) return real().splice(from, from_offset, to, to_offset, count, flags);
-  errno = EINVAL;  // programs that meet it read and write
+  errno = EINVAL;  // programs then fall back to read(2) and write(2)
   return -1;
 }
 

@@ -1,6 +1,6 @@
-// Extended attributes. They are those of the container's directory, on which every way in finds them: the path, the
-// descriptor, the mount, and programs that know nothing of containers. Who may see and set them is a matter of the
-// file's mode. There are no access control lists: a container's pieces would not follow them.
+// Extended attributes. They are stored on the container's directory, where all access paths find them: the file's path,
+// a descriptor, the mount, and programs without this library. The file's mode decides whether a user may read and set
+// them. Access control lists are not supported, because the files inside a container would not follow them.
 
 #include <cerrno>
 #include <cstring>
@@ -18,16 +18,17 @@ namespace {
 
 constexpr std::string_view access_list_prefix = "system.posix_acl_";
 
-/// As the kernel: users' attributes need the file's permission, the others have rules of their own. 0 or errno.
+/// Returns 0 or the errno with which a call is refused. As in the kernel, attributes in the user namespace need the
+/// file's permission; other namespaces have their own rules.
 int xattr_refusal(int directory, const char* name, int wanted) {
-  if (!is_string(name)) return 0;  // the kernel says EFAULT, or lists the names
+  if (!is_string(name)) return 0;  // the kernel fails with EFAULT, or the call lists the names
   const std::string_view text(name);
   if (text.starts_with(access_list_prefix)) return EOPNOTSUPP;
   if (!text.starts_with("user.")) return 0;
   return ::faccessat(directory, container_manifest_name.data(), wanted, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-/// Answers with call(descriptor of the container's directory), which gives a value or -1 with errno.
+/// Returns the result of call(descriptor of the container's directory), which returns a value or -1 with errno.
 template <class Call>
 ssize_t answer_of_directory(int directory, const char* name, int wanted, Call call) {
   const int before = errno;
@@ -54,7 +55,7 @@ ssize_t at_path(const char* path, int flags, const char* name, int wanted, Call 
                                 : is_container_at(meant.directory, meant.path);
   if (!is_container) return as_below_file(static_cast<int>(otherwise()), AT_FDCWD, path);
   if (meant.is_open_file()) return answer_of_directory(meant.directory, name, wanted, call);
-  // Opened as a place, the directory needs no permission on it.
+  // O_PATH needs no permission on the directory itself.
   const ReentrancyGuard inside(is_inside);
   if (!inside) return answer(-EDEADLK, errno);
   const Fd directory(::openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -62,7 +63,7 @@ ssize_t at_path(const char* path, int flags, const char* name, int wanted, Call 
   return answer_of_directory(directory.get(), name, wanted, call);
 }
 
-/// By which calls on paths get at an open place.
+/// The path of a descriptor in /proc/self/fd, with which path-based calls reach a file opened with O_PATH.
 struct Place {
   explicit Place(int directory) : name(directory) {}
   FdPath name;
@@ -73,7 +74,7 @@ ssize_t list_of(int directory, char* names, size_t bytes) {
   std::string all;
   int failure = run_isolated_step([&] {
     ssize_t length = 0;
-    do {  // it may grow in between
+    do {  // the list may grow between the two calls
       length = real().listxattr(Place(directory), nullptr, 0);
       if (length < 0) return errno;
       all.resize(static_cast<std::size_t>(length));
@@ -144,7 +145,7 @@ ssize_t fgetxattr(int fd, const char* name, void* value, size_t bytes) noexcept 
       [&] { return real().fgetxattr(fd, name, value, bytes); });
 }
 
-// Their names need no permission.
+// Listing the names needs no permission.
 ssize_t listxattr(const char* path, char* names, size_t bytes) noexcept {
   return at_path(
       path, 0, nullptr, 0, [&](int directory) { return list_of(directory, names, bytes); },

@@ -1,9 +1,9 @@
-// A container that becomes an ordinary file while the program has it open, because the program asks for what only an
-// ordinary file can do: to be mapped in a way that others see.
+// Converts a container to an ordinary file while the program has it open, because only an ordinary file supports a
+// shared mapping.
 //
-// Nothing changes for the program. Calls on the file wait meanwhile; its descriptors keep their numbers, offsets, flags
-// and locks; other programs see the container or the complete file under the name. It is done only if no other process
-// has the container open, since that one would go on with the container.
+// The conversion is invisible to the program. Calls on the file wait until it is done. The descriptors keep their
+// numbers, offsets, flags and locks. Other programs see either the container or the complete file under the name. A
+// container that another process has open is not converted, because that process would continue to use the container.
 
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -33,14 +33,15 @@
 namespace iosig::preload {
 namespace {
 
-constexpr int max_moments = 20'000;  ///< that calls at work are waited for, one second
+constexpr int max_moments = 20'000;  ///< limit of the wait for running calls: 20,000 * 50 us = one second
 
-/// Other threads see what this one wrote before, and it sees what they wrote. false: the kernel has no such call.
+/// A memory barrier in all threads (membarrier(2)): each thread sees the earlier writes of all others. Returns false if
+/// the kernel does not support it.
 bool meet_other_threads() {
   return __libc_single_threaded != 0 || ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-/// A lock as /proc/self/fdinfo tells of it.
+/// A lock as listed in /proc/self/fdinfo.
 struct Lock {
   bool is_of_flock = false;
   struct flock range {};
@@ -71,13 +72,13 @@ std::vector<Lock> locks_of(int fd) {
   return locks;
 }
 
-/// One open file that changes.
+/// One open file that is converted.
 struct Change {
   OpenFile* file = nullptr;
   std::vector<int> numbers;  ///< its descriptors
-  std::vector<int> closes;   ///< FD_CLOEXEC or 0, of each
-  int ordinary = -1;         ///< the ordinary file, opened as this one is
-  int placeholder = -1;      ///< a duplicate, for the case that it stays a container
+  std::vector<int> closes;   ///< FD_CLOEXEC or 0 for each of them
+  int ordinary = -1;         ///< the ordinary file, opened with the same flags
+  int placeholder = -1;      ///< a duplicate of the placeholder, used if the conversion fails
 };
 
 class Leaving {
@@ -92,7 +93,7 @@ class Leaving {
     }
   }
 
-  /// Runs isolated. False: nothing was changed.
+  /// Converts the container of `fd`. Returns false, and changes nothing, on failure. Must run isolated.
   bool run(int fd) {
     {
       const std::lock_guard lock(process().lock);
@@ -101,7 +102,7 @@ class Leaving {
       for (OpenFile* file : process().files)
         if (file->is_live && file->shared->device == asked->shared->device &&
             file->shared->inode == asked->shared->inode) {
-          if (file->is_leaving || file->directory < 0) {  // another thread is at it
+          if (file->is_leaving || file->directory < 0) {  // another thread is converting it
             changes_.clear();
             return false;
           }
@@ -115,7 +116,7 @@ class Leaving {
     return is_alone() && replace();
   }
 
-  /// Not isolated: what the descriptor stood for is released as close(2) does.
+  /// Releases the containers as close(2) does, or resumes their use if they were not converted. Must not run isolated.
   void end(bool is_ordinary) {
     for (const Change& change : changes_) take(*change.file);
     if (is_ordinary)
@@ -135,7 +136,7 @@ class Leaving {
     return count;
   }
 
-  /// Waits for calls of other threads, which have begun before.
+  /// Waits for calls of other threads that have already begun. Returns false after one second.
   [[nodiscard]] bool are_calls_done() const {
     for (int moments = 0; moments < max_moments; ++moments) {
       if (std::ranges::all_of(changes_,
@@ -155,7 +156,8 @@ class Leaving {
         }
   }
 
-  /// No other process shares one of the open files. Whether another one has opened the container itself, its locks say.
+  /// Whether no other process shares one of the open files. flatten_container() checks by locks whether another process
+  /// has opened the container by itself.
   [[nodiscard]] bool is_alone() const {
     for (const Change& change : changes_) {
       const SharedState& shared = *change.file->shared;
@@ -173,7 +175,7 @@ class Leaving {
     return true;
   }
 
-  /// With the process's lock held.
+  /// Replaces the container. The caller holds the process's lock.
   bool replace() {
     OpenFile& first = *changes_.front().file;
     if (!first.container || first.container->writers().close_all() != 0) return false;
@@ -230,7 +232,7 @@ class Leaving {
         ::syscall(SYS_dup3, change.ordinary, change.numbers[n], (change.closes[n] & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
       ::close(std::exchange(change.ordinary, -1));
     }
-    // Last: closing any descriptor of the file ends these.
+    // Record locks come last: closing any descriptor of the file releases them.
     const auto open = std::ranges::find_if(changes_, [](const Change& each) { return !each.numbers.empty(); });
     for (Lock& lock : of_process)
       if (open == changes_.end() || ::fcntl(open->numbers.front(), F_SETLK, &lock.range) != 0)

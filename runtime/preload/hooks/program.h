@@ -1,4 +1,5 @@
-// The calls as the program makes them. By their plain names they would lead past this library, as the engine's do.
+// The intercepted calls, under names that this library can use itself. Inside the library the plain names (::read,
+// ::write) bypass the interception and go to the system: see engine_calls.cpp.
 #pragma once
 
 #include <sys/stat.h>

@@ -112,7 +112,7 @@ void find_all() {
 
 const Real& real() {
   if (!is_found.load(std::memory_order_acquire)) {
-    find_all();  // twice does no harm
+    find_all();  // harmless if two threads do it at the same time
     is_found.store(true, std::memory_order_release);
   }
   return found;

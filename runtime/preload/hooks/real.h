@@ -1,7 +1,9 @@
-// The functions that stand behind ours: those of libc, or of another library that is preloaded after this one.
+// The next definitions of the functions that this library intercepts: those of libc, or of another library that is
+// preloaded after this one.
 //
-// Inside this library the plain names, ::open, ::pwrite, lead past all of them to the system (engine_calls.cpp): what
-// the engine does for itself concerns nobody else, is never cancelled, and cannot come back to us.
+// Inside this library the plain names (::open, ::pwrite) bypass all of these and go directly to the system
+// (engine_calls.cpp). The engine's own calls are therefore invisible to other preloaded libraries, are no cancellation
+// points, and are never intercepted again.
 #pragma once
 
 #include <aio.h>
@@ -23,7 +25,7 @@
 
 namespace iosig::preload {
 
-/// By their names.
+/// One pointer per function, with the function's name.
 struct Real {
   int (*openat)(int, const char*, int, ...);
   int (*open)(const char*, int, ...);
@@ -117,7 +119,7 @@ struct Real {
   FILE* (*fdopen)(int, const char*);
 };
 
-/// Found at the first call, which may come before this library's constructors.
+/// Looks the functions up at the first call, which may happen before this library's constructors run.
 [[nodiscard]] const Real& real();
 
 }  // namespace iosig::preload

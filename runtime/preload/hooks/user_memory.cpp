@@ -17,15 +17,15 @@ constexpr std::size_t page_bytes = 4096, word_bytes = 8;
 constexpr std::size_t few_bytes = 4 * page_bytes;
 constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which glibc has no name for yet
 
-// Of address 0 the kernel is not asked anything: it stands for no argument.
+// Address 0 is never passed to the kernel, which takes it for an absent argument.
 
-/// It reads 8 bytes, then finds that it is asked for nothing.
+/// rt_sigprocmask reads 8 bytes and then rejects the unknown operation.
 bool can_read_word(std::uintptr_t at) {
   constexpr int nothing = -1;
   return at != 0 && (::syscall(SYS_rt_sigprocmask, nothing, at, nullptr, word_bytes) == 0 || errno != EFAULT);
 }
 
-/// It writes 8 bytes, the signals that this thread holds back.
+/// rt_sigprocmask writes 8 bytes, the signal mask of the thread.
 bool can_write_word(std::uintptr_t at) {
   return at != 0 && (::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, at, word_bytes) == 0 || errno != EFAULT);
 }
@@ -39,7 +39,7 @@ bool can_write(std::byte* memory, std::size_t count) {
   if (count > few_bytes) {
     const std::uintptr_t first = begin & ~(page_bytes - 1);
     if (::syscall(SYS_madvise, first, end - first, populate_write) == 0) return true;
-    if (errno != EINVAL) return errno != ENOMEM && errno != EFAULT;  // EINVAL: an old kernel, or not for writing
+    if (errno != EINVAL) return errno != ENOMEM && errno != EFAULT;  // EINVAL: an old kernel, or not writable
   }
   for (std::uintptr_t at = begin; at < end; at = next_page(at))
     if (!can_write_word(std::min(at, end - word_bytes))) return false;

@@ -1,5 +1,4 @@
-// A container that is opened before the program's MPI library opens it: so that one rank reads its index, and the
-// others know it from there.
+// Opens a container before the program's MPI library opens it. One rank reads the index and passes it to all others.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +7,8 @@
 
 namespace iosig::mpiio {
 
-/// Keeps the container open, as one of the program's descriptors, while it lives: who opens it meanwhile in this
-/// process finds what is known of it. Of failures nothing is told: the MPI library will meet them itself.
+/// Keeps the container open while it lives, as one of the program's descriptors. An open of the same container in this
+/// process then uses the index that is already known. Reports no failures: the MPI library's own open will report them.
 class Ahead {
  public:
   Ahead() = default;
@@ -17,9 +16,9 @@ class Ahead {
   Ahead& operator=(const Ahead&) = delete;
   ~Ahead();
 
-  /// What there is to know of the container at `path`; nothing if there is none. As long as this lives.
+  /// Returns the index snapshot of the container at `path`, valid as long as this object lives; empty if there is none.
   std::span<const std::byte> read(const char* path);
-  /// In another process: knows what read() gave there.
+  /// In another process: uses the snapshot that read() returned.
   void learn(const char* path, std::span<const std::byte> snapshot);
 
  private:

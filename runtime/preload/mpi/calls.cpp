@@ -1,8 +1,9 @@
-// The calls of MPI that are caught. All else of MPI-IO comes to us as the MPI library's own calls of libc: file views,
-// derived datatypes, collective buffering and data sieving are its task (runtime/preload).
+// The intercepted MPI calls. The rest of MPI-IO arrives as the MPI library's own calls of libc (runtime/preload): file
+// views, derived datatypes, collective buffering and data sieving stay in the MPI library.
 //
-// MPI_File_open: the first rank reads a container's index, and the others get it by a broadcast, so that opening it
-// costs the file system as much for thousands of ranks as for one. MPI_File_sync: what others have synced is seen.
+// MPI_File_open: the first rank reads the index of a container and broadcasts it to the others. Opening a container
+// with thousands of ranks therefore loads the file system as little as opening it with one. MPI_File_sync: makes the
+// writes that other nodes have synced visible.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -19,13 +20,14 @@ namespace {
 using OpenCall = int (*)(Handle, const char*, int, Handle, Handle*);
 using SyncCall = int (*)(Handle);
 
-constexpr int cannot = 16;  ///< MPI_ERR_OTHER, or near it
+constexpr int cannot = 16;  ///< MPI_ERR_OTHER, or a similar error class, depending on the library
 constexpr std::uint64_t max_index_bytes = 1u << 30, max_at_once = 1u << 20;
 
-/// A call that comes from within one, by way of PMPI or of another library that is preloaded, is passed on.
+/// Set during an intercepted call. A nested call, through PMPI or another preloaded library, is passed on unchanged.
 constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
 
-/// Room for the bytes that the others get; a rank without memory takes part in the broadcast all the same.
+/// Memory for the broadcast index; bytes() is empty if there is none. A rank without memory still takes part in the
+/// broadcast.
 class Room {
  public:
   explicit Room(std::size_t bytes) : bytes_(bytes) {
@@ -44,7 +46,7 @@ class Room {
   std::byte* memory_ = nullptr;
 };
 
-/// The same bytes in all ranks, from the first; where there is no room for them they are dropped.
+/// Broadcasts bytes from the first rank to all others. `bytes` is null in a rank without memory, which discards them.
 bool broadcast(std::byte* bytes, std::uint64_t length, Handle communicator) {
   static std::byte dropped[max_at_once];
   const Library& mpi = library();
@@ -73,7 +75,7 @@ int open(OpenCall behind, Handle communicator, const char* path, int mode, Handl
   if (rank == 0 && (mode & mode_write_only) == 0 && path != nullptr) index = ahead.read(path);
   if (index.size() > max_index_bytes) index = {};
   std::uint64_t length = index.size();
-  // From here on all ranks do the same, whatever fails.
+  // From here on all ranks make the same collective calls, even if some of them fail.
   if (!broadcast(reinterpret_cast<std::byte*>(&length), sizeof length, communicator) || length == 0)
     return behind(communicator, path, mode, info, file);
   const Room room(length);

@@ -24,7 +24,7 @@ Library find_library() {
 
 void* function_behind(const char* name) {
   if (void* const found = ::dlsym(RTLD_NEXT, name)) return found;
-  // A program that loads its MPI library late, and for itself, as interpreters do.
+  // Interpreters load their MPI library late and without making its symbols global (RTLD_LOCAL).
   for (const char* library : names_of_libraries)
     if (void* const loaded = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
       void* const found = ::dlsym(loaded, name);

@@ -1,5 +1,6 @@
-// The MPI library of the program, whichever it is: found when it is first needed, without its header. Handles are
-// passed through as they come; the few calls that are made here are the same for Open MPI and MPICH but for one handle.
+// The program's MPI library, looked up at run time without its header when it is first needed. Handles are passed
+// through unchanged. The few calls that are made here are the same in Open MPI and MPICH, except for the handle
+// MPI_BYTE.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace iosig::mpiio {
 /// A communicator, file or info of any MPI library: a pointer in Open MPI, an int in MPICH.
 using Handle = std::uintptr_t;
 
-inline constexpr int mode_write_only = 4;  ///< MPI_MODE_WRONLY, the same in all
+inline constexpr int mode_write_only = 4;  ///< MPI_MODE_WRONLY, the same in both
 inline constexpr int success = 0;          ///< MPI_SUCCESS
 
 struct Library {
@@ -18,12 +19,12 @@ struct Library {
   int (*broadcast)(void*, int, Handle, int, Handle) = nullptr;
   Handle byte = 0;  ///< MPI_BYTE
 
-  /// Of a library that is not known, nothing is asked.
+  /// Whether the library is a known one. No call is made to any other.
   [[nodiscard]] bool is_known() const { return byte != 0 && comm_size && comm_rank && broadcast; }
 };
 [[nodiscard]] const Library& library();
 
-/// The function that stands behind ours of the same name: that of another library that is preloaded, or MPI's own.
+/// Returns the next definition of an intercepted function: that of another preloaded library, or MPI's own.
 [[nodiscard]] void* function_behind(const char* name);
 
 }  // namespace iosig::mpiio

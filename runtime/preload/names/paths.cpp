@@ -25,15 +25,16 @@
 namespace iosig::preload {
 namespace {
 
-constexpr std::size_t max_own_name = 100;  ///< bytes that the engine appends to a container's path
+constexpr std::size_t max_own_name = 100;  ///< limit of the bytes that the engine appends to a container's path
 
-/// Where the engine finds what is at `path`, from `directory` on.
+/// Returns a path without a directory descriptor, for the engine.
 std::string reachable(int directory, const char* path) {
   if (path[0] == '/' || directory == AT_FDCWD) return path;
   return fmt::format("/proc/self/fd/{}/{}", directory, path);
 }
 
-/// The absolute path, with the links of its directories as they are; empty: there is no room.
+/// Sets `whole` to the absolute path without resolving symbolic links in `path`. Returns false if it is too long or the
+/// directory is unknown.
 bool absolute(int directory, const char* path, std::array<char, 2 * PATH_MAX>& whole) {
   std::size_t used = 0;
   if (path[0] != '/') {
@@ -63,7 +64,8 @@ bool has_manifest(int directory, const char* path) {
   return ::fstatat(directory, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-/// The path of the directory that `path` is in; false: it is a name alone, or the root. `path` may be `parent` itself.
+/// Sets `parent` to the directory part of `path`. Returns false if `path` has none, or if that is the root. `path` may
+/// point to `parent` itself.
 bool parent_of(const char* path, std::array<char, PATH_MAX>& parent) {
   if (!is_string(path)) return false;
   std::string_view rest(path);
@@ -78,7 +80,7 @@ bool parent_of(const char* path, std::array<char, PATH_MAX>& parent) {
   return true;
 }
 
-/// The number that `text` is and nothing else, or -1.
+/// Returns the number if all of `text` is one, else -1.
 int number_in(std::string_view text) {
   int number = -1;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -91,7 +93,7 @@ bool take(std::string_view& from, std::string_view begin) {
   return true;
 }
 
-/// Of a name that begins with /dev/ or /proc/.
+/// Returns the descriptor that a path in /dev or /proc names, or -1.
 int descriptor_of(std::string_view name) {
   constexpr std::array<std::string_view, 3> streams = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
   for (std::size_t n = 0; n < streams.size(); ++n)
@@ -108,13 +110,14 @@ int descriptor_of(std::string_view name) {
   if (part != "self" && part != "thread-self" && number_in(part) != ::getpid()) return -1;
   part = next();
   if (part == "task") {
-    if (number_in(next()) < 0) return -1;  // all threads have the same
+    if (number_in(next()) < 0) return -1;  // all threads share the descriptors
     part = next();
   }
   return part == "fd" ? number_in(name) : -1;
 }
 
-/// Of what was done to reachable(directory, ...): the user knows the directory by its path.
+/// Reports the error of an operation on reachable(directory, ...) and returns its errno. Replaces /proc/self/fd/N in
+/// the message by the directory's path, which the user knows.
 int failed(const Error& error, int directory) {
   std::string message = error.message;
   const std::string given = reachable(directory, "");
@@ -124,14 +127,14 @@ int failed(const Error& error, int directory) {
   return errno_of(error);
 }
 
-/// 0 or errno; what errno does not say is said.
+/// Returns 0 or errno. Prints the message of an error that errno alone does not explain.
 int told(const NameResult& done) {
   if (done) return 0;
   if (!done.error().message.empty()) say_failure(done.error().message);
   return done.error().number;
 }
 
-/// Whether nothing can be made at `path`, which the program is told by errno alone.
+/// Whether the parent directory of `path` is not writable. The program then gets errno without a message.
 bool is_refused(int directory, const char* path) {
   const std::string_view whole(path);
   const std::size_t slash = whole.rfind('/');
@@ -233,7 +236,7 @@ bool is_bound(int directory, const char* path) {
   if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
   std::array<char, 2 * PATH_MAX> whole;
   if (!absolute(directory, path, whole)) return false;
-  // The engine's names below and beside a container are longer, and must be paths, too.
+  // The names that the engine makes in and beside a container are longer, and must also fit into PATH_MAX.
   if (std::strlen(whole.data()) + max_own_name >= PATH_MAX || std::strlen(path) + max_own_name >= PATH_MAX)
     return false;
   bool is_bound = false;

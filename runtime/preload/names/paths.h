@@ -1,4 +1,4 @@
-// Which paths are containers, and which new files become some.
+// Decides which paths are containers and which new files become containers.
 #pragma once
 
 #include <fcntl.h>
@@ -11,22 +11,22 @@
 
 namespace iosig::preload {
 
-/// Whether `path`, from `directory` on, leads to a container; a link is followed. "": the directory itself.
+/// Whether `path`, relative to `directory`, is a container. Follows symbolic links. "": the directory itself.
 [[nodiscard]] bool is_container_at(int directory, const char* path);
-/// The same, but for a link.
+/// The same without following a symbolic link in the last component.
 [[nodiscard]] bool is_container_not_link_at(int directory, const char* path);
 
-/// access(2) of the file whose container is at `path`: its mode is its manifest's. -1 with errno.
+/// access(2) for the container at `path`: checks the mode of its manifest. Returns -1 with errno on failure.
 [[nodiscard]] int access_container(int directory, const char* path, int mode, int flags);
-/// The manifest of the container at `path`; false: there is no room for its name.
+/// Sets `manifest` to the path of the manifest of the container at `path`. Returns false if it is too long.
 [[nodiscard]] bool manifest_of(const char* path, std::array<char, PATH_MAX + 32>& manifest);
 
-/// The descriptor of a container that `path` is a name of the system's for: /dev/stdin, /dev/fd/N, /proc/self/fd/N,
-/// /proc/PID/fd/N of this process, ...; else -1. Links that lead to such a name are not followed.
+/// Returns the descriptor of a container that `path` names: /dev/stdin, /dev/fd/N, /proc/self/fd/N, /proc/PID/fd/N of
+/// this process, and so on; else -1. Does not follow symbolic links to such names.
 [[nodiscard]] int named_descriptor(const char* path);
 
-/// What a path means: the container's directory and "" if the path is a name of the system's for a descriptor, which is
-/// kept meanwhile; else what it was.
+/// Resolves a path that names a descriptor of a container (see named_descriptor()) to the container's directory and "".
+/// Other paths stay as they are. Keeps the open file alive meanwhile.
 class ResolvedPath {
  public:
   ResolvedPath(int from, const char* name, int flags = 0)
@@ -48,32 +48,35 @@ class ResolvedPath {
   InUse file_;
 };
 
-/// Whether the program gave a string: the kernel refuses another pointer with EFAULT, and so it gets such a path as it
-/// is. The pointer that was last asked for is not looked at again.
+/// Whether `path` points to a readable string. Other pointers are passed to the kernel unchanged, which fails with
+/// EFAULT. The last string of each thread is cached and not checked again.
 [[nodiscard]] bool is_string(const char* path);
-/// Whether `path` is "", and a string.
+/// Whether `path` points to an empty string.
 [[nodiscard]] bool is_empty_string(const char* path);
 
-// A container is a file: nothing lies below it, and no slash is behind its name.
-/// Whether `path` is a container's, and written like a directory's; errno is ENOTDIR then.
+// A container is a regular file for the program: a path below it, or its path with a trailing slash, fails with
+// ENOTDIR.
+/// Whether `path` is a container and ends like a directory's ("/", "/."); sets errno to ENOTDIR then.
 [[nodiscard]] bool is_taken_for_directory(int directory, const char* path);
-/// Whether what is at `path` would lie in a container; errno is ENOTDIR then.
+/// Whether the parent directory of `path` is a container; sets errno to ENOTDIR then.
 [[nodiscard]] bool would_lie_in_container(int directory, const char* path);
-/// What a call gave: where it found nothing at `path` because that is below a container, errno is ENOTDIR.
+/// Returns `done`, the result of a call. If the call failed with ENOENT because `path` is below a container, changes
+/// errno to ENOTDIR.
 int as_below_file(int done, int directory, const char* path);
 
-/// Whether a file that is made at `path` shall be a container (runtime/host/binding.h). Runs isolated.
+/// Whether a file that is created at `path` becomes a container (runtime/host/binding.h). Runs isolated.
 [[nodiscard]] bool is_bound(int directory, const char* path);
 
-/// Makes an empty container. 0 or errno. Runs isolated.
+/// Makes an empty container. Returns 0 or errno. Runs isolated.
 [[nodiscard]] int make_container(int directory, const char* path, mode_t mode);
 
-/// Of a container: opened for the engine; -1 with errno.
+/// Opens the directory of a container for the engine. Returns -1 with errno on failure.
 [[nodiscard]] int open_directory_at(int directory, const char* path, int flags = 0);
 
-// Operations on names where a container takes part (container/admin/names.h). 0 or errno. They run isolated.
+// Operations on names that involve a container (container/admin/names.h). They return 0 or errno and run isolated.
 [[nodiscard]] int unlink_container_at(int directory, const char* path);
-/// Of a directory that rmdir(2) found not empty: what was removed from it while it was open is not there for programs.
+/// Called after rmdir(2) has found the directory not empty. Containers that were removed while open are in it, under
+/// hidden names; for programs it is empty.
 [[nodiscard]] int remove_directory_at(int directory, const char* path);
 [[nodiscard]] int rename_container_at(int from, const char* path, int to, const char* name, unsigned flags);
 

@@ -35,8 +35,8 @@ Result<std::string> new_id() {
   return id;
 }
 
-/// Makes `name` in `directory`, with the manifest's mode less what the kernel takes from it, the umask: that is the
-/// manifest's mode then. A copy has `copy_mode` instead.
+/// Writes the manifest to the new file `name` in `directory`. The kernel applies the umask to the manifest's mode, and
+/// `manifest.mode` is set to the result. A copy of the manifest has `copy_mode` instead.
 Result<void> write_manifest(const Fd& directory, std::string_view shown_directory, std::string_view name,
                             ContainerManifest& manifest, std::optional<unsigned> copy_mode = {}) {
   const std::string shown = fmt::format("{}/{}", shown_directory, name);
@@ -50,14 +50,14 @@ Result<void> write_manifest(const Fd& directory, std::string_view shown_director
   const std::string text = container_manifest_text(manifest);
   if (exceeds_size_limit(static_cast<std::int64_t>(text.size()))) return write_failure("write", shown, EFBIG);
   if (auto written = write_all(fd.get(), text, shown); !written) return written;
-  // Writing has taken these bits.
+  // Writing to the file has cleared these bits.
   if ((made.st_mode & (S_ISUID | S_ISGID)) != 0 && ::fchmod(fd.get(), made.st_mode & 07777) != 0)
     return system_failure("set the permissions of", shown);
   if (::fsync(fd.get()) != 0) return system_failure("sync", shown);
   return {};
 }
 
-/// The directory at `path` that was just made there, which is the caller's to enter whatever the umask.
+/// Opens the new directory at `path`, and gives its owner all permissions, whatever the umask.
 Result<Fd> open_made(const std::string& path) {
   const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
   const Fd place(::open(path.c_str(), O_PATH | flags));
@@ -78,22 +78,22 @@ void sync_directory_of(const std::string& path) {
   if (parent) (void)::fsync(parent.get());
 }
 
-/// Renames the directory `draft` to `path`, where nothing may be. 0 or errno.
+/// Renames the directory `draft` to `path`, which must not exist. Returns 0 or errno.
 int put_in_place(const std::string& draft, const std::string& path) {
   if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // A file system without that flag: rename() would replace an empty directory, so the name is taken first.
+  // The file system lacks the flag. mkdir() claims the name, and rename() then replaces the empty directory.
   if (::mkdir(path.c_str(), 0700) != 0) return errno;
   return ::rename(draft.c_str(), path.c_str()) == 0 ? 0 : errno;
 }
 
-/// What was made so far, removed unless it is kept.
+/// The directories made so far; removed at the end of the scope unless the list is cleared.
 struct Draft {
   std::vector<std::string> directories;
   ~Draft() {
     try {
       for (const std::string& directory : directories) remove_tree(directory);
-    } catch (const std::bad_alloc&) {  // what is left is hidden, as after a crash
+    } catch (const std::bad_alloc&) {  // remaining directories have hidden names, as after a crash
     }
   }
 };
@@ -168,8 +168,8 @@ Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown,
 }
 
 Result<ContainerStatus> status_of(const ContainerDirectory& directory) {
-  // The directory's own times tell of sequencers and index snapshots, too; those of an empty container are its
-  // manifest's.
+  // The times of an empty container are those of its manifest. The directory's times would also change with sequencers
+  // and index snapshots.
   struct stat manifest {};
   if (const int failure = directory.stat_manifest(manifest); failure != 0)
     return system_failure("inspect", fmt::format("{}/{}", directory.path(), container_manifest_name), failure);
@@ -189,18 +189,19 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory) {
 
 namespace {
 
-/// Deletes the droppings of a writer all of whose writes are in `before`, which a truncation mark has made void since.
+/// **Deletes the droppings of a writer** whose writes are all in `before`, and which a truncation mark has made void.
 ///
-/// **A writer at work must keep its droppings.** One that is being made has an index without writes, and no tail yet.
-/// One that the listing behind `before` was too early for has a tail now, or had one until it noted its last writes,
-/// which made its index longer.
+/// **The droppings of an active writer must stay.** A writer that is being opened has an index without writes, and no
+/// tail yet. A writer that was opened after `before` was read has a tail now; or it has been closed since, and its
+/// index has grown by its last writes.
 void delete_void_droppings(const ContainerDirectory& directory, const WriterContent& before) {
   if (before.has_tail || (before.writes.empty() && before.marks.empty())) return;
   if (directory.open_dropping(Dropping::tail, before.id, O_PATH) || errno != ENOENT) return;
   struct stat index {};
   const Fd fd = directory.open_dropping(Dropping::index, before.id, O_PATH);
   if (!fd || ::fstat(fd.get(), &index) != 0 || index.st_size != before.index_bytes) return;
-  // In this order: an index without data, which are void, costs a reader nothing; data without an index do.
+  // The data first: for readers, an index without data is harmless if the data are void, but data without an index are
+  // a loss.
   (void)directory.unlink_dropping(Dropping::data, before.id);
   (void)directory.unlink_dropping(Dropping::index, before.id);
 }
@@ -216,8 +217,8 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
   if (size == 0) {
     // The mark must be durable before the droppings that it makes void are deleted.
     if (auto synced = (*writer)->sync(); !synced) return synced;
-    // Of later writers only those are void that ended before the mark. Theirs stay: check_container() takes an id that
-    // is missing after the mark's own for a loss.
+    // Droppings of writers with a greater id stay, even if they are void: check_container() reports a missing id after
+    // that of the mark's writer as a loss.
     for (const WriterContent& each : before->writers)
       if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
   }

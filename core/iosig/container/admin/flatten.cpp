@@ -25,16 +25,16 @@ namespace iosig {
 namespace {
 
 constexpr std::int64_t piece_bytes = 1 << 20;
-constexpr std::int64_t min_hole = 4096;  ///< shorter ones are written: file systems keep whole blocks
+constexpr std::int64_t min_hole = 4096;  ///< shorter holes are written as zeros: file systems allocate whole blocks
 
-/// What there is at an offset; bytes that their dropping does not hold are a hole if that is asked for.
+/// The pieces of a view. With `damaged`, bytes that are missing in their dropping count as holes.
 class Source {
  public:
   Source(ContainerView& view, bool damaged) : view_(view), damaged_(damaged) {
     if (damaged) view.ignore_lost_writes();
   }
 
-  /// Where the hole that holds `offset` ends, or `offset` itself when there is none.
+  /// Returns the end of the hole at `offset`, or `offset` itself if there is no hole.
   std::int64_t end_of_hole(std::int64_t offset) {
     while (offset < view_.size()) {
       const Piece piece = piece_at(offset);
@@ -46,7 +46,8 @@ class Source {
     return offset;
   }
 
-  /// How many bytes from `offset` on are worth writing at once: up to a hole that takes room, at most `most`.
+  /// Returns how many bytes from `offset` on to write at once: up to the next hole of at least min_hole bytes, but at
+  /// most `most`.
   [[nodiscard]] std::int64_t batch_at(std::int64_t offset, std::int64_t most) const {
     std::int64_t end = offset;
     while (end < view_.size() && end - offset < most) {
@@ -61,7 +62,7 @@ class Source {
   [[nodiscard]] std::int64_t lost_bytes() const { return lost_bytes_; }
 
  private:
-  /// As far as all of it is there, or nothing.
+  /// Returns the piece at `offset`, shortened to the bytes that exist in its dropping, unless all of them are missing.
   [[nodiscard]] Piece piece_at(std::int64_t offset) const {
     Piece piece = view_.piece_at(offset);
     piece.length = std::min(piece.length, view_.size() - offset);
@@ -98,7 +99,8 @@ Result<void> copy_all(Source& source, int fd, const std::string& shown, const Fl
   return {};
 }
 
-/// What a file keeps that takes a container's place, as far as the caller may set it: owner and extended attributes.
+/// Copies the owner and the extended attributes of a container to the file that replaces it, as far as the caller may
+/// set them.
 void keep_owner(const ContainerDirectory& directory, const struct stat& manifest, int fd) {
   struct stat made {};
   const bool is_owners = ::fstat(fd, &made) == 0 && made.st_uid == manifest.st_uid && made.st_gid == manifest.st_gid;
@@ -109,17 +111,17 @@ void keep_owner(const ContainerDirectory& directory, const struct stat& manifest
       static_cast<std::size_t>(std::max<ssize_t>(0, ::flistxattr(directory.fd().get(), names.data(), names.size()))));
   for (std::size_t at = 0; at < names.size(); at += std::strlen(names.c_str() + at) + 1) {
     const char* const name = names.c_str() + at;
-    if (std::string_view(name).starts_with("system.posix_acl_")) continue;  // of a directory
+    if (std::string_view(name).starts_with("system.posix_acl_")) continue;  // the ACL of the container's directory
     std::string value(XATTR_SIZE_MAX, '\0');
     const ssize_t size = ::fgetxattr(directory.fd().get(), name, value.data(), value.size());
     if (size >= 0) (void)::fsetxattr(fd, name, value.data(), static_cast<std::size_t>(size), 0);
   }
 }
 
-/// Where a file with a container's bytes goes.
+/// The destination of the file: in place of the container, or at a free name.
 enum class Place { of_container, free_name };
 
-/// A complete file with the view's bytes beside `path`: its hidden name.
+/// Writes a complete file with the view's bytes beside `path`. Returns its temporary name.
 Result<std::string> make_flat(Source& source, const std::string& path, Place place, const FlattenOptions& options,
                               const std::function<Result<void>(int)>& on_draft = {}) {
   std::string draft = name_beside(path, place == Place::of_container ? "flat" : "export", "XXXXXX");
@@ -127,7 +129,7 @@ Result<std::string> make_flat(Source& source, const std::string& path, Place pla
   if (!fd) return write_failure("make a file beside", path, errno);
   auto copied = on_draft ? on_draft(fd.get()) : Result<void>();
   if (copied) copied = copy_all(source, fd.get(), draft, options);
-  // The manifest bears the permissions of the logical file, with the umask of its maker and what chmod made of them.
+  // The manifest bears the permissions of the logical file, including the creator's umask and later changes by chmod.
   struct stat manifest {};
   const std::string name(container_manifest_name);
   if (copied && (::fstatat(source.view().directory().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -139,7 +141,7 @@ Result<std::string> make_flat(Source& source, const std::string& path, Place pla
   return pass_on(std::move(copied.error()));
 }
 
-/// The first writer that is at work.
+/// Fails with `infeasible`, naming the first active writer, if there is one.
 Result<void> refuse_if_written(const ContainerDirectory& directory) {
   for (const std::int64_t id : directory.list().tail) {
     const Fd tail = directory.open_dropping(Dropping::tail, id, O_RDWR);
@@ -151,7 +153,7 @@ Result<void> refuse_if_written(const ContainerDirectory& directory) {
   return {};
 }
 
-/// While it lives, the caller's own descriptors do not hold the container.
+/// Releases the caller's own holds of the container while it lives.
 class NotHeld {
  public:
   NotHeld() = default;
@@ -160,21 +162,22 @@ class NotHeld {
   ~NotHeld() {
     try {
       for (const int fd : held_) (void)hold_container(fd);
-    } catch (const std::bad_alloc&) {  // thrown after the lock was taken
+    } catch (const std::bad_alloc&) {  // thrown after the lock was acquired
     }
   }
   void begin(const std::vector<int>& held) {
     held_ = held;
     for (const int fd : held_) (void)::flock(fd, LOCK_UN);
   }
-  /// The container is gone.
+  /// Called after the container was replaced: there is nothing to hold again.
   void forget() { held_.clear(); }
 
  private:
   std::vector<int> held_;
 };
 
-/// `alone` is locked if nobody else holds the container; nobody has written to it since it was listed.
+/// Acquires the exclusive lock on `alone`. Fails with `infeasible` if another process holds the container or has
+/// written to it since it was listed (`before`).
 Result<void> refuse_if_in_use(const ContainerDirectory& directory, const Fd& alone,
                               const ContainerDirectory::Listing& before) {
   struct stat opened {
@@ -201,10 +204,10 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
                 view.content().lost_writes.front().message);
   if (options.dry_run) return 0;
   Source source(view, options.damaged);
-  // Not a hidden name: `path` may be in a mount, which makes none of these.
+  // The draft has no hidden name of IOSIG's, because `path` may be in a mount, which refuses those.
   const auto draft = make_flat(source, path, Place::free_name, options);
   if (!draft) return pass_on(draft.error());
-  // Unlike rename(), link() replaces nothing.
+  // link() fails if the name exists; rename() would replace the file.
   const bool is_there = ::link(draft->c_str(), path.c_str()) == 0;
   const int failure = errno;
   ::unlink(draft->c_str());
@@ -243,8 +246,8 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   Source source(**view, false);
   const auto draft = make_flat(source, plain, Place::of_container, options, own.on_draft);
   if (!draft) return pass_on(draft.error());
-  NotHeld own_descriptors;  // they hold it again after `alone` has let it go
-  // From here on nobody opens it, and no writer begins (ContainerWriter::open).
+  NotHeld own_descriptors;  // declared first: it acquires the holds again after `alone` has released its lock
+  // The exclusive lock keeps other processes from opening the container or a writer (ContainerWriter::open).
   const Fd alone(::open(plain.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   own_descriptors.begin(own.held);
   auto quiet = refuse_if_in_use(**directory, alone, before);

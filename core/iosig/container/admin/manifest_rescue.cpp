@@ -27,7 +27,7 @@ struct FoundIndex {
   unsigned mode = 0;
 };
 
-/// Every index dropping with a sound head, whatever directory it lies in.
+/// Returns all index droppings with a valid head, in any subdirectory.
 std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& path) {
   std::vector<FoundIndex> found;
   const auto subdirectories = names_in(directory);
@@ -53,7 +53,7 @@ std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& pat
   return found;
 }
 
-/// The number of subdirectories that puts every dropping where it lies; 0: none does.
+/// Returns the number of subdirectories with which each dropping lies in the right one; 0 if there is none.
 std::uint32_t subdirectories_of(const std::vector<FoundIndex>& indices) {
   const auto fits = [&](std::uint32_t count) {
     return std::ranges::all_of(indices, [&](const FoundIndex& each) { return each.id % count == each.subdirectory; });
@@ -90,7 +90,7 @@ Result<RescuedManifest> from_indices(const std::vector<FoundIndex>& indices, con
   return rescued;
 }
 
-/// The copy on a target.
+/// Returns the copy of the manifest on a target.
 std::optional<RescuedManifest> from_target(const std::string& target, const std::vector<FoundIndex>& indices) {
   for (const FoundIndex& each : indices) {
     const std::string directory_path = fmt::format("{}/{}", without_trailing_slashes(target), each.head.container);

@@ -15,7 +15,7 @@
 namespace iosig {
 namespace {
 
-constexpr int max_name_tries = 1000;  ///< of an operation whose names other processes keep changing
+constexpr int max_name_tries = 1000;  ///< limit of the retries while other processes change the same names
 
 tl::unexpected<NameFailure> failed(int number, std::string message = {}) {
   return tl::unexpected(NameFailure{number, std::move(message)});
@@ -40,28 +40,29 @@ NameKind kind_of(const NameAt& at, struct stat& status) {
   return has_manifest ? NameKind::container : NameKind::directory;
 }
 
-/// 0 or errno.
+/// Returns 0 or errno.
 int move(const NameAt& from, const NameAt& to, unsigned flags) {
   if (::renameat2(from.directory, from.path.c_str(), to.directory, to.path.c_str(), flags) == 0) return 0;
   return errno;
 }
 
-/// To a name that no other process uses. 0 or errno.
+/// Renames to a name that no other process uses. Returns 0 or errno.
 int move_to_own(const NameAt& from, const NameAt& to) {
   const int failure = move(from, to, RENAME_NOREPLACE);
-  return failure == EINVAL || failure == ENOSYS ? move(from, to, 0) : failure;  // a file system without that flag
+  return failure == EINVAL || failure == ENOSYS ? move(from, to, 0) : failure;  // the file system lacks the flag
 }
 
 NameAt beside(const NameAt& at) { return {at.directory, removed_name(at.path)}; }
 
-/// By which any call finds it.
+/// Returns a path without a directory descriptor.
 std::string reachable(const NameAt& at) {
   return at.directory == AT_FDCWD || at.path.starts_with('/')
              ? at.path
              : fmt::format("/proc/self/fd/{}/{}", at.directory, at.path);
 }
 
-/// What another process put where the container was, and we took, returns. false: it could not, and stays at `hidden`.
+/// Restores a file that another process had put in the container's place and that was renamed by mistake. Returns false
+/// if that fails; the file then stays at `hidden`.
 bool give_back(const NameAt& hidden, const NameAt& to) { return move_to_own(hidden, to) == 0; }
 
 NameFailure stranded(const NameAt& hidden, const NameAt& at) {
@@ -69,16 +70,16 @@ NameFailure stranded(const NameAt& hidden, const NameAt& at) {
                            printable(at.path), printable(hidden.path))};
 }
 
-/// Deletes what has a hidden name: a container when no process holds it, a file at once. 0 or errno.
+/// Deletes the container or file at a hidden name; a container only if no process holds it. Returns 0 or errno.
 int discard(const NameAt& hidden) {
   struct stat status {};
   if (!look(hidden, status)) return errno == ENOENT ? 0 : errno;
   if (!S_ISDIR(status.st_mode)) return ::unlinkat(hidden.directory, hidden.path.c_str(), 0) == 0 ? 0 : errno;
-  (void)discard_removed(hidden.directory, hidden.path);  // else its last holder does
+  (void)discard_removed(hidden.directory, hidden.path);  // if it is held, its last holder deletes it
   return 0;
 }
 
-/// The container that is at `at`, or any file that another process puts there meanwhile.
+/// Removes the container at `at`, or a file that another process has put there meanwhile.
 NameResult unlink_container_at(const NameAt& at) {
   const NameAt hidden = beside(at);
   if (const int failure = move_to_own(at, hidden); failure != 0) return failed(failure);
@@ -88,8 +89,8 @@ NameResult unlink_container_at(const NameAt& at) {
   return failed(EISDIR);
 }
 
-/// Makes room for rmdir(2), or for another directory: containers that were removed from the directory `at` while they
-/// were open leave it. 0 or errno; ENOTEMPTY: there is something else.
+/// Empties the directory `at`, before it is removed or replaced, of containers that were removed while open: deletes or
+/// moves them. Returns 0 or errno; ENOTEMPTY if the directory contains anything else.
 int clear_of_removed(const NameAt& at) {
   const Fd directory(::openat(at.directory, at.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!directory) return errno;
@@ -120,9 +121,9 @@ int remove_directory(const NameAt& at) {
   return failure;
 }
 
-/// rename(2) as it is. A directory that only seems to hold something is replaced as an empty one.
+/// The plain rename(2). Treats a target directory that contains only removed containers as empty.
 int rename_plainly(const NameAt& from, const NameAt& to, unsigned flags) {
-  // Not renameat2() without flags: it is the older call that every kernel and file system knows.
+  // Without flags it calls renameat(), which all kernels and file systems support, unlike renameat2().
   const auto rename = [&] {
     if (flags != 0) return move(from, to, flags);
     return ::renameat(from.directory, from.path.c_str(), to.directory, to.path.c_str()) == 0 ? 0 : errno;
@@ -135,9 +136,10 @@ int rename_plainly(const NameAt& from, const NameAt& to, unsigned flags) {
   return failure;
 }
 
-enum class Replaced { yes, changed };  ///< changed: another process was faster, and nothing was done
+enum class Replaced { yes, changed };  ///< changed: another process has changed a name first; nothing was done
 
-/// What is at `from`, known as `here`, in the place of what is at `to`, known as `there`. One of them is a container.
+/// Replaces the file at `to`, with the status `there`, by the file at `from`, with the status `here`. At least one of
+/// them is a container.
 tl::expected<Replaced, NameFailure> replace(const NameAt& from, const struct stat& here, const NameAt& to,
                                             const struct stat& there) {
   if (const int failure = move(from, to, RENAME_EXCHANGE); failure != 0) {
@@ -152,10 +154,10 @@ tl::expected<Replaced, NameFailure> replace(const NameAt& from, const struct sta
     if (const int failure = move(from, to, RENAME_EXCHANGE); failure != 0 && failure != ENOENT) return failed(failure);
     return Replaced::changed;
   }
-  // Beside `to`: there `iosig gc` looks for the container that data on a target belong to.
+  // The hidden name is beside `to`, because `iosig gc` searches there for the container of data on a target.
   const NameAt hidden = beside(to);
   if (const int failure = move_to_own(from, hidden); failure != 0) {
-    if (failure == ENOENT) return Replaced::yes;  // another process has taken it from there
+    if (failure == ENOENT) return Replaced::yes;  // another process has removed it from there
     (void)move(from, to, RENAME_EXCHANGE);
     return failed(failure);
   }
@@ -198,7 +200,7 @@ NameResult unlink_at(const NameAt& name, int flags) {
         done = done_or(::unlinkat(name.directory, name.path.c_str(), flags) == 0 ? 0 : errno);
         break;
     }
-    // EISDIR of a file: a container was made there meanwhile.
+    // EISDIR for a file: another process has made a container there meanwhile.
     if (done || done.error().number != EISDIR || (flags & AT_REMOVEDIR) != 0 || tries_left == 0) return done;
   }
 }
@@ -216,14 +218,15 @@ NameResult rename_at(const NameAt& from, const NameAt& to, unsigned flags) {
     if (!meets_container || flags != 0) {
       const int failure = rename_plainly(from, to, flags);
       const bool may_have_changed = !meets_container && flags == 0 && (failure == EISDIR || failure == ENOTDIR);
-      // It was said of what a moment later may be a container.
+      // The errno was for files that may have become containers since.
       if (may_have_changed && (kind_at(from) == NameKind::container || kind_at(to) == NameKind::container)) continue;
       return done_or(failure);
     }
     if (source == NameKind::none) return failed(source_failure);
     if (target == NameKind::none) {
       if (target_failure != ENOENT) return failed(target_failure);
-      // What another process makes at the free name must not be met as if the container were a directory.
+      // RENAME_NOREPLACE: if another process makes a file at the free name, the kernel must not treat the container as
+      // a directory.
       const int failure = move_to_own(from, to);
       if (failure == EEXIST) continue;
       return done_or(failure);

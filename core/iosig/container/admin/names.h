@@ -1,9 +1,9 @@
 // Operations on names, of containers and of ordinary files: remove, rename, exchange, replace. The C interface, the
 // preloaded library, the mount and the command all call these.
 //
-// A container is a directory, which rename(2) and unlink(2) treat unlike a file. These functions give it a file's
-// semantics, and they respect its holders (container/admin/removal.h): a container that any process of this node has
-// open, by whichever way in, loses only its name. Its data stay until the last holder closes it.
+// A container is a directory, which rename(2) and unlink(2) treat differently from a file. These functions give it the
+// semantics of a file, and they respect its holders (container/admin/removal.h): a container that any process of this
+// node has open, through any interface, loses only its name. Its data stay until the last holder closes it.
 //
 //   unlink    rename the container to a hidden name beside it, then delete it unless a process holds it
 //   rename    onto a free name: one rename(2)
@@ -47,20 +47,21 @@ enum class NameKind {
 /// Follows no link in the last component.
 [[nodiscard]] NameKind kind_at(const NameAt& name);
 
-/// As unlinkat(2); `flags` is 0 or AT_REMOVEDIR. A container is a file: AT_REMOVEDIR gives ENOTDIR.
+/// Like unlinkat(2); `flags` is 0 or AT_REMOVEDIR. Fails with ENOTDIR for a container with AT_REMOVEDIR, because a
+/// container is a file.
 ///
-/// With AT_REMOVEDIR, a directory that holds nothing but containers that were removed while open is empty: those that
-/// have no holder any more are deleted, the others move to the parent directory under their hidden names.
+/// With AT_REMOVEDIR, a directory counts as empty if it contains only containers that were removed while open. Those
+/// without a holder are deleted; the others move to the parent directory under their hidden names.
 [[nodiscard]] NameResult unlink_at(const NameAt& name, int flags = 0);
 
-/// As renameat2(2), with flags 0, RENAME_NOREPLACE or RENAME_EXCHANGE. Containers and files replace each other.
-/// RENAME_WHITEOUT is passed to the kernel for ordinary files, and fails with EINVAL for a container. EROFS with a
-/// message: both are copies of one container and share its data on the targets.
+/// Like renameat2(2), with flags 0, RENAME_NOREPLACE or RENAME_EXCHANGE. Containers and files replace each other.
+/// RENAME_WHITEOUT is passed to the kernel for ordinary files, and fails with EINVAL for a container. Fails with EROFS
+/// and a message if both are copies of one container, which share its data on the targets.
 [[nodiscard]] NameResult rename_at(const NameAt& from, const NameAt& to, unsigned flags = 0);
 
-/// Puts the ordinary file `draft` in the place of the container at `name`, in one step, and deletes the container.
-/// `alone` is open on the container and exclusively locked, so that no process holds it. ESTALE, and nothing has
-/// changed: another process has renamed or replaced the container meanwhile.
+/// Replaces the container at `name` by the ordinary file `draft`, atomically, and **deletes the container**. `alone` is
+/// open on the container with the exclusive lock, so no other process holds it. Fails with ESTALE, and changes nothing,
+/// if another process has renamed or replaced the container meanwhile.
 [[nodiscard]] NameResult replace_at(const NameAt& draft, const NameAt& name, const Fd& alone);
 
 }  // namespace iosig

@@ -23,7 +23,7 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view removed_mark = ".iosig-removed-";
-/// How long an opener waits for a process that has a container alone: flatten needs it for one exchange of names.
+/// How long open waits for a process with the exclusive lock. flatten holds that lock for one exchange of names.
 constexpr std::int64_t max_wait_ns = 5'000'000'000;
 
 enum class DirectoryLock { taken, refused, unsupported };
@@ -59,7 +59,7 @@ bool is_removed_name(std::string_view path) {
 
 bool hold_container(int directory) {
   std::int64_t waited_ns = 0, step_ns = 100'000;
-  // Where the file system has no such locks, a holder cannot be seen.
+  // On file systems without flock(2), holders cannot be detected.
   while (lock(directory, LOCK_SH) == DirectoryLock::refused) {
     if (is_unlinked(directory) || is_deleted(directory)) {
       errno = ENOENT;
@@ -87,7 +87,8 @@ void let_go_container(Fd directory) {
 }
 
 void let_go_container(Fd directory, const Fd& known) {
-  // In this order: unlink_at() renames the container first, then asks for the lock; so one of the two deletes it.
+  // Releases the lock first, then checks the name. unlink_at() renames the container first, then tries to lock it.
+  // Therefore one of the two always deletes it.
   directory = {};
   std::string where = known ? place_of(known.get()) : std::string();
   struct stat held {
@@ -102,7 +103,7 @@ void let_go_container(Fd directory, const Fd& known) {
       (void)discard_removed(parent.get(), at.name);
       return;
     }
-    // Its directory was removed or renamed meanwhile, and it moved.
+    // The parent directory was removed or renamed meanwhile, and the container has another path now.
     const std::string now = place_of(known.get());
     if (now == where) return;
     where = now;
@@ -122,7 +123,7 @@ Result<ContainerHold> ContainerHold::take(const ContainerDirectory& directory) {
 ContainerHold::~ContainerHold() {
   try {
     if (directory_) let_go_container(std::move(directory_));
-  } catch (const std::bad_alloc&) {  // it has no name any more; its data stay, as after a crash
+  } catch (const std::bad_alloc&) {  // the container has its hidden name; its data stay, as after a crash
   }
 }
 
@@ -141,10 +142,11 @@ bool discard_removed(int directory, const std::string& name) {
 void delete_removed(int directory, const std::string& name) {
   const bool is_path = directory == AT_FDCWD || name.starts_with('/');
   const std::string path = is_path ? name : fmt::format("/proc/self/fd/{}/{}", directory, name);
-  // The data first: a removal that is cut short can be begun again while the manifest says where they are.
+  // Deletes the data on targets first: an interrupted removal can be repeated as long as the manifest names the
+  // targets.
   if (const auto container = ContainerDirectory::open(path)) {
     const ContainerManifest& manifest = (*container)->manifest();
-    // A target's directory is ours if it bears the container's id, and is no other container's: nothing else goes.
+    // Deletes only directories that are named by this container's id and belong to no other container.
     for (std::size_t n = 0; n < manifest.targets.size(); ++n)
       if (split_path(manifest.targets[n]).name == manifest.id && !other_owner(**container, n))
         remove_tree(manifest.targets[n]);

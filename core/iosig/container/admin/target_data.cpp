@@ -19,7 +19,7 @@
 namespace iosig {
 namespace {
 
-/// Of the container or the target `name` in `parent`; nothing: there is no sound one.
+/// Returns the manifest of the container or target directory `name` in `parent`, or nothing if there is no valid one.
 std::optional<ContainerManifest> manifest_in(const Fd& parent, const std::string& name) {
   const Fd directory(::openat(parent.get(), name.c_str(), directory_flags));
   if (!directory) return {};
@@ -30,7 +30,7 @@ std::optional<ContainerManifest> manifest_in(const Fd& parent, const std::string
   return *std::move(manifest);
 }
 
-/// Adds up what is in `name`; what cannot be looked at counts nothing.
+/// Adds the sizes of all files in `name` to `data`. Ignores files that cannot be inspected.
 void add_up(const Fd& parent, const std::string& name, TargetData& data) {
   struct stat status {};
   if (::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
@@ -45,7 +45,8 @@ bool is_held(const Fd& container) {
   return container && ::flock(container.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-/// The name of the container of `id` in `directory` that is `wanted`, or of one that fits; empty: there is none.
+/// Returns the name of the container with this `id` in `directory`: `wanted`, or else a name for which fits(name) is
+/// true. Returns "" if there is none.
 template <class Fits>
 std::string name_of_container(const Fd& directory, const std::string& id, const std::string& wanted, Fits fits) {
   const auto is_it = [&](const std::string& name) {
@@ -59,8 +60,8 @@ std::string name_of_container(const Fd& directory, const std::string& id, const 
   return {};
 }
 
-/// Looks for the container where it was made, then under another name in the same directory; then above, where one goes
-/// that was removed while it was open when its directory is removed, too.
+/// Searches for the container at the path at which it was made, then under other names in the same directory, then in
+/// the directories above: if a container is removed while open, and then its directory, it moves to the parent.
 void find_container(const ContainerManifest& manifest, TargetData& data) {
   if (!manifest.owner) return;
   data.container = manifest.owner->path;
@@ -138,7 +139,7 @@ Result<void> remove_target_data(const TargetData& data) {
   if (now.state != TargetData::State::orphaned && now.state != TargetData::State::removed)
     return fail(ErrorKind::usage, "'{}': its container is there", printable(data.path));
   std::error_code failure;
-  std::filesystem::remove_all(data.path, failure);  // follows no links
+  std::filesystem::remove_all(data.path, failure);  // does not follow symbolic links
   if (failure) return system_failure("remove", data.path, failure.value());
   return {};
 }

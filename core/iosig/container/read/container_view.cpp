@@ -11,9 +11,9 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t min_writers_for_snapshot = 4;  ///< whose indices are worth keeping as one
+constexpr std::size_t min_writers_for_snapshot = 4;  ///< an index snapshot is saved from this number on
 
-/// Without what is in the merged index.
+/// Returns the content without the writes, which are in the merged index.
 ContainerContent without_writes(ContainerContent content) {
   for (WriterContent& writer : content.writers)
     for (IndexedWrites& writes : writer.writes) {
@@ -68,7 +68,7 @@ Result<std::vector<std::uint8_t>> ContainerView::index() const {
 }
 
 Result<void> ContainerView::refresh() {
-  droppings_.close_all();  // a dropping may have been deleted since, or moved to another file
+  droppings_.close_all();  // a dropping may have been deleted or replaced by another file
   const bool is_traditional = directory_->manifest().index == IndexKind::traditional;
   const DirectoryState before =
       is_traditional || source_ == Source::droppings ? DirectoryState{} : state_of(*directory_);

@@ -22,7 +22,8 @@
 
 namespace iosig {
 
-/// Const functions may run in any number of threads at the same time; the caller keeps the others apart from them.
+/// Const functions may run in any number of threads at the same time. The caller must not run another function
+/// concurrently with them.
 class ContainerView {
  public:
   enum class Source {
@@ -40,7 +41,7 @@ class ContainerView {
   /// Reads the indices again. If that fails the view stays as it was.
   [[nodiscard]] Result<void> refresh();
 
-  /// What stat(2) says of the logical file, except for its mode and owner.
+  /// The result of stat(2) for the logical file, except for its mode and owner.
   [[nodiscard]] const ContainerStatus& status() const { return shown_->status; }
   /// Size of the logical file in bytes.
   [[nodiscard]] std::int64_t size() const { return shown_->status.size; }
@@ -49,7 +50,8 @@ class ContainerView {
   /// last ones written; other ranges of the file stay readable. EFAULT, as `system`, if `bytes` is not writable memory.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes,
                                           FillHole fill = fill_with_zeros) const {
-    // Most requests are for one piece of an open dropping. Inline, so that few functions return across the system call.
+    // Most requests are for one piece of an open dropping. Inline, because each function that returns after the system
+    // call may cost a misprediction (runtime/preload/files/data.h).
     if (offset >= 0 && offset < size() && !has_lost_writes()) {
       Piece piece = piece_at(offset);
       const std::int64_t wanted = std::min(static_cast<std::int64_t>(bytes.size()), size() - offset);
@@ -101,7 +103,7 @@ class ContainerView {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  /// What the view shows. refresh() replaces it as a whole.
+  /// The content of the view. refresh() replaces it as a whole.
   struct Shown {
     Pattern pattern;                      ///< of writes and holes; empty in a container with a traditional index
     std::optional<PatternLookup> lookup;  ///< of `pattern`; none in a container with a traditional index

@@ -9,9 +9,9 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_walked = 1u << 28;  ///< writes; no writer puts more into a frame of several numbers
+constexpr std::uint64_t max_walked = 1u << 28;  ///< writes; no writer puts more into a frame with several numbers
 
-/// Where the writes with a number above `after` end.
+/// Returns the end of the writes with a sequence number above `after`.
 std::int64_t end_after(const IndexedWrites& writes, std::int64_t after) {
   if (writes.closed <= after) return 0;
   if (writes.opened > after || writes.pattern.count() > max_walked) return writes.logical_end;
@@ -26,7 +26,7 @@ std::int64_t end_after(const IndexedWrites& writes, std::int64_t after) {
   return end;
 }
 
-/// The last cut; of number -1 if there was none.
+/// Returns the last truncation mark; its number is -1 if there is none.
 IndexMark last_cut(const std::vector<WriterContent>& writers) {
   IndexMark last{.sequence = -1};
   for (const WriterContent& writer : writers)

@@ -30,8 +30,8 @@ struct WriterContent : IndexContent {
   std::int64_t id = 0;
   std::int64_t data_bytes = -1;   ///< size of the data dropping; -1: there is none
   std::int64_t index_bytes = 0;   ///< size of the index dropping
-  bool has_tail = false;          ///< its writer is at work, or died
-  std::uint64_t tail_writes = 0;  ///< writes that only the tail knows
+  bool has_tail = false;          ///< its writer is active, or died
+  std::uint64_t tail_writes = 0;  ///< writes that are only in the tail
 
   /// Returns the size that the data dropping has according to the index and the tail.
   [[nodiscard]] std::int64_t physical_end() const { return writes.empty() ? 0 : writes.back().physical_end; }

@@ -1,4 +1,4 @@
-// Reads what the droppings of a container say.
+// Reads and checks the droppings of a container.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,18 +22,18 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t min_writers_for_threads = 128;  ///< from here on threads are worth their start
+constexpr std::size_t min_writers_for_threads = 128;  ///< with fewer, starting threads costs more than it saves
 constexpr int max_read_tries = 4;
-constexpr std::size_t compared_bytes = 1 << 20;  ///< of two droppings at once
+constexpr std::size_t compared_bytes = 1 << 20;  ///< bytes of two droppings that are compared at once
 constexpr int plain_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-constexpr std::int64_t min_trips = 3;  ///< a loop of fewer is written as literals
+constexpr std::int64_t min_trips = 3;  ///< shorter loops are written as literals
 constexpr std::array<std::int8_t, max_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
 
 std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-/// All of an open ordinary file.
+/// Reads all of an open regular file.
 Result<std::string> read_whole(const Fd& fd, const std::string& shown, struct stat& status) {
   if (::fstat(fd.get(), &status) != 0) return system_failure("inspect", shown);
   if (!S_ISREG(status.st_mode)) return fail(ErrorKind::system, "'{}' is not a regular file", printable(shown));
@@ -48,8 +48,8 @@ Result<std::string> read_whole(const Fd& fd, const std::string& shown, struct st
   return text;
 }
 
-/// The writes of `records` from `known` bytes of the data dropping on; of a record whose counts do not agree, seen
-/// while it was counted or damaged, as far as the data go.
+/// Returns the writes of `records` from byte `known` of the data dropping on. If the counts of a record do not agree,
+/// because it was being updated or is damaged, returns its writes up to the end of the data.
 IndexedWrites writes_in_tail(const std::vector<TailRecord>& records, std::int64_t known, std::int64_t data_bytes) {
   IndexedWrites writes;
   PatternBuilder builder(index_columns, physical_follows);
@@ -68,7 +68,7 @@ IndexedWrites writes_in_tail(const std::vector<TailRecord>& records, std::int64_
       writes.opened = record.sequence;
       writes.physical = physical;
     }
-    // The first physical offset of a pattern is given; so its write is no part of a nest.
+    // The first physical offset of a pattern is stored explicitly, so the first write cannot be part of a nest.
     const std::int64_t alone = count <= min_trips ? count : 1;
     for (std::int64_t n = 0; n < alone; ++n)
       builder.add_literal(
@@ -91,16 +91,16 @@ IndexedWrites writes_in_tail(const std::vector<TailRecord>& records, std::int64_
   return writes;
 }
 
-/// What one writer left: filled by one thread.
+/// The result for one writer. Filled by one thread.
 struct Found {
   std::optional<WriterContent> writer;
   std::vector<ContainerProblem> problems;
   std::vector<LostWrites> lost_writes;
   ContainerStatus status;         ///< without the size
-  bool had_tail = false;          ///< when it was read
-  std::int64_t index_bytes = -1;  ///< then; -1: none
+  bool had_tail = false;          ///< there was a tail when it was read
+  std::int64_t index_bytes = -1;  ///< size of the index when it was read; -1: none
 
-  /// Of writes that nobody can place any more.
+  /// Records writes whose offsets are lost.
   void lose(LostWrites writes, std::int64_t bytes = 0) {
     add(ContainerProblem::Kind::lost, writes.id, writes.message, bytes);
     lost_writes.push_back(std::move(writes));
@@ -141,7 +141,7 @@ class ContentReader {
     std::ranges::set_union(listing.index, listing.data, std::back_inserter(ids));
     open_subdirectories(ids);
     std::vector<Found> found(ids.size());
-    // They wait for the storage more than they compute.
+    // At least 8 threads, because they mostly wait for the storage.
     const unsigned threads =
         ids.size() < min_writers_for_threads ? 1 : std::max(8U, std::thread::hardware_concurrency());
     for_each_in_parallel(ids.size(), threads, [&](std::size_t n) {
@@ -167,7 +167,7 @@ class ContentReader {
             id % static_cast<std::int64_t>(directory_.manifest().subdirectories)};
   }
 
-  /// The directories of all droppings; each is opened once.
+  /// Opens the directories of all droppings, each once.
   void open_subdirectories(const std::vector<std::int64_t>& ids) {
     for (const std::int64_t id : ids)
       for (const Dropping kind : {Dropping::data, Dropping::index}) {
@@ -180,7 +180,7 @@ class ContentReader {
     return subdirectories_.find(place_of(kind, id))->second;
   }
 
-  /// The whole dropping; nothing when it is not there. One that cannot be read is a problem.
+  /// Returns the whole dropping, or nothing if it does not exist. Records a problem if it cannot be read.
   std::optional<std::string> read_dropping(Dropping kind, std::int64_t id, Found& found) const {
     const Fd& subdirectory = subdirectory_of(kind, id);
     if (!subdirectory) return {};
@@ -204,7 +204,7 @@ class ContentReader {
     return status;
   }
 
-  /// -1: it is not there, or no ordinary file.
+  /// Returns the size of the data dropping; -1 if it does not exist or is not a regular file.
   [[nodiscard]] std::int64_t data_bytes(std::int64_t id, Found& found) const {
     const auto status = status_of(Dropping::data, id);
     if (!status || !S_ISREG(status->st_mode)) return -1;
@@ -213,7 +213,8 @@ class ContentReader {
     return status->st_size;
   }
 
-  /// A writer that begins or ends meanwhile may look as if it had lost something. So what is lost is looked at again.
+  /// Reads the droppings of a writer. A writer that is opened or closed meanwhile may seem to have lost writes;
+  /// therefore droppings with lost writes are read again if they have changed.
   [[nodiscard]] Found read_settled(std::int64_t id, bool has_tail) const {
     Found found = read_writer(id, has_tail);
     for (int tries = 1; tries < max_read_tries && !found.lost_writes.empty(); ++tries) {
@@ -229,15 +230,15 @@ class ContentReader {
     Found found;
     WriterContent writer;
     writer.id = id;
-    // In this order: what a writer moves from the tail to the index is found in one of them at least, and where it is
-    // found in both the physical offsets tell.
+    // The tail first: writes that the writer moves from the tail to the index meanwhile are found in at least one of
+    // them. Writes that are found in both are recognised by their physical offsets.
     const auto tail = has_tail ? read_dropping(Dropping::tail, id, found) : std::nullopt;
     const auto index = read_dropping(Dropping::index, id, found);
     writer.data_bytes = data_bytes(id, found);
     writer.has_tail = found.had_tail = tail.has_value();
     const std::int64_t at_stake = std::max<std::int64_t>(0, writer.data_bytes);
     if (!index) {
-      // The index is made first, and without one nobody knows what the writer cut.
+      // A writer makes its index before its data, so the index was lost; truncations by this writer are unknown, too.
       if (writer.data_bytes >= 0)
         found.lose({.id = id,
                     .message = fmt::format("'{}': {} bytes of data, but their index is missing",
@@ -249,7 +250,7 @@ class ContentReader {
     const std::string shown = directory_.shown(Dropping::index, id);
     auto read = read_index(bytes_of(*index), printable(shown));
     if (!read) {
-      // Whoever died while it made its droppings, the data after the head of the index, wrote nothing.
+      // A writer makes the head of the index before the data. If there are no data, it died before its first write.
       if (writer.data_bytes >= 0)
         found.lose({.id = id, .message = read.error().message}, at_stake);
       else
@@ -261,7 +262,7 @@ class ContentReader {
       std::string message =
           is_copy ? fmt::format("'{}' is the index of writer {}: a copy, or renamed", shown, read->head.id)
                   : fmt::format("'{}' is the index of another container", shown);
-      // Its data may be a copy as well; if they are not, their own index has been replaced.
+      // The data may be a copy, too. If they are not, the index of these data has been replaced.
       if (writer.data_bytes >= 0 && !(is_copy && have_same_data(id, read->head.id)))
         found.lost_writes.push_back({.id = id, .message = message});
       found.add(ContainerProblem::Kind::foreign, id, std::move(message), at_stake);
@@ -270,7 +271,7 @@ class ContentReader {
     static_cast<IndexContent&>(writer) = *std::move(read);
     for (const IndexDamage& damage : writer.damage) {
       std::string message = fmt::format("'{}': byte {}: {}, {} bytes", shown, damage.at, damage.what, damage.bytes);
-      // What a writer was at when it died is in its tail. One that has closed its file has none.
+      // The tail describes the last writes of a writer that died. A writer that closed its file has no tail.
       if (damage.is_cut && writer.has_tail)
         found.add(ContainerProblem::Kind::unsynced, id, std::move(message));
       else
@@ -309,7 +310,7 @@ class ContentReader {
       if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
     }
     if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
-    // Of a writer at work records may have been seen while they were made.
+    // An active writer may have been updating the records while they were read; then nothing is lost.
     const Fd& subdirectory = subdirectory_of(Dropping::tail, writer.id);
     const Fd fd(::openat(subdirectory.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags));
     if (fd && !is_alive(fd))
@@ -318,7 +319,7 @@ class ContentReader {
                                          directory_.shown(Dropping::tail, writer.id))});
   }
 
-  /// What the index says against what is there.
+  /// Compares the index with the data dropping.
   void compare(const WriterContent& writer, Found& found) const {
     const std::string shown = directory_.shown(Dropping::data, writer.id);
     for (const IndexLoss& loss : writer.losses)
@@ -348,7 +349,7 @@ class ContentReader {
   }
 
   const ContainerDirectory& directory_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Fd> subdirectories_;  ///< by target and number
+  std::map<std::pair<std::int64_t, std::int64_t>, Fd> subdirectories_;  ///< key: target and number
 };
 
 }  // namespace

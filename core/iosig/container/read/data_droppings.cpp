@@ -39,7 +39,7 @@ Result<Fd> DataDroppings::open_dropping(std::int64_t id) const {
     if (failure == ENOENT)
       return fail(ErrorKind::bad_input, "'{}' is missing: what it held is lost; see iosig container check", shown);
     if (auto subdirectory = directory_.open_subdirectory(Dropping::data, id); failure == ENXIO && !subdirectory)
-      return pass_on(std::move(subdirectory.error()));  // its target is not mounted
+      return pass_on(std::move(subdirectory.error()));  // the target is not mounted
     return system_failure("open", shown, failure);
   }
   if (!S_ISREG(status.st_mode))

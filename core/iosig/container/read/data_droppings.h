@@ -1,8 +1,8 @@
 // The open data droppings of one container, for any number of reading threads.
 //
-// A container may have more writers than the process may have descriptors, so the cache is bounded. Beyond the bound a
-// reader gets a descriptor that only it has, until it asks for the next one; an owner who knows that no reader is at
-// work makes room with close_all().
+// A container may have more writers than the process may have descriptors, so the cache is bounded. Beyond the bound
+// each reader gets a temporary descriptor of its own, until it asks for the next one. The owner can empty the cache
+// with close_all() when no reader is active.
 #pragma once
 
 #include <array>
@@ -19,15 +19,16 @@ class DataDroppings {
  public:
   explicit DataDroppings(const ContainerDirectory& directory);
 
-  /// The descriptor of the writer's data dropping if it is open and its number is small; else -1. Takes no lock.
+  /// Returns the descriptor of the writer's data dropping if it is open and the writer's id is small; else -1. Acquires
+  /// no lock.
   [[nodiscard]] int find(std::int64_t id) const {
     return static_cast<std::uint64_t>(id) < fds_.size()
                ? fds_[static_cast<std::size_t>(id)].load(std::memory_order_acquire)
                : -1;
   }
-  /// Opens the data dropping for reading, or finds it open. Where the cache is full, `temporary` owns the descriptor
-  /// and closes the one that it held before. Fails as `bad_input` if the dropping is missing or not a regular file, as
-  /// `system` otherwise.
+  /// Opens the data dropping for reading, or returns the open descriptor. If the cache is full, `temporary` owns the
+  /// descriptor and closes the one that it held before. Fails as `bad_input` if the dropping is missing or not a
+  /// regular file, as `system` otherwise.
   [[nodiscard]] Result<int> open(std::int64_t id, Fd& temporary);
 
   [[nodiscard]] bool is_full() const { return count_.load(std::memory_order_relaxed) >= max_open; }

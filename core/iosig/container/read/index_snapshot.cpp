@@ -14,16 +14,16 @@ namespace iosig {
 namespace {
 
 constexpr std::uint64_t max_snapshot_bytes = 1u << 30;
-constexpr std::int64_t tick_ns = 20'000'000;             ///< file systems stamp with the kernel's ticks, at most 10 ms
-constexpr std::int64_t whole_second_ns = 2'000'000'000;  ///< where they stamp with seconds
+constexpr std::int64_t tick_ns = 20'000'000;             ///< file times have a granularity of kernel ticks, up to 10 ms
+constexpr std::int64_t whole_second_ns = 2'000'000'000;  ///< for file systems with a granularity of seconds
 constexpr std::int64_t abandoned_draft_ns = 60'000'000'000;
 
-/// How much older than now the newest change must be for the next one to bear another time.
+/// Returns the age that the newest change must have, so the next change is certain to get another time.
 std::int64_t min_age_ns(const DirectoryState& state) {
   return state.newest_ns % 1'000'000'000 == 0 ? whole_second_ns : tick_ns;
 }
 
-/// An empty file that nobody else has; one that a killed reader left is taken away.
+/// Makes an empty file for this process alone. Deletes a file that a killed reader left.
 Fd make_draft(const Fd& directory, const std::string& name, unsigned mode) {
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   Fd draft(::openat(directory.get(), name.c_str(), flags, mode));
@@ -75,7 +75,7 @@ void save_index_snapshot(const ContainerDirectory& directory, const DirectorySta
   merged.state = before.fingerprint;
   const std::vector<std::uint8_t> frame = index_frame(merged);
   const std::string_view bytes(reinterpret_cast<const char*>(frame.data()), frame.size());
-  // The draft bears a time of the clock that stamps the directories.
+  // The draft's time comes from the same clock as the times of the directories.
   const bool is_sound = directory.share_piece(draft.get(), name).has_value() && frame.size() <= max_snapshot_bytes &&
                         !exceeds_size_limit(static_cast<std::int64_t>(frame.size())) &&
                         ::fstat(draft.get(), &status) == 0 && is_old_enough(unix_ns(status.st_ctim)) &&

@@ -13,11 +13,11 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t many_locals = 512;  ///< from here on threads are worth their start
+constexpr std::size_t many_locals = 512;  ///< with fewer, starting threads costs more than it saves
 constexpr std::uint64_t max_pieces = 1u << 28;
-constexpr std::size_t few_literal_bytes = 256;  ///< of a frame whose writes outside of nests are looked at singly
+constexpr std::size_t few_literal_bytes = 256;  ///< limit for with_single_literals()
 
-/// The bytes that a mark makes a hole, as a write of nobody.
+/// Returns the bytes that a mark turns into a hole, as a write of hole_id.
 IndexEntry hole_of(const IndexMark& mark) {
   const std::int64_t length = mark.kind == IndexMark::Kind::punch    ? mark.length
                               : mark.kind == IndexMark::Kind::extend ? 0
@@ -25,7 +25,7 @@ IndexEntry hole_of(const IndexMark& mark) {
   return {mark.offset, length, 0, mark.sequence, 0, 0, hole_id};
 }
 
-/// All holes in the order of their numbers.
+/// Returns all holes, sorted by sequence number.
 std::vector<IndexEntry> holes_of(const ContainerContent& content) {
   std::vector<IndexEntry> holes;
   for (const WriterContent& writer : content.writers)
@@ -41,8 +41,9 @@ Pattern pattern_of(const IndexEntry& entry) {
   return builder.finish();
 }
 
-/// The same with every literal a term of its own. A block counts as one stretch from its first number to its last and
-/// from its least byte to its greatest, in which the nests of others lie although they meet none of its writes.
+/// Returns the same pattern with each literal as a term of its own. A block of literals is merged as one batch, from
+/// its first to its last number and from its first to its last byte. That range may contain nests of other writers
+/// although they overlap none of the literals.
 Pattern with_single_literals(const Pattern& pattern) {
   PatternBuilder builder(pattern.columns, pattern.follows);
   std::vector<std::int64_t> block;
@@ -73,7 +74,7 @@ Pattern with_single_literals(const Pattern& pattern) {
 }  // namespace
 
 Result<Pattern> merge_indices(const ContainerContent& content) {
-  std::vector<Pattern> made;  // filled before it is pointed into
+  std::vector<Pattern> made;  // complete before pointers into it are taken
   std::vector<LocalPattern> locals;
   for (const IndexEntry& hole : holes_of(content)) {
     made.push_back(pattern_of(hole));

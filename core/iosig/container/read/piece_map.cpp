@@ -14,7 +14,7 @@ void PieceMap::put(std::int64_t offset, std::int64_t length, std::int64_t id, st
       before->second.end = offset;
       if (old.end > end) pieces_.emplace_hint(next, end, Mapped{old.end, old.id, old.physical + (end - before->first)});
     } else if (old.end == offset && old.id == id && id >= 0 && old.physical + (offset - before->first) == physical) {
-      // Goes on where the one before ends, in both files.
+      // The piece continues the previous one in both files.
       while (next != pieces_.end() && next->second.end <= end) next = pieces_.erase(next);
       if (next == pieces_.end() || next->first >= end) {
         before->second.end = end;

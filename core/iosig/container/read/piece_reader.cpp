@@ -10,7 +10,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t max_parts = 256;  ///< of one call: the stack may be small
+constexpr std::size_t max_parts = 256;  ///< of one call; limited because the stack may be small
 
 bool is_possible(const Piece& piece) { return piece.physical >= 0 && piece.physical <= INT64_MAX - piece.length; }
 
@@ -74,16 +74,16 @@ void PieceReader::read(std::span<Placed> placed) {
   }
 }
 
-/// Of pieces that lie side by side.
+/// Reads pieces that are adjacent in one dropping.
 void PieceReader::read_run(std::span<const Placed> run) {
   const int fd = fd_of_(run.front().id);
   if (fd < 0 || run.size() == 1) {
     failure_ = read_piece(fd, run.front().piece(), run.front().out);
     return;
   }
-  std::array<iovec, max_parts> parts;  // NOLINT(cppcoreguidelines-pro-type-member-init): as many as are used are set
-  std::size_t at = 0;                  // the first piece that is not read as a whole
-  std::int64_t done = 0;               // of it
+  std::array<iovec, max_parts> parts;  // NOLINT(cppcoreguidelines-pro-type-member-init): only used elements are set
+  std::size_t at = 0;                  // the first piece that is not completely read
+  std::int64_t done = 0;               // bytes of that piece that are read
   while (at < run.size()) {
     int count = 0;
     for (std::size_t n = at; n < run.size(); ++n) {

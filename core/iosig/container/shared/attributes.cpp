@@ -15,8 +15,8 @@ namespace iosig {
 namespace {
 
 /// Calls change(directory, name, is_directory), which returns 0 or sets errno, for the manifest, then for every
-/// dropping, subdirectory, sequencer and copy, last for the container's directory. EPERM and EACCES count for the
-/// manifest only: other users who may write the file own some of its pieces.
+/// dropping, subdirectory, sequencer and copy, and last for the container's directory. Ignores EPERM and EACCES except
+/// for the manifest, because some of the other files may belong to other users who may write the logical file.
 template <class Change>
 int change_pieces(const ContainerDirectory& container, Change&& change) {
   const std::string manifest(container_manifest_name);
@@ -82,13 +82,13 @@ int set_piece_owners(const ContainerDirectory& directory, uid_t user, gid_t grou
   };
   if (const auto may = may_be_written(directory); !may) return log(may.error());
   if (const int failure = change_pieces(directory, give); failure != 0) return failure;
-  for (const std::string& target : directory.manifest().targets)  // closed to all but their owner
+  for (const std::string& target : directory.manifest().targets)  // accessible only by their owner
     for (const std::string& path : {fmt::format("{}/{}", target, container_manifest_name), target})
       if (give(AT_FDCWD, path.c_str(), false) != 0 && errno != ENOENT) return errno;
   return 0;
 }
 
-/// Asks the kernel by a change of the manifest that changes no byte of it.
+/// Lets the kernel decide: changes the manifest without changing its bytes.
 void drop_privileges(const ContainerDirectory& directory) {
   struct stat manifest {};
   if (directory.stat_manifest(manifest) != 0) return;
@@ -98,7 +98,7 @@ void drop_privileges(const ContainerDirectory& directory) {
   const Fd fd(::openat(directory.fd().get(), name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd)
     (void)!::ftruncate(fd.get(), manifest.st_size);
-  else  // the kernel lets no user keep them who may not write the file
+  else  // a user without write permission on the file never keeps the bits
     (void)::fchmodat(directory.fd().get(), name.c_str(),
                      manifest.st_mode & 07777 & ~static_cast<unsigned>(S_ISUID | (is_group_run ? S_ISGID : 0)), 0);
 }

@@ -1,7 +1,8 @@
-// Mode, owner and times of a container as those of the logical file. Its manifest bears the mode and the owner; a
-// change reaches every other piece, too, so that all users of the file can use its pieces, and no others.
+// Mode, owner and times of the logical file. The manifest bears the mode and the owner. A change is also applied to all
+// other files in the container: the users who may access the logical file can access these files, and no other users
+// can.
 //
-// The functions return 0 or an errno, as the system calls on a file do.
+// The functions return 0 or an errno.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,7 +12,7 @@
 
 namespace iosig {
 
-/// Turns `status` of the container's directory into that of the file with this manifest, except for size and times.
+/// Converts `status` of the container's directory to that of the logical file, except for size and times.
 void show_manifest(const struct stat& manifest, struct stat& status);
 
 /// Sets the times of the file. A writer that is closed later changes them again.

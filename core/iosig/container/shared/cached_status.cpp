@@ -14,7 +14,7 @@
 namespace iosig {
 namespace {
 
-/// A number that no other owner on this node has; not 0.
+/// Returns an owner id that is unique on this node and not 0.
 std::uint64_t new_owner() {
   static std::atomic<std::uint64_t> count{0};
   const std::uint64_t us = static_cast<std::uint64_t>(unix_ns()) / 1000 & 0xffff'ffff;
@@ -29,7 +29,8 @@ double now_s() {
 
 timespec timespec_of(std::int64_t unix_ns) { return {unix_ns / 1'000'000'000, unix_ns % 1'000'000'000}; }
 
-/// Differs after any write to the container. Reads sizes and times of the droppings, not their content.
+/// Returns a number that changes with any write to the container. Uses the sizes and times of the droppings, not their
+/// content.
 std::uint64_t fingerprint_of(const ContainerDirectory& directory) {
   std::uint64_t mixed = 0x9e3779b97f4a7c15;
   const auto mix = [&](std::int64_t value) {
@@ -97,7 +98,7 @@ int CachedStatus::refresh_if_older_than(double age_s) {
     const auto known = status_of(*directory_);
     if (!known) return log_(known.error());
     const std::lock_guard lock(mutex_);
-    if (before != changes_) {  // it may miss what this process wrote meanwhile
+    if (before != changes_) {  // it may lack writes that this process made meanwhile
       if (has_status_) return 0;
       if (tries_left > 0) continue;
     }
@@ -119,10 +120,10 @@ void CachedStatus::note_others() {
   const std::lock_guard lock(mutex_);
   make_all_stale();
   has_status_ = false;
-  noticed_.store(now, std::memory_order_release);  // last: a thread that finds it noticed finds the rest, too
+  noticed_.store(now, std::memory_order_release);  // last: a thread that sees it also sees the rest
 }
 
-/// The node's first writer makes a sequencer, and with it a name in the container's directory.
+/// Looks for the sequencer if the container's directory has changed. The node's first writer makes it there.
 void CachedStatus::find_sequencer() {
   struct stat status {};
   if (::fstat(directory_->fd().get(), &status) != 0) return;
@@ -133,7 +134,7 @@ void CachedStatus::find_sequencer() {
   directory_changed_ns_ = changed_ns;
 }
 
-/// Fetches the times of the last write from its data dropping. The caller holds the lock.
+/// Reads the times of the last write from its data dropping. The caller holds the lock.
 void CachedStatus::read_times() {
   struct stat written {};
   if (written_fd_ < 0 || ::fstat(std::exchange(written_fd_, -1), &written) != 0) return;
@@ -141,10 +142,10 @@ void CachedStatus::read_times() {
   status_.changed_unix_ns = unix_ns(written.st_ctim);
 }
 
-/// The change has taken effect: a reader that starts now must see it. The caller holds the lock.
+/// Called when a change has taken effect: a reader that starts now must see it. The caller holds the lock.
 void CachedStatus::make_stale(std::int64_t begin, std::int64_t end, bool grows) {
   if (grows) {
-    if (end > shown_size_) begin = std::min(begin, shown_size_);  // the bytes between were behind the end
+    if (end > shown_size_) begin = std::min(begin, shown_size_);  // the bytes in between were behind the end of file
     status_.size = std::max(status_.size, end);
   }
   const bool is_empty = stale_begin_ == stale_end_;
@@ -172,7 +173,7 @@ void CachedStatus::changed(std::int64_t begin, std::int64_t end, bool grows) {
   const std::lock_guard lock(mutex_);
   make_stale(begin, end, grows);
   written_fd_ = -1;
-  looked_s_ = 0;  // the times are on disk
+  looked_s_ = 0;  // the new times must be read from the files
   fingerprint_ = 0;
 }
 

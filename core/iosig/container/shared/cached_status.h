@@ -1,8 +1,8 @@
 // Size and times of a container in use, and which bytes changed since the index was last read.
 //
-// Changes of this process are noted as it makes them. Changes of other processes of the node show in the sequencer's
-// memory, which costs a load to look at; those of other nodes only in the droppings' sizes and times, which are
-// compared when the caller asks for a status that is younger than what is known.
+// Changes of this process are recorded when it makes them. Changes of other processes of the node appear in the
+// sequencer's shared memory; checking it costs one load. Changes of other nodes appear only in the sizes and times of
+// the droppings, which are compared when the caller asks for a status that is newer than the cached one.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,12 +20,12 @@
 
 namespace iosig {
 
-/// Safe from any thread. Its lock is the last of all: no function calls back.
+/// Safe from any thread. Its lock is acquired last: no function calls other code with a lock while holding it.
 class CachedStatus {
  public:
   CachedStatus(std::shared_ptr<const ContainerDirectory> directory, const FailureLog& log);
 
-  /// The owner that this process' writers of the container name: see SequencerWatch::changes().
+  /// The owner id of this process's writers of the container: see SequencerWatch::changes().
   [[nodiscard]] std::uint64_t owner() const { return owner_; }
   /// Grows whenever the content may have changed.
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(); }
@@ -35,17 +35,18 @@ class CachedStatus {
   int get(struct stat& status, double age_s);
   /// Looks for changes on other nodes, too, unless it did so within `age_s` seconds. Returns 0 or errno.
   int refresh_if_older_than(double age_s);
-  /// Looks for changes of other processes of this node. Those that ended before the call are noticed.
+  /// Checks for changes of other processes of this node. Sees all changes that ended before the call.
   void notice_others() {
     if (!is_watching() || watch_.changes(owner_) != noticed_.load(std::memory_order_acquire)) note_others();
   }
 
-  /// This process wrote bytes [begin, end) to the data dropping `fd`, which the kernel has stamped.
+  /// Called after this process wrote bytes [begin, end) of the file to the data dropping `fd`, whose modification time
+  /// is now that of the file.
   void wrote(std::int64_t begin, std::int64_t end, int fd);
   /// Bytes [begin, end) changed without a write to a data dropping. `grows`: the file ends at `end` at least.
   void changed(std::int64_t begin, std::int64_t end, bool grows);
   void truncated(std::int64_t size);
-  /// The data dropping `fd` is about to be closed.
+  /// Called before the data dropping `fd` is closed.
   void forget_data(int fd);
   /// Size or times changed otherwise: the next get() reads them again.
   void forget();
@@ -61,18 +62,18 @@ class CachedStatus {
   /// The index was read; it shows a file of `size` bytes.
   void end_reading(std::int64_t size);
 
-  /// The state of knowledge that goes with an index, for another process.
+  /// The status that belongs to an index snapshot for another process.
   struct Snapshot {
-    std::uint64_t node_changes = none;  ///< of all writers of this node; none: no sequencer is there
-    std::uint64_t fingerprint = 0;      ///< of the droppings; 0: unknown, so that refresh_if_older_than() reads them
+    std::uint64_t node_changes = none;  ///< of all writers of this node; none: there is no sequencer
+    std::uint64_t fingerprint = 0;      ///< of the droppings; 0: unknown, refresh_if_older_than() then reads them
     static constexpr std::uint64_t none = ~std::uint64_t{0};
   };
-  /// Changes on this node so far, before an index is read for a snapshot.
+  /// Returns the number of changes on this node so far. Called before an index is read for a snapshot.
   [[nodiscard]] std::uint64_t node_changes() const;
-  /// The fingerprint, if no byte changed since the index was read.
+  /// Returns the fingerprint if no byte changed since the index was read.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint_if_fresh();
-  /// Takes over what another process knew. Returns false, and takes nothing, if something is known already, or if the
-  /// snapshot was made on this node (`is_same_node`) with a sequencer that is gone.
+  /// Uses the snapshot of another process. Returns false, and uses nothing, if there is a status already, or if the
+  /// snapshot was made on this node (`is_same_node`) with a sequencer that no longer exists.
   bool adopt(const Snapshot& snapshot, const ContainerStatus& status, bool is_same_node);
 
  private:
@@ -90,7 +91,7 @@ class CachedStatus {
 
   SequencerWatch watch_;
   std::atomic<bool> is_watching_{false};
-  std::atomic<std::uint64_t> noticed_{0};              ///< changes of others that are accounted for
+  std::atomic<std::uint64_t> noticed_{0};              ///< changes of others that were processed
   std::atomic<std::int64_t> directory_changed_ns_{0};  ///< when no sequencer was found
 
   std::mutex mutex_;

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::uint64_t snapshot_magic = 0x01574f4e4b584f49;
 
-/// Precedes the index in a snapshot.
+/// The header of a snapshot; the index follows.
 struct SnapshotHead {
   std::uint64_t magic_number = snapshot_magic;
-  std::array<char, 64> node{};  ///< the name of its sequencer
+  std::array<char, 64> node{};  ///< the name of the node's sequencer
   CachedStatus::Snapshot known;
 };
 
@@ -33,7 +33,7 @@ std::array<char, 64> node_name() {
 
 }  // namespace
 
-/// Makes the view show bytes [begin, end) as they are now. The caller holds no lock.
+/// Brings bytes [begin, end) of the view up to date. The caller holds no lock.
 int CachedView::refresh(std::int64_t begin, std::int64_t end) {
   status_.notice_others();
   {
@@ -121,7 +121,7 @@ Result<std::vector<std::byte>> CachedView::export_index_snapshot() {
     status_.notice_others();
     SnapshotHead head{.node = node_name(), .known = {.node_changes = status_.node_changes()}};
     const bool was_known = is_known();
-    int failure = was_known ? status_.refresh_if_older_than(0) : 0;  // else the index is read now
+    int failure = was_known ? status_.refresh_if_older_than(0) : 0;  // otherwise refresh() reads the index anyway
     if (failure == 0) failure = refresh(0, INT64_MAX);
     if (failure != 0) return system_failure("read", directory_->path(), failure);
     const std::shared_lock lock(mutex_);

@@ -27,7 +27,7 @@ class CachedView {
   /// Returns the bytes read, or -errno. Sees each write of this node that ended before the call; of writes of other
   /// nodes, those that CachedStatus::refresh_if_older_than() found.
   [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes);
-  /// The same, but returns -EAGAIN where the index must be read first, which takes long.
+  /// The same, but returns -EAGAIN if the index must be read first, which takes long.
   [[nodiscard]] std::int64_t read_if_known(std::int64_t offset, std::span<std::byte> bytes);
   /// lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset, or -errno.
   [[nodiscard]] std::int64_t seek(std::int64_t offset, int whence);
@@ -37,11 +37,11 @@ class CachedView {
   [[nodiscard]] bool with_data_of(std::int64_t offset, std::int64_t length,
                                   const std::function<void(int, std::int64_t, std::size_t)>& use);
 
-  /// What this process knows of the content, for import_index_snapshot() in another one. Fails with `infeasible` while
-  /// other processes write, and for a traditional index.
+  /// Returns the index of this process, for import_index_snapshot() in another one. Fails with `infeasible` while other
+  /// processes write, and for a traditional index.
   [[nodiscard]] Result<std::vector<std::byte>> export_index_snapshot();
-  /// Takes over what another process knew, without reading the indices; changes since then are noticed as usual.
-  /// Returns false if the snapshot is of no use, or if this view has been read already.
+  /// Uses the index of another process without reading the indices. Later changes are detected as usual. Returns false
+  /// if the snapshot cannot be used, or if this view has an index already.
   bool import_index_snapshot(std::span<const std::byte> bytes);
 
  private:

@@ -1,4 +1,4 @@
-// Failures of a container that is in use as an ordinary file: the caller gets an errno, a log the whole message.
+// Errors of a container that is used like an ordinary file: the caller gets an errno, a log gets the whole message.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace iosig {
 /// Receives the messages of failures.
 using SayFailure = void (*)(const std::string& message);
 
-/// The errno that a program gets for an error: the error's own, or else one for its kind. Damage is always EIO.
+/// Returns the errno of an error for a program: the error's own, or one that fits its kind. Damage is always EIO.
 [[nodiscard]] int errno_of(const Error& error);
 
-/// Passes a failure's message to a log and returns its errno. EFAULT is not logged: the program's memory is at fault.
+/// Passes an error's message to a log and returns its errno. EFAULT is not logged, because it is the program's fault.
 class FailureLog {
  public:
   explicit FailureLog(SayFailure say) : say_(say) {}

@@ -21,7 +21,8 @@ int OpenWriters::remove(OpenWriter* writer) {
   return failure;
 }
 
-/// The caller holds the list's lock. A dropping that cannot be finished stays as a killed writer leaves it: complete.
+/// The caller holds the list's lock. If a writer cannot be closed, its droppings stay as after a crash: no write is
+/// lost.
 int OpenWriters::close(OpenWriter& writer) {
   const std::lock_guard lock(writer.mutex);
   if (!writer.writer) return 0;
@@ -48,7 +49,7 @@ int OpenWriters::finish() {
 /// The caller holds the writer's lock.
 int OpenWriters::open(OpenWriter& writer) {
   if (writer.writer) return 0;
-  (void)read_size_limit();  // the program may have changed it by a call that is not ours
+  (void)read_size_limit();  // the program may have changed it by a call that IOSIG does not intercept
   auto opened = ContainerWriter::open(directory_, status_.owner());
   if (!opened) return log_(opened.error());
   writer.writer = *std::move(opened);
@@ -72,7 +73,7 @@ std::int64_t OpenWriters::write(OpenWriter& to, std::int64_t& offset, std::span<
   std::int64_t done = 0;
   std::unique_lock lock(to.mutex);
   if (const int failure = open(to); failure != 0) return -failure;
-  if (!to.writer->has_room_for(bytes.size())) {  // a log keeps what is overwritten, which counts for RLIMIT_FSIZE
+  if (!to.writer->has_room_for(bytes.size())) {  // overwritten bytes stay in a log and count for RLIMIT_FSIZE
     lock.unlock();
     {
       const std::lock_guard list_lock(mutex_);
@@ -109,7 +110,7 @@ int OpenWriters::sync() {
   return failure;
 }
 
-/// Syncs a dropping of a closed writer, and the directories that lead to it.
+/// Flushes a dropping of a closed writer, its directory and the directory above.
 int OpenWriters::sync_closed(std::int64_t id, Dropping kind) {
   const auto subdirectory = directory_->open_subdirectory(kind, id);
   const Fd fd = directory_->open_dropping(kind, id, O_RDONLY);

@@ -16,7 +16,7 @@
 
 namespace iosig {
 
-/// The writes through one open file, by any of its threads.
+/// The writer of one open file, for any of the process's threads.
 struct OpenWriter {
   std::mutex mutex;
   std::unique_ptr<ContainerWriter> writer;
@@ -28,21 +28,21 @@ class OpenWriters {
   OpenWriters(std::shared_ptr<const ContainerDirectory> directory, CachedStatus& status, const FailureLog& log)
       : directory_(std::move(directory)), status_(status), log_(log) {}
 
-  /// One for each file that is opened to write. The caller gives it back by remove().
+  /// Returns a writer for a file that is opened for writing. The caller releases it with remove().
   [[nodiscard]] OpenWriter* add();
-  /// Closes it. sync() covers its writes all the same.
+  /// Closes the writer. A later sync() still flushes its writes.
   int remove(OpenWriter* writer);
-  /// Makes the droppings, which the first write does otherwise.
+  /// Makes the droppings, which otherwise the first write makes.
   int prepare(OpenWriter& writer);
-  /// Runs change(ContainerWriter&), which returns Result<void>, without other changes by the same file beside it.
+  /// Runs change(ContainerWriter&), which returns Result<void>, while no other change through the same file runs.
   int change(OpenWriter& by, const std::function<Result<void>(ContainerWriter&)>& change);
   /// Writes at `offset`, or at the end of the file if `appends`, which sets `offset`. Returns the bytes written, or
   /// -errno.
   [[nodiscard]] std::int64_t write(OpenWriter& to, std::int64_t& offset, std::span<const std::byte> bytes,
                                    bool appends);
-  /// Puts all writes into the indices; a file that is written again gets new droppings.
+  /// Writes the rest of all indices. A file that is written again gets new droppings.
   int close_all();
-  /// Makes the writes of all files durable, of those closed since the last sync, too.
+  /// Makes the writes of all files durable, including files that were closed since the last sync.
   int sync();
   /// close_all() and sync().
   int finish();

@@ -43,7 +43,7 @@ int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {
   return 0;
 }
 
-/// open(2) with O_TRUNC. Does not ask for the size, since that would read the index once more.
+/// **Discards all bytes**, for open(2) with O_TRUNC. Does not check the size first, because that would read the index.
 int SharedContainer::empty() {
   drop_privileges(*directory_);
   const ContainerDirectory::Listing listing = directory_->list();
@@ -56,7 +56,7 @@ int SharedContainer::empty() {
   return 0;
 }
 
-/// Sets the file's times to now: O_TRUNC does so for an empty file, too.
+/// Sets the file's modification time to now, which O_TRUNC does even for an empty file.
 void SharedContainer::touch() {
   const timespec now[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
   const std::string manifest(container_manifest_name);
@@ -87,7 +87,7 @@ int SharedContainer::allocate(OpenWriter& by, int mode, std::int64_t offset, std
 }
 
 int SharedContainer::set_times(const timespec times[2]) {
-  // Closing a writer changes its index, and with it the times; so that comes first.
+  // First closes all writers, because closing changes the index and thereby the times.
   if (const int failure = writers_.close_all(); failure != 0) return failure;
   const int failure = set_piece_times(*directory_, times);
   status_.forget();
@@ -95,7 +95,7 @@ int SharedContainer::set_times(const timespec times[2]) {
 }
 
 int SharedContainer::set_mode(unsigned mode) {
-  // A write removes these bits; a writer checks for them when it begins.
+  // A write must clear these bits. A writer checks for them only when it is opened, so all writers are closed here.
   if ((mode & (S_ISUID | S_ISGID)) != 0)
     if (const int failure = writers_.close_all(); failure != 0) return failure;
   return set_piece_modes(*directory_, mode, log_);
@@ -103,7 +103,7 @@ int SharedContainer::set_mode(unsigned mode) {
 
 int SharedContainer::set_owner(uid_t user, gid_t group) { return set_piece_owners(*directory_, user, group, log_); }
 
-/// Returns 0, an errno, or -1 if there are none.
+/// Returns 0 if other nodes have the container open for writing, -1 if not, else an errno.
 int SharedContainer::find_other_nodes() {
   const std::lock_guard lock(nodes_mutex_);
   const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());

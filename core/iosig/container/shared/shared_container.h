@@ -1,14 +1,14 @@
-// A container that one process has in use, for all its threads: its writers, one view for all its readers, and what
-// stat(2) says. Its functions are the system calls on an ordinary file: the mount and the libraries that stand in for
-// libc are built on it.
+// A container that one process has open, for all its threads: its writers, one view for all its readers, and its
+// status. Its functions behave like the system calls on an ordinary file. The mount, the preloaded library and the C
+// interface are built on it.
 //
 //   program's call        part
-//   write, fsync, close   OpenWriters    droppings of this process; tells the status of every change
+//   write, fsync, close   OpenWriters    droppings of this process; reports every change to the status
 //   read, lseek           CachedView     the merged index; asks the status whether it is out of date
 //   stat                  CachedStatus   size, times, and which bytes changed since the index was read
-//   chmod, chown, utimes  attributes     of all pieces
+//   chmod, chown, utimes  attributes     of all files in the container
 //
-// Here: the calls that take more than one part.
+// This file has the calls that need more than one part.
 #pragma once
 
 #include <sys/stat.h>
@@ -35,19 +35,19 @@ class SharedContainer {
   [[nodiscard]] CachedView& view() { return view_; }
   [[nodiscard]] CachedStatus& status() { return status_; }
 
-  /// Truncates or extends the file; without `by`, by a writer of its own. EFBIG where the file would grow beyond
-  /// RLIMIT_FSIZE; the caller sends the signal.
+  /// **Discards the bytes behind `size`**, or extends the file. `by` null: uses a temporary writer. Fails with EFBIG if
+  /// the file would grow beyond RLIMIT_FSIZE; the caller raises the signal.
   int truncate(OpenWriter* by, std::int64_t size);
-  /// fallocate(2), of which punching holes, zeroing and growing are supported.
+  /// fallocate(2). Punching holes, zeroing and growing are supported.
   int allocate(OpenWriter& by, int mode, std::int64_t offset, std::int64_t length);
   int set_times(const timespec times[2]);
   int set_mode(unsigned mode);
   int set_owner(uid_t user, gid_t group);
 
-  /// If other nodes have the container open to write: looks for their changes. Those of this node are noticed anyway.
+  /// If other nodes have the container open for writing: checks for their changes. Changes on this node need no check.
   int refresh_from_other_nodes();
-  /// For a lock that orders the accesses of several nodes: if others have the container open to write, makes the writes
-  /// of this process visible to them, looks for theirs, and orders later writes of this process after them.
+  /// For a lock that orders the accesses of several nodes. If others have the container open for writing: makes the
+  /// writes of this process visible to them, checks for theirs, and orders later writes of this process after them.
   int exchange_with_other_nodes();
 
  private:
