@@ -345,38 +345,37 @@ void SequencerSlot::leave_claim() {
   low_ = high_ = 0;
 }
 
+std::span<SharedSlot> SequencerSlot::slots() const { return {table_->slots.data(), table_->slots_used}; }
+
+/// The steps are those of docs/sequencer.md, "The slow path", and its proof relies on their order.
+///
+/// Example: A appends blocks of 4 KiB and is alone, so it claims everything, with number 100, and its later writes take
+/// the fast path. B writes at 1 MiB: it claims [1 MiB, 1 MiB + 4 KiB), revokes A's claim, and takes number 101, because
+/// A may have written there. A's next write sees the revoked claim and comes here. It claims bytes from its offset on
+/// that end before B's claim, and keeps 100: B's number is greater, but B has nothing there.
 std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
+  // Step 1: guess which bytes the next writes will touch.
   const Claim wanted = guess_.next(previous_, high_ - low_, offset, length);
   previous_ = offset;
+  // Step 2: a contended writer increments the counter without reading the clock, unless a claim may cover the bytes.
   if (is_contended_ && guess_.is_lost()) {
     number_ = number_ == 0 ? new_number() : table_->sequence.fetch_add(1) + 1;
     slot_->number = number_;
     if (table_->claims == 0) return number_;
   }
+  // Step 3: acquire the lock. Step 4: leave the old claim. Step 5: announce a claim before other numbers are read.
   const SequencerLock lock(*table_);
   leave_claim();
-  ++table_->claims;  // before it reads the numbers of the others (rule 4)
-  const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
-  const auto overlaps = [&](const SharedSlot& slot, const Claim& claim) {
-    return &slot != slot_ && holds(slot) && may_overlap(slot.claim, claim);
-  };
-  claim_ = wanted;
-  if (table_->slots_taken == 1) {
-    claim_ = everything;
-  } else {
-    while (claim_.end - claim_.begin > length &&
-           std::ranges::any_of(slots, [&](const SharedSlot& slot) { return overlaps(slot, claim_); }))
-      claim_ = guess_.smaller();
-  }
+  ++table_->claims;
+  // Step 6: choose the claim.
+  claim_ = table_->slots_taken == 1 ? everything : largest_free(wanted, length);
   is_contended_ = guess_.is_lost() && table_->slots_taken > 1;
-  bool is_later = number_ > table_->floor && !is_contended_;
-  for (SharedSlot& slot : slots) {
-    if (&slot == slot_) continue;
-    is_later =
-        is_later && (slot.number < number_ || (!may_overlap(slot.claim, claim_) && !slot.written.may_overlap(claim_)));
-    if (overlaps(slot, claim_)) revoke(*table_, slot);
-  }
-  if (!is_later) slot_->number = number_ = new_number();
+  // Steps 7 to 9: revoke the claims of others, and take a new number unless the present one is the greatest here.
+  const bool keeps_number = !is_contended_ && has_greatest_number();
+  for (SharedSlot& slot : slots())
+    if (holds_overlapping(slot, claim_)) revoke(*table_, slot);
+  if (!keeps_number) slot_->number = number_ = new_number();
+  // Step 10: publish the claim, or that this writer may write anywhere.
   if (is_contended_) {
     slot_->written.add(everything);
     claim_ = {};
@@ -389,6 +388,30 @@ std::int64_t SequencerSlot::renew(std::uint64_t offset, std::uint64_t length) {
   return number_;
 }
 
+/// Whether `slot` is another writer's and holds a claim that may overlap `claim`. The caller holds the lock.
+bool SequencerSlot::holds_overlapping(const SharedSlot& slot, const Claim& claim) const {
+  return &slot != slot_ && holds(slot) && may_overlap(slot.claim, claim);
+}
+
+/// Returns the largest part of `wanted` that overlaps no claim of others, at least the `length` bytes of the write at
+/// hand. The caller holds the lock.
+Claim SequencerSlot::largest_free(Claim wanted, std::uint64_t length) {
+  const auto overlaps_others = [&] {
+    return std::ranges::any_of(slots(), [&](const SharedSlot& slot) { return holds_overlapping(slot, wanted); });
+  };
+  while (wanted.end - wanted.begin > length && overlaps_others()) wanted = guess_.smaller();
+  return wanted;
+}
+
+/// Whether `number_` is greater than the number of every write of others that may overlap claim_. The caller holds the
+/// lock.
+bool SequencerSlot::has_greatest_number() const {
+  return number_ > table_->floor && std::ranges::none_of(slots(), [&](const SharedSlot& slot) {
+           return &slot != slot_ && slot.number >= number_ &&
+                  (may_overlap(slot.claim, claim_) || slot.written.may_overlap(claim_));
+         });
+}
+
 void SequencerSlot::renew_at_next() {
   const SequencerLock lock(*table_);
   leave_claim();
@@ -399,7 +422,7 @@ std::int64_t SequencerSlot::number_once(std::uint64_t begin, std::uint64_t end) 
   const SequencerLock lock(*table_);
   leave_claim();
   const Claim claim{begin, end, 0, 0};
-  for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used))
+  for (SharedSlot& slot : slots())
     if (&slot != slot_ && may_overlap(slot.claim, claim)) revoke(*table_, slot);
   number_ = 0;  // the next write of this writer also gets a greater number
   return table_->floor = new_number();
@@ -419,8 +442,7 @@ void SequencerSlot::extend(std::int64_t end) {
 
 std::int64_t SequencerSlot::size() const {
   std::int64_t size = table_->end.load();
-  for (const SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used))
-    size = std::max(size, slot.end.load());
+  for (const SharedSlot& slot : slots()) size = std::max(size, slot.end.load());
   return size;
 }
 
@@ -446,7 +468,7 @@ void SequencerSlot::end_append(std::int64_t offset, std::int64_t length, std::in
 
 /// Releases space at the end that was reserved by writers that died before they filled it. The caller holds the lock.
 void SequencerSlot::give_back_room_of_dead() {
-  const std::span<SharedSlot> slots(table_->slots.data(), table_->slots_used);
+  const std::span<SharedSlot> slots = this->slots();
   for (;;) {
     const auto last = std::ranges::find_if(
         slots, [&](const SharedSlot& slot) { return slot.reserved != 0 && slot.reserved == table_->end; });
@@ -463,7 +485,7 @@ void SequencerSlot::set_size(std::int64_t size) {
   const SequencerLock lock(*table_);
   table_->end = size;
   if (table_->filled_end_plus_1 > 0) table_->filled_end_plus_1 = size + 1;
-  for (SharedSlot& slot : std::span(table_->slots.data(), table_->slots_used)) slot.end = 0;
+  for (SharedSlot& slot : slots()) slot.end = 0;
 }
 
 Result<bool> OtherNodes::are_there(const Fd& directory, const std::string& shown) {

@@ -34,6 +34,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "iosig/base/files.h"
@@ -102,6 +103,10 @@ class SequencerSlot {
  private:
   [[nodiscard]] bool is_revoked() const;
   std::int64_t renew(std::uint64_t offset, std::uint64_t length);
+  [[nodiscard]] std::span<SharedSlot> slots() const;
+  [[nodiscard]] bool holds_overlapping(const SharedSlot& slot, const Claim& claim) const;
+  [[nodiscard]] Claim largest_free(Claim wanted, std::uint64_t length);
+  [[nodiscard]] bool has_greatest_number() const;
   std::int64_t new_number();
   void leave_claim();
   void give_back_room_of_dead();
