@@ -55,36 +55,35 @@ class Swap {
     return was_link ? just_opened() : link_was_replaced();
   }
 
-  /// Restores the state before the run; see the table in the header.
+  /// Restores the state before the run, whichever row of the header's table it reached. "copy" is provably this
+  /// redirect's: only such names are removed.
+  ///
+  ///   displaced  path     what happens
+  ///   -          any      the exchange was not prepared: remove the draft
+  ///   copy       any      not exchanged: remove displaced and the draft
+  ///   other      -        put the program's file back at the path, then remove the draft
+  ///   link       -        put the link back at the path, then remove the draft
+  ///   link       copy     exchange them again, unless a program uses the copy: then the copy stays, and the link goes
+  ///   other      copy     exchange them again; the program's file is back
+  ///   link       other    the path has been taken by a program's file, which stays: remove displaced and the draft
+  ///   link       link     the link is back already: remove displaced and the draft
+  ///   other      any else two files of programs, or a program's file and a new link: both stay, which is an error
   Result<void> undo() {
     const auto displaced = look(displaced_), at_path = look(place_.name);
     if (!displaced) return pass_on(displaced.error());
     if (!at_path) return pass_on(at_path.error());
-    if (*displaced == Stands::copy) {
-      if (auto removed = remove(displaced_); !removed) return removed;
+    auto restored = Result<void>();
+    if (*displaced == Stands::copy ||
+        (*displaced == Stands::link && *at_path != Stands::nothing && *at_path != Stands::copy)) {
+      restored = remove(displaced_);
     } else if (*displaced != Stands::nothing && *at_path == Stands::nothing) {
-      if (::renameat2(directory(), displaced_.c_str(), directory(), place_.name.c_str(), RENAME_NOREPLACE) != 0)
-        return stays_displaced();
+      restored = put_back();
     } else if (*displaced != Stands::nothing && *at_path == Stands::copy) {
-      // A program that found the copy at the path may have written to it: then it is that program's file and stays
-      // there.
-      const auto used = may_be_used(place_.name);
-      if (!used) return pass_on(used.error());
-      if (*displaced == Stands::other || !*used) {
-        if (!exchange() || !taken_out_is(Stands::copy)) return stays_displaced();
-        const auto used_now = may_be_used(displaced_);
-        if (!used_now) return pass_on(used_now.error());
-        if (*used_now && (*displaced == Stands::other || !exchange() || !taken_out_is(Stands::link)))
-          return remove(draft_).and_then([&]() -> Result<void> { return stays_displaced(); });
-      }
-      if (auto removed = remove(displaced_); !removed) return removed;
-    } else if (*displaced == Stands::link) {
-      if (auto removed = remove(displaced_); !removed) return removed;
+      restored = exchange_back(*displaced);
     } else if (*displaced == Stands::other) {
-      if (auto removed = remove(draft_); !removed) return removed;
-      return stays_displaced();
+      return remove(draft_).and_then([&]() -> Result<void> { return stays_displaced(); });
     }
-    return remove(draft_);
+    return restored.and_then([&] { return remove(draft_); });
   }
 
   Result<bool> save_copy() {
@@ -133,6 +132,29 @@ class Swap {
  private:
   int directory() const { return place_.directory.get(); }
   std::string shown() const { return printable(place_.path()); }
+
+  /// Undoes the removal of the file at the path.
+  Result<void> put_back() const {
+    if (::renameat2(directory(), displaced_.c_str(), directory(), place_.name.c_str(), RENAME_NOREPLACE) == 0)
+      return {};
+    return stays_displaced();
+  }
+
+  /// Undoes an exchange. A program that found the copy at the path may have written to it: then it is that program's
+  /// file and stays there, unless another program's file had been displaced.
+  Result<void> exchange_back(Stands displaced) {
+    const auto used = may_be_used(place_.name);
+    if (!used) return pass_on(used.error());
+    if (displaced == Stands::other || !*used) {
+      if (!exchange() || !taken_out_is(Stands::copy)) return stays_displaced();
+      // A program may have opened the copy just before the exchange. Then give the copy its place again.
+      const auto used_now = may_be_used(displaced_);
+      if (!used_now) return pass_on(used_now.error());
+      if (*used_now && (displaced == Stands::other || !exchange() || !taken_out_is(Stands::link)))
+        return remove(draft_).and_then([&]() -> Result<void> { return stays_displaced(); });
+    }
+    return remove(displaced_);
+  }
 
   /// Replaces the link by the copy without hard links or RENAME_EXCHANGE (some network file systems, FUSE). Recreates
   /// the link if the exchange may not continue.

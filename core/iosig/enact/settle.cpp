@@ -44,16 +44,9 @@ class Settling {
         found_(survey(entry_, options.links)) {}
 
   Result<Settlement> run() {
-    if (const auto user = data_in_use(); user != 0 && !options_.force)
-      return fail(ErrorKind::infeasible,
-                  "{}: process {} still has its data open; settle it when the program has ended, or use --force",
-                  shown(), user);
-    const bool is_unknown = entry_.pid == 0;  // only the link is known
-    if (is_unknown && found_.state == RedirectState::empty && !found_.cut_short)
-      return fail(ErrorKind::infeasible,
-                  "{}: this link leads to '{}', where no data are, and the journal does not know it: they were never "
-                  "written, settled by another link, or deleted; the link stays, rm {} removes it",
-                  shown(), destination(), shown());
+    // Step 1: refuse what cannot be settled now.
+    if (auto ready = check_ready(); !ready) return pass_on(ready.error());
+    // Step 2: undo or complete a killed run, and make one of two destinations.
     if (!options_.dry_run) {
       const auto saved = take_over();
       if (!saved) return pass_on(saved.error());
@@ -61,38 +54,68 @@ class Settling {
     }
     if (found_.destination && found_.destination->is_double)
       if (auto one = restore_retired(entry_); !one) return pass_on(one.error());
-    const bool temporary = entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp && !stays();
+    // Step 3: bring home, drop, clear, keep, or refuse, by the state that the survey found.
     switch (found_.state) {
-      case RedirectState::gone:
-        if (is_retired()) return clear("its data had come home");
-        return maker_is_at_work() ? wait() : clear("nothing is left of it");
-      case RedirectState::empty:
-        if (entry_.kind == RedirectKind::directory) return clear("the job's directory is empty");
-        return maker_is_at_work() ? wait() : clear("nothing was written, or it is gone");
+      case RedirectState::gone: return settle_gone();
+      case RedirectState::empty: return settle_empty();
       case RedirectState::filled:
         return fail(ErrorKind::infeasible, "{}: the job's directory still holds files; it goes once they are removed",
                     shown());
-      case RedirectState::linked: return temporary ? drop("temporary data") : stays() ? keep() : bring_it_home();
-      case RedirectState::orphan:
-        if (temporary || options_.drop_orphans) return drop(temporary ? "temporary data" : "data without a link");
-        return fail(ErrorKind::infeasible,
-                    "{}: the link is gone, the data are kept in '{}'{}; move them where you want them, "
-                    "or settle the link under its new path, or delete them with --drop-orphans",
-                    shown(), destination(), with_companions());
-      case RedirectState::replaced: return temporary ? drop("temporary data") : settle_replaced();
-      case RedirectState::unreachable:
-        if (found_.is_home_unreachable && (found_.has_data || found_.has_companions()))
-          return temporary && options_.drop_orphans ? drop("temporary data") : home_is_unreachable();
-        if (options_.drop_orphans) return clear("its data cannot be reached; given up");
-        return fail(ErrorKind::infeasible,
-                    "{}: its data cannot be reached: {}; settle it when '{}' is mounted, or give it up with "
-                    "--drop-orphans",
-                    shown(), found_.why, printable(entry_.mount_point));
+      case RedirectState::linked: return is_temporary() ? drop("temporary data") : stays() ? keep() : bring_it_home();
+      case RedirectState::orphan: return settle_orphan();
+      case RedirectState::replaced: return is_temporary() ? drop("temporary data") : settle_replaced();
+      case RedirectState::unreachable: return settle_unreachable();
     }
     return fail(ErrorKind::system, "{}: unknown state", shown());
   }
 
  private:
+  /// Refuses data that a process has open, and a link of which nothing is known but the link.
+  Result<void> check_ready() const {
+    if (const auto user = data_in_use(); user != 0 && !options_.force)
+      return fail(ErrorKind::infeasible,
+                  "{}: process {} still has its data open; settle it when the program has ended, or use --force",
+                  shown(), user);
+    const bool is_unknown = entry_.pid == 0;
+    if (is_unknown && found_.state == RedirectState::empty && !found_.cut_short)
+      return fail(ErrorKind::infeasible,
+                  "{}: this link leads to '{}', where no data are, and the journal does not know it: they were never "
+                  "written, settled by another link, or deleted; the link stays, rm {} removes it",
+                  shown(), destination(), shown());
+    return {};
+  }
+
+  bool is_temporary() const { return entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp && !stays(); }
+
+  Result<Settlement> settle_gone() const {
+    if (is_retired()) return clear("its data had come home");
+    return maker_is_at_work() ? wait() : clear("nothing is left of it");
+  }
+
+  Result<Settlement> settle_empty() const {
+    if (entry_.kind == RedirectKind::directory) return clear("the job's directory is empty");
+    return maker_is_at_work() ? wait() : clear("nothing was written, or it is gone");
+  }
+
+  Result<Settlement> settle_orphan() const {
+    if (is_temporary()) return drop("temporary data");
+    if (options_.drop_orphans) return drop("data without a link");
+    return fail(ErrorKind::infeasible,
+                "{}: the link is gone, the data are kept in '{}'{}; move them where you want them, "
+                "or settle the link under its new path, or delete them with --drop-orphans",
+                shown(), destination(), with_companions());
+  }
+
+  Result<Settlement> settle_unreachable() const {
+    if (found_.is_home_unreachable && (found_.has_data || found_.has_companions()))
+      return is_temporary() && options_.drop_orphans ? drop("temporary data") : home_is_unreachable();
+    if (options_.drop_orphans) return clear("its data cannot be reached; given up");
+    return fail(ErrorKind::infeasible,
+                "{}: its data cannot be reached: {}; settle it when '{}' is mounted, or give it up with "
+                "--drop-orphans",
+                shown(), found_.why, printable(entry_.mount_point));
+  }
+
   /// Cleans up after a killed run and journals where the link is now. True: the data are gone, but a copy that the
   /// killed run had completed is at the path.
   Result<bool> take_over() {

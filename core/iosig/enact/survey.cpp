@@ -113,6 +113,49 @@ std::optional<JournalEntry> entry_from_link(const Place& place, const std::strin
   return entry;
 }
 
+/// Sets `link`, `path` and `cut_short` of `found`. Returns why the link could not be searched for, else "".
+std::string find_link_of(const JournalEntry& entry, KnownLinks& known, Survey& found) {
+  if (entry.kind != RedirectKind::link) return "";
+  found.cut_short = was_cut_short(entry);
+  auto link = find_link(entry, known);
+  if (!link) return link.error().message;
+  found.link = *std::move(link);
+  if (found.link && found.link->name != displaced_name(entry))
+    found.path = found.link->path();
+  else if (found.link && was_removed_after_exchange(entry))
+    found.link.reset();
+  return "";
+}
+
+/// Sets `has_data` of `found`, and returns the size of the data, or 0. Retired data came home: they, and their
+/// companions, count only if a killed run had not finished with them or a link leads to them. Fails if the data cannot
+/// be inspected.
+Result<std::uint64_t> look_at_data(const JournalEntry& entry, bool is_link_known, Destination& destination,
+                                   Survey& found) {
+  if (destination.is_retired && !found.cut_short && !found.link && is_link_known) {
+    destination.companions.clear();
+    return 0;
+  }
+  const Place& at = destination.data;
+  struct stat data {};
+  found.has_data = ::fstatat(at.directory.get(), at.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!found.has_data && errno != ENOENT) return system_failure("look at", entry.destination);
+  return found.has_data ? static_cast<std::uint64_t>(data.st_size) : 0;
+}
+
+/// Returns why missing data are not known to be gone, else "". An untrusted user could have replaced the directory of
+/// the mount point.
+std::string why_unreachable(const JournalEntry& entry, const Destination& destination, const Survey& found) {
+  const bool is_there = found.has_data || !destination.companions.empty();
+  if (is_of_another_node(entry) || (!is_there && entry.host != host_name()))
+    return fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host));
+  if (is_there) return "";
+  if (entry.filesystem_id != 0 && filesystem_id(destination.data.directory) != entry.filesystem_id)
+    return fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point));
+  if (auto sound = check_directory(entry.mount_point); !sound) return sound.error().message;
+  return "";
+}
+
 }  // namespace
 
 const char* name_of(RedirectState state) {
@@ -137,55 +180,34 @@ Survey survey(const JournalEntry& recorded, KnownLinks* known) {
     found.why = std::move(why);
     return std::move(found);
   };
-  std::string link_unknown;  // why the link could not be searched for
-  if (entry.kind == RedirectKind::link) {
-    KnownLinks own;
-    found.cut_short = was_cut_short(entry);
-    auto link = find_link(entry, known != nullptr ? *known : own);
-    if (link)
-      found.link = *std::move(link);
-    else
-      link_unknown = link.error().message;
-    if (found.link && found.link->name != displaced_name(entry))
-      found.path = found.link->path();
-    else if (found.link && was_removed_after_exchange(entry))
-      found.link.reset();
-  }
+  // Step 1: the link, which a program may have renamed.
+  KnownLinks own;
+  const std::string link_unknown = find_link_of(entry, known != nullptr ? *known : own, found);
+  // Step 2: the data and their companions.
   auto destination = open_destination(entry);
   if (!destination) return unreachable(destination.error().message);
-  // Retired data came home. They count as data only if a killed run had not finished with them or a link leads to them.
-  const bool is_over = destination->is_retired && !found.cut_short && !found.link && link_unknown.empty();
-  struct stat data {};
-  const Place& at = destination->data;
-  found.has_data = !is_over && ::fstatat(at.directory.get(), at.name.c_str(), &data, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!found.has_data && !is_over && errno != ENOENT)
-    return unreachable(system_failure("look at", entry.destination).value().message);
-  if (is_over) destination->companions.clear();
-  const bool is_there = found.has_data || !destination->companions.empty();
-  if (is_of_another_node(entry) || (!is_there && entry.host != host_name()))
-    return unreachable(
-        fmt::format("'{}' was redirected on the machine '{}'", printable(entry.path), printable(entry.host)));
-  if (!is_there && entry.filesystem_id != 0 && filesystem_id(at.directory) != entry.filesystem_id)
-    return unreachable(fmt::format("not the file system that was mounted at '{}' then", printable(entry.mount_point)));
-  if (!is_there)  // an untrusted user could have replaced the directory, so it does not count as gone
-    if (auto sound = check_directory(entry.mount_point); !sound) return unreachable(sound.error().message);
+  const auto size = look_at_data(entry, link_unknown.empty(), *destination, found);
+  if (!size) return unreachable(size.error().message);
+  // Step 3: what is not there may be on another machine, on a file system that is not mounted, or removed by others.
+  if (auto why = why_unreachable(entry, *destination, found); !why.empty()) return unreachable(std::move(why));
   found.destination = *std::move(destination);
+  // Step 4: the state.
   if (entry.kind == RedirectKind::directory) {
     found.state = !found.has_data                          ? RedirectState::gone
                   : holds_nothing(found.destination->data) ? RedirectState::empty
                                                            : RedirectState::filled;
     return found;
   }
-  found.data_bytes = found.has_data ? static_cast<std::uint64_t>(data.st_size) : 0;
   name_for_home(*found.destination, found.path.substr(found.path.rfind('/') + 1));
+  found.data_bytes = *size;
   for (const Companion& companion : found.destination->companions) found.data_bytes += companion.data_bytes;
   if (!link_unknown.empty()) {
     found.is_home_unreachable = true;
-    return unreachable(std::move(link_unknown));
+    return unreachable(link_unknown);
   }
   struct stat at_path {};
   const bool path_taken = ::lstat(entry.path.c_str(), &at_path) == 0 && !S_ISLNK(at_path.st_mode);
-  if (is_there)
+  if (found.has_data || found.has_companions())
     found.state = found.link ? RedirectState::linked : path_taken ? RedirectState::replaced : RedirectState::orphan;
   else
     found.state = found.link ? RedirectState::empty : RedirectState::gone;
