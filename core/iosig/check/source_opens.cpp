@@ -61,23 +61,35 @@ void SourceOpens::match_brackets() {
   }
 }
 
+/// Returns whether the `[` at `i` can begin a lambda: it follows no operand, which it would index, and the matching `]`
+/// is followed by what a lambda has. `run([&](int n) mutable { ... })` does; `table[n] = 1` does not.
+bool SourceOpens::begins_lambda(std::size_t i) const {
+  if (!is(i, "[") || is(i + 1, "[")) return false;
+  const bool follows_operand =
+      i > 0 && !leads_expression(tokens_[i - 1]) &&
+      (tokens_[i - 1].kind != SourceToken::Kind::punctuation || is_one_of(tokens_[i - 1], {")", "]", "["}));
+  const std::size_t next = partner_[i] + 1;
+  return !follows_operand && next < tokens_.size() &&
+         is_one_of(tokens_[next], {"(", "{", "<", "->", "mutable", "noexcept", "constexpr"});
+}
+
 void SourceOpens::find_lambdas() {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    if (!is(i, "[") || is(i + 1, "[")) continue;
-    const bool starts =
-        i == 0 || leads_expression(tokens_[i - 1]) ||
-        (tokens_[i - 1].kind == SourceToken::Kind::punctuation && !is_one_of(tokens_[i - 1], {")", "]", "["}));
+    if (!begins_lambda(i)) continue;
     std::size_t at = partner_[i] + 1;
-    if (!starts || at >= tokens_.size() ||
-        !(is_one_of(tokens_[at], {"(", "{", "<", "->"}) ||
-          is_one_of(tokens_[at], {"mutable", "noexcept", "constexpr"})))
-      continue;
     while (spend(1) && at < tokens_.size() && !is_one_of(tokens_[at], {"{", "}", ";", ")"}))
       at = is(at, "(") ? partner_[at] + 1 : at + 1;
     if (is(at, "{")) lambda_bodies_.insert(at);
   }
 }
 
+/// Walks through all braces once, with a stack of those that are open:
+///
+///   namespace io {                     declarations, a namespace body
+///   struct File {                      declarations, a class body
+///     int id = {7};                    initialiser
+///     void open() { if (id) { ... } }  block, a function body; block
+///   }; }
 void SourceOpens::find_scopes() {
   struct Enclosing {
     Scope scope;
@@ -94,17 +106,7 @@ void SourceOpens::find_scopes() {
     if (is(i, ";") && around.parentheses == 0) around.head = i + 1;
     if (is(i, "{")) {
       const Scope scope = scope_of_brace(i, around.head, around.scope, around.parentheses > 0);
-      if (scope == Scope::declarations) {
-        const bool has_name_space =
-            std::any_of(tokens_.begin() + static_cast<std::ptrdiff_t>(around.head),
-                        tokens_.begin() + static_cast<std::ptrdiff_t>(i), [](const SourceToken& token) {
-                          return is_one_of(token, {"namespace", "extern"});
-                        });
-        (has_name_space ? namespace_bodies_ : class_bodies_).insert(i);
-      }
-      const bool in_function = around.scope != Scope::declarations;
-      if (scope == Scope::block && !lambda_bodies_.contains(i) && (!in_function || is_nested_function(i)))
-        function_bodies_.insert(i);
+      note_body(i, around.head, scope, around.scope != Scope::declarations);
       stack.push_back({scope, i + 1, 0});
     } else if (is(i, "}") && stack.size() > 1) {
       const bool goes_on = around.scope == Scope::initialiser || stack[stack.size() - 2].parentheses > 0;
@@ -112,6 +114,20 @@ void SourceOpens::find_scopes() {
       if (!goes_on) stack.back().head = i + 1;
     }
   }
+}
+
+/// Records the brace if it opens the body of a namespace, class or function.
+void SourceOpens::note_body(std::size_t brace, std::size_t head, Scope scope, bool in_function) {
+  if (scope == Scope::declarations) {
+    const auto first = tokens_.begin() + static_cast<std::ptrdiff_t>(head);
+    const auto last = tokens_.begin() + static_cast<std::ptrdiff_t>(brace);
+    const bool is_namespace = std::any_of(first, last, [](const SourceToken& token) {
+      return is_one_of(token, {"namespace", "extern"});
+    });
+    (is_namespace ? namespace_bodies_ : class_bodies_).insert(brace);
+  }
+  if (scope == Scope::block && !lambda_bodies_.contains(brace) && (!in_function || is_nested_function(brace)))
+    function_bodies_.insert(brace);
 }
 
 /// Returns whether the brace opens the body of a nested function (GNU C). `FOR_EACH(...) {` has no type before its
@@ -123,41 +139,64 @@ bool SourceOpens::is_nested_function(std::size_t brace) {
          is_declared_here(parameters - 1);
 }
 
-/// Returns the kind of scope that the brace opens, judged by its declaration or statement, which begins at `head`.
-SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses) {
-  if (lambda_bodies_.contains(brace)) return Scope::block;
-  if (in_parentheses || around == Scope::initialiser)
-    return around == Scope::declarations ? Scope::initialiser : around;
-  if (!spend(brace - head)) return Scope::block;
+/// What stands between the beginning of a declaration or statement and its brace. Positions are those of the tokens
+/// after the last `(`, `=` and `class`, or 0.
+///
+///   int open(const char *path) {        parameters
+///   struct Stat now = {                 type, initialiser
+///   template <class T> class File {     type: that of `File`, not of `T`
+struct SourceOpens::Head {
   std::size_t parameters = 0, initialiser = 0, type = 0;
   bool is_namespace = false, is_enum = false;
-  for (std::size_t i = head; i < brace; ++i) {
-    if (is_one_of(tokens_[i], {"class", "struct", "union"})) type = i + 1;
-    if (is(i, "enum")) is_enum = true;
-    if (is(i, "namespace")) is_namespace = true;
-    if (is(i, "=") && !(i > 0 && is(i - 1, "operator"))) initialiser = i + 1;
-    if (is(i, "<") && i > 0 && is(i - 1, "template")) {  // its `class` does not declare one
-      for (int depth = 0; i < brace; ++i) {
-        depth += is(i, "<") ? 1 : is(i, ">") ? -1 : is(i, ">>") ? -2 : 0;
-        if (depth <= 0) break;
-      }
+
+  [[nodiscard]] bool is_class() const { return type > parameters && initialiser == 0; }
+};
+
+SourceOpens::Head SourceOpens::read_head(std::size_t begin, std::size_t brace) const {
+  Head head;
+  for (std::size_t i = begin; i < brace; ++i) {
+    if (is_one_of(tokens_[i], {"class", "struct", "union"})) head.type = i + 1;
+    if (is(i, "enum")) head.is_enum = true;
+    if (is(i, "namespace")) head.is_namespace = true;
+    if (is(i, "=") && !(i > 0 && is(i - 1, "operator"))) head.initialiser = i + 1;
+    if (is(i, "<") && i > 0 && is(i - 1, "template")) {
+      i = end_of_template_parameters(i, brace);
     } else if (is(i, "(") && partner_[i] < brace) {
       const bool is_attribute = i > 0 && is_one_of(tokens_[i - 1], {"__attribute__", "alignas", "__declspec"});
-      if (!is_attribute) parameters = i + 1;
+      if (!is_attribute) head.parameters = i + 1;
       i = partner_[i];
     }
   }
-  const bool is_class = type > parameters && initialiser == 0;
-  if (around == Scope::block) return is_class ? Scope::declarations : Scope::block;
-  if (is_namespace || (brace > head && tokens_[brace - 1].kind == SourceToken::Kind::string))
-    return Scope::declarations;
-  if (is_enum) return Scope::initialiser;
-  if (is_class) return Scope::declarations;
-  if (initialiser > parameters) return Scope::initialiser;
-  if (parameters == 0) return brace == head ? Scope::block : Scope::initialiser;
+  return head;
+}
+
+/// Returns the position of the `>` that matches the `<` at `at`, or `end`.
+std::size_t SourceOpens::end_of_template_parameters(std::size_t at, std::size_t end) const {
+  for (int depth = 0; at < end; ++at) {
+    depth += is(at, "<") ? 1 : is(at, ">") ? -1 : is(at, ">>") ? -2 : 0;
+    if (depth <= 0) return at;
+  }
+  return end;
+}
+
+/// Returns the kind of scope that the brace opens, judged by its declaration or statement, which begins at `begin`.
+SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t begin, Scope around,
+                                               bool in_parentheses) {
+  if (lambda_bodies_.contains(brace)) return Scope::block;
+  if (in_parentheses || around == Scope::initialiser)
+    return around == Scope::declarations ? Scope::initialiser : around;
+  if (!spend(brace - begin)) return Scope::block;
+  const Head head = read_head(begin, brace);
+  if (around == Scope::block) return head.is_class() ? Scope::declarations : Scope::block;
+  const bool is_extern_c = brace > begin && tokens_[brace - 1].kind == SourceToken::Kind::string;
+  if (head.is_namespace || is_extern_c) return Scope::declarations;
+  if (head.is_enum) return Scope::initialiser;
+  if (head.is_class()) return Scope::declarations;
+  if (head.initialiser > head.parameters) return Scope::initialiser;
+  if (head.parameters == 0) return brace == begin ? Scope::block : Scope::initialiser;
   // `S() : member{1} {`: a brace after a name belongs to the member
   const bool in_member_list = brace > 0 && is_word(brace - 1) && [&] {
-    for (std::size_t i = parameters; i < brace; ++i)
+    for (std::size_t i = head.parameters; i < brace; ++i)
       if (is(i, ":")) return true;
     return false;
   }();
@@ -166,7 +205,8 @@ SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t he
 
 // ---- C++ streams
 
-std::size_t SourceOpens::behind_type(std::size_t type) {
+/// Returns the position after a type and its template arguments: after `basic_ofstream<char>`.
+std::size_t SourceOpens::after_type(std::size_t type) {
   std::size_t at = type + 1;
   if (!is(at, "<")) return at;
   for (int depth = 0; at < tokens_.size() && spend(1); ++at) {
@@ -182,29 +222,37 @@ void SourceOpens::find_streams() {
   std::vector<std::size_t> uses;
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (!is_word(i)) continue;
-    if (is_one_of(tokens_[i], {"class", "struct"}) && is_word(i + 1)) {
-      bool has_bases = false;
-      for (std::size_t at = i + 2; spend(1) && at < tokens_.size() && !is_one_of(tokens_[at], {"{", ";", "("}); ++at) {
-        has_bases = has_bases || is(at, ":");
-        if (has_bases && stream_types_.contains(tokens_[at].text)) derived_types_.insert(tokens_[i + 1].text);
-      }
-    }
+    if (is_one_of(tokens_[i], {"class", "struct"}) && is_word(i + 1)) note_derived_type(i + 1);
     if (!stream_types_.contains(tokens_[i].text) && !derived_types_.contains(tokens_[i].text)) continue;
     uses.push_back(i);
-    std::size_t first = i;
-    while (spend(1) && first >= 2 && is(first - 1, "::") && is_word(first - 2)) first -= 2;
-    if (first >= 3 && is(first - 1, "=") && is(first - 3, "using")) stream_types_.insert(tokens_[first - 2].text);
-    if (first >= 1 && is(first - 1, "typedef") && is_word(behind_type(i)))
-      stream_types_.insert(tokens_[behind_type(i)].text);
-    if (first >= 1 && is(first - 1, "new")) --first;
-    if (first >= 2 && is(first - 1, "=") && is_word(first - 2)) stream_variables_.insert(tokens_[first - 2].text);
+    note_names_before(i);
   }
   for (const std::size_t use : uses) find_stream_variables(use);
 }
 
+/// Records the class `name` of `class Log : public std::ofstream {`.
+void SourceOpens::note_derived_type(std::size_t name) {
+  bool has_bases = false;
+  for (std::size_t at = name + 1; spend(1) && at < tokens_.size() && !is_one_of(tokens_[at], {"{", ";", "("}); ++at) {
+    has_bases = has_bases || is(at, ":");
+    if (has_bases && stream_types_.contains(tokens_[at].text)) derived_types_.insert(tokens_[name].text);
+  }
+}
+
+/// Records the types and variables that stand before or after the stream's `type`: `using Out = std::ofstream`,
+/// `typedef std::ofstream Out`, `auto out = new std::ofstream(...)`.
+void SourceOpens::note_names_before(std::size_t type) {
+  std::size_t first = first_of_name(type);
+  if (first >= 3 && is(first - 1, "=") && is(first - 3, "using")) stream_types_.insert(tokens_[first - 2].text);
+  if (first >= 1 && is(first - 1, "typedef") && is_word(after_type(type)))
+    stream_types_.insert(tokens_[after_type(type)].text);
+  if (first >= 1 && is(first - 1, "new")) --first;
+  if (first >= 2 && is(first - 1, "=") && is_word(first - 2)) stream_variables_.insert(tokens_[first - 2].text);
+}
+
 /// Finds the variables of `std::ofstream a, *b("x"), c{d};` and of templates of the type: `unique_ptr<ofstream> e`.
 void SourceOpens::find_stream_variables(std::size_t type) {
-  for (std::size_t at = behind_type(type); at < tokens_.size() && spend(1); ++at) {
+  for (std::size_t at = after_type(type); at < tokens_.size() && spend(1); ++at) {
     while (spend(1) && at < tokens_.size() && is_one_of(tokens_[at], {"*", "&", "&&", ">", ">>", "const"})) ++at;
     if (!is_word(at)) return;
     stream_variables_.insert(tokens_[at].text);
@@ -214,24 +262,25 @@ void SourceOpens::find_stream_variables(std::size_t type) {
   }
 }
 
-/// Returns whether `bracket` holds arguments with which a constructor opens a file.
+/// Returns whether `bracket` holds arguments with which a constructor opens a file: `("out.txt")` and `{path, mode}`
+/// do.
+/// `()` does not, nor `(std::move(other))`, nor the parameters of a function: `(const char *path)`, `(Name name)`.
 bool SourceOpens::opens_a_file(std::size_t bracket) {
   if (bracket >= tokens_.size() || !is_one_of(tokens_[bracket], {"(", "{"})) return false;
   std::size_t at = bracket + 1;
   if (at >= partner_[bracket] || partner_[bracket] == tokens_.size()) return false;
   if (is(at, "std") && is(at + 1, "::")) at += 2;
   if (is(at, "move") && is(at + 1, "(")) return false;
-  // a parameter: this declares a function, as in `std::ofstream make(const char *path);`
   if (is_one_of(tokens_[at], {"const", "auto", "void", "char", "int", "bool", "unsigned", "long"})) return false;
   while (spend(1) && is_word(at) && is(at + 1, "::")) at += 2;
   if (!is_word(at)) return true;
-  at = behind_type(at);
+  at = after_type(at);
   const bool by_reference = at < tokens_.size() && is_one_of(tokens_[at], {"&", "&&", "*"});
   return !(is_word(at) || (by_reference && (is_word(at + 1) || is(at + 1, ")") || is(at + 1, ","))));
 }
 
 void SourceOpens::look_at_stream(std::size_t type, FollowingOpens& found) {
-  std::size_t at = behind_type(type);
+  std::size_t at = after_type(type);
   if (type > 0 && is(type - 1, "~")) return;
   if (opens_a_file(at)) return found.calls.push_back(tokens_[type]);
   while (spend(1) && is(at, "const")) ++at;
@@ -252,29 +301,42 @@ bool SourceOpens::is_declared_here(std::size_t name) {
   return before > 0 && is_word(before - 1) && !leads_expression(tokens_[before - 1]);
 }
 
+/// Returns the position of `a` in the qualified name `a::b::open`, whose last part is at `last`.
+std::size_t SourceOpens::first_of_name(std::size_t last) {
+  while (spend(1) && last >= 2 && is(last - 1, "::") && is_word(last - 2)) last -= 2;
+  return last;
+}
+
+/// Returns whether a function of the user's (`#pragma sigopen`) is called by `name`. A member is called without the
+/// name of its class: `file.open()` may be `io::File::open`.
+bool SourceOpens::is_own(std::string_view name, bool is_member) const {
+  return std::ranges::any_of(own_, [&](const Opener& opener) {
+    return is_member ? is_tail(name, opener.name) && opener.name.find("::") != std::string::npos
+                     : is_tail(name, opener.name) || is_tail(opener.name, name);
+  });
+}
+
+/// Records the word if it opens a file: a constructor, a call of a known or of the user's own function,
+/// `stream.open()`.
 void SourceOpens::look_at_word(std::size_t at, FollowingOpens& found) {
   const std::string_view word = tokens_[at].text;
   if (own_constructors_.contains(word) || stream_types_.contains(word)) return look_at_stream(at, found);
   if (!is(at + 1, "(") || partner_[at + 1] == tokens_.size()) return;
-  std::size_t first = at;  // of the qualified name `a::b::open`
-  while (spend(1) && first >= 2 && is(first - 1, "::") && is_word(first - 2)) first -= 2;
+  const std::size_t first = first_of_name(at);
   std::string name;
   for (std::size_t part = first; part <= at; ++part) name += tokens_[part].text;
   const bool is_global = first > 0 && is(first - 1, "::");
   const bool is_member = first > 0 && (is(first - 1, ".") || is(first - 1, "->"));
   if (!is_member && is_declared_here(is_global ? first - 1 : first)) return;
   if (!spend(own_.size())) return;
-  for (const Opener& opener : own_) {
-    const bool fits = is_member ? is_tail(name, opener.name) && opener.name.find("::") != std::string::npos
-                                : is_tail(name, opener.name) || is_tail(opener.name, name);
-    if (fits) return found.calls.push_back(tokens_[at]);
-  }
+  if (is_own(name, is_member)) return found.calls.push_back(tokens_[at]);
   if (!is_member) {
     if (is_cxx_ && name.starts_with("std::")) name.erase(0, 5);
     const auto known = known_openers();
     if (std::ranges::find(known, name, &Opener::name) != known.end()) found.calls.push_back(tokens_[at]);
   } else if (is_cxx_ && name == "open" && partner_[at + 1] > at + 2) {
-    if (first >= 2 && is_word(first - 2) && stream_variables_.contains(tokens_[first - 2].text))
+    const bool is_stream = first >= 2 && is_word(first - 2) && stream_variables_.contains(tokens_[first - 2].text);
+    if (is_stream)
       found.calls.push_back(tokens_[at]);
     else
       found.may_open = true;
@@ -321,22 +383,29 @@ std::size_t SourceOpens::end_of_simple_statement(std::size_t at) {
   return tokens_.size();
 }
 
-/// Returns the position after the statement that begins at `at`.
-std::size_t SourceOpens::end_of_statement(std::size_t at, int depth) {
-  const std::size_t none = tokens_.size();
-  while (at + 1 < none && spend(1)) {  // skip labels, and pragmas that do not belong to this statement
+/// Skips labels (`again:`, `case 1:`, `default:`) and pragmas, which do not belong to the statement after them.
+std::size_t SourceOpens::after_labels(std::size_t at) {
+  while (at + 1 < tokens_.size() && spend(1)) {
     if (tokens_[at].kind == SourceToken::Kind::pragma) {
       ++at;
     } else if (is(at, "default") || (is_word(at) && is(at + 1, ":"))) {
       at += 2;
     } else if (is(at, "case")) {
-      while (at < none && spend(1) && !is_one_of(tokens_[at], {":", ";", "{", "}"})) ++at;
-      if (!is(at, ":")) break;
+      while (at < tokens_.size() && spend(1) && !is_one_of(tokens_[at], {":", ";", "{", "}"})) ++at;
+      if (!is(at, ":")) return at;
       ++at;
     } else {
-      break;
+      return at;
     }
   }
+  return at;
+}
+
+/// Returns the position after the statement that begins at `at`, with all its parts: after the last `;` or `}` of
+/// `if (a) b(); else { c(); }`.
+std::size_t SourceOpens::end_of_statement(std::size_t at, int depth) {
+  const std::size_t none = tokens_.size();
+  at = after_labels(at);
   if (at >= none || depth > deepest_statement || !spend(1)) return none;
   if (is(at, "{")) return std::min(partner_[at] + 1, none);
   if (controls(tokens_[at])) {

@@ -46,22 +46,32 @@ class SourceOpens {
   bool spend(std::size_t steps) { return work_.spend(steps * SourceWork::token); }
 
   void match_brackets();
+  [[nodiscard]] bool begins_lambda(std::size_t i) const;
   void find_lambdas();
   void find_scopes();
-  [[nodiscard]] Scope scope_of_brace(std::size_t brace, std::size_t head, Scope around, bool in_parentheses);
+  void note_body(std::size_t brace, std::size_t head, Scope scope, bool in_function);
+  struct Head;
+  [[nodiscard]] Head read_head(std::size_t begin, std::size_t brace) const;
+  [[nodiscard]] std::size_t end_of_template_parameters(std::size_t at, std::size_t end) const;
+  [[nodiscard]] Scope scope_of_brace(std::size_t brace, std::size_t begin, Scope around, bool in_parentheses);
   [[nodiscard]] bool is_nested_function(std::size_t brace);
   void find_streams();
+  void note_derived_type(std::size_t name);
+  void note_names_before(std::size_t type);
   void find_stream_variables(std::size_t type);
 
+  [[nodiscard]] std::size_t after_labels(std::size_t at);
   [[nodiscard]] std::size_t end_of_statement(std::size_t at, int depth);
   [[nodiscard]] std::size_t end_of_simple_statement(std::size_t at);
   [[nodiscard]] std::size_t after_condition(std::size_t keyword) const;
   void collect(std::size_t begin, std::size_t end, bool skip_bodies, FollowingOpens& found);
+  [[nodiscard]] std::size_t first_of_name(std::size_t last);
+  [[nodiscard]] bool is_own(std::string_view name, bool is_member) const;
   void look_at_word(std::size_t at, FollowingOpens& found);
   void look_at_stream(std::size_t type, FollowingOpens& found);
   [[nodiscard]] bool is_declared_here(std::size_t name);
   [[nodiscard]] bool opens_a_file(std::size_t bracket);
-  [[nodiscard]] std::size_t behind_type(std::size_t type);
+  [[nodiscard]] std::size_t after_type(std::size_t type);
 
   const std::vector<SourceToken>& tokens_;
   bool is_cxx_;

@@ -36,6 +36,20 @@ struct MacroToken : SourceToken {
 using Tokens = std::vector<SourceToken>;
 using MacroTokens = std::vector<MacroToken>;
 
+/// One use of a macro.
+struct MacroCall {
+  MacroToken name;
+  const Macro* macro;
+  std::vector<MacroTokens> arguments = {};
+  std::map<int, MacroTokens> expanded = {};  ///< arguments by index, each expanded once, however often it is used
+
+  [[nodiscard]] const MacroTokens& argument_of(const BodyToken& parameter) const {
+    static const MacroTokens none;
+    const auto index = static_cast<std::size_t>(parameter.parameter);
+    return index < arguments.size() ? arguments[index] : none;
+  }
+};
+
 class Preprocessor {
  public:
   Preprocessor(const SourceLanguage& language, const ReadInclude& read_include)
@@ -111,6 +125,7 @@ class Preprocessor {
 
   // -- directives
 
+  /// Conditionals are followed in skipped parts, too; other directives are not.
   void handle_directive(std::span<const SourceToken> words, std::vector<Condition>& conditions, std::uint32_t file,
                         int depth) {
     if (words.empty()) return;
@@ -118,37 +133,43 @@ class Preprocessor {
     const auto rest = words.subspan(1);
     const bool active = is_active(conditions);
     if (name == "if" || name == "ifdef" || name == "ifndef") {
-      bool holds = false;
-      if (active && name == "if") holds = evaluate(rest);
-      if (active && name != "if") holds = !rest.empty() && macros_.contains(rest.front().text) == (name == "ifdef");
-      conditions.push_back({active && holds, holds, !active});
-    } else if (name == "elif" || name == "else" || name == "elifdef" || name == "elifndef") {
-      if (conditions.empty()) return;
-      Condition& last = conditions.back();
-      last.is_active = false;
-      if (last.was_taken || last.is_enclosed) return;
-      if (name == "elif")
-        last.is_active = evaluate(rest);
-      else if (name == "else")
-        last.is_active = true;
-      else
-        last.is_active = !rest.empty() && macros_.contains(rest.front().text) == (name == "elifdef");
-      last.was_taken = last.is_active;
+      const bool holds = active && branch_holds(name, rest);
+      conditions.push_back({holds, holds, !active});
+    } else if (name == "elif" || name == "elifdef" || name == "elifndef" || name == "else") {
+      if (!conditions.empty()) begin_branch(conditions.back(), name, rest);
     } else if (name == "endif") {
       if (!conditions.empty()) conditions.pop_back();
-    } else if (!active) {
-      return;
-    } else if (name == "define") {
-      handle_define(rest);
+    } else if (active) {
+      handle_active_directive(name, rest, file, depth);
+    }
+  }
+
+  void begin_branch(Condition& condition, std::string_view name, std::span<const SourceToken> words) {
+    condition.is_active = !condition.was_taken && !condition.is_enclosed && branch_holds(name, words);
+    condition.was_taken = condition.was_taken || condition.is_active;
+  }
+
+  /// Evaluates what an #if, #elif, #ifdef, #else, ... asks.
+  bool branch_holds(std::string_view name, std::span<const SourceToken> words) {
+    if (name == "else") return true;
+    if (name == "if" || name == "elif") return evaluate(words);
+    const bool wants_defined = name.ends_with("ifdef");  // else #ifndef or #elifndef
+    return !words.empty() && macros_.contains(words.front().text) == wants_defined;
+  }
+
+  void handle_active_directive(std::string_view name, std::span<const SourceToken> words, std::uint32_t file,
+                               int depth) {
+    if (name == "define") {
+      handle_define(words);
     } else if (name == "undef") {
-      if (!rest.empty()) macros_.erase(rest.front().text);
+      if (!words.empty()) macros_.erase(words.front().text);
     } else if (name == "include" || name == "import") {
-      handle_include(rest, file, depth);
-    } else if (name == "pragma" && !rest.empty()) {
-      if (rest.front().is("once"))
+      handle_include(words, file, depth);
+    } else if (name == "pragma" && !words.empty()) {
+      if (words.front().is("once"))
         read_once_.insert(file);
       else
-        add_pragma(rest, false);
+        add_pragma(words, false);
     }
   }
 
@@ -263,14 +284,14 @@ class Preprocessor {
     while (!pending.empty() && work_.spend(SourceWork::token)) {
       const MacroToken token = pending.back();
       pending.pop_back();
-      const Macro* macro = macro_of(token);
-      std::vector<MacroTokens> arguments;
+      MacroCall call{token, macro_of(token)};
+      const Macro* macro = call.macro;
       if (macro == nullptr || is_hidden(token.hidden, *macro) ||
-          (macro->takes_arguments && !take_arguments(pending, *macro, arguments))) {
+          (macro->takes_arguments && !take_arguments(pending, call))) {
         done.push_back(token);
         continue;
       }
-      MacroTokens body = substitute(token, *macro, arguments, depth);
+      MacroTokens body = substitute(call, depth);
       const Hidden *outer = nullptr, *inner = nullptr;  // neighbouring tokens mostly share theirs
       for (auto made = body.rbegin(); made != body.rend(); ++made) {
         if (inner == nullptr || made->hidden != outer) {
@@ -303,8 +324,9 @@ class Preprocessor {
   }
 
   /// Takes "( a, b )" off `pending`. Returns false, and takes nothing, if it is not there.
-  bool take_arguments(MacroTokens& pending, const Macro& macro, std::vector<MacroTokens>& arguments) {
+  bool take_arguments(MacroTokens& pending, MacroCall& call) {
     if (pending.empty() || !pending.back().is("(")) return false;
+    std::vector<MacroTokens>& arguments = call.arguments;
     std::size_t at = pending.size() - 1;
     arguments.emplace_back();
     for (int depth = 1; depth > 0;) {
@@ -312,7 +334,7 @@ class Preprocessor {
       const MacroToken& token = pending[--at];
       if (token.is("(")) ++depth;
       if (token.is(")")) --depth;
-      const bool is_last = macro.is_variadic && arguments.size() == macro.parameters;
+      const bool is_last = call.macro->is_variadic && arguments.size() == call.macro->parameters;
       if (token.is(",") && depth == 1 && !is_last)
         arguments.emplace_back();
       else if (depth > 0)
@@ -322,48 +344,54 @@ class Preprocessor {
     return true;
   }
 
-  /// Returns the body of the macro that `call` names, with its arguments substituted.
-  MacroTokens substitute(const MacroToken& call, const Macro& macro, const std::vector<MacroTokens>& arguments,
-                         int depth) {
-    const auto argument_of = [&](const BodyToken& token) -> const MacroTokens& {
-      static const MacroTokens none;
-      const auto index = static_cast<std::size_t>(token.parameter);
-      return index < arguments.size() ? arguments[index] : none;
-    };
-    std::map<int, MacroTokens> expanded;  // once, however often it is used
-    const auto expanded_argument_of = [&](const BodyToken& token) -> const MacroTokens& {
-      const auto [known, is_new] = expanded.try_emplace(token.parameter);
-      const MacroTokens& argument = argument_of(token);
-      if (is_new) known->second = expand({argument.rbegin(), argument.rend()}, depth + 1);
-      return known->second;
-    };
+  /// Returns the macro's body with the arguments in place of its parameters:
+  ///
+  ///   #define CALL(f, x) f(x) #x f##_##x
+  ///   #define MODE 0644
+  ///   CALL(open, MODE)  ->  open(0644) "MODE" open_MODE
+  ///
+  /// An argument is expanded first, except as an operand of # or ##.
+  MacroTokens substitute(MacroCall& call, int depth) {
+    const std::vector<BodyToken>& body = call.macro->body;
     MacroTokens result;
-    const auto append = [&](std::span<const MacroToken> tokens) {
-      if (work_.spend(tokens.size() * SourceWork::token)) result.insert(result.end(), tokens.begin(), tokens.end());
-    };
-    for (std::size_t i = 0; i < macro.body.size() && work_.spend(SourceWork::token); ++i) {
-      const BodyToken& token = macro.body[i];
-      const BodyToken* next = i + 1 < macro.body.size() ? &macro.body[i + 1] : nullptr;
-      if (macro.takes_arguments && token.is("#") && next != nullptr && next->parameter >= 0) {
-        result.push_back(as_string({token, call.hidden}, argument_of(*next)));
+    for (std::size_t i = 0; i < body.size() && work_.spend(SourceWork::token); ++i) {
+      const BodyToken& token = body[i];
+      const BodyToken* next = i + 1 < body.size() ? &body[i + 1] : nullptr;
+      if (call.macro->takes_arguments && token.is("#") && next != nullptr && next->parameter >= 0) {
+        result.push_back(as_string({token, call.name.hidden}, call.argument_of(*next)));
         ++i;
       } else if (token.is("##") && !result.empty() && next != nullptr) {
-        const MacroTokens itself = {{*next, call.hidden}};
-        const std::span<const MacroToken> right = next->parameter >= 0 ? argument_of(*next) : itself;
-        if (!right.empty()) {
-          paste(result.back(), right.front());
-          append(right.subspan(1));
-        }
+        paste_operand(result, call, *next);
         ++i;
       } else if (token.parameter < 0) {
-        result.push_back({token, call.hidden});
+        result.push_back({token, call.name.hidden});
       } else if (next != nullptr && next->is("##")) {
-        append(argument_of(token));
+        append(result, call.argument_of(token));
       } else {
-        append(expanded_argument_of(token));
+        append(result, expanded_argument_of(call, token, depth));
       }
     }
     return result;
+  }
+
+  const MacroTokens& expanded_argument_of(MacroCall& call, const BodyToken& parameter, int depth) {
+    const auto [known, is_new] = call.expanded.try_emplace(parameter.parameter);
+    const MacroTokens& argument = call.argument_of(parameter);
+    if (is_new) known->second = expand({argument.rbegin(), argument.rend()}, depth + 1);
+    return known->second;
+  }
+
+  void append(MacroTokens& result, std::span<const MacroToken> tokens) {
+    if (work_.spend(tokens.size() * SourceWork::token)) result.insert(result.end(), tokens.begin(), tokens.end());
+  }
+
+  /// Pastes the right operand of ## to the last token of `result`; of an argument only its first token.
+  void paste_operand(MacroTokens& result, const MacroCall& call, const BodyToken& operand) {
+    const MacroTokens itself = {{operand, call.name.hidden}};
+    const std::span<const MacroToken> right = operand.parameter >= 0 ? call.argument_of(operand) : itself;
+    if (right.empty()) return;
+    paste(result.back(), right.front());
+    append(result, right.subspan(1));
   }
 
   void paste(MacroToken& left, const MacroToken& right) {
