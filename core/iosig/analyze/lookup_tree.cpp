@@ -61,9 +61,13 @@ std::uint32_t LeafTree::build(const LeafIndex& leaves, std::vector<Draft> drafts
 }
 
 /// Appends the entries of `cluster` to `out`, as groups where residues separate them.
+///
+/// Example: 64 processes write records of 1 KiB in turns, so each leaf covers nearly the whole file with a stride of
+/// 64 KiB, and a tree of their ranges has depth 64. Modulo 64 KiB the leaf of process n occupies [n KiB, n KiB + 1 KiB)
+/// alone. They become one entry, a group: its target is a tree over these residues, with depth 1.
 void LeafTree::group(const LeafIndex& leaves, std::span<Draft> cluster, std::uint8_t coordinate,
                      std::vector<Draft>& out) {
-  std::map<std::uint64_t, std::vector<Draft>> by_stride;
+  std::map<std::uint64_t, std::vector<Draft>> by_stride;  // 0: those that a stride cannot reduce
   for (const Draft& draft : cluster) {
     const auto levels = leaves.levels_of(*draft.shape);
     const bool is_reducible = draft.level < levels.size() && levels[draft.level].stride > 0 &&
@@ -71,61 +75,77 @@ void LeafTree::group(const LeafIndex& leaves, std::span<Draft> cluster, std::uin
                               levels[draft.level].reach < levels[draft.level].stride;
     by_stride[is_reducible ? levels[draft.level].stride : 0].push_back(draft);
   }
-  for (auto& [stride, members] : by_stride) {
-    if (stride == 0 || members.size() < min_group) {
+  for (const auto& [stride, members] : by_stride) {
+    const bool can_group = stride != 0 && members.size() >= min_group;
+    const auto whole = can_group ? grouped(leaves, members, coordinate, stride) : std::nullopt;
+    if (whole)
+      out.push_back(*whole);
+    else
       out.insert(out.end(), members.begin(), members.end());
-      continue;
-    }
-    const auto modulus = static_cast<std::int64_t>(stride);
-    std::map<std::vector<std::uint64_t>, std::vector<Draft>> by_residue;  // and by the shape of the levels within
-    for (const Draft& draft : members) {
-      const auto levels = leaves.levels_of(*draft.shape).subspan(draft.level);
-      const std::int64_t residue = (draft.origin % modulus + modulus) % modulus;
-      std::vector<std::uint64_t> key{static_cast<std::uint64_t>(residue), levels[0].reach};
-      for (const LeafIndex::Level& level : levels.subspan(1)) {
-        key.push_back(level.stride);
-        key.push_back(level.trips);
-      }
-      by_residue[std::move(key)].push_back(draft);
-    }
-    std::vector<Draft> inner;
-    bool has_more_levels = false;
-    Draft whole{INT64_MAX, 0, 0, 0, nullptr, 0, 0, Kind::group};
-    for (auto& [key, same] : by_residue) {
-      Draft entry = same.front();
-      const auto residue = static_cast<std::int64_t>(key[0]), reach = static_cast<std::int64_t>(key[1]);
-      for (const Draft& draft : same) {
-        entry.newest = std::max(entry.newest, draft.newest);
-        whole.begin = std::min(whole.begin, draft.begin);
-        whole.end = std::max(whole.end, draft.end);
-      }
-      whole.newest = std::max(whole.newest, entry.newest);
-      if (same.size() > 1) {
-        entry.target = add_tree(std::move(same), coordinate, 0);
-        entry.kind = Kind::extents;
-      }
-      ++entry.level;
-      has_more_levels |= leaves.levels_of(*entry.shape).size() > entry.level;
-      entry.origin = entry.begin = residue;
-      entry.end = std::min(residue + reach, modulus);
-      inner.push_back(entry);
-      if (residue + reach > modulus) {  // begins in one turn and ends in the next
-        entry.origin = residue - modulus;
-        entry.begin = 0;
-        entry.end = residue + reach - modulus;
-        inner.push_back(entry);
-      }
-    }
-    std::ranges::sort(inner, {}, &Draft::begin);
-    if (!has_more_levels && depth_of(inner) > depth_of(members) / 2) {  // this stride does not separate them
-      out.insert(out.end(), members.begin(), members.end());
-      continue;
-    }
-    whole.target = build(leaves, std::move(inner), static_cast<std::uint8_t>(coordinate + 1), stride);
-    whole.shape = members.front().shape;
-    whole.level = static_cast<std::uint8_t>(leaves.levels_of(*whole.shape).size());
-    out.push_back(whole);
   }
+}
+
+/// Returns one entry for `members`, whose present levels all have the stride `modulus`, or nothing if residues do not
+/// separate them.
+std::optional<LeafTree::Draft> LeafTree::grouped(const LeafIndex& leaves, const std::vector<Draft>& members,
+                                                 std::uint8_t coordinate, std::uint64_t modulus) {
+  std::map<std::vector<std::uint64_t>, std::vector<Draft>> by_residue;  // and by the shape of the levels within
+  for (const Draft& draft : members) by_residue[residue_and_shape(leaves, draft, modulus)].push_back(draft);
+  std::vector<Draft> inner;
+  bool has_more_levels = false;
+  Draft whole{INT64_MAX, 0, 0, 0, nullptr, 0, 0, Kind::group};
+  for (auto& [key, same] : by_residue) {
+    Draft entry = same.front();
+    for (const Draft& draft : same) {
+      entry.newest = std::max(entry.newest, draft.newest);
+      whole.begin = std::min(whole.begin, draft.begin);
+      whole.end = std::max(whole.end, draft.end);
+    }
+    whole.newest = std::max(whole.newest, entry.newest);
+    if (same.size() > 1) {
+      entry.target = add_tree(std::move(same), coordinate, 0);
+      entry.kind = Kind::extents;
+    }
+    ++entry.level;
+    has_more_levels |= leaves.levels_of(*entry.shape).size() > entry.level;
+    append_arc(inner, entry, static_cast<std::int64_t>(key[0]), static_cast<std::int64_t>(key[1]),
+               static_cast<std::int64_t>(modulus));
+  }
+  std::ranges::sort(inner, {}, &Draft::begin);
+  if (!has_more_levels && depth_of(inner) > depth_of(members) / 2) return std::nullopt;
+  whole.target = build(leaves, std::move(inner), static_cast<std::uint8_t>(coordinate + 1), modulus);
+  whole.shape = members.front().shape;
+  whole.level = static_cast<std::uint8_t>(leaves.levels_of(*whole.shape).size());
+  return whole;
+}
+
+/// Returns what members of one tree must share: the residue of the origin, the reach of the present level, and strides
+/// and trips of the levels within.
+std::vector<std::uint64_t> LeafTree::residue_and_shape(const LeafIndex& leaves, const Draft& draft,
+                                                       std::uint64_t modulus) {
+  const auto levels = leaves.levels_of(*draft.shape).subspan(draft.level);
+  const auto period = static_cast<std::int64_t>(modulus);
+  const std::int64_t residue = (draft.origin % period + period) % period;
+  std::vector<std::uint64_t> key{static_cast<std::uint64_t>(residue), levels[0].reach};
+  for (const LeafIndex::Level& level : levels.subspan(1)) {
+    key.push_back(level.stride);
+    key.push_back(level.trips);
+  }
+  return key;
+}
+
+/// Appends `entry` for the residues [residue, residue + reach): in two parts if they pass the modulus, because the
+/// element then begins in one turn and ends in the next.
+void LeafTree::append_arc(std::vector<Draft>& inner, Draft entry, std::int64_t residue, std::int64_t reach,
+                          std::int64_t modulus) {
+  entry.origin = entry.begin = residue;
+  entry.end = std::min(residue + reach, modulus);
+  inner.push_back(entry);
+  if (residue + reach <= modulus) return;
+  entry.origin = residue - modulus;
+  entry.begin = 0;
+  entry.end = residue + reach - modulus;
+  inner.push_back(entry);
 }
 
 std::uint32_t LeafTree::add_tree(std::vector<Draft> drafts, std::uint8_t coordinate, std::uint64_t modulus) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -69,6 +70,12 @@ class LeafTree {
                       std::uint64_t modulus);
   std::uint32_t add_tree(std::vector<Draft> drafts, std::uint8_t coordinate, std::uint64_t modulus);
   void group(const LeafIndex& leaves, std::span<Draft> cluster, std::uint8_t coordinate, std::vector<Draft>& out);
+  std::optional<Draft> grouped(const LeafIndex& leaves, const std::vector<Draft>& members, std::uint8_t coordinate,
+                               std::uint64_t modulus);
+  static std::vector<std::uint64_t> residue_and_shape(const LeafIndex& leaves, const Draft& draft,
+                                                      std::uint64_t modulus);
+  static void append_arc(std::vector<Draft>& inner, Draft entry, std::int64_t residue, std::int64_t reach,
+                         std::int64_t modulus);
   Summary summarize(std::uint32_t first, std::uint32_t last);
 
   std::uint32_t root_ = 0;

@@ -162,28 +162,19 @@ class Merger {
     });
   }
 
-  /// Orders the accesses of one group. The members of one process are in order and share one cursor.
+  /// The accesses of one process in a group: those of its batches, in order.
+  struct Source {
+    std::size_t member, end;  ///< the present batch and the end of the batches, within the group's members
+    std::uint64_t left;       ///< accesses of the present batch
+    LocalBatches::Cursor cursor;
+    std::array<std::int64_t, merged_columns> access{};
+    std::int64_t key = 0;  ///< of the access: its sequence number
+  };
+
+  /// Orders the accesses of one group by their sequence numbers: a merge of as many sorted lists as processes, with a
+  /// heap. Of equal numbers, that of the process that comes first in `members` is first.
   Result<Pattern> interleaved(const std::vector<std::uint32_t>& members) const {
-    struct Source {
-      std::size_t member, end;  ///< within `members`
-      std::uint64_t left;
-      LocalBatches::Cursor cursor;
-      std::array<std::int64_t, merged_columns> access{};
-      std::int64_t key = 0;
-    };
-    std::vector<Source> sources;
-    for (std::size_t n = 0; n < members.size(); ++n) {
-      const Ref& ref = refs_[members[n]];
-      if (n > 0 && local(refs_[members[n - 1]]).id() == local(ref).id())
-        sources.back().end = n + 1;
-      else
-        sources.push_back({n, n + 1, batch(ref).count, {local(ref), batch(ref).first}});
-    }
-    const auto load = [&](Source& source) {
-      source.key = batch(refs_[members[source.member]]).low;
-      source.cursor.next(source.access, source.key);
-    };
-    for (Source& source : sources) load(source);
+    std::vector<Source> sources = sources_of(members);
     const auto is_later = [&](std::uint32_t a, std::uint32_t b) {
       return sources[a].key != sources[b].key ? sources[a].key > sources[b].key : a > b;
     };
@@ -195,24 +186,48 @@ class Merger {
       Source& source = sources[heap.front()];
       detector.push(source.access);
       const std::int64_t key = source.key;
-      if (--source.left == 0 && ++source.member < source.end) {
-        const Ref& ref = refs_[members[source.member]];
-        source.cursor = {local(ref), batch(ref).first};
-        source.left = batch(ref).count;
-      }
-      if (source.left > 0) {
-        load(source);
-        if (source.key < key)
-          return fail(ErrorKind::bad_input, "{}: the sequence numbers fall from {} to {}",
-                      local(refs_[members[source.member]]).name(), key, source.key);
-      }
+      const bool has_more = advance(source, members);
+      if (has_more && source.key < key)
+        return fail(ErrorKind::bad_input, "{}: the sequence numbers fall from {} to {}",
+                    local(refs_[members[source.member]]).name(), key, source.key);
       std::ranges::pop_heap(heap, is_later);
-      if (source.left == 0)
-        heap.pop_back();
-      else
+      if (has_more)
         std::ranges::push_heap(heap, is_later);
+      else
+        heap.pop_back();
     }
     return detector.finish();
+  }
+
+  /// Returns one source for each process, at its first access. The members of one process are neighbours.
+  std::vector<Source> sources_of(const std::vector<std::uint32_t>& members) const {
+    std::vector<Source> sources;
+    for (std::size_t n = 0; n < members.size(); ++n) {
+      const Ref& ref = refs_[members[n]];
+      if (n > 0 && local(refs_[members[n - 1]]).id() == local(ref).id())
+        sources.back().end = n + 1;
+      else
+        sources.push_back({n, n + 1, batch(ref).count, {local(ref), batch(ref).first}});
+    }
+    for (Source& source : sources) load(source, members);
+    return sources;
+  }
+
+  void load(Source& source, const std::vector<std::uint32_t>& members) const {
+    source.key = batch(refs_[members[source.member]]).low;
+    source.cursor.next(source.access, source.key);
+  }
+
+  /// Goes to the next access of the process; false if there is none.
+  bool advance(Source& source, const std::vector<std::uint32_t>& members) const {
+    if (--source.left == 0 && ++source.member < source.end) {
+      const Ref& ref = refs_[members[source.member]];
+      source.cursor = {local(ref), batch(ref).first};
+      source.left = batch(ref).count;
+    }
+    if (source.left == 0) return false;
+    load(source, members);
+    return true;
   }
 
   /// Folds the groups in two orders, process by process and round-robin over the processes, and returns the smaller

@@ -113,6 +113,28 @@ std::vector<Kind> kinds_of(std::span<const Footprint> footprints) {
   return kinds;
 }
 
+/// A circle on which two kinds are compared: an arc of each.
+struct Circle {
+  std::size_t arc_a = 0, arc_b = 0;
+  std::uint64_t pairs = 0;  ///< that overlap there
+};
+
+/// Returns the circle with the fewest overlapping pairs. Without arcs there is only the line: the ranges of bytes.
+///
+/// Example: writers in turns, with records of 1 KiB and a stride of 64 KiB. On the line every two ranges overlap; on
+/// the circle of 64 KiB none do.
+Circle best_circle(std::span<const Footprint> footprints, const Kind& a, const Kind& b, bool with_arcs) {
+  Circle best{0, 0, Comparison(footprints, a, b, 0, 0).pairs()};
+  if (!with_arcs) return best;
+  for (std::size_t arc_a = 0; arc_a <= footprints[a[0]].arc_count; ++arc_a)
+    for (std::size_t arc_b = 0; arc_b <= footprints[b[0]].arc_count; ++arc_b) {
+      if (&a == &b ? arc_a != arc_b : arc_a + arc_b == 0) continue;
+      const std::uint64_t pairs = Comparison(footprints, a, b, arc_a, arc_b).pairs();
+      if (pairs < best.pairs) best = {arc_a, arc_b, pairs};
+    }
+  return best;
+}
+
 }  // namespace
 
 Footprint Footprint::of(const LeafIndex& leaves, const LeafIndex::Leaf& leaf) {
@@ -148,37 +170,25 @@ bool may_overlap(const Footprint& a, const Footprint& b) {
 
 bool for_each_overlap(std::span<const Footprint> footprints, std::uint64_t budget,
                       const std::function<void(std::size_t, std::size_t)>& visit) {
-  const std::vector<Kind> kinds = kinds_of(footprints);
-  const bool are_too_many = kinds.size() > max_kinds;
-  Kind all(are_too_many ? footprints.size() : 0);
-  std::iota(all.begin(), all.end(), 0);
-  const auto compare = [&](const Kind& a, const Kind& b) {
-    // The circle with the fewest overlapping pairs.
-    std::size_t best_a = 0, best_b = 0;
-    std::uint64_t fewest = Comparison(footprints, a, b, 0, 0).pairs();
-    const std::size_t arcs_a = are_too_many ? 0 : footprints[a[0]].arc_count;
-    const std::size_t arcs_b = are_too_many ? 0 : footprints[b[0]].arc_count;
-    for (std::size_t arc_a = 0; arc_a <= arcs_a; ++arc_a)
-      for (std::size_t arc_b = 0; arc_b <= arcs_b; ++arc_b) {
-        if (&a == &b ? arc_a != arc_b : arc_a + arc_b == 0) continue;
-        const std::uint64_t pairs = Comparison(footprints, a, b, arc_a, arc_b).pairs();
-        if (pairs >= fewest) continue;
-        fewest = pairs;
-        best_a = arc_a;
-        best_b = arc_b;
-      }
-    if (fewest > budget) return false;
-    budget -= fewest;
-    Comparison(footprints, a, b, best_a, best_b).for_each_pair([&](std::uint32_t one, std::uint32_t other) {
+  const auto compare = [&](const Kind& a, const Kind& b, bool with_arcs) {
+    const Circle best = best_circle(footprints, a, b, with_arcs);
+    if (best.pairs > budget) return false;
+    budget -= best.pairs;
+    Comparison(footprints, a, b, best.arc_a, best.arc_b).for_each_pair([&](std::uint32_t one, std::uint32_t other) {
       if (footprints[one].group != footprints[other].group && may_overlap(footprints[one], footprints[other]))
         visit(one, other);
     });
     return true;
   };
-  if (are_too_many) return compare(all, all);
+  const std::vector<Kind> kinds = kinds_of(footprints);
+  if (kinds.size() > max_kinds) {  // too many to compare each with each: all at once, by their ranges
+    Kind all(footprints.size());
+    std::iota(all.begin(), all.end(), 0);
+    return compare(all, all, false);
+  }
   for (std::size_t a = 0; a < kinds.size(); ++a)
     for (std::size_t b = a; b < kinds.size(); ++b)
-      if (!compare(kinds[a], kinds[b])) return false;
+      if (!compare(kinds[a], kinds[b], true)) return false;
   return true;
 }
 
