@@ -45,7 +45,7 @@ TEST_CASE("write map: what plfs_map prints is read with the time of each write")
 TEST_CASE("write map: a refusal says the line, the word and what a line is") {
   CHECK(refusal("1 2") == "job.map:1: '1 2' is not a write; expected rank offset length, integers from 0 to 2^63 - 1");
   CHECK(refusal("rank offset length")
-            .ends_with("is no integer; expected rank offset length, integers from 0 to 2^63 - 1"));
+            .ends_with("is not an integer; expected rank offset length, integers from 0 to 2^63 - 1"));
   CHECK(refusal("id off len kind").ends_with("is this a header? put # before it"));
   CHECK(refusal("0 -1 5").find("offset -1 is negative") != std::string::npos);
   CHECK(refusal("0 1 9223372036854775808").find("length '9223372036854775808' does not fit") != std::string::npos);
