@@ -131,13 +131,39 @@ tree shield_argument(tree* at, int* walk_below, void* data) {
   return NULL_TREE;
 }
 
+/// Returns where the call stands: its own location, else that of its statement, else that of the pragma.
+location_t place_of(const Call& call, const Site& site) {
+  for (const location_t place : {EXPR_LOCATION(call.node), EXPR_LOCATION(*call.statement), site.at})
+    if (get_pure_location(place) != UNKNOWN_LOCATION) return get_pure_location(place);
+  return UNKNOWN_LOCATION;
+}
+
+/// Warns that the site gets only the first of these calls.
+void warn_of_others(Site& site, const std::vector<Call>& calls) {
+  if (site.told) return;
+  site.told = true;
+  const auto_diagnostic_group group;
+  if (!warning_at(site.at, OPT_Wpragmas,
+                  "the statement after %<#pragma sig%> opens %d files; only the first gets the signature",
+                  static_cast<int>(calls.size())))
+    return;
+  for (const Call& call : calls) {
+    const location_t shown = call.place != UNKNOWN_LOCATION ? call.place : site.at;
+    inform(shown, call.node == calls.front().node ? "this one gets it" : "this one does not");
+  }
+}
+
 /// Assigns the first call to the site. Sets the call's location if it has none, or to `place` if that is given. Returns
-/// the call's location.
+/// the call's location, by which inject.cc finds the call again:
+///
+///   #pragma sig persist
+///   check(open(path, O_RDWR));            // the call has its own location and keeps it
+///
+///   #pragma sig temp
+///   auto out = std::ofstream("log.dat");  // the constructor's call has none: it gets that of the statement
 location_t choose(Site& site, const std::vector<Call>& calls, location_t place = UNKNOWN_LOCATION) {
   const Call& call = calls.front();
-  if (place == UNKNOWN_LOCATION) place = get_pure_location(EXPR_LOCATION(call.node));
-  if (place == UNKNOWN_LOCATION) place = get_pure_location(EXPR_LOCATION(*call.statement));
-  if (place == UNKNOWN_LOCATION) place = get_pure_location(site.at);
+  if (place == UNKNOWN_LOCATION) place = place_of(call, site);
   site.in_place = place != get_pure_location(EXPR_LOCATION(call.node));
   if (site.in_place) {
     std::pair<tree, location_t> located{call.node, place};
@@ -148,17 +174,7 @@ location_t choose(Site& site, const std::vector<Call>& calls, location_t place =
   }
   site.found = true;
   site_of_call.insert_or_assign(place, &site - sites.data());
-  if (calls.size() == 1 || site.told) return place;
-  site.told = true;
-  const auto_diagnostic_group group;
-  if (!warning_at(site.at, OPT_Wpragmas,
-                  "the statement after %<#pragma sig%> opens %d files; only the first gets the signature",
-                  static_cast<int>(calls.size())))
-    return place;
-  for (const Call& one : calls) {
-    const location_t shown = one.place != UNKNOWN_LOCATION ? one.place : site.at;
-    inform(shown, one.node == call.node ? "this one gets it" : "this one does not");
-  }
+  if (calls.size() > 1) warn_of_others(site, calls);
   return place;
 }
 
@@ -271,23 +287,15 @@ struct Marked {
   tree_stmt_iterator next;  ///< at the end if nothing follows
 };
 
-void associate(Site& site, Statements next, std::vector<location_t>& taken) {
-  while (!next.at_end() && is_invisible(*next)) next.advance();
-  const bool pragma_follows = !next.at_end() && marked_site(*next) >= 0;
-  std::vector<Call> calls;
-  if (!next.at_end() && !pragma_follows) {
-    calls = declared_by(*next) != NULL_TREE ? opens_in_declaration(next) : opens_in(next.place());
-    if (tree* const loop = calls.empty() ? loop_behind(next) : nullptr; loop != nullptr) calls = opens_in(loop);
-  }
-  // Opens deeper in the statement that have their own pragma do not belong to this one.
-  const auto is_taken = [&](const Call& call) {
-    return call.place != UNKNOWN_LOCATION && std::find(taken.begin(), taken.end(), call.place) != taken.end();
-  };
-  calls.erase(std::remove_if(calls.begin(), calls.end(), is_taken), calls.end());
-  if (!calls.empty()) {
-    taken.push_back(choose(site, calls));
-    return;
-  }
+/// Returns the opens of the statement, declaration or loop at `next`.
+std::vector<Call> opens_at(Statements next) {
+  std::vector<Call> calls = declared_by(*next) != NULL_TREE ? opens_in_declaration(next) : opens_in(next.place());
+  if (!calls.empty()) return calls;
+  tree* const loop = loop_behind(next);
+  return loop != nullptr ? opens_in(loop) : calls;
+}
+
+void warn_of_no_open(Site& site, bool pragma_follows) {
   if (site.told) return;
   site.told = true;
   const auto_diagnostic_group group;
@@ -296,6 +304,30 @@ void associate(Site& site, Statements next, std::vector<location_t>& taken) {
     inform(site.at, "another %<#pragma sig%> follows; name one signature with %<#pragma sigdef%> and override it");
   else
     inform(site.at, "put it directly before the statement, declaration or condition with the open");
+}
+
+/// Finds the open for one pragma in a function, among the statements after it. `taken`: the locations of opens that
+/// have their own pragma, deeper in the statement. associate_marked calls this for the last pragma first:
+///
+///   #pragma sig persist  // second: the first open of the loop is taken, so this gets the other one
+///   while (has_more()) {
+///     #pragma sig temp   // first: gets the open of the scratch file
+///     a = open(scratch, O_CREAT | O_RDWR, 0600);
+///     b = open(result, O_CREAT | O_WRONLY, 0600);
+///   }
+void associate(Site& site, Statements next, std::vector<location_t>& taken) {
+  while (!next.at_end() && is_invisible(*next)) next.advance();
+  const bool pragma_follows = !next.at_end() && marked_site(*next) >= 0;
+  std::vector<Call> calls;
+  if (!next.at_end() && !pragma_follows) calls = opens_at(next);
+  const auto is_taken = [&](const Call& call) {
+    return call.place != UNKNOWN_LOCATION && std::find(taken.begin(), taken.end(), call.place) != taken.end();
+  };
+  calls.erase(std::remove_if(calls.begin(), calls.end(), is_taken), calls.end());
+  if (calls.empty())
+    warn_of_no_open(site, pragma_follows);
+  else
+    taken.push_back(choose(site, calls));
 }
 
 struct Markers {
@@ -368,32 +400,50 @@ struct Declared {
   std::map<Site*, std::vector<Call>> calls;
 };
 
+/// Adds the opens in the initialisation of a static variable to those of the site. More may follow: C++ initialises an
+/// aggregate part by part.
+void add_opens_of_variable(Declared& declared, Site& site, std::vector<Call> calls) {
+  for (Call& call : calls)
+    if (declared.full_expression != nullptr && contains(declared.full_expression, call.node))
+      call.statement = declared.full_expression;
+  append(declared.calls[&site], calls);
+}
+
+/// Assigns the open of a member's default initialiser to the site.
+void choose_for_member(const Declared& declared, Site& site, tree member, std::vector<Call> calls) {
+  calls.erase(std::remove_if(calls.begin(), calls.end(), is_written_here), calls.end());
+  if (calls.empty()) return;
+  Call& call = calls.front();
+  if (!EXPR_HAS_LOCATION(call.node) && !DECL_CXX_CONSTRUCTOR_P(declared.function)) {
+    if (!site.told)
+      warning_at(site.at, OPT_Wpragmas,
+                 "%<#pragma sig%> has no effect where %qD is initialised without a constructor; give its class one",
+                 member);
+    site.told = true;
+    return;
+  }
+  if (declared.statement != nullptr && contains(declared.statement, call.node)) call.statement = declared.statement;
+  choose(site, calls, get_pure_location(DECL_SOURCE_LOCATION(member)));
+}
+
+/// Finds the pragma before the declaration of `variable`, which may be a member, and gives it the opens of the
+/// variable's initialisation. An automatic variable has a pragma with a marker instead.
+///
+///   #pragma sig persist
+///   static std::ofstream out("out.dat");  // initialised by a function that GCC makes for the whole unit
+///   struct Job {
+///     #pragma sig temp
+///     int fd = open("job.log", O_RDWR);   // copied into each constructor of Job
+///   };
 void add_declared(Declared& declared, tree variable, tree* initialisation) {
   const bool is_member = TREE_CODE(variable) == FIELD_DECL;
   if (!is_member && !TREE_STATIC(variable)) return;
   for (Site& site : sites) {
     if (site.marked || !in_one_declaration(site.at, DECL_SOURCE_LOCATION(variable))) continue;
-    std::vector<Call> calls = opens_in(initialisation);
-    if (!is_member) {
-      for (Call& call : calls)
-        if (declared.full_expression != nullptr && contains(declared.full_expression, call.node))
-          call.statement = declared.full_expression;
-      append(declared.calls[&site], calls);
-      continue;
-    }
-    calls.erase(std::remove_if(calls.begin(), calls.end(), is_written_here), calls.end());
-    if (calls.empty()) continue;
-    if (!EXPR_HAS_LOCATION(calls.front().node) && !DECL_CXX_CONSTRUCTOR_P(declared.function)) {
-      if (!site.told)
-        warning_at(site.at, OPT_Wpragmas,
-                   "%<#pragma sig%> has no effect where %qD is initialised without a constructor; give its class one",
-                   variable);
-      site.told = true;
-      continue;
-    }
-    if (declared.statement != nullptr && contains(declared.statement, calls.front().node))
-      calls.front().statement = declared.statement;
-    choose(site, calls, get_pure_location(DECL_SOURCE_LOCATION(variable)));
+    if (is_member)
+      choose_for_member(declared, site, variable, opens_in(initialisation));
+    else
+      add_opens_of_variable(declared, site, opens_in(initialisation));
   }
 }
 

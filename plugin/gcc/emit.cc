@@ -25,30 +25,36 @@ void warn_of_misfit(const OpenCall& open, int index, const char* expected) {
                index + 1, open.opener.name.c_str(), TREE_TYPE(open.argument(index)), expected);
 }
 
-/// Derives from the parameter types how a user's function takes its path and mode. Returns false, after a warning, if
-/// the types do not match the declaration.
-bool fit_to_types(OpenCall& open) {
+/// Returns the type of the parameter at `index`, or that of the argument if the parameter is not declared (`...`).
+/// Returns NULL_TREE if the call has no such argument.
+tree type_of_parameter(const OpenCall& open, int index) {
+  const tree given = open.argument(index);
+  if (given == NULL_TREE) return NULL_TREE;
+  tree declared = TYPE_ARG_TYPES(TREE_TYPE(gimple_call_fndecl(open.call)));
+  for (; index > 0 && declared != NULL_TREE; --index) declared = TREE_CHAIN(declared);
+  return declared != NULL_TREE && TREE_VALUE(declared) != void_type_node ? TREE_VALUE(declared) : TREE_TYPE(given);
+}
+
+bool fit_path(OpenCall& open) {
   Opener& opener = open.opener;
-  const tree function = gimple_call_fndecl(open.call);
-  tree parameter = TYPE_ARG_TYPES(TREE_TYPE(function));
-  const auto type_of = [&](int index) -> tree {
-    const tree given = open.argument(index);
-    if (given == NULL_TREE) return NULL_TREE;
-    tree declared = parameter;
-    for (; index > 0 && declared != NULL_TREE; --index) declared = TREE_CHAIN(declared);
-    return declared != NULL_TREE && TREE_VALUE(declared) != void_type_node ? TREE_VALUE(declared) : TREE_TYPE(given);
-  };
-  const tree path = type_of(opener.path);
+  const tree path = type_of_parameter(open, opener.path);
   if (path == NULL_TREE || (!is_char_pointer(path) && !is_path_object(path))) {
     warn_of_misfit(open, opener.path, "a path: char*, std::string or std::filesystem::path");
     return false;
   }
   opener.path_is_object = !is_char_pointer(path);
-  const tree mode = opener.mode >= 0 ? type_of(opener.mode) : NULL_TREE;
+  return true;
+}
+
+bool fit_mode(OpenCall& open) {
+  Opener& opener = open.opener;
   if (opener.mode < 0) {
     opener.interface = OpenInterface::open;
     opener.mode_bits = flags_of_unknown_mode;
-  } else if (mode != NULL_TREE && is_char_pointer(mode)) {
+    return true;
+  }
+  const tree mode = type_of_parameter(open, opener.mode);
+  if (mode != NULL_TREE && is_char_pointer(mode)) {
     opener.interface = OpenInterface::fopen;
   } else if (mode != NULL_TREE && is_openmode(mode)) {
     opener.interface = OpenInterface::fstream;
@@ -60,6 +66,18 @@ bool fit_to_types(OpenCall& open) {
   }
   return true;
 }
+
+/// Derives from the parameter types how a user's function takes its path and mode. Returns false, after a warning, if
+/// the types do not match the declaration.
+///
+///   #pragma sigopen io_open(1, 2)
+///   int io_open(const char *path, int flags);                    // like open
+///   FILE *io_open(const char *path, const char *mode);           // like fopen
+///   bool io_open(const std::string &path, std::ios::openmode);   // like fstream; the path is an object
+///
+///   #pragma sigopen io_create(1)
+///   int io_create(const char *path);                             // like open with O_CREAT | O_WRONLY
+bool fit_to_types(OpenCall& open) { return fit_path(open) && fit_mode(open); }
 
 /// Returns the path without the file system prefix that ROMIO, the MPI-IO of MPICH, removes ("ufs:/scratch/file").
 /// Paths with other prefixes are not redirected, because ROMIO refuses them. With Open MPI no path with a prefix is

@@ -100,66 +100,106 @@ void check_mode(Snippet& code, OpenInterface interface, tree mode, tree skip) {
   code.jump_unless(NE_EXPR, bit, build_zero_cst(wide), skip);
 }
 
-}  // namespace
-
-bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
-  const tree mode = open.opener.interface == OpenInterface::fopen ? NULL_TREE : open.mode(code);
-  const Creates creates = known_to_create(open, mode);
+/// Returns whether the open may create a file, which is known now or when the program runs. If not, tells the user why.
+bool is_redirectable(const OpenCall& open, Creates creates) {
+  const char* const name = open.opener.name.c_str();
   if (creates == Creates::no) {
-    if (options.verbose) inform(open.at(), "%qs does not create a file: nothing to redirect", open.opener.name.c_str());
+    if (options.verbose) inform(open.at(), "%qs does not create a file: nothing to redirect", name);
     return false;
   }
   if (creates == Creates::unknown && open.opener.interface == OpenInterface::fopen) {
     warning_at(open.at(), OPT_Wpragmas,
                "the mode of %qs is not constant: the file is not redirected; write the mode as a literal, or decide "
                "when the program runs (%<-fplugin-arg-iosig-resolve=run%>)",
-               open.opener.name.c_str());
+               name);
     return false;
   }
+  return true;
+}
+
+/// Emits `access(path, F_OK)`, for openat `faccessat(dirfd, path, F_OK, 0)`. Returns the result, as the functions below
+/// do.
+tree call_access(Snippet& code, const OpenCall& open, tree access_of, tree path) {
+  if (open.opener.dirfd < 0) return code.call(access_of, {path, int_constant(F_OK)});
+  const tree number = integer_type_node;
+  const tree function = libc_function("faccessat", number, {number, char_pointer_type(), number, number});
+  return code.call(function, {open.dirfd(), path, int_constant(F_OK), integer_zero_node});
+}
+
+/// Emits `symlink(target, path)`, for openat `symlinkat(target, dirfd, path)`.
+tree call_symlink(Snippet& code, const OpenCall& open, tree target, tree path) {
+  const tree number = integer_type_node;
+  const tree text = char_pointer_type();
+  if (open.opener.dirfd < 0) return code.call(libc_function("symlink", number, {text, text}), {target, path});
+  return code.call(libc_function("symlinkat", number, {text, number, text}), {target, open.dirfd(), path});
+}
+
+/// Emits `open(target, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode)` with the mode of the user's open.
+tree call_claim(Snippet& code, const OpenCall& open, tree target) {
+  const tree number = integer_type_node;
+  const tree type = build_varargs_function_type_list(number, char_pointer_type(), number, NULL_TREE);
+  return code.call(outside_function("open", type), {target, int_constant(O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC),
+                                                    open.argument(open.opener.permissions, int_constant(0666))});
+}
+
+/// Emits the claim of the destination D and the link to it, for a path without a file:
+///
+///     if (!(access(path, F_OK) != 0)) goto done;
+///     mkdir(directory of D, 0700);
+///     claim = open(D, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+///     if (!(claim >= 0)) goto leave;
+///     close(claim);
+///     if (!(access(D, R_OK | W_OK) == 0)) goto undo;
+///     if (!(symlink(D, path) != 0)) goto done;
+///   undo:
+///     unlink(D);
+///   leave:
+///     rmdir(directory of D);
+///
+/// The caller places `done`.
+void emit_claim_and_link(Snippet& code, const OpenCall& open, const std::string& destination, tree path, tree done) {
+  const tree number = integer_type_node;
+  const tree text = char_pointer_type();
+  const tree zero = integer_zero_node;
+  const tree target = string_constant(destination);
+  const tree directory = string_constant(destination.substr(0, destination.rfind('/')));
+  const tree access_of = libc_function("access", number, {text, number});  // one declaration for both calls
+  const tree undo = code.new_label();
+  const tree leave = code.new_label();
+
+  code.jump_unless(NE_EXPR, call_access(code, open, access_of, path), zero, done);
+  code.call(libc_function("mkdir", number, {text, unsigned_type_node}),
+            {directory, build_int_cst(unsigned_type_node, 0700)});
+  const tree claim = call_claim(code, open, target);
+  code.jump_unless(GE_EXPR, claim, zero, leave);
+  code.call(libc_function("close", number, {number}), {claim});
+  const tree refused = code.call(access_of, {target, int_constant(R_OK | W_OK)});
+  code.jump_unless(EQ_EXPR, refused, zero, undo);
+  const tree linked = call_symlink(code, open, target, path);
+  code.jump_unless(NE_EXPR, linked, zero, done);
+  code.place(undo);
+  code.call(libc_function("unlink", number, {text}), {target});
+  code.place(leave);
+  code.call(libc_function("rmdir", number, {text}), {directory});
+}
+
+}  // namespace
+
+bool emit_link(Snippet& code, const OpenCall& open, const Site& site) {
+  const tree mode = open.opener.interface == OpenInterface::fopen ? NULL_TREE : open.mode(code);
+  const Creates creates = known_to_create(open, mode);
+  if (!is_redirectable(open, creates)) return false;
   const auto destination = destination_of(site);
   if (!destination) return false;
 
-  const tree number = integer_type_node;
-  const tree text = char_pointer_type();
-  const tree int_pointer = build_pointer_type(number);
-  const tree access_of = libc_function("access", number, {text, number});
-  const tree unlink_of = libc_function("unlink", number, {text});
-  const tree close_of = libc_function("close", number, {number});
-  const tree open_of = outside_function("open", build_varargs_function_type_list(number, text, number, NULL_TREE));
-  const bool at_directory = open.opener.dirfd >= 0;
-  const tree zero = integer_zero_node;
-  const tree target = string_constant(*destination);
-  const tree directory = string_constant(destination->substr(0, destination->rfind('/')));
-  const tree undo = code.new_label();
-  const tree leave = code.new_label();
-  const tree done = code.new_label();
-
+  const tree int_pointer = build_pointer_type(integer_type_node);
   const tree errno_at = code.call(libc_function("__errno_location", int_pointer, {}), {});
-  const auto errno_place = [&] { return build2(MEM_REF, number, errno_at, build_zero_cst(int_pointer)); };
-  const tree saved = code.assign(number, errno_place());
+  const auto errno_place = [&] { return build2(MEM_REF, integer_type_node, errno_at, build_zero_cst(int_pointer)); };
+  const tree saved = code.assign(integer_type_node, errno_place());
+  const tree done = code.new_label();
   const tree path = open.path(code, done);
   if (creates == Creates::unknown) check_mode(code, open.opener.interface, mode, done);
-
-  const tree missing = at_directory ? code.call(libc_function("faccessat", number, {number, text, number, number}),
-                                                {open.dirfd(), path, int_constant(F_OK), zero})
-                                    : code.call(access_of, {path, int_constant(F_OK)});
-  code.jump_unless(NE_EXPR, missing, zero, done);
-  code.call(libc_function("mkdir", number, {text, unsigned_type_node}),
-            {directory, build_int_cst(unsigned_type_node, 0700)});
-  const tree claim = code.call(open_of, {target, int_constant(O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC),
-                                         open.argument(open.opener.permissions, int_constant(0666))});
-  code.jump_unless(GE_EXPR, claim, zero, leave);
-  code.call(close_of, {claim});
-  const tree refused = code.call(access_of, {target, int_constant(R_OK | W_OK)});
-  code.jump_unless(EQ_EXPR, refused, zero, undo);
-  const tree linked =
-      at_directory ? code.call(libc_function("symlinkat", number, {text, number, text}), {target, open.dirfd(), path})
-                   : code.call(libc_function("symlink", number, {text, text}), {target, path});
-  code.jump_unless(NE_EXPR, linked, zero, done);
-  code.place(undo);
-  code.call(unlink_of, {target});
-  code.place(leave);
-  code.call(libc_function("rmdir", number, {text}), {directory});
+  emit_claim_and_link(code, open, *destination, path, done);
   code.place(done);
   code.store(errno_place(), saved);
   return true;

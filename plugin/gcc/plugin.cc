@@ -25,34 +25,47 @@ extern "C" {
 namespace iosig::gcc {
 namespace {
 
-void read_options(const plugin_name_args& plugin) {
+void set_resolve(const char* plugin, const std::string& value) {
+  if (value == "run" || value == "compile")
+    options.resolve = value == "run" ? Resolve::run : Resolve::compile;
+  else
+    error("%<-fplugin-arg-%s-resolve=%s%>: expected %<run%> or %<compile%>", plugin, value.c_str());
+}
+
+void set_storage(const char* plugin, const std::string& value) {
+  if (value.empty())
+    error("%<-fplugin-arg-%s-storage%> needs a file, e.g. %<-fplugin-arg-%s-storage=storage.toml%>", plugin, plugin);
+  else
+    options.storage = value;
+}
+
+void add_callee(const char* plugin, const std::string& value) {
+  const ParsedOpener parsed = parse_sigopen(value);
+  if (parsed.ok())
+    add_opener(parsed.opener);
+  else
+    error("%<-fplugin-arg-%s-callee=%s%>: %s", plugin, value.c_str(), parsed.diagnostics.front().message.c_str());
+}
+
+/// Sets one option: `-fplugin-arg-iosig-storage=my.toml` has the key "storage" and the value "my.toml".
+void read_option(const char* plugin, std::string_view key, const std::string& value) {
   constexpr std::string_view known[] = {"resolve", "storage", "callee", "verbose"};
+  if (key == "resolve") return set_resolve(plugin, value);
+  if (key == "storage") return set_storage(plugin, value);
+  if (key == "callee") return add_callee(plugin, value);
+  if (key == "verbose") {
+    options.verbose = true;
+    return;
+  }
+  const std::string hint = did_you_mean(key, known);
+  warning(0, "unknown argument %<-fplugin-arg-%s-%s%> (known: resolve, storage, callee, verbose)%s", plugin,
+          std::string(key).c_str(), hint.c_str());
+}
+
+void read_options(const plugin_name_args& plugin) {
   for (int i = 0; i < plugin.argc; ++i) {
-    const std::string_view key = plugin.argv[i].key;
-    const std::string value = plugin.argv[i].value != nullptr ? plugin.argv[i].value : "";
-    if (key == "resolve" && (value == "run" || value == "compile")) {
-      options.resolve = value == "run" ? Resolve::run : Resolve::compile;
-    } else if (key == "resolve") {
-      error("%<-fplugin-arg-%s-resolve=%s%>: expected %<run%> or %<compile%>", plugin.base_name, value.c_str());
-    } else if (key == "storage" && !value.empty()) {
-      options.storage = value;
-    } else if (key == "storage") {
-      error("%<-fplugin-arg-%s-storage%> needs a file, e.g. %<-fplugin-arg-%s-storage=storage.toml%>", plugin.base_name,
-            plugin.base_name);
-    } else if (key == "callee") {
-      const ParsedOpener parsed = parse_sigopen(value);
-      if (parsed.ok())
-        add_opener(parsed.opener);
-      else
-        error("%<-fplugin-arg-%s-callee=%s%>: %s", plugin.base_name, value.c_str(),
-              parsed.diagnostics.front().message.c_str());
-    } else if (key == "verbose") {
-      options.verbose = true;
-    } else {
-      const std::string hint = did_you_mean(key, known);
-      warning(0, "unknown argument %<-fplugin-arg-%s-%s%> (known: resolve, storage, callee, verbose)%s",
-              plugin.base_name, plugin.argv[i].key, hint.c_str());
-    }
+    const plugin_argument& argument = plugin.argv[i];
+    read_option(plugin.base_name, argument.key, argument.value != nullptr ? argument.value : "");
   }
   // ccache sets this variable for the compilers that it starts.
   if (options.resolve == Resolve::compile && getenv("UNCACHED_ERR_FD") != nullptr)

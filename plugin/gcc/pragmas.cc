@@ -42,6 +42,22 @@ Pragma read_c() {
   return pragma;
 }
 
+/// Returns the number with which the text begins, with its unit, or "":
+///
+///   64KB) random   ->  64KB
+///   1e+3s, 2       ->  1e+3s
+///   (64KB)         ->  ""
+std::string_view leading_number(std::string_view text) {
+  if (text.empty() || !(ISDIGIT(text[0]) || text[0] == '.')) return {};
+  std::size_t end = 1;
+  for (; end < text.size(); ++end) {
+    const char c = text[end], before = text[end - 1];
+    const bool is_sign_of_exponent = (c == '+' || c == '-') && (before == 'e' || before == 'E');
+    if (!ISALNUM(c) && c != '.' && c != '_' && !is_sign_of_exponent) break;
+  }
+  return text.substr(0, end);
+}
+
 /// Returns the number at `at` as it is spelled in the source file; "" if there is none (the number comes from _Pragma
 /// or from pasted tokens, or the file cannot be read).
 std::string number_in_source(location_t at) {
@@ -51,12 +67,7 @@ std::string number_in_source(location_t at) {
   const char_span line = source_line(place.file, place.line);
   if (!line || line.length() < static_cast<std::size_t>(place.column)) return {};
   const std::string_view rest(line.get_buffer() + place.column - 1, line.length() - place.column + 1);
-  std::size_t end = 0;
-  while (end < rest.size() &&
-         (ISALNUM(rest[end]) || rest[end] == '.' || rest[end] == '_' ||
-          ((rest[end] == '+' || rest[end] == '-') && end > 0 && (rest[end - 1] == 'e' || rest[end - 1] == 'E'))))
-    ++end;
-  return ISDIGIT(rest[0]) || rest[0] == '.' ? std::string(rest.substr(0, end)) : std::string{};
+  return std::string(leading_number(rest));
 }
 
 /// Returns a number of the C++ lexer as text; "" if the lexer could not read it.

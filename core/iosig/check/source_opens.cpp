@@ -180,6 +180,14 @@ std::size_t SourceOpens::end_of_template_parameters(std::size_t at, std::size_t 
 }
 
 /// Returns the kind of scope that the brace opens, judged by its declaration or statement, which begins at `begin`.
+///
+///   extern "C" {               declarations
+///   class File : Base {        declarations
+///   enum Mode {                initialiser
+///   const char *names[] = {    initialiser
+///   int open(const char *p) {  block
+///   File() : id{               initialiser, of a member
+///   File() : id{7} {           block
 SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t begin, Scope around,
                                                bool in_parentheses) {
   if (lambda_bodies_.contains(brace)) return Scope::block;
@@ -194,13 +202,14 @@ SourceOpens::Scope SourceOpens::scope_of_brace(std::size_t brace, std::size_t be
   if (head.is_class()) return Scope::declarations;
   if (head.initialiser > head.parameters) return Scope::initialiser;
   if (head.parameters == 0) return brace == begin ? Scope::block : Scope::initialiser;
-  // `S() : member{1} {`: a brace after a name belongs to the member
-  const bool in_member_list = brace > 0 && is_word(brace - 1) && [&] {
-    for (std::size_t i = head.parameters; i < brace; ++i)
-      if (is(i, ":")) return true;
-    return false;
-  }();
-  return in_member_list ? Scope::initialiser : Scope::block;
+  return is_word(brace - 1) && has_member_list(head.parameters, brace) ? Scope::initialiser : Scope::block;
+}
+
+/// Returns whether a constructor's list of members, `: id{7}, name{"x"}`, begins in the range.
+bool SourceOpens::has_member_list(std::size_t begin, std::size_t end) const {
+  for (std::size_t i = begin; i < end; ++i)
+    if (is(i, ":")) return true;
+  return false;
 }
 
 // ---- C++ streams
@@ -262,9 +271,14 @@ void SourceOpens::find_stream_variables(std::size_t type) {
   }
 }
 
-/// Returns whether `bracket` holds arguments with which a constructor opens a file: `("out.txt")` and `{path, mode}`
-/// do.
-/// `()` does not, nor `(std::move(other))`, nor the parameters of a function: `(const char *path)`, `(Name name)`.
+/// Returns whether `bracket` holds arguments with which a constructor opens a file.
+///
+///   std::ofstream out("out.txt");            true
+///   std::ofstream out{path, std::ios::app};  true
+///   std::ofstream out();                     false: no argument
+///   std::ofstream out(std::move(other));     false: the file is open already
+///   std::ofstream make(const char *path);    false: declares a function
+///   std::ofstream make(Name name);           false: declares a function
 bool SourceOpens::opens_a_file(std::size_t bracket) {
   if (bracket >= tokens_.size() || !is_one_of(tokens_[bracket], {"(", "{"})) return false;
   std::size_t at = bracket + 1;
@@ -316,8 +330,15 @@ bool SourceOpens::is_own(std::string_view name, bool is_member) const {
   });
 }
 
-/// Records the word if it opens a file: a constructor, a call of a known or of the user's own function,
-/// `stream.open()`.
+/// Records the word if it opens a file.
+///
+///   std::ofstream out("x")   constructor of a stream
+///   io::Writer w("x")        constructor that `#pragma sigopen io::Writer::Writer(1)` declares
+///   io::start("x")           function that `#pragma sigopen io::start(1)` declares
+///   ::open("x", O_RDWR)      known function
+///   out.open("x")            member function of a variable that is a stream
+///   file.open("x")           perhaps: the type of `file` is not visible
+///   int open(const char *);  no: a declaration
 void SourceOpens::look_at_word(std::size_t at, FollowingOpens& found) {
   const std::string_view word = tokens_[at].text;
   if (own_constructors_.contains(word) || stream_types_.contains(word)) return look_at_stream(at, found);

@@ -54,6 +54,7 @@ class SourceOpens {
   [[nodiscard]] Head read_head(std::size_t begin, std::size_t brace) const;
   [[nodiscard]] std::size_t end_of_template_parameters(std::size_t at, std::size_t end) const;
   [[nodiscard]] Scope scope_of_brace(std::size_t brace, std::size_t begin, Scope around, bool in_parentheses);
+  [[nodiscard]] bool has_member_list(std::size_t begin, std::size_t end) const;
   [[nodiscard]] bool is_nested_function(std::size_t brace);
   void find_streams();
   void note_derived_type(std::size_t name);

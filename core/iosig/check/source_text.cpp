@@ -41,14 +41,36 @@ class Checker {
   Checker(SourceTokens tokens, const SourceLanguage& language)
       : source_(std::move(tokens)), is_cxx_(language.is_cxx), work_(language.max_work) {}
 
+  /// Reads each `#pragma sigopen` first: they apply to the whole source.
   CheckedSource run(std::span<const Opener> callees) {
     std::vector<Opener> own(callees.begin(), callees.end());
     for (const SourcePragma& pragma : source_.pragmas)
       if (pragma.name.is("sigopen") && !is_too_much()) add_callee(pragma, own);
-    struct Site {
-      std::size_t token;
-      SourceToken begin;
-    };
+    const std::vector<Site> sites = check_signatures();
+    SourceOpens opens(source_, is_cxx_, own, work_.left());
+    check_associations(sites, opens);
+    add_missing_includes();
+    if (source_.is_cut || opens.is_cut() || is_too_much()) add_not_checked();
+    sort_findings();
+    return std::move(result_);
+  }
+
+ private:
+  /// A `#pragma sig` with a correct signature.
+  struct Site {
+    std::size_t token;
+    SourceToken begin;  ///< of the signature
+  };
+
+  [[nodiscard]] bool is_too_much() const {
+    return std::max(result_.findings.size(), result_.signatures.size()) > max_pragmas || told_bytes_ > max_told_bytes ||
+           work_.is_spent();
+  }
+
+  // -- steps
+
+  /// In source order, because a definition (`#pragma sigdef`) applies to what follows it.
+  std::vector<Site> check_signatures() {
     std::vector<Site> sites;
     for (std::size_t i = 0; i < source_.tokens.size() && !is_too_much(); ++i) {
       if (source_.tokens[i].kind != SourceToken::Kind::pragma) continue;
@@ -57,8 +79,18 @@ class Checker {
       if (!pragma.name.is("sig")) continue;
       if (const auto begin = check_sig(pragma)) sites.push_back({i, *begin});
     }
-    // From last to first: calls that belong to a pragma inside a statement do not belong to an earlier one.
-    SourceOpens opens(source_, is_cxx_, own, work_.left());
+    return sites;
+  }
+
+  /// From last to first: calls that belong to a pragma inside a statement do not belong to an earlier one.
+  ///
+  ///   #pragma sig persist    // second: the first call is taken, the other one remains
+  ///   while (has_more()) {
+  ///     #pragma sig temp     // first: takes the call in the next line
+  ///     a = open(scratch, O_CREAT | O_RDWR, 0600);
+  ///     b = open(result, O_CREAT | O_WRONLY, 0600);
+  ///   }
+  void check_associations(const std::vector<Site>& sites, SourceOpens& opens) {
     std::set<std::pair<std::uint32_t, std::uint32_t>> taken;
     for (auto site = sites.rbegin(); site != sites.rend() && !is_too_much(); ++site) {
       FollowingOpens following = opens.after(site->token);
@@ -67,26 +99,23 @@ class Checker {
       if (!following.calls.empty()) taken.insert(key(following.calls.front()));
       check_association(site->begin, following, opens.is_in_function(site->token));
     }
-    std::set<std::string_view> missing_names;
-    for (const MissingInclude& missing : source_.missing)
-      if (!is_too_much() && missing_names.insert(missing.name).second)
-        result_.missing.push_back({position(missing.at), missing.name});
-    if (source_.is_cut || opens.is_cut() || is_too_much())
-      result_.findings.push_back({Severity::warning,
-                                  "source",
-                                  position({}),
-                                  "includes and macros expand to more than can be checked; the rest was not",
-                                  "",
-                                  false,
-                                  {}});
-    sort_findings();
-    return std::move(result_);
   }
 
- private:
-  [[nodiscard]] bool is_too_much() const {
-    return std::max(result_.findings.size(), result_.signatures.size()) > max_pragmas || told_bytes_ > max_told_bytes ||
-           work_.is_spent();
+  void add_missing_includes() {
+    std::set<std::string_view> names;
+    for (const MissingInclude& missing : source_.missing)
+      if (!is_too_much() && names.insert(missing.name).second)
+        result_.missing.push_back({position(missing.at), missing.name});
+  }
+
+  void add_not_checked() {
+    result_.findings.push_back({Severity::warning,
+                                "source",
+                                position({}),
+                                "includes and macros expand to more than can be checked; the rest was not",
+                                "",
+                                false,
+                                {}});
   }
 
   // -- places

@@ -91,7 +91,22 @@ Found make_if_bound(int directory, const char* path, int flags, mode_t mode, int
   return Found::container;
 }
 
-/// One attempt to open the path. Sets `has_moved` if the file at the path was removed or replaced meanwhile.
+/// One attempt to open the path. A container is a directory for the kernel and a regular file for the program. If `box`
+/// is a container and a binding makes `new` one, then in the order of the code:
+///
+///   open("/dev/fd/5", O_RDONLY)          descriptor 5 is a container: opens it again
+///   open("box/", O_RDONLY)               ENOTDIR; with O_CREAT EISDIR
+///   open("box/part", O_CREAT, mode)      ENOTDIR
+///   open("box", O_TMPFILE | O_RDWR)      ENOTDIR
+///   open("new", O_CREAT | O_RDWR, mode)  makes a container
+///   the kernel opens any other path; afterwards:
+///     open("box", O_PATH)                keeps the descriptor of the directory
+///     open("box", O_RDONLY)              the kernel opened the directory: opens its container
+///     open("box", O_RDWR)                the kernel failed with EISDIR: opens the container
+///     open("file", ...)                  keeps the kernel's result, also for a directory that is not a container
+///
+/// Another process can remove or replace the container between two of these steps. The call then fails and sets
+/// `has_moved`, and the caller tries again.
 int open_once(int directory, const char* path, int flags, mode_t mode, bool& has_moved) {
   const int before = errno;
   has_moved = false;
