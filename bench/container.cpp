@@ -109,7 +109,7 @@ void measure(const Job& job, IndexKind index, const std::string& path, std::span
   best.open_ms = std::min(best.open_ms, 1e3 * (wall_s() - start));
   best.memory_bytes = view->memory_bytes();
   best.index_bytes = 0;
-  for (const WriterContent& writer : read_content(view->directory()).writers) best.index_bytes += writer.index_bytes;
+  for (const WriterContent& writer : read_content(view->directory())->writers) best.index_bytes += writer.index_bytes;
 
   const std::int64_t size = view->size(), pieces = size / job.bytes;
   std::vector<std::byte> read(static_cast<std::size_t>(job.bytes));

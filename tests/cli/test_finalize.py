@@ -48,6 +48,24 @@ def test_mode_times_attributes_and_holes_are_kept(world: World) -> None:
     assert status.st_size == (1 << 27) + 3 and status.st_blocks * 512 < 1 << 20
 
 
+def test_an_attribute_that_has_no_room_at_home_keeps_the_data_where_they_are(world: World) -> None:
+    path, destination = world.prepared("out", b"data")
+    for size in (9000, 60000):  # more than a block of ext4
+        try:
+            os.setxattr(destination, "user.big", b"x" * size)
+            os.setxattr(world.work, "user.big", b"x" * size)
+        except OSError as error:
+            if not os.path.exists(destination) or "user.big" not in os.listxattr(destination):
+                pytest.skip(f"the mount point has no such attributes: {error}")
+            refused = world.iosig("finalize", path, check=1).stderr
+            assert "'user.big'" in refused and path.is_symlink() and destination.read_bytes() == b"data"
+            os.removexattr(destination, "user.big")
+            world.iosig("finalize", path)
+            assert path.read_bytes() == b"data" and world.is_settled()
+            return
+    pytest.skip("home takes attributes of any size")
+
+
 def test_a_second_time_there_is_nothing_to_do(world: World) -> None:
     path, _ = world.prepared("out", b"data")
     world.iosig("finalize", path)

@@ -32,6 +32,7 @@ from redirecting import World, compile_c
 EVERYTHING = os.environ.get("IOSIG_CRASH_STEPS") == "all"
 CONTENT = os.urandom(5000) * 40  # a few pieces, none like the other
 FOREIGN = b"somebody else's file"
+COMPANION = b"committed rows"
 
 # Calls that change files, and those that ask about them. Before a call that only asks, a kill finds what it found
 # before the next one that changes something.
@@ -98,6 +99,7 @@ class Scenario:
     one_file_system: bool = False  # the link was moved to where its data are
     is_program: bool = False  # in whose name the error must not show
     foreign: str = ""  # a file of somebody else that must be found at its place in the end, whatever is settled
+    companion: str = ""  # a file that must be at home in the end, and always beside the data
 
 
 def path_of(world: World) -> Path:
@@ -150,6 +152,12 @@ def without_entry(world: World, signature: str) -> None:
     shutil.rmtree(world.state)
 
 
+def with_companion(world: World, make: Callable[[World, str], None]) -> None:
+    """As a database with its write-ahead log, which it finds beside the resolved path."""
+    make(world, PERSISTENT)
+    Path(f"{path_of(world).resolve()}-wal").write_bytes(COMPANION)
+
+
 def abandoned(world: World) -> None:
     """A redirect whose program ended before it wrote, one that never got its link, and an entry that was cut."""
     program = world.root / "writer"
@@ -190,6 +198,11 @@ SCENARIOS = [
     Scenario("finalize a renamed link", PERSISTENT, iosig("finalize", "--all"), lambda w: renamed(w, PERSISTENT)),
     Scenario("finalize a link without an entry", "random", lambda w: [str(w.iosig.binary), "finalize", str(path_of(w))],
              lambda w: without_entry(w, "random")),
+    Scenario("finalize with a companion to another file system", PERSISTENT, iosig("finalize", "--all"),
+             lambda w: with_companion(w, redirected), companion="out-wal"),
+    Scenario("finalize with a companion on one file system", PERSISTENT,
+             lambda w: [str(w.iosig.binary), "finalize", str(path_of(w))], lambda w: with_companion(w, moved),
+             one_file_system=True, companion="out-wal"),
     Scenario("finalize temporary data", "temp", iosig("finalize", "--all"), lambda w: redirected(w, "temp"),
              expected=None),
     Scenario("finalize what was never written", "random", iosig("finalize", "--all"),
@@ -219,6 +232,13 @@ class CrashWorld(World):
             return path_of(self).read_bytes()
         except FileNotFoundError:
             return None
+
+    def has_companion(self) -> bool:
+        """A program that opens the path finds the companion, too."""
+        if not self.scenario.companion:
+            return True
+        companion = path_of(self).resolve().parent / self.scenario.companion
+        return companion.exists() and companion.read_bytes() == COMPANION
 
     def names_of_ours(self) -> list[str]:
         """All names of IOSIG: journal entries, names beside the data, and its directory on the mount point."""
@@ -404,7 +424,7 @@ def try_step(scenario: Scenario, writer: Path, tmp: Path, step: Step, what: str,
             lost = 0
         else:
             lost = 0 if now in (before, scenario.expected) and now is not None else len(CONTENT)
-        assert lost == 0, told
+        assert lost == 0 and world.has_companion(), told
 
         if any(not entry.read_bytes().endswith(b"}\n") for entry in world.journal()) and "recover" not in settle_by:
             settle_by = ["recover", *settle_by]  # a cut entry is recover's to remove: finalize names it, with status 3
@@ -434,7 +454,7 @@ def try_step(scenario: Scenario, writer: Path, tmp: Path, step: Step, what: str,
             assert (final or b"")[:synced] == CONTENT[:synced], told
         else:
             assert final == scenario.expected, told
-        assert not path_of(world).is_symlink() and world.has_foreign_file(), told
+        assert not path_of(world).is_symlink() and world.has_foreign_file() and world.has_companion(), told
         return lost
     raise AssertionError
 

@@ -52,6 +52,9 @@ class WayHome {
     if (auto possible = check(); !possible) return pass_on(possible.error());
     if (options_.dry_run) return std::string(one_device_ ? "renamed" : "copied");
     auto put = make_copies().and_then([&] { return place_companions(); }).and_then([&] { return exchange(); });
+    // The data are at home, and only names that are no longer needed could not be removed. **Undoing the companions now
+    // would separate them from the data.** A later run continues as after a kill at this point.
+    if (!put && is_home_) return pass_on(std::move(put.error()));
     if (!put) {
       watch_ = ChangeWatch(from_.data.directory);  // closes its files, which would count as in use
       if (auto undone = companions_.undo(); !undone) return pass_on(undone.error());
@@ -131,8 +134,10 @@ class WayHome {
     return put_in_place(to_, entry_, {[&] { return may_go(/*thorough=*/false); }, [&] { return complete(); }});
   }
 
-  /// Steps 4 to 6.
-  bool complete() {
+  /// Steps 4 to 6. True: there is no way back.
+  bool complete() { return is_home_ = retire_checked(); }
+
+  bool retire_checked() {
     if (found_.has_data && !has_come_home()) return false;
     if (!may_go(/*thorough=*/false)) return false;
     if (auto synced = sync_directory(to_); !synced) return refuse(synced.error());
@@ -189,7 +194,7 @@ class WayHome {
   Fd content_, copy_;
   std::optional<Error> refusal_;
   std::optional<Error> left_behind_;  ///< the data are at home, and still at the destination
-  bool one_device_ = false, was_copied_ = false;
+  bool one_device_ = false, was_copied_ = false, is_home_ = false;
 };
 
 }  // namespace

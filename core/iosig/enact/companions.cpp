@@ -20,17 +20,22 @@ std::string staging_name(const JournalEntry& entry) { return fmt::format(".iosig
 constexpr int directory_flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 /// Opens the staging directory if a run of this user made it: it has the mark, or is still empty. Otherwise returns an
-/// empty descriptor.
-Fd open_staging(const Place& link, const JournalEntry& entry) {
-  const std::string name = staging_name(entry);
+/// empty descriptor. Fails if that cannot be found out.
+Result<Fd> open_staging(const Place& link, const JournalEntry& entry) {
+  const std::string name = staging_name(entry), shown = fmt::format("{}/{}", link.directory_path, name);
   Fd staging(::openat(link.directory.get(), name.c_str(), O_RDONLY | directory_flags));
+  const bool is_foreign = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES;
+  if (!staging && is_foreign) return Fd{};
   struct stat status {
   }, mark{};
-  if (!staging || ::fstat(staging.get(), &status) != 0 || status.st_uid != ::geteuid()) return {};
+  if (!staging || ::fstat(staging.get(), &status) != 0) return system_failure("open", shown);
+  if (status.st_uid != ::geteuid()) return Fd{};
   if (::fstatat(staging.get(), name.c_str(), &mark, AT_SYMLINK_NOFOLLOW) == 0)
     return S_ISREG(mark.st_mode) && mark.st_uid == ::geteuid() ? std::move(staging) : Fd{};
+  if (errno != ENOENT) return system_failure("inspect", shown);
   const auto names = names_in(staging);
-  return names && names->empty() ? std::move(staging) : Fd{};
+  if (!names) return pass_on(names.error());
+  return names->empty() ? std::move(staging) : Fd{};
 }
 
 /// Creates the staging directory and its mark.
@@ -42,7 +47,9 @@ Result<Fd> make_staging(const Place& link, const JournalEntry& entry) {
   struct stat status {};
   if (made && ::fstat(made.get(), &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 0700) != 0700)
     (void)::chmod(fmt::format("/proc/self/fd/{}", made.get()).c_str(), 0700);  // the umask denied this user access
-  Fd staging = open_staging(link, entry);
+  auto opened = open_staging(link, entry);
+  if (!opened) return opened;
+  Fd staging = *std::move(opened);
   if (!staging)
     return fail(ErrorKind::system,
                 "'{}/{}' is not a directory that a run of yours made, so nothing is put there; have it removed",
@@ -52,9 +59,10 @@ Result<Fd> make_staging(const Place& link, const JournalEntry& entry) {
   return staging;
 }
 
+/// False only if the name certainly does not exist.
 bool exists_at(int directory, const std::string& name) {
   struct stat status {};
-  return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
 bool is_one_file(int directory, const std::string& name, int other_directory, const std::string& other_name) {
@@ -148,6 +156,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
   const auto home = is_at_home(link_, from_, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};
+  staged_.push_back(&companion);
   const int from = from_.data.directory.get();
   const char *name = companion.name.c_str(), *home_name = companion.home_name.c_str();
   if (auto removed = remove_name(link_, staging_.get(), companion.home_name); !removed) return removed;
@@ -180,9 +189,8 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
 }
 
 Result<void> CompanionsHome::place() {
-  for (const Companion& companion : from_.companions)
-    if (exists_at(staging_.get(), companion.home_name))
-      if (auto placed = place_one(companion); !placed) return placed;
+  for (const Companion* companion : staged_)
+    if (auto placed = place_one(*companion); !placed) return placed;
   return {};
 }
 
@@ -256,11 +264,15 @@ Result<bool> is_at_home(const Place& home, const Destination& from, const Compan
 }
 
 bool has_staged_companions(const Place& link, const JournalEntry& entry) {
-  return exists_at(link.directory.get(), staging_name(entry)) && open_staging(link, entry);
+  if (!exists_at(link.directory.get(), staging_name(entry))) return false;
+  const auto staging = open_staging(link, entry);
+  return !staging || *staging;
 }
 
 Result<void> unstage_companions(const Place& link, const JournalEntry& entry, Placed placed) {
-  const Fd staging = open_staging(link, entry);
+  const auto opened = open_staging(link, entry);
+  if (!opened) return pass_on(opened.error());
+  const Fd& staging = *opened;
   if (!staging) return {};
   const auto names = names_in(staging);
   if (!names) return pass_on(names.error());

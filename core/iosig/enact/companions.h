@@ -47,8 +47,9 @@ class CompanionsHome {
   const JournalEntry& entry_;
   const Destination& from_;
   Fd staging_;
-  std::vector<Fd> held_;            ///< copies, held open while their content may have to be compared
-  std::vector<std::string> moved_;  ///< placed by rename, where the file system has no hard links
+  std::vector<Fd> held_;                  ///< copies, held open while their content may have to be compared
+  std::vector<const Companion*> staged_;  ///< those of the destination that were not at home already
+  std::vector<std::string> moved_;        ///< placed by rename, where the file system has no hard links
 };
 
 /// Whether the directory of `home` has a file with the companion's content, or a link with its target at home, that no

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <vector>
 
+#include "iosig/base/text.h"
+
 namespace iosig {
 namespace {
 
@@ -59,17 +61,24 @@ ssize_t copy_piece(int from, int to, off_t at, std::size_t length, std::vector<c
   return got;
 }
 
-void copy_extended_attributes(int from, int to) {
+/// Fails if an attribute of the user's has no room at home. Others, and those that the file system does not have at
+/// all, are left out, as by cp(1).
+Result<void> copy_extended_attributes(int from, int to) {
   const ssize_t length = ::flistxattr(from, nullptr, 0);
-  if (length <= 0) return;
+  if (length <= 0) return {};
   std::string names(static_cast<std::size_t>(length), '\0');
   names.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::flistxattr(from, names.data(), names.size()))));
   std::vector<char> value(XATTR_SIZE_MAX);
   for (std::size_t at = 0; at < names.size(); at += std::strlen(names.c_str() + at) + 1) {
     const char* name = names.c_str() + at;
     const ssize_t size = ::fgetxattr(from, name, value.data(), value.size());
-    if (size >= 0) (void)::fsetxattr(to, name, value.data(), static_cast<std::size_t>(size), 0);
+    if (size < 0 || ::fsetxattr(to, name, value.data(), static_cast<std::size_t>(size), 0) == 0) continue;
+    if (std::string_view(name).starts_with("user.") && errno != EOPNOTSUPP && errno != EPERM)
+      return fail(ErrorKind::infeasible,
+                  "its extended attribute '{}' of {} bytes cannot be copied: {}; remove it there", printable(name),
+                  size, std::generic_category().message(errno));
   }
+  return {};
 }
 
 }  // namespace
@@ -127,7 +136,7 @@ Result<Fd> copy_verified(const Fd& data, const Place& to, const CopyProgress& pr
   Fd copy(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!copy) return write_failure("create a file in", to.directory_path, errno);
   if (auto copied = copy_content(data.get(), copy.get(), progress); !copied) return pass_on(copied.error());
-  copy_attributes(data.get(), copy.get());
+  if (auto copied = copy_attributes(data.get(), copy.get()); !copied) return pass_on(copied.error());
   if (::fsync(copy.get()) != 0) return write_failure("sync", to.path(), errno);
   (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare with the device, not with the page cache
   const auto same = same_content(data.get(), copy.get(), progress);
@@ -139,16 +148,17 @@ Result<Fd> copy_verified(const Fd& data, const Place& to, const CopyProgress& pr
   return copy;
 }
 
-void copy_attributes(int from, int to) {
+Result<void> copy_attributes(int from, int to) {
   struct stat status {
   }, made{};
-  if (::fstat(from, &status) != 0 || ::fstat(to, &made) != 0) return;
+  if (::fstat(from, &status) != 0 || ::fstat(to, &made) != 0) return failure("inspect");
   const gid_t group = status.st_gid == ::getegid() ? made.st_gid : status.st_gid;
   if (::fchown(to, status.st_uid, group) != 0) (void)!::fchown(to, -1, group);
-  copy_extended_attributes(from, to);
+  auto copied = copy_extended_attributes(from, to);
   (void)::fchmod(to, status.st_mode & 07777);  // after fchown, which clears set-uid
   const struct timespec times[2] = {status.st_atim, status.st_mtim};
   (void)::futimens(to, times);
+  return copied;
 }
 
 }  // namespace iosig

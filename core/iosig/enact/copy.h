@@ -19,9 +19,9 @@ using CopyProgress = std::function<void(const char* doing, std::uint64_t done_by
 [[nodiscard]] Result<bool> same_content(int a, int b, const CopyProgress& progress);
 
 /// Copies owner and group (as far as this user may), mode, extended attributes and times (as far as the file system has
-/// them). If the group of `from` is this user's default group, nobody chose it: then `to` keeps the group that its
-/// set-gid directory gave it.
-void copy_attributes(int from, int to);
+/// them). Fails as `infeasible` if an attribute of the user's does not fit. If the group of `from` is this user's
+/// default group, nobody chose it: then `to` keeps the group that its set-gid directory gave it.
+[[nodiscard]] Result<void> copy_attributes(int from, int to);
 
 /// Creates the file at `to`, which must not exist, as a copy of `data` in content and attributes. Flushes it, reads it
 /// back from the device and compares. Returns the open copy. On failure the copy remains; the caller removes it.

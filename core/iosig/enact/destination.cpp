@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 
 #include "iosig/base/text.h"
@@ -55,14 +56,18 @@ bool is_manifest(const Fd& directory, const std::string& name) {
          std::string_view(begin.data(), begin.size()) == manifest_begin;
 }
 
-std::vector<Companion> companions_in(const Fd& directory, const std::vector<std::string>& names,
-                                     const std::string& data_name) {
+/// Fails if a companion cannot be inspected: **one that is overlooked would be deleted with the destination.**
+Result<std::vector<Companion>> companions_in(const Fd& directory, const std::vector<std::string>& names,
+                                             const std::string& data_name, const std::string& shown) {
   std::vector<Companion> companions;
   const std::string manifest = manifest_name(data_name);
   for (const std::string& name : names) {
     struct stat status {};
     if (name == data_name || (name == manifest && is_manifest(directory, name))) continue;
-    if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOENT) continue;
+      return system_failure("inspect", fmt::format("{}/{}", shown, name));
+    }
     const auto kind = S_ISREG(status.st_mode)   ? Companion::Kind::file
                       : S_ISLNK(status.st_mode) ? Companion::Kind::link
                                                 : Companion::Kind::other;
@@ -72,10 +77,17 @@ std::vector<Companion> companions_in(const Fd& directory, const std::vector<std:
   return companions;
 }
 
-/// Replaces the data's name by its name at home: behind `a.db`, `prog-12-wal` becomes `a.db-wal`.
+/// Replaces the data's name by its name at home, where it stands as a word: behind `a.db`, `prog-12-wal` becomes
+/// `a.db-wal`. Behind `b`, `data.tmp` of the data `a` stays `data.tmp`.
 std::string home_name_of(std::string name, const Destination& from) {
-  if (const std::size_t begin = name.find(from.data.name); begin != std::string::npos)
-    name.replace(begin, from.data.name.size(), from.home_name);
+  const std::size_t length = from.data.name.size();
+  const auto is_inside_word = [&](std::size_t at) {
+    return at < name.size() && std::isalnum(static_cast<unsigned char>(name[at])) != 0;
+  };
+  for (std::size_t at = name.find(from.data.name); at != std::string::npos; at = name.find(from.data.name, at + 1)) {
+    if ((at > 0 && is_inside_word(at - 1)) || is_inside_word(at + length)) continue;
+    return name.replace(at, length, from.home_name);
+  }
   return name;
 }
 
@@ -123,7 +135,8 @@ Result<Destination> open_destination(const JournalEntry& entry) {
   auto names = names_in(directory);
   if (!names) return pass_on(names.error());
   std::ranges::sort(*names);
-  auto companions = companions_in(directory, *names, parsed->name);
+  auto companions = companions_in(directory, *names, parsed->name, fmt::format("{}/{}", parent->path, standing.name));
+  if (!companions) return pass_on(companions.error());
   auto own = place_in(at(), standing.name);
   if (!own) return pass_on(own.error());
   auto data = place_in(std::move(directory), parsed->name);
@@ -133,7 +146,7 @@ Result<Destination> open_destination(const JournalEntry& entry) {
                      fmt::format("{}/{}", parent->path, parsed->id),
                      {},
                      *std::move(names),
-                     std::move(companions),
+                     *std::move(companions),
                      standing.is_retired,
                      standing.is_double};
 }

@@ -238,6 +238,13 @@ Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::stri
   const auto place = locate(AT_FDCWD, path);
   const std::string absolute = place ? place->path() : path;  // the directory may be gone while the entry exists
   const auto target = place ? link_target(*place) : std::nullopt;
+  // A link that cannot be looked at is not known to be missing.
+  struct stat status {};
+  std::optional<Error> unseen;
+  if (!place && place.error().system_errno != ENOENT && place.error().system_errno != ENOTDIR) unseen = place.error();
+  if (place && !target && ::fstatat(place->directory.get(), place->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 &&
+      errno != ENOENT)
+    unseen = system_failure("inspect", absolute).value();
   const bool is_own = target && own_link_target(*place) == target;
   std::vector<JournalEntry> found;
   for (const JournalEntry& entry : journal.entries) {
@@ -246,6 +253,7 @@ Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::stri
     found.push_back(entry);
     if (leads_there) found.back().path = absolute;
   }
+  if (found.empty() && unseen) return pass_on(*std::move(unseen));
   if (!found.empty() || !target) return found;
   if (auto entry = is_own ? entry_from_link(*place, *target) : std::nullopt) {
     found.push_back(*std::move(entry));

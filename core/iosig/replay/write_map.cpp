@@ -98,7 +98,9 @@ Result<void> add_pattern(WriteMapBuilder& builder, const Pattern& pattern, const
 Result<void> add_container(WriteMapBuilder& builder, const std::string& path) {
   const auto directory = ContainerDirectory::open(path);
   if (!directory) return pass_on(directory.error());
-  const ContainerContent content = read_content(**directory);
+  const auto read = read_content(**directory);
+  if (!read) return pass_on(read.error());
+  const ContainerContent& content = *read;
   const std::string source = printable(path);
   if ((*directory)->manifest().index == IndexKind::traditional) {
     auto added = add_entries(builder, content);

@@ -46,7 +46,8 @@ int with_container(int directory, const char* path, Step step, Ask ask) {
 }
 
 /// Replaces the kernel's status of a directory by the file's, if the directory is a container. The size is unknown, and
-/// set to 0, if the caller may not read the index.
+/// set to 0, if the caller may not read the index. Fails if the process has no free descriptor or memory: the program
+/// might write at an offset that it derives from the size.
 int correct(int directory, const char* path, struct stat& status) {
   if (!S_ISDIR(status.st_mode) || !is_container_at(directory, path)) return 0;
   const auto of_directory = status;
@@ -55,8 +56,13 @@ int correct(int directory, const char* path, struct stat& status) {
     errno = EACCES;
     return -1;
   };
-  if (with_container(
-          directory, path, [&](SharedContainer& container) { return container.status().get(status, 0); }, none) != 0) {
+  const int failure = with_container(
+      directory, path, [&](SharedContainer& container) { return container.status().get(status, 0); }, none);
+  if (failure == EMFILE || failure == ENFILE || failure == ENOMEM || failure == EINTR) {
+    errno = failure;
+    return -1;
+  }
+  if (failure != 0) {
     struct stat manifest {};
     status = of_directory;
     (void)ask_of_manifest(directory, path, [&](int from, const char* name) {

@@ -177,9 +177,10 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory) {
   if (const auto kept = read_index_snapshot(directory)) {
     known = kept->status;
   } else {
-    const ContainerContent content = read_content(directory);
-    known = content.status;
-    known.size = content.size();
+    const auto content = read_content(directory);
+    if (!content) return pass_on(content.error());
+    known = content->status;
+    known.size = content->size();
   }
   known.modified_unix_ns = std::max(known.modified_unix_ns, unix_ns(manifest.st_mtim));
   known.accessed_unix_ns = std::max(known.accessed_unix_ns, unix_ns(manifest.st_atim));
@@ -212,7 +213,11 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
   std::optional<ContainerContent> before;
   auto writer = ContainerWriter::open(directory, 0, &before);
   if (!writer) return pass_on(std::move(writer.error()));
-  if (size == 0 && !before) before = read_content(*directory);
+  if (size == 0 && !before) {
+    auto content = read_content(*directory);
+    if (!content) return pass_on(std::move(content.error()));
+    before = *std::move(content);
+  }
   if (auto cut = (*writer)->truncate(size); !cut) return cut;
   if (size == 0) {
     // The mark must be durable before the droppings that it makes void are deleted.

@@ -143,8 +143,11 @@ Result<std::string> make_flat(Source& source, const std::string& path, Place pla
 
 /// Fails with `infeasible`, naming the first active writer, if there is one.
 Result<void> refuse_if_written(const ContainerDirectory& directory) {
-  for (const std::int64_t id : directory.list().tail) {
+  const ContainerDirectory::Listing listing = directory.list();
+  if (!listing.unreadable.empty()) return pass_on(listing.unreadable.front());  // it may hold tails
+  for (const std::int64_t id : listing.tail) {
     const Fd tail = directory.open_dropping(Dropping::tail, id, O_RDWR);
+    if (!tail && errno != ENOENT) return system_failure("open", directory.shown(Dropping::tail, id));
     if (tail && is_alive(tail))
       return fail(ErrorKind::infeasible,
                   "'{}' is being written, by the owner of '{}'; try again when the program has ended",

@@ -83,7 +83,9 @@ class Repair {
 
   /// Fails if the index snapshot is the last to know what an index has lost: repair would make it void.
   Result<void> read_droppings() {
-    content_ = read_content(directory_);
+    auto content = read_content(directory_);
+    if (!content) return pass_on(std::move(content.error()));
+    content_ = *std::move(content);
     if (!content_.lost_writes.empty() && read_index_snapshot(directory_))
       return fail(
           ErrorKind::infeasible,

@@ -67,8 +67,9 @@ struct ContainerContent {
   [[nodiscard]] const LostWrites* lost_at_end() const;
 };
 
-/// Reads all droppings. Does not fail: a dropping that cannot be read is a problem. Writes during the call may be in
-/// it.
-[[nodiscard]] ContainerContent read_content(const ContainerDirectory& directory);
+/// Reads all droppings. A dropping that cannot be read is a problem, not a failure. Fails if the process has no free
+/// descriptor or memory, or a call was interrupted: what could not be read may be sound. Writes during the call may be
+/// in the content.
+[[nodiscard]] Result<ContainerContent> read_content(const ContainerDirectory& directory);
 
 }  // namespace iosig

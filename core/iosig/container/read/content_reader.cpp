@@ -91,6 +91,11 @@ IndexedWrites writes_in_tail(const std::vector<TailRecord>& records, std::int64_
   return writes;
 }
 
+/// Whether the call may succeed if it is made again. Nothing is known to be lost then.
+bool is_transient(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM || error_number == EINTR;
+}
+
 /// The result for one writer. Filled by one thread.
 struct Found {
   std::optional<WriterContent> writer;
@@ -99,11 +104,19 @@ struct Found {
   ContainerStatus status;         ///< without the size
   bool had_tail = false;          ///< there was a tail when it was read
   std::int64_t index_bytes = -1;  ///< size of the index when it was read; -1: none
+  std::optional<Error> failure;   ///< transient: the writer was not read, and may be sound
 
   /// Records writes whose offsets are lost.
   void lose(LostWrites writes, std::int64_t bytes = 0) {
     add(ContainerProblem::Kind::lost, writes.id, writes.message, bytes);
     lost_writes.push_back(std::move(writes));
+  }
+  /// Records that a dropping of writer `id` is there and could not be read.
+  void fail_to_read(std::int64_t id, Error error) {
+    if (is_transient(error.system_errno))
+      failure = std::move(error);
+    else
+      lose({.id = id, .message = std::move(error.message)});
   }
   void add(ContainerProblem::Kind kind, std::int64_t id, std::string message, std::int64_t bytes = 0) {
     problems.push_back({kind, id, std::move(message), bytes});
@@ -121,10 +134,12 @@ class ContentReader {
  public:
   explicit ContentReader(const ContainerDirectory& directory) : directory_(directory) {}
 
-  ContainerContent read() {
+  Result<ContainerContent> read() {
     const ContainerDirectory::Listing listing = directory_.list();
     ContainerContent content;
     Found whole;
+    for (const Error& error : listing.unreadable)
+      if (is_transient(error.system_errno)) return pass_on(error);
     for (const Error& error : listing.unreadable) whole.add(ContainerProblem::Kind::lost, -1, error.message);
     if (listing.misses_indices) whole.lost_writes.push_back({.id = -1, .message = listing.unreadable.front().message});
     for (const std::string& name : listing.foreign_names)
@@ -147,7 +162,10 @@ class ContentReader {
     for_each_in_parallel(ids.size(), threads, [&](std::size_t n) {
       found[n] = read_settled(ids[n], std::ranges::binary_search(listing.tail, ids[n]));
     });
-    for (Found& each : found) take(std::move(each), content);
+    for (Found& each : found) {
+      if (each.failure) return pass_on(*std::move(each.failure));
+      take(std::move(each), content);
+    }
     return content;
   }
 
@@ -172,17 +190,23 @@ class ContentReader {
     for (const std::int64_t id : ids)
       for (const Dropping kind : {Dropping::data, Dropping::index}) {
         if (subdirectories_.contains(place_of(kind, id))) continue;
-        auto opened = directory_.open_subdirectory(kind, id);
-        subdirectories_.emplace(place_of(kind, id), opened ? *std::move(opened) : Fd{});
+        subdirectories_.emplace(place_of(kind, id), directory_.open_subdirectory(kind, id));
       }
   }
-  [[nodiscard]] const Fd& subdirectory_of(Dropping kind, std::int64_t id) const {
-    return subdirectories_.find(place_of(kind, id))->second;
+  /// Returns the directory of the dropping, which is not open if it does not exist. Records a problem if it cannot be
+  /// opened. A target that is missing is a problem of the listing.
+  const Fd& subdirectory_of(Dropping kind, std::int64_t id, Found& found) const {
+    static const Fd none;
+    const Result<Fd>& opened = subdirectories_.find(place_of(kind, id))->second;
+    if (opened) return *opened;
+    const int failure = opened.error().system_errno;
+    if (failure != 0 && failure != ENOENT) found.fail_to_read(id, opened.error());
+    return none;
   }
 
   /// Returns the whole dropping, or nothing if it does not exist. Records a problem if it cannot be read.
   std::optional<std::string> read_dropping(Dropping kind, std::int64_t id, Found& found) const {
-    const Fd& subdirectory = subdirectory_of(kind, id);
+    const Fd& subdirectory = subdirectory_of(kind, id, found);
     if (!subdirectory) return {};
     const Fd fd(::openat(subdirectory.get(), dropping_name(kind, id).c_str(), plain_flags));
     if (!fd && errno == ENOENT) return {};
@@ -191,22 +215,24 @@ class ContentReader {
         fd ? read_whole(fd, directory_.shown(kind, id), status) : system_failure("open", directory_.shown(kind, id));
     if (text && kind == Dropping::index) found.take_times(status, false);
     if (text) return *std::move(text);
-    found.lose({.id = id, .message = text.error().message});
+    found.fail_to_read(id, std::move(text.error()));
     return {};
   }
 
-  [[nodiscard]] std::optional<struct stat> status_of(Dropping kind, std::int64_t id) const {
-    const Fd& subdirectory = subdirectory_of(kind, id);
+  /// Returns the status of the dropping, or nothing if it does not exist. Records a problem if it cannot be inspected.
+  std::optional<struct stat> status_of(Dropping kind, std::int64_t id, Found& found) const {
+    const Fd& subdirectory = subdirectory_of(kind, id, found);
     struct stat status {};
-    if (!subdirectory ||
-        ::fstatat(subdirectory.get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return {};
-    return status;
+    if (!subdirectory) return {};
+    if (::fstatat(subdirectory.get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+      return status;
+    if (errno != ENOENT) found.fail_to_read(id, system_failure("inspect", directory_.shown(kind, id)).value());
+    return {};
   }
 
   /// Returns the size of the data dropping; -1 if it does not exist or is not a regular file.
   [[nodiscard]] std::int64_t data_bytes(std::int64_t id, Found& found) const {
-    const auto status = status_of(Dropping::data, id);
+    const auto status = status_of(Dropping::data, id, found);
     if (!status || !S_ISREG(status->st_mode)) return -1;
     found.take_times(*status, true);
     found.status.blocks += status->st_blocks;
@@ -218,8 +244,8 @@ class ContentReader {
   [[nodiscard]] Found read_settled(std::int64_t id, bool has_tail) const {
     Found found = read_writer(id, has_tail);
     for (int tries = 1; tries < max_read_tries && !found.lost_writes.empty(); ++tries) {
-      const bool has_tail_now = status_of(Dropping::tail, id).has_value();
-      const auto index = status_of(Dropping::index, id);
+      const bool has_tail_now = status_of(Dropping::tail, id, found).has_value();
+      const auto index = status_of(Dropping::index, id, found);
       if (has_tail_now == found.had_tail && (index ? index->st_size : -1) == found.index_bytes) break;
       found = read_writer(id, has_tail_now);
     }
@@ -311,8 +337,10 @@ class ContentReader {
     }
     if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
     // An active writer may have been updating the records while they were read; then nothing is lost.
-    const Fd& subdirectory = subdirectory_of(Dropping::tail, writer.id);
+    const Fd& subdirectory = subdirectory_of(Dropping::tail, writer.id, found);
     const Fd fd(::openat(subdirectory.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags));
+    if (!fd && errno != ENOENT)
+      found.fail_to_read(writer.id, system_failure("open", directory_.shown(Dropping::tail, writer.id)).value());
     if (fd && !is_alive(fd))
       found.lose({.id = writer.id,
                   .message = fmt::format("'{}': records were cut or changed: what they describe is lost",
@@ -349,11 +377,11 @@ class ContentReader {
   }
 
   const ContainerDirectory& directory_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Fd> subdirectories_;  ///< key: target and number
+  std::map<std::pair<std::int64_t, std::int64_t>, Result<Fd>> subdirectories_;  ///< key: target and number
 };
 
 }  // namespace
 
-ContainerContent read_content(const ContainerDirectory& directory) { return ContentReader(directory).read(); }
+Result<ContainerContent> read_content(const ContainerDirectory& directory) { return ContentReader(directory).read(); }
 
 }  // namespace iosig

@@ -52,10 +52,11 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
                                                                std::uint64_t owner,
                                                                std::optional<ContainerContent>* content) {
   const auto start = [&]() -> Result<SequencerStart> {
-    ContainerContent read = read_content(*directory);
+    auto read = read_content(*directory);
+    if (!read) return pass_on(std::move(read.error()));
     const ContainerDirectory::Listing listing = directory->list();
-    SequencerStart known{read.last_sequence(), 0, read.size()};
-    if (content != nullptr) *content = std::move(read);
+    SequencerStart known{read->last_sequence(), 0, read->size()};
+    if (content != nullptr) *content = *std::move(read);
     for (const auto* ids : {&listing.data, &listing.index, &listing.tail})
       if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
     return known;
