@@ -55,7 +55,7 @@ def test_an_attribute_that_has_no_room_at_home_keeps_the_data_where_they_are(wor
             os.setxattr(destination, "user.big", b"x" * size)
             os.setxattr(world.work, "user.big", b"x" * size)
         except OSError as error:
-            if not os.path.exists(destination) or "user.big" not in os.listxattr(destination):
+            if not destination.exists() or "user.big" not in os.listxattr(destination):
                 pytest.skip(f"the mount point has no such attributes: {error}")
             refused = world.iosig("finalize", path, check=1).stderr
             assert "'user.big'" in refused and path.is_symlink() and destination.read_bytes() == b"data"

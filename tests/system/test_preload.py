@@ -237,6 +237,59 @@ def test_calls_by_number_and_scandir_are_those_of_files(run: Preloaded, tmp_path
     assert run.is_container("there") and run.content("there") == b"line\n"
 
 
+DESCRIPTORS_BY_NUMBER = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int ends[2];
+static void *reader(void *unused) {
+  char byte;
+  syscall(SYS_read, ends[0], &byte, 1);  /* no cancellation point */
+  puts("read");
+  fflush(stdout);
+  for (;;) pause();
+}
+int main(void) {
+  int fd = open("container", O_RDWR | O_CREAT | O_TRUNC, 0644), log = open("log", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  write(fd, "0123456789", 10);
+  if (syscall(SYS_dup3, log, fd, 0) != fd || write(fd, "logged\n", 7) != 7) return 1;
+  printf("log %ld\n", (long)lseek(log, 0, SEEK_END));
+  fd = open("container", O_RDWR);
+  syscall(SYS_close_range, fd, fd, 0);
+  pipe(ends);
+  char text[8] = "";
+  write(ends[1], "piped", 5);
+  printf("%s %ld %s\n", ends[0] == fd ? "same" : "other", (long)read(ends[0], text, 5), text);
+  int two = syscall(SYS_dup, open("container", O_RDONLY));
+  printf("%ld %s\n", (long)pread(two, text, 5, 2), text);
+  pthread_t thread;
+  void *result;
+  pthread_create(&thread, NULL, reader, NULL);
+  usleep(50000);
+  pthread_cancel(thread);
+  write(ends[1], "x", 1);
+  pthread_join(thread, &result);
+  puts(result == PTHREAD_CANCELED ? "cancelled" : "ended");
+}
+"""
+
+
+def test_descriptors_and_threads_under_calls_by_number(run: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "numbers.c").write_text(DESCRIPTORS_BY_NUMBER)
+    subprocess.run(["gcc", "-w", "-o", tmp_path / "numbers", tmp_path / "numbers.c", "-lpthread"], check=True)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    wanted = subprocess.run([tmp_path / "numbers"], cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert wanted == "log 7\nsame 5 piped\n5 23456\nread\ncancelled\n"
+    assert run(str(tmp_path / "numbers")) == wanted
+    assert run.content("container") == b"0123456789"
+
+
 def test_tail_follows_a_container(run: Preloaded) -> None:
     """A watch of the container would report its pieces, so there is none, and tail polls."""
     script = "seq 3 > log; timeout 4 tail -s 0.2 -f log & sleep 1; echo 4 >> log; wait || :"

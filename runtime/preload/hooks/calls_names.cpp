@@ -188,7 +188,7 @@ int scandir64(const char*, dirent64***, int (*)(const dirent64*), int (*)(const 
 // they cannot watch the file.
 int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {
   if (path == nullptr || !is_container_at(AT_FDCWD, path)) return real().inotify_add_watch(fd, path, mask);
-  errno = ENOSPC;
+  errno = ::fcntl(fd, F_GETFD) < 0 ? EBADF : mask == 0 ? EINVAL : ENOSPC;
   return -1;
 }
 
