@@ -140,7 +140,9 @@ int close(int fd) {
 }
 
 int close_range(unsigned first, unsigned last, int flags) noexcept {
-  if ((flags & CLOSE_RANGE_CLOEXEC) != 0 || is_stray_child()) return real().close_range(first, last, flags);
+  const bool is_invalid = first > last || (flags & ~(CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE)) != 0;
+  if (is_invalid || (flags & CLOSE_RANGE_CLOEXEC) != 0 || is_stray_child())
+    return real().close_range(first, last, flags);
   const unsigned end = last < max_fds ? last : max_fds - 1;
   {
     const ReentrancyGuard inside(is_inside);

@@ -15,6 +15,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "preload/files/open_file.h"
 #include "preload/hooks/real.h"
 
 // The linker gives these names to this library's functions: see engine_calls.cpp.
@@ -39,6 +40,7 @@ IOSIG_OWN(fstat);
 IOSIG_OWN(fstatat);
 IOSIG_OWN(fsync);
 IOSIG_OWN(ftruncate);
+IOSIG_OWN(futimens);
 IOSIG_OWN(linkat);
 IOSIG_OWN(lseek);
 IOSIG_OWN(lstat);
@@ -86,22 +88,33 @@ struct Argument {
   }
 };
 
-/// syscall() is not a cancellation point, the functions that stand in for it are: a cancelled thread would unwind
-/// through `noexcept` and end the program.
-class NotCancelled {
- public:
-  NotCancelled() { (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  NotCancelled(const NotCancelled&) = delete;
-  NotCancelled& operator=(const NotCancelled&) = delete;
-  ~NotCancelled() { (void)::pthread_setcancelstate(before_, nullptr); }
-
- private:
-  int before_ = PTHREAD_CANCEL_ENABLE;
-};
+/// Whether the call does nothing but use the descriptor that is its first argument.
+bool uses_descriptor(long number) {
+  switch (number) {
+    case SYS_flock:
+    case SYS_read:
+    case SYS_write:
+    case SYS_pread64:
+    case SYS_pwrite64:
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_lseek:
+    case SYS_ftruncate:
+    case SYS_fallocate:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_fchmod:
+    case SYS_fchown: return true;
+    default: return false;
+  }
+}
 
 /// Makes the call if it is one of those that this library intercepts. Sets `is_ours` to false and does nothing if not.
 long call_by_number(long number, const Argument (&a)[6], bool& is_ours) {
-  const NotCancelled until_return;
   switch (number) {
     // Descriptors. All calls that give a number to another file must be here.
     case SYS_openat: return __real_openat(a[0], a[1], a[2], static_cast<mode_t>(a[3]));
@@ -138,7 +151,10 @@ long call_by_number(long number, const Argument (&a)[6], bool& is_ours) {
     case SYS_faccessat: return __real_faccessat(a[0], a[1], a[2], 0);
     case SYS_fchmod: return __real_fchmod(a[0], a[1]);
     case SYS_fchown: return __real_fchown(a[0], a[1], a[2]);
-    case SYS_utimensat: return __real_utimensat(a[0], a[1], a[2], a[3]);
+    case SYS_utimensat:
+      if (a[1].value != 0) return __real_utimensat(a[0], a[1], a[2], a[3]);
+      is_ours = iosig::preload::is_ours(a[0]);  // without a path it is futimens(), also for ordinary files
+      return is_ours ? __real_futimens(a[0], a[2]) : -1;
     // Names
     case SYS_unlinkat: return __real_unlinkat(a[0], a[1], a[2]);
     case SYS_renameat2: return __real_renameat2(a[0], a[1], a[2], a[3], a[4]);
@@ -161,18 +177,24 @@ long call_by_number(long number, const Argument (&a)[6], bool& is_ours) {
 
 }  // namespace
 
-extern "C" {
+// Declared anew, without the `noexcept` of glibc's declaration: a thread that is cancelled asynchronously in the system
+// call unwinds through this frame.
+extern "C" long by_number(long number, ...) __asm__("syscall");
 
-long syscall(long number, ...) noexcept {
+long by_number(long number, ...) {
   std::va_list rest;
   va_start(rest, number);
   Argument a[6];
   for (Argument& each : a) each.value = va_arg(rest, long);  // arguments that the caller did not pass are not used
   va_end(rest);
-  bool is_ours = true;
-  const long answer = call_by_number(number, a, is_ours);
-  if (is_ours) return answer;
+  if (!uses_descriptor(number) || iosig::preload::is_ours(a[0])) {
+    // syscall() is not a cancellation point, the functions that stand in for it are.
+    int state = PTHREAD_CANCEL_ENABLE;
+    (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    bool is_ours = true;
+    const long answer = call_by_number(number, a, is_ours);
+    if (state != PTHREAD_CANCEL_DISABLE) (void)::pthread_setcancelstate(state, nullptr);
+    if (is_ours) return answer;
+  }
   return iosig::preload::real().syscall(number, a[0].value, a[1].value, a[2].value, a[3].value, a[4].value, a[5].value);
 }
-
-}  // extern "C"
