@@ -197,6 +197,27 @@ class WayHome {
   bool one_device_ = false, was_copied_ = false, is_home_ = false;
 };
 
+/// Whether the file at `home` is the data (one file with two names), or has the same bytes and no other user's owner.
+/// `watch` detects changes of the data since before the comparison, with the file in `held`.
+Result<bool> is_complete_at_home(const Place& home, const Survey& found, ChangeWatch& watch, std::vector<Fd>& held,
+                                 const CopyProgress& progress) {
+  const Place& at = found.destination->data;
+  const Fd& file = held.emplace_back(open_own_to_read(home));
+  Fd data = open_own_to_read(at);
+  if (!file || (found.has_data && !data)) return false;
+  if (!found.has_data) return true;  // only companions
+  if (is_same_inode(file, data)) {
+    if (auto watched = watch.add_name(at.name); !watched) return pass_on(watched.error());
+    return is_same_inode(file, open_own_to_read(at));
+  }
+  struct stat there {
+  }, here{};
+  if (::fstat(file.get(), &there) != 0 || ::fstat(data.get(), &here) != 0 || !is_own(there, home, here)) return false;
+  const std::size_t index = watch.add(at.name, std::move(data));
+  watch.set_copy(index, file);
+  return same_content(file.get(), watch.file(index).get(), progress);
+}
+
 }  // namespace
 
 Result<void> sync_directory(const Place& place) {
@@ -210,6 +231,16 @@ Result<std::string> bring_home(const JournalEntry& entry, const Survey& found, c
   return WayHome(entry, found, options).go();
 }
 
+/// Example: finalize was killed after it had put the copy at `a.db` and removed its temporary names, so `a.db` is a
+/// regular file, and the data are still at the destination. Both have the same bytes (2), so the data are renamed to
+/// their retired name (4), which the caller **deletes**.
+///
+/// 1. All companions are at home.
+/// 2. The file at home has the bytes of the data: is_complete_at_home().
+/// 3. Flush the directory: the file's name survives a power failure.
+/// 4. Retire the data. Killed after it: the next run finds retired data and a file at home, and deletes the data.
+/// 5. Look whether a program has changed the data or opened them since 1; if so, restore them. No path leads to retired
+///    data, so no program opens them after this look.
 Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const Survey& found,
                             const SettleOptions& options) {
   const Destination& from = *found.destination;
@@ -217,22 +248,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   std::vector<Fd> held;
   for (const Companion& companion : from.companions)
     if (auto same = is_at_home(home, from, companion, watch, held); !same || !*same) return same;
-  const Fd file = open_own_to_read(home);
-  Fd data = open_own_to_read(from.data);
-  if (!file || (found.has_data && !data)) return false;
-  if (found.has_data && is_same_inode(file, data)) {  // one file with two names
-    if (auto watched = watch.add_name(from.data.name); !watched) return pass_on(watched.error());
-    if (!is_same_inode(file, open_own_to_read(from.data))) return false;
-    data = Fd{};
-  } else if (found.has_data) {
-    struct stat there {
-    }, here{};
-    if (::fstat(file.get(), &there) != 0 || ::fstat(data.get(), &here) != 0 || !is_own(there, home, here)) return false;
-    const std::size_t index = watch.add(from.data.name, std::move(data));
-    watch.set_copy(index, file);
-    auto same = same_content(file.get(), watch.file(index).get(), options.progress);
-    if (!same || !*same) return same;
-  }
+  if (auto same = is_complete_at_home(home, found, watch, held, options.progress); !same || !*same) return same;
   if (options.dry_run) return true;
   if (auto synced = sync_directory(home); !synced) return pass_on(synced.error());
   if (auto retired = retire(from, entry); !retired)
