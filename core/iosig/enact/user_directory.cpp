@@ -16,8 +16,26 @@ namespace {
 constexpr ino_t initial_user_namespace = 0xeffffffd;  // PROC_USER_INIT_INO, part of the kernel's interface
 constexpr std::uint32_t unmapped = 0xffffffff;        // also the size of a map of all ids
 
+/// A line of /proc/self/uid_map: the ids [inside, inside + count) are [outside, outside + count) outside.
+struct IdRange {
+  std::uint32_t inside = 0, outside = 0, count = 0;
+  [[nodiscard]] bool contains(uid_t id) const { return id >= inside && id - inside < count; }
+};
+
+std::optional<IdRange> parse_id_range(std::string_view line) {
+  const auto words = words_of(line);
+  if (words.size() != 3) return {};
+  const auto inside = parse_count<std::uint32_t>(words[0]), outside = parse_count<std::uint32_t>(words[1]),
+             count = parse_count<std::uint32_t>(words[2]);
+  if (!inside || !outside || !count) return {};
+  return IdRange{*inside, *outside, *count};
+}
+
 /// Returns the user id that this user's files have outside of this user namespace; no value if that id does not
 /// distinguish them from other users' files. In the initial namespace, or with all ids mapped: geteuid().
+///
+/// Example: in a container with the map `0 100000 65536`, the files of user 5 belong to 100005 outside, and the user's
+/// directory is `.iosig-100005`, unlike that of user 5 of the host.
 std::optional<uid_t> uid_outside() {
   const uid_t own = ::geteuid();
   struct stat user_namespace {};
@@ -25,18 +43,64 @@ std::optional<uid_t> uid_outside() {
   const auto map = read_file("/proc/self/uid_map");
   if (!map) return own;
   for (const std::string_view line : split(*map, '\n')) {
-    const auto words = words_of(line);
-    if (words.size() != 3) continue;
-    const auto inside = parse_count<std::uint32_t>(words[0]), outside = parse_count<std::uint32_t>(words[1]),
-               count = parse_count<std::uint32_t>(words[2]);
-    if (!inside || !outside || !count || own < *inside || own - *inside >= *count) continue;
-    if (*outside == unmapped) return {};
-    const uid_t found = *outside + (own - *inside);
+    const auto range = parse_id_range(line);
+    if (!range || !range->contains(own)) continue;
+    if (range->outside == unmapped) return {};
+    const uid_t found = range->outside + (own - range->inside);
     // Root of an outer namespace other than the initial one: namespaces are nested, and the owner outside is unknown.
     struct stat roots {};
-    if (found == 0 && *count != unmapped && ::stat("/proc", &roots) == 0 && roots.st_uid != own) return {};
+    if (found == 0 && range->count != unmapped && ::stat("/proc", &roots) == 0 && roots.st_uid != own) return {};
     return found;
   }
+  return {};
+}
+
+tl::unexpected<Error> refuse(const std::string& path, std::string_view why) {
+  return fail(ErrorKind::system,
+              "'{}' {}, so nothing of yours is put there: somebody may have planted it; "
+              "have it removed, and IOSIG will make its own",
+              printable(path), why);
+}
+
+Fd open_below(const Fd& mount, const std::string& name) {
+  return Fd(::openat(mount.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// Gives this user's directory the mode 0700 if a umask removed permissions, now or in the program that created it.
+bool restore_mode(const Fd& mount, const std::string& name) {
+  struct stat closed {};
+  return ::fstatat(mount.get(), name.c_str(), &closed, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(closed.st_mode) &&
+         closed.st_uid == ::geteuid() && (closed.st_mode & 0777) != 0700 && (closed.st_mode & 0077) == 0 &&
+         ::fchmodat(mount.get(), name.c_str(), 0700, 0) == 0;
+}
+
+/// Opens the directory `name` in `mount`; creates it if it may. Anyone may have made it: see check_own().
+Result<Fd> open_or_make(const Fd& mount, const std::string& name, const std::string& path, IfMissing if_missing) {
+  Fd directory = open_below(mount, name);
+  if (!directory && errno == ENOENT && if_missing == IfMissing::make) {
+    if (::mkdirat(mount.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
+      return system_failure("make the directory", path);
+    directory = open_below(mount, name);
+  }
+  if (!directory && errno == EACCES) {
+    if (restore_mode(mount, name))
+      directory = open_below(mount, name);
+    else
+      errno = EACCES;
+  }
+  if (directory) return directory;
+  if (errno == ELOOP || errno == ENOTDIR) return refuse(path, "is not a directory but a link or a file");
+  if (errno == EACCES) return refuse(path, "is closed to you");
+  return system_failure("open the directory", path);
+}
+
+/// Proves that the open directory is this user's and closed to others.
+Result<void> check_own(const UserDirectory& directory) {
+  struct stat status {};
+  if (::fstat(directory.fd.get(), &status) != 0) return system_failure("inspect", directory.path);
+  if (status.st_uid != ::geteuid()) return refuse(directory.path, fmt::format("belongs to user {}", status.st_uid));
+  if ((status.st_mode & 0077) != 0)
+    return refuse(directory.path, fmt::format("is open to others (mode {:o})", status.st_mode & 07777));
   return {};
 }
 
@@ -44,6 +108,9 @@ std::optional<uid_t> uid_outside() {
 
 std::string user_directory_name() { return fmt::format(".iosig-{}", uid_outside().value_or(::geteuid())); }
 
+/// Example: /dev/shm, where every user may create files. An untrusted user has made `.iosig-1000` first: a link makes
+/// open_or_make() fail, a directory makes check_own() fail. The order counts: the directory is opened, and then the
+/// open one is judged, because a name could be replaced in between.
 Result<UserDirectory> open_user_directory(const std::string& mount_point, IfMissing if_missing) {
   const auto uid = uid_outside();
   if (!uid)
@@ -58,37 +125,10 @@ Result<UserDirectory> open_user_directory(const std::string& mount_point, IfMiss
   const Fd mount(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!mount) return system_failure("open the mount point", mount_point);
   UserDirectory directory{{}, mount_point + (mount_point.ends_with('/') ? "" : "/") + name};
-  const auto open_directory = [&] {
-    return Fd(::openat(mount.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  };
-  directory.fd = open_directory();
-  if (!directory.fd && errno == ENOENT && if_missing == IfMissing::make) {
-    if (::mkdirat(mount.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
-      return system_failure("make the directory", directory.path);
-    directory.fd = open_directory();
-  }
-  if (!directory.fd && errno == EACCES) {  // a umask removed the permissions, now or in the program that created it
-    struct stat closed {};
-    if (::fstatat(mount.get(), name.c_str(), &closed, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(closed.st_mode) &&
-        closed.st_uid == ::geteuid() && (closed.st_mode & 0777) != 0700 && (closed.st_mode & 0077) == 0 &&
-        ::fchmodat(mount.get(), name.c_str(), 0700, 0) == 0)
-      directory.fd = open_directory();
-    else
-      errno = EACCES;
-  }
-  const auto refuse = [&](std::string_view why) {
-    return fail(ErrorKind::system,
-                "'{}' {}, so nothing of yours is put there: somebody may have planted it; "
-                "have it removed, and IOSIG will make its own",
-                printable(directory.path), why);
-  };
-  if (!directory.fd && (errno == ELOOP || errno == ENOTDIR)) return refuse("is not a directory but a link or a file");
-  if (!directory.fd && errno == EACCES) return refuse("is closed to you");
-  if (!directory.fd) return system_failure("open the directory", directory.path);
-  struct stat status {};
-  if (::fstat(directory.fd.get(), &status) != 0) return system_failure("inspect", directory.path);
-  if (status.st_uid != ::geteuid()) return refuse(fmt::format("belongs to user {}", status.st_uid));
-  if ((status.st_mode & 0077) != 0) return refuse(fmt::format("is open to others (mode {:o})", status.st_mode & 07777));
+  auto opened = open_or_make(mount, name, directory.path, if_missing);
+  if (!opened) return pass_on(opened.error());
+  directory.fd = *std::move(opened);
+  if (auto own = check_own(directory); !own) return pass_on(own.error());
   return directory;
 }
 
