@@ -72,6 +72,33 @@ bool was_just_written(const Fd& directory, const char* name) {
 
 std::string file_name(const JournalEntry& entry) { return entry.id + ".json"; }
 
+bool is_whole(const Result<std::string>& text) { return text && text->ends_with("}\n"); }
+
+/// Reads one entry. Waits up to 20 ms for another process that may be writing it.
+Result<std::string> read_when_written(const Fd& directory, const char* name, const std::string& full) {
+  auto text = read_file_in(directory, name, full, largest_entry_bytes);
+  for (int tries = 0; tries < 20 && text && !is_whole(text) && was_just_written(directory, name); ++tries) {
+    const timespec moment{0, 1'000'000};
+    ::nanosleep(&moment, nullptr);
+    text = read_file_in(directory, name, full, largest_entry_bytes);
+  }
+  return text;
+}
+
+/// Adds the entry `name` to `journal`; nothing if it was settled since the directory was listed.
+void read_entry(const Fd& directory, const char* name, const std::string& full, Journal& journal) {
+  const auto text = read_when_written(directory, name, full);
+  if (!text && ::faccessat(directory.get(), name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return;
+  auto entry = text ? parse_journal_entry(*text, printable(full)) : pass_on(text.error());
+  if (entry && file_name(*entry) != name)
+    entry = fail(ErrorKind::bad_input, "{}: journal entry belongs into '{}': it was renamed; delete it or name it so",
+                 printable(full), file_name(*entry));
+  if (entry)
+    journal.entries.push_back(*std::move(entry));
+  else
+    journal.unreadable.push_back({full, text && !is_whole(text), std::move(entry.error())});
+}
+
 }  // namespace
 
 std::uint64_t filesystem_id(const Fd& directory) {
@@ -151,6 +178,8 @@ Result<void> forget(const JournalEntry& entry) {
   return {};
 }
 
+/// Example: a.json is whole, b.json ends in the middle because its writer was killed, c.json was settled since the
+/// directory was listed. Returns the entry of a, an unreadable b with `is_cut`, and nothing of c.
 Result<Journal> read_journal() {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
@@ -162,29 +191,9 @@ Result<Journal> read_journal() {
   const int listing = ::openat(directory->get(), ".", state_directory_flags);
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::fdopendir(listing), ::closedir);
   if (!listed) return system_failure("list the journal's directory", *path);
-  while (const dirent* item = ::readdir(listed.get())) {
-    const std::string_view name = item->d_name;
-    if (name.starts_with('.')) continue;
-    const std::string full = fmt::format("{}/{}", *path, name);
-    auto text = read_file_in(*directory, item->d_name, full, largest_entry_bytes);
-    // Another process may be writing the entry, or have settled it since the directory was listed.
-    for (int tries = 0; tries < 20 && text && !text->ends_with("}\n") && was_just_written(*directory, item->d_name);
-         ++tries) {
-      const timespec moment{0, 1'000'000};
-      ::nanosleep(&moment, nullptr);
-      text = read_file_in(*directory, item->d_name, full, largest_entry_bytes);
-    }
-    if (!text && ::faccessat(directory->get(), item->d_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-      continue;
-    auto entry = text ? parse_journal_entry(*text, printable(full)) : pass_on(text.error());
-    if (entry && file_name(*entry) != name)
-      entry = fail(ErrorKind::bad_input, "{}: journal entry belongs into '{}': it was renamed; delete it or name it so",
-                   printable(full), file_name(*entry));
-    if (entry)
-      journal.entries.push_back(*std::move(entry));
-    else
-      journal.unreadable.push_back({full, text && !text->ends_with("}\n"), std::move(entry.error())});
-  }
+  while (const dirent* item = ::readdir(listed.get()))
+    if (item->d_name[0] != '.')
+      read_entry(*directory, item->d_name, fmt::format("{}/{}", *path, item->d_name), journal);
   std::sort(journal.entries.begin(), journal.entries.end(), [](const JournalEntry& a, const JournalEntry& b) {
     return std::tie(a.created_unix_s, a.path, a.id) < std::tie(b.created_unix_s, b.path, b.id);
   });
