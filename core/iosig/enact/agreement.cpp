@@ -54,6 +54,16 @@ bool has_directory_of(const DestinationName& parsed) {
   return directory && (!parsed.has_directory || ::faccessat(directory->fd.get(), parsed.id.c_str(), F_OK, 0) == 0);
 }
 
+bool is_described_as_global(const std::string& mount_point, const Storage& storage) {
+  const MountPoint* described = storage.find_mount_point(mount_point);
+  return described != nullptr && described->visibility == Visibility::global;
+}
+
+/// Whether all nodes of this job must open the same file.
+bool must_be_one_file(const Signature& declared) {
+  return declared.visibility != Visibility::local && !job_on_several_nodes().empty();
+}
+
 /// Writes the entry for this node's data behind the link.
 Result<void> record_node_copy(const Place& place, const std::string& target, const DestinationName& parsed,
                               const UserDirectory& directory, const Signature& declared) {
@@ -107,17 +117,24 @@ Agreed agree(const Signature& declared, const Place& place, const Storage& stora
   return agreed;
 }
 
+/// Example: rank 0 on node A makes the link `scratch.tmp` to A's /nvme. A rank on node B opens the path and finds the
+/// link. Its stream is local, so B gets data of its own behind the same link: a directory of the same name on B's /nvme
+/// (4), and a journal entry (5).
+///
+/// 1. Nothing to do: no link of iosig, or storage that all nodes see.
+/// 2. Nothing to do: the link was made on this node, and its directory is here.
+/// 3. One file for several nodes. Its directory must be here, otherwise refuse: the ranks would write different files.
+/// 4. Create the directory. Killed after it: the next open continues with 5.
+/// 5. Journal the data, unless the entry of the link itself is theirs.
 Result<bool> join(const Place& place, const Signature& declared, const Storage& storage) {
   const auto target = link_target(place);
   const auto parsed = target ? parse_destination(*target) : std::nullopt;
-  if (!parsed) return false;
-  const MountPoint* described = storage.find_mount_point(parsed->mount_point);
-  if (described != nullptr && described->visibility == Visibility::global) return false;
+  if (!parsed || is_described_as_global(parsed->mount_point, storage)) return false;
   const bool has_directory = has_directory_of(*parsed);
   const auto first = recorded_entry(parsed->id);
   const bool made_here = first && first->host == host_name();
   if (made_here && has_directory) return false;
-  if (!made_here && declared.visibility != Visibility::local && !job_on_several_nodes().empty()) {
+  if (!made_here && must_be_one_file(declared)) {
     if (has_directory) return false;
     return fail(ErrorKind::infeasible,
                 "'{}' leads to '{}', which this node lacks, and the job runs on several nodes; declare the stream "
