@@ -98,29 +98,27 @@ struct Draft {
   }
 };
 
-}  // namespace
+tl::unexpected<Error> exists_already(const std::string& path) {
+  return fail_with_errno(EEXIST, ErrorKind::usage, "'{}' exists already", printable(path));
+}
 
-Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::string& path,
-                                                                   const ContainerOptions& options) {
-  const std::string plain(without_trailing_slashes(path));
-  struct stat status {};
-  if (::lstat(plain.c_str(), &status) == 0)
-    return fail_with_errno(EEXIST, ErrorKind::usage, "'{}' exists already", printable(plain));
-  auto id = new_id();
-  if (!id) return pass_on(std::move(id.error()));
-  ContainerManifest manifest{*id, options.index, options.subdirectories, options.mode & 07777, {}, {}};
-  Draft draft;
-  for (const std::string& target : options.targets) {
+/// Step 1 of create_container().
+Result<void> make_targets(const std::vector<std::string>& targets, ContainerManifest& manifest, Draft& draft) {
+  for (const std::string& target : targets) {
     if (!target.starts_with('/'))
       return fail(ErrorKind::usage, "the target '{}': expected an absolute path", printable(target));
-    manifest.targets.push_back(fmt::format("{}/{}", without_trailing_slashes(target), *id));
+    manifest.targets.push_back(fmt::format("{}/{}", without_trailing_slashes(target), manifest.id));
     if (::mkdir(manifest.targets.back().c_str(), 0700) != 0)
       return write_failure("make the target", manifest.targets.back(), errno);
     draft.directories.push_back(manifest.targets.back());
   }
-  const std::string made = name_beside(plain, "new", id->substr(0, 16));
-  if (::mkdir(made.c_str(), 0700) != 0) return write_failure("make", plain, errno);
-  draft.directories.push_back(made);
+  return {};
+}
+
+/// Step 2 of create_container(), after mkdir(2): writes the manifest into the directory `made`, and sets the mode of
+/// both. The manifest gets its mode from the kernel. Returns the directory's inode.
+Result<std::uint64_t> fill_directory(const std::string& made, ContainerManifest& manifest) {
+  struct stat status {};
   const auto directory = open_made(made);
   if (!directory) return pass_on(directory.error());
   if (::fstat(directory->get(), &status) != 0) return system_failure("inspect", made);
@@ -130,8 +128,11 @@ Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::st
     return system_failure("set the permissions of", made);
   if (auto kept = keep_manifest_readable(*directory, made, manifest, manifest.mode); !kept)
     return pass_on(std::move(kept.error()));
-  std::error_code unknown;
-  manifest.owner = ContainerOwner{std::filesystem::absolute(plain, unknown).string(), status.st_ino};
+  return status.st_ino;
+}
+
+/// Step 3 of create_container().
+Result<void> fill_targets(ContainerManifest& manifest) {
   for (const std::string& target : manifest.targets) {
     const auto opened = open_made(target);
     if (!opened) return pass_on(opened.error());
@@ -139,8 +140,40 @@ Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::st
     if (auto written = write_manifest(*opened, target, container_manifest_name, manifest, mode); !written)
       return pass_on(std::move(written.error()));
   }
+  return {};
+}
+
+}  // namespace
+
+/// Example: `out.h5` with one target `/nvme`, whose new id is 5f..e1.
+///
+/// 1. Make the directory `/nvme/5f..e1`.
+/// 2. Make the hidden directory `.out.h5.iosig-new-<id>` with the manifest, which names the target.
+/// 3. Write the manifest into `/nvme/5f..e1`, with the path and the inode of its owner.
+/// 4. Rename the hidden directory to `out.h5`, if that is still free. Flush the parent directory.
+///
+/// A failure removes what was made. Killed before 4: nothing is at `path`; a hidden directory and the directories on
+/// the targets are left, without data.
+Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::string& path,
+                                                                   const ContainerOptions& options) {
+  const std::string plain(without_trailing_slashes(path));
+  struct stat status {};
+  if (::lstat(plain.c_str(), &status) == 0) return exists_already(plain);
+  auto id = new_id();
+  if (!id) return pass_on(std::move(id.error()));
+  ContainerManifest manifest{*id, options.index, options.subdirectories, options.mode & 07777, {}, {}};
+  Draft draft;
+  if (auto made = make_targets(options.targets, manifest, draft); !made) return pass_on(std::move(made.error()));
+  const std::string made = name_beside(plain, "new", id->substr(0, 16));
+  if (::mkdir(made.c_str(), 0700) != 0) return write_failure("make", plain, errno);
+  draft.directories.push_back(made);
+  const auto inode = fill_directory(made, manifest);
+  if (!inode) return pass_on(inode.error());
+  std::error_code unknown;
+  manifest.owner = ContainerOwner{std::filesystem::absolute(plain, unknown).string(), *inode};
+  if (auto filled = fill_targets(manifest); !filled) return pass_on(std::move(filled.error()));
   const int failure = put_in_place(made, plain);
-  if (failure == EEXIST) return fail_with_errno(EEXIST, ErrorKind::usage, "'{}' exists already", printable(plain));
+  if (failure == EEXIST) return exists_already(plain);
   if (failure != 0) return write_failure("make", plain, failure);
   draft.directories.clear();
   sync_directory_of(plain);
