@@ -50,6 +50,33 @@ std::optional<std::uint32_t> number_at(const ordered_json& document, const char*
   return found->get<std::uint32_t>();
 }
 
+/// Returns what is wrong with the targets; empty: nothing.
+std::string read_targets(const ordered_json& document, ContainerManifest& manifest) {
+  const auto targets = document.find("targets");
+  if (targets == document.end() || !targets->is_array() || targets->size() > max_targets)
+    return fmt::format("targets: expected a list of at most {} directories", max_targets);
+  for (const ordered_json& target : *targets) {
+    const auto path = target.is_string() ? percent_decoded(target.get<std::string>()) : std::nullopt;
+    if (!path || !path->starts_with('/') || path->find('\0') != std::string::npos)
+      return "targets: expected absolute paths, percent-encoded";
+    manifest.targets.push_back(*path);
+  }
+  return {};
+}
+
+/// Returns what is wrong with the owner, which only the manifest on a target has; empty: nothing.
+std::string read_owner(const ordered_json& document, ContainerManifest& manifest) {
+  const auto owner = document.find("owner");
+  if (owner == document.end()) return {};
+  const bool is_one = owner->is_object() && owner->size() == 2 && owner->contains("path") &&
+                      (*owner)["path"].is_string() && owner->contains("inode") &&
+                      (*owner)["inode"].is_number_unsigned();
+  const auto path = is_one ? percent_decoded((*owner)["path"].get<std::string>()) : std::nullopt;
+  if (!path) return "owner: expected a path, percent-encoded, and an inode";
+  manifest.owner = ContainerOwner{*path, (*owner)["inode"].get<std::uint64_t>()};
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(IndexKind kind) { return kind == IndexKind::pattern ? "pattern" : "traditional"; }
@@ -68,6 +95,9 @@ std::string container_manifest_text(const ContainerManifest& manifest) {
   return json_page(document) + "\n";
 }
 
+/// Example: {"schema": "iosig.container/1", "id": "5f..e1", "index": "pattern", "subfolders": 16, "mode": 420,
+/// "targets": ["/nvme/5f..e1"], "crc32c": "1c291ca3"}. Judges the schema before the checksum, because a newer version
+/// may compute another one, and the checksum before the fields: a manifest that was changed is not believed.
 Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source) {
   const auto refuse = [&](std::string_view what) { return fail(ErrorKind::bad_input, "{}: {}", source, what); };
   ordered_json document = parse_json(text, max_json_depth);
@@ -95,23 +125,8 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
   const auto mode = number_at(document, "mode", 07777);
   if (!mode) return refuse("mode: expected 0 to 4095");
   manifest.mode = *mode;
-  const auto targets = document.find("targets");
-  if (targets == document.end() || !targets->is_array() || targets->size() > max_targets)
-    return refuse(fmt::format("targets: expected a list of at most {} directories", max_targets));
-  for (const ordered_json& target : *targets) {
-    const auto path = target.is_string() ? percent_decoded(target.get<std::string>()) : std::nullopt;
-    if (!path || !path->starts_with('/') || path->find('\0') != std::string::npos)
-      return refuse("targets: expected absolute paths, percent-encoded");
-    manifest.targets.push_back(*path);
-  }
-  if (const auto owner = document.find("owner"); owner != document.end()) {
-    const bool is_one = owner->is_object() && owner->size() == 2 && owner->contains("path") &&
-                        (*owner)["path"].is_string() && owner->contains("inode") &&
-                        (*owner)["inode"].is_number_unsigned();
-    const auto path = is_one ? percent_decoded((*owner)["path"].get<std::string>()) : std::nullopt;
-    if (!path) return refuse("owner: expected a path, percent-encoded, and an inode");
-    manifest.owner = ContainerOwner{*path, (*owner)["inode"].get<std::uint64_t>()};
-  }
+  if (const std::string wrong = read_targets(document, manifest); !wrong.empty()) return refuse(wrong);
+  if (const std::string wrong = read_owner(document, manifest); !wrong.empty()) return refuse(wrong);
   return manifest;
 }
 
