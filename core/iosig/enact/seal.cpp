@@ -147,63 +147,100 @@ Result<void> write_manifest(const Place& place, const Manifest& manifest) {
       {.draft = fmt::format("{}.draft", cut_to(place.name, 240)), .mode = 0400, .shown = place.path()});
 }
 
+/// Step 1 of seal(): returns the manifest at `at`, if there is one.
+Result<std::optional<Manifest>> known_manifest(const Place& at, const OpenData& open, const Place& data,
+                                               const std::string& path) {
+  if (!exists(at)) return std::nullopt;
+  auto known = read_manifest(at);
+  if (!known) return pass_on(known.error());
+  if (!fits(*known, open.status) && known->signature.tamperproof)
+    return fail(ErrorKind::infeasible,
+                "'{}': it was altered after it was sealed; see 'iosig verify-file {}', and nothing was changed",
+                printable(path), printable(data.path()));
+  return *std::move(known);
+}
+
+/// Step 3 of seal().
+Result<void> make_read_only(const OpenData& open, const Place& data) {
+  enable_verity(open.file);
+  // The mode of an immutable file cannot be changed.
+  const bool is_writable = (open.status.st_mode & write_bits) != 0;
+  if (is_writable && ::fchmod(open.file.get(), open.status.st_mode & 07777 & ~write_bits) != 0)
+    return system_failure("make read-only", data.path());
+  return {};
+}
+
+/// Step 4 of seal(): hashes the data, completes `manifest` and writes it to `at`. A manifest must not describe other
+/// bytes than those of the file, so writes are looked for three times: before the data are read (in seal()), before the
+/// manifest is written, and after. Restores the mode of data that it does not seal.
+///
+/// 1. Watch the data, hash them and flush them: what the manifest describes survives a power failure.
+/// 2. Refuse if a program writes the data, or has written since they were opened.
+/// 3. Write the manifest, atomically.
+/// 4. If a program has written meanwhile, remove the manifest. A kill -9 between 3 and 4 leaves a manifest of older
+/// bytes;
+///    the next run compares it with the size and the time of the data.
+Result<Manifest> write_seal(const OpenData& open, const Place& data, const Place& at, Manifest manifest,
+                            const CopyProgress& progress) {
+  const Fd& file = open.file;
+  const auto give_up = [&](tl::unexpected<Error> failure) -> Result<Manifest> {
+    (void)::fchmod(file.get(), open.status.st_mode & 07777);
+    return failure;
+  };
+  ChangeWatch watch(data.directory);
+  watch.add(data.name, Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
+  const auto sha256 = sha256_of(open, data, "sealing", progress);
+  if (!sha256) return give_up(pass_on(sha256.error()));
+  struct stat after {};
+  if (::fsync(file.get()) != 0 || ::fstat(file.get(), &after) != 0) return give_up(system_failure("sync", data.path()));
+  manifest.size_bytes = static_cast<std::uint64_t>(after.st_size);
+  manifest.modified_unix_ns = modified_unix_ns(after);
+  manifest.sealed_unix_s = std::time(nullptr);
+  manifest.sha256 = *sha256;
+  if (is_being_written(file) || !fits(manifest, open.status)) return give_up(still_written(data));
+  if (auto written = write_manifest(at, manifest); !written) return give_up(pass_on(written.error()));
+  const auto seen = watch.look(/*thorough=*/true, /*may_be_open=*/true);
+  if (!seen || *seen != ChangeWatch::Answer::unchanged || watch.was_touched() || is_being_written(file)) {
+    if (auto removed = remove_at(at); !removed) return pass_on(removed.error());
+    return give_up(still_written(data));
+  }
+  return manifest;
+}
+
 }  // namespace
 
 bool stays_sealed(const Place& data, const Signature& signature) {
   return signature.archive || signature.tamperproof || has_manifest(data);
 }
 
+/// Example: `results.h5`, declared tamperproof, is sealed for the first time. No program writes it (2). It becomes
+/// read-only (3), its SHA-256 goes into a manifest beside it (4), and both files become immutable (5). A second run
+/// finds that the manifest fits, and only repeats 3 and 5.
+///
+/// 1. Read the manifest of an earlier run. Refuse tamperproof data that it does not fit.
+/// 2. Refuse if a program writes the data.
+/// 3. Protect tamperproof data from writing. Killed after it: read-only data without a manifest, which the next run
+///    describes.
+/// 4. Describe the data in a manifest: write_seal(). Killed after it: the next run does 5.
+/// 5. Make both files immutable. It comes last, because immutable files can be neither replaced nor removed.
 Result<Seal> seal(const Place& data, const JournalEntry& entry, bool dry_run, const CopyProgress& progress) {
   auto open = open_data(data);
   if (!open) return pass_on(open.error());
   const Fd& file = open->file;
   const Place at = manifest_of(data);
-  std::optional<Manifest> known;
-  if (exists(at)) {
-    auto read = read_manifest(at);
-    if (!read) return pass_on(read.error());
-    known = *std::move(read);
-  }
+  auto found = known_manifest(at, *open, data, entry.path);
+  if (!found) return pass_on(found.error());
+  std::optional<Manifest>& known = *found;
   const Signature& signature = known ? known->signature : entry.signature;
   const bool is_fresh = known && fits(*known, open->status);
-  if (known && !is_fresh && signature.tamperproof)
-    return fail(ErrorKind::infeasible,
-                "'{}' was altered after it was sealed; see 'iosig verify-file {}'; nothing was changed",
-                printable(entry.path), printable(data.path()));
   if (!is_fresh && is_being_written(file)) return still_written(data);
   if (dry_run) return Seal{at.path(), known ? known->sha256 : "", closed_by(file)};
-
-  if (signature.tamperproof) {
-    enable_verity(file);
-    // The mode of an immutable file cannot be changed.
-    const bool is_writable = (open->status.st_mode & write_bits) != 0;
-    if (is_writable && ::fchmod(file.get(), open->status.st_mode & 07777 & ~write_bits) != 0)
-      return system_failure("make read-only", data.path());
-  }
+  if (signature.tamperproof)
+    if (auto closed = make_read_only(*open, data); !closed) return pass_on(closed.error());
   if (!is_fresh) {
-    const auto give_up = [&](tl::unexpected<Error> failure) -> Result<Seal> {
-      (void)::fchmod(file.get(), open->status.st_mode & 07777);
-      return failure;
-    };
-    ChangeWatch watch(data.directory);
-    watch.add(data.name, Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
-    const auto sha256 = sha256_of(*open, data, "sealing", progress);
-    if (!sha256) return give_up(pass_on(sha256.error()));
-    struct stat after {};
-    if (::fsync(file.get()) != 0 || ::fstat(file.get(), &after) != 0)
-      return give_up(system_failure("sync", data.path()));
-    Manifest manifest{
-        data.name,          entry.path, signature, static_cast<std::uint64_t>(after.st_size), modified_unix_ns(after),
-        std::time(nullptr), *sha256};
-    if (is_being_written(file) || !fits(manifest, open->status)) return give_up(still_written(data));
-    if (auto written = write_manifest(at, manifest); !written) return give_up(pass_on(written.error()));
-    const auto seen = watch.look(/*thorough=*/true, /*may_be_open=*/true);
-    // If a program wrote after the last check, the manifest does not describe the current data.
-    if (!seen || *seen != ChangeWatch::Answer::unchanged || watch.was_touched() || is_being_written(file)) {
-      if (auto removed = remove_at(at); !removed) return pass_on(removed.error());
-      return give_up(still_written(data));
-    }
-    known = std::move(manifest);
+    auto written = write_seal(*open, data, at, {data.name, entry.path, signature, 0, 0, 0, {}}, progress);
+    if (!written) return pass_on(written.error());
+    known = *std::move(written);
   }
   if (signature.tamperproof) {
     make_immutable(file);
