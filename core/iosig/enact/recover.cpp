@@ -38,44 +38,56 @@ std::string doubt(const JournalEntry& entry) {
   return {};
 }
 
-/// Recovers from the state alone, after the traces of a killed run are gone.
-Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
-  const auto left = [&](std::string why) { return Recovery{Outcome::left, found.path, std::move(why)}; };
+Recovery leave(const Survey& found, std::string why) { return {Outcome::left, found.path, std::move(why)}; }
+
+/// A link leads to the data. If they are retired, a run of finalize was killed between retiring and deleting them.
+Result<Recovery> recover_linked(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
+  if (!found.destination->is_retired)
+    return leave(found, "its data are redirected; iosig finalize brings them home or drops them");
+  if (!options.dry_run)
+    if (auto restored = restore_retired(entry); !restored) return leave(found, restored.error().message);
+  return Recovery{Outcome::undone, found.path,
+                  "a run that settled it was cut short; its data are redirected as before"};
+}
+
+/// There are no data, and perhaps a link: the maker may be about to write them.
+Result<Recovery> recover_unused(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
+  const bool is_gone = found.state == RedirectState::gone;
+  if (is_gone && found.destination && found.destination->is_retired)
+    return settle_as(Outcome::finished, entry, options, "its data had come home; what was left of them is removed");
+  if (auto why = doubt(entry); !why.empty()) return leave(found, std::move(why));
+  if (is_gone) return settle_as(Outcome::undone, entry, options, "neither link nor data are there");
+  if (entry.kind == RedirectKind::directory) return leave(found, "a job's directory that waits for its job");
+  if (entry.by == RedirectedBy::prepare) return leave(found, "it waits for its run");
+  return settle_as(Outcome::undone, entry, options, "its program ended before it wrote anything");
+}
+
+/// There are data, and no link leads to them.
+Result<Recovery> recover_unlinked(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
   const bool temporary = entry.signature.lifetime == Lifetime::temp;
+  if (!temporary && found.state == RedirectState::orphan)
+    return leave(found, "the link is gone, the data are kept; iosig finalize says how to resolve it");
+  if (auto why = doubt(entry); temporary && !why.empty()) return leave(found, std::move(why));
+  return settle_as(Outcome::finished, entry, options,
+                   temporary ? "temporary data without a link are dropped" : "the copy at its path is complete");
+}
+
+/// Recovers from the state alone, after the traces of a killed run are gone. Example: a program was killed between its
+/// journal entry and its link. The state is `gone` and the maker is dead, so the entry is removed: `undone`.
+Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
   switch (found.state) {
     case RedirectState::unreachable:
-      return left((found.is_home_unreachable ? "cannot look for its link: " : "its data cannot be reached: ") +
-                  found.why);
-    case RedirectState::linked:
-      if (found.destination->is_retired) {
-        if (!options.dry_run)
-          if (auto restored = restore_retired(entry); !restored) return left(restored.error().message);
-        return Recovery{Outcome::undone, found.path,
-                        "a run that settled it was cut short; its data are redirected as before"};
-      }
-      return left("its data are redirected; iosig finalize brings them home or drops them");
-    case RedirectState::filled: return left("a job's directory; iosig gc removes it when the job has ended");
+      return leave(
+          found,
+          (found.is_home_unreachable ? "its link cannot be looked for: " : "its data cannot be reached: ") + found.why);
+    case RedirectState::linked: return recover_linked(entry, found, options);
+    case RedirectState::filled: return leave(found, "a job's directory; iosig gc removes it when the job has ended");
     case RedirectState::gone:
-    case RedirectState::empty: {
-      if (found.state == RedirectState::gone && found.destination && found.destination->is_retired)
-        return settle_as(Outcome::finished, entry, options, "its data had come home; what was left of them is removed");
-      if (auto why = doubt(entry); !why.empty()) return left(std::move(why));
-      if (found.state == RedirectState::gone)
-        return settle_as(Outcome::undone, entry, options, "neither link nor data are there");
-      if (entry.kind == RedirectKind::directory) return left("a job's directory that waits for its job");
-      if (entry.by == RedirectedBy::prepare) return left("it waits for its run");
-      return settle_as(Outcome::undone, entry, options, "its program ended before it wrote anything");
-    }
+    case RedirectState::empty: return recover_unused(entry, found, options);
     case RedirectState::orphan:
-    case RedirectState::replaced: {
-      if (!temporary && found.state == RedirectState::orphan)
-        return left("the link is gone, the data are kept; iosig finalize says how to resolve it");
-      if (auto why = doubt(entry); temporary && !why.empty()) return left(std::move(why));
-      return settle_as(Outcome::finished, entry, options,
-                       temporary ? "temporary data without a link are dropped" : "the copy at its path is complete");
-    }
+    case RedirectState::replaced: return recover_unlinked(entry, found, options);
   }
-  return left("unknown state");
+  return leave(found, "unknown state");
 }
 
 /// Removes the redirect's directory if it is empty. In a dry run, only returns whether it would.
