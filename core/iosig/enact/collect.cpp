@@ -95,13 +95,35 @@ Result<bool> remove_settled(const UserDirectory& directory, const std::string& n
   return remove_tree(directory.fd, name, fmt::format("{}/{}", directory.path, name)).map([] { return true; });
 }
 
+/// **Deletes** the leftover of an entry. Killed after remove_tree(): the journal entry stays, and the next run settles
+/// it.
+Result<void> remove_leftover(const JournalEntry& entry, const Place& top, bool is_unknown,
+                             const CollectOptions& options) {
+  if (entry.kind == RedirectKind::directory)
+    if (auto gone = remove_tree(top.directory, top.name, entry.destination); !gone) return pass_on(gone.error());
+  SettleOptions settle_options;
+  settle_options.open_files = options.open_files;
+  settle_options.force = is_unknown;  // the user named it
+  if (auto settled = settle(entry, settle_options); !settled) return pass_on(settled.error());
+  return {};
+}
+
+std::string of_dead_job(const JournalEntry& entry, bool is_unknown) {
+  return fmt::format("{} of a{} job", entry.kind == RedirectKind::directory ? "directory" : "temporary data",
+                     is_unknown ? "n unknown" : " dead");
+}
+
 /// Deletes the leftover of an entry, or says why it stays; no value: the entry has no leftover.
+///
+/// Example: temporary data whose job died two days ago. They are not sealed (1), and nothing has them open (2). No
+/// other iosig has settled them since the journal was read (3), so they are deleted (4).
 Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const CollectOptions& options) {
   const Survey found = survey(entry);
   if (!found.destination) return std::nullopt;  // unreachable: not on a mount point of this machine now
   const Place& top = found.destination->directory ? *found.destination->directory : found.destination->data;
   const Extent extent = extent_of(top.directory, top.name);
   Leftover leftover{false, entry.destination, extent.data_bytes, {}};
+  // 1. Persistent and sealed data stay.
   const bool stays = entry.kind == RedirectKind::link && stays_sealed(found.destination->data, entry.signature);
   if (entry.signature.lifetime != Lifetime::temp || stays) {
     if (found.state != RedirectState::orphan) return std::nullopt;  // iosig finalize handles it
@@ -109,27 +131,58 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
                                printable(entry.path));
     return leftover;
   }
+  // 2. Data that may be in use stay.
   if (found.is_home_unreachable)
     leftover.why = "cannot look for its link: " + found.why;
   else
     find_reason_to_keep(entry, top, extent.changed_unix_s, options, leftover);
   if (!leftover.why.empty()) return leftover;
+  // 3. Lock the entry, then look whether it is still there. 4. Delete.
   if (!options.dry_run) {
     const auto lock = lock_entry(entry.id, IfBusy::skip);
     if (!lock) return pass_on(lock.error());
-    if (!*lock) leftover.why = "another iosig is settling it";
-    if (!*lock || !is_recorded(entry.id)) return *lock ? std::optional<Leftover>() : leftover;
-    if (entry.kind == RedirectKind::directory)
-      if (auto gone = remove_tree(top.directory, top.name, entry.destination); !gone) return pass_on(gone.error());
-    SettleOptions settle_options;
-    settle_options.open_files = options.open_files;
-    settle_options.force = leftover.is_unknown;  // the user named it
-    if (auto settled = settle(entry, settle_options); !settled) return pass_on(settled.error());
+    if (!*lock) {
+      leftover.why = "another iosig settles it at this moment";
+      return leftover;
+    }
+    if (!is_recorded(entry.id)) return std::nullopt;
+    if (auto gone = remove_leftover(entry, top, leftover.is_unknown, options); !gone) return pass_on(gone.error());
   }
   leftover.removed = true;
-  leftover.why = fmt::format("{} of a{} job", entry.kind == RedirectKind::directory ? "directory" : "temporary data",
-                             leftover.is_unknown ? "n unknown" : " dead");
+  leftover.why = of_dead_job(entry, leftover.is_unknown);
   return leftover;
+}
+
+/// Adds what lies in this user's directory on one mount point and is neither of the journal, nor a manifest, nor of
+/// another component. `known`: the paths of the journal. **Deletes** retired data whose settlement is complete.
+void collect_unrecorded(const std::string& mount_point, const std::set<std::string>& known,
+                        const CollectOptions& options, std::vector<Result<Leftover>>& all) {
+  const auto directory = open_user_directory(mount_point, IfMissing::refuse);
+  if (!directory) return;
+  if (!options.dry_run) release_stale(*directory);
+  const auto names = names_in(directory->fd);
+  if (!names) {
+    all.push_back(pass_on(names.error()));
+    return;
+  }
+  std::set<std::string> manifests;
+  for (const std::string& name : *names) manifests.insert(manifest_name(name));
+  for (const std::string& name : *names) {
+    std::string path = directory->path + "/" + name;
+    if (name.starts_with('.') || known.contains(path) || manifests.contains(name) || options.accounted.contains(path))
+      continue;
+    const Extent extent = extent_of(directory->fd, name);
+    if (is_retired_name(name)) {
+      auto removed = remove_settled(*directory, name, known, options.dry_run);
+      if (!removed) all.push_back(pass_on(removed.error()));
+      if (removed && *removed) all.push_back(Leftover{true, std::move(path), extent.data_bytes, "settled"});
+      continue;
+    }
+    all.push_back(Leftover{false, std::move(path), extent.data_bytes,
+                           is_sealed_data(directory->fd, name, *names)
+                               ? "sealed; iosig verify-file holds it against its checksum"
+                               : "no journal entry knows it; a link may lead there: iosig finalize LINK, or rm"});
+  }
 }
 
 }  // namespace
@@ -146,34 +199,7 @@ std::vector<Result<Leftover>> collect(const Journal& journal, const std::vector<
     else if (*leftover)
       all.push_back(**std::move(leftover));
   }
-  for (const std::string& mount_point : mount_points) {
-    const auto directory = open_user_directory(mount_point, IfMissing::refuse);
-    if (!directory) continue;
-    if (!options.dry_run) release_stale(*directory);
-    const auto names = names_in(directory->fd);
-    if (!names) {
-      all.push_back(pass_on(names.error()));
-      continue;
-    }
-    std::set<std::string> manifests;
-    for (const std::string& name : *names) manifests.insert(manifest_name(name));
-    for (const std::string& name : *names) {
-      std::string path = directory->path + "/" + name;
-      if (name.starts_with('.') || known.contains(path) || manifests.contains(name) || options.accounted.contains(path))
-        continue;
-      const Extent extent = extent_of(directory->fd, name);
-      if (is_retired_name(name)) {
-        auto removed = remove_settled(*directory, name, known, options.dry_run);
-        if (!removed) all.push_back(pass_on(removed.error()));
-        if (removed && *removed) all.push_back(Leftover{true, std::move(path), extent.data_bytes, "settled"});
-        continue;
-      }
-      all.push_back(Leftover{false, std::move(path), extent.data_bytes,
-                             is_sealed_data(directory->fd, name, *names)
-                                 ? "sealed; iosig verify-file compares it with its checksum"
-                                 : "no journal entry names it; a link may lead to it: iosig finalize LINK, or rm"});
-    }
-  }
+  for (const std::string& mount_point : mount_points) collect_unrecorded(mount_point, known, options, all);
   return all;
 }
 
