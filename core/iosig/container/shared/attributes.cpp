@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "iosig/base/machine.h"
 #include "iosig/container/admin/container.h"
@@ -14,9 +15,33 @@
 namespace iosig {
 namespace {
 
+/// Calls has_failed(directory, name, is_directory) for every dropping and, after each, its subdirectory. Returns 0 or
+/// errno.
+template <class HasFailed>
+int change_droppings(const ContainerDirectory& container, HasFailed&& has_failed) {
+  const ContainerDirectory::Listing listing = container.list();
+  for (const auto& [kind, ids] : {std::pair(Dropping::data, &listing.data), std::pair(Dropping::index, &listing.index),
+                                  std::pair(Dropping::tail, &listing.tail)}) {
+    for (const std::int64_t id : *ids) {
+      const auto subdirectory = container.open_subdirectory(kind, id);
+      if (!subdirectory) continue;
+      if (has_failed(subdirectory->get(), dropping_name(kind, id).c_str(), false)) return errno;
+      if (has_failed(subdirectory->get(), ".", true)) return errno;
+    }
+  }
+  return 0;
+}
+
+bool has_mode_of_container(const std::string& name) {
+  return is_sequencer(name) || name == index_snapshot_name || name == manifest_copy_name;
+}
+
 /// Calls change(directory, name, is_directory), which returns 0 or sets errno, for the manifest, then for every
-/// dropping, subdirectory, sequencer and copy, and last for the container's directory. Ignores EPERM and EACCES except
-/// for the manifest, because some of the other files may belong to other users who may write the logical file.
+/// dropping, subdirectory, sequencer and copy, last for the container's directory. EPERM and EACCES count for the
+/// manifest only: other users who may write the file own some of its pieces.
+///
+/// Example: chmod 640 of a container that two users write. The manifest changes; the other user's droppings cannot be
+/// changed, which is no failure, because the manifest decides what readers are told.
 template <class Change>
 int change_pieces(const ContainerDirectory& container, Change&& change) {
   const std::string manifest(container_manifest_name);
@@ -24,21 +49,10 @@ int change_pieces(const ContainerDirectory& container, Change&& change) {
   const auto has_failed = [&](int directory, const char* name, bool is_directory) {
     return change(directory, name, is_directory) != 0 && errno != ENOENT && errno != EPERM && errno != EACCES;
   };
-  const ContainerDirectory::Listing listing = container.list();
-  for (const Dropping kind : {Dropping::data, Dropping::index, Dropping::tail}) {
-    const auto& ids = kind == Dropping::data ? listing.data : kind == Dropping::index ? listing.index : listing.tail;
-    for (const std::int64_t id : ids) {
-      const auto subdirectory = container.open_subdirectory(kind, id);
-      if (!subdirectory) continue;
-      if (has_failed(subdirectory->get(), dropping_name(kind, id).c_str(), false)) return errno;
-      if (has_failed(subdirectory->get(), ".", true)) return errno;
-    }
-  }
+  if (const int failure = change_droppings(container, has_failed); failure != 0) return failure;
   const auto names = names_in(container.fd());
   for (const std::string& name : names.value_or(std::vector<std::string>()))
-    if ((is_sequencer(name) || name == index_snapshot_name || name == manifest_copy_name) &&
-        has_failed(container.fd().get(), name.c_str(), false))
-      return errno;
+    if (has_mode_of_container(name) && has_failed(container.fd().get(), name.c_str(), false)) return errno;
   return has_failed(container.fd().get(), ".", true) ? errno : 0;
 }
 
