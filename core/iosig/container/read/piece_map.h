@@ -27,6 +27,9 @@ class PieceMap {
     std::int64_t end = 0, id = 0, physical = 0;
   };
   using Map = std::map<std::int64_t, Mapped>;
+  /// Whether a piece at `offset` continues the one before it, in the logical file and in the writer's.
+  static bool goes_on(const Map::value_type& before, std::int64_t offset, std::int64_t id, std::int64_t physical);
+
   Map pieces_;  ///< by offset; they do not overlap
 };
 
