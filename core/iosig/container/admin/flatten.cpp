@@ -196,6 +196,35 @@ Result<void> refuse_if_in_use(const ContainerDirectory& directory, const Fd& alo
   return refuse_if_written(directory);
 }
 
+/// Step 1 of flatten_container(): **what the file would lack is lost for good once the container is deleted.**
+Result<void> refuse_if_bytes_go(const ContainerView& view, const ContainerDirectory::Listing& listing,
+                                const std::string& path) {
+  for (const ContainerProblem& problem : view.problems())
+    if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
+      return fail(ErrorKind::bad_input,
+                  "{}; {}: iosig container export --damaged writes what is there into another file", problem.message,
+                  problem.kind == ContainerProblem::Kind::lost
+                      ? "what is lost is lost for good once the container is gone"
+                      : "it would be removed with the container");
+  if (listing.has_quarantine)
+    return fail(ErrorKind::infeasible,
+                "'{}' holds what repair quarantined ({}...), which would be removed with it: move that elsewhere, or "
+                "remove it",
+                printable(path), quarantine_prefix);
+  return {};
+}
+
+/// Step 4 of flatten_container(). `alone`: the container, locked exclusively. On failure removes the draft, unless the
+/// exchange has given its name to the container.
+Result<void> put_in_place(const std::string& draft, const std::string& path, const Fd& alone) {
+  const auto replaced = replace_at({AT_FDCWD, draft}, {AT_FDCWD, path}, alone);
+  if (replaced) return {};
+  if (!is_container(draft)) ::unlink(draft.c_str());
+  if (replaced.error().number == ESTALE)
+    return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; do it again", printable(path));
+  return as_error(replaced.error(), "replace", path);
+}
+
 }  // namespace
 
 Result<std::int64_t> export_container(ContainerView& view, const std::string& path, const FlattenOptions& options) {
@@ -219,6 +248,15 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
   return source.lost_bytes();
 }
 
+/// Example: `out.h5` is a container of 4 GB. Its bytes go into the new hidden file `.out.h5.iosig-flat-XXXXXX` (2).
+/// Nothing has the container open (3), so the two names are exchanged, and the container is deleted (4).
+///
+/// 1. Refuse a container that is written, or whose deletion would lose bytes.
+/// 2. Copy into a hidden file. Killed after it: the container as it was, and the hidden file.
+/// 3. Lock the container exclusively: no program opens it, and no writer begins. Then look once more whether any has
+///    written since 1.
+/// 4. Exchange the names and delete the container. Killed in between: the file is at `path`, and the container under a
+///    hidden name.
 Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options,
                                        const FlattenOwnUse& own) {
   const std::string plain(without_trailing_slashes(path));
@@ -231,20 +269,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   if (auto quiet = refuse_if_written(**directory); !quiet) return pass_on(std::move(quiet.error()));
   auto view = ContainerView::open(*directory, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
-  for (const ContainerProblem& problem : (*view)->problems())
-    if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
-      return fail(ErrorKind::bad_input,
-                  "{}; {}: iosig container export --damaged writes the bytes that are left into another file",
-                  problem.message,
-                  problem.kind == ContainerProblem::Kind::lost
-                      ? "its lost bytes cannot be recovered once the container is removed"
-                      : "it would be removed with the container");
-  if (before.has_quarantine)
-    return fail(
-        ErrorKind::infeasible,
-        "'{}' holds files that repair quarantined ({}...), which would be removed with it: move them elsewhere, or "
-        "remove it",
-        printable(plain), quarantine_prefix);
+  if (auto whole = refuse_if_bytes_go(**view, before, plain); !whole) return pass_on(std::move(whole.error()));
   if (options.dry_run) return (*view)->size();
   Source source(**view, false);
   const auto draft = make_flat(source, plain, Place::of_container, options, own.on_draft);
@@ -259,12 +284,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
     ::unlink(draft->c_str());
     return pass_on(std::move(quiet.error()));
   }
-  if (const auto replaced = replace_at({AT_FDCWD, *draft}, {AT_FDCWD, plain}, alone); !replaced) {
-    if (!is_container(*draft)) ::unlink(draft->c_str());
-    if (replaced.error().number == ESTALE)
-      return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; try again", printable(plain));
-    return as_error(replaced.error(), "replace", plain);
-  }
+  if (auto replaced = put_in_place(*draft, plain, alone); !replaced) return pass_on(std::move(replaced.error()));
   own_descriptors.forget();
   return (*view)->size();
 }
