@@ -80,6 +80,28 @@ Result<void> remove_name(const Place& link, int directory, const std::string& na
   return system_failure("remove", fmt::format("{}/{}", link.directory_path, name));
 }
 
+/// Whether the link at home has the target that the companion would get there.
+Result<bool> is_link_at_home(const Place& home, const Destination& from, const Companion& companion) {
+  const auto place = beside(home, companion.home_name), original = beside(from.data, companion.name);
+  if (!place || !original) return pass_on(!place ? place.error() : original.error());
+  const auto target = link_target(*original);
+  return target && link_target(*place) == target_at_home(from, *target);
+}
+
+/// Whether the file at home has the companion's content. `watch` and `held`: as for is_at_home().
+Result<bool> is_copy_at_home(const Place& home, const Place& data, const Companion& companion, ChangeWatch& watch,
+                             std::vector<Fd>& held) {
+  Fd copy = open_file(home.directory.get(), companion.home_name),
+     original = open_file(data.directory.get(), companion.name);
+  if (!copy || !original) return false;
+  const std::size_t index = watch.add(companion.name, std::move(original));
+  auto same = same_content(copy.get(), watch.file(index).get(), {});
+  if (!same || !*same) return same;
+  watch.set_copy(index, copy);
+  held.push_back(std::move(copy));
+  return true;
+}
+
 /// Removes the placed file `name` unless a program has used it.
 Result<void> unplace(const Place& link, const std::string& name) {
   const auto place = beside(link, name);
@@ -151,30 +173,43 @@ Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Co
   return {};
 }
 
+/// Example: `a.db-wal` beside the data becomes `.iosig-<id>.companions/a.db-wal`. On one file system it is a second
+/// name of the same file, on two it is a verified copy. Nothing is at home yet, so a kill -9 leaves only the staging
+/// directory, which the next run removes.
+///
+/// 1. Already at home (placed by an earlier run, or by a program): nothing to stage.
+/// 2. Remove what a killed run left under the name.
+/// 3. Watch the companion, then link or copy it. A change after this point is detected, one before it is copied.
 Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
                                        const CopyProgress& progress) {
   const auto home = is_at_home(link_, from_, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};
-  staged_.push_back(&companion);
-  const int from = from_.data.directory.get();
-  const char *name = companion.name.c_str(), *home_name = companion.home_name.c_str();
   if (auto removed = remove_name(link_, staging_.get(), companion.home_name); !removed) return removed;
-  if (companion.kind == Companion::Kind::link) {
-    const auto source = beside(from_.data, companion.name);
-    if (!source) return pass_on(source.error());
-    if (auto watched = watch.add_name(companion.name); !watched) return watched;
-    const auto target = link_target(*source);
-    if (!target && (errno == ENOENT || errno == EINVAL)) return just_removed(from_.data.directory_path, companion.name);
-    if (!target || ::symlinkat(target_at_home(from_, *target).c_str(), staging_.get(), home_name) != 0)
-      return write_failure("copy the link", source->path(), errno);
-    return {};
-  }
+  if (companion.kind == Companion::Kind::link) return stage_link(companion, watch);
   if (one_device) {
     if (auto watched = watch.add_name(companion.name); !watched) return watched;
-    if (::linkat(from, name, staging_.get(), home_name, 0) == 0) return {};
+    const int from = from_.data.directory.get();
+    if (::linkat(from, companion.name.c_str(), staging_.get(), companion.home_name.c_str(), 0) == 0) return {};
   }
-  Fd data = open_file(from, companion.name);
+  return stage_copy(companion, watch, progress);
+}
+
+/// Step 3 of stage_one() for a symbolic link: it may lead to a file that is renamed on its way home.
+Result<void> CompanionsHome::stage_link(const Companion& companion, ChangeWatch& watch) {
+  const auto source = beside(from_.data, companion.name);
+  if (!source) return pass_on(source.error());
+  if (auto watched = watch.add_name(companion.name); !watched) return watched;
+  const auto target = link_target(*source);
+  if (!target && (errno == ENOENT || errno == EINVAL)) return just_removed(from_.data.directory_path, companion.name);
+  if (!target || ::symlinkat(target_at_home(from_, *target).c_str(), staging_.get(), companion.home_name.c_str()) != 0)
+    return write_failure("copy the link", source->path(), errno);
+  return {};
+}
+
+/// Step 3 of stage_one() for a file of another file system, or of one without hard links.
+Result<void> CompanionsHome::stage_copy(const Companion& companion, ChangeWatch& watch, const CopyProgress& progress) {
+  Fd data = open_file(from_.data.directory.get(), companion.name);
   if (!data && errno == ENOENT) return just_removed(from_.data.directory_path, companion.name);
   if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.directory_path, companion.name));
   const std::size_t index = watch.add(companion.name, std::move(data));
@@ -233,6 +268,9 @@ bool is_own(const struct stat& there, const Place& home, const struct stat& data
          (::fstat(home.directory.get(), &directory) == 0 && there.st_uid == directory.st_uid);
 }
 
+/// Example: `a.db-wal` at home is a verified copy that a killed run placed, and the original is still beside the data:
+/// two files of one size and content, so true. `a.db-wal` of another user, or of another content: false, and check()
+/// refuses to bring the data home over it.
 Result<bool> is_at_home(const Place& home, const Destination& from, const Companion& companion, ChangeWatch& watch,
                         std::vector<Fd>& held) {
   const Place& data = from.data;
@@ -242,25 +280,13 @@ Result<bool> is_at_home(const Place& home, const Destination& from, const Compan
   if (::fstatat(data.directory.get(), companion.name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (!is_own(there, home, here)) return false;
   const bool is_same = there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+  // Watched before the link is read, or the inode is compared once more.
   if (companion.kind == Companion::Kind::link || is_same)
     if (auto watched = watch.add_name(companion.name); !watched) return pass_on(watched.error());
-  if (companion.kind == Companion::Kind::link) {
-    const auto place = beside(home, companion.home_name), original = beside(data, companion.name);
-    if (!place || !original) return pass_on(!place ? place.error() : original.error());
-    const auto target = link_target(*original);
-    return target && link_target(*place) == target_at_home(from, *target);
-  }
+  if (companion.kind == Companion::Kind::link) return is_link_at_home(home, from, companion);
   if (is_same) return is_one_file(home.directory.get(), companion.home_name, data.directory.get(), companion.name);
   if (there.st_size != here.st_size) return false;
-  Fd copy = open_file(home.directory.get(), companion.home_name),
-     original = open_file(data.directory.get(), companion.name);
-  if (!copy || !original) return false;
-  const std::size_t index = watch.add(companion.name, std::move(original));
-  auto same = same_content(copy.get(), watch.file(index).get(), {});
-  if (!same || !*same) return same;
-  watch.set_copy(index, copy);
-  held.push_back(std::move(copy));
-  return true;
+  return is_copy_at_home(home, data, companion, watch, held);
 }
 
 bool has_staged_companions(const Place& link, const JournalEntry& entry) {

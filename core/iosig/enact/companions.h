@@ -40,6 +40,8 @@ class CompanionsHome {
  private:
   [[nodiscard]] Result<void> stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
                                        const CopyProgress& progress);
+  [[nodiscard]] Result<void> stage_link(const Companion& companion, ChangeWatch& watch);
+  [[nodiscard]] Result<void> stage_copy(const Companion& companion, ChangeWatch& watch, const CopyProgress& progress);
   [[nodiscard]] Result<void> place_one(const Companion& companion);
   [[nodiscard]] Result<void> check_name(const Companion& companion) const;
 
