@@ -142,7 +142,7 @@ Result<std::optional<Leftover>> collect_entry(const JournalEntry& entry, const C
     const auto lock = lock_entry(entry.id, IfBusy::skip);
     if (!lock) return pass_on(lock.error());
     if (!*lock) {
-      leftover.why = "another iosig settles it at this moment";
+      leftover.why = "another iosig is settling it";
       return leftover;
     }
     if (!is_recorded(entry.id)) return std::nullopt;
@@ -180,8 +180,8 @@ void collect_unrecorded(const std::string& mount_point, const std::set<std::stri
     }
     all.push_back(Leftover{false, std::move(path), extent.data_bytes,
                            is_sealed_data(directory->fd, name, *names)
-                               ? "sealed; iosig verify-file holds it against its checksum"
-                               : "no journal entry knows it; a link may lead there: iosig finalize LINK, or rm"});
+                               ? "sealed; iosig verify-file compares it with its checksum"
+                               : "no journal entry names it; a link may lead to it: iosig finalize LINK, or rm"});
   }
 }
 

@@ -185,6 +185,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
   const auto home = is_at_home(link_, from_, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};
+  staged_.push_back(&companion);
   if (auto removed = remove_name(link_, staging_.get(), companion.home_name); !removed) return removed;
   if (companion.kind == Companion::Kind::link) return stage_link(companion, watch);
   if (one_device) {

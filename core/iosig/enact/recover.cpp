@@ -77,9 +77,8 @@ Result<Recovery> recover_unlinked(const JournalEntry& entry, const Survey& found
 Result<Recovery> recover_state(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
   switch (found.state) {
     case RedirectState::unreachable:
-      return leave(
-          found,
-          (found.is_home_unreachable ? "its link cannot be looked for: " : "its data cannot be reached: ") + found.why);
+      return leave(found, (found.is_home_unreachable ? "cannot look for its link: " : "its data cannot be reached: ") +
+                              found.why);
     case RedirectState::linked: return recover_linked(entry, found, options);
     case RedirectState::filled: return leave(found, "a job's directory; iosig gc removes it when the job has ended");
     case RedirectState::gone:

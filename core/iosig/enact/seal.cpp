@@ -155,7 +155,7 @@ Result<std::optional<Manifest>> known_manifest(const Place& at, const OpenData& 
   if (!known) return pass_on(known.error());
   if (!fits(*known, open.status) && known->signature.tamperproof)
     return fail(ErrorKind::infeasible,
-                "'{}': it was altered after it was sealed; see 'iosig verify-file {}', and nothing was changed",
+                "'{}' was altered after it was sealed; see 'iosig verify-file {}'; nothing was changed",
                 printable(path), printable(data.path()));
   return *std::move(known);
 }

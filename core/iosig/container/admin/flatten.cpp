@@ -202,15 +202,17 @@ Result<void> refuse_if_bytes_go(const ContainerView& view, const ContainerDirect
   for (const ContainerProblem& problem : view.problems())
     if (problem.kind == ContainerProblem::Kind::lost || problem.kind == ContainerProblem::Kind::foreign)
       return fail(ErrorKind::bad_input,
-                  "{}; {}: iosig container export --damaged writes what is there into another file", problem.message,
+                  "{}; {}: iosig container export --damaged writes the bytes that are left into another file",
+                  problem.message,
                   problem.kind == ContainerProblem::Kind::lost
-                      ? "what is lost is lost for good once the container is gone"
+                      ? "its lost bytes cannot be recovered once the container is removed"
                       : "it would be removed with the container");
   if (listing.has_quarantine)
-    return fail(ErrorKind::infeasible,
-                "'{}' holds what repair quarantined ({}...), which would be removed with it: move that elsewhere, or "
-                "remove it",
-                printable(path), quarantine_prefix);
+    return fail(
+        ErrorKind::infeasible,
+        "'{}' holds files that repair quarantined ({}...), which would be removed with it: move them elsewhere, or "
+        "remove it",
+        printable(path), quarantine_prefix);
   return {};
 }
 
@@ -221,7 +223,7 @@ Result<void> put_in_place(const std::string& draft, const std::string& path, con
   if (replaced) return {};
   if (!is_container(draft)) ::unlink(draft.c_str());
   if (replaced.error().number == ESTALE)
-    return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; do it again", printable(path));
+    return fail(ErrorKind::infeasible, "'{}' was renamed or replaced meanwhile; try again", printable(path));
   return as_error(replaced.error(), "replace", path);
 }
 
