@@ -319,7 +319,7 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     ),
     (lambda: Lookup(detect([[1, 2, 3]])).find(0.5, 1), TypeError, "offset: expected an integer, got 0.5"),  # type: ignore[arg-type]
     (lambda: Pattern.from_bytes(b"IOP"), ValueError, "description: byte "),
-    (lambda: Pattern.from_json("{"), ValueError, "no JSON object"),
+    (lambda: Pattern.from_json("{"), ValueError, "not a JSON object"),
 ]
 
 

@@ -144,7 +144,7 @@ Result<std::string> make_flat(Source& source, const std::string& path, Place pla
 /// Fails with `infeasible`, naming the first active writer, if there is one.
 Result<void> refuse_if_written(const ContainerDirectory& directory) {
   const ContainerDirectory::Listing listing = directory.list();
-  if (!listing.unreadable.empty()) return pass_on(listing.unreadable.front());  // it may hold tails
+  if (listing.misses_indices) return pass_on(listing.unreadable.front());  // and tails
   for (const std::int64_t id : listing.tail) {
     const Fd tail = directory.open_dropping(Dropping::tail, id, O_RDWR);
     if (!tail && errno != ENOENT) return system_failure("open", directory.shown(Dropping::tail, id));
