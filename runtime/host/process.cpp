@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <map>
@@ -45,16 +46,19 @@ Process& process() {
     remember_stderr();
     // The child gets the lock released, even if another thread of the parent held it at the time of the fork.
     constexpr auto hold = [] {
+      block_signals_at_fork();
       process().lock.lock();
       lock_memory();
     };
     constexpr auto let_go = [] {
       unlock_memory();
       process().lock.unlock();
+      restore_signals_at_fork();
     };
     constexpr auto let_go_in_child = [] {
       unlock_memory_of_child();
       process().lock.unlock();
+      restore_signals_at_fork();
     };
     ::pthread_atfork(hold, let_go, let_go_in_child);
     alignas(Process) static std::byte room[sizeof(Process)];  // static: allocation could fail here
@@ -66,6 +70,24 @@ Process& process() {
 __attribute__((constructor)) void load() { (void)process(); }
 
 }  // namespace
+
+namespace {
+
+thread_local int fork_handlers = 0;         ///< of this thread's fork() that have blocked signals
+thread_local sigset_t signals_before_fork;  ///< valid while there are any
+
+}  // namespace
+
+void block_signals_at_fork() {
+  if (fork_handlers++ > 0) return;
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &signals_before_fork);
+}
+
+void restore_signals_at_fork() {
+  if (--fork_handlers == 0) ::pthread_sigmask(SIG_SETMASK, &signals_before_fork, nullptr);
+}
 
 bool is_disabled() { return process().disabled; }
 

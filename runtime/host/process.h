@@ -20,6 +20,12 @@ namespace iosig::runtime {
 /// Returns the value of an environment variable; empty if it is not set or IOSIG is disabled.
 [[nodiscard]] std::string_view setting(const char* variable);
 
+/// For handlers of pthread_atfork(3) that take locks. A prepare handler calls block_signals_at_fork() first; the
+/// parent's and the child's handler call restore_signals_at_fork() last. A signal handler that used a container in
+/// between would wait for a lock of its own thread for ever. Calls may nest.
+void block_signals_at_fork();
+void restore_signals_at_fork();
+
 /// Like say(), but prints only the first message of each topic.
 void say_once(const std::string& topic, std::string_view text);
 

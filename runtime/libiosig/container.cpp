@@ -46,8 +46,15 @@ struct OpenHandles {
 std::atomic<bool> has_opened{false};
 OpenHandles& open_handles() {
   static OpenHandles* const handles = [] {
-    ::pthread_atfork([] { open_handles().mutex.lock(); }, [] { open_handles().mutex.unlock(); },
-                     [] { open_handles().mutex.unlock(); });
+    constexpr auto hold = [] {
+      runtime::block_signals_at_fork();
+      open_handles().mutex.lock();
+    };
+    constexpr auto let_go = [] {
+      open_handles().mutex.unlock();
+      runtime::restore_signals_at_fork();
+    };
+    ::pthread_atfork(hold, let_go, let_go);
     alignas(OpenHandles) static std::byte room[sizeof(OpenHandles)];  // static: allocation could fail here
     return new (room) OpenHandles;
   }();

@@ -32,8 +32,14 @@ Links& links() {
     // it do so first.
     (void)is_disabled();
     // The child gets the lock released, even if another thread of the parent held it at the time of the fork.
-    constexpr auto hold = [] { links().lock.lock(); };
-    constexpr auto let_go = [] { links().lock.unlock(); };
+    constexpr auto hold = [] {
+      block_signals_at_fork();
+      links().lock.lock();
+    };
+    constexpr auto let_go = [] {
+      links().lock.unlock();
+      restore_signals_at_fork();
+    };
     ::pthread_atfork(hold, let_go, let_go);
     alignas(Links) static std::byte room[sizeof(Links)];
     return new (room) Links;

@@ -290,6 +290,50 @@ def test_descriptors_and_threads_under_calls_by_number(run: Preloaded, tmp_path:
     assert run.content("container") == b"0123456789"
 
 
+FORKS_UNDER_SIGNALS = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int fd;
+static volatile long written, others;
+static void handler(int number) {
+  int before = errno;
+  struct stat status;
+  if (write(fd, "S", 1) == 1) ++written;
+  else if (errno != EDEADLK) ++others;
+  fstat(fd, &status);
+  errno = before;
+}
+int main(void) {
+  fd = open("file", O_RDWR | O_CREAT | O_APPEND | O_TRUNC, 0644);
+  struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+  sigaction(SIGALRM, &action, NULL);
+  struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+  setitimer(ITIMER_REAL, &often, NULL);
+  for (int n = 0; n < 300; ++n) {
+    pid_t child = fork();
+    if (child == 0) _exit(write(fd, "C", 1) != 1);
+    int status;
+    while (waitpid(child, &status, 0) < 0) {}
+    if (status != 0) ++others;
+  }
+  setitimer(ITIMER_REAL, &never, NULL);
+  printf("%ld %d\n", others, lseek(fd, 0, SEEK_END) == written + 300);
+}
+"""
+
+
+def test_signal_handlers_use_containers_while_the_program_forks(run: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "forks.c").write_text(FORKS_UNDER_SIGNALS)
+    subprocess.run(["gcc", "-w", "-o", tmp_path / "forks", tmp_path / "forks.c"], check=True)
+    assert run("timeout", "-k", "1", "60", str(tmp_path / "forks")) == "0 1\n"
+
+
 def test_tail_follows_a_container(run: Preloaded) -> None:
     """A watch of the container would report its pieces, so there is none, and tail polls."""
     script = "seq 3 > log; timeout 4 tail -s 0.2 -f log & sleep 1; echo 4 >> log; wait || :"

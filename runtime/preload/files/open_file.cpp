@@ -176,11 +176,19 @@ __attribute__((constructor(102))) void load() {
   (void)runtime::is_disabled();
   ::pthread_atfork(
       [] {
+        runtime::block_signals_at_fork();
         process().lock.lock();
         for (const OpenFile* file : process().files)
           if (file->is_live) file->shared->begun_children.fetch_add(1);
       },
-      [] { process().lock.unlock(); }, reinit_after_fork);
+      [] {
+        process().lock.unlock();
+        runtime::restore_signals_at_fork();
+      },
+      [] {
+        reinit_after_fork();
+        runtime::restore_signals_at_fork();
+      });
   const ReentrancyGuard inside(is_inside);
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
