@@ -290,6 +290,76 @@ def test_descriptors_and_threads_under_calls_by_number(run: Preloaded, tmp_path:
     assert run.content("container") == b"0123456789"
 
 
+OTHER_LIBRARY = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int calls;
+void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
+  ++calls;
+  return (void *)syscall(SYS_mmap, at, length, protection, flags, fd, offset);
+}
+int dup(int fd) { return ++calls, syscall(SYS_dup, fd); }
+int close(int fd) { return ++calls, syscall(SYS_close, fd); }
+int fstat(int fd, struct stat *status) { return ++calls, syscall(SYS_fstat, fd, status); }
+int openat(int directory, const char *path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const int mode = va_arg(rest, int);
+  va_end(rest);
+  return ++calls, syscall(SYS_openat, directory, path, flags, mode);
+}
+int calls_so_far(void) { return calls; }
+"""
+
+BESIDE_OTHER_LIBRARY = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int calls_so_far(void);
+int main(void) {
+  char text[8] = "";
+  struct stat status;
+  const int before = calls_so_far();
+  void *page = (void *)syscall(SYS_mmap, NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int two = syscall(SYS_dup, 0);
+  syscall(SYS_fstat, two, &status);
+  syscall(SYS_close, two);
+  printf("%d %d\n", page != MAP_FAILED, calls_so_far() - before);
+  const int plain = openat(AT_FDCWD, "log.plain", O_RDWR | O_CREAT, 0644);
+  const int box = openat(AT_FDCWD, "box", O_RDWR | O_CREAT, 0644);
+  write(plain, "a", 1);
+  write(box, "boxed", 5);
+  fstat(dup(plain), &status);
+  printf("%d ", (int)status.st_size);
+  fstat(dup(box), &status);
+  const char *mapped = mmap(NULL, 5, PROT_READ, MAP_PRIVATE, box, 0);
+  printf("%d %.5s\n", (int)status.st_size, mapped);
+  return close(plain) + close(box);
+}
+"""
+
+
+def test_beside_a_library_that_makes_its_calls_by_number(run: Preloaded, tmp_path: Path) -> None:
+    """UCX replaces mmap() so. A call by number on an ordinary file does not come back to that library."""
+    for name, text in (("other", OTHER_LIBRARY), ("beside", BESIDE_OTHER_LIBRARY)):
+        (tmp_path / f"{name}.c").write_text(text)
+    library = tmp_path / "libother.so"
+    subprocess.run(["gcc", "-w", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "other.c"], check=True)
+    subprocess.run(["gcc", "-w", "-O1", "-o", tmp_path / "beside", tmp_path / "beside.c", library], check=True)
+    assert run(str(tmp_path / "beside")) == "1 0\n1 5 boxed\n"
+    assert run.is_container("box") and run.content("box") == b"boxed"
+
+
 FORKS_UNDER_SIGNALS = r"""
 #include <errno.h>
 #include <fcntl.h>

@@ -88,10 +88,16 @@ struct Argument {
   }
 };
 
-/// Whether the call does nothing but use the descriptor that is its first argument.
-bool uses_descriptor(long number) {
+/// Set while a function of this library makes the call. For some calls that function calls the next library's function,
+/// which may be implemented by syscall(): that call then goes to the kernel.
+constinit thread_local bool is_in_call __attribute__((tls_model("initial-exec"))) = false;
+
+/// Whether the call may concern a container: a call on descriptors if one of them is a container, or if the program
+/// would close a descriptor of this library; a call on paths always. All others must go straight to the kernel and not
+/// to the function of the same name: UCX, tcmalloc and others replace mmap() by a function that calls syscall().
+bool may_concern_container(long number, const Argument (&a)[6]) {
+  using iosig::preload::engine_fds, iosig::preload::is_ours;
   switch (number) {
-    case SYS_flock:
     case SYS_read:
     case SYS_write:
     case SYS_pread64:
@@ -107,9 +113,23 @@ bool uses_descriptor(long number) {
     case SYS_fallocate:
     case SYS_fsync:
     case SYS_fdatasync:
+    case SYS_fstat:
     case SYS_fchmod:
-    case SYS_fchown: return true;
-    default: return false;
+    case SYS_fchown:
+    case SYS_flock: return is_ours(a[0]);
+    case SYS_sendfile: return is_ours(a[0]) || is_ours(a[1]);
+    case SYS_copy_file_range: return is_ours(a[0]) || is_ours(a[2]);
+    case SYS_mmap: return is_ours(a[4]);
+    case SYS_fcntl:
+    case SYS_dup: return !is_in_call && is_ours(a[0]);
+    case SYS_close: return !is_in_call && (is_ours(a[0]) || engine_fds.has(a[0]));
+#ifdef SYS_dup2
+    case SYS_dup2:
+#endif
+    case SYS_dup3: return !is_in_call && (is_ours(a[0]) || is_ours(a[1]) || engine_fds.has(a[1]));
+    case SYS_utimensat:  // without a path it is futimens()
+      return a[1].value == 0 ? is_ours(a[0]) : !is_in_call;
+    default: return !is_in_call;
   }
 }
 
@@ -151,10 +171,7 @@ long call_by_number(long number, const Argument (&a)[6], bool& is_ours) {
     case SYS_faccessat: return __real_faccessat(a[0], a[1], a[2], 0);
     case SYS_fchmod: return __real_fchmod(a[0], a[1]);
     case SYS_fchown: return __real_fchown(a[0], a[1], a[2]);
-    case SYS_utimensat:
-      if (a[1].value != 0) return __real_utimensat(a[0], a[1], a[2], a[3]);
-      is_ours = iosig::preload::is_ours(a[0]);  // without a path it is futimens(), also for ordinary files
-      return is_ours ? __real_futimens(a[0], a[2]) : -1;
+    case SYS_utimensat: return a[1].value == 0 ? __real_futimens(a[0], a[2]) : __real_utimensat(a[0], a[1], a[2], a[3]);
     // Names
     case SYS_unlinkat: return __real_unlinkat(a[0], a[1], a[2]);
     case SYS_renameat2: return __real_renameat2(a[0], a[1], a[2], a[3], a[4]);
@@ -187,7 +204,8 @@ long by_number(long number, ...) {
   Argument a[6];
   for (Argument& each : a) each.value = va_arg(rest, long);  // arguments that the caller did not pass are not used
   va_end(rest);
-  if (!uses_descriptor(number) || iosig::preload::is_ours(a[0])) {
+  if (may_concern_container(number, a)) {
+    const iosig::preload::ReentrancyGuard inside(is_in_call);
     // syscall() is not a cancellation point, the functions that stand in for it are.
     int state = PTHREAD_CANCEL_ENABLE;
     (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
