@@ -360,6 +360,172 @@ def test_beside_a_library_that_makes_its_calls_by_number(run: Preloaded, tmp_pat
     assert run.is_container("box") and run.content("box") == b"boxed"
 
 
+WALKS = r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static char lines[100][200];
+static int count;
+static int order(const void *one, const void *two) { return strcmp(one, two); }
+static void add(const char *path, int type, const struct stat *status) {
+  const int is_file = status != NULL && S_ISREG(status->st_mode);
+  snprintf(lines[count++], sizeof lines[0], "%s %d %d", path, type, is_file ? (int)status->st_size : -1);
+}
+static void tell(const char *title, int result) {
+  qsort(lines, count, sizeof lines[0], order);
+  printf("%s %d\n", title, result);
+  for (int n = 0; n < count; ++n) puts(lines[n]);
+  count = 0;
+}
+static int visit(const char *path, const struct stat *status, int type, struct FTW *place) {
+  add(path, type * 100 + place->level * 10 + (place->base == strrchr(path, '/') - path + 1), status);
+  return 0;
+}
+static int visit_short(const char *path, const struct stat *status, int type) { return add(path, type, status), 0; }
+static int stop(const char *path, const struct stat *status, int type, struct FTW *place) {
+  return type == FTW_F ? 42 : 0;
+}
+static int skip(const char *path, const struct stat *status, int type, struct FTW *place) {
+  add(path, type, status);
+  return strcmp(path, "tree/sub") == 0 ? FTW_SKIP_SUBTREE : FTW_CONTINUE;
+}
+static int delete_all(const char *path, const struct stat *status, int type, struct FTW *place) {
+  return remove(path);
+}
+static int by_name(const FTSENT **one, const FTSENT **two) { return strcmp((*one)->fts_name, (*two)->fts_name); }
+static void walk_fts(int options, int asks_children) {
+  char *roots[] = {"tree", NULL};
+  FTS *tree = fts_open(roots, options, by_name);
+  for (FTSENT *each; (each = fts_read(tree)) != NULL;) {
+    add(each->fts_path, each->fts_info, (options & FTS_NOSTAT) ? NULL : each->fts_statp);
+    if (asks_children && each->fts_info == FTS_D)
+      for (FTSENT *child = fts_children(tree, 0); child != NULL; child = child->fts_link)
+        add(child->fts_name, 1000 + child->fts_info, child->fts_statp);
+  }
+  fts_close(tree);
+}
+int main(void) {
+  const int flags[] = {0, FTW_PHYS, FTW_DEPTH, FTW_CHDIR, FTW_DEPTH | FTW_PHYS, FTW_DEPTH | FTW_PHYS | FTW_CHDIR};
+  for (int n = 0; n < 6; ++n) tell("nftw", nftw("tree", visit, 5, flags[n]));
+  tell("nftw of a file", nftw("tree/file", visit, 5, 0));
+  tell("stop", nftw("tree", stop, 5, FTW_PHYS));
+  tell("skip", nftw("tree", skip, 5, FTW_ACTIONRETVAL));
+  tell("ftw", ftw("tree", visit_short, 5));
+  walk_fts(FTS_PHYSICAL, 0), tell("fts", 0);
+  walk_fts(FTS_PHYSICAL, 1), tell("fts", 0);
+  walk_fts(FTS_LOGICAL | FTS_NOCHDIR, 0), tell("fts", 0);
+  walk_fts(FTS_PHYSICAL | FTS_NOSTAT, 0), tell("fts", 0);
+  glob_t found;
+  const char *patterns[] = {"tree/*", "tree/*/*", "tr?e/file", "*/*/*/*"};
+  for (int n = 0; n < 4; ++n) {
+    const int result = glob(patterns[n], GLOB_MARK, NULL, &found);
+    for (size_t at = 0; result == 0 && at < found.gl_pathc; ++at) add(found.gl_pathv[at], found.gl_flags, NULL);
+    if (result == 0) globfree(&found);
+    tell("glob", result);
+  }
+  struct dirent **names;
+  const int top = open("tree", O_RDONLY | O_DIRECTORY), entries = scandirat(top, "sub", &names, NULL, alphasort);
+  for (int n = 0; n < entries; ++n) add(names[n]->d_name, names[n]->d_type, NULL);
+  tell("scandirat", entries);
+  tell("removed", nftw("tree", delete_all, 5, FTW_DEPTH | FTW_PHYS));
+  return access("tree", F_OK) == 0;
+}
+"""
+
+
+def test_the_walks_of_libc_find_files(run: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "walks.c").write_text(WALKS)
+    subprocess.run(["gcc", "-w", "-o", tmp_path / "walks", tmp_path / "walks.c"], check=True)
+    make = "mkdir -p tree/sub/deep; echo text > tree/file; echo longer > tree/sub/file; : > tree/sub/deep/empty;"
+    make += "echo text beside > beside; ln -s ../beside tree/link; ln -s nothing tree/dangling; ln -s sub tree/way"
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    subprocess.run(["sh", "-c", make], cwd=plain, check=True)
+    wanted = subprocess.run([tmp_path / "walks"], cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert "stop 42" in wanted and "tree/sub/file" in wanted
+    run.env["IOSIG_CONTAINERS"] = (
+        f"{run.directory}/beside:{run.directory}/tree/*:{run.directory}/tree/sub/*:{run.directory}/tree/sub/deep/*"
+    )
+    run("sh", "-c", make)
+    assert run.is_container("tree/sub/file")
+    assert run(str(tmp_path / "walks")) == wanted
+    assert not (run.directory / "tree").exists()
+
+
+DAEMON = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pty.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+  const int out = open("out", O_RDWR | O_CREAT | O_APPEND, 0644);
+  dup2(out, 1);
+  write(1, "before\n", 7);
+  if (strcmp(arguments[1], "daemon") == 0) {
+    daemon(1, 0);
+    write(1, "after\n", 6);
+    write(out, "logged\n", 7);
+  } else {
+    int terminal;
+    const pid_t child = forkpty(&terminal, NULL, NULL, NULL);
+    if (child == 0) return write(1, "after\n", 6) != 6;
+    char text[32] = "";
+    read(terminal, text, sizeof text - 1);
+    waitpid(child, NULL, 0);
+    write(out, strstr(text, "after") ? "logged\n" : text, 7);
+  }
+  return close(out) + open("done.plain", O_CREAT | O_WRONLY, 0644) < 0;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["daemon", "forkpty"])
+def test_output_after_daemon_does_not_go_into_the_container(run: Preloaded, tmp_path: Path, way: str) -> None:
+    (tmp_path / "daemon.c").write_text(DAEMON)
+    subprocess.run(["gcc", "-w", "-o", tmp_path / "daemon", tmp_path / "daemon.c"], check=True)
+    run(str(tmp_path / "daemon"), way)
+    limit = time.monotonic() + 20
+    while not (run.directory / "done.plain").exists() and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert run.is_container("out") and run.content("out") == b"before\nlogged\n"
+
+
+WILD_POINTERS = """
+import ctypes, errno, fcntl, os
+libc = ctypes.CDLL(None, use_errno=True)
+fd, other = os.open("box", os.O_RDWR | os.O_CREAT), os.open("other", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"text")
+wild, size = ctypes.c_void_p(1), ctypes.c_size_t(4)
+calls = {
+    "fstat": lambda: libc.fstat(fd, None),
+    "lock": lambda: libc.fcntl(fd, fcntl.F_SETLK, wild),
+    "sendfile": lambda: libc.sendfile(other, fd, wild, size),
+    "copy from": lambda: libc.copy_file_range(fd, wild, other, None, size, 0),
+    "copy to": lambda: libc.copy_file_range(fd, None, other, wild, size, 0),
+}
+for name, call in calls.items():
+    assert (call(), ctypes.get_errno()) == (-1, errno.EFAULT), name
+assert libc.utimensat(-100, b"box", None, 0x10) == -1 and ctypes.get_errno() == errno.EINVAL
+"""
+
+
+def test_pointers_that_no_call_can_use_are_refused(run: Preloaded) -> None:
+    run.python(WILD_POINTERS)
+    assert run.content("box") == b"text" and run.content("other") == b""
+
+
 FORKS_UNDER_SIGNALS = r"""
 #include <errno.h>
 #include <fcntl.h>

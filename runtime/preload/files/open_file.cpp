@@ -338,4 +338,15 @@ void let_go(int fd) {
   set(fd, nullptr);
 }
 
+void let_go_if_replaced(int fd) {
+  bool is_replaced = false;
+  {
+    const InUse file(fd);
+    struct stat status {};
+    is_replaced =
+        file && (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_ino != file->placeholder_inode);
+  }
+  if (is_replaced) let_go(fd);
+}
+
 }  // namespace iosig::preload

@@ -149,6 +149,9 @@ std::shared_ptr<SharedContainer> known_container(int directory);
 void follow(int fd, int of);
 /// Called before the kernel closes a descriptor: releases its container.
 void let_go(int fd);
+/// Called after a function of libc that may have given the number `fd` to another file by calls that cannot be
+/// intercepted: releases the container then.
+void let_go_if_replaced(int fd);
 /// Whether this process is a child that was not made by fork(): it shares its parent's tables (vfork), or its copy was
 /// made while other threads changed them.
 [[nodiscard]] bool is_stray_child();

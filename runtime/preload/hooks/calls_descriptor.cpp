@@ -12,6 +12,7 @@
 #include "preload/files/data.h"
 #include "preload/hooks/program.h"
 #include "preload/hooks/real.h"
+#include "preload/hooks/user_memory.h"
 
 using namespace iosig::preload;
 
@@ -57,6 +58,7 @@ std::int64_t exchange_with_other_nodes(OpenFile& file) {
 /// Implements a process's record locks as open file description locks on a descriptor that the process keeps for them.
 /// Between processes both have the same effect. Record locks would end whenever the engine closes the manifest.
 std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
+  if (readable_bytes(wanted, sizeof *wanted) < sizeof *wanted) return -EFAULT;
   const bool is_of_process = command == F_SETLK || command == F_SETLKW || command == F_GETLK;
   const bool only_asks = command == F_GETLK || command == F_OFD_GETLK;
   if (!only_asks && ((wanted->l_type == F_RDLCK && !file.reads()) || (wanted->l_type == F_WRLCK && !file.writes())))
@@ -113,6 +115,18 @@ std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
       return value < 0 ? -errno : value;
     }
   }
+}
+
+/// Called after libc may have given descriptors 0 to 2 to other files, with the result of that call; returns it.
+int standard_files_replaced(int done) {
+  if (done < 0 || is_stray_child()) return done;
+  const int before = errno;
+  {
+    const ReentrancyGuard inside(is_inside);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) let_go_if_replaced(fd);
+  }
+  errno = before;
+  return done;
 }
 
 void close_between(unsigned first, unsigned last, int& result) {
@@ -227,6 +241,16 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
     }));
   errno = is_clone ? EOPNOTSUPP : ENOTTY;
   return -1;
+}
+
+// These give descriptors 0 to 2 to /dev/null or a terminal.
+int daemon(int keeps_directory, int keeps_files) noexcept {
+  return standard_files_replaced(real().daemon(keeps_directory, keeps_files));
+}
+int login_tty(int terminal) noexcept { return standard_files_replaced(real().login_tty(terminal)); }
+pid_t forkpty(int* terminal, char* name, const termios* attributes, const winsize* size) noexcept {
+  const pid_t child = real().forkpty(terminal, name, attributes, size);
+  return child == 0 ? standard_files_replaced(child) : child;
 }
 
 int program_close(int fd) __attribute__((alias("close")));

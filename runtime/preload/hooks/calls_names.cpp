@@ -1,6 +1,7 @@
 // Calls on names and directories: unlink(2), rename(2), link(2), mkdir(2), readdir(3), inotify(7) and their variants.
 
 #include <dirent.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
 #include "preload/files/opening.h"
+#include "preload/hooks/program.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
 
@@ -76,14 +78,18 @@ dirent* next_entry(DIR* directory) {
   }
 }
 
-/// Implements scandir(3). libc's scandir() reads the directory through internal calls that cannot be intercepted;
+/// Implements scandirat(3). libc's scandir() reads the directory through internal calls that cannot be intercepted;
 /// therefore it reads all entries here, and this function filters them.
-int scan(const char* path, dirent*** names, int (*filter)(const dirent*),
+int scan(int parent, const char* path, dirent*** names, int (*filter)(const dirent*),
          int (*compare)(const dirent**, const dirent**)) {
+  if (path != nullptr && is_container_at(parent, path)) {
+    errno = ENOTDIR;
+    return -1;
+  }
   dirent** all = nullptr;
-  const int count = real().scandir(path, &all, nullptr, nullptr);
-  if (count < 0) return as_below_file(count, AT_FDCWD, path);
-  const int directory = real().openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int count = real().scandirat(parent, path, &all, nullptr, nullptr);
+  if (count < 0) return as_below_file(count, parent, path);
+  const int directory = real().openat(parent, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   int kept = 0;
   for (int n = 0; n < count; ++n)
     if (show_entry(*all[n], directory) && (filter == nullptr || filter(all[n]) != 0))
@@ -177,19 +183,26 @@ dirent* readdir(DIR* directory) { return next_entry(directory); }
 dirent64* readdir64(DIR* directory) { return reinterpret_cast<dirent64*>(next_entry(directory)); }
 int scandir(const char* path, dirent*** names, int (*filter)(const dirent*),
             int (*compare)(const dirent**, const dirent**)) {
-  if (path == nullptr || !is_container_at(AT_FDCWD, path)) return scan(path, names, filter, compare);
-  errno = ENOTDIR;
-  return -1;
+  return scan(AT_FDCWD, path, names, filter, compare);
+}
+int scandirat(int parent, const char* path, dirent*** names, int (*filter)(const dirent*),
+              int (*compare)(const dirent**, const dirent**)) {
+  return scan(parent, path, names, filter, compare);
 }
 int scandir64(const char*, dirent64***, int (*)(const dirent64*), int (*)(const dirent64**, const dirent64**))
     __attribute__((alias("scandir")));
+int scandirat64(int, const char*, dirent64***, int (*)(const dirent64*), int (*)(const dirent64**, const dirent64**))
+    __attribute__((alias("scandirat")));
 
 // inotify would report changes of the container's parts. With ENOSPC programs poll instead (tail -f), or report that
 // they cannot watch the file.
 int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {
   if (path == nullptr || !is_container_at(AT_FDCWD, path)) return real().inotify_add_watch(fd, path, mask);
-  errno = ::fcntl(fd, F_GETFD) < 0 ? EBADF : mask == 0 ? EINVAL : ENOSPC;
+  errno = ::fcntl(fd, F_GETFD) < 0 ? EBADF : mask == 0 ? EINVAL : (mask & IN_ONLYDIR) != 0 ? ENOTDIR : ENOSPC;
   return -1;
 }
+
+DIR* program_opendir(const char* path) __attribute__((alias("opendir")));
+dirent* program_readdir(DIR* directory) __attribute__((alias("readdir")));
 
 }  // extern "C"

@@ -76,6 +76,10 @@ int correct(int directory, const char* path, struct stat& status) {
 }
 
 int status_of_file(int fd, struct stat* status) {
+  if (status == nullptr) {
+    errno = EFAULT;
+    return -1;
+  }
   const int done = with_ready_file(fd, [&](OpenFile& file) {
     const int failure = file.container->status().get(*status, 1);
     if (failure == 0 && !is_in_place(*file.shared) && is_unlinked(file.directory)) status->st_nlink = 0;
@@ -270,6 +274,7 @@ int futimens(int fd, const timespec times[2]) noexcept {
 int utimensat(int directory, const char* path, const timespec times[2], int flags) noexcept {
   if (path == nullptr)
     return is_ours(directory) ? futimens(directory, times) : real().utimensat(directory, path, times, flags);
+  if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return real().utimensat(directory, path, times, flags);
   return answer_at(
       directory, path, flags, [&](SharedContainer& container) { return container.set_times(times); },
       [&](int from, const char* manifest) { return real().utimensat(from, manifest, times, 0); },
@@ -310,4 +315,6 @@ int truncate(const char* path, off_t size) noexcept {
 int truncate64(const char* path, off64_t size) noexcept { return truncate(path, size); }
 
 int program_fstat(int fd, struct stat* status) noexcept __attribute__((alias("fstat")));
+int program_fstatat(int directory, const char* path, struct stat* status, int flags) noexcept
+    __attribute__((alias("fstatat")));
 }  // extern "C"

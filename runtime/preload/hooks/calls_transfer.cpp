@@ -15,6 +15,7 @@
 #include "preload/files/data.h"
 #include "preload/hooks/program.h"
 #include "preload/hooks/real.h"
+#include "preload/hooks/user_memory.h"
 
 namespace iosig::preload {
 namespace {
@@ -94,6 +95,10 @@ bool overlap(int from, off_t from_offset, int to, off_t to_offset, std::size_t c
   const auto distance =
       static_cast<std::uint64_t>(from_offset > to_offset ? from_offset - to_offset : to_offset - from_offset);
   return distance < count;
+}
+
+bool is_there(const off_t* offset) {
+  return offset == nullptr || readable_bytes(offset, sizeof *offset) == sizeof *offset;
 }
 
 /// Copies bytes between two descriptors. Uses and moves the given offsets; null means the file offset.
@@ -180,7 +185,7 @@ void* mmap64(void*, size_t, int, int, int, off64_t) noexcept __attribute__((alia
 
 ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   if (!is_ours(to) && !is_ours(from)) return real().sendfile(to, from, offset, count);
-  if (const int failure = transfer_refusal(from, to, EINVAL); failure != 0) {
+  if (const int failure = is_there(offset) ? transfer_refusal(from, to, EINVAL) : EFAULT; failure != 0) {
     errno = failure;
     return -1;
   }
@@ -194,6 +199,7 @@ ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offs
     return given != nullptr ? *given : program_lseek(fd, 0, SEEK_CUR);
   };
   int failure = flags != 0 ? EINVAL : transfer_refusal(from, to, EBADF);
+  if (!is_there(from_offset) || !is_there(to_offset)) failure = EFAULT;
   struct stat status {};
   if (failure == 0 && !is_ours(to) && (program_fstat(to, &status) != 0 || !S_ISREG(status.st_mode))) failure = EINVAL;
   if (failure == 0) {

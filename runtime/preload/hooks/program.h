@@ -2,6 +2,7 @@
 // ::write) bypass the interception and go to the system: see engine_calls.cpp.
 #pragma once
 
+#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -20,5 +21,8 @@ int program_close(int fd);
 int program_dup2(int fd, int to) noexcept;
 int program_fcntl(int fd, int command, ...);
 int program_fstat(int fd, struct stat* status) noexcept;
+int program_fstatat(int directory, const char* path, struct stat* status, int flags) noexcept;
+DIR* program_opendir(const char* path);
+dirent* program_readdir(DIR* directory);
 
 }  // extern "C"

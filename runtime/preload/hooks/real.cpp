@@ -74,9 +74,16 @@ void find_all() {
   find(found.opendir, "opendir");
   find(found.fdopendir, "fdopendir");
   find(found.readdir, "readdir");
-  find(found.scandir, "scandir");
+  find(found.scandirat, "scandirat");
   find(found.inotify_add_watch, "inotify_add_watch");
   find(found.closedir, "closedir");
+  find(found.nftw, "nftw");
+  find(found.fts_read, "fts_read");
+  find(found.fts_children, "fts_children");
+  find(found.glob, "glob");
+  find(found.daemon, "daemon");
+  find(found.login_tty, "login_tty");
+  find(found.forkpty, "forkpty");
   find(found.mmap, "mmap");
   find(found.sendfile, "sendfile");
   find(found.copy_file_range, "copy_file_range");

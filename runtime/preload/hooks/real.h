@@ -9,6 +9,10 @@
 #include <aio.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
+#include <pty.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -85,9 +89,16 @@ struct Real {
   DIR* (*opendir)(const char*);
   DIR* (*fdopendir)(int);
   dirent* (*readdir)(DIR*);
-  int (*scandir)(const char*, dirent***, int (*)(const dirent*), int (*)(const dirent**, const dirent**));
+  int (*scandirat)(int, const char*, dirent***, int (*)(const dirent*), int (*)(const dirent**, const dirent**));
   int (*inotify_add_watch)(int, const char*, std::uint32_t);
   int (*closedir)(DIR*);
+  int (*nftw)(const char*, __nftw_func_t, int, int);
+  FTSENT* (*fts_read)(FTS*);
+  FTSENT* (*fts_children)(FTS*, int);
+  int (*glob)(const char*, int, int (*)(const char*, int), glob_t*);
+  int (*daemon)(int, int);
+  int (*login_tty)(int);
+  pid_t (*forkpty)(int*, char*, const termios*, const winsize*);
   void* (*mmap)(void*, size_t, int, int, int, off_t);
   ssize_t (*sendfile)(int, int, off_t*, size_t);
   ssize_t (*copy_file_range)(int, off64_t*, int, off64_t*, size_t, unsigned);

@@ -1,0 +1,159 @@
+// The directory walks of libc: ftw(3), fts(3), glob(3). They use libc's internal calls, which cannot be intercepted,
+// and so find each container as a directory. The functions here correct what they report: a container is a regular
+// file, and what lies in it is not reported.
+
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
+
+#include <string>
+#include <utility>
+
+#include "preload/hooks/program.h"
+#include "preload/hooks/real.h"
+#include "preload/names/paths.h"
+
+namespace iosig::preload {
+namespace {
+
+/// The walk of nftw() that the thread is in. nftw() passes nothing to its callback but the file.
+struct Walk {
+  __nftw_func_t visit;
+  int flags;
+  int result = 0;  ///< of the last call of `visit`
+};
+constinit thread_local Walk* walk __attribute__((tls_model("initial-exec"))) = nullptr;
+
+/// Calls the program's function. Its result ends the walk unless it is 0, or the program asked for FTW_ACTIONRETVAL.
+int call_visit(const char* path, const struct stat* status, int type, FTW* place) {
+  walk->result = walk->visit(path, status, type, place);
+  return (walk->flags & FTW_ACTIONRETVAL) != 0 || walk->result == 0 ? walk->result : FTW_STOP;
+}
+
+/// Whether nftw() has found the file in a container. The root of the walk is at level 0.
+bool lies_in_container(std::string path, const FTW& place) {
+  const bool is_in_parent = (walk->flags & FTW_CHDIR) != 0;  // then the working directory is the file's directory
+  for (int above = 1; above <= place.level; ++above) {
+    if (is_in_parent)
+      path = above == 1 ? "." : above == 2 ? ".." : path + "/..";
+    else
+      path.resize(path.find_last_not_of('/', path.rfind('/')) + 1);
+    if (is_container_at(AT_FDCWD, path.c_str())) return true;
+  }
+  return false;
+}
+
+/// Moves the working directory to its parent directory until the end of the scope if `moves`.
+class OneUp {
+ public:
+  explicit OneUp(bool moves) {
+    if (!moves) return;
+    back_ = Fd(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    (void)real().chdir("..");
+  }
+  OneUp(const OneUp&) = delete;
+  OneUp& operator=(const OneUp&) = delete;
+  ~OneUp() {
+    if (back_) (void)::fchdir(back_.get());
+  }
+
+ private:
+  Fd back_;
+};
+
+/// The callback that nftw() gets. Without FTW_DEPTH nftw() reports a directory before what lies in it, and skips that
+/// of a container when told so. With FTW_DEPTH it reports what lies in a container first, which is left out here.
+int visit_as_program_sees(const char* path, const struct stat* status, int type, FTW* place) {
+  // With FTW_CHDIR a directory is reported from within it, a file from its directory.
+  const OneUp moved((walk->flags & FTW_CHDIR) != 0 && type == FTW_DP && is_container_at(AT_FDCWD, "."));
+  if ((walk->flags & FTW_DEPTH) != 0 && lies_in_container(path, *place)) return 0;
+  const char* const name = (walk->flags & FTW_CHDIR) != 0 ? path + place->base : path;
+  const bool is_directory = type == FTW_D || type == FTW_DP || type == FTW_DNR;
+  if (!is_directory || !is_container_at(AT_FDCWD, name)) return call_visit(path, status, type, place);
+  struct stat of_file {};
+  const int found = program_fstatat(AT_FDCWD, name, &of_file, 0) == 0 ? FTW_F : FTW_NS;
+  const int result = call_visit(path, &of_file, found, place);
+  return result == 0 && type == FTW_D ? FTW_SKIP_SUBTREE : result;
+}
+
+int walk_tree(const char* path, __nftw_func_t visit, int descriptors, int flags) {
+  Walk now{visit, flags};
+  Walk* const outer = std::exchange(walk, &now);
+  struct Restore {
+    Walk* outer;
+    ~Restore() { walk = outer; }
+  } const restore{outer};
+  const int result = real().nftw(path, visit_as_program_sees, descriptors, flags | FTW_ACTIONRETVAL);
+  return result == FTW_STOP ? now.result : result;
+}
+
+/// The program's function for ftw(), which has fewer types.
+constinit thread_local __ftw_func_t visit_of_ftw __attribute__((tls_model("initial-exec"))) = nullptr;
+
+int visit_for_ftw(const char* path, const struct stat* status, int type, FTW* /*place*/) {
+  return visit_of_ftw(path, status, type == FTW_SLN ? FTW_NS : type);
+}
+
+/// Makes the container at `path` in a walk of fts a regular file. fts_read() descends only into entries of type FTS_D.
+void show(FTSENT& entry, const char* path) {
+  if (entry.fts_info != FTS_D || !is_container_at(AT_FDCWD, path)) return;
+  if (entry.fts_statp == nullptr)
+    entry.fts_info = FTS_NSOK;
+  else
+    entry.fts_info = program_fstatat(AT_FDCWD, path, entry.fts_statp, 0) == 0 ? FTS_F : FTS_NS;
+}
+
+}  // namespace
+}  // namespace iosig::preload
+
+using namespace iosig::preload;
+
+extern "C" {
+
+static_assert(sizeof(struct stat) == sizeof(struct stat64) && sizeof(glob_t) == sizeof(glob64_t));
+
+int nftw(const char* path, __nftw_func_t visit, int descriptors, int flags) {
+  return walk_tree(path, visit, descriptors, flags);
+}
+int nftw64(const char*, __nftw64_func_t, int, int) __attribute__((alias("nftw")));
+int ftw(const char* path, __ftw_func_t visit, int descriptors) {
+  const __ftw_func_t outer = std::exchange(visit_of_ftw, visit);
+  const int result = walk_tree(path, visit_for_ftw, descriptors, 0);
+  visit_of_ftw = outer;
+  return result;
+}
+int ftw64(const char*, __ftw64_func_t, int) __attribute__((alias("ftw")));
+
+FTSENT* fts_read(FTS* tree) {
+  FTSENT* const entry = real().fts_read(tree);
+  if (entry != nullptr) show(*entry, entry->fts_accpath);
+  return entry;
+}
+FTSENT* fts_children(FTS* tree, int options) {
+  FTSENT* const first = real().fts_children(tree, options);
+  const FTSENT* const directory = tree->fts_cur;
+  for (FTSENT* each = first; each != nullptr; each = each->fts_link)
+    show(*each, each->fts_level == FTS_ROOTLEVEL
+                    ? each->fts_accpath
+                    : (std::string(directory->fts_accpath) + '/' + each->fts_name).c_str());
+  return first;
+}
+FTSENT64* fts64_read(FTS64*) __attribute__((alias("fts_read")));
+FTSENT64* fts64_children(FTS64*, int) __attribute__((alias("fts_children")));
+
+int glob(const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found) noexcept {
+  if ((flags & GLOB_ALTDIRFUNC) != 0) return real().glob(pattern, flags, on_error, found);
+  found->gl_opendir = [](const char* path) -> void* { return program_opendir(path); };
+  found->gl_readdir = [](void* directory) { return program_readdir(static_cast<DIR*>(directory)); };
+  found->gl_closedir = [](void* directory) { (void)::closedir(static_cast<DIR*>(directory)); };
+  found->gl_stat = [](const char* path, struct stat* status) { return program_fstatat(AT_FDCWD, path, status, 0); };
+  found->gl_lstat = [](const char* path, struct stat* status) {
+    return program_fstatat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+  };
+  const int result = real().glob(pattern, flags | GLOB_ALTDIRFUNC, on_error, found);
+  found->gl_flags &= ~GLOB_ALTDIRFUNC;
+  return result;
+}
+int glob64(const char*, int, int (*)(const char*, int), glob64_t*) noexcept __attribute__((alias("glob")));
+
+}  // extern "C"
