@@ -35,7 +35,7 @@ bool lies_in_container(std::string path, const FTW& place) {
   const bool is_in_parent = (walk->flags & FTW_CHDIR) != 0;  // then the working directory is the file's directory
   for (int above = 1; above <= place.level; ++above) {
     if (is_in_parent)
-      path = above == 1 ? "." : above == 2 ? ".." : path + "/..";
+      path = above == 1 ? "." : above == 2 ? ".." : path.append("/..");
     else
       path.resize(path.find_last_not_of('/', path.rfind('/')) + 1);
     if (is_container_at(AT_FDCWD, path.c_str())) return true;
