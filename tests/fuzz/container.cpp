@@ -54,12 +54,11 @@ void use(const IndexContent& index) {
   ContainerContent content;
   std::uint64_t count = 0;
   for (std::int64_t id = 0; id < 2; ++id) {
-    content.writers.push_back({.id = id,
-                               .head = index.head,
-                               .writes = index.writes,
-                               .marks = index.marks,
-                               .losses = index.losses,
-                               .data_bytes = 1000});
+    WriterContent writer{index};
+    writer.damage.clear();
+    writer.id = id;
+    writer.data_bytes = 1000;
+    content.writers.push_back(std::move(writer));
     for (const IndexDamage& damage : index.damage) content.lost_writes.push_back({id, damage.next_sequence, "damaged"});
     for (const IndexedWrites& writes : index.writes) count += std::min(few, writes.count());
   }
