@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "iosig/base/kept_fds.h"
 #include "mount.h"
 
 namespace iosig::fuse {
@@ -85,7 +86,7 @@ void decide_cache(Inode& inode, fuse_file_info& info, Handle& handle) {
 
 int open_file(Inode& inode, fuse_file_info& info, Handle& handle) {
   const int flags = (info.flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
-  handle.fd = Fd(::open(inode.path().c_str(), flags));
+  handle.fd = open_file_at(AT_FDCWD, inode.path().c_str(), flags);
   if (!handle.fd) return errno;
   decide_cache(inode, info, handle);
   return 0;
@@ -132,7 +133,7 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     if (failure == EEXIST && (info->flags & O_EXCL) == 0) failure = 0;  // another process made it first
   } else if (failure == 0) {
     const int flags = (info->flags & ~O_DIRECT) | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-    handle->fd = Fd(::openat(directory.fd.get(), name, flags, mode));
+    handle->fd = open_file_at(directory.fd.get(), name, flags, mode);
     // EISDIR: another process has made a container meanwhile, which is opened below.
     if (!handle->fd && (errno != EISDIR || (info->flags & O_EXCL) != 0)) failure = errno;
   }
@@ -155,7 +156,9 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     return;
   }
   info->fh = mount.handles.keep(std::move(handle));
-  if (fuse_reply_create(request, &entry, info) == 0) return;
+  const bool is_answered = fuse_reply_create(request, &entry, info) == 0;
+  mount.forgetting.looked_up();
+  if (is_answered) return;
   release(mount, inode, handle_of(info));
   mount.inodes.forget(inode, 1);
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "iosig/base/kept_fds.h"
 #include "mount.h"
 
 namespace iosig::fuse {
@@ -46,13 +47,15 @@ void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, of
       fuse_entry_param entry{};
       bool is_known = false;
       if (plus && !is_dot(name)) {
-        is_known = mount.entry(directory, name, entry) == 0;
-        if (!is_known) {  // removed meanwhile
+        const int failed = mount.entry(directory, name, entry);
+        if (failed == ENOENT || failed == ESTALE) {  // removed meanwhile
           handle.offset = found.d_off;
           handle.next = nullptr;
           continue;
         }
-      } else {
+        is_known = failed == 0;
+      }
+      if (!is_known) {  // also after a failed lookup (EACCES, EMFILE): the name must not be missing
         const bool is_file =
             found.d_type == DT_DIR && !is_dot(name) && is_container_at(::dirfd(handle.directory.get()), name);
         entry.attr.st_ino = mount.inodes.shown_number(directory.device, found.d_ino);
@@ -75,6 +78,7 @@ void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, of
     fuse_reply_err(request, failure);
   else
     fuse_reply_buf(request, answer.data(), used);
+  if (plus) mount.forgetting.looked_up();
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, of
 void add_directories(fuse_lowlevel_ops& all) {
   all.opendir = [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     const Inode& inode = mount_of(request).inode(number);
-    const int fd = ::openat(inode.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open_file_at(inode.fd.get(), ".", O_RDONLY | O_DIRECTORY).release();
     DIR* const directory = fd < 0 ? nullptr : ::fdopendir(fd);
     if (directory == nullptr) {
       fuse_reply_err(request, errno);

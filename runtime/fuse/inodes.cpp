@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/container/admin/removal.h"
 
 namespace iosig::fuse {
@@ -28,7 +29,7 @@ Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
 int Inode::hold() {
   const std::lock_guard lock(mutex);
   if (handles == 0) {
-    Fd directory(::openat(fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    Fd directory = open_file_at(fd.get(), ".", O_RDONLY | O_DIRECTORY);
     if (!directory) return errno == ENOENT ? ESTALE : errno;
     if (!hold_container(directory.get())) return errno == ENOENT ? ESTALE : errno;
     if (iosig::is_unlinked(directory.get())) {
@@ -72,7 +73,7 @@ ino_t Inodes::shown_number(dev_t device, ino_t number) const {
 }
 
 Inode* Inodes::look_up(const Inode& directory, const char* name) {
-  Fd fd(::openat(directory.fd.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  Fd fd = open_file_at(directory.fd.get(), name, O_PATH | O_NOFOLLOW);
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return nullptr;
   if (status.st_dev == root_.device && status.st_ino == root_.number) return &root_;
@@ -80,8 +81,14 @@ Inode* Inodes::look_up(const Inode& directory, const char* name) {
   const std::lock_guard lock(mutex_);
   // A directory that has become a container since the last lookup, or vice versa, needs a new inode.
   Inode*& known = known_[{status.st_dev, status.st_ino}];
+  const auto look_up = [&](Inode& inode) {
+    ++inode.lookups;
+    inode.parent = &directory == &root_ ? FUSE_ROOT_ID : reinterpret_cast<std::uint64_t>(&directory);
+    inode.name = name;
+  };
   if (known != nullptr && known->is_container == is_container) {
-    ++known->lookups;
+    look_up(*known);
+    by_lookup_.splice(by_lookup_.end(), by_lookup_, known->place);
     return known;
   }
   auto* const made = new Inode;
@@ -90,9 +97,21 @@ Inode* Inodes::look_up(const Inode& directory, const char* name) {
   made->number = status.st_ino;
   made->generation = ++generation_;
   made->is_container = is_container;
-  made->lookups = 1;
+  look_up(*made);
+  made->place = by_lookup_.insert(by_lookup_.end(), made);
+  ++count_;
   known = made;
   return made;
+}
+
+std::vector<Inodes::Name> Inodes::oldest(std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Name> names;
+  for (most = std::min(most, by_lookup_.size()); names.size() < most;) {
+    names.push_back({by_lookup_.front()->parent, by_lookup_.front()->name});
+    by_lookup_.splice(by_lookup_.end(), by_lookup_, by_lookup_.begin());
+  }
+  return names;
 }
 
 void Inodes::forget(Inode& inode, std::uint64_t lookups) {
@@ -103,6 +122,8 @@ void Inodes::forget(Inode& inode, std::uint64_t lookups) {
     if (inode.lookups > 0) return;
     const auto known = known_.find({inode.device, inode.number});
     if (known != known_.end() && known->second == &inode) known_.erase(known);
+    by_lookup_.erase(inode.place);
+    --count_;
   }
   delete &inode;
 }

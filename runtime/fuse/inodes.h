@@ -5,15 +5,19 @@
 // A user who renames or replaces directories meanwhile cannot lead the daemon elsewhere (TOCTOU-safe).
 #pragma once
 
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "iosig/base/files.h"
 #include "iosig/container/shared/shared_container.h"
@@ -25,8 +29,14 @@ struct Inode {
   Fd fd;  ///< O_PATH
   dev_t device = 0;
   ino_t number = 0;
-  std::uint64_t generation = 0, lookups = 0;  ///< lookups: protected by the table's lock
+  std::uint64_t generation = 0;
   bool is_container = false;
+
+  // Protected by the table's lock.
+  std::uint64_t lookups = 0;
+  std::uint64_t parent = 0;  ///< number of the directory of the last lookup
+  std::string name;          ///< its name there
+  std::list<Inode*>::iterator place;
 
   std::mutex mutex;  ///< protects the members below
   std::shared_ptr<SharedContainer> container;
@@ -62,6 +72,15 @@ class Inodes {
   [[nodiscard]] const Inode& root() const { return root_; }
   /// Returns the entry `name` of a directory and increments its lookup count. Returns nullptr with errno on failure.
   [[nodiscard]] Inode* look_up(const Inode& directory, const char* name);
+  /// Returns the number of files that the kernel knows, besides the root.
+  [[nodiscard]] std::size_t count() const { return count_.load(std::memory_order_relaxed); }
+  /// An entry of a directory, which is given by its number for the kernel.
+  struct Name {
+    std::uint64_t directory = 0;
+    std::string name;
+  };
+  /// Returns the names of up to `most` files that were looked up least recently. The next call returns others.
+  [[nodiscard]] std::vector<Name> oldest(std::size_t most);
   void forget(Inode& inode, std::uint64_t lookups);
   /// Returns an inode number that is unique below the source, even if files are on different file systems.
   [[nodiscard]] ino_t shown_number(dev_t device, ino_t number) const;
@@ -75,6 +94,8 @@ class Inodes {
   Inode root_;
   std::mutex mutex_;
   std::map<std::pair<dev_t, ino_t>, Inode*> known_;
+  std::list<Inode*> by_lookup_;  ///< all inodes but the root, the last one looked up at the end
+  std::atomic<std::size_t> count_{0};
   std::uint64_t generation_ = 0;
 };
 

@@ -94,7 +94,7 @@ fuse_lowlevel_ops operations() {
 /// A thread that waits for the signals that end the mount. They are blocked in all other threads.
 class EndBySignal {
  public:
-  EndBySignal(fuse_session* session, Invalidation& invalidation) : session_(session), invalidation_(invalidation) {
+  EndBySignal(fuse_session* session, Mount& mount) : session_(session), mount_(mount) {
     struct sigaction nothing {};
     nothing.sa_handler = [](int) {};
     ::sigaction(SIGUSR1, &nothing, nullptr);  // interrupts the thread that waits for the others to end
@@ -122,7 +122,9 @@ class EndBySignal {
     while (::sigwait(&set, &signal) != 0) {
     }
     if (is_over_) return;
-    invalidation_.stop();  // first, because it waits for requests that must still be served
+    // First, because they wait for requests that must still be served.
+    mount_.invalidation.stop();
+    mount_.forgetting.stop();
     fuse_session_exit(session_);
     while (!is_over_) {  // repeated, because the main thread may not be waiting yet
       ::pthread_kill(main_, SIGUSR1);
@@ -131,7 +133,7 @@ class EndBySignal {
   }
 
   fuse_session* const session_;
-  Invalidation& invalidation_;
+  Mount& mount_;
   const pthread_t main_ = ::pthread_self();
   std::atomic<bool> is_over_{false};
   std::thread thread_;
@@ -170,10 +172,12 @@ int serve(Mount& mount) {
   int status = 0;
   {
     mount.invalidation.start(session);
-    const EndBySignal by_signal(session, mount.invalidation);
+    mount.forgetting.start(session);
+    const EndBySignal by_signal(session, mount);
     status = fuse_session_loop_mt(session, config);
   }
   mount.invalidation.stop();
+  mount.forgetting.stop();
   bool is_synced = true;
   mount.inodes.for_each([&](Inode& inode) {
     if (inode.container && inode.container->writers().finish() != 0) is_synced = false;

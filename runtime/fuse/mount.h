@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 
+#include "forgetting.h"
 #include "inodes.h"
 #include "invalidation.h"
 #include "options.h"
@@ -51,6 +52,7 @@ struct Mount {
   Inodes inodes;
   Handles handles;
   Invalidation invalidation;
+  Forgetting forgetting{inodes, options.threads};
 
   [[nodiscard]] Inode& inode(fuse_ino_t number) {
     return number == FUSE_ROOT_ID ? inodes.root() : *std::bit_cast<Inode*>(number);

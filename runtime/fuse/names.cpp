@@ -25,6 +25,7 @@ void reply_entry(fuse_req_t request, fuse_ino_t directory, const char* name) {
     fuse_reply_err(request, failure);
   else
     fuse_reply_entry(request, &entry);
+  mount.forgetting.looked_up();
 }
 
 /// Replies with the new entry, or with errno if `failed`.

@@ -238,6 +238,25 @@ int make_writer(OpenFile& file) {
   });
 }
 
+namespace {
+
+/// Whether the engine can still open the droppings of its containers after the program opened one more. Without these
+/// descriptors no container could be read or written.
+bool has_room_for_droppings(int directory) {
+  constexpr std::size_t needed = 16;
+  if (directory >= min_engine_fd()) return true;  // the engine's numbers are not used up
+  std::array<long, needed> copies{};
+  std::size_t made = 0;
+  for (; made < needed; ++made) {
+    copies[made] = ::syscall(SYS_fcntl, directory, F_DUPFD_CLOEXEC, 0);
+    if (copies[made] < 0) break;
+  }
+  for (std::size_t n = 0; n < made; ++n) sys_close(static_cast<int>(copies[n]));
+  return made == needed;
+}
+
+}  // namespace
+
 int open_container(int directory, int flags) {
   struct stat status {};
   SharedState* state = nullptr;
@@ -271,7 +290,7 @@ int open_container(int directory, int flags) {
     if ((flags & O_TRUNC) != 0) return file->container->truncate(nullptr, 0);
     return 0;
   });
-  if (failure == 0 && static_cast<unsigned>(fd) >= max_fds) failure = EMFILE;
+  if (failure == 0 && (static_cast<unsigned>(fd) >= max_fds || !has_room_for_droppings(directory))) failure = EMFILE;
   if (failure == 0) set(fd, file);
   if (file != nullptr) {
     give_back(*file);

@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstdarg>
 #include <string_view>
+#include <utility>
 
+#include "iosig/base/kept_fds.h"
 #include "preload/files/opening.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
@@ -177,12 +179,28 @@ int open_once(int directory, const char* path, int flags, mode_t mode, bool& has
   return fd;
 }
 
+/// Closes descriptors that the engine can open again. Preserves errno. false: there are none.
+bool close_idle_engine_fds() {
+  const int before = errno;
+  const ReentrancyGuard inside(is_inside);
+  std::size_t closed = 0;
+  if (inside)
+    (void)run_isolated_step([&] {
+      closed = close_idle_fds();
+      return 0;
+    });
+  errno = before;
+  return closed > 0;
+}
+
 }  // namespace
 
 int open_at(int directory, const char* path, int flags, mode_t mode) {
+  bool may_make_room = true;
   for (int tries_left = max_moves;; --tries_left) {
     bool has_moved = false;
     const int fd = open_once(directory, path, flags, mode, has_moved);
+    if (fd < 0 && errno == EMFILE && std::exchange(may_make_room, false) && close_idle_engine_fds()) continue;
     if (fd >= 0 || !has_moved || tries_left == 0) return fd;
   }
 }

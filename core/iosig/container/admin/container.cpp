@@ -14,6 +14,7 @@
 #include <optional>
 #include <system_error>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
@@ -40,8 +41,8 @@ Result<std::string> new_id() {
 Result<void> write_manifest(const Fd& directory, std::string_view shown_directory, std::string_view name,
                             ContainerManifest& manifest, std::optional<unsigned> copy_mode = {}) {
   const std::string shown = fmt::format("{}/{}", shown_directory, name);
-  const Fd fd(::openat(directory.get(), std::string(name).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                       copy_mode ? 0600 : manifest.mode));
+  const Fd fd = open_file_at(directory.get(), std::string(name).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                             copy_mode ? 0600 : manifest.mode);
   struct stat made {};
   if (!fd) return write_failure("make", shown, errno);
   if (copy_mode && ::fchmod(fd.get(), *copy_mode) != 0) return system_failure("set the permissions of", shown);
@@ -59,22 +60,22 @@ Result<void> write_manifest(const Fd& directory, std::string_view shown_director
 
 /// Opens the new directory at `path`, and gives its owner all permissions, whatever the umask.
 Result<Fd> open_made(const std::string& path) {
-  const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-  const Fd place(::open(path.c_str(), O_PATH | flags));
+  const int flags = O_DIRECTORY | O_NOFOLLOW;
+  const Fd place = open_file_at(AT_FDCWD, path.c_str(), O_PATH | flags);
   if (!place) return system_failure("open", path);
   const std::string found = fmt::format("/proc/self/fd/{}", place.get());
-  Fd directory(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd directory = open_file_at(AT_FDCWD, found.c_str(), O_RDONLY | O_DIRECTORY);
   struct stat status {};
   if (::fstat(place.get(), &status) != 0) return system_failure("inspect", path);
   if ((status.st_mode & 0700) != 0700 && ::chmod(found.c_str(), 0700 | (status.st_mode & S_ISGID)) != 0)
     return system_failure("set the permissions of", path);
-  if (!directory) directory = Fd(::open(found.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) directory = open_file_at(AT_FDCWD, found.c_str(), O_RDONLY | O_DIRECTORY);
   if (!directory) return system_failure("open", path);
   return directory;
 }
 
 void sync_directory_of(const std::string& path) {
-  const Fd parent(::open(split_path(path).directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd parent = open_file_at(AT_FDCWD, split_path(path).directory.c_str(), O_RDONLY | O_DIRECTORY);
   if (parent) (void)::fsync(parent.get());
 }
 

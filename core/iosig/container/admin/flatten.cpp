@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/admin/names.h"
@@ -278,7 +279,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   if (!draft) return pass_on(draft.error());
   NotHeld own_descriptors;  // declared first: it acquires the holds again after `alone` has released its lock
   // The exclusive lock keeps other processes from opening the container or a writer (ContainerWriter::open).
-  const Fd alone(::open(plain.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd alone = open_file_at(AT_FDCWD, plain.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   own_descriptors.begin(own.held);
   auto quiet = refuse_if_in_use(**directory, alone, before);
   if (quiet && own.before_exchange) quiet = own.before_exchange();

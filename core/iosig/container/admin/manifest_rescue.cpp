@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/container/layout/container_directory.h"
@@ -35,7 +36,7 @@ std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& pat
     std::uint32_t number = 0;
     const auto [end, failure] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
     if (failure != std::errc() || end != name.data() + name.size() || name != subdirectory_name(number)) continue;
-    const Fd subdirectory(::openat(directory.get(), name.c_str(), directory_flags));
+    const Fd subdirectory = open_file_at(directory.get(), name.c_str(), directory_flags);
     const auto names = subdirectory ? names_in(subdirectory) : Result<std::vector<std::string>>();
     for (const std::string& each : names.value_or(std::vector<std::string>())) {
       const auto dropping = parse_dropping_name(each);
@@ -94,7 +95,7 @@ Result<RescuedManifest> from_indices(const std::vector<FoundIndex>& indices, con
 std::optional<RescuedManifest> from_target(const std::string& target, const std::vector<FoundIndex>& indices) {
   for (const FoundIndex& each : indices) {
     const std::string directory_path = fmt::format("{}/{}", without_trailing_slashes(target), each.head.container);
-    const Fd directory(::open(directory_path.c_str(), directory_flags));
+    const Fd directory = open_file_at(AT_FDCWD, directory_path.c_str(), directory_flags);
     const auto text =
         directory ? read_file_in(directory, std::string(container_manifest_name), directory_path, max_manifest_bytes)
                   : Result<std::string>(fail(ErrorKind::system, "none"));
@@ -112,7 +113,7 @@ Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
                                                        const std::vector<std::string>& targets) {
   const auto own = ContainerDirectory::open(path);
   if (own) return std::nullopt;
-  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory = open_file_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
   if (!directory) return std::nullopt;
   const auto text = read_file_in(directory, std::string(container_manifest_name), path, max_manifest_bytes);
   if (text && is_newer_container_manifest(*text)) return pass_on(own.error());
@@ -124,7 +125,7 @@ Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
 }
 
 Result<void> put_manifest(const std::string& path, const ContainerManifest& manifest) {
-  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory = open_file_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
   if (!directory) return system_failure("open", path);
   const std::string name(container_manifest_name),
       shown = path + "/" + name, quarantine = fmt::format("{}{}", quarantine_prefix, unix_ns() / 1000);

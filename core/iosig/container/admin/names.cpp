@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/layout/container_directory.h"
@@ -92,7 +93,7 @@ NameResult unlink_container_at(const NameAt& at) {
 /// Empties the directory `at`, before it is removed or replaced, of containers that were removed while open: deletes or
 /// moves them. Returns 0 or errno; ENOTEMPTY if the directory contains anything else.
 int clear_of_removed(const NameAt& at) {
-  const Fd directory(::openat(at.directory, at.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd directory = open_file_at(at.directory, at.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return errno;
   const auto names = names_in(directory);
   if (!names) return ENOTEMPTY;

@@ -14,6 +14,7 @@
 #include <new>
 #include <system_error>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/container/admin/names.h"
@@ -82,7 +83,7 @@ bool hold_container(int directory) {
 bool is_unlinked(int directory) { return is_removed_name(place_of(directory)); }
 
 void let_go_container(Fd directory) {
-  const Fd known(::openat(directory.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd known = open_file_at(directory.get(), ".", O_PATH | O_DIRECTORY);
   let_go_container(std::move(directory), known);
 }
 
@@ -96,7 +97,7 @@ void let_go_container(Fd directory, const Fd& known) {
   if (!is_removed_name(where) || ::fstat(known.get(), &held) != 0 || held.st_nlink == 0) return;
   for (int tries_left = 16; tries_left > 0 && is_removed_name(where); --tries_left) {
     const SplitPath at = split_path(where);
-    const Fd parent(::open(at.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const Fd parent = open_file_at(AT_FDCWD, at.directory.c_str(), O_PATH | O_DIRECTORY);
     const bool is_it = parent && ::fstatat(parent.get(), at.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
                        is_same_inode(held, there);
     if (is_it) {
@@ -112,7 +113,7 @@ void let_go_container(Fd directory, const Fd& known) {
 
 Result<ContainerHold> ContainerHold::take(const ContainerDirectory& directory) {
   ContainerHold hold;
-  hold.directory_ = Fd(::openat(directory.fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  hold.directory_ = open_file_at(directory.fd().get(), ".", O_RDONLY | O_DIRECTORY);
   if (!hold.directory_) return system_failure("open the container", directory.path());
   if (hold_container(hold.directory_.get())) return hold;
   const int failure = errno;
@@ -128,7 +129,7 @@ ContainerHold::~ContainerHold() {
 }
 
 bool discard_removed(int directory, const std::string& name) {
-  const Fd alone(::openat(directory, name.c_str(), directory_flags));
+  const Fd alone = open_file_at(directory, name.c_str(), directory_flags);
   if (!alone || lock(alone.get(), LOCK_EX) == DirectoryLock::refused) return false;
   struct stat locked {
   }, there{};

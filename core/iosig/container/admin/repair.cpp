@@ -11,6 +11,7 @@
 #include <set>
 
 #include "iosig/base/files.h"
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/container/layout/tail.h"
@@ -244,8 +245,7 @@ class Repair {
       quarantine_name_ = fmt::format("{}{}", quarantine_prefix, unix_ns() / 1000);
       if (::mkdirat(directory_.fd().get(), quarantine_name_.c_str(), 0700) != 0)
         return write_failure("make", directory_.path() + "/" + quarantine_name_, errno);
-      quarantine_ = Fd(
-          ::openat(directory_.fd().get(), quarantine_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+      quarantine_ = open_file_at(directory_.fd().get(), quarantine_name_.c_str(), directory_flags);
       if (!quarantine_) return system_failure("open", directory_.path() + "/" + quarantine_name_);
     }
     return &quarantine_;

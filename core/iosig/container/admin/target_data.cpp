@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "iosig/base/files.h"
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/layout/container_directory.h"
@@ -21,7 +22,7 @@ namespace {
 
 /// Returns the manifest of the container or target directory `name` in `parent`, or nothing if there is no valid one.
 std::optional<ContainerManifest> manifest_in(const Fd& parent, const std::string& name) {
-  const Fd directory(::openat(parent.get(), name.c_str(), directory_flags));
+  const Fd directory = open_file_at(parent.get(), name.c_str(), directory_flags);
   if (!directory) return {};
   const auto text = read_file_in(directory, std::string(container_manifest_name), name, max_manifest_bytes);
   if (!text) return {};
@@ -36,7 +37,7 @@ void add_up(const Fd& parent, const std::string& name, TargetData& data) {
   if (::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
   data.changed_unix_s = std::max<std::int64_t>(data.changed_unix_s, status.st_mtim.tv_sec);
   if (S_ISREG(status.st_mode)) data.data_bytes += static_cast<std::uint64_t>(status.st_size);
-  const Fd directory(S_ISDIR(status.st_mode) ? ::openat(parent.get(), name.c_str(), directory_flags) : -1);
+  const Fd directory(S_ISDIR(status.st_mode) ? open_file_at(parent.get(), name.c_str(), directory_flags) : Fd());
   const auto names = directory ? names_in(directory) : std::vector<std::string>();
   for (const std::string& inner : names.value_or(std::vector<std::string>())) add_up(directory, inner, data);
 }
@@ -68,14 +69,14 @@ void find_container(const ContainerManifest& manifest, TargetData& data) {
   SplitPath at = split_path(data.container);
   bool is_first = true;
   for (std::string wanted = at.name;; at = split_path(at.directory), wanted.clear(), is_first = false) {
-    const Fd directory(::open(at.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Fd directory = open_file_at(AT_FDCWD, at.directory.c_str(), O_RDONLY | O_DIRECTORY);
     const auto fits = [&](const std::string& name) { return is_first || is_removed_name(name); };
     if (directory && is_first) data.state = TargetData::State::orphaned;
     const std::string name = directory ? name_of_container(directory, manifest.id, wanted, fits) : std::string();
     if (!name.empty()) {
       data.state = is_removed_name(name) ? TargetData::State::removed : TargetData::State::used;
       data.container = fmt::format("{}/{}", at.directory, name);
-      data.is_held = is_held(Fd(::openat(directory.get(), name.c_str(), directory_flags)));
+      data.is_held = is_held(open_file_at(directory.get(), name.c_str(), directory_flags));
       return;
     }
     if (at.directory == "/" || at.directory == ".") return;
@@ -95,7 +96,7 @@ void find_removed(const Fd& directory, const std::string& path, dev_t device, st
     struct stat status {};
     if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const std::string here = fmt::format("{}/{}", path == "/" ? "" : path, name);
-    const Fd inner(S_ISDIR(status.st_mode) ? ::openat(directory.get(), name.c_str(), directory_flags) : -1);
+    const Fd inner(S_ISDIR(status.st_mode) ? open_file_at(directory.get(), name.c_str(), directory_flags) : Fd());
     if (is_left(name, directory)) {
       TargetData counted;
       add_up(directory, name, counted);
@@ -110,7 +111,7 @@ void find_removed(const Fd& directory, const std::string& path, dev_t device, st
 }  // namespace
 
 Result<std::vector<TargetData>> target_data_in(const std::string& directory) {
-  const Fd opened(::open(directory.c_str(), directory_flags));
+  const Fd opened = open_file_at(AT_FDCWD, directory.c_str(), directory_flags);
   if (!opened) return system_failure("open", directory);
   auto names = names_in(opened);
   if (!names) return pass_on(std::move(names.error()));
@@ -130,7 +131,7 @@ Result<std::vector<TargetData>> target_data_in(const std::string& directory) {
 
 Result<void> remove_target_data(const TargetData& data) {
   const SplitPath at = split_path(data.path);
-  const Fd directory(::open(at.directory.c_str(), directory_flags));
+  const Fd directory = open_file_at(AT_FDCWD, at.directory.c_str(), directory_flags);
   const auto manifest = directory ? manifest_in(directory, at.name) : std::nullopt;
   TargetData now;
   if (manifest && manifest->id == at.name) find_container(*manifest, now);
@@ -145,7 +146,7 @@ Result<void> remove_target_data(const TargetData& data) {
 }
 
 Result<std::vector<RemovedContainer>> removed_below(const std::string& directory) {
-  const Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd opened = open_file_at(AT_FDCWD, directory.c_str(), O_RDONLY | O_DIRECTORY);
   struct stat status {};
   if (!opened || ::fstat(opened.get(), &status) != 0) return system_failure("open", directory);
   std::vector<RemovedContainer> found;

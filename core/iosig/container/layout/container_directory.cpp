@@ -10,6 +10,7 @@
 #include <charconv>
 #include <climits>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -59,7 +60,7 @@ bool is_hidden_name(std::string_view name) {
 
 std::vector<std::string> hidden_beside(std::string_view path) {
   const SplitPath at = split_path(path);
-  const Fd directory(::open(at.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory = open_file_at(AT_FDCWD, at.directory.c_str(), O_RDONLY | O_DIRECTORY);
   const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>();
   std::vector<std::string> found;
   const std::string prefix = fmt::format(".{}.iosig-", cut_to(at.name, 180));
@@ -82,12 +83,13 @@ bool is_container(const std::string& path) {
 
 ContainerDirectory::ContainerDirectory(std::string path, Fd directory, ContainerManifest manifest)
     : path_(std::move(path)), directory_(std::move(directory)), manifest_(std::move(manifest)) {
-  for (const std::string& target : manifest_.targets) targets_.emplace_back(::open(target.c_str(), directory_flags));
+  for (const std::string& target : manifest_.targets)
+    targets_.push_back(open_file_at(AT_FDCWD, target.c_str(), directory_flags));
 }
 
 Result<std::shared_ptr<const ContainerDirectory>> ContainerDirectory::open(const std::string& path,
                                                                            const std::string& shown) {
-  Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd directory = open_file_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
   if (!directory && errno == ENOTDIR)
     return fail(ErrorKind::bad_input, "'{}' is an ordinary file, not a container", printable(shown));
   if (!directory) return system_failure("open the container", shown);
@@ -125,15 +127,15 @@ Result<Fd> ContainerDirectory::open_subdirectory(Dropping kind, std::int64_t id,
   const Fd& place = place_of(kind, id);
   const std::string name = subdirectory_of(id);
   if (!place) return fail(ErrorKind::system, "cannot open '{}': its target is missing", shown(kind, id));
-  Fd directory(::openat(place.get(), name.c_str(), directory_flags));
+  Fd directory = open_file_at(place.get(), name.c_str(), directory_flags);
   if (!directory && errno == ENOENT && make) {
     // Created with mode 0700; share_piece() opens it to others.
     const bool is_made = ::mkdirat(place.get(), name.c_str(), 0700) == 0;
     if (!is_made && errno != EEXIST) return write_failure("make the directory of", shown(kind, id), errno);
-    directory = Fd(::openat(place.get(), name.c_str(), directory_flags));
+    directory = open_file_at(place.get(), name.c_str(), directory_flags);
     if (!directory && is_made && errno == EACCES &&
         ::fchmodat(place.get(), name.c_str(), 0700, 0) == 0)  // a strict umask
-      directory = Fd(::openat(place.get(), name.c_str(), directory_flags));
+      directory = open_file_at(place.get(), name.c_str(), directory_flags);
     if (directory && is_made)
       if (auto shared = share_piece(directory.get(), shown(kind, id)); !shared) {
         (void)::unlinkat(place.get(), name.c_str(), AT_REMOVEDIR);
@@ -178,10 +180,9 @@ Fd ContainerDirectory::open_dropping(Dropping kind, std::int64_t id, int flags, 
     errno = ENXIO;
     return {};
   }
-  const Fd directory(::openat(place.get(), subdirectory_of(id).c_str(), directory_flags));
+  const Fd directory = open_file_at(place.get(), subdirectory_of(id).c_str(), directory_flags);
   if (!directory) return {};
-  return Fd(
-      ::openat(directory.get(), dropping_name(kind, id).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
+  return open_file_at(directory.get(), dropping_name(kind, id).c_str(), flags | O_NOFOLLOW | O_NONBLOCK, mode);
 }
 
 int ContainerDirectory::unlink_dropping(Dropping kind, std::int64_t id) const {

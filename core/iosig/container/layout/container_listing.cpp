@@ -8,6 +8,7 @@
 #include <charconv>
 #include <optional>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/container/layout/container_directory.h"
@@ -73,7 +74,7 @@ class Lister {
 
   void visit_subdirectory(const Fd& place, const std::string& shown, std::uint32_t n, bool is_target) {
     const std::string name = subdirectory_name(n);
-    const Fd directory(::openat(place.get(), name.c_str(), directory_flags));
+    const Fd directory = open_file_at(place.get(), name.c_str(), directory_flags);
     if (!directory && errno != ENOENT) cannot_list(system_failure("list", shown + "/" + name).value(), is_target);
     if (!directory) return;
     const auto names = names_in(directory);
@@ -95,7 +96,7 @@ class Lister {
 
   void visit_quarantine(const Fd& place, const std::string& shown, const std::string& name) {
     listing_.has_quarantine = true;
-    const Fd directory(::openat(place.get(), name.c_str(), directory_flags));
+    const Fd directory = open_file_at(place.get(), name.c_str(), directory_flags);
     const auto names = directory ? names_in(directory) : Result<std::vector<std::string>>{};
     if (!names) return;
     for (const std::string& found : *names) note_quarantined(directory, found, found, shown);

@@ -89,23 +89,23 @@ bool is_foreign_tail(std::span<const std::uint8_t> bytes, std::uint64_t identity
   return !is_ours && (found != 0 || data_bytes > known);
 }
 
-Result<Tail> Tail::make(const Fd& directory, const std::string& name, std::string shown, std::uint64_t identity) {
+Result<Tail> Tail::make(const Fd& file, std::string shown, std::uint64_t identity) {
   Tail tail;
   tail.shown_ = std::move(shown);
-  tail.fd_ = Fd(::openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!tail.fd_) return write_failure("make", tail.shown_, errno);
-  write_in_place(tail.fd_.get());
+  write_in_place(file.get());
   // The writer holds this lock as long as it lives; repair tests it with is_alive(). If repair ran first, it takes this
   // tail for that of a dead writer and removes it, or has removed it already.
-  const bool is_taken = ::flock(tail.fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  const bool is_taken = ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   struct stat status {};
-  if (is_taken || ::fstat(tail.fd_.get(), &status) != 0 || status.st_nlink == 0)
+  if (is_taken || ::fstat(file.get(), &status) != 0 || status.st_nlink == 0)
     return fail_with_errno(EAGAIN, ErrorKind::infeasible, "'{}' is being repaired", printable(tail.shown_));
   // A store into a mapped page without allocated blocks would raise SIGBUS.
-  const int failure = exceeds_size_limit(first_bytes) ? EFBIG : ::posix_fallocate(tail.fd_.get(), 0, first_bytes);
+  const int failure = exceeds_size_limit(first_bytes) ? EFBIG : ::posix_fallocate(file.get(), 0, first_bytes);
   if (failure != 0) return write_failure("reserve room for", tail.shown_, failure);
-  void* const mapped = ::mmap(nullptr, first_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, tail.fd_.get(), 0);
+  void* const mapped = ::mmap(nullptr, first_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return system_failure("map", tail.shown_);
+  tail.device_ = status.st_dev;
+  tail.inode_ = status.st_ino;
   tail.mapped_ = static_cast<std::byte*>(mapped);
   tail.bytes_ = first_bytes;
   std::memcpy(tail.mapped_, tail_magic.data(), tail_magic.size());
@@ -120,8 +120,9 @@ Tail::~Tail() {
 }
 
 void Tail::swap(Tail& other) noexcept {
-  std::swap(fd_, other.fd_);
   std::swap(shown_, other.shown_);
+  std::swap(device_, other.device_);
+  std::swap(inode_, other.inode_);
   std::swap(mapped_, other.mapped_);
   std::swap(bytes_, other.bytes_);
   std::swap(used_, other.used_);
@@ -156,11 +157,13 @@ bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t 
   return true;
 }
 
-bool Tail::make_room() {
-  if (bytes_ >= max_tail_bytes) return false;
+bool Tail::make_room(const Fd& file) {
+  struct stat status {};
+  if (bytes_ >= max_tail_bytes || !file || ::fstat(file.get(), &status) != 0) return false;
+  if (status.st_dev != device_ || status.st_ino != inode_) return false;
   const std::size_t bytes = bytes_ * 2;
   if (exceeds_size_limit(static_cast<off_t>(bytes))) return false;
-  if (::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)) != 0) return false;
+  if (::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) != 0) return false;
   void* const mapped = ::mremap(mapped_, bytes_, bytes, MREMAP_MAYMOVE);
   if (mapped == MAP_FAILED) return false;
   const auto distance = reinterpret_cast<std::byte*>(last_) - mapped_;

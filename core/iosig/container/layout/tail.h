@@ -5,6 +5,8 @@
 // keeps the pages of a process that dies; sync() makes them survive a power failure.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -63,9 +65,10 @@ static_assert(sizeof(TailRecord) == 64);
 /// The tail of one writer. Used by one thread at a time.
 class Tail {
  public:
-  /// Creates the file `name` in `directory`, exclusively, with space for the first records. `shown`: its path in
-  /// messages.
-  static Result<Tail> make(const Fd& directory, const std::string& name, std::string shown, std::uint64_t identity);
+  /// Locks the new file `file`, reserves space for the first records, and maps it. The mapping keeps the lock that
+  /// is_alive() tests when the caller closes the file. `shown`: its path in messages. Fails with EAGAIN if repair has
+  /// taken the file.
+  static Result<Tail> make(const Fd& file, std::string shown, std::uint64_t identity);
   Tail() = default;
   Tail(Tail&& other) noexcept { swap(other); }
   Tail& operator=(Tail&& other) noexcept {
@@ -87,15 +90,15 @@ class Tail {
     }
     return begin_record(logical, length, physical, sequence);
   }
-  /// Doubles the size. false: it is already at its maximum, or the file system has no space.
-  [[nodiscard]] bool make_room();
+  /// Doubles the size. `file` must be open for writing. false: the tail is already at its maximum, the file system has
+  /// no space, or `file` is another file.
+  [[nodiscard]] bool make_room(const Fd& file);
   /// Discards all records, after a frame holds their writes.
   void clear() {
     used_ = 0;
     last_ = nullptr;
   }
   [[nodiscard]] bool is_empty() const { return used_ == 0; }
-  [[nodiscard]] int fd() const { return fd_.get(); }
   /// Flushes all records. **Until it returns, a power failure may lose them.**
   [[nodiscard]] Result<void> sync();
 
@@ -103,8 +106,9 @@ class Tail {
   bool begin_record(std::int64_t logical, std::int64_t length, std::int64_t physical, std::int64_t sequence);
   void swap(Tail& other) noexcept;
 
-  Fd fd_;
   std::string shown_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   std::byte* mapped_ = nullptr;
   std::size_t bytes_ = 0, used_ = 0;  ///< used_: records
   TailRecord* last_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -19,7 +20,7 @@ std::uint64_t inode_of(const ContainerDirectory& directory) {
 
 std::optional<ContainerOwner> other_owner(const ContainerDirectory& directory, std::size_t n) {
   const std::string& target = directory.manifest().targets[n];
-  const Fd fd(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd fd = open_file_at(AT_FDCWD, target.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   const auto text = fd ? read_file_in(fd, std::string(container_manifest_name), target, max_manifest_bytes)
                        : Result<std::string>(fail(ErrorKind::system, "none"));
   const auto manifest = text ? parse_container_manifest(*text, target) : pass_on(text.error());

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
@@ -118,8 +119,8 @@ void give_back_room(SharedSequencer& table, std::int64_t reserved) {
   table.end = end;
 }
 
-/// The lock (open file description lock) lasts until the last descriptor of the open file is closed, including
-/// inherited ones.
+/// The lock (open file description lock) lasts as long as the open file, which its mappings keep open after the last
+/// descriptor is closed, including inherited ones.
 bool lock_bytes(int fd, off_t first, off_t count, int type) {
   struct flock lock {};
   lock.l_type = static_cast<short>(type);
@@ -148,7 +149,7 @@ void remove_deserted_tables(const Fd& directory, const std::string& ours) {
   if (!names) return;
   for (const std::string& name : *names) {
     if (!is_sequencer(name) || name == ours) continue;
-    const Fd table(::openat(directory.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const Fd table = open_file_at(directory.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (table && lock_bytes(table.get(), 0, max_slots + 1, F_WRLCK)) ::unlinkat(directory.get(), name.c_str(), 0);
   }
 }
@@ -182,7 +183,7 @@ Result<void> SequencerSlot::make_table(const Fd& directory, const std::string& n
   Fd fd;
   for (int tries = 0; !fd && (tries == 0 || (errno == EEXIST && tries < max_open_tries)); ++tries) {
     draft = fmt::format("{}{}.{}", order_draft_prefix, ::getpid(), unix_ns());
-    fd = Fd(::openat(directory.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    fd = open_file_at(directory.get(), draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   }
   if (!fd) return write_failure("make", path, errno);
   const auto give_up = [&](tl::unexpected<Error> failure) -> Result<void> {
@@ -225,12 +226,12 @@ Result<void> SequencerSlot::make_table(const Fd& directory, const std::string& n
   return {};
 }
 
-Result<void> SequencerSlot::map_table(const std::string& path) {
+Result<void> SequencerSlot::map_table(const Fd& file, const std::string& path) {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) return system_failure("inspect", path);
+  if (::fstat(file.get(), &status) != 0) return system_failure("inspect", path);
   const bool is_table = is_long_enough(status);
   void* const mapped =
-      is_table ? ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0) : nullptr;
+      is_table ? ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0) : nullptr;
   if (mapped == MAP_FAILED) return system_failure("map", path);
   table_ = static_cast<Table*>(mapped);
   if (!is_table || table_->magic_number != sequencer_magic || table_->slots_used > max_slots)
@@ -241,16 +242,16 @@ Result<void> SequencerSlot::map_table(const std::string& path) {
 }
 
 /// Acquires the first free slot, and releases the slots of dead writers.
-Result<void> SequencerSlot::acquire(const std::string& path, std::uint64_t owner) {
+Result<void> SequencerSlot::acquire(const Fd& file, const std::string& path, std::uint64_t owner) {
   const SequencerLock lock(*table_);
   for (std::uint32_t n = 0; n < max_slots; ++n) {
     SharedSlot& slot = table_->slots[n];
     const bool is_used = n < table_->slots_used;
     if (slot_ != nullptr && !is_used) return {};
-    if ((slot_ != nullptr && slot.is_taken == 0) || !lock_slot(fd_.get(), n, F_WRLCK)) continue;
+    if ((slot_ != nullptr && slot.is_taken == 0) || !lock_slot(file.get(), n, F_WRLCK)) continue;
     if (!is_used) {
       const std::size_t bytes = offsetof(Table, slots) + (n + 1) * sizeof(SharedSlot);
-      if (const int failure = reserve(fd_.get(), bytes); failure != 0)
+      if (const int failure = reserve(file.get(), bytes); failure != 0)
         return write_failure("reserve room for", path, failure);
       table_->slots_used = n + 1;
     }
@@ -269,7 +270,7 @@ Result<void> SequencerSlot::acquire(const std::string& path, std::uint64_t owner
       ++table_->acquisitions;
       slot_ = &slot;
     } else {
-      lock_slot(fd_.get(), n, F_UNLCK);
+      lock_slot(file.get(), n, F_UNLCK);
     }
   }
   if (slot_ != nullptr) return {};
@@ -282,19 +283,20 @@ Result<SequencerSlot> SequencerSlot::take(const Fd& directory, const std::string
   const std::string name = sequencer_name(), path = shown + "/" + name;
   for (;;) {
     SequencerSlot slot;
-    slot.fd_ = Fd(::openat(directory.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (!slot.fd_ && errno != ENOENT) return system_failure("open", path);
-    if (!slot.fd_) {
+    slot.directory_ = &directory;
+    const Fd file = open_file_at(directory.get(), name.c_str(), O_RDWR | O_NOFOLLOW);
+    if (!file && errno != ENOENT) return system_failure("open", path);
+    if (!file) {
       const auto known = start();
       if (!known) return pass_on(known.error());
       if (auto made = make_table(directory, name, path, *known); !made) return pass_on(std::move(made.error()));
       remove_deserted_tables(directory, name);
       continue;
     }
-    if (auto mapped = slot.map_table(path); !mapped) return pass_on(std::move(mapped.error()));
-    if (auto acquired = slot.acquire(path, owner); !acquired) return pass_on(std::move(acquired.error()));
+    if (auto mapped = slot.map_table(file, path); !mapped) return pass_on(std::move(mapped.error()));
+    if (auto acquired = slot.acquire(file, path, owner); !acquired) return pass_on(std::move(acquired.error()));
     struct stat status {};
-    if (::fstat(slot.fd_.get(), &status) != 0) return system_failure("inspect", path);
+    if (::fstat(file.get(), &status) != 0) return system_failure("inspect", path);
     if (status.st_nlink > 0) return slot;  // otherwise another node has just removed the file as deserted
   }
 }
@@ -315,7 +317,7 @@ SequencerSlot::~SequencerSlot() {
 }
 
 void SequencerSlot::swap(SequencerSlot& other) noexcept {
-  std::swap(fd_, other.fd_);
+  std::swap(directory_, other.directory_);
   std::swap(table_, other.table_);
   std::swap(slot_, other.slot_);
   std::swap(claim_, other.claim_);
@@ -472,9 +474,15 @@ void SequencerSlot::give_back_room_of_dead() {
   for (;;) {
     const auto last = std::ranges::find_if(
         slots, [&](const SharedSlot& slot) { return slot.reserved != 0 && slot.reserved == table_->end; });
-    if (last == slots.end() || is_slot_taken(fd_.get(), static_cast<std::uint32_t>(last - slots.begin()))) return;
+    if (last == slots.end() || is_taken(static_cast<std::uint32_t>(last - slots.begin()))) return;
     give_back_room(*table_, last->reserved.exchange(0));
   }
+}
+
+/// Whether a writer has the slot. Also true if that cannot be found out.
+bool SequencerSlot::is_taken(std::uint32_t slot) const {
+  const Fd file = open_file_at(directory_->get(), sequencer_name().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+  return !file || is_slot_taken(file.get(), slot);
 }
 
 void SequencerSlot::changed() {
@@ -506,13 +514,13 @@ SequencerWatch::~SequencerWatch() {
 }
 
 bool SequencerWatch::look(const Fd& directory) {
-  fd_ = Fd(::openat(directory.get(), sequencer_name().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const Fd file = open_file_at(directory.get(), sequencer_name().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status {};
-  if (!fd_ || ::fstat(fd_.get(), &status) != 0 || status.st_nlink == 0 || !is_long_enough(status)) return false;
-  void* const mapped = ::mmap(nullptr, sizeof(SharedSequencer), PROT_READ, MAP_SHARED, fd_.get(), 0);
+  if (!file || ::fstat(file.get(), &status) != 0 || status.st_nlink == 0 || !is_long_enough(status)) return false;
+  void* const mapped = ::mmap(nullptr, sizeof(SharedSequencer), PROT_READ, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return false;
   const auto* const table = static_cast<const SharedSequencer*>(mapped);
-  (void)lock_bytes(fd_.get(), 0, 1, F_RDLCK);  // otherwise another node that finds no writer here may remove it
+  (void)lock_bytes(file.get(), 0, 1, F_RDLCK);  // otherwise another node that finds no writer here may remove it
   if (table->magic_number != sequencer_magic || table->slots_used > max_slots) {
     ::munmap(mapped, sizeof(SharedSequencer));
     return false;

@@ -56,7 +56,8 @@ struct SharedSequencer;
 class SequencerSlot {
  public:
   /// Acquires a free slot of this node's sequencer in the container `directory`. Creates the sequencer from `start` if
-  /// it is missing. `shown`: the container's path. `owner`: identifies the writer's owner for SequencerWatch.
+  /// it is missing. `shown`: the container's path. `owner`: identifies the writer's owner for SequencerWatch. The slot
+  /// uses `directory` later, too.
   static Result<SequencerSlot> take(const Fd& directory, const std::string& shown,
                                     const std::function<Result<SequencerStart>()>& start, std::uint64_t owner = 0);
   SequencerSlot() = default;
@@ -104,6 +105,7 @@ class SequencerSlot {
   [[nodiscard]] bool is_revoked() const;
   std::int64_t renew(std::uint64_t offset, std::uint64_t length);
   [[nodiscard]] std::span<SharedSlot> slots() const;
+  [[nodiscard]] bool is_taken(std::uint32_t slot) const;
   [[nodiscard]] bool holds_overlapping(const SharedSlot& slot, const Claim& claim) const;
   [[nodiscard]] Claim largest_free(Claim wanted, std::uint64_t length);
   [[nodiscard]] bool has_greatest_number() const;
@@ -113,12 +115,12 @@ class SequencerSlot {
   void swap(SequencerSlot& other) noexcept;
   static Result<void> make_table(const Fd& directory, const std::string& name, const std::string& path,
                                  const SequencerStart& start);
-  Result<void> map_table(const std::string& path);
-  Result<void> acquire(const std::string& path, std::uint64_t owner);
+  Result<void> map_table(const Fd& file, const std::string& path);
+  Result<void> acquire(const Fd& file, const std::string& path, std::uint64_t owner);
   using Table = SharedSequencer;
 
-  Fd fd_;
-  Table* table_ = nullptr;
+  const Fd* directory_ = nullptr;
+  Table* table_ = nullptr;  ///< the mapping keeps the lock of the slot
   SharedSlot* slot_ = nullptr;
   Claim claim_;
   ClaimGuess guess_;
@@ -144,7 +146,6 @@ class SequencerWatch {
   [[nodiscard]] std::uint64_t changes(std::uint64_t owner) const;
 
  private:
-  Fd fd_;
   const SharedSequencer* table_ = nullptr;
 };
 

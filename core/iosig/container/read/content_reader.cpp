@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/parallel.h"
 #include "iosig/base/text.h"
@@ -25,7 +26,7 @@ namespace {
 constexpr std::size_t min_writers_for_threads = 128;  ///< with fewer, starting threads costs more than it saves
 constexpr int max_read_tries = 4;
 constexpr std::size_t compared_bytes = 1 << 20;  ///< bytes of two droppings that are compared at once
-constexpr int plain_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr int plain_flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 constexpr std::int64_t min_trips = 3;  ///< shorter loops are written as literals
 constexpr std::array<std::int8_t, max_columns> physical_follows = {-1, -1, write_length, -1, -1, -1, -1, -1};
 
@@ -208,7 +209,7 @@ class ContentReader {
   std::optional<std::string> read_dropping(Dropping kind, std::int64_t id, Found& found) const {
     const Fd& subdirectory = subdirectory_of(kind, id, found);
     if (!subdirectory) return {};
-    const Fd fd(::openat(subdirectory.get(), dropping_name(kind, id).c_str(), plain_flags));
+    const Fd fd = open_file_at(subdirectory.get(), dropping_name(kind, id).c_str(), plain_flags);
     if (!fd && errno == ENOENT) return {};
     struct stat status {};
     auto text =
@@ -338,7 +339,7 @@ class ContentReader {
     if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
     // An active writer may have been updating the records while they were read; then nothing is lost.
     const Fd& subdirectory = subdirectory_of(Dropping::tail, writer.id, found);
-    const Fd fd(::openat(subdirectory.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags));
+    const Fd fd = open_file_at(subdirectory.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags);
     if (!fd && errno != ENOENT)
       found.fail_to_read(writer.id, system_failure("open", directory_.shown(Dropping::tail, writer.id)).value());
     if (fd && !is_alive(fd))

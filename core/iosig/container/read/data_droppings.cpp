@@ -19,15 +19,22 @@ Result<int> DataDroppings::open(std::int64_t id, Fd& temporary) {
   auto opened = open_dropping(id);
   if (!opened) return pass_on(std::move(opened.error()));
   const int fd = opened->get();
-  if (open_.size() >= max_open) {
+  if (!may_keep_one()) {
     temporary = *std::move(opened);
     return fd;
   }
   open_.emplace(id, *std::move(opened));
-  count_.store(open_.size(), std::memory_order_relaxed);
   if (static_cast<std::uint64_t>(id) < fds_.size())
     fds_[static_cast<std::size_t>(id)].store(fd, std::memory_order_release);
   return fd;
+}
+
+bool DataDroppings::may_keep_one() {
+  if (not_kept_ > 0) {
+    --not_kept_;
+    return false;
+  }
+  return keeper_ != nullptr ? keeper_->may_keep(1) : open_.size() < max_kept_fds();
 }
 
 Result<Fd> DataDroppings::open_dropping(std::int64_t id) const {
@@ -48,10 +55,23 @@ Result<Fd> DataDroppings::open_dropping(std::int64_t id) const {
 }
 
 void DataDroppings::close_all() {
+  const std::size_t closed = close_idle();
+  if (keeper_ != nullptr && closed > 0) keeper_->closed(closed);
+}
+
+void DataDroppings::save() {
+  constexpr int opens = 10'000;
+  close_all();
+  const std::lock_guard lock(mutex_);
+  not_kept_ = opens;
+}
+
+std::size_t DataDroppings::close_idle() {
   const std::lock_guard lock(mutex_);
   for (auto& fd : fds_) fd = -1;
+  const std::size_t closed = open_.size();
   open_.clear();
-  count_.store(0, std::memory_order_relaxed);
+  return closed;
 }
 
 }  // namespace iosig

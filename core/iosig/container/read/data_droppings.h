@@ -2,7 +2,7 @@
 //
 // A container may have more writers than the process may have descriptors, so the cache is bounded. Beyond the bound
 // each reader gets a temporary descriptor of its own, until it asks for the next one. The owner can empty the cache
-// with close_all() when no reader is active.
+// when no reader is active.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/container/layout/container_directory.h"
 
 namespace iosig {
@@ -18,6 +19,12 @@ namespace iosig {
 class DataDroppings {
  public:
   explicit DataDroppings(const ContainerDirectory& directory);
+  DataDroppings(const DataDroppings&) = delete;
+  DataDroppings& operator=(const DataDroppings&) = delete;
+
+  /// From now on `keeper` decides how many descriptors are kept; until then max_kept_fds(). Its `close_idle` must call
+  /// close_idle(), when no reader is active.
+  void set_keeper(FdKeeper* keeper) { keeper_ = keeper; }
 
   /// Returns the descriptor of the writer's data dropping if it is open and the writer's id is small; else -1. Acquires
   /// no lock.
@@ -31,18 +38,22 @@ class DataDroppings {
   /// regular file, as `system` otherwise.
   [[nodiscard]] Result<int> open(std::int64_t id, Fd& temporary);
 
-  [[nodiscard]] bool is_full() const { return count_.load(std::memory_order_relaxed) >= max_open; }
   /// Closes all descriptors. The caller ensures that no other thread uses one of them.
   void close_all();
+  /// The same, called by the keeper. Returns the number of descriptors.
+  std::size_t close_idle();
+  /// close_all(); and the next opens keep none.
+  void save();
 
  private:
-  static constexpr std::size_t max_open = 512;
   Result<Fd> open_dropping(std::int64_t id) const;
+  [[nodiscard]] bool may_keep_one();
 
   const ContainerDirectory& directory_;
   std::mutex mutex_;
+  FdKeeper* keeper_ = nullptr;
+  int not_kept_ = 0;  ///< the next so many opens keep none
   std::map<std::int64_t, Fd> open_;
-  std::atomic<std::size_t> count_{0};     ///< entries of open_
   std::array<std::atomic<int>, 64> fds_;  ///< copies of the descriptors of the first writers; -1: not open
 };
 

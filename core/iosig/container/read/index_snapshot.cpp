@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
@@ -25,13 +26,13 @@ std::int64_t min_age_ns(const DirectoryState& state) {
 
 /// Makes an empty file for this process alone. Deletes a file that a killed reader left.
 Fd make_draft(const Fd& directory, const std::string& name, unsigned mode) {
-  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  Fd draft(::openat(directory.get(), name.c_str(), flags, mode));
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+  Fd draft = open_file_at(directory.get(), name.c_str(), flags, mode);
   struct stat left {};
   if (draft || ::fstatat(directory.get(), name.c_str(), &left, AT_SYMLINK_NOFOLLOW) != 0) return draft;
   if (unix_ns() - unix_ns(left.st_mtim) < abandoned_draft_ns) return draft;
   (void)::unlinkat(directory.get(), name.c_str(), 0);
-  return Fd(::openat(directory.get(), name.c_str(), flags, mode));
+  return open_file_at(directory.get(), name.c_str(), flags, mode);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/layout/target_owner.h"
@@ -109,7 +110,7 @@ void drop_privileges(const ContainerDirectory& directory) {
   const bool is_group_run = (manifest.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
   if ((manifest.st_mode & S_ISUID) == 0 && !is_group_run) return;
   const std::string name(container_manifest_name);
-  const Fd fd(::openat(directory.fd().get(), name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd fd = open_file_at(directory.fd().get(), name.c_str(), O_WRONLY | O_NOFOLLOW);
   if (fd)
     (void)!::ftruncate(fd.get(), manifest.st_size);
   else  // a user without write permission on the file never keeps the bits

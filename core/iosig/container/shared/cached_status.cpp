@@ -188,6 +188,12 @@ void CachedStatus::forget_data(int fd) {
   if (written_fd_ == fd) read_times();
 }
 
+bool CachedStatus::try_forget_data(int fd) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock && written_fd_ == fd) read_times();
+  return lock.owns_lock();
+}
+
 void CachedStatus::forget() {
   const std::lock_guard lock(mutex_);
   fingerprint_ = 0;

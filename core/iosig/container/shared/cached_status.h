@@ -48,6 +48,8 @@ class CachedStatus {
   void truncated(std::int64_t size);
   /// Called before the data dropping `fd` is closed.
   void forget_data(int fd);
+  /// The same, unless another thread holds the lock; then returns false.
+  bool try_forget_data(int fd);
   /// Size or times changed otherwise: the next get() reads them again.
   void forget();
 

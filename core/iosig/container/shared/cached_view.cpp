@@ -49,15 +49,24 @@ int CachedView::refresh(std::int64_t begin, std::int64_t end) {
     done = view_->refresh();
   } else {
     auto opened = ContainerView::open(directory_);
-    if (opened)
+    if (opened) {
       view_ = *std::move(opened);
-    else
+      view_->set_keeper(&keeper_);
+    } else {
       done = pass_on(std::move(opened.error()));
+    }
   }
   const int failure = done ? 0 : log_(done.error());
   if (failure != 0) status_.changed(0, INT64_MAX, false);
   status_.end_reading(view_ ? view_->size() : 0);
   return failure;
+}
+
+/// Closes the data droppings unless a thread is reading, the calling one included: POSIX defines that trying a lock
+/// which the thread holds fails.
+std::size_t CachedView::close_idle_fds() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock && view_ ? view_->close_idle_fds() : 0;
 }
 
 bool CachedView::is_known() {
@@ -70,9 +79,18 @@ std::int64_t CachedView::read_if_known(std::int64_t offset, std::span<std::byte>
   if (offset < 0 || length > INT64_MAX - offset) return -EINVAL;
   status_.notice_others();
   if (status_.is_stale(offset, offset + length)) return -EAGAIN;
-  const std::shared_lock lock(mutex_);
+  std::shared_lock lock(mutex_);
   if (!view_) return -EAGAIN;
-  const auto done = view_->read(offset, bytes, fill_);
+  auto done = view_->read(offset, bytes, fill_);
+  if (!done && done.error().system_errno == EMFILE) {
+    lock.unlock();
+    {
+      const std::unique_lock alone(mutex_);
+      view_->save_fds();
+    }
+    lock.lock();
+    done = view_->read(offset, bytes, fill_);
+  }
   return done ? *done : -log_(done.error());
 }
 
@@ -150,6 +168,7 @@ bool CachedView::import_index_snapshot(std::span<const std::byte> bytes) {
   const std::unique_lock lock(mutex_);
   if (view_ || !status_.adopt(head.known, (*view)->status(), head.node == node_name())) return false;
   view_ = *std::move(view);
+  view_->set_keeper(&keeper_);
   return true;
 }
 

@@ -46,6 +46,7 @@ class CachedView {
 
  private:
   int refresh(std::int64_t begin, std::int64_t end);
+  std::size_t close_idle_fds();
   [[nodiscard]] bool is_known();
 
   const std::shared_ptr<const ContainerDirectory> directory_;
@@ -54,6 +55,7 @@ class CachedView {
   const FillHole fill_;
   std::shared_mutex mutex_;  ///< exclusive to replace what the view shows
   std::unique_ptr<ContainerView> view_;
+  FdKeeper keeper_{[this] { return close_idle_fds(); }};  ///< last: it may run until it is destroyed
 };
 
 }  // namespace iosig

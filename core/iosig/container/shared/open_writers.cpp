@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/container/shared/attributes.h"
 
 namespace iosig {
@@ -30,6 +32,7 @@ int OpenWriters::close(OpenWriter& writer) {
   status_.forget_data(writer.writer->data_fd());
   const auto closed = writer.writer->close();
   writer.writer.reset();
+  if (const std::size_t kept = std::exchange(writer.kept_fds, 0); kept > 0) keeper_.closed(kept);
   return closed ? 0 : log_(closed.error());
 }
 
@@ -53,8 +56,36 @@ int OpenWriters::open(OpenWriter& writer) {
   auto opened = ContainerWriter::open(directory_, status_.owner());
   if (!opened) return log_(opened.error());
   writer.writer = *std::move(opened);
+  keep_fds(writer);
   drop_privileges(*directory_);
   return 0;
+}
+
+/// Called when the writer may have opened its droppings, with its lock held. Closes them again if this process has
+/// enough descriptors open.
+void OpenWriters::keep_fds(OpenWriter& writer) {
+  constexpr std::size_t fds = 2;
+  if (writer.kept_fds > 0 || writer.writer->data_fd() < 0) return;
+  if (keeper_.may_keep(fds)) {
+    writer.kept_fds = fds;
+    return;
+  }
+  status_.forget_data(writer.writer->data_fd());
+  (void)writer.writer->close_fds();
+}
+
+/// Closes the droppings of the writers that no thread is using, the calling one included: POSIX defines that trying a
+/// lock which the thread holds fails.
+std::size_t OpenWriters::close_idle_fds() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return 0;
+  std::size_t closed = 0;
+  for (OpenWriter& each : writers_) {
+    const std::unique_lock writer_lock(each.mutex, std::try_to_lock);
+    if (!writer_lock || each.kept_fds == 0 || !status_.try_forget_data(each.writer->data_fd())) continue;
+    if (each.writer->close_fds() > 0) closed += std::exchange(each.kept_fds, 0);
+  }
+  return closed;
 }
 
 int OpenWriters::prepare(OpenWriter& writer) {
@@ -66,6 +97,7 @@ int OpenWriters::change(OpenWriter& by, const std::function<Result<void>(Contain
   const std::lock_guard lock(by.mutex);
   if (const int failure = open(by); failure != 0) return failure;
   const auto done = change(*by.writer);
+  keep_fds(by);
   return done ? 0 : log_(done.error());
 }
 
@@ -92,6 +124,7 @@ std::int64_t OpenWriters::write(OpenWriter& to, std::int64_t& offset, std::span<
     done = *written;
   }
   if (done > 0) status_.wrote(offset, offset + done, to.writer->data_fd());
+  if (to.kept_fds == 0) keep_fds(to);
   return done;
 }
 
@@ -102,6 +135,7 @@ int OpenWriters::sync() {
     const std::lock_guard writer_lock(each.mutex);
     if (each.writer)
       if (const auto synced = each.writer->sync(); !synced) failure = log_(synced.error());
+    if (each.writer) keep_fds(each);
   }
   for (const std::int64_t id : unsynced_)
     for (const Dropping kind : {Dropping::data, Dropping::index})
@@ -115,7 +149,7 @@ int OpenWriters::sync_closed(std::int64_t id, Dropping kind) {
   const auto subdirectory = directory_->open_subdirectory(kind, id);
   const Fd fd = directory_->open_dropping(kind, id, O_RDONLY);
   if (!fd && errno == ENOENT) return 0;  // the file was truncated to 0
-  const Fd above(subdirectory ? ::openat(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+  const Fd above = subdirectory ? open_file_at(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY) : Fd();
   const bool is_synced =
       fd && above && ::fsync(fd.get()) == 0 && ::fsync(subdirectory->get()) == 0 && ::fsync(above.get()) == 0;
   return is_synced ? 0 : EIO;

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/container/shared/cached_status.h"
 #include "iosig/container/shared/failures.h"
 #include "iosig/container/write/container_writer.h"
@@ -20,6 +21,7 @@ namespace iosig {
 struct OpenWriter {
   std::mutex mutex;
   std::unique_ptr<ContainerWriter> writer;
+  std::size_t kept_fds = 0;  ///< that OpenWriters may keep open
 };
 
 /// Safe from any thread. Functions return 0 or an errno unless they say otherwise.
@@ -50,6 +52,8 @@ class OpenWriters {
  private:
   int open(OpenWriter& writer);
   int close(OpenWriter& writer);
+  void keep_fds(OpenWriter& writer);
+  std::size_t close_idle_fds();
   int sync_closed(std::int64_t id, Dropping kind);
 
   const std::shared_ptr<const ContainerDirectory> directory_;
@@ -57,7 +61,8 @@ class OpenWriters {
   const FailureLog& log_;
   std::mutex mutex_;  ///< acquired before a writer's own
   std::list<OpenWriter> writers_;
-  std::vector<std::int64_t> unsynced_;  ///< writers that were closed since the last sync
+  std::vector<std::int64_t> unsynced_;                    ///< writers that were closed since the last sync
+  FdKeeper keeper_{[this] { return close_idle_fds(); }};  ///< last: it may run until it is destroyed
 };
 
 }  // namespace iosig

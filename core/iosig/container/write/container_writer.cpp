@@ -11,7 +11,10 @@
 #include <atomic>
 #include <cerrno>
 #include <new>
+#include <tuple>
+#include <utility>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
@@ -108,10 +111,10 @@ Result<void> ContainerWriter::make_droppings() {
   // A write is not an access. With a zero access time, the kernel (relatime) sets it at the first read.
   const timespec no_access[2] = {{0, 0}, {0, UTIME_OMIT}};
   (void)::futimens(data_.get(), no_access);
-  const auto subdirectory = directory_->open_subdirectory(Dropping::tail, id_);
-  if (!subdirectory) return pass_on(subdirectory.error());
-  auto tail = Tail::make(*subdirectory, dropping_name(Dropping::tail, id_), directory_->shown(Dropping::tail, id_),
-                         tail_identity(directory_->manifest().id, id_));
+  const Fd tail_file = directory_->open_dropping(Dropping::tail, id_, O_RDWR | O_CREAT | O_EXCL, mode);
+  if (!tail_file) return write_failure("make", directory_->shown(Dropping::tail, id_), errno);
+  auto tail =
+      Tail::make(tail_file, directory_->shown(Dropping::tail, id_), tail_identity(directory_->manifest().id, id_));
   if (!tail) {
     // Repair has taken the new tail. The caller retries with another id; the empty index that remains says that this id
     // wrote nothing.
@@ -119,7 +122,7 @@ Result<void> ContainerWriter::make_droppings() {
     return pass_on(std::move(tail.error()));
   }
   tail_ = *std::move(tail);
-  if (auto shared = directory_->share_piece(tail_.fd(), directory_->shown(Dropping::tail, id_)); !shared) {
+  if (auto shared = directory_->share_piece(tail_file.get(), directory_->shown(Dropping::tail, id_)); !shared) {
     (void)directory_->unlink_dropping(Dropping::tail, id_);
     return give_up(std::move(shared.error()));
   }
@@ -129,7 +132,7 @@ Result<void> ContainerWriter::make_droppings() {
 /// Fails while another process replaces the container by an ordinary file, or removes it. That process locks the
 /// directory exclusively before it looks for tails.
 Result<void> ContainerWriter::refuse_if_replaced() {
-  const Fd directory(::openat(directory_->fd().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory = open_file_at(directory_->fd().get(), ".", O_RDONLY | O_DIRECTORY);
   if (directory && ::flock(directory.get(), LOCK_SH | LOCK_NB) == 0) return {};
   (void)directory_->unlink_dropping(Dropping::tail, id_);
   (void)directory_->unlink_dropping(Dropping::data, id_);
@@ -166,7 +169,9 @@ Result<std::int64_t> ContainerWriter::finish_write(std::int64_t offset, std::spa
   for (;;) {
     if (put > 0) done += put;
     if (done == length || put == 0) break;
-    if (put < 0 && errno != EINTR) {
+    if (put < 0 && errno == EBADF && !data_) {
+      if (auto opened = reopen_fds(); !opened) return pass_on(std::move(opened.error()));
+    } else if (put < 0 && errno != EINTR) {
       if (done == 0) return write_failure("write", directory_->shown(Dropping::data, id_), errno);
       break;  // a partial write succeeds, as in write(2)
     }
@@ -187,7 +192,7 @@ Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length,
       return written;
     }
   while (!tail_.note(offset, length, physical_, sequence)) {
-    if (tail_.make_room()) continue;
+    if (tail_.make_room(directory_->open_dropping(Dropping::tail, id_, O_RDWR))) continue;
     if (auto written = write_frame(); !written) {
       if (is_traditional_) entries_.pop_back();
       return written;
@@ -214,6 +219,7 @@ Result<void> ContainerWriter::remember(std::int64_t offset, std::int64_t length,
 /// Appends the writes in the tail to the index as a frame, and clears the tail. If there is no space, the tail keeps
 /// them.
 Result<void> ContainerWriter::write_frame() {
+  if (auto opened = reopen_fds(); !opened) return opened;
   if (unwritten_.empty()) {
     if (frame_.physical_end == 0) return {};
     frame_.entries.clear();
@@ -276,6 +282,7 @@ Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
   if (mark.offset < 0 || mark.length < 0 || mark.length > INT64_MAX - mark.offset)
     return fail_with_errno(EFBIG, ErrorKind::usage, "'{}': offset {} exceeds the maximum file size",
                            printable(directory_->path()), mark.offset);
+  if (auto opened = reopen_fds(); !opened) return opened;
   mark.sequence = slot_.number_once(static_cast<std::uint64_t>(mark.offset), static_cast<std::uint64_t>(end));
   if (auto written = append_to_index(index_frame(mark)); !written) return written;
   is_index_synced_ = false;
@@ -302,6 +309,7 @@ Result<void> ContainerWriter::punch(std::int64_t offset, std::int64_t length) {
 
 Result<void> ContainerWriter::sync() {
   if (!is_open_ || is_inherited()) return closed_already();
+  if (auto opened = reopen_fds(); !opened) return opened;
   if (::fdatasync(data_.get()) != 0) return system_failure("sync", directory_->shown(Dropping::data, id_));
   if (!is_index_synced_ && ::fdatasync(index_.get()) != 0)
     return system_failure("sync", directory_->shown(Dropping::index, id_));
@@ -319,12 +327,42 @@ Result<void> ContainerWriter::sync() {
   return {};
 }
 
+std::size_t ContainerWriter::close_fds() {
+  if (!is_open_ || is_inherited() || !data_ || ::fstat(data_.get(), &data_status_) != 0 ||
+      ::fstat(index_.get(), &index_status_) != 0)
+    return 0;
+  // Some file systems report at the close that the server has refused earlier writes.
+  for (Fd* fd : {&data_, &index_})
+    if (::close(fd->release()) != 0 && errno != EINTR) close_errno_ = errno;
+  return 2;
+}
+
+/// Opens the droppings again after close_fds(). Fails if they are not the same files.
+Result<void> ContainerWriter::reopen_fds() {
+  if (const int failure = std::exchange(close_errno_, 0); failure != 0)
+    return system_failure("write", directory_->shown(Dropping::data, id_), failure);
+  if (data_) return {};
+  Fd data = directory_->open_dropping(Dropping::data, id_, O_WRONLY),
+     index = directory_->open_dropping(Dropping::index, id_, O_WRONLY | O_APPEND);
+  for (const auto& [fd, known, kind] :
+       {std::tuple(&data, &data_status_, Dropping::data), std::tuple(&index, &index_status_, Dropping::index)}) {
+    struct stat now {};
+    if (!*fd || ::fstat(fd->get(), &now) != 0) return system_failure("open", directory_->shown(kind, id_));
+    if (!is_same_inode(now, *known))
+      return fail_with_errno(ESTALE, ErrorKind::system, "'{}' was replaced by another file",
+                             directory_->shown(kind, id_));
+  }
+  data_ = std::move(data);
+  index_ = std::move(index);
+  return {};
+}
+
 /// Flushes the names of the droppings and of their directories, so they survive a power failure.
 Result<void> ContainerWriter::sync_names() {
   for (const Dropping kind : {Dropping::index, Dropping::data}) {
     const auto subdirectory = directory_->open_subdirectory(kind, id_);
     if (!subdirectory) return pass_on(subdirectory.error());
-    const Fd above(::openat(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Fd above = open_file_at(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY);
     if (::fsync(subdirectory->get()) != 0 || !above || ::fsync(above.get()) != 0)
       return system_failure("sync the directory of", directory_->shown(kind, id_));
   }

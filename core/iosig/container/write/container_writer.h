@@ -6,6 +6,7 @@
 // returned, readers find the bytes, even if the writer is killed; after sync(), also after a power failure.
 #pragma once
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -65,8 +66,10 @@ class ContainerWriter {
   [[nodiscard]] bool has_room_for(std::size_t bytes) const {
     return !exceeds_size_limit(physical_ + static_cast<std::int64_t>(bytes));
   }
-  /// Returns the descriptor of the data dropping, whose modification time is that of the last write.
+  /// Returns the descriptor of the data dropping, whose modification time is that of the last write; -1: closed.
   [[nodiscard]] int data_fd() const { return data_.get(); }
+  /// Closes the droppings' descriptors; the next call that needs them opens them again. Returns their number.
+  std::size_t close_fds();
   [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
   /// Increases with every change.
   [[nodiscard]] std::uint64_t version() const { return version_; }
@@ -85,12 +88,16 @@ class ContainerWriter {
   Result<void> append_to_index(const std::vector<std::uint8_t>& frame);
   Result<void> mark(IndexMark mark, std::int64_t end);
   Result<void> sync_names();
+  Result<void> reopen_fds();
   [[nodiscard]] bool is_inherited() const;
 
   std::shared_ptr<const ContainerDirectory> directory_;
   std::int64_t id_ = -1;
   SequencerSlot slot_;
-  Fd data_, index_;
+  Fd data_, index_;  ///< both are open, or none
+  struct stat data_status_ {
+  }, index_status_{};    ///< of the droppings when close_fds() closed them
+  int close_errno_ = 0;  ///< of a close that failed; the next change reports it
   Tail tail_;
   std::int64_t physical_ = 0;     ///< bytes in the data dropping that belong to the file
   std::int64_t data_end_ = 0;     ///< bytes in it, including those of failed writes
