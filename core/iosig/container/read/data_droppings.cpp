@@ -55,7 +55,11 @@ Result<Fd> DataDroppings::open_dropping(std::int64_t id) const {
 }
 
 void DataDroppings::close_all() {
-  const std::size_t closed = close_idle();
+  std::size_t closed = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = clear();
+  }
   if (keeper_ != nullptr && closed > 0) keeper_->closed(closed);
 }
 
@@ -67,7 +71,12 @@ void DataDroppings::save() {
 }
 
 std::size_t DataDroppings::close_idle() {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock ? clear() : 0;
+}
+
+/// The caller holds the lock.
+std::size_t DataDroppings::clear() {
   for (auto& fd : fds_) fd = -1;
   const std::size_t closed = open_.size();
   open_.clear();

@@ -48,6 +48,7 @@ class DataDroppings {
  private:
   Result<Fd> open_dropping(std::int64_t id) const;
   [[nodiscard]] bool may_keep_one();
+  std::size_t clear();
 
   const ContainerDirectory& directory_;
   std::mutex mutex_;
