@@ -19,6 +19,7 @@ std::uint64_t wrapped(std::int64_t value) { return static_cast<std::uint64_t>(va
 Detector::Detector(const DetectOptions& options)
     : columns_(std::clamp(options.columns, 1u, max_columns)),
       allows_exceptions_(options.allows_exceptions),
+      unsigned_columns_(std::min(options.unsigned_columns, columns_)),
       stack_(columns_, options.window),
       builder_(columns_, options.follows) {
   for (std::uint32_t column = 0; column < columns_; ++column)
@@ -158,7 +159,13 @@ void Detector::stop_and_reduce() {
 
 bool Detector::may_be_exception() const {
   return allows_exceptions_ && !is_at_end_ && position_ > began_ && position_ >= no_exceptions_before_ &&
-         (nest_exceptions_ + 1) * per_exception <= position_ - stack_.top().first;
+         (nest_exceptions_ + 1) * per_exception <= position_ - stack_.top().first && foretells_possible();
+}
+
+/// Whether the vector that the nest foretells may be an element of it.
+bool Detector::foretells_possible() const {
+  return std::all_of(expected_, expected_ + unsigned_columns_,
+                     [](std::uint64_t number) { return static_cast<std::int64_t>(number) >= 0; });
 }
 
 /// Holds back a mismatch, or a vector after it, as if the nest continued.
@@ -174,7 +181,8 @@ void Detector::await(const std::int64_t* stored, bool fits) {
   waiting_.insert(waiting_.end(), stored, stored + columns_);
   if (!fits) misfits_ |= 1u << count;
   fits_ = fits ? fits_ + 1 : 0;
-  if (is_at_end_ || std::popcount(misfits_) > static_cast<int>(max_misfits)) return reject();
+  const bool is_impossible = !fits && !is_at_end_ && !foretells_possible();
+  if (is_at_end_ || is_impossible || std::popcount(misfits_) > static_cast<int>(max_misfits)) return reject();
   advance();
   if (fits_ == fits_needed) return accept();
   if (count + 1 == max_waiting) reject();

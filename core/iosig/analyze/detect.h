@@ -24,6 +24,9 @@ struct DetectOptions {
   std::array<std::int8_t, max_columns> follows = {-1, -1, -1, -1, -1, -1, -1, -1};
   std::uint32_t window = 32;      ///< the longest body of a loop, in terms (vectors, or nests within it)
   bool allows_exceptions = true;  ///< at most one vector in eight of a nest
+  /// How many of the first columns, which follow no others, have no negative numbers. Then no element of a nest has
+  /// one there, not even where an exception replaces it: lookups can use the nest.
+  std::uint32_t unsigned_columns = 0;
 };
 
 /// Detects one stream. Memory: a few thousand terms plus the description. push() allocates nothing while a nest runs;
@@ -96,10 +99,12 @@ class Detector {
   void catch_up(NestWalk& walk) const;
   void look_further(NestWalk& walk, std::int64_t& limit) const;
   [[nodiscard]] bool may_be_exception() const;
+  [[nodiscard]] bool foretells_possible() const;
   [[nodiscard]] bool is_periodic(std::uint64_t position, const std::int64_t* vector) const;
 
   std::uint32_t columns_;
   bool allows_exceptions_;
+  std::uint32_t unsigned_columns_;
   struct Follower {
     std::uint8_t column = 0, source = 0;
   };

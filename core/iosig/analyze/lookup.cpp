@@ -7,7 +7,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_unindexed = 1 << 20;  ///< elements of nests that cannot be indexed
+constexpr std::uint64_t max_unindexed = 1 << 22;  ///< elements of nests that cannot be indexed
 constexpr std::uint64_t max_steps = 1 << 20;      ///< to find the last byte
 
 std::int64_t sum(std::int64_t a, std::int64_t b) {

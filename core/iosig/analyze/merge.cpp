@@ -181,7 +181,7 @@ class Merger {
     std::vector<std::uint32_t> heap(sources.size());
     std::iota(heap.begin(), heap.end(), 0U);
     std::ranges::make_heap(heap, is_later);
-    Detector detector({.columns = merged_columns});
+    Detector detector({.columns = merged_columns, .unsigned_columns = 2});
     while (!heap.empty()) {
       Source& source = sources[heap.front()];
       detector.push(source.access);
@@ -278,7 +278,7 @@ class Merger {
       }
       return folder.push_vectors(accesses);
     }
-    Detector detector({.columns = merged_columns});
+    Detector detector({.columns = merged_columns, .unsigned_columns = 2});
     for (std::uint64_t n = 0; n < it.count; ++n) {
       cursor.next(access, sequence);
       detector.push(access);

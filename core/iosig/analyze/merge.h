@@ -49,7 +49,7 @@ struct MergedPattern {
 /// same time, or if lengths vary and physical offsets follow them. Fails with `bad_input` for mismatched columns, for
 /// accesses that begin below 0, have a negative length or end after byte 2^63 - 1, and for falling sequence numbers
 /// (detected only where they matter); with `infeasible` if more than `max_expanded` accesses would have to be expanded,
-/// and for nests of more than 2^20 accesses whose logical offsets follow sums of varying lengths.
+/// and for nests of more than 2^22 accesses whose logical offsets follow sums of varying lengths.
 [[nodiscard]] Result<MergedPattern> merge_patterns(std::span<const LocalPattern> locals,
                                                    const MergeOptions& options = {});
 

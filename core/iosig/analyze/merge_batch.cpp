@@ -10,7 +10,7 @@ namespace {
 
 constexpr AccessColumns local_columns = {.logical = 0, .length = 1, .physical = 2, .id = -1};
 constexpr std::array<int, 3> column_order = {local_columns.logical, local_columns.length, local_columns.physical};
-constexpr std::uint64_t max_expanded_nest = 1 << 20;  ///< accesses of a nest that has to be expanded for its bounds
+constexpr std::uint64_t max_expanded_nest = 1 << 22;  ///< accesses of a nest that has to be expanded for its bounds
 
 /// Writes a nest of a local pattern in merged columns.
 class NestWriter {
