@@ -12,7 +12,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t most_kept = 1024, least_kept = 8;
+constexpr std::size_t most_kept = 4096, least_kept = 8;
 
 }  // namespace
 

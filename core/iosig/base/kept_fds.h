@@ -35,7 +35,7 @@ class FdKeeper {
   friend class Keepers;
 };
 
-/// Returns how many descriptors all keepers may have: a quarter of RLIMIT_NOFILE, at most 1024.
+/// Returns how many descriptors all keepers may have: a quarter of RLIMIT_NOFILE, at most 4096.
 [[nodiscard]] std::size_t max_kept_fds();
 
 /// Closes idle descriptors of all keepers. Returns how many.

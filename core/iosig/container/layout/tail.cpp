@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -27,19 +28,11 @@ std::int64_t physical_end(const TailRecord& record) {
   return record.physical + static_cast<std::int64_t>(record.count) * record.length;
 }
 
-/// Returns the record at `at` if its checksum matches and its fields are in range.
+/// Returns the record at `at` if it is valid.
 std::optional<TailRecord> record_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   TailRecord record;
   std::memcpy(&record, bytes.data() + at, sizeof record);
-  if (record.count == 0 || record.count > INT64_MAX) return {};
-  const auto count = static_cast<__int128>(record.count);
-  const auto last_logical = record.logical + (count - 1) * record.stride;
-  const auto end = record.physical + count * record.length;
-  const bool is_sound = record.check == record.expected_check() && record.length > 0 && record.logical >= 0 &&
-                        record.physical >= 0 && record.sequence >= 0 && last_logical >= 0 &&
-                        record.logical <= INT64_MAX - record.length && last_logical <= INT64_MAX - record.length &&
-                        end <= INT64_MAX;
-  return is_sound ? std::optional(record) : std::nullopt;
+  return record.is_valid() ? std::optional(record) : std::nullopt;
 }
 
 std::uint64_t check_at(std::span<const std::uint8_t> bytes, std::size_t at) {
@@ -49,6 +42,15 @@ std::uint64_t check_at(std::span<const std::uint8_t> bytes, std::size_t at) {
 }
 
 }  // namespace
+
+bool TailRecord::is_valid() const {
+  if (count == 0 || count > INT64_MAX) return false;
+  const auto writes = static_cast<__int128>(count);
+  const auto last_logical = logical + (writes - 1) * stride;
+  const auto end = physical + writes * length;
+  return check == expected_check() && length > 0 && logical >= 0 && physical >= 0 && sequence >= 0 &&
+         last_logical >= 0 && logical <= INT64_MAX - length && last_logical <= INT64_MAX - length && end <= INT64_MAX;
+}
 
 std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
   std::vector<TailRecord> records;
@@ -65,6 +67,14 @@ std::uint64_t tail_identity(std::string_view container, std::int64_t writer) {
   const std::uint32_t of_container =
       crc32c({reinterpret_cast<const std::uint8_t*>(container.data()), container.size()});
   return std::uint64_t{of_container} << 32 ^ static_cast<std::uint64_t>(writer + 1);
+}
+
+bool is_tail_of(const Fd& file, std::uint64_t identity) {
+  std::array<char, tail_magic.size() + sizeof identity> head{};
+  if (::pread(file.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size())) return false;
+  std::uint64_t found = 0;
+  std::memcpy(&found, head.data() + tail_magic.size(), sizeof found);
+  return std::memcmp(head.data(), tail_magic.data(), tail_magic.size()) == 0 && found == identity;
 }
 
 bool has_lost_records(std::span<const std::uint8_t> bytes, std::int64_t known, std::int64_t data_bytes) {

@@ -29,6 +29,8 @@ struct TailRecord {
   /// `count`, or one less if the writer died between the two stores; no record spans two sectors.
   std::uint64_t count_again = 0;
 
+  /// Whether the check matches and the fields describe possible writes.
+  [[nodiscard]] bool is_valid() const;
   [[nodiscard]] bool has_sure_count() const { return count - count_again <= 1; }
   [[nodiscard]] std::uint64_t expected_check() const {
     std::uint64_t mixed = 0x9e3779b97f4a7c15;
@@ -47,6 +49,9 @@ static_assert(sizeof(TailRecord) == 64);
 
 /// Returns the identity that the head of a tail holds for its writer.
 [[nodiscard]] std::uint64_t tail_identity(std::string_view container, std::int64_t writer);
+
+/// Whether the open file is the tail of the writer with this identity.
+[[nodiscard]] bool is_tail_of(const Fd& file, std::uint64_t identity);
 
 /// Whether records of a dead writer's tail are lost, if its index covers `known` of `data_bytes`. True if a record is
 /// neither valid nor half-written, if a valid record lies behind the end of the others, or if the file is too short for

@@ -41,7 +41,11 @@ struct alignas(128) SharedSlot {
   std::atomic<std::uint64_t> owner{0};    ///< under the lock
   /// Where the append in progress ends; 0: none. Set under the lock, cleared after `end` is set.
   std::atomic<std::int64_t> reserved{0};
+  // For followers (SlotState). Earlier versions leave them 0.
+  std::atomic<std::int64_t> writer_plus_1{0};  ///< 0 under the lock, then set by the writer
+  std::atomic<std::uint64_t> marks{0};         ///< as `changes`
 };
+static_assert(sizeof(SharedSlot) == 256, "versions share the file");
 
 struct SharedSequencer {
   std::uint64_t magic_number = 0;
@@ -128,6 +132,32 @@ bool lock_bytes(int fd, off_t first, off_t count, int type) {
   lock.l_start = first;
   lock.l_len = count;
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/// Reads `changes` first: `marks` and the writer's tail then have all that it counts.
+SlotState state_of(const SharedSlot& slot) {
+  SlotState state;
+  state.changes = slot.changes.load(std::memory_order_acquire);
+  state.writer = slot.writer_plus_1.load(std::memory_order_acquire) - 1;
+  state.marks = slot.marks.load(std::memory_order_acquire);
+  return state;
+}
+
+/// Adds the writers that have taken a slot since `states` were read. false: one of them took the slot of another
+/// writer, whose last changes are not known, or is not known yet.
+bool add_new_writers(std::span<const SharedSlot> slots, std::uint64_t acquisitions, SlotStates& states) {
+  std::uint64_t left = acquisitions - states.acquisitions;
+  for (std::size_t n = 0; n < slots.size(); ++n) {
+    if (n == states.slots.size()) states.slots.emplace_back();
+    SlotState& known = states.slots[n];
+    const std::int64_t writer = slots[n].writer_plus_1.load(std::memory_order_acquire) - 1;
+    if (writer == known.writer) continue;
+    if (known.writer >= 0 || known.changes != 0) return false;
+    known.writer = writer;
+    --left;
+  }
+  states.acquisitions = acquisitions;
+  return left == 0;
 }
 
 /// Watchers lock byte 0, the writer of slot n locks byte 1 + n.
@@ -267,6 +297,7 @@ Result<void> SequencerSlot::acquire(const Fd& file, const std::string& path, std
     table_->slots_taken += slot.is_taken;
     if (slot_ == nullptr) {
       slot.owner = owner;
+      slot.writer_plus_1 = 0;
       ++table_->acquisitions;
       slot_ = &slot;
     } else {
@@ -489,6 +520,13 @@ void SequencerSlot::changed() {
   slot_->changes.store(slot_->changes.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
+void SequencerSlot::marked() {
+  slot_->marks.store(slot_->marks.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  changed();
+}
+
+void SequencerSlot::set_writer(std::int64_t id) { slot_->writer_plus_1.store(id + 1, std::memory_order_release); }
+
 void SequencerSlot::set_size(std::int64_t size) {
   const SequencerLock lock(*table_);
   table_->end = size;
@@ -533,11 +571,38 @@ std::uint64_t SequencerWatch::changes(std::uint64_t owner) const {
   // Each acquisition adds more than all changes that a slot can count, so the sum never repeats.
   constexpr int weight = 44;
   std::uint64_t sum = table_->acquisitions.load(std::memory_order_acquire) << weight;
-  const auto used = std::min(std::atomic_ref(const_cast<std::uint32_t&>(table_->slots_used)).load(), max_slots);
-  for (const SharedSlot& slot : std::span(table_->slots.data(), used))
+  for (const SharedSlot& slot : slots())
     if (owner == 0 || slot.owner.load(std::memory_order_relaxed) != owner)
       sum += slot.changes.load(std::memory_order_acquire);
   return sum;
+}
+
+std::span<const SharedSlot> SequencerWatch::slots() const {
+  const auto used = std::atomic_ref(const_cast<std::uint32_t&>(table_->slots_used)).load();
+  return {table_->slots.data(), std::min(used, max_slots)};
+}
+
+void SequencerWatch::read(SlotStates& states) const {
+  states.acquisitions = table_->acquisitions.load(std::memory_order_acquire);
+  states.slots.clear();
+  for (const SharedSlot& slot : slots()) states.slots.push_back(state_of(slot));
+  if (table_->acquisitions.load(std::memory_order_acquire) != states.acquisitions) states.slots.clear();
+}
+
+bool SequencerWatch::update(SlotStates& states, std::vector<std::size_t>& changed) const {
+  changed.clear();
+  const std::uint64_t acquisitions = table_->acquisitions.load(std::memory_order_acquire);
+  const std::span<const SharedSlot> now = slots();
+  if (acquisitions != states.acquisitions && !add_new_writers(now, acquisitions, states)) return false;
+  for (std::size_t n = 0; n < std::min(now.size(), states.slots.size()); ++n) {
+    SlotState& known = states.slots[n];
+    if (now[n].changes.load(std::memory_order_acquire) == known.changes) continue;
+    const SlotState state = state_of(now[n]);
+    if (state.writer != known.writer || state.marks != known.marks) return false;
+    known = state;
+    changed.push_back(n);
+  }
+  return table_->acquisitions.load(std::memory_order_acquire) == acquisitions;
 }
 
 }  // namespace iosig

@@ -36,6 +36,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "iosig/base/files.h"
 #include "iosig/container/order/claim.h"
@@ -51,6 +52,17 @@ struct SequencerStart {
 
 struct SharedSlot;
 struct SharedSequencer;
+
+/// What the writers that have had a slot have published.
+struct SlotState {
+  std::int64_t writer = -1;   ///< id of the last one; -1: none, or one of an earlier version
+  std::uint64_t changes = 0;  ///< of all of them, marks included
+  std::uint64_t marks = 0;
+};
+struct SlotStates {
+  std::uint64_t acquisitions = 0;  ///< of all slots
+  std::vector<SlotState> slots;
+};
 
 /// One writer's slot. Used by one thread at a time.
 class SequencerSlot {
@@ -100,6 +112,10 @@ class SequencerSlot {
   void set_size(std::int64_t size);
   /// Publishes that this writer has changed the file. Call it after each change, before the caller returns.
   void changed();
+  /// The same for a change that is not in the writer's tail.
+  void marked();
+  /// Publishes the id of the slot's writer, before its first change.
+  void set_writer(std::int64_t id);
 
  private:
   [[nodiscard]] bool is_revoked() const;
@@ -144,8 +160,16 @@ class SequencerWatch {
   /// Returns a number that differs after each change by a writer of this node, except those of `owner` (if not 0), and
   /// after each writer that opens the container. Includes every change that ended before the call.
   [[nodiscard]] std::uint64_t changes(std::uint64_t owner) const;
+  /// Reads the states of all slots. They include every change that ended before the call. Leaves `states` empty while a
+  /// writer takes a slot.
+  void read(SlotStates& states) const;
+  /// Brings `states` up to date and lists the slots whose writers have written since. Returns false, with any result,
+  /// if some changes are not in the tails of these writers: after a mark, or when another writer has taken a slot.
+  [[nodiscard]] bool update(SlotStates& states, std::vector<std::size_t>& changed) const;
 
  private:
+  [[nodiscard]] std::span<const SharedSlot> slots() const;
+
   const SharedSequencer* table_ = nullptr;
 };
 

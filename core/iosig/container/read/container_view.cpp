@@ -50,6 +50,7 @@ Result<void> ContainerView::show(IndexSnapshot merged, ContainerContent content)
   if (!lookup)
     return fail(lookup.error().kind, "'{}': the index: {}", printable(directory_->path()), lookup.error().message);
   shown->lookup = *std::move(lookup);
+  shown->last_sequence = content.writers.empty() ? INT64_MAX : content.last_sequence();
   shown->content = std::move(content);
   shown->status = merged.status;
   shown_ = std::move(shown);
@@ -87,6 +88,7 @@ Result<void> ContainerView::refresh() {
     auto shown = std::make_unique<Shown>();
     shown->pieces = *std::move(pieces);
     shown->status = content.status;
+    shown->last_sequence = content.last_sequence();
     shown->content = without_writes(std::move(content));
     shown_ = std::move(shown);
     return {};
@@ -102,7 +104,40 @@ Result<void> ContainerView::refresh() {
   return {};
 }
 
+bool ContainerView::add_write(std::int64_t logical, std::int64_t length, std::int64_t id, std::int64_t physical,
+                              std::int64_t sequence) {
+  constexpr std::size_t max_added = 1 << 16;
+  constexpr int max_below = 64;  ///< pieces of the merged index below one write
+  if (shown_->added.count() >= max_added) return false;
+  if (sequence <= shown_->last_sequence) {
+    const std::int64_t end = std::min(logical + length, size());
+    int below = 0;
+    for (std::int64_t at = logical; at < end && below < max_below; ++below) {
+      const Piece piece = merged_piece_at(at);
+      if (!is_newer(sequence, id, piece)) return false;
+      at = piece.length > end - at ? end : at + piece.length;
+    }
+    if (below == max_below) return false;
+  }
+  shown_->added.add(logical, length, id, physical, sequence);
+  shown_->status.size = std::max(shown_->status.size, logical + length);
+  return true;
+}
+
+/// Whether a write of writer `id` is certain to lie over a piece of the merged index: a later write of the same writer,
+/// or one with a greater number than all writes of the piece's frame. A hole may be that of a mark.
+bool ContainerView::is_newer(std::int64_t sequence, std::int64_t id, const Piece& than) const {
+  if (!than.is_hole && than.id == id) return true;
+  return sequence > shown_->content.last_sequence_at(than.is_hole ? -1 : than.id, than.physical);
+}
+
 Piece ContainerView::piece_at(std::int64_t offset) const {
+  Piece piece = merged_piece_at(offset);
+  if (!shown_->added.is_empty()) shown_->added.lay_over(piece);
+  return piece;
+}
+
+Piece ContainerView::merged_piece_at(std::int64_t offset) const {
   Piece piece = shown_->lookup ? shown_->lookup->piece_at(offset) : shown_->pieces.piece_at(offset);
   if (piece.id == hole_id) piece = {piece.logical, piece.length, 0, 0, true};
   return piece;
@@ -154,9 +189,10 @@ Result<std::int64_t> ContainerView::read_pieces(std::int64_t offset, std::span<s
 
 std::size_t ContainerView::memory_bytes() const {
   const Pattern& it = shown_->pattern;
-  return shown_->pieces.memory_bytes() + (shown_->lookup ? shown_->lookup->memory_bytes() : 0) +
-         it.terms.size() * sizeof(Term) + it.nodes.size() * sizeof(Node) + it.numbers.size() * sizeof(std::int64_t) +
-         it.literals.size() + (it.exception_positions.size() + it.exception_values.size()) * sizeof(std::int64_t);
+  return shown_->pieces.memory_bytes() + shown_->added.memory_bytes() +
+         (shown_->lookup ? shown_->lookup->memory_bytes() : 0) + it.terms.size() * sizeof(Term) +
+         it.nodes.size() * sizeof(Node) + it.numbers.size() * sizeof(std::int64_t) + it.literals.size() +
+         (it.exception_positions.size() + it.exception_values.size()) * sizeof(std::int64_t);
 }
 
 }  // namespace iosig

@@ -17,6 +17,7 @@
 #include "iosig/analyze/lookup.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/data_droppings.h"
+#include "iosig/container/read/new_writes.h"
 #include "iosig/container/read/piece_map.h"
 #include "iosig/container/read/piece_reader.h"
 
@@ -61,6 +62,12 @@ class ContainerView {
     }
     return read_pieces(offset, bytes, fill);
   }
+  /// Adds a write of writer `id` that the view does not show yet. false, and nothing is added: the view must be read
+  /// again, because its order to the writes of the view is not known, or because the view has many new writes.
+  [[nodiscard]] bool add_write(std::int64_t logical, std::int64_t length, std::int64_t id, std::int64_t physical,
+                               std::int64_t sequence);
+  /// Whether index() and pattern() lack writes that were added.
+  [[nodiscard]] bool has_new_writes() const { return !shown_->added.is_empty(); }
   /// Who decides how many data droppings stay open: see DataDroppings::set_keeper().
   void set_keeper(FdKeeper* keeper) { droppings_.set_keeper(keeper); }
   /// Closes the data droppings, for the keeper. Returns their number.
@@ -99,8 +106,8 @@ class ContainerView {
   [[nodiscard]] const std::vector<ContainerProblem>& problems() const { return shown_->content.problems; }
   /// Has no writers in a view from an index snapshot.
   [[nodiscard]] const ContainerContent& content() const { return shown_->content; }
-  /// Returns the index for open() in another process. Fails with `infeasible` for a traditional index, and if writes
-  /// are lost.
+  /// Returns the index for open() in another process, without writes that were added. Fails with `infeasible` for a
+  /// traditional index, and if writes are lost.
   [[nodiscard]] Result<std::vector<std::uint8_t>> index() const;
   [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
   /// All writes, in an order that their sequence numbers allow. Empty in a container with a traditional index.
@@ -116,7 +123,11 @@ class ContainerView {
     PieceMap pieces;                      ///< of a traditional index
     ContainerContent content;             ///< without the patterns of its writers, which are merged
     ContainerStatus status;
+    std::int64_t last_sequence = INT64_MAX;  ///< of the merged index
+    NewWrites added;                         ///< on top of the merged index
   };
+  [[nodiscard]] Piece merged_piece_at(std::int64_t offset) const;
+  [[nodiscard]] bool is_newer(std::int64_t sequence, std::int64_t id, const Piece& than) const;
 
   ContainerView(std::shared_ptr<const ContainerDirectory> directory, Source source)
       : directory_(std::move(directory)), source_(source), droppings_(*directory_) {}

@@ -93,6 +93,20 @@ const LostWrites* ContainerContent::lost_at_end() const {
   return found == lost_writes.end() ? nullptr : &*found;
 }
 
+std::int64_t ContainerContent::last_sequence_at(std::int64_t id, std::int64_t physical) const {
+  std::int64_t last = 0;
+  if (writers.empty()) return INT64_MAX;  // an index snapshot
+  if (id < 0) {
+    for (const WriterContent& each : writers)
+      for (const IndexMark& mark : each.marks) last = std::max(last, mark.sequence);
+    return last;
+  }
+  const WriterContent* const writer = writer_of(id, writers);
+  if (writer == nullptr) return INT64_MAX;
+  const auto after = std::ranges::upper_bound(writer->writes, physical, {}, &IndexedWrites::physical);
+  return after == writer->writes.begin() ? INT64_MAX : std::prev(after)->closed;
+}
+
 std::int64_t ContainerContent::last_sequence() const {
   std::int64_t last = 0;
   for (const WriterContent& writer : writers) {

@@ -55,6 +55,9 @@ struct ContainerContent {
 
   /// Returns the size of the logical file, from the order of writes and marks.
   [[nodiscard]] std::int64_t size() const;
+  /// Returns the greatest number that the write of the byte at `physical` in the data of writer `id` can have
+  /// (INT64_MAX: unknown); for `id` -1 that of any mark.
+  [[nodiscard]] std::int64_t last_sequence_at(std::int64_t id, std::int64_t physical) const;
   /// Returns the greatest sequence number in use; 0: none.
   [[nodiscard]] std::int64_t last_sequence() const;
 

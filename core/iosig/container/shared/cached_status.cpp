@@ -108,6 +108,8 @@ int CachedStatus::refresh_if_older_than(double age_s) {
     looked_s_ = now_s();
     fingerprint_ = fingerprint;
     make_all_stale();
+    const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
+    if (!others || *others) are_all_counted_ = false;
     return 0;
   }
 }
@@ -181,6 +183,7 @@ void CachedStatus::truncated(std::int64_t size) {
   changed(0, INT64_MAX, false);
   const std::lock_guard lock(mutex_);
   status_.size = size;
+  are_all_counted_ = false;
 }
 
 void CachedStatus::forget_data(int fd) {
@@ -200,11 +203,12 @@ void CachedStatus::forget() {
   looked_s_ = 0;
 }
 
-void CachedStatus::begin_reading() {
+bool CachedStatus::begin_reading() {
   const std::lock_guard lock(mutex_);
   stale_begin_ = stale_end_ = 0;
   has_stale_ = false;
   shown_size_ = 0;
+  return std::exchange(are_all_counted_, is_watching());
 }
 
 void CachedStatus::end_reading(std::int64_t size) {

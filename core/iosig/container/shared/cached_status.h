@@ -59,8 +59,11 @@ class CachedStatus {
   [[nodiscard]] bool is_stale(std::int64_t begin, std::int64_t end) {
     return has_stale_.load(std::memory_order_acquire) && overlaps_stale(begin, end);
   }
-  /// The index is about to be read; bytes that change from here on are stale again.
-  void begin_reading();
+  /// The index is about to be read; bytes that change from here on are stale again. Returns whether all changes since
+  /// it was read last were counted by this node's sequencer.
+  [[nodiscard]] bool begin_reading();
+  /// Returns the watch on the writers of this node, or nullptr if there is none.
+  [[nodiscard]] const SequencerWatch* watch() const { return is_watching() ? &watch_ : nullptr; }
   /// The index was read; it shows a file of `size` bytes.
   void end_reading(std::int64_t size);
 
@@ -103,8 +106,10 @@ class CachedStatus {
   double looked_s_ = 0;
   std::uint64_t fingerprint_ = 0;
   std::int64_t stale_begin_ = 0, stale_end_ = 0;  ///< changed since the index was read
-  std::int64_t shown_size_ = 0;                   ///< of the file as the index shows it; 0 while it is read
-  std::atomic<bool> has_stale_{true};             ///< false: there is an index, and no byte changed since
+  bool are_all_counted_ = false;                  ///< as begin_reading() returns
+  OtherNodes other_nodes_;
+  std::int64_t shown_size_ = 0;        ///< of the file as the index shows it; 0 while it is read
+  std::atomic<bool> has_stale_{true};  ///< false: there is an index, and no byte changed since
   std::atomic<std::uint64_t> changes_{1};
 };
 

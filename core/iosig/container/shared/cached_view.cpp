@@ -33,40 +33,56 @@ std::array<char, 64> node_name() {
 
 }  // namespace
 
-/// Brings bytes [begin, end) of the view up to date. The caller holds no lock.
-int CachedView::refresh(std::int64_t begin, std::int64_t end) {
-  status_.notice_others();
+/// Reads the index. The caller holds the lock.
+Result<void> CachedView::read_again() {
+  SlotStates slots;  // read first: what is written meanwhile is found in the index, or is new
+  if (const SequencerWatch* const watch = status_.watch()) watch->read(slots);
+  if (view_) {
+    if (auto read = view_->refresh(); !read) return read;
+  } else {
+    auto opened = ContainerView::open(directory_);
+    if (!opened) return pass_on(std::move(opened.error()));
+    view_ = *std::move(opened);
+    view_->set_keeper(&keeper_);
+  }
+  follower_.start(*view_, std::move(slots));
+  return {};
+}
+
+/// Brings bytes [begin, end) of the view up to date with all changes that the status has noticed. The caller holds no
+/// lock.
+int CachedView::refresh_noticed(std::int64_t begin, std::int64_t end, Depth depth) {
+  const auto is_done = [&](bool is_stale) {
+    return view_ && !is_stale && (depth == Depth::new_writes || !view_->has_new_writes());
+  };
   {
     const bool was_stale = status_.is_stale(begin, end);
     const std::shared_lock lock(mutex_);
-    if (view_ && !was_stale) return 0;
+    if (is_done(was_stale)) return 0;
   }
   const std::unique_lock lock(mutex_);
-  if (view_ && !status_.is_stale(begin, end)) return 0;
-  status_.begin_reading();
-  Result<void> done{};
-  if (view_) {
-    done = view_->refresh();
-  } else {
-    auto opened = ContainerView::open(directory_);
-    if (opened) {
-      view_ = *std::move(opened);
-      view_->set_keeper(&keeper_);
-    } else {
-      done = pass_on(std::move(opened.error()));
-    }
-  }
+  if (is_done(status_.is_stale(begin, end))) return 0;
+  const bool may_follow = status_.begin_reading();
+  const SequencerWatch* const watch = status_.watch();
+  const bool has_followed =
+      view_ && may_follow && watch != nullptr && depth == Depth::new_writes && follower_.follow(*view_, *watch);
+  const Result<void> done = has_followed ? Result<void>() : read_again();
   const int failure = done ? 0 : log_(done.error());
   if (failure != 0) status_.changed(0, INT64_MAX, false);
   status_.end_reading(view_ ? view_->size() : 0);
   return failure;
 }
 
+int CachedView::refresh(std::int64_t begin, std::int64_t end, Depth depth) {
+  status_.notice_others();
+  return refresh_noticed(begin, end, depth);
+}
+
 /// Closes the data droppings unless a thread is reading, the calling one included: POSIX defines that trying a lock
 /// which the thread holds fails.
 std::size_t CachedView::close_idle_fds() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return lock && view_ ? view_->close_idle_fds() : 0;
+  return lock && view_ ? view_->close_idle_fds() + follower_.close_fds() : 0;
 }
 
 bool CachedView::is_known() {
@@ -75,9 +91,14 @@ bool CachedView::is_known() {
 }
 
 std::int64_t CachedView::read_if_known(std::int64_t offset, std::span<std::byte> bytes) {
+  status_.notice_others();
+  return read_fresh(offset, bytes);
+}
+
+/// Returns -EAGAIN if the status has noticed changes that the view may not show.
+std::int64_t CachedView::read_fresh(std::int64_t offset, std::span<std::byte> bytes) {
   const auto length = static_cast<std::int64_t>(bytes.size());
   if (offset < 0 || length > INT64_MAX - offset) return -EINVAL;
-  status_.notice_others();
   if (status_.is_stale(offset, offset + length)) return -EAGAIN;
   std::shared_lock lock(mutex_);
   if (!view_) return -EAGAIN;
@@ -95,10 +116,11 @@ std::int64_t CachedView::read_if_known(std::int64_t offset, std::span<std::byte>
 }
 
 std::int64_t CachedView::read(std::int64_t offset, std::span<std::byte> bytes) {
+  status_.notice_others();
   for (;;) {
-    const std::int64_t done = read_if_known(offset, bytes);
+    const std::int64_t done = read_fresh(offset, bytes);
     if (done != -EAGAIN) return done;
-    const int failure = refresh(offset, offset + static_cast<std::int64_t>(bytes.size()));
+    const int failure = refresh_noticed(offset, offset + static_cast<std::int64_t>(bytes.size()), Depth::new_writes);
     if (failure != 0) return -failure;
   }
 }
@@ -140,11 +162,11 @@ Result<std::vector<std::byte>> CachedView::export_index_snapshot() {
     SnapshotHead head{.node = node_name(), .known = {.node_changes = status_.node_changes()}};
     const bool was_known = is_known();
     int failure = was_known ? status_.refresh_if_older_than(0) : 0;  // otherwise refresh() reads the index anyway
-    if (failure == 0) failure = refresh(0, INT64_MAX);
+    if (failure == 0) failure = refresh(0, INT64_MAX, Depth::whole);
     if (failure != 0) return system_failure("read", directory_->path(), failure);
     const std::shared_lock lock(mutex_);
     const auto fingerprint = status_.fingerprint_if_fresh();
-    if (!view_ || !fingerprint) continue;
+    if (!view_ || !fingerprint || view_->has_new_writes()) continue;
     const auto index = view_->index();
     if (!index) return pass_on(index.error());
     if (was_known) head.known.fingerprint = *fingerprint;

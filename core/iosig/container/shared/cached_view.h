@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "iosig/container/read/container_view.h"
+#include "iosig/container/read/follower.h"
 #include "iosig/container/shared/cached_status.h"
 #include "iosig/container/shared/failures.h"
 
@@ -45,7 +46,14 @@ class CachedView {
   bool import_index_snapshot(std::span<const std::byte> bytes);
 
  private:
-  int refresh(std::int64_t begin, std::int64_t end);
+  enum class Depth {
+    new_writes,  ///< follow the writers if that is possible
+    whole,       ///< merge all indices
+  };
+  int refresh(std::int64_t begin, std::int64_t end, Depth depth = Depth::new_writes);
+  int refresh_noticed(std::int64_t begin, std::int64_t end, Depth depth);
+  std::int64_t read_fresh(std::int64_t offset, std::span<std::byte> bytes);
+  Result<void> read_again();
   std::size_t close_idle_fds();
   [[nodiscard]] bool is_known();
 
@@ -55,6 +63,7 @@ class CachedView {
   const FillHole fill_;
   std::shared_mutex mutex_;  ///< exclusive to replace what the view shows
   std::unique_ptr<ContainerView> view_;
+  Follower follower_{keeper_};
   FdKeeper keeper_{[this] { return close_idle_fds(); }};  ///< last: it may run until it is destroyed
 };
 

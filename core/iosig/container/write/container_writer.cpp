@@ -36,6 +36,7 @@ DetectOptions index_detection() {
   DetectOptions options;
   options.columns = index_columns;
   options.follows[physical_offset] = write_length;
+  options.unsigned_columns = 2;  // logical offset, length
   return options;
 }
 
@@ -73,6 +74,7 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
   for (int tries = 1; !made && made.error().system_errno == EAGAIN && tries < max_id_tries; ++tries)
     made = writer->make_droppings();
   if (!made) return pass_on(std::move(made.error()));
+  writer->slot_.set_writer(writer->id_);
   writer->is_open_ = true;
   return writer;
 }
@@ -286,7 +288,7 @@ Result<void> ContainerWriter::mark(IndexMark mark, std::int64_t end) {
   mark.sequence = slot_.number_once(static_cast<std::uint64_t>(mark.offset), static_cast<std::uint64_t>(end));
   if (auto written = append_to_index(index_frame(mark)); !written) return written;
   is_index_synced_ = false;
-  slot_.changed();
+  slot_.marked();
   ++version_;
   return {};
 }
