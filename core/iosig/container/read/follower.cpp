@@ -78,13 +78,14 @@ bool Follower::follow(ContainerView& view, std::int64_t id, Writer& writer) {
     const std::size_t begin = writer.position, count = read_records(*tail, begin, records);
     if (count == 0) return false;
     for (std::size_t n = 0; n < count; ++n) {
-      const TailRecord& record = records[n];
-      const bool follows = end < 0 || record.physical == end;
-      const bool is_valid = record.is_valid() && record.has_sure_count() && record.count_again > 0;
+      // `count_again` counts the writes that have ended. The writer may change it, and `count`, between two reads.
+      TailRecord& record = records[n];
+      record.count = record.count_again;
+      const bool is_valid = record.is_valid();
       if (end < 0 && !is_valid) return false;
-      if (!follows || !is_valid) return is_unchanged();
+      if (!is_valid || (end >= 0 && record.physical != end)) return is_unchanged();
       if (!add(view, id, writer, record)) return false;
-      end = record.physical + static_cast<std::int64_t>(record.count_again) * record.length;
+      end = record.physical + static_cast<std::int64_t>(record.count) * record.length;
       writer.position = begin + n;  // more writes may be added to this record
     }
     // The last one is read again, as the first of the next batch.
@@ -95,7 +96,7 @@ bool Follower::follow(ContainerView& view, std::int64_t id, Writer& writer) {
 
 bool Follower::add(ContainerView& view, std::int64_t id, Writer& writer, const TailRecord& record) {
   if (record.physical > writer.end) return false;
-  const auto count = static_cast<std::int64_t>(record.count_again);
+  const auto count = static_cast<std::int64_t>(record.count);
   const std::int64_t known = std::min(count, (writer.end - record.physical) / record.length);
   if (count - known > max_writes && record.stride != record.length) return false;
   for (std::int64_t n = known; n < count;) {
