@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,6 +89,24 @@ TEST_CASE("keepers together keep a quarter of the limit, and close the least rec
   CHECK_FALSE(other.may_keep(60));  // 41 are in use, and nobody can close any
   other.closed(41);
   CHECK(other.may_keep(100));
+}
+
+TEST_CASE("a forked child has a share of its own, whatever it inherits") {
+  const FdLimit limit(400);
+  FdKeeper inherited([] { return 0; });
+  REQUIRE(inherited.may_keep(100));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    FdKeeper own([] { return 0; });
+    const bool has_share = own.may_keep(100) && !own.may_keep(1) && !inherited.may_keep(1);
+    inherited.closed(60);
+    const bool is_unchanged = !own.may_keep(1);
+    own.closed(100);
+    ::_exit(has_share && is_unchanged && own.may_keep(100) ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("writers whose descriptors are closed while they are idle write on, and lose nothing") {

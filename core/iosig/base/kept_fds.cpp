@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <list>
+#include <cstddef>
 #include <mutex>
 #include <new>
 
@@ -16,29 +16,33 @@ constexpr std::size_t most_kept = 4096, least_kept = 8;
 
 }  // namespace
 
-/// All keepers of the process, the most recent ones last.
+/// All keepers of the process, the most recent ones last. Those that a child inherited by fork are not in its list.
 class Keepers {
  public:
+  explicit Keepers(unsigned forks) : forks_(forks) {}
+  [[nodiscard]] unsigned forks() const { return forks_; }
+
   void add(FdKeeper& keeper) {
     const std::lock_guard lock(mutex_);
-    keepers_.push_back(&keeper);
+    keeper.place_ = keepers_.insert(keepers_.end(), &keeper);
+    keeper.forks_ = forks_;
   }
   void remove(FdKeeper& keeper) {
     const std::lock_guard lock(mutex_);
-    if (std::erase(keepers_, &keeper) > 0) kept_ -= keeper.kept_;  // not there: this is a forked child
+    if (!has(keeper)) return;
+    take_from(keeper, keeper.kept_);
+    keepers_.erase(keeper.place_);
   }
   void closed(FdKeeper& keeper, std::size_t count) {
     const std::lock_guard lock(mutex_);
-    take_from(keeper, count);
+    if (has(keeper)) take_from(keeper, count);
   }
   bool may_keep(FdKeeper& keeper, std::size_t count) {
     const std::lock_guard lock(mutex_);
     const std::size_t most = max_kept_fds();
     if (kept_ + count > most) close_idle(kept_ + count - most);
-    if (kept_ + count > most) return false;
-    const auto found = std::ranges::find(keepers_, &keeper);
-    if (found == keepers_.end()) return false;
-    keepers_.splice(keepers_.end(), keepers_, found);
+    if (kept_ + count > most || !has(keeper)) return false;
+    keepers_.splice(keepers_.end(), keepers_, keeper.place_);
     kept_ += count;
     keeper.kept_ += count;
     return true;
@@ -49,6 +53,7 @@ class Keepers {
   }
 
  private:
+  [[nodiscard]] bool has(const FdKeeper& keeper) const { return keeper.forks_ == forks_; }
   /// The caller holds the lock. Closes `wanted` descriptors, or as many as there are.
   std::size_t close_idle(std::size_t wanted) {
     std::size_t closed = 0;
@@ -67,6 +72,7 @@ class Keepers {
     kept_ -= taken;
   }
 
+  const unsigned forks_;  ///< that led to this process
   std::mutex mutex_;
   std::list<FdKeeper*> keepers_;
   std::size_t kept_ = 0;
@@ -74,13 +80,17 @@ class Keepers {
 
 namespace {
 
+alignas(Keepers) std::byte room[sizeof(Keepers)];
+
 /// Never destroyed: other static objects may use it until the process ends. A forked child starts with an empty one,
 /// because another thread of the parent may hold the lock, and because the parent's objects are not the child's.
 Keepers& keepers() {
-  alignas(Keepers) static std::byte room[sizeof(Keepers)];
   static Keepers* const all = [] {
-    ::pthread_atfork(nullptr, nullptr, [] { new (room) Keepers; });
-    return new (room) Keepers;
+    ::pthread_atfork(nullptr, nullptr, [] {
+      auto* const before = std::launder(reinterpret_cast<Keepers*>(room));
+      new (room) Keepers(before->forks() + 1);
+    });
+    return new (room) Keepers(0);
   }();
   return *all;
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <list>
 
 #include "iosig/base/files.h"
 
@@ -32,6 +33,8 @@ class FdKeeper {
  private:
   std::function<std::size_t()> close_idle_;
   std::size_t kept_ = 0;
+  std::list<FdKeeper*>::iterator place_;  ///< in the list of all keepers
+  unsigned forks_ = 0;                    ///< that had led to the process when it was put there
   friend class Keepers;
 };
 
