@@ -68,7 +68,7 @@ class Model {
 /// IOSIG_FOLLOWER_SEEDS, for a longer search.
 unsigned seeds() {
   const char* const wanted = std::getenv("IOSIG_FOLLOWER_SEEDS");
-  return wanted == nullptr ? 3 : static_cast<unsigned>(std::atoi(wanted));
+  return wanted == nullptr ? 2 : static_cast<unsigned>(std::atoi(wanted));
 }
 
 /// A process that writes, as other processes of the node see it: a SharedContainer of its own.
@@ -155,7 +155,7 @@ TEST_CASE("after every change of any writer, a reader sees what a file would hol
         process.writer = process.container->writers().add();
       };
       for (Process& process : processes) start(process);
-      for (int step = 0; step < 400; ++step) {
+      for (int step = 0; step < 250; ++step) {
         Process& by = processes[below(processes.size())];
         std::string text(1 + below(30), static_cast<char>('a' + step % 26));
         const auto write = [&](std::size_t at) {
@@ -166,7 +166,7 @@ TEST_CASE("after every change of any writer, a reader sees what a file would hol
         };
         switch (below(seed % 3 == 0 ? 16 : 12)) {
           case 0: {  // many writes, more than a tail holds
-            const std::size_t count = below(4) == 0 ? 20'000 : below(600);
+            const std::size_t count = below(8) == 0 ? 17'000 : below(600);
             text.resize(3);
             for (std::size_t n = 0; n < count; ++n) write(below(2000));
             break;
@@ -207,7 +207,7 @@ TEST_CASE("after every change of any writer, a reader sees what a file would hol
         const std::size_t at = below(model.size() + 10);
         REQUIRE(content_of(*reader, static_cast<std::int64_t>(at), 100) == model.read(at, 100));
         if (step % 50 == 0) REQUIRE(content_of(*reader, 0, 10'000) == model.read(0, 10'000));
-        if (step % 170 == 0) (void)close_idle_fds();
+        if (step % 110 == 0) (void)close_idle_fds();
       }
       CHECK(content_of(*reader, 0, 100'000) == model.read(0, 100'000));
       for (Process& process : processes) REQUIRE(process.container->writers().remove(process.writer) == 0);

@@ -20,7 +20,8 @@ enum class Lifetime { temp, persist };
 /// Whether an operation waits for the storage (fdatasync, O_SYNC, O_DIRECT) or only for the page cache.
 enum class Synchrony { sync, nosync };
 
-/// Absent members are undeclared. Constraints filter mount points; descriptive members are input to the cost.
+/// Absent members are undeclared. Constraints filter mount points; descriptive members are input to the cost; the form
+/// says what the file is made of.
 struct Signature {
   // constraints
   std::optional<Visibility> visibility;
@@ -31,6 +32,7 @@ struct Signature {
   std::optional<double> mttdl_s;             ///< minimum acceptable mean time to data loss
   std::optional<double> availability;        ///< maximum acceptable probability of data loss during `duration_s`
   std::optional<double> duration_s;
+  // form
   std::optional<std::uint64_t> container_targets;  ///< a container with its data on this many mount points; 1: the best
   // descriptive
   std::optional<AccessOrder> access;

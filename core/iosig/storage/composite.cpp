@@ -21,17 +21,19 @@ constexpr std::size_t max_steps = 16;                       // from a mount to a
 constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
 
 using MountReader = std::optional<Part> (*)(const Mount&, const Machine&);
-constexpr std::array<std::pair<std::string_view, MountReader>, 11> mount_readers{{{"btrfs", read_btrfs},
-                                                                                  {"zfs", read_zfs},
-                                                                                  {"fuse.glusterfs", read_glusterfs},
-                                                                                  {"ceph", read_cephfs},
-                                                                                  {"fuse.ceph", read_cephfs},
-                                                                                  {"fuse.ceph-fuse", read_cephfs},
-                                                                                  {"lustre", read_lustre},
-                                                                                  {"beegfs", read_beegfs},
-                                                                                  {"gpfs", read_gpfs},
-                                                                                  {"fuse.mfs", read_moosefs},
-                                                                                  {"pvfs2", read_orangefs}}};
+constexpr auto mount_readers = std::to_array<std::pair<std::string_view, MountReader>>({
+    {"btrfs", read_btrfs},
+    {"zfs", read_zfs},
+    {"fuse.glusterfs", read_glusterfs},
+    {"ceph", read_cephfs},
+    {"fuse.ceph", read_cephfs},
+    {"fuse.ceph-fuse", read_cephfs},
+    {"lustre", read_lustre},
+    {"beegfs", read_beegfs},
+    {"gpfs", read_gpfs},
+    {"fuse.mfs", read_moosefs},
+    {"pvfs2", read_orangefs},
+});
 
 /// A device with everything below it.
 struct Tree {

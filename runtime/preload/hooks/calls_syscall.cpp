@@ -18,8 +18,9 @@
 #include "preload/files/open_file.h"
 #include "preload/hooks/real.h"
 
-// The linker gives these names to this library's functions: see engine_calls.cpp.
-// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+// Three names for one call: real().dup2 is the next library's or libc's, dup2() inside this library the engine's
+// (engine_calls.cpp), and __real_dup2() this library's own, which programs call. The linker's option --wrap gives the
+// last two their names. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 #define IOSIG_OWN(name) extern decltype(::name) __real_##name
 extern "C" {
 IOSIG_OWN(access);
