@@ -215,6 +215,14 @@ def test_duplicates_and_strangers_are_quarantined_and_nothing_sound_with_them(io
     assert iosig("container", "repair", container).stdout == "nothing to repair\n"
 
 
+def test_what_an_nfs_client_keeps_of_deleted_files_is_not_foreign(iosig: Iosig, container: Path) -> None:
+    kept = container / "d0" / ".nfs000000000123abcd00000001"
+    kept.write_bytes(b"")
+    assert iosig.json("container", "check", container)["sound"]
+    iosig("container", "repair", container)
+    assert kept.exists()
+
+
 def test_quarantine_keeps_every_foreign_file(iosig: Iosig, container: Path) -> None:
     names = ("d1/x", "d1.x", "data.0")  # a data.0 that is not in a subdirectory is no dropping
     for name in names:
