@@ -80,7 +80,8 @@ class Lister {
     const auto names = names_in(directory);
     if (!names) return cannot_list(names.error(), is_target);
     for (const std::string& found : *names) {
-      if (found.starts_with(".nfs")) continue;  // deleted: an NFS client keeps it while one of its processes has it open
+      // Deleted, but an NFS client keeps it while one of its processes has it open.
+      if (found.starts_with(".nfs")) continue;
       const auto dropping = parse_dropping_name(found);
       if (found.starts_with(quarantine_prefix))
         note_quarantined(directory, found, found.substr(quarantine_prefix.size()), fmt::format("{}/{}", shown, name));
