@@ -1,5 +1,5 @@
-// What a read costs after another writer's write: the reader follows the writers. Against reading the container again,
-// which an open does, and against a shared plain file.
+// Measures a read that follows another writer's write, for which the reader reads the writers' tails. Compares it with
+// reading the container again, as each open does, and with a read of a shared plain file.
 //
 //     bench_follow DIRECTORY [WRITES [WRITERS...]]
 //

@@ -199,6 +199,28 @@ TEST_CASE("without a descriptor to close, a call reports EMFILE") {
   CHECK(put(*container, *writer, 0, "abc") == 3);
 }
 
+TEST_CASE("a read that found no free descriptor shows the new write when it is repeated") {
+  const Directory directory;
+  const std::string path = directory.path() + "/box";
+  REQUIRE(create_container(path));
+  const auto writing = open(path), reading = open(path);
+  OpenWriter* const writer = writing->writers().add();
+  REQUIRE(put(*writing, *writer, 0, "old") == 3);
+  CHECK(content_of(*reading, 10) == "old");
+  REQUIRE(put(*writing, *writer, 0, "mid") == 3);
+  CHECK(content_of(*reading, 10) == "mid");  // by following
+  (void)close_idle_fds();
+  REQUIRE(put(*writing, *writer, 0, "new") == 3);
+  const FdLimit limit(64);
+  {
+    (void)close_idle_fds();
+    const std::vector<Fd> taken = take_all_but(0);
+    std::string text(3, '\0');
+    CHECK(reading->view().read(0, std::as_writable_bytes(std::span(text))) == -EMFILE);
+  }
+  CHECK(content_of(*reading, 10) == "new");
+}
+
 TEST_CASE("threads read and write while others need their descriptors") {
   const Directory directory;
   constexpr int threads = 4, rounds = 300;

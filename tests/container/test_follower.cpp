@@ -44,7 +44,7 @@ std::string content_of(SharedContainer& container, std::int64_t at, std::size_t 
   return text;
 }
 
-/// What the file should hold.
+/// The expected content of the file.
 class Model {
  public:
   void write(std::size_t at, const std::string& text) {
@@ -71,7 +71,7 @@ unsigned seeds() {
   return wanted == nullptr ? 2 : static_cast<unsigned>(std::atoi(wanted));
 }
 
-/// A process that writes, as other processes of the node see it: a SharedContainer of its own.
+/// A writer with a SharedContainer of its own, which readers cannot tell from another process of the node.
 struct Process {
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;

@@ -15,6 +15,8 @@
 namespace iosig {
 namespace {
 
+constexpr DetectOptions merged_detection{.columns = merged_columns, .unsigned_columns = 2};  // offset, length
+
 constexpr std::uint64_t max_compared = 1 << 24;  ///< pairs of footprints
 constexpr std::int64_t max_turns = 1024;         ///< of a loop to be taken apart
 constexpr int max_rounds = 2;                    ///< of taking loops apart
@@ -181,7 +183,7 @@ class Merger {
     std::vector<std::uint32_t> heap(sources.size());
     std::iota(heap.begin(), heap.end(), 0U);
     std::ranges::make_heap(heap, is_later);
-    Detector detector({.columns = merged_columns, .unsigned_columns = 2});
+    Detector detector(merged_detection);
     while (!heap.empty()) {
       Source& source = sources[heap.front()];
       detector.push(source.access);
@@ -278,7 +280,7 @@ class Merger {
       }
       return folder.push_vectors(accesses);
     }
-    Detector detector({.columns = merged_columns, .unsigned_columns = 2});
+    Detector detector(merged_detection);
     for (std::uint64_t n = 0; n < it.count; ++n) {
       cursor.next(access, sequence);
       detector.push(access);

@@ -42,7 +42,7 @@ Result<std::string> read_at(int directory, const std::string& name, int flags, s
     return system_failure("open", shown);
   if (!is_regular()) return refuse();
   const auto open = [&](int more) {
-    return open_file_at(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags | more);
+    return open_file_at(directory, name.c_str(), O_RDONLY | O_NONBLOCK | flags | more);
   };
   Fd fd = flags == 0 ? open(0) : open(O_NOATIME);  // only the owner may use O_NOATIME
   if (!fd && errno == EPERM) fd = open(0);
@@ -174,7 +174,7 @@ Result<void> replace_file_in(const Fd& directory, const std::string& name, std::
   if (exceeds_size_limit(static_cast<std::int64_t>(content.size()))) return write_failure("write", how.shown, EFBIG);
   const SignalsLater until_renamed;  // ^C leaves no draft
   if (::unlinkat(directory.get(), draft, 0) != 0 && errno != ENOENT) return system_failure("replace", how.shown);
-  const Fd fd = open_file_at(directory.get(), draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const Fd fd = open_file_at(directory.get(), draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!fd) return write_failure("make", how.shown, errno);
   auto done = write_all(fd.get(), content, how.shown);
   if (done && ::fchmod(fd.get(), how.mode) != 0) done = system_failure("change the mode of", how.shown);
@@ -186,7 +186,7 @@ Result<void> replace_file_in(const Fd& directory, const std::string& name, std::
     (void)::unlinkat(directory.get(), draft, 0);
     return done;
   }
-  const Fd to_sync = open_file_at(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const Fd to_sync = open_file_at(directory.get(), ".", O_RDONLY | O_DIRECTORY);
   if (to_sync && ::fsync(to_sync.get()) != 0) return system_failure("sync the directory of", how.shown);
   return {};
 }
@@ -197,7 +197,7 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
   if (auto made = make_directories(directory); !made) return made;
-  const Fd parent = open_file_at(AT_FDCWD, directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const Fd parent = open_file_at(AT_FDCWD, directory.c_str(), O_PATH | O_DIRECTORY);
   if (!parent) return system_failure("open", directory);
   struct stat old {};
   const bool had_one = ::fstatat(parent.get(), name.c_str(), &old, 0) == 0 && S_ISREG(old.st_mode) &&
@@ -208,11 +208,11 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
 }
 
 Result<void> write_output(const std::string& path, std::string_view content) {
-  Fd fd = open_file_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  Fd fd = open_file_at(AT_FDCWD, path.c_str(), O_WRONLY | O_NOCTTY);
   struct stat found {};
   if (!fd && errno == ENOENT) {
     if (::lstat(path.c_str(), &found) != 0) return replace_file(path, content);
-    fd = open_file_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);  // a dangling link
+    fd = open_file_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_NOCTTY, 0644);  // a dangling link
   }
   if (!fd) return system_failure("open", path);
   if (::fstat(fd.get(), &found) != 0) return system_failure("inspect", path);

@@ -41,7 +41,7 @@ struct alignas(128) SharedSlot {
   std::atomic<std::uint64_t> owner{0};    ///< under the lock
   /// Where the append in progress ends; 0: none. Set under the lock, cleared after `end` is set.
   std::atomic<std::int64_t> reserved{0};
-  // For followers (SlotState). Earlier versions leave them 0.
+  // For followers (SlotState). Versions before 0.1.0 do not know them.
   std::atomic<std::int64_t> writer_plus_1{0};  ///< 0 under the lock, then set by the writer
   std::atomic<std::uint64_t> marks{0};         ///< as `changes`
 };

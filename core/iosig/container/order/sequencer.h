@@ -53,7 +53,7 @@ struct SequencerStart {
 struct SharedSlot;
 struct SharedSequencer;
 
-/// What the writers that have had a slot have published.
+/// The counters of one slot, which its present writer and all earlier ones have increased.
 struct SlotState {
   std::int64_t writer = -1;   ///< id of the last one; -1: none, or one of an earlier version
   std::uint64_t changes = 0;  ///< of all of them, marks included

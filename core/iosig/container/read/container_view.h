@@ -68,12 +68,12 @@ class ContainerView {
                                std::int64_t sequence);
   /// Whether index() and pattern() lack writes that were added.
   [[nodiscard]] bool has_new_writes() const { return !shown_->added.is_empty(); }
-  /// Who decides how many data droppings stay open: see DataDroppings::set_keeper().
+  /// Lets `keeper` limit the data droppings that stay open: see DataDroppings::set_keeper().
   void set_keeper(FdKeeper* keeper) { droppings_.set_keeper(keeper); }
   /// Closes the data droppings, for the keeper. Returns their number.
   std::size_t close_idle_fds() { return droppings_.close_idle(); }
   /// Closes the data droppings and keeps none for some time, after the process had no free descriptor for the next one.
-  void save_fds() { droppings_.save(); }
+  void stop_keeping_fds() { droppings_.stop_keeping(); }
   /// Descriptor of a writer's data dropping: see DataDroppings::open().
   [[nodiscard]] Result<int> open_data(std::int64_t id, Fd& temporary) const { return droppings_.open(id, temporary); }
   /// From now on the view shows a damaged container as if the lost bytes had never been written.

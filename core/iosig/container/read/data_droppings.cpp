@@ -63,7 +63,7 @@ void DataDroppings::close_all() {
   if (keeper_ != nullptr && closed > 0) keeper_->closed(closed);
 }
 
-void DataDroppings::save() {
+void DataDroppings::stop_keeping() {
   constexpr int opens = 10'000;
   close_all();
   const std::lock_guard lock(mutex_);

@@ -43,7 +43,7 @@ class DataDroppings {
   /// The same, called by the keeper. Returns the number of descriptors.
   std::size_t close_idle();
   /// close_all(); and the next opens keep none.
-  void save();
+  void stop_keeping();
 
  private:
   Result<Fd> open_dropping(std::int64_t id) const;

@@ -41,11 +41,14 @@ std::size_t Follower::close_fds() {
 }
 
 bool Follower::follow(ContainerView& view, const SequencerWatch& watch) {
-  if (known_.slots.empty() || view.has_lost_writes() || !watch.update(known_, changed_)) return false;
-  return std::ranges::all_of(changed_, [&](std::size_t slot) {
+  if (known_.slots.empty() || view.has_lost_writes()) return false;
+  const auto has_followed = [&](std::size_t slot) {
     const std::int64_t id = known_.slots[slot].writer;
     return id >= 0 && follow(view, id, writers_[id]);
-  });
+  };
+  if (watch.update(known_, changed_) && std::ranges::all_of(changed_, has_followed)) return true;
+  known_.slots.clear();  // it counts changes that the view does not show: nothing can be followed before start()
+  return false;
 }
 
 /// The records of a tail lie one behind the other, in the file and in the data dropping, from the first one on. When a

@@ -107,7 +107,7 @@ std::int64_t CachedView::read_fresh(std::int64_t offset, std::span<std::byte> by
     lock.unlock();
     {
       const std::unique_lock alone(mutex_);
-      view_->save_fds();
+      view_->stop_keeping_fds();
     }
     lock.lock();
     done = view_->read(offset, bytes, fill_);
