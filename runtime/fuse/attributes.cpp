@@ -26,8 +26,8 @@ void wanted_times(const struct stat& wanted, int what, timespec times[2]) {
   times[1] = time(FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim);
 }
 
-int change_container(Inode& inode, const struct stat& wanted, int what, Handle* handle) {
-  const auto container = inode.open_container();
+int change_container(Inode& inode, const PathFd& directory, const struct stat& wanted, int what, Handle* handle) {
+  const auto container = inode.open_container(directory);
   if (!container) return errno_of(container.error());
   int failure = 0;
   if ((what & FUSE_SET_ATTR_MODE) != 0) failure = (*container)->set_mode(wanted.st_mode & 07777);
@@ -45,11 +45,11 @@ int change_container(Inode& inode, const struct stat& wanted, int what, Handle* 
   return failure;
 }
 
-int change_file(const Inode& inode, const struct stat& wanted, int what, const Handle* handle) {
-  const std::string path = inode.path();
+int change_file(const PathFd& file, const struct stat& wanted, int what, const Handle* handle) {
+  const std::string path = path_of(file);
   if ((what & FUSE_SET_ATTR_MODE) != 0 && ::chmod(path.c_str(), wanted.st_mode & 07777) != 0) return errno;
   if ((what & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0 &&
-      ::fchownat(inode.fd.get(), "", (what & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1),
+      ::fchownat(file->get(), "", (what & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1),
                  (what & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1),
                  AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
     return errno;
@@ -89,14 +89,18 @@ void reply_value(fuse_req_t request, ssize_t got, const char* value, std::size_t
 
 /// Refuses extended attributes of symbolic links, because the path-based calls here would follow the link. Refuses
 /// access control lists of containers, because the files inside a container would not follow them.
-bool refuses(fuse_req_t request, const Inode& inode, std::string_view attribute) {
-  if (inode.is_container && attribute.starts_with("system.posix_acl_")) {
+bool refuses(fuse_req_t request, const Inode& inode, const PathFd& file, std::string_view attribute) {
+  if (inode.is_container() && attribute.starts_with("system.posix_acl_")) {
     fuse_reply_err(request, EOPNOTSUPP);
     return true;
   }
   struct stat status {};
-  if (::fstat(inode.fd.get(), &status) != 0 || !S_ISLNK(status.st_mode)) return false;
-  fuse_reply_err(request, EPERM);
+  if (!file)
+    fuse_reply_err(request, errno);
+  else if (::fstat(file->get(), &status) != 0 || !S_ISLNK(status.st_mode))
+    return false;
+  else
+    fuse_reply_err(request, EPERM);
   return true;
 }
 
@@ -105,41 +109,52 @@ bool refuses(fuse_req_t request, const Inode& inode, std::string_view attribute)
 void add_attributes(fuse_lowlevel_ops& all) {
   all.getattr = [](fuse_req_t request, fuse_ino_t number, fuse_file_info*) { reply_attributes(request, number); };
   all.setattr = [](fuse_req_t request, fuse_ino_t number, struct stat* wanted, int what, fuse_file_info* info) {
-    Inode& inode = mount_of(request).inode(number);
+    Mount& mount = mount_of(request);
+    Inode& inode = mount.inode(number);
+    const PathFd file = mount.inodes.fd(inode);
     Handle* const handle = info == nullptr ? nullptr : &handle_of(info);
-    const int failure =
-        inode.is_container ? change_container(inode, *wanted, what, handle) : change_file(inode, *wanted, what, handle);
+    const int failure = !file                  ? errno
+                        : inode.is_container() ? change_container(inode, file, *wanted, what, handle)
+                                               : change_file(file, *wanted, what, handle);
     if (failure != 0)
       fuse_reply_err(request, failure);
     else
       reply_attributes(request, number);
   };
   all.getxattr = [](fuse_req_t request, fuse_ino_t number, const char* name, std::size_t bytes) {
-    const Inode& inode = mount_of(request).inode(number);
+    Mount& mount = mount_of(request);
+    Inode& inode = mount.inode(number);
+    const PathFd file = mount.inodes.fd(inode);
     if (number == FUSE_ROOT_ID && name == daemon_attribute) {  // `iosig unmount` waits for the end of this process
       const std::string pid = fmt::format("{}", ::getpid());
       return reply_value(request, static_cast<ssize_t>(pid.size()), pid.data(), bytes);
     }
-    if (refuses(request, inode, name)) return;
+    if (refuses(request, inode, file, name)) return;
     std::vector<char> value(bytes);
-    reply_value(request, ::getxattr(inode.path().c_str(), name, value.data(), bytes), value.data(), bytes);
+    reply_value(request, ::getxattr(path_of(file).c_str(), name, value.data(), bytes), value.data(), bytes);
   };
   all.listxattr = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes) {
-    const Inode& inode = mount_of(request).inode(number);
-    if (refuses(request, inode, {})) return;
+    Mount& mount = mount_of(request);
+    Inode& inode = mount.inode(number);
+    const PathFd file = mount.inodes.fd(inode);
+    if (refuses(request, inode, file, {})) return;
     std::vector<char> names(bytes);
-    reply_value(request, ::listxattr(inode.path().c_str(), names.data(), bytes), names.data(), bytes);
+    reply_value(request, ::listxattr(path_of(file).c_str(), names.data(), bytes), names.data(), bytes);
   };
   all.setxattr = [](fuse_req_t request, fuse_ino_t number, const char* name, const char* value, std::size_t bytes,
                     int flags) {
-    const Inode& inode = mount_of(request).inode(number);
-    if (refuses(request, inode, name)) return;
-    fuse_reply_err(request, ::setxattr(inode.path().c_str(), name, value, bytes, flags) == 0 ? 0 : errno);
+    Mount& mount = mount_of(request);
+    Inode& inode = mount.inode(number);
+    const PathFd file = mount.inodes.fd(inode);
+    if (refuses(request, inode, file, name)) return;
+    fuse_reply_err(request, ::setxattr(path_of(file).c_str(), name, value, bytes, flags) == 0 ? 0 : errno);
   };
   all.removexattr = [](fuse_req_t request, fuse_ino_t number, const char* name) {
-    const Inode& inode = mount_of(request).inode(number);
-    if (refuses(request, inode, name)) return;
-    fuse_reply_err(request, ::removexattr(inode.path().c_str(), name) == 0 ? 0 : errno);
+    Mount& mount = mount_of(request);
+    Inode& inode = mount.inode(number);
+    const PathFd file = mount.inodes.fd(inode);
+    if (refuses(request, inode, file, name)) return;
+    fuse_reply_err(request, ::removexattr(path_of(file).c_str(), name) == 0 ? 0 : errno);
   };
 }
 

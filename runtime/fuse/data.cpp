@@ -42,12 +42,12 @@ bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 /// Opens a container for `handle`. Returns 0 or errno.
 int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
-  const auto container = inode.open_container();
-  if (!container) return errno_of(container.error());
-  if (const int failure = inode.hold(); failure != 0) return failure;
-  const int failure = (info.flags & O_TRUNC) != 0 ? (*container)->truncate(nullptr, 0) : 0;
+  if (const int failure = inode.hold(handle.file); failure != 0) return failure;
+  const auto container = inode.open_container(handle.file);
+  int failure = container ? 0 : errno_of(container.error());
+  if (failure == 0 && (info.flags & O_TRUNC) != 0) failure = (*container)->truncate(nullptr, 0);
   if (failure != 0) {
-    inode.let_go();
+    inode.let_go(handle.file);
     return failure;
   }
   handle.container = *container;
@@ -86,7 +86,7 @@ void decide_cache(Inode& inode, fuse_file_info& info, Handle& handle) {
 
 int open_file(Inode& inode, fuse_file_info& info, Handle& handle) {
   const int flags = (info.flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
-  handle.fd = open_file_at(AT_FDCWD, inode.path().c_str(), flags);
+  handle.fd = open_file_at(AT_FDCWD, path_of(handle.file).c_str(), flags);
   if (!handle.fd) return errno;
   decide_cache(inode, info, handle);
   return 0;
@@ -96,7 +96,8 @@ void release(Mount& mount, Inode& inode, Handle& handle) {
   if (handle.is_cached) --inode.cached_readers;
   if (handle.container) {
     if (handle.writer != nullptr) (void)handle.container->writers().remove(handle.writer);
-    inode.let_go();
+    inode.let_go(handle.file);
+    mount.inodes.used_container(inode);
   }
   mount.handles.close(handle);
 }
@@ -105,7 +106,10 @@ void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Mount& mount = mount_of(request);
   Inode& inode = mount.inode(number);
   auto handle = std::make_unique<Handle>();
-  const int failure = inode.is_container ? open_container(inode, *info, *handle) : open_file(inode, *info, *handle);
+  handle->file = mount.inodes.fd(inode);
+  int failure = handle->file ? 0 : errno;
+  if (failure == 0)
+    failure = inode.is_container() ? open_container(inode, *info, *handle) : open_file(inode, *info, *handle);
   if (failure != 0) {
     fuse_reply_err(request, failure);
     return;
@@ -126,14 +130,15 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
   Mount& mount = mount_of(request);
   Inode& directory = mount.inode(parent);
   auto handle = std::make_unique<Handle>();
-  int failure = is_hidden_name(name) ? EPERM : 0;
-  if (failure == 0 && mount.wants_container(directory, name)) {
-    failure = mount.make_container(directory, name, mode);
+  const PathFd above = mount.inodes.fd(directory);
+  int failure = is_hidden_name(name) ? EPERM : above ? 0 : errno;
+  if (failure == 0 && mount.wants_container(above, name)) {
+    failure = mount.make_container(above, name, mode);
     if (failure == 0) info->flags &= ~O_TRUNC;                          // as in the kernel: a new file is not truncated
     if (failure == EEXIST && (info->flags & O_EXCL) == 0) failure = 0;  // another process made it first
   } else if (failure == 0) {
     const int flags = (info->flags & ~O_DIRECT) | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-    handle->fd = open_file_at(directory.fd.get(), name, flags, mode);
+    handle->fd = open_file_at(above->get(), name, flags, mode);
     // EISDIR: another process has made a container meanwhile, which is opened below.
     if (!handle->fd && (errno != EISDIR || (info->flags & O_EXCL) != 0)) failure = errno;
   }
@@ -144,7 +149,10 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     return;
   }
   Inode& inode = mount.inode(entry.ino);
-  if (inode.is_container)
+  handle->file = mount.inodes.fd(inode);
+  if (!handle->file)
+    failure = errno;
+  else if (inode.is_container())
     failure = open_container(inode, *info, *handle);
   else if (handle->fd)
     decide_cache(inode, *info, *handle);
@@ -156,9 +164,7 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     return;
   }
   info->fh = mount.handles.keep(std::move(handle));
-  const bool is_answered = fuse_reply_create(request, &entry, info) == 0;
-  mount.forgetting.looked_up();
-  if (is_answered) return;
+  if (fuse_reply_create(request, &entry, info) == 0) return;
   release(mount, inode, handle_of(info));
   mount.inodes.forget(inode, 1);
 }

@@ -58,7 +58,7 @@ void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, of
       if (!is_known) {  // also after a failed lookup (EACCES, EMFILE): the name must not be missing
         const bool is_file =
             found.d_type == DT_DIR && !is_dot(name) && is_container_at(::dirfd(handle.directory.get()), name);
-        entry.attr.st_ino = mount.inodes.shown_number(directory.device, found.d_ino);
+        entry.attr.st_ino = mount.inodes.shown_number(directory.identity.device, found.d_ino);
         entry.attr.st_mode = is_file ? S_IFREG : static_cast<mode_t>(found.d_type) << 12;
       }
       char* const at = answer.data() + used;
@@ -78,15 +78,15 @@ void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t bytes, of
     fuse_reply_err(request, failure);
   else
     fuse_reply_buf(request, answer.data(), used);
-  if (plus) mount.forgetting.looked_up();
 }
 
 }  // namespace
 
 void add_directories(fuse_lowlevel_ops& all) {
   all.opendir = [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
-    const Inode& inode = mount_of(request).inode(number);
-    const int fd = open_file_at(inode.fd.get(), ".", O_RDONLY | O_DIRECTORY).release();
+    Mount& mount = mount_of(request);
+    const PathFd above = mount.inodes.fd(mount.inode(number));
+    const int fd = above ? open_file_at(above->get(), ".", O_RDONLY | O_DIRECTORY).release() : -1;
     DIR* const directory = fd < 0 ? nullptr : ::fdopendir(fd);
     if (directory == nullptr) {
       fuse_reply_err(request, errno);
@@ -94,9 +94,8 @@ void add_directories(fuse_lowlevel_ops& all) {
     }
     auto handle = std::make_unique<Handle>();
     handle->directory.reset(directory);
-    Handles& handles = mount_of(request).handles;
-    info->fh = handles.keep(std::move(handle));
-    if (fuse_reply_open(request, info) != 0) handles.close(handle_of(info));
+    info->fh = mount.handles.keep(std::move(handle));
+    if (fuse_reply_open(request, info) != 0) mount.handles.close(handle_of(info));
   };
   all.readdir = [](fuse_req_t request, fuse_ino_t number, std::size_t bytes, off_t offset, fuse_file_info* info) {
     read_directory(request, number, bytes, offset, info, false);
@@ -114,7 +113,8 @@ void add_directories(fuse_lowlevel_ops& all) {
   all.statfs = [](fuse_req_t request, fuse_ino_t number) {
     Mount& mount = mount_of(request);
     struct statvfs status {};
-    if (::fstatvfs(mount.inode(number).fd.get(), &status) != 0)
+    const PathFd file = mount.inodes.fd(mount.inode(number));
+    if (!file || ::fstatvfs(file->get(), &status) != 0)
       fuse_reply_err(request, errno);
     else
       fuse_reply_statfs(request, &status);

@@ -1,15 +1,46 @@
 #include "inodes.h"
 
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <syslog.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "iosig/base/kept_fds.h"
 #include "iosig/container/admin/removal.h"
 
 namespace iosig::fuse {
+namespace {
+
+/// The most directories above a file whose descriptor is closed. Directories that are moved in the source itself can
+/// leave inodes that are parents of each other.
+constexpr std::size_t max_depth = 4096;
+
+/// Of containers that are open in the daemon although no program has them open. Each takes up to 3 descriptors.
+std::size_t max_idle_containers() { return std::max<std::size_t>(max_kept_fds() / 16, 1); }
+
+/// A file that was opened, with its identity.
+struct Opened {
+  Fd fd;  ///< invalid: failed, see errno
+  FileIdentity identity;
+};
+
+Opened open_path(const PathFd& directory, const char* name) {
+  Opened opened{open_file_at(directory->get(), name, O_PATH | O_NOFOLLOW), {}};
+  struct statx status {};
+  if (!opened.fd) return opened;
+  if (::statx(opened.fd.get(), "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &status) != 0) return {};
+  opened.identity.device = makedev(status.stx_dev_major, status.stx_dev_minor);
+  opened.identity.number = status.stx_ino;
+  opened.identity.is_container = S_ISDIR(status.stx_mode) && is_container_at(opened.fd.get(), ".");
+  if ((status.stx_mask & STATX_BTIME) != 0) {
+    opened.identity.born_s = status.stx_btime.tv_sec;
+    opened.identity.born_ns = status.stx_btime.tv_nsec;
+  }
+  return opened;
+}
+
+}  // namespace
 
 bool is_container_at(int directory, const char* name) {
   struct stat status {};
@@ -17,38 +48,46 @@ bool is_container_at(int directory, const char* name) {
   return ::fstatat(directory, manifest.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-Result<std::shared_ptr<SharedContainer>> Inode::open_container() {
+Result<std::shared_ptr<SharedContainer>> Inode::open_container(const PathFd& directory) {
   const std::lock_guard lock(mutex);
   if (container) return container;
-  auto opened =
-      SharedContainer::open(fd.get(), [](const std::string& said) { ::syslog(LOG_WARNING, "%s", said.c_str()); });
+  auto opened = SharedContainer::open(directory->get(),
+                                      [](const std::string& said) { ::syslog(LOG_WARNING, "%s", said.c_str()); });
   if (opened) container = *opened;
   return opened;
 }
 
-int Inode::hold() {
+void Inode::close_container() {
+  std::shared_ptr<SharedContainer> closed;  // destroyed after the lock is released
+  const std::lock_guard lock(mutex);
+  if (handles > 0) return;
+  closed = std::exchange(container, nullptr);
+  shown_changes = UINT64_MAX;  // the next SharedContainer counts anew
+}
+
+int Inode::hold(const PathFd& directory) {
   const std::lock_guard lock(mutex);
   if (handles == 0) {
-    Fd directory = open_file_at(fd.get(), ".", O_RDONLY | O_DIRECTORY);
-    if (!directory) return errno == ENOENT ? ESTALE : errno;
-    if (!hold_container(directory.get())) return errno == ENOENT ? ESTALE : errno;
-    if (iosig::is_unlinked(directory.get())) {
-      let_go_container(std::move(directory), fd);
+    Fd opened = open_file_at(directory->get(), ".", O_RDONLY | O_DIRECTORY);
+    if (!opened) return errno == ENOENT ? ESTALE : errno;
+    if (!hold_container(opened.get())) return errno == ENOENT ? ESTALE : errno;
+    if (iosig::is_unlinked(opened.get())) {
+      let_go_container(std::move(opened), *directory);
       return ESTALE;
     }
-    held = std::move(directory);
+    held = std::move(opened);
   }
   ++handles;
   return 0;
 }
 
-void Inode::let_go() {
+void Inode::let_go(const PathFd& directory) {
   Fd last;
   {
     const std::lock_guard lock(mutex);
     if (--handles == 0) last = std::exchange(held, Fd());
   }
-  if (last) let_go_container(std::move(last), fd);
+  if (last) let_go_container(std::move(last), *directory);
 }
 
 bool Inode::is_unlinked() {
@@ -59,9 +98,9 @@ bool Inode::is_unlinked() {
 Inodes::Inodes(Fd source) {
   struct stat status {};
   ::fstat(source.get(), &status);
-  root_.fd = std::move(source);
-  root_.device = status.st_dev;
-  root_.number = status.st_ino;
+  root_.fd = std::make_shared<const Fd>(std::move(source));
+  root_.identity.device = status.st_dev;
+  root_.identity.number = status.st_ino;
 }
 
 Inodes::~Inodes() {
@@ -69,63 +108,151 @@ Inodes::~Inodes() {
 }
 
 ino_t Inodes::shown_number(dev_t device, ino_t number) const {
-  return device == root_.device ? number : number ^ (device - root_.device) * 0x9e3779b97f4a7c15;
+  const dev_t here = root_.identity.device;
+  return device == here ? number : number ^ (device - here) * 0x9e3779b97f4a7c15;
 }
 
-Inode* Inodes::look_up(const Inode& directory, const char* name) {
-  Fd fd = open_file_at(directory.fd.get(), name, O_PATH | O_NOFOLLOW);
+PathFd Inodes::fd(Inode& inode) {
+  Dead dead;
+  PathFd found;
+  std::vector<std::pair<Inode*, std::string>> closed;  // the file and the directories above it, upwards
+  {
+    const std::lock_guard lock(mutex_);
+    for (Inode* at = &inode; !(found = at->fd) && closed.size() < max_depth; at = at->parent) {
+      closed.emplace_back(at, at->name);
+      ++at->references;
+    }
+  }
+  if (closed.empty()) return found;
+  int failure = found ? 0 : ESTALE;
+  for (auto at = closed.rbegin(); at != closed.rend() && failure == 0; ++at) {
+    Opened opened = open_path(found, at->second.c_str());
+    if (!opened.fd)
+      failure = errno == ENOENT || errno == ENOTDIR ? ESTALE : errno;
+    else if (opened.identity != at->first->identity)
+      failure = ESTALE;
+    else
+      found = keep(*at->first, std::move(opened.fd));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [at, name] : closed) drop(*at, 1, dead);
+  }
+  errno = failure;
+  return failure == 0 ? found : nullptr;
+}
+
+/// Stores an inode's descriptor if the daemon may have one more. Returns it in any case.
+PathFd Inodes::keep(Inode& inode, Fd fd) {
+  auto opened = std::make_shared<const Fd>(std::move(fd));
+  if (!keeper_.may_keep(1)) return opened;
+  const std::lock_guard lock(mutex_);
+  if (inode.fd) {
+    keeper_.closed(1);
+    return inode.fd;
+  }
+  inode.fd = opened;
+  inode.kept_place = kept_.insert(kept_.end(), &inode);
+  return opened;
+}
+
+/// For the keeper: closes the descriptors that nobody is using.
+std::size_t Inodes::close_idle() {
+  std::vector<PathFd> closed;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return 0;
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    Inode& inode = **at++;
+    if (inode.fd.use_count() > 1) continue;
+    closed.push_back(std::move(inode.fd));
+    kept_.erase(inode.kept_place);
+  }
+  return closed.size();
+}
+
+Inode* Inodes::look_up(Inode& directory, const char* name) {
+  const PathFd above = fd(directory);
+  if (!above) return nullptr;
+  Opened opened = open_path(above, name);
+  if (!opened.fd) return nullptr;
+  const FileIdentity& identity = opened.identity;
+  if (identity.device == root_.identity.device && identity.number == root_.identity.number) return &root_;
+  Dead dead;
+  Inode* found = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    // A directory that has become a container since the last lookup, or vice versa, needs a new inode.
+    Inode*& known = known_[{identity.device, identity.number}];
+    if (known == nullptr || known->identity != identity) {
+      known = new Inode;
+      known->identity = identity;
+      known->generation = ++generation_;
+    }
+    found = known;
+    ++found->references;
+    set_name(*found, directory, name, dead);
+  }
+  (void)keep(*found, std::move(opened.fd));
+  return found;
+}
+
+/// The caller holds the lock, and destroys the inodes in `dead` after it has released the lock.
+void Inodes::set_name(Inode& inode, Inode& directory, const char* name, Dead& dead) {
+  inode.name = name;
+  Inode* const before = std::exchange(inode.parent, &directory);
+  if (before == &directory) return;
+  if (&directory != &root_) ++directory.references;
+  if (before != nullptr) drop(*before, 1, dead);
+}
+
+void Inodes::renamed(Inode& directory, const char* name) {
+  const PathFd above = fd(directory);
   struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return nullptr;
-  if (status.st_dev == root_.device && status.st_ino == root_.number) return &root_;
-  const bool is_container = S_ISDIR(status.st_mode) && is_container_at(fd.get(), ".");
+  if (!above || ::fstatat(above->get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  Dead dead;
   const std::lock_guard lock(mutex_);
-  // A directory that has become a container since the last lookup, or vice versa, needs a new inode.
-  Inode*& known = known_[{status.st_dev, status.st_ino}];
-  const auto look_up = [&](Inode& inode) {
-    ++inode.lookups;
-    inode.parent = &directory == &root_ ? FUSE_ROOT_ID : reinterpret_cast<std::uint64_t>(&directory);
-    inode.name = name;
-  };
-  if (known != nullptr && known->is_container == is_container) {
-    look_up(*known);
-    by_lookup_.splice(by_lookup_.end(), by_lookup_, known->place);
-    return known;
-  }
-  auto* const made = new Inode;
-  made->fd = std::move(fd);
-  made->device = status.st_dev;
-  made->number = status.st_ino;
-  made->generation = ++generation_;
-  made->is_container = is_container;
-  look_up(*made);
-  made->place = by_lookup_.insert(by_lookup_.end(), made);
-  ++count_;
-  known = made;
-  return made;
+  const auto known = known_.find({status.st_dev, status.st_ino});
+  if (known != known_.end()) set_name(*known->second, directory, name, dead);
 }
 
-std::vector<Inodes::Name> Inodes::oldest(std::size_t most) {
-  const std::lock_guard lock(mutex_);
-  std::vector<Name> names;
-  for (most = std::min(most, by_lookup_.size()); names.size() < most;) {
-    names.push_back({by_lookup_.front()->parent, by_lookup_.front()->name});
-    by_lookup_.splice(by_lookup_.end(), by_lookup_, by_lookup_.begin());
+/// The caller holds the lock, and destroys the inodes in `dead` after it has released the lock.
+void Inodes::drop(Inode& inode, std::uint64_t references, Dead& dead) {
+  for (Inode* at = &inode; at != &root_; references = 1) {
+    at->references -= std::min(references, at->references);
+    if (at->references > 0) return;
+    const auto known = known_.find({at->identity.device, at->identity.number});
+    if (known != known_.end() && known->second == at) known_.erase(known);
+    if (at->fd) {
+      kept_.erase(at->kept_place);
+      keeper_.closed(1);
+    }
+    if (at->is_listed) containers_.erase(at->container_place);
+    dead.emplace_back(at);
+    at = at->parent;
   }
-  return names;
 }
 
 void Inodes::forget(Inode& inode, std::uint64_t lookups) {
-  if (&inode == &root_) return;
+  Dead dead;
+  const std::lock_guard lock(mutex_);
+  drop(inode, lookups, dead);
+}
+
+void Inodes::used_container(Inode& inode) {
+  Inode* oldest = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    inode.lookups -= std::min(lookups, inode.lookups);
-    if (inode.lookups > 0) return;
-    const auto known = known_.find({inode.device, inode.number});
-    if (known != known_.end() && known->second == &inode) known_.erase(known);
-    by_lookup_.erase(inode.place);
-    --count_;
+    if (inode.is_listed) containers_.erase(inode.container_place);
+    inode.container_place = containers_.insert(containers_.end(), &inode);
+    inode.is_listed = true;
+    if (containers_.size() <= max_idle_containers()) return;
+    oldest = containers_.front();
+    containers_.pop_front();
+    oldest->is_listed = false;
+    ++oldest->references;
   }
-  delete &inode;
+  oldest->close_container();
+  forget(*oldest, 1);
 }
 
 }  // namespace iosig::fuse

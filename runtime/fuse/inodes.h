@@ -1,8 +1,12 @@
-// The inodes that the kernel knows: an O_PATH descriptor for each file, directory or symbolic link below the source
-// that the kernel has looked up.
+// The inodes that the kernel knows: each file, directory or symbolic link below the source that the kernel has looked
+// up and has not forgotten.
 //
-// The daemon reaches every file from such a descriptor, by the name of a directory entry and without following links.
-// A user who renames or replaces directories meanwhile cannot lead the daemon elsewhere (TOCTOU-safe).
+// The daemon reaches every file from an O_PATH descriptor, by the name of a directory entry and without following
+// links. A user who renames or replaces directories meanwhile cannot lead the daemon elsewhere (TOCTOU-safe).
+//
+// The kernel may know more files than the daemon may open. A descriptor that no request or handle is using is closed
+// when the daemon needs its number (base/kept_fds.h), and is opened again by the file's last known name. If that leads
+// to another file now, the request fails with ESTALE, and the kernel looks the path up again.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -20,23 +24,40 @@
 #include <vector>
 
 #include "iosig/base/files.h"
+#include "iosig/base/kept_fds.h"
 #include "iosig/container/shared/shared_container.h"
 
 namespace iosig::fuse {
 
-/// One file. The address of this object is the inode number for the kernel. It lives until the kernel forgets it.
-struct Inode {
-  Fd fd;  ///< O_PATH
+/// An O_PATH descriptor that stays open as long as its user needs it. Null: could not be opened.
+using PathFd = std::shared_ptr<const Fd>;
+
+/// The path in /proc/self/fd, with which any call that follows links reaches the file.
+[[nodiscard]] inline std::string path_of(const PathFd& fd) { return fmt::format("/proc/self/fd/{}", fd->get()); }
+
+/// Which file it is. The time of birth tells a file from a later one with the same inode number.
+struct FileIdentity {
   dev_t device = 0;
   ino_t number = 0;
-  std::uint64_t generation = 0;
   bool is_container = false;
+  std::int64_t born_s = 0;
+  std::uint32_t born_ns = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// One file. The address of this object is the inode number for the kernel.
+struct Inode {
+  FileIdentity identity;
+  std::uint64_t generation = 0;
 
   // Protected by the table's lock.
-  std::uint64_t lookups = 0;
-  std::uint64_t parent = 0;  ///< number of the directory of the last lookup
-  std::string name;          ///< its name there
-  std::list<Inode*>::iterator place;
+  std::uint64_t references = 0;  ///< lookups by the kernel that it has not forgotten, and inodes with this parent
+  Inode* parent = nullptr;       ///< the directory of the last lookup
+  std::string name;              ///< the name there
+  PathFd fd;                     ///< null while closed
+  std::list<Inode*>::iterator kept_place;       ///< in Inodes::kept_, if `fd` is not null
+  std::list<Inode*>::iterator container_place;  ///< in Inodes::containers_, if is_listed
+  bool is_listed = false;
 
   std::mutex mutex;  ///< protects the members below
   std::shared_ptr<SharedContainer> container;
@@ -48,16 +69,17 @@ struct Inode {
 
   std::atomic<unsigned> cached_readers{0};  ///< handles that use the kernel's cache
 
-  /// Returns the container; opens it at the first call.
-  Result<std::shared_ptr<SharedContainer>> open_container();
+  [[nodiscard]] bool is_container() const { return identity.is_container; }
+  /// Returns the container; opens it at the first call. `directory`: the inode's descriptor.
+  Result<std::shared_ptr<SharedContainer>> open_container(const PathFd& directory);
+  /// Closes the container unless a program has it open.
+  void close_container();
   /// Called when a program opens or closes the container. If a process unlinks the container meanwhile, its data stay
   /// until the last close. hold() returns 0 or errno; ESTALE if the name that the kernel has cached no longer exists.
-  int hold();
-  void let_go();
+  int hold(const PathFd& directory);
+  void let_go(const PathFd& directory);
   /// Whether the container was unlinked while programs have it open.
   [[nodiscard]] bool is_unlinked();
-  /// The path in /proc/self/fd, with which any call that follows links reaches the file.
-  [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", fd.get()); }
 };
 
 class Inodes {
@@ -70,18 +92,17 @@ class Inodes {
 
   [[nodiscard]] Inode& root() { return root_; }
   [[nodiscard]] const Inode& root() const { return root_; }
+  /// Returns a descriptor of a known file; opens it if it was closed. Returns null with errno on failure; ESTALE if the
+  /// file is no longer found under its name.
+  [[nodiscard]] PathFd fd(Inode& inode);
   /// Returns the entry `name` of a directory and increments its lookup count. Returns nullptr with errno on failure.
-  [[nodiscard]] Inode* look_up(const Inode& directory, const char* name);
-  /// Returns the number of files that the kernel knows, besides the root.
-  [[nodiscard]] std::size_t count() const { return count_.load(std::memory_order_relaxed); }
-  /// An entry of a directory, which is given by its number for the kernel.
-  struct Name {
-    std::uint64_t directory = 0;
-    std::string name;
-  };
-  /// Returns the names of up to `most` files that were looked up least recently. The next call returns others.
-  [[nodiscard]] std::vector<Name> oldest(std::size_t most);
+  [[nodiscard]] Inode* look_up(Inode& directory, const char* name);
+  /// Called after a file got the name `name` in a directory by a rename.
+  void renamed(Inode& directory, const char* name);
   void forget(Inode& inode, std::uint64_t lookups);
+  /// Called after a request has used a container. Closes the containers that were used least recently and that no
+  /// program has open, because an open container takes descriptors.
+  void used_container(Inode& inode);
   /// Returns an inode number that is unique below the source, even if files are on different file systems.
   [[nodiscard]] ino_t shown_number(dev_t device, ino_t number) const;
   /// Calls visit(Inode&) for all known inodes. No request may be in progress.
@@ -91,12 +112,20 @@ class Inodes {
   }
 
  private:
+  using Dead = std::vector<std::unique_ptr<Inode>>;
+
+  PathFd keep(Inode& inode, Fd fd);
+  void set_name(Inode& inode, Inode& directory, const char* name, Dead& dead);
+  void drop(Inode& inode, std::uint64_t references, Dead& dead);
+  std::size_t close_idle();
+
   Inode root_;
   std::mutex mutex_;
   std::map<std::pair<dev_t, ino_t>, Inode*> known_;
-  std::list<Inode*> by_lookup_;  ///< all inodes but the root, the last one looked up at the end
-  std::atomic<std::size_t> count_{0};
+  std::list<Inode*> kept_;        ///< inodes with an open descriptor
+  std::list<Inode*> containers_;  ///< that may be open, the most recently used last
   std::uint64_t generation_ = 0;
+  FdKeeper keeper_{[this] { return close_idle(); }};
 };
 
 /// Whether the entry `name` of the open `directory` is a container: a directory with a manifest.

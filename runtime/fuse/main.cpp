@@ -63,7 +63,7 @@ bool read_word(std::string_view word, MountOptions& options) {
   return true;
 }
 
-/// The daemon has an open descriptor for each file that the kernel knows.
+/// Each open file takes descriptors of the daemon.
 void raise_open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -122,9 +122,8 @@ class EndBySignal {
     while (::sigwait(&set, &signal) != 0) {
     }
     if (is_over_) return;
-    // First, because they wait for requests that must still be served.
+    // First, because it waits for requests that must still be served.
     mount_.invalidation.stop();
-    mount_.forgetting.stop();
     fuse_session_exit(session_);
     while (!is_over_) {  // repeated, because the main thread may not be waiting yet
       ::pthread_kill(main_, SIGUSR1);
@@ -172,18 +171,16 @@ int serve(Mount& mount) {
   int status = 0;
   {
     mount.invalidation.start(session);
-    mount.forgetting.start(session);
     const EndBySignal by_signal(session, mount);
     status = fuse_session_loop_mt(session, config);
   }
   mount.invalidation.stop();
-  mount.forgetting.stop();
   bool is_synced = true;
   mount.inodes.for_each([&](Inode& inode) {
     if (inode.container && inode.container->writers().finish() != 0) is_synced = false;
     if (inode.held) let_go_container(std::move(inode.held));
   });
-  const Fd source(::openat(mount.inodes.root().fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd source(::openat(mount.inodes.root().fd->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!options.read_only && (!source || ::syncfs(source.get()) != 0)) is_synced = false;
   fuse_session_unmount(session);
   fuse_session_destroy(session);

@@ -46,9 +46,11 @@ void Handles::close(Handle& handle) {
 }
 
 int Mount::attributes(Inode& inode, struct stat& status) {
-  if (::fstatat(inode.fd.get(), "", &status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
-  if (inode.is_container) {
-    const auto container = inode.open_container();
+  const PathFd file = inodes.fd(inode);
+  if (!file || ::fstatat(file->get(), "", &status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  if (inode.is_container()) {
+    const auto container = inode.open_container(file);
+    inodes.used_container(inode);
     if (container) {
       if (const int failure = (*container)->status().get(status, options.cache_s); failure != 0) return failure;
     } else {  // the manifest is damaged: the file is visible but cannot be opened
@@ -58,7 +60,7 @@ int Mount::attributes(Inode& inode, struct stat& status) {
     }
     if (inode.is_unlinked()) status.st_nlink = 0;
   }
-  status.st_ino = inodes.shown_number(inode.device, inode.number);
+  status.st_ino = inodes.shown_number(inode.identity.device, inode.identity.number);
   return 0;
 }
 
@@ -77,14 +79,14 @@ int Mount::entry(Inode& directory, const char* name, fuse_entry_param& entry) {
   return 0;
 }
 
-bool Mount::wants_container(const Inode& directory, const char* name) const {
+bool Mount::wants_container(const PathFd& directory, const char* name) const {
   for (const std::string& glob : options.containers) {
     if (is_shared_memory(glob, name)) continue;
     if (glob.find('/') == std::string::npos) {
       if (::fnmatch(glob.c_str(), name, 0) == 0) return true;
       continue;
     }
-    const std::string source = linked_path(inodes.root().fd.get()), above = linked_path(directory.fd.get());
+    const std::string source = linked_path(inodes.root().fd->get()), above = linked_path(directory->get());
     if (!above.starts_with(source)) continue;
     const std::string below = above.substr(source == "/" ? 0 : source.size()) + "/" + name;
     if (::fnmatch(glob.c_str(), below.c_str() + below.find_first_not_of('/'), FNM_PATHNAME) == 0) return true;
@@ -92,12 +94,12 @@ bool Mount::wants_container(const Inode& directory, const char* name) const {
   return false;
 }
 
-int Mount::make_container(const Inode& directory, const char* name, unsigned mode) const {
+int Mount::make_container(const PathFd& directory, const char* name, unsigned mode) const {
   if (std::string_view(name).size() > NAME_MAX) return ENAMETOOLONG;
   ContainerOptions wanted;
   wanted.index = options.index;
   wanted.mode = mode & 07777;
-  const std::string path = fmt::format("{}/{}", directory.path(), name);
+  const std::string path = fmt::format("{}/{}", path_of(directory), name);
   const auto made = create_container(path, wanted);
   if (!made) return errno_of(made.error()) == EEXIST ? EEXIST : refused(made.error());
   return 0;

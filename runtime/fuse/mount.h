@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 
-#include "forgetting.h"
 #include "inodes.h"
 #include "invalidation.h"
 #include "options.h"
@@ -20,7 +19,8 @@ namespace iosig::fuse {
 
 /// An open file or directory.
 struct Handle {
-  Fd fd;  ///< of an ordinary file
+  PathFd file;  ///< keeps a file reachable that has lost its name
+  Fd fd;        ///< of an ordinary file
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;  ///< of a container that is open for writing
   bool is_cached = false;        ///< uses the kernel's cache
@@ -52,7 +52,6 @@ struct Mount {
   Inodes inodes;
   Handles handles;
   Invalidation invalidation;
-  Forgetting forgetting{inodes, options.threads};
 
   [[nodiscard]] Inode& inode(fuse_ino_t number) {
     return number == FUSE_ROOT_ID ? inodes.root() : *std::bit_cast<Inode*>(number);
@@ -65,9 +64,9 @@ struct Mount {
   /// Looks up `name` for the kernel, which must later forget the inode (FORGET). Returns 0 or errno.
   int entry(Inode& directory, const char* name, fuse_entry_param& entry);
   /// Whether a new ordinary file becomes a container.
-  [[nodiscard]] bool wants_container(const Inode& directory, const char* name) const;
+  [[nodiscard]] bool wants_container(const PathFd& directory, const char* name) const;
   /// Returns 0 or errno.
-  int make_container(const Inode& directory, const char* name, unsigned mode) const;
+  int make_container(const PathFd& directory, const char* name, unsigned mode) const;
 };
 
 [[nodiscard]] inline Mount& mount_of(fuse_req_t request) { return *static_cast<Mount*>(fuse_req_userdata(request)); }

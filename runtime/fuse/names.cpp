@@ -25,12 +25,14 @@ void reply_entry(fuse_req_t request, fuse_ino_t directory, const char* name) {
     fuse_reply_err(request, failure);
   else
     fuse_reply_entry(request, &entry);
-  mount.forgetting.looked_up();
 }
 
-/// Replies with the new entry, or with errno if `failed`.
-void reply_made(fuse_req_t request, fuse_ino_t directory, const char* name, bool failed) {
-  if (failed)
+/// Makes an entry of a directory by make(directory), which returns 0, or -1 with errno. Replies.
+template <class Make>
+void reply_made(fuse_req_t request, fuse_ino_t directory, const char* name, Make&& make) {
+  Mount& mount = mount_of(request);
+  const PathFd above = mount.inodes.fd(mount.inode(directory));
+  if (!above || make(above) != 0)
     fuse_reply_err(request, errno);
   else
     reply_entry(request, directory, name);
@@ -45,22 +47,26 @@ bool refuses_name(fuse_req_t request, const char* name) {
 void make_node(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
   if (refuses_name(request, name)) return;
   Mount& mount = mount_of(request);
-  const Inode& directory = mount.inode(parent);
-  if (S_ISREG(mode) && mount.wants_container(directory, name)) {
-    if (const int failure = mount.make_container(directory, name, mode); failure != 0)
-      fuse_reply_err(request, failure);
-    else
-      reply_entry(request, parent, name);
-    return;
-  }
-  reply_made(request, parent, name, ::mknodat(directory.fd.get(), name, mode, device) != 0);
+  reply_made(request, parent, name, [&](const PathFd& directory) {
+    if (!S_ISREG(mode) || !mount.wants_container(directory, name))
+      return ::mknodat(directory->get(), name, mode, device);
+    errno = mount.make_container(directory, name, mode);
+    return errno == 0 ? 0 : -1;
+  });
 }
-
-NameAt name_in(const Inode& directory, const char* name) { return {directory.fd.get(), name}; }
 
 void reply_done(fuse_req_t request, const NameResult& done) {
   if (!done && !done.error().message.empty()) ::syslog(LOG_WARNING, "%s", done.error().message.c_str());
   fuse_reply_err(request, done ? 0 : done.error().number);
+}
+
+void reply_removed(fuse_req_t request, fuse_ino_t parent, const char* name, int flags) {
+  Mount& mount = mount_of(request);
+  const PathFd directory = mount.inodes.fd(mount.inode(parent));
+  if (directory)
+    reply_done(request, unlink_at({directory->get(), name}, flags));
+  else
+    fuse_reply_err(request, errno);
 }
 
 }  // namespace
@@ -80,27 +86,31 @@ void add_names(fuse_lowlevel_ops& all) {
   all.mknod = make_node;
   all.mkdir = [](fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
     if (refuses_name(request, name)) return;
-    reply_made(request, parent, name, ::mkdirat(mount_of(request).inode(parent).fd.get(), name, mode) != 0);
+    reply_made(request, parent, name, [&](const PathFd& directory) { return ::mkdirat(directory->get(), name, mode); });
   };
   all.symlink = [](fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
     if (refuses_name(request, name)) return;
-    reply_made(request, parent, name, ::symlinkat(target, mount_of(request).inode(parent).fd.get(), name) != 0);
+    reply_made(request, parent, name,
+               [&](const PathFd& directory) { return ::symlinkat(target, directory->get(), name); });
   };
   all.link = [](fuse_req_t request, fuse_ino_t number, fuse_ino_t parent, const char* name) {
     if (refuses_name(request, name)) return;
     Mount& mount = mount_of(request);
-    const Inode& inode = mount.inode(number);
-    if (inode.is_container) {
+    Inode& inode = mount.inode(number);
+    if (inode.is_container()) {
       fuse_reply_err(request, EPERM);  // a directory can have only one name
       return;
     }
-    const int directory = mount.inode(parent).fd.get();
-    reply_made(request, parent, name,
-               ::linkat(AT_FDCWD, inode.path().c_str(), directory, name, AT_SYMLINK_FOLLOW) != 0);
+    reply_made(request, parent, name, [&](const PathFd& directory) {
+      const PathFd file = mount.inodes.fd(inode);
+      return file ? ::linkat(AT_FDCWD, path_of(file).c_str(), directory->get(), name, AT_SYMLINK_FOLLOW) : -1;
+    });
   };
   all.readlink = [](fuse_req_t request, fuse_ino_t number) {
     std::array<char, PATH_MAX + 1> target{};
-    const ssize_t length = ::readlinkat(mount_of(request).inode(number).fd.get(), "", target.data(), target.size() - 1);
+    Mount& mount = mount_of(request);
+    const PathFd file = mount.inodes.fd(mount.inode(number));
+    const ssize_t length = file ? ::readlinkat(file->get(), "", target.data(), target.size() - 1) : -1;
     if (length < 0)
       fuse_reply_err(request, errno);
     else
@@ -110,20 +120,31 @@ void add_names(fuse_lowlevel_ops& all) {
     if (is_hidden_name(name))
       fuse_reply_err(request, ENOENT);
     else
-      reply_done(request, unlink_at(name_in(mount_of(request).inode(parent), name)));
+      reply_removed(request, parent, name, 0);
   };
   all.rmdir = [](fuse_req_t request, fuse_ino_t parent, const char* name) {
-    reply_done(request, unlink_at(name_in(mount_of(request).inode(parent), name), AT_REMOVEDIR));
+    reply_removed(request, parent, name, AT_REMOVEDIR);
   };
   all.rename = [](fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
                   unsigned flags) {
     if (refuses_name(request, new_name)) return;
     Mount& mount = mount_of(request);
-    if (is_hidden_name(name))
+    if (is_hidden_name(name)) {
       fuse_reply_err(request, ENOENT);
-    else
-      reply_done(request,
-                 rename_at(name_in(mount.inode(parent), name), name_in(mount.inode(new_parent), new_name), flags));
+      return;
+    }
+    Inode &from = mount.inode(parent), &to = mount.inode(new_parent);
+    const PathFd from_fd = mount.inodes.fd(from), to_fd = from_fd ? mount.inodes.fd(to) : nullptr;
+    if (!to_fd) {
+      fuse_reply_err(request, errno);
+      return;
+    }
+    const NameResult done = rename_at({from_fd->get(), name}, {to_fd->get(), new_name}, flags);
+    if (done) {
+      mount.inodes.renamed(to, new_name);
+      mount.inodes.renamed(from, name);  // after an exchange
+    }
+    reply_done(request, done);
   };
 }
 

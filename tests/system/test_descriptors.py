@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import subprocess
@@ -88,6 +89,13 @@ def test_a_reader_of_many_droppings_leaves_descriptors_to_its_program(iosig: Ios
     iosig("run", "--", *in_python(READ_DROPPINGS, box, count))
 
 
+def mount_with_few_fds(iosig: Iosig, mount: Mount, source: Path, mounted: Path, fds: int) -> int:
+    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (fds, fds))
+    pid: int = iosig.json("mount", source, mounted, preexec_fn=limit)["pid"]
+    mount.pids.append(pid)  # type: ignore[attr-defined]
+    return pid
+
+
 def test_a_mount_serves_more_files_than_it_may_have_open(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
     source, fds, files = tmp_path / "source", 256, 1500
     box = source / "box"
@@ -101,9 +109,7 @@ def test_a_mount_serves_more_files_than_it_may_have_open(iosig: Iosig, mount: Mo
         place.mkdir(parents=True, exist_ok=True)
         (place / f"file{n}").write_text(str(n))
 
-    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (fds, fds))
-    pid = iosig.json("mount", source, mounted, preexec_fn=limit)["pid"]
-    mount.pids.append(pid)  # type: ignore[attr-defined]
+    pid = mount_with_few_fds(iosig, mount, source, mounted, fds)
     tree, copy = mounted / "tree", tmp_path / "copy"
     found = subprocess.run(["ls", "-lR", tree], capture_output=True, text=True, check=True)
     assert found.stdout.count(" file") == files
@@ -116,3 +122,51 @@ def test_a_mount_serves_more_files_than_it_may_have_open(iosig: Iosig, mount: Mo
     subprocess.run(["rm", "-r", mounted / "again", tree], check=True)
     assert sorted(path.name for path in source.iterdir()) == ["box"]
     assert len(list(Path(f"/proc/{pid}/fd").iterdir())) < fds * 3 / 4
+
+
+# Looks at more files and directories than the daemon may have open, so that it closes descriptors.
+LOOK_ELSEWHERE = "look() { ls -lR $MOUNTED/others > /dev/null; }; look\n"
+
+
+@pytest.mark.parametrize(
+    ("commands", "printed"),
+    [
+        ("cd one/two; look; /bin/pwd; cat file", "{mounted}/one/two\nfirst\n"),
+        ("cd one/two; mv ../../one ../../three; look; /bin/pwd; cat file", "{mounted}/three/two\nfirst\n"),
+        ("mv one/two/file one/moved; look; cat one/moved; ls one/two", "first\nunlinked\n"),
+        ("mv -T one/two one/other; look; mv one three; look; cat three/other/file", "first\n"),
+        ("exec 5<>one/two/file; look; readlink /proc/self/fd/5", "{mounted}/one/two/file\n"),
+        ("exec 5<one/two/file; rm one/two/file; look; cat <&5; stat -L -c %h /proc/self/fd/5", "first\n0\n"),
+        ("exec 5<>one/two/unlinked; rm one/two/unlinked; look; cat <&5", "second\n"),
+        ("ln one/two/file link; rm one/two/file; look; cat link", "first\n"),
+        (
+            "cat one/two/file; look; rm $SOURCE/one/two/file; echo new > $SOURCE/one/two/file; cat one/two/file",
+            "first\nnew\n",
+        ),
+        ("cat one/two/file; look; mv $SOURCE/one $SOURCE/three; look; cat three/two/file", "first\nfirst\n"),
+        # A directory below a former child. The kernel refuses it (ELOOP) until it has looked the upper one up again.
+        (
+            "cd one; ls > /dev/null; cd two; mv $SOURCE/one/two $SOURCE/top; mv $SOURCE/one $SOURCE/top/one; "
+            "ls one 2> /dev/null; look; cat $MOUNTED/top/file $MOUNTED/top/one/../file",
+            "first\nfirst\n",
+        ),
+    ],
+)
+def test_a_mount_finds_files_again_that_it_had_closed(
+    iosig: Iosig, mount: Mount, tmp_path: Path, commands: str, printed: str
+) -> None:
+    """The daemon has O_PATH descriptors of few files, and reopens others by their last known name."""
+    mounted = mount()
+    subprocess.run(["umount", mounted], check=True)
+    source = tmp_path / "source"
+    for n in range(100):
+        (source / "others" / str(n)).mkdir(parents=True)
+    (source / "one" / "two").mkdir(parents=True)
+    (source / "one" / "two" / "file").write_text("first\n")
+    (source / "one" / "two" / "unlinked").write_text("second\n")
+    mount_with_few_fds(iosig, mount, source, mounted, 64)
+    environment = os.environ | {"SOURCE": str(source), "MOUNTED": str(mounted)}
+    done = subprocess.run(
+        ["bash", "-c", LOOK_ELSEWHERE + commands], cwd=mounted, env=environment, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == (printed.format(mounted=mounted), "")
