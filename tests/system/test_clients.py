@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -280,3 +281,45 @@ def test_ranks_on_several_nodes_lose_nothing(
     for part in parts:
         assert len(list((directory / f"{part}.dat").glob("order.*"))) == 2
     check_containers(iosig, directory, plain(4), tmp_path / "exported")
+
+
+WRITE_SLOWLY = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 100)
+os.fsync(fd)
+print("synced", flush=True)
+sys.stdin.read()
+"""
+# Looks at the file while the other node writes, and once more when that has ended, which the end of the input tells.
+LOOK_AT_SIZE = """
+import os, select, sys
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_CREAT)
+def size():  # an open sees what other nodes have closed
+    with open(sys.argv[1], "rb") as again: return os.fstat(again.fileno()).st_size
+while not select.select([0], [], [], 0.01)[0]: size()
+print(size(), len(os.read(fd, 1000)))
+"""
+
+
+def test_a_write_that_another_node_ended_after_a_look_is_seen(tmp_path: Path) -> None:
+    """The data are there, their place in the file is not yet: the size that is found then must not be kept."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "--uts", "true"]).returncode != 0:
+        pytest.skip("needs root, to give a program a node of its own")
+    if not PRELOAD.exists() or shutil.which("strace") is None:
+        pytest.skip("needs libiosig-preload.so and strace")
+    boot_id, file = tmp_path / "boot_id", tmp_path / "file.dat"
+    boot_id.write_text("01234567-89ab-cdef-0123-456789abcdef\n")
+    (tmp_path / "node").write_text(OTHER_NODE.format(boot_id=boot_id))
+    environment = os.environ | {"OMPI_COMM_WORLD_RANK": "1"}
+    preloaded = ["env", f"LD_PRELOAD={PRELOAD}", f"IOSIG_CONTAINERS={file}", sys.executable, "-c"]
+    reader = subprocess.Popen(
+        [*preloaded, LOOK_AT_SIZE, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    slow = ["strace", "-f", "-o", tmp_path / "calls", "-e", "inject=pwrite64:delay_exit=500000"]
+    writer = ["sh", tmp_path / "node", *slow, *preloaded, WRITE_SLOWLY, file]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([*map(str, writer)], env=environment, **pipes) as writing:
+        assert writing.stdout is not None and writing.stdout.readline() == b"synced\n"
+        assert reader.communicate(timeout=60)[0] == "100 100\n"
+        writing.communicate(timeout=60)

@@ -201,13 +201,14 @@ Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown,
                           .before_sync = give_to_owner});
 }
 
-Result<ContainerStatus> status_of(const ContainerDirectory& directory) {
+Result<ContainerStatus> status_of(const ContainerDirectory& directory, bool* has_write_in_progress) {
   // The times of an empty container are those of its manifest. The directory's times would also change with sequencers
   // and index snapshots.
   struct stat manifest {};
   if (const int failure = directory.stat_manifest(manifest); failure != 0)
     return system_failure("inspect", fmt::format("{}/{}", directory.path(), container_manifest_name), failure);
   ContainerStatus known;
+  if (has_write_in_progress != nullptr) *has_write_in_progress = false;
   if (const auto kept = read_index_snapshot(directory)) {
     known = kept->status;
   } else {
@@ -215,6 +216,7 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory) {
     if (!content) return pass_on(content.error());
     known = content->status;
     known.size = content->size();
+    if (has_write_in_progress != nullptr) *has_write_in_progress = content->has_write_in_progress;
   }
   known.modified_unix_ns = std::max(known.modified_unix_ns, unix_ns(manifest.st_mtim));
   known.accessed_unix_ns = std::max(known.accessed_unix_ns, unix_ns(manifest.st_atim));

@@ -32,8 +32,10 @@ struct ContainerOptions {
 [[nodiscard]] Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown,
                                                   const ContainerManifest& manifest, unsigned mode);
 
-/// Returns size and times of the logical file, from the index snapshot or all indices.
-[[nodiscard]] Result<ContainerStatus> status_of(const ContainerDirectory& directory);
+/// Returns size and times of the logical file, from the index snapshot or all indices. If `has_write_in_progress` is
+/// not null, it is set as in ContainerContent.
+[[nodiscard]] Result<ContainerStatus> status_of(const ContainerDirectory& directory,
+                                                bool* has_write_in_progress = nullptr);
 
 /// **Discards the bytes behind `size`**, or extends the logical file with zeros, for all writers. If `size` is 0, also
 /// deletes the droppings of closed writers, whose data are void.

@@ -52,6 +52,9 @@ struct ContainerContent {
   std::vector<ContainerProblem> problems;
   std::vector<LostWrites> lost_writes;  ///< each is also in `problems`
   ContainerStatus status;               ///< of the droppings: blocks, latest times; the size is not set
+  /// A writer that is alive had written data, but not yet recorded where they belong. A later call may find more,
+  /// although no dropping has grown.
+  bool has_write_in_progress = false;
 
   /// Returns the size of the logical file, from the order of writes and marks.
   [[nodiscard]] std::int64_t size() const;

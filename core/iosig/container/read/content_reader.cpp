@@ -106,6 +106,7 @@ struct Found {
   bool had_tail = false;          ///< there was a tail when it was read
   std::int64_t index_bytes = -1;  ///< size of the index when it was read; -1: none
   std::optional<Error> failure;   ///< transient: the writer was not read, and may be sound
+  bool has_write_in_progress = false;
 
   /// Records writes whose offsets are lost.
   void lose(LostWrites writes, std::int64_t bytes = 0) {
@@ -175,6 +176,7 @@ class ContentReader {
     if (found.writer) content.writers.push_back(*std::move(found.writer));
     std::ranges::move(found.problems, std::back_inserter(content.problems));
     std::ranges::move(found.lost_writes, std::back_inserter(content.lost_writes));
+    content.has_write_in_progress |= found.has_write_in_progress;
     content.status.blocks += found.status.blocks;
     content.status.modified_unix_ns = std::max(content.status.modified_unix_ns, found.status.modified_unix_ns);
     content.status.accessed_unix_ns = std::max(content.status.accessed_unix_ns, found.status.accessed_unix_ns);
@@ -338,14 +340,19 @@ class ContentReader {
     }
     if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
     // An active writer may have been updating the records while they were read; then nothing is lost.
-    const Fd& subdirectory = subdirectory_of(Dropping::tail, writer.id, found);
-    const Fd fd = open_file_at(subdirectory.get(), dropping_name(Dropping::tail, writer.id).c_str(), plain_flags);
-    if (!fd && errno != ENOENT)
-      found.fail_to_read(writer.id, system_failure("open", directory_.shown(Dropping::tail, writer.id)).value());
-    if (fd && !is_alive(fd))
+    if (const auto is_writing = is_active(writer.id, found); is_writing && !*is_writing)
       found.lose({.id = writer.id,
                   .message = fmt::format("'{}': records were cut or changed: what they describe is lost",
                                          directory_.shown(Dropping::tail, writer.id))});
+  }
+
+  /// Whether the writer of a tail is alive; nothing if it has none any more, or that cannot be found out.
+  std::optional<bool> is_active(std::int64_t id, Found& found) const {
+    const Fd& subdirectory = subdirectory_of(Dropping::tail, id, found);
+    const Fd fd = open_file_at(subdirectory.get(), dropping_name(Dropping::tail, id).c_str(), plain_flags);
+    if (fd) return is_alive(fd);
+    if (errno != ENOENT) found.fail_to_read(id, system_failure("open", directory_.shown(Dropping::tail, id)).value());
+    return {};
   }
 
   /// Compares the index with the data dropping.
@@ -359,12 +366,13 @@ class ContentReader {
                 loss.length);
     for (const IndexLoss& part : writer.unindexed()) {
       const std::int64_t end = part.physical + part.length;
-      if (part.was_unfinished)
+      if (part.was_unfinished) {
         found.add(
             ContainerProblem::Kind::unsynced, writer.id,
             fmt::format("'{}': bytes {} to {} have no index: from an unfinished write", shown, part.physical, end),
             part.length);
-      else
+        found.has_write_in_progress = is_active(writer.id, found).value_or(true);
+      } else
         found.lose({.id = writer.id,
                     .message = fmt::format("'{}': bytes {} to {} have lost their index", shown, part.physical, end)},
                    part.length);

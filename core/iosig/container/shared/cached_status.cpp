@@ -95,7 +95,8 @@ int CachedStatus::refresh_if_older_than(double age_s) {
         return 0;
       }
     }
-    const auto known = status_of(*directory_);
+    bool has_write_in_progress = false;
+    const auto known = status_of(*directory_, &has_write_in_progress);
     if (!known) return log_(known.error());
     const std::lock_guard lock(mutex_);
     if (before != changes_) {  // it may lack writes that this process made meanwhile
@@ -106,7 +107,8 @@ int CachedStatus::refresh_if_older_than(double age_s) {
     written_fd_ = -1;
     has_status_ = true;
     looked_s_ = now_s();
-    fingerprint_ = fingerprint;
+    // The end of a write in progress on another node does not change the fingerprint.
+    fingerprint_ = has_write_in_progress ? 0 : fingerprint;
     make_all_stale();
     const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
     if (!others || *others) are_all_counted_ = false;
