@@ -67,6 +67,20 @@ TEST_CASE("crc32c: RFC 3720's values") {
   const std::string digits = "123456789";
   CHECK(crc32c({reinterpret_cast<const std::uint8_t*>(digits.data()), digits.size()}) == 0xe3069283);
   CHECK(crc32c(std::vector<std::uint8_t>(32, 0)) == 0x8a9136aa);
+  // In two parts, of every length and alignment.
+  std::vector<std::uint8_t> bytes(40);
+  for (std::size_t n = 0; n < bytes.size(); ++n) bytes[n] = static_cast<std::uint8_t>(37 * n + 11);
+  const std::span<const std::uint8_t> all(bytes);
+  for (std::size_t end = 0; end <= all.size(); ++end)
+    for (std::size_t middle = 0; middle <= end; ++middle) {
+      std::uint32_t by_bits = ~0u;
+      for (const std::uint8_t byte : all.subspan(middle, end - middle)) {
+        by_bits ^= byte;
+        for (int bit = 0; bit < 8; ++bit) by_bits = (by_bits >> 1) ^ ((by_bits & 1) != 0 ? 0x82f63b78u : 0u);
+      }
+      CHECK(crc32c(all.subspan(middle, end - middle)) == ~by_bits);
+      CHECK(crc32c(all.subspan(middle, end - middle), crc32c(all.first(middle))) == crc32c(all.first(end)));
+    }
 }
 
 TEST_CASE("literals: blocks of any values come back, and take what they must") {

@@ -6,7 +6,8 @@
 
 namespace iosig {
 
-/// Returns the checksum. Of "123456789": 0xe3069283 (RFC 3720, appendix B.4, has more).
-[[nodiscard]] std::uint32_t crc32c(std::span<const std::uint8_t> bytes);
+/// Returns the checksum. Of "123456789": 0xe3069283 (RFC 3720, appendix B.4, has more). `before`: the checksum of the
+/// bytes that precede these.
+[[nodiscard]] std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t before = 0);
 
 }  // namespace iosig
