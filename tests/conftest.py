@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("IOSIG_BUILD", ROOT / "build"))
 DATA = ROOT / "tests" / "data"
 STARTED_S = time.time()
+
+# Under nohup or with `&` in a script, SIGINT is ignored, and every program that a test starts and interrupts would
+# inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["redirecting", "plugin_compiler", "mounting"]  # their fixtures: world, hinted; compiler; mount
 
