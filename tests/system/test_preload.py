@@ -193,6 +193,34 @@ def test_truncating_open_reads_each_index_once(run: Preloaded, tmp_path: Path) -
     assert run.content("out") == b""
 
 
+EMPTY_AGAIN_AND_AGAIN = """
+import os, random, sys, time
+chance, end = random.Random(int(sys.argv[1])), time.monotonic() + 4
+while time.monotonic() < end:
+    flags = os.O_TRUNC if chance.random() < 0.15 else os.O_APPEND if chance.random() < 0.6 else 0
+    fd = os.open("out", os.O_WRONLY | os.O_CREAT | flags)
+    for _ in range(chance.randrange(4)): os.write(fd, b"x" * chance.randrange(1, 5000))
+    os.close(fd)
+"""
+READ_AGAIN_AND_AGAIN = """
+import os, time
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    fd = os.open("out", os.O_RDONLY | os.O_CREAT)
+    content = b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
+    assert not content.strip(b"x\\0"), content
+    os.close(fd)
+"""
+
+
+def test_a_reader_beside_programs_that_empty_the_file_gets_no_error(run: Preloaded, tmp_path: Path) -> None:
+    """The droppings that are deleted then are those that the reader is about to open."""
+    for name, text in (("empty", EMPTY_AGAIN_AND_AGAIN), ("read", READ_AGAIN_AND_AGAIN)):
+        (tmp_path / name).write_text(text)
+    empty, read = f"{sys.executable} {tmp_path}/empty", f"{sys.executable} {tmp_path}/read"
+    run("sh", "-c", f"{empty} 1 & {empty} 2 & {empty} 3 & {read} & {read}; wait")
+
+
 SYSCALLS = r"""
 #define _GNU_SOURCE
 #include <dirent.h>

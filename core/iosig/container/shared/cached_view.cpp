@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "iosig/base/text.h"
 #include "iosig/container/order/sequencer.h"
@@ -29,6 +30,10 @@ std::array<char, 64> node_name() {
   const std::string sequencer = sequencer_name();
   std::memcpy(name.data(), sequencer.data(), std::min(sequencer.size(), name.size()));
   return name;
+}
+
+bool is_range(std::int64_t offset, std::size_t bytes) {
+  return offset >= 0 && bytes <= static_cast<std::size_t>(INT64_MAX - offset);
 }
 
 }  // namespace
@@ -91,17 +96,17 @@ bool CachedView::is_known() {
 }
 
 std::int64_t CachedView::read_if_known(std::int64_t offset, std::span<std::byte> bytes) {
+  if (!is_range(offset, bytes.size())) return -EINVAL;
   status_.notice_others();
-  return read_fresh(offset, bytes);
+  const auto done = try_read(offset, bytes);
+  return done && *done ? **done : -EAGAIN;
 }
 
-/// Returns -EAGAIN if the status has noticed changes that the view may not show.
-std::int64_t CachedView::read_fresh(std::int64_t offset, std::span<std::byte> bytes) {
-  const auto length = static_cast<std::int64_t>(bytes.size());
-  if (offset < 0 || length > INT64_MAX - offset) return -EINVAL;
-  if (status_.is_stale(offset, offset + length)) return -EAGAIN;
+/// Returns nothing if the status has noticed changes that the view may not show.
+std::optional<Result<std::int64_t>> CachedView::try_read(std::int64_t offset, std::span<std::byte> bytes) {
+  if (status_.is_stale(offset, offset + static_cast<std::int64_t>(bytes.size()))) return {};
   std::shared_lock lock(mutex_);
-  if (!view_) return -EAGAIN;
+  if (!view_) return {};
   auto done = view_->read(offset, bytes, fill_);
   if (!done && done.error().system_errno == EMFILE) {
     lock.unlock();
@@ -112,16 +117,25 @@ std::int64_t CachedView::read_fresh(std::int64_t offset, std::span<std::byte> by
     lock.lock();
     done = view_->read(offset, bytes, fill_);
   }
-  return done ? *done : -log_(done.error());
+  return done;
 }
 
 std::int64_t CachedView::read(std::int64_t offset, std::span<std::byte> bytes) {
+  constexpr int max_tries = 8;
+  if (!is_range(offset, bytes.size())) return -EINVAL;
+  const auto end = [&] { return offset + static_cast<std::int64_t>(bytes.size()); };
   status_.notice_others();
-  for (;;) {
-    const std::int64_t done = read_fresh(offset, bytes);
-    if (done != -EAGAIN) return done;
-    const int failure = refresh_noticed(offset, offset + static_cast<std::int64_t>(bytes.size()), Depth::new_writes);
-    if (failure != 0) return -failure;
+  for (int tries = 1;;) {
+    const auto done = try_read(offset, bytes);
+    if (!done) {
+      if (const int failure = refresh_noticed(offset, end(), Depth::new_writes); failure != 0) return -failure;
+      continue;
+    }
+    if (*done) return **done;
+    // Another process may have truncated the file, and deleted what the view refers to.
+    const bool may_be_old =
+        tries++ < max_tries && status_.refresh_if_older_than(0) == 0 && status_.is_stale(offset, end());
+    if (!may_be_old) return -log_(done->error());
   }
 }
 

@@ -52,7 +52,7 @@ class CachedView {
   };
   int refresh(std::int64_t begin, std::int64_t end, Depth depth = Depth::new_writes);
   int refresh_noticed(std::int64_t begin, std::int64_t end, Depth depth);
-  std::int64_t read_fresh(std::int64_t offset, std::span<std::byte> bytes);
+  std::optional<Result<std::int64_t>> try_read(std::int64_t offset, std::span<std::byte> bytes);
   Result<void> read_again();
   std::size_t close_idle_fds();
   [[nodiscard]] bool is_known();
