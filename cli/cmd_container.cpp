@@ -53,6 +53,7 @@ Result<HeldView> open_view(const std::string& path, ContainerView::Source source
 
 std::string_view name_of(ContainerProblem::Kind kind) {
   return kind == ContainerProblem::Kind::lost       ? "lost"
+         : kind == ContainerProblem::Kind::damaged  ? "damaged"
          : kind == ContainerProblem::Kind::unsynced ? "unsynced"
          : kind == ContainerProblem::Kind::absent   ? "absent"
                                                     : "foreign";

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD, Iosig
+from container_writing import forget_closed_writers
 
 ROWS = ("open a", "open b", "times a 100 0 128 64 a", "times b 100 64 128 64 b")
 CONTENT = (b"a" * 64 + b"b" * 64) * 100
@@ -234,6 +235,7 @@ def test_quarantine_keeps_every_foreign_file(iosig: Iosig, container: Path) -> N
 
 
 def test_a_torn_index_is_rewritten_and_kept(iosig: Iosig, container: Path) -> None:
+    forget_closed_writers(container)
     path = dropping(container, "index.1")
     torn = path.read_bytes() + b"IOX\xf1\x09"
     path.write_bytes(torn)
@@ -419,6 +421,7 @@ def test_what_is_no_container_is_not_repaired(iosig: Iosig, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("damage", ["changed", "cut"])
 def test_damage_in_the_only_frame_of_a_closed_writer_is_a_loss(iosig: Iosig, container: Path, damage: str) -> None:
+    forget_closed_writers(container)
     path = dropping(container, "index.1")
     frames = path.read_bytes()
     path.write_bytes(frames[:-20] if damage == "cut" else frames[:-20] + bytes([frames[-20] ^ 4]) + frames[-19:])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD, Iosig
+from container_writing import Writing, forget_closed_writers
 
 # b lies over a half of a, d over a quarter of both; c has its own.
 COMMANDS = (
@@ -42,33 +43,6 @@ def written() -> bytes:
 CONTENT = written()
 
 
-class Writing:
-    """The test program at work on a container: see its comment."""
-
-    def __init__(self, container: Path) -> None:
-        self.process = subprocess.Popen(
-            [str(BUILD / "bin" / "write_container"), str(container)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, *commands: str) -> None:
-        assert self.process.stdin and self.process.stdout
-        for command in commands:
-            self.process.stdin.write(command + "\n")
-            self.process.stdin.flush()
-            assert self.process.stdout.readline() == "ok\n"
-
-    def end(self, kill: bool) -> None:
-        assert self.process.stdin and self.process.stdout
-        if kill:
-            self.process.kill()
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-
-
 @pytest.fixture(params=["closed", "killed"])
 def container(iosig: Iosig, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     path = tmp_path / "file"
@@ -76,6 +50,7 @@ def container(iosig: Iosig, tmp_path: Path, request: pytest.FixtureRequest) -> P
     writing = Writing(path)
     writing(*COMMANDS)
     writing.end(kill=request.param == "killed")
+    forget_closed_writers(path)
     return path
 
 
@@ -161,6 +136,7 @@ def test_what_was_written_after_the_lost_is_sure(iosig: Iosig, tmp_path: Path) -
     writing("truncate a 100", "write a 50 50 A")  # frames of its own number
     writing("write b 40 20 B")
     writing.end(kill=False)
+    forget_closed_writers(path)
     index = path / "d1" / "index.1"
     frames = index.read_bytes().split(b"IOX\xf1")[1:]
     assert len(frames) >= 2
@@ -206,6 +182,7 @@ def test_lost_marks_are_noticed(iosig: Iosig, tmp_path: Path, ends: str, damage:
     second("open b", "truncate b 4")
     first.end(kill=False)
     second.end(kill=ends == "killed")
+    forget_closed_writers(path)
     assert exported(iosig, path) == b"aaaa"
     MARKS[damage](path / "d1" / "index.1")
     if (ends, damage) == ("killed", "cut in the mark"):  # as if it had died while it wrote that
@@ -221,6 +198,7 @@ def test_a_mark_is_not_bounded_by_the_writes_that_stand_behind_it(iosig: Iosig, 
     writing = Writing(path)
     writing("open a", "write a 0 10 a", "truncate a 4")  # the write's frame comes when the writer ends
     writing.end(kill=False)
+    forget_closed_writers(path)
     assert exported(iosig, path) == b"aaaa"
     index = path / "d0" / "index.0"
     frames = index.read_bytes().split(b"IOX\xf1")

@@ -1,5 +1,6 @@
 // Fuzzes what a container's droppings say. The first byte says what the rest is: a manifest; an index dropping, as it
-// is or with every frame's checksum made to fit; a tail; a merged index with its checksum. Indices of two writers are
+// is or with every frame's checksum made to fit; a tail; a merged index with its checksum; records of closed
+// writers. Indices of two writers are
 // merged and looked up, in both forms.
 #include <cstring>
 
@@ -127,6 +128,24 @@ void try_merged(std::string_view text) {
   }
 }
 
+/// Records of closed writers, as they are and with checksums that fit.
+void try_closed(std::string_view text) {
+  const Bytes plain(text.begin(), text.end());
+  for (const Bytes& bytes : {plain, framed(text)}) {
+    const ClosedWriterRecords records = read_closed_writers(bytes);
+    hold(records.damaged_bytes <= bytes.size(), "damage lies in the file");
+    Bytes again;
+    for (const ClosedWriter& closed : records.writers) {
+      hold(closed.index.empty() || std::ssize(closed.index) == closed.index_bytes, "a copy of an index is whole");
+      const Bytes frame = index_frame(closed);
+      again.insert(again.end(), frame.begin(), frame.end());
+      if (!closed.index.empty()) (void)read_index(closed.index, "file");
+    }
+    const ClosedWriterRecords reread = read_closed_writers(again);
+    hold(reread.damaged_bytes == 0 && reread.writers.size() == records.writers.size(), "what is written is read back");
+  }
+}
+
 void try_tail(std::string_view text) {
   Bytes bytes(text.begin(), text.end());
   for (int fits = 0; fits < 2; ++fits) {
@@ -153,6 +172,7 @@ void try_tail(std::string_view text) {
 void try_one(std::string_view text) {
   if (text.empty()) return;
   const std::string_view rest = text.substr(1);
+  if (text.front() == 'c') return try_closed(rest);
   switch (text.front() % 5) {
     case 0: return try_manifest(rest);
     case 1: return try_index({rest.begin(), rest.end()});

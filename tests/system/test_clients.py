@@ -318,8 +318,9 @@ def test_a_write_that_another_node_ended_after_a_look_is_seen(tmp_path: Path) ->
     )
     slow = ["strace", "-f", "-o", tmp_path / "calls", "-e", "inject=pwrite64:delay_exit=500000"]
     writer = ["sh", tmp_path / "node", *slow, *preloaded, WRITE_SLOWLY, file]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([*map(str, writer)], env=environment, **pipes) as writing:
-        assert writing.stdout is not None and writing.stdout.readline() == b"synced\n"
+    with subprocess.Popen(
+        [*map(str, writer)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writing:
+        assert writing.stdout is not None and writing.stdout.readline() == "synced\n"
         assert reader.communicate(timeout=60)[0] == "100 100\n"
         writing.communicate(timeout=60)

@@ -89,6 +89,10 @@ Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes
   return read_at(AT_FDCWD, path, 0, path, limit_bytes);
 }
 
+bool is_transient(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM || error_number == EINTR;
+}
+
 Result<std::string> read_file_in(const Fd& directory, const std::string& name, std::string_view shown,
                                  std::uint64_t limit_bytes) {
   return read_at(directory.get(), name, O_NOFOLLOW, shown, limit_bytes);

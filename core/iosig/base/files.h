@@ -43,6 +43,10 @@ class Fd {
 /// As system_failure, but `infeasible` for ENOSPC and EDQUOT.
 [[nodiscard]] tl::unexpected<Error> write_failure(std::string_view doing, std::string_view path, int error_number);
 
+/// Whether a call that failed with the error may succeed if it is made again: there was no descriptor or no memory, or
+/// it was interrupted.
+[[nodiscard]] bool is_transient(int error_number);
+
 /// Reads the whole file. Refuses files above `limit_bytes`, directories and devices.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::uint64_t limit_bytes = 64u << 20);
 /// As read_file, for the file `name` in `directory`, which must not be a symbolic link; messages call it `shown`.

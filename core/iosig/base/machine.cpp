@@ -24,6 +24,8 @@ std::string host_name() {
   return name;
 }
 
+std::string node_since_boot() { return fmt::format("{:016x}", fnv1a(boot_id().empty() ? host_name() : boot_id())); }
+
 std::int64_t unix_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);

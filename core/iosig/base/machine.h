@@ -13,6 +13,9 @@ namespace iosig {
 /// Returns the host name.
 [[nodiscard]] std::string host_name();
 
+/// Returns 16 hexadecimal digits that identify this machine since it was booted.
+[[nodiscard]] std::string node_since_boot();
+
 /// Returns the time in nanoseconds since 1970.
 [[nodiscard]] std::int64_t unix_ns();
 [[nodiscard]] inline std::int64_t unix_ns(const timespec& time) {

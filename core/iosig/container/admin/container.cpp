@@ -20,6 +20,7 @@
 #include "iosig/base/text.h"
 #include "iosig/container/admin/names.h"
 #include "iosig/container/admin/removal.h"
+#include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/index_snapshot.h"
 #include "iosig/container/write/container_writer.h"
@@ -262,6 +263,7 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
     // that of the mark's writer as a loss.
     for (const WriterContent& each : before->writers)
       if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
+    remove_closed_writers(*directory);
   }
   return (*writer)->close();
 }

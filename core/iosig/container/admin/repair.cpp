@@ -14,6 +14,7 @@
 #include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/layout/tail.h"
 #include "iosig/container/layout/target_owner.h"
 #include "iosig/container/read/container_view.h"
@@ -49,6 +50,8 @@ class Repair {
     if (auto done = quarantine_tails_without_index(); !done) return pass_on(std::move(done.error()));
     // Step 8: quarantine foreign files.
     if (auto done = quarantine_foreign_files(); !done) return pass_on(std::move(done.error()));
+    // Step 9: renew the record of closed writers.
+    if (auto done = renew_records(); !done) return pass_on(std::move(done.error()));
     return std::move(steps_);
   }
 
@@ -87,6 +90,9 @@ class Repair {
     auto content = read_content(directory_);
     if (!content) return pass_on(std::move(content.error()));
     content_ = *std::move(content);
+    std::set<std::int64_t> ids(ids_.begin(), ids_.end());
+    for (const WriterContent& writer : content_.writers) ids.insert(writer.id);
+    ids_.assign(ids.begin(), ids.end());
     if (!content_.lost_writes.empty() && read_index_snapshot(directory_))
       return fail(
           ErrorKind::infeasible,
@@ -105,12 +111,14 @@ class Repair {
   Result<void> mend(const WriterContent& writer) {
     if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
     const bool has_lost = has_lost_writes(writer.id);
-    if (writer.damage.empty() && !writer.has_tail && !has_lost) return {};
+    if (writer.damage.empty() && !writer.has_tail && !has_lost && !writer.is_restored) return {};
     const std::vector<IndexLoss> losses = losses_of(writer, has_lost);
     report(writer, losses);
     if (options_.dry_run) return {};
     // Step 4: rewrite the index.
-    if (auto written = rewrite_index(writer, losses); !written) return written;
+    const std::vector<std::uint8_t> index = index_bytes(writer, losses);
+    if (auto written = rewrite_index(writer, index); !written) return written;
+    record_closed_writer(directory_, writer.id, std::max<std::int64_t>(writer.data_bytes, 0), index);
     // Step 5: retire the tail.
     return writer.has_tail ? retire_tail(writer.id, has_lost) : Result<void>();
   }
@@ -128,6 +136,8 @@ class Repair {
     if (writer.tail_writes > 0)
       did(fmt::format("put {} write{} of '{}' into its index", writer.tail_writes, writer.tail_writes == 1 ? "" : "s",
                       directory_.shown(Dropping::tail, writer.id)));
+    if (writer.is_restored)
+      did(fmt::format("restored '{}' from the record of closed writers", directory_.shown(Dropping::index, writer.id)));
     if (!writer.damage.empty())
       did(fmt::format("rewrote '{}' without its damaged frames", directory_.shown(Dropping::index, writer.id)));
     for (const IndexLoss& loss : losses)
@@ -138,12 +148,11 @@ class Repair {
 
   /// Replaces the index atomically by one with all sound frames, the tail's writes, and the losses. The new index keeps
   /// the old one's times: repair does not change the file's bytes.
-  Result<void> rewrite_index(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
+  Result<void> rewrite_index(const WriterContent& writer, const std::vector<std::uint8_t>& bytes) {
     const std::string shown = directory_.shown(Dropping::index, writer.id),
                       name = dropping_name(Dropping::index, writer.id);
-    const auto subdirectory = directory_.open_subdirectory(Dropping::index, writer.id);
+    const auto subdirectory = directory_.open_subdirectory(Dropping::index, writer.id, true);
     if (!subdirectory) return pass_on(subdirectory.error());
-    const std::vector<std::uint8_t> bytes = index_bytes(writer, losses);
     // Step 4a, the draft, and step 4c, the rename, are replace_file_in()'s.
     return replace_file_in(*subdirectory, name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
                            {.draft = fmt::format("{}{}", quarantine_prefix, name),
@@ -156,12 +165,15 @@ class Repair {
                                 const timespec times[2] = {old.st_atim, old.st_mtim};
                                 (void)::futimens(draft, times);
                               }
-                              return writer.damage.empty() ? Result<void>() : keep_damaged_index(*subdirectory, name);
+                              return writer.damage.empty() && !writer.is_restored
+                                         ? Result<void>()
+                                         : keep_damaged_index(*subdirectory, name);
                             }});
   }
 
-  /// Step 4b: the damaged index keeps a name, in the quarantine.
+  /// Step 4b: the damaged index, if there is one, keeps a name, in the quarantine.
   Result<void> keep_damaged_index(const Fd& subdirectory, const std::string& name) {
+    if (::faccessat(subdirectory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return {};
     const auto place = quarantine();
     if (!place) return pass_on(place.error());
     if (::linkat(subdirectory.get(), name.c_str(), (*place)->get(), free_name(name).c_str(), 0) != 0)
@@ -200,6 +212,7 @@ class Repair {
     constexpr std::string_view why = "it has no valid index";
     for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
       if (auto done = quarantine(kind, id, why); !done) return done;
+    if (!options_.dry_run) record_given_up_writer(directory_, id);
     return {};
   }
 
@@ -233,6 +246,42 @@ class Repair {
         errno != ENOENT)
       return system_failure("quarantine", directory_.path() + "/" + name);
     return {};
+  }
+
+  // Step 9
+
+  Result<void> renew_records() {
+    const auto closed = ClosedWriters::read(directory_, listing_.closed_writers);
+    if (!closed) return pass_on(closed.error());
+    if (closed->damaged().empty()) return {};
+    for (const std::string& name : closed->damaged()) {
+      did(fmt::format("renewed the record of closed writers, of which '{}/{}' was damaged",
+                      printable(directory_.path()), name));
+      if (options_.dry_run) continue;
+      const auto place = quarantine();
+      if (!place) return pass_on(place.error());
+      if (::renameat(directory_.fd().get(), name.c_str(), (*place)->get(), free_name(name).c_str()) != 0)
+        return system_failure("quarantine", directory_.path() + "/" + name);
+    }
+    for (const std::int64_t id : ids_)
+      if (!options_.dry_run && !directory_.open_dropping(Dropping::tail, id, O_PATH)) record_again(id);
+    return {};
+  }
+
+  /// Records a closed writer whose index is sound.
+  void record_again(std::int64_t id) {
+    constexpr std::uint64_t max_bytes = 1u << 30;
+    const auto subdirectory = directory_.open_subdirectory(Dropping::index, id);
+    const Fd data = directory_.open_dropping(Dropping::data, id, O_PATH);
+    struct stat status {};
+    if (!subdirectory || (data && ::fstat(data.get(), &status) != 0)) return;
+    const std::string shown = directory_.shown(Dropping::index, id);
+    const auto text = read_file_in(*subdirectory, dropping_name(Dropping::index, id), shown, max_bytes);
+    if (!text) return;
+    const std::span bytes(reinterpret_cast<const std::uint8_t*>(text->data()), text->size());
+    const auto index = read_index(bytes, shown);
+    if (index && index->damage.empty() && index->head.container == directory_.manifest().id && index->head.id == id)
+      record_closed_writer(directory_, id, status.st_size, bytes);
   }
 
   // For all steps
@@ -293,6 +342,7 @@ std::vector<ContainerProblem> absent_in(const ContainerDirectory::Listing& listi
   std::set<std::int64_t> ids;
   for (const auto* each : {&listing.index, &listing.data, &listing.tail}) ids.insert(each->begin(), each->end());
   for (const ContainerDirectory::Quarantined& quarantine : listing.quarantined) ids.insert(quarantine.id);
+  for (const WriterContent& writer : content.writers) ids.insert(writer.id);
   std::vector<ContainerProblem> absent;
   std::int64_t next = 0;
   for (const WriterContent& writer : content.writers)

@@ -18,28 +18,35 @@
 //   makes its writer take another id.
 // Step 3: read all droppings. Fails if an index has lost writes that the index snapshot still has. Changes nothing.
 // Step 4: complete the index of a writer that is dead or closed. If its index is sound in parts, and is damaged, has a
-//   tail beside it, or has lost writes: the new index holds all sound frames, the tail's writes, and the losses.
-//   4a: write it to the draft `.iosig-aside-index.<id>`, and fsync it. After a crash, the next repair replaces the
+//   tail beside it, or has lost writes: the new index holds all sound frames, the tail's writes, and the losses. If it
+//   is not what the writer had when it was closed: the new index is that of the record
+//   (container/layout/closed_writers). 4a: write it to the draft `.iosig-aside-index.<id>`, and fsync it. After a
+//   crash, the next repair replaces the
 //       draft. Readers ignore it.
 //   4b: if the index is damaged, link it into the quarantine. After a crash, it has two names and is still in use.
 //   4c: rename the draft, which has the old index's times, over the index, and fsync the directory. Readers find the
 //       old index or the new one, both with the tail. They leave out what the tail repeats, by its place in the data
 //       dropping.
+//   4d: record the writer as closed, with the new index. After a crash before, readers of a writer that was closed use
+//       the former record, and the next repair repeats step 4.
 // Step 5: retire the tail, which step 4 has made superfluous: delete it, or quarantine it if some of its records are
 //   lost. After a crash, the tail is still there, and the next repair repeats steps 4 and 5.
 // Step 6: quarantine the droppings of a writer without a sound index, if it has data or belongs to another container:
-//   data, then tail, then index. Each is one rename. Data on a target stay there, as `.iosig-aside-data.<id>`. After a
-//   crash, the rest stays where it is. Readers find no data for it, and check_container() names the data that were
-//   moved.
+//   data, then tail, then index; then record that the writer was given up. Each is one rename. Data on a target stay
+//   there, as `.iosig-aside-data.<id>`. After a crash, the rest stays where it is. Readers find no data for it, and
+//   check_container() names the data that were moved.
 // Step 7: quarantine tails that have no index. As step 6.
 // Step 8: quarantine files that are no part of a container. As step 6.
+// Step 9: if a file with records of closed writers is damaged, quarantine it as in step 6, and record all closed
+// writers
+//   again. After a crash, some have no record: their indices have no replica.
 //
 // The quarantine is a directory `.iosig-aside-<microseconds>` of the container, made when it is needed.
 //
 // Repair never writes to a data dropping and never deletes one, never changes an index in place, never replaces an
 // index by one that holds less of what is sound, never deletes a tail before its writes are durable in an index, and
 // never changes a dropping of a writer that is alive. The names in the quarantine are not synced: after a loss of
-// power, a file of steps 6 to 8 may be where it was, and the damaged index of 4b may be gone.
+// power, a file of steps 6 to 9 may be where it was, and the damaged index of 4b may be gone.
 #pragma once
 
 #include <string>

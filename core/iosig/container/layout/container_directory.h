@@ -23,6 +23,10 @@ inline constexpr std::string_view quarantine_prefix = ".iosig-aside-";
 /// The index snapshot that one reader saves for later ones (container/read/index_snapshot.h), and its draft.
 inline constexpr std::string_view index_snapshot_name = ".iosig-index", index_snapshot_draft = ".iosig-index-new";
 
+/// Prefix, followed by an identity of a node, of the files in which writers leave a record when they are closed
+/// (container/layout/closed_writers.h).
+inline constexpr std::string_view closed_writers_prefix = "closed.";
+
 /// The droppings of one writer: `data.<id>` holds the bytes that it wrote, `index.<id>` their places in the file,
 /// `tail.<id>` the places that the index does not have yet.
 enum class Dropping { data, index, tail };
@@ -84,8 +88,9 @@ class ContainerDirectory {
   /// The ids of the droppings of each kind, sorted, and everything else that was found.
   struct Listing {
     std::vector<std::int64_t> data, index, tail;
-    std::vector<std::string> foreign_names;  ///< names in the container that are not those of droppings
-    std::vector<Error> unreadable;           ///< directories that cannot be listed
+    std::vector<std::string> closed_writers;  ///< names of the files with records of closed writers
+    std::vector<std::string> foreign_names;   ///< names in the container that are not those of droppings
+    std::vector<Error> unreadable;            ///< directories that cannot be listed
     std::vector<Quarantined> quarantined;
     bool has_quarantine = false;  ///< repair quarantined these or other files
     bool misses_indices = false;  ///< an unreadable directory may hold indices

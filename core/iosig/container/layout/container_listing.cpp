@@ -46,6 +46,8 @@ class Lister {
         visit_subdirectory(place, shown, *n, is_target);
       else if (name.starts_with(quarantine_prefix))
         visit_quarantine(place, fmt::format("{}/{}", shown, name), name);
+      else if (!is_target && name.starts_with(closed_writers_prefix))
+        listing_.closed_writers.push_back(name);
       else if (!is_known(name, is_target))
         listing_.foreign_names.push_back(name);
     }

@@ -26,6 +26,7 @@ enum Kind : std::uint8_t {
   kind_mark = 3,
   kind_snapshot = 4,
   kind_loss = 5,
+  kind_closed = 6,
 };
 
 void append_fixed(std::uint64_t value, std::size_t bytes, Bytes& out) {
@@ -176,6 +177,26 @@ std::optional<IndexSnapshot> snapshot_of(Payload payload, std::string_view sourc
   return merged;
 }
 
+std::optional<ClosedWriter> closed_of(Payload payload) {
+  ClosedWriter closed;
+  payload.hold(payload.number() == frame_version);
+  closed.container = payload.text();
+  closed.id = payload.number();
+  closed.recorded_unix_ns = payload.number();
+  closed.data_bytes = payload.number();
+  closed.index_bytes = payload.number();
+  const std::int64_t checksum = payload.number(), is_given_up = payload.number();
+  closed.index = payload.rest();
+  payload.hold(closed.id >= 0 && closed.data_bytes >= 0 && closed.index_bytes >= 0 && checksum >= 0 &&
+               checksum <= UINT32_MAX && (is_given_up == 0 || is_given_up == 1));
+  closed.index_checksum = static_cast<std::uint32_t>(checksum);
+  closed.is_given_up = is_given_up == 1;
+  if (!payload.is_sound()) return {};
+  if (std::ssize(closed.index) != closed.index_bytes || crc32c(closed.index) != closed.index_checksum)
+    closed.index = {};
+  return closed;
+}
+
 /// Returns the payload of the frame at `at` if its length and checksum are valid.
 std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   if (bytes.size() - at < frame_head ||
@@ -262,6 +283,32 @@ std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged) {
   const Bytes pattern = pattern_bytes(merged.pattern);
   payload.insert(payload.end(), pattern.begin(), pattern.end());
   return framed(payload);
+}
+
+std::vector<std::uint8_t> index_frame(const ClosedWriter& closed) {
+  Bytes payload{kind_closed};
+  append_number(frame_version, payload);
+  append_text(closed.container, payload);
+  for (const std::int64_t number : {closed.id, closed.recorded_unix_ns, closed.data_bytes, closed.index_bytes,
+                                    std::int64_t{closed.index_checksum}, std::int64_t{closed.is_given_up}})
+    append_number(number, payload);
+  payload.insert(payload.end(), closed.index.begin(), closed.index.end());
+  return framed(payload);
+}
+
+ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes) {
+  ClosedWriterRecords records;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto payload = payload_at(bytes, at);
+    auto closed = payload && payload->front() == kind_closed ? closed_of(Payload(payload->subspan(1))) : std::nullopt;
+    const std::size_t next = payload ? at + frame_head + payload->size() : next_magic(bytes, at);
+    if (closed)
+      records.writers.push_back(*std::move(closed));
+    else
+      records.damaged_bytes += next - at;
+    at = next;
+  }
+  return records;
 }
 
 Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source) {

@@ -94,11 +94,26 @@ struct IndexSnapshot {
   bool operator==(const IndexSnapshot&) const = default;
 };
 
+/// What is recorded of a writer's droppings when it is closed. If they are damaged later, the record shows it, and has
+/// the index.
+struct ClosedWriter {
+  std::string container{};  ///< ContainerManifest::id
+  std::int64_t id = 0;      ///< the writer
+  std::int64_t recorded_unix_ns = 0;
+  std::int64_t data_bytes = 0;       ///< size of the data dropping
+  std::int64_t index_bytes = 0;      ///< size of the index dropping
+  std::uint32_t index_checksum = 0;  ///< CRC-32C of the index dropping
+  bool is_given_up = false;          ///< repair has quarantined the droppings: the writer wrote nothing any more
+  /// The index dropping; empty if it was too large. Refers to the bytes that the record was read from.
+  std::span<const std::uint8_t> index{};
+};
+
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexedWrites& writes);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexMark& mark);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexLoss& loss);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged);
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const ClosedWriter& closed);
 
 /// Bytes of an index dropping that are not a valid frame.
 struct IndexDamage {
@@ -123,6 +138,14 @@ struct IndexContent {
 /// version, because the writer is then unknown. Allocates memory in proportion to the input, whatever lengths it
 /// declares.
 [[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source);
+
+/// The records of one file, in their order.
+struct ClosedWriterRecords {
+  std::vector<ClosedWriter> writers;
+  std::uint64_t damaged_bytes = 0;  ///< that are not part of a valid record
+};
+/// Returns the valid records in `bytes`. A record whose index does not match its checksum has none.
+[[nodiscard]] ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes);
 
 /// Reads exactly one frame. Fails with `bad_input` for anything else.
 [[nodiscard]] Result<IndexSnapshot> parse_index_snapshot(std::span<const std::uint8_t> bytes, std::string_view source);

@@ -199,9 +199,7 @@ std::int64_t now_us() { return unix_ns() / 1000; }
 
 }  // namespace
 
-std::string sequencer_name() {
-  return fmt::format("{}{:016x}", name_prefix, fnv1a(boot_id().empty() ? host_name() : boot_id()));
-}
+std::string sequencer_name() { return std::string(name_prefix) + node_since_boot(); }
 
 bool is_sequencer(std::string_view name) { return name.starts_with(name_prefix); }
 

@@ -15,6 +15,8 @@ namespace iosig {
 struct ContainerProblem {
   enum class Kind {
     lost,      ///< written bytes cannot be read: a dropping is missing, truncated or changed
+    damaged,   ///< an index is missing, truncated or changed, but the record of its closed writer has it: nothing is
+               ///< lost
     unsynced,  ///< data without an index, or an unfinished frame, of a writer that died during a write
     absent,    ///< a writer has no droppings: it failed to create them, or all were deleted
     foreign,   ///< files that do not belong there: foreign names, duplicates, droppings of another container
@@ -32,6 +34,7 @@ struct WriterContent : IndexContent {
   std::int64_t index_bytes = 0;   ///< size of the index dropping
   bool has_tail = false;          ///< its writer is active, or died
   std::uint64_t tail_writes = 0;  ///< writes that are only in the tail
+  bool is_restored = false;  ///< the index is that of the record of closed writers (container/layout/closed_writers)
 
   /// Returns the size that the data dropping has according to the index and the tail.
   [[nodiscard]] std::int64_t physical_end() const { return writes.empty() ? 0 : writes.back().physical_end; }

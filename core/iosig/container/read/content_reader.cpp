@@ -12,10 +12,12 @@
 #include <optional>
 #include <thread>
 
+#include "iosig/base/crc32c.h"
 #include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/parallel.h"
 #include "iosig/base/text.h"
+#include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/layout/tail.h"
 #include "iosig/container/read/content.h"
 #include "iosig/model/pattern_builder.h"
@@ -92,11 +94,6 @@ IndexedWrites writes_in_tail(const std::vector<TailRecord>& records, std::int64_
   return writes;
 }
 
-/// Whether the call may succeed if it is made again. Nothing is known to be lost then.
-bool is_transient(int error_number) {
-  return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM || error_number == EINTR;
-}
-
 /// The result for one writer. Filled by one thread.
 struct Found {
   std::optional<WriterContent> writer;
@@ -136,8 +133,42 @@ class ContentReader {
  public:
   explicit ContentReader(const ContainerDirectory& directory) : directory_(directory) {}
 
+  /// What is missing may have been deleted, and what has another size may have been repaired, while it was read.
   Result<ContainerContent> read() {
-    const ContainerDirectory::Listing listing = directory_.list();
+    for (int tries = 1;; ++tries) {
+      const ContainerDirectory::Listing listing = directory_.list();
+      auto closed = ClosedWriters::read(directory_, listing.closed_writers);
+      if (!closed) return pass_on(std::move(closed.error()));
+      closed_ = *std::move(closed);
+      subdirectories_.clear();
+      auto content = read_listed(listing);
+      if (!content || tries == max_read_tries || !is_in_doubt(*content) || is_unchanged(listing)) {
+        if (content) name_short_data(*content);
+        return content;
+      }
+    }
+  }
+
+ private:
+  /// Whether droppings are not as others say that they should be.
+  static bool is_in_doubt(const ContainerContent& content) {
+    return std::ranges::any_of(content.writers, &is_short) ||
+           std::ranges::any_of(content.problems, [](const ContainerProblem& problem) {
+             return problem.kind == ContainerProblem::Kind::damaged;
+           });
+  }
+  static bool is_short(const WriterContent& writer) {
+    return std::max<std::int64_t>(0, writer.data_bytes) < writer.physical_end();
+  }
+
+  [[nodiscard]] bool is_unchanged(const ContainerDirectory::Listing& listing) const {
+    const ContainerDirectory::Listing now = directory_.list();
+    const auto closed = ClosedWriters::read(directory_, now.closed_writers);
+    return closed && closed->state() == closed_.state() && now.index == listing.index && now.data == listing.data &&
+           now.tail == listing.tail;
+  }
+
+  Result<ContainerContent> read_listed(const ContainerDirectory::Listing& listing) {
     ContainerContent content;
     Found whole;
     for (const Error& error : listing.unreadable)
@@ -152,11 +183,17 @@ class ContentReader {
                 fmt::format("'{}': {} bytes that repair quarantined, which are not in the file", quarantine.shown,
                             quarantine.bytes),
                 quarantine.bytes);
+    for (const std::string& name : closed_.damaged())
+      whole.add(ContainerProblem::Kind::damaged, -1,
+                fmt::format("'{}/{}' was cut or changed: the record of closed writers is not complete",
+                            printable(directory_.path()), name));
     take(std::move(whole), content);
 
     std::vector<std::int64_t> ids;
     std::ranges::set_union(listing.index, listing.data, std::back_inserter(ids));
+    const std::vector<std::int64_t> closed = closed_.ids();
     open_subdirectories(ids);
+    open_subdirectories(closed);
     std::vector<Found> found(ids.size());
     // At least 8 threads, because they mostly wait for the storage.
     const unsigned threads =
@@ -168,10 +205,31 @@ class ContentReader {
       if (each.failure) return pass_on(*std::move(each.failure));
       take(std::move(each), content);
     }
+    std::vector<std::int64_t> gone;
+    std::ranges::set_difference(closed, ids, std::back_inserter(gone));
+    if (auto read = read_gone(gone, content); !read) return pass_on(std::move(read.error()));
     return content;
   }
 
- private:
+  /// Reads the writers that were closed and have no droppings any more. A truncation to 0 deletes the droppings of
+  /// writers with smaller ids; all others are missing.
+  Result<void> read_gone(const std::vector<std::int64_t>& ids, ContainerContent& content) {
+    std::int64_t first_id = 0;  // all with smaller ids were truncated
+    const auto look_for_truncations = [&](const WriterContent& writer) {
+      for (const IndexMark& mark : writer.marks)
+        if (mark.kind == IndexMark::Kind::truncate && mark.offset == 0) first_id = std::max(first_id, writer.id);
+    };
+    std::ranges::for_each(content.writers, look_for_truncations);
+    for (auto id = ids.rbegin(); id != ids.rend() && *id >= first_id; ++id) {
+      Found found = read_writer(*id, false);
+      if (found.failure) return pass_on(*std::move(found.failure));
+      if (found.writer) look_for_truncations(*found.writer);
+      take(std::move(found), content);
+    }
+    std::ranges::sort(content.writers, {}, &WriterContent::id);
+    return {};
+  }
+
   static void take(Found found, ContainerContent& content) {
     if (found.writer) content.writers.push_back(*std::move(found.writer));
     std::ranges::move(found.problems, std::back_inserter(content.problems));
@@ -222,6 +280,32 @@ class ContentReader {
     return {};
   }
 
+  /// Reads an index. If it is not what its writer had when it was closed, takes that from the record of the close.
+  std::optional<std::string> read_index_dropping(WriterContent& writer, Found& found) const {
+    Found reading;
+    auto index = read_dropping(Dropping::index, writer.id, reading);
+    const ClosedWriter* const closed = closed_.find(writer.id);
+    const bool is_known = closed != nullptr && !closed->is_given_up && !reading.failure;
+    if (is_known &&
+        (!index || std::ssize(*index) != closed->index_bytes || crc32c(bytes_of(*index)) != closed->index_checksum)) {
+      const std::string shown = directory_.shown(Dropping::index, writer.id);
+      std::string message =
+          fmt::format("'{}' {}", shown, index ? "was changed after its writer was closed" : "is missing");
+      if (!closed->index.empty()) {
+        found.add(ContainerProblem::Kind::damaged, writer.id, message + ": the record of closed writers has it");
+        writer.is_restored = true;
+        found.status = reading.status;
+        return std::string(closed->index.begin(), closed->index.end());
+      }
+      found.lose({.id = writer.id, .message = std::move(message)});
+    }
+    found.status = reading.status;
+    found.failure = std::move(reading.failure);
+    std::ranges::move(reading.problems, std::back_inserter(found.problems));
+    std::ranges::move(reading.lost_writes, std::back_inserter(found.lost_writes));
+    return index;
+  }
+
   /// Returns the status of the dropping, or nothing if it does not exist. Records a problem if it cannot be inspected.
   std::optional<struct stat> status_of(Dropping kind, std::int64_t id, Found& found) const {
     const Fd& subdirectory = subdirectory_of(kind, id, found);
@@ -262,7 +346,7 @@ class ContentReader {
     // The tail first: writes that the writer moves from the tail to the index meanwhile are found in at least one of
     // them. Writes that are found in both are recognised by their physical offsets.
     const auto tail = has_tail ? read_dropping(Dropping::tail, id, found) : std::nullopt;
-    const auto index = read_dropping(Dropping::index, id, found);
+    const auto index = read_index_dropping(writer, found);
     writer.data_bytes = data_bytes(id, found);
     writer.has_tail = found.had_tail = tail.has_value();
     const std::int64_t at_stake = std::max<std::int64_t>(0, writer.data_bytes);
@@ -377,15 +461,31 @@ class ContentReader {
                     .message = fmt::format("'{}': bytes {} to {} have lost their index", shown, part.physical, end)},
                    part.length);
     }
-    const std::int64_t known = writer.physical_end(), there = std::max<std::int64_t>(0, writer.data_bytes);
-    if (there < known)
-      found.add(ContainerProblem::Kind::lost, writer.id,
-                writer.data_bytes < 0 ? fmt::format("'{}' is missing: {} bytes are lost", shown, known)
+  }
+
+  /// Names the data droppings that are missing or were cut. Those of writers that were truncated to 0 are deleted
+  /// before their indices.
+  void name_short_data(ContainerContent& content) const {
+    std::int64_t emptied = -1;  // sequence number of the last truncation to 0
+    for (const WriterContent& writer : content.writers)
+      for (const IndexMark& mark : writer.marks)
+        if (mark.kind == IndexMark::Kind::truncate && mark.offset == 0) emptied = std::max(emptied, mark.sequence);
+    for (const WriterContent& writer : content.writers) {
+      const bool is_void =
+          std::ranges::all_of(writer.writes, [&](const IndexedWrites& writes) { return writes.closed <= emptied; });
+      if (is_void || !is_short(writer)) continue;
+      const std::string shown = directory_.shown(Dropping::data, writer.id);
+      const std::int64_t known = writer.physical_end(), there = std::max<std::int64_t>(0, writer.data_bytes);
+      content.problems.push_back({ContainerProblem::Kind::lost, writer.id,
+                                  writer.data_bytes < 0
+                                      ? fmt::format("'{}' is missing: {} bytes are lost", shown, known)
                                       : fmt::format("'{}' was cut: {} bytes of {} are there", shown, there, known),
-                known - there);
+                                  known - there});
+    }
   }
 
   const ContainerDirectory& directory_;
+  ClosedWriters closed_;
   std::map<std::pair<std::int64_t, std::int64_t>, Result<Fd>> subdirectories_;  ///< key: target and number
 };
 

@@ -34,7 +34,8 @@ int change_droppings(const ContainerDirectory& container, HasFailed&& has_failed
 }
 
 bool has_mode_of_container(const std::string& name) {
-  return is_sequencer(name) || name == index_snapshot_name || name == manifest_copy_name;
+  return is_sequencer(name) || name == index_snapshot_name || name == manifest_copy_name ||
+         name.starts_with(closed_writers_prefix);
 }
 
 /// Calls change(directory, name, is_directory), which returns 0 or sets errno, for the manifest, then for every

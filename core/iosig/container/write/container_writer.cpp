@@ -14,10 +14,12 @@
 #include <tuple>
 #include <utility>
 
+#include "iosig/base/crc32c.h"
 #include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
+#include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/layout/target_owner.h"
 
 namespace iosig {
@@ -27,6 +29,8 @@ namespace {
 /// bytes.
 constexpr std::uint64_t min_run = 256;
 constexpr int max_id_tries = 1 << 16;
+constexpr std::int64_t max_copied_index = 64
+                                          << 10;  ///< bytes of an index that a writer keeps for the record of its close
 
 /// Counts the forks that led to this process. A writer opened before the last of them belongs to a parent process.
 std::atomic<unsigned> forks{0};
@@ -84,6 +88,8 @@ Result<void> ContainerWriter::make_droppings() {
   index_ = Fd();
   data_ = Fd();
   index_bytes_ = 0;
+  index_checksum_ = 0;
+  index_copy_.clear();
   const int flags = O_WRONLY | O_CREAT | O_EXCL;
   constexpr unsigned mode = 0600;  // until share_piece() sets the mode
   for (int tries = 0; !index_ && tries < max_id_tries; ++tries) {
@@ -257,6 +263,9 @@ Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& f
   const std::string shown = directory_->shown(Dropping::index, id_);
   if (exceeds_size_limit(index_bytes_ + static_cast<std::int64_t>(frame.size())))
     return system_failure("write", shown, EFBIG);
+  const bool is_copied =
+      std::ssize(index_copy_) == index_bytes_ && index_bytes_ + std::ssize(frame) <= max_copied_index;
+  if (is_copied) index_copy_.reserve(index_copy_.size() + frame.size());
   const auto written = write_all(index_.get(), {reinterpret_cast<const char*>(frame.data()), frame.size()}, shown);
   if (!written) {
     const int failure = written.error().system_errno;
@@ -264,6 +273,11 @@ Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& f
     return write_failure("write", shown, failure);
   }
   index_bytes_ += static_cast<std::int64_t>(frame.size());
+  index_checksum_ = crc32c(frame, index_checksum_);
+  if (is_copied)
+    index_copy_.insert(index_copy_.end(), frame.begin(), frame.end());
+  else
+    index_copy_ = {};
   return {};
 }
 
@@ -379,6 +393,10 @@ Result<void> ContainerWriter::close() {
   if (data_end_ > physical_ && ::ftruncate(data_.get(), physical_) != 0)
     return write_failure("cut", directory_->shown(Dropping::data, id_), errno);
   is_open_ = false;
+  if (std::ssize(index_copy_) == index_bytes_)
+    record_closed_writer(*directory_, id_, physical_, index_copy_);
+  else
+    record_closed_writer(*directory_, id_, physical_, index_bytes_, index_checksum_);
   tail_ = {};
   if (directory_->unlink_dropping(Dropping::tail, id_) != 0)
     return system_failure("remove", directory_->shown(Dropping::tail, id_));

@@ -102,6 +102,8 @@ class ContainerWriter {
   std::int64_t physical_ = 0;     ///< bytes in the data dropping that belong to the file
   std::int64_t data_end_ = 0;     ///< bytes in it, including those of failed writes
   std::int64_t index_bytes_ = 0;  ///< bytes of complete frames
+  std::uint32_t index_checksum_ = 0;
+  std::vector<std::uint8_t> index_copy_;  ///< of all frames, while they are few
   bool is_traditional_ = false, is_tail_synced_ = false, is_index_synced_ = false, are_names_synced_ = false;
   bool is_open_ = false;
   OtherNodes other_nodes_;

@@ -1,0 +1,145 @@
+#include "iosig/container/layout/closed_writers.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "iosig/base/crc32c.h"
+#include "iosig/base/kept_fds.h"
+#include "iosig/base/machine.h"
+#include "iosig/base/size_limit.h"
+#include "iosig/base/text.h"
+#include "iosig/container/order/sequencer.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::uint64_t max_file_bytes = 1u << 30;
+constexpr std::int64_t max_copied_bytes = 16 << 20;  ///< of one index
+constexpr int append_flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+/// Opens this node's file; creates it with the permissions that follow from the logical file. Invalid: impossible.
+Fd open_for_append(const ContainerDirectory& directory) {
+  const std::string name = fmt::format("{}{}", closed_writers_prefix, node_since_boot());
+  constexpr unsigned mode = 0600;  // until share_piece() sets the mode
+  Fd fd = open_file_at(directory.fd().get(), name.c_str(), append_flags);
+  if (fd || errno != ENOENT) return fd;
+  fd = open_file_at(directory.fd().get(), name.c_str(), append_flags | O_CREAT | O_EXCL, mode);
+  if (!fd && errno == EEXIST) return open_file_at(directory.fd().get(), name.c_str(), append_flags);
+  if (fd && !directory.share_piece(fd.get(), fmt::format("{}/{}", directory.path(), name))) {
+    (void)::unlinkat(directory.fd().get(), name.c_str(), 0);
+    return {};
+  }
+  return fd;
+}
+
+void append(const ContainerDirectory& directory, ClosedWriter closed) {
+  closed.container = directory.manifest().id;
+  closed.recorded_unix_ns = unix_ns();
+  const std::vector<std::uint8_t> frame = index_frame(closed);
+  const Fd fd = open_for_append(directory);
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  const std::int64_t end = status.st_size + std::ssize(frame);
+  if (end > static_cast<std::int64_t>(max_file_bytes) || exceeds_size_limit(end)) return;
+  // One call, so that the records of two writers cannot mix. Readers skip a record that was cut short.
+  (void)!::write(fd.get(), frame.data(), frame.size());
+}
+
+/// Returns the first `bytes` of an index dropping; fewer if it is shorter or cannot be read.
+std::vector<std::uint8_t> read_index_dropping(const ContainerDirectory& directory, std::int64_t id,
+                                              std::int64_t bytes) {
+  std::vector<std::uint8_t> index(static_cast<std::size_t>(bytes));
+  const Fd fd = directory.open_dropping(Dropping::index, id, O_RDONLY);
+  std::size_t done = 0;
+  while (fd && done < index.size()) {
+    const ssize_t got = ::pread(fd.get(), index.data() + done, index.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  index.resize(done);
+  return index;
+}
+
+}  // namespace
+
+Result<ClosedWriters> ClosedWriters::read(const ContainerDirectory& directory, const std::vector<std::string>& names) {
+  ClosedWriters read;
+  std::string stamps;
+  for (const std::string& name : names) {
+    struct stat status {};
+    if (::fstatat(directory.fd().get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+      stamps +=
+          fmt::format("{} {} {} {} {}\n", name, status.st_dev, status.st_ino, status.st_size, unix_ns(status.st_mtim));
+    auto text = read_file_in(directory.fd(), name, directory.path(), max_file_bytes);
+    if (!text && is_transient(text.error().system_errno)) return pass_on(std::move(text.error()));
+    const int failure = text ? 0 : text.error().system_errno;
+    if (!text && failure != EACCES && failure != ENOENT) read.damaged_.push_back(name);
+    read.files_.push_back(std::move(text).value_or(std::string()));
+  }
+  read.state_ = fnv1a(stamps);
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    ClosedWriterRecords records = read_closed_writers(bytes_of(read.files_[n]));
+    bool is_sound = records.damaged_bytes == 0;
+    for (ClosedWriter& closed : records.writers) {
+      is_sound &= closed.container == directory.manifest().id;
+      if (closed.container != directory.manifest().id) continue;
+      const auto [place, is_new] = read.last_.try_emplace(closed.id);
+      if (is_new || closed.recorded_unix_ns >= place->second.recorded_unix_ns) place->second = std::move(closed);
+    }
+    if (!is_sound) read.damaged_.push_back(names[n]);
+  }
+  return read;
+}
+
+const ClosedWriter* ClosedWriters::find(std::int64_t id) const {
+  const auto found = last_.find(id);
+  return found == last_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::int64_t> ClosedWriters::ids() const {
+  std::vector<std::int64_t> ids;
+  for (const auto& [id, closed] : last_)
+    if (!closed.is_given_up) ids.push_back(id);
+  return ids;
+}
+
+void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
+                          std::span<const std::uint8_t> index) {
+  append(directory, {.id = id,
+                     .data_bytes = data_bytes,
+                     .index_bytes = std::ssize(index),
+                     .index_checksum = crc32c(index),
+                     .index = std::ssize(index) <= max_copied_bytes ? index : std::span<const std::uint8_t>()});
+}
+
+void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
+                          std::int64_t index_bytes, std::uint32_t index_checksum) {
+  std::vector<std::uint8_t> index;
+  if (index_bytes <= max_copied_bytes) index = read_index_dropping(directory, id, index_bytes);
+  if (crc32c(index) != index_checksum) index.clear();
+  append(directory, {.id = id,
+                     .data_bytes = data_bytes,
+                     .index_bytes = index_bytes,
+                     .index_checksum = index_checksum,
+                     .index = index});
+}
+
+void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id) {
+  append(directory, {.id = id, .is_given_up = true});
+}
+
+void remove_closed_writers(const ContainerDirectory& directory) {
+  const auto names = names_in(directory.fd());
+  for (const std::string& name : names.value_or(std::vector<std::string>()))
+    if (name.starts_with(closed_writers_prefix)) (void)::unlinkat(directory.fd().get(), name.c_str(), 0);
+}
+
+}  // namespace iosig

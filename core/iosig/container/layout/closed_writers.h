@@ -1,0 +1,60 @@
+// The records that writers leave when they are closed: `closed.<16 hexadecimal digits>` in the container, one file for
+// each node since it was booted, to which every closed writer of the node appends one frame.
+//
+// A record has the size of the writer's data dropping, the size and checksum of its index dropping, and a copy of it.
+// So readers know the set of closed writers in a second place, notice that an index was lost, cut, extended or replaced
+// by another, and read the copy then. Repair restores the index from it.
+//
+// The records are a replica: a program never fails because its writer could not be recorded.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/container/layout/container_directory.h"
+#include "iosig/container/layout/index_frames.h"
+
+namespace iosig {
+
+/// All records of a container.
+class ClosedWriters {
+ public:
+  /// `names`: the container's files of records. Skips what is damaged or cannot be read. Fails if the call may succeed
+  /// when it is made again: no free descriptor, no memory.
+  static Result<ClosedWriters> read(const ContainerDirectory& directory, const std::vector<std::string>& names);
+
+  /// Returns the last record of a writer, or nullptr. It lives as long as this object.
+  [[nodiscard]] const ClosedWriter* find(std::int64_t id) const;
+  /// Returns the writers that have a record and were not given up, sorted.
+  [[nodiscard]] std::vector<std::int64_t> ids() const;
+  /// Returns the names of the files that hold anything but valid records of this container.
+  [[nodiscard]] const std::vector<std::string>& damaged() const { return damaged_; }
+  /// Changes with every change of the files.
+  [[nodiscard]] std::uint64_t state() const { return state_; }
+
+ private:
+  std::vector<std::string> files_;  ///< which the records refer to
+  std::map<std::int64_t, ClosedWriter> last_;
+  std::vector<std::string> damaged_;
+  std::uint64_t state_ = 0;
+};
+
+/// Appends the record of a writer whose droppings will not change any more. Does nothing if that is impossible.
+/// `index`: the whole index dropping.
+void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
+                          std::span<const std::uint8_t> index);
+/// The same for an index that is read from its dropping, whose first `index_bytes` must have the checksum. If they have
+/// not, or are too many, the record has no copy.
+void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
+                          std::int64_t index_bytes, std::uint32_t index_checksum);
+/// Records that repair has quarantined the droppings of a writer.
+void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id);
+
+/// **Deletes the records of all writers.**
+void remove_closed_writers(const ContainerDirectory& directory);
+
+}  // namespace iosig
