@@ -392,6 +392,9 @@ Result<void> ContainerWriter::close() {
   // Without a tail, bytes that no index describes would count as lost data.
   if (data_end_ > physical_ && ::ftruncate(data_.get(), physical_) != 0)
     return write_failure("cut", directory_->shown(Dropping::data, id_), errno);
+  (void)close_fds();
+  if (const int failure = std::exchange(close_errno_, 0); failure != 0)
+    return write_failure("write", directory_->shown(Dropping::data, id_), failure);
   is_open_ = false;
   if (std::ssize(index_copy_) == index_bytes_)
     record_closed_writer(*directory_, id_, physical_, index_copy_);
