@@ -76,7 +76,8 @@ struct ContainerContent {
   [[nodiscard]] const LostWrites* lost_at_end() const;
 };
 
-/// Reads all droppings. A dropping that cannot be read is a problem, not a failure. Fails if the process has no free
+/// Reads all droppings, and compares the indices of closed writers with their records: a damaged one is replaced by the
+/// record's. A dropping that cannot be read is a problem, not a failure. Fails if the process has no free
 /// descriptor or memory, or a call was interrupted: what could not be read may be sound. Writes during the call may be
 /// in the content.
 [[nodiscard]] Result<ContainerContent> read_content(const ContainerDirectory& directory);
