@@ -90,6 +90,9 @@ class Repair {
     auto content = read_content(directory_);
     if (!content) return pass_on(std::move(content.error()));
     content_ = *std::move(content);
+    auto closed = ClosedWriters::read(directory_, listing_.closed_writers);
+    if (!closed) return pass_on(std::move(closed.error()));
+    closed_ = *std::move(closed);
     std::set<std::int64_t> ids(ids_.begin(), ids_.end());
     for (const WriterContent& writer : content_.writers) ids.insert(writer.id);
     ids_.assign(ids.begin(), ids.end());
@@ -118,7 +121,8 @@ class Repair {
     // Step 4: rewrite the index.
     const std::vector<std::uint8_t> index = index_bytes(writer, losses);
     if (auto written = rewrite_index(writer, index); !written) return written;
-    record_closed_writer(directory_, writer.id, std::max<std::int64_t>(writer.data_bytes, 0), index);
+    record_closed_writer(directory_, writer.id, std::max<std::int64_t>(writer.data_bytes, 0), index,
+                         closed_.find(writer.id));
     // Step 5: retire the tail.
     return writer.has_tail ? retire_tail(writer.id, has_lost) : Result<void>();
   }
@@ -212,7 +216,7 @@ class Repair {
     constexpr std::string_view why = "it has no valid index";
     for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
       if (auto done = quarantine(kind, id, why); !done) return done;
-    if (!options_.dry_run) record_given_up_writer(directory_, id);
+    if (!options_.dry_run) record_given_up_writer(directory_, id, closed_.find(id));
     return {};
   }
 
@@ -251,10 +255,8 @@ class Repair {
   // Step 9
 
   Result<void> renew_records() {
-    const auto closed = ClosedWriters::read(directory_, listing_.closed_writers);
-    if (!closed) return pass_on(closed.error());
-    if (closed->damaged().empty()) return {};
-    for (const std::string& name : closed->damaged()) {
+    if (closed_.damaged().empty()) return {};
+    for (const std::string& name : closed_.damaged()) {
       did(fmt::format("renewed the record of closed writers, of which '{}/{}' was damaged",
                       printable(directory_.path()), name));
       if (options_.dry_run) continue;
@@ -281,7 +283,7 @@ class Repair {
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(text->data()), text->size());
     const auto index = read_index(bytes, shown);
     if (index && index->damage.empty() && index->head.container == directory_.manifest().id && index->head.id == id)
-      record_closed_writer(directory_, id, status.st_size, bytes);
+      record_closed_writer(directory_, id, status.st_size, bytes, closed_.find(id));
   }
 
   // For all steps
@@ -330,6 +332,7 @@ class Repair {
   std::map<std::int64_t, Fd> dead_;  ///< tails of dead writers, locked
   std::vector<std::int64_t> ids_;    ///< of writers with an index or data
   ContainerContent content_;
+  ClosedWriters closed_;
   std::vector<RepairStep> steps_;
   Fd quarantine_;
   std::string quarantine_name_;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "iosig/base/crc32c.h"
@@ -39,9 +40,11 @@ Fd open_for_append(const ContainerDirectory& directory) {
   return fd;
 }
 
-void append(const ContainerDirectory& directory, ClosedWriter closed) {
+void append(const ContainerDirectory& directory, ClosedWriter closed, const ClosedWriter* former = nullptr) {
   closed.container = directory.manifest().id;
   closed.recorded_unix_ns = unix_ns();
+  if (former != nullptr)  // the other node's clock may be ahead
+    closed.recorded_unix_ns = std::max(closed.recorded_unix_ns, former->recorded_unix_ns + 1);
   const std::vector<std::uint8_t> frame = index_frame(closed);
   const Fd fd = open_for_append(directory);
   struct stat status {};
@@ -112,12 +115,14 @@ std::vector<std::int64_t> ClosedWriters::ids() const {
 }
 
 void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
-                          std::span<const std::uint8_t> index) {
-  append(directory, {.id = id,
-                     .data_bytes = data_bytes,
-                     .index_bytes = std::ssize(index),
-                     .index_checksum = crc32c(index),
-                     .index = std::ssize(index) <= max_copied_bytes ? index : std::span<const std::uint8_t>()});
+                          std::span<const std::uint8_t> index, const ClosedWriter* former) {
+  append(directory,
+         {.id = id,
+          .data_bytes = data_bytes,
+          .index_bytes = std::ssize(index),
+          .index_checksum = crc32c(index),
+          .index = std::ssize(index) <= max_copied_bytes ? index : std::span<const std::uint8_t>()},
+         former);
 }
 
 void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
@@ -132,8 +137,8 @@ void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, 
                      .index = index});
 }
 
-void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id) {
-  append(directory, {.id = id, .is_given_up = true});
+void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former) {
+  append(directory, {.id = id, .is_given_up = true}, former);
 }
 
 void remove_closed_writers(const ContainerDirectory& directory) {

@@ -44,15 +44,15 @@ class ClosedWriters {
 };
 
 /// Appends the record of a writer whose droppings will not change any more. Does nothing if that is impossible.
-/// `index`: the whole index dropping.
+/// `index`: the whole index dropping. `former`: the record that this one replaces, which another node may have made.
 void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
-                          std::span<const std::uint8_t> index);
+                          std::span<const std::uint8_t> index, const ClosedWriter* former = nullptr);
 /// The same for an index that is read from its dropping, whose first `index_bytes` must have the checksum. If they have
 /// not, or are too many, the record has no copy.
 void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
                           std::int64_t index_bytes, std::uint32_t index_checksum);
 /// Records that repair has quarantined the droppings of a writer.
-void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id);
+void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former);
 
 /// **Deletes the records of all writers.**
 void remove_closed_writers(const ContainerDirectory& directory);
