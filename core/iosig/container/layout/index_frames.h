@@ -94,8 +94,7 @@ struct IndexSnapshot {
   bool operator==(const IndexSnapshot&) const = default;
 };
 
-/// What is recorded of a writer's droppings when it is closed. If they are damaged later, the record shows it, and has
-/// the index.
+/// The record of a closed writer. It shows whether the droppings were damaged later, and holds a copy of the index.
 struct ClosedWriter {
   std::string container{};  ///< ContainerManifest::id
   std::int64_t id = 0;      ///< the writer

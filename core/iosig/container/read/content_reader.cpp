@@ -133,7 +133,7 @@ class ContentReader {
  public:
   explicit ContentReader(const ContainerDirectory& directory) : directory_(directory) {}
 
-  /// What is missing may have been deleted, and what has another size may have been repaired, while it was read.
+  /// Reads again if droppings seem missing or changed: another process may have deleted or repaired them meanwhile.
   Result<ContainerContent> read() {
     for (int tries = 1;; ++tries) {
       const ContainerDirectory::Listing listing = directory_.list();

@@ -29,8 +29,8 @@ namespace {
 /// bytes.
 constexpr std::uint64_t min_run = 256;
 constexpr int max_id_tries = 1 << 16;
-constexpr std::int64_t max_copied_index = 64
-                                          << 10;  ///< bytes of an index that a writer keeps for the record of its close
+/// Bytes of an index that a writer keeps in memory for the record of its close.
+constexpr std::int64_t max_copied_index = 64 << 10;
 
 /// Counts the forks that led to this process. A writer opened before the last of them belongs to a parent process.
 std::atomic<unsigned> forks{0};
