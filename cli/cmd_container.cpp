@@ -30,7 +30,7 @@ struct ContainerArguments {
   std::string path, to, index = "pattern";
   std::vector<std::string> targets, paths;
   std::uint32_t subdirectories = 16;
-  bool dry_run = false, damaged = false, claim = false;
+  bool dry_run = false, damaged = false, claim = false, data = false;
 };
 
 /// A view that holds its container: if the container is removed meanwhile, its data stay until the view is closed.
@@ -169,12 +169,22 @@ int run_index(const ContainerArguments& options, Console& console) {
   return yes;
 }
 
+/// Returns a function that reports the progress of work on `size` bytes; 0: the size is unknown.
+std::function<void(std::int64_t)> reporting(const char* what, std::int64_t size, Console& console) {
+  return [=, &console, last = std::int64_t{0}](std::int64_t done) mutable {
+    if (done - last < progress_bytes) return;
+    last = done;
+    console.progress({what, static_cast<double>(done), static_cast<double>(size)});
+  };
+}
+
 int run_container_check(const ContainerArguments& options, Console& console) {
   const auto directory = ContainerDirectory::open(options.path);
   if (!directory) return console.fail(directory.error());
   const auto hold = ContainerHold::take(**directory);
   if (!hold) return console.fail(hold.error());
-  const auto check = check_container(*directory);
+  const auto check = check_container(*directory, {options.data, reporting("verifying", 0, console)});
+  console.end_progress();
   if (!check) return console.fail(check.error());
   for (const std::string& left : hidden_beside(options.path))
     console.note(
@@ -192,11 +202,15 @@ int run_container_check(const ContainerArguments& options, Console& console) {
                           {"bytes", problem.bytes},
                           {"message", problem.message}});
     for (const LostRange& range : check->lost) lost.push_back({{"offset", range.offset}, {"length", range.length}});
-    console.say_json("iosig.container-check/1", {{"sound", is_sound},
-                                                 {"size", check->size},
-                                                 {"lost_bytes", check->lost_bytes},
-                                                 {"lost", std::move(lost)},
-                                                 {"problems", std::move(problems)}});
+    ordered_json document = {{"sound", is_sound},
+                             {"size", check->size},
+                             {"lost_bytes", check->lost_bytes},
+                             {"lost", std::move(lost)},
+                             {"problems", std::move(problems)}};
+    if (check->data)
+      document["data"] = {{"verified_bytes", check->data->verified_bytes},
+                          {"unverified_bytes", check->data->unverified_bytes}};
+    console.say_json("iosig.container-check/1", document);
     return is_sound ? yes : no;
   }
   for (const ContainerProblem& problem : check->problems)
@@ -205,6 +219,10 @@ int run_container_check(const ContainerArguments& options, Console& console) {
     console.say(fmt::format("lost: bytes {} to {} of the file", range.offset, range.offset + range.length));
   if (!check->lost.empty())
     console.say(fmt::format("lost: {} of {} bytes of the file in all", check->lost_bytes, check->size));
+  if (check->data && check->data->unverified_bytes > 0)
+    console.note(fmt::format("{} of {} bytes of data have no checksum: of writers that are active, or were killed",
+                             check->data->unverified_bytes,
+                             check->data->unverified_bytes + check->data->verified_bytes));
   if (check->problems.empty()) console.say("sound");
   return is_sound ? yes : no;
 }
@@ -247,11 +265,7 @@ int run_repair(const ContainerArguments& options, Console& console) {
 
 /// Returns options that report the progress of copying `size` bytes; 0: the size is unknown.
 FlattenOptions copying(const ContainerArguments& options, std::int64_t size, Console& console) {
-  return {options.dry_run, options.damaged, [=, &console, last = std::int64_t{0}](std::int64_t done) mutable {
-            if (done - last < progress_bytes) return;
-            last = done;
-            console.progress({"copying", static_cast<double>(done), static_cast<double>(size)});
-          }};
+  return {options.dry_run, options.damaged, reporting("copying", size, console), reporting("verifying", 0, console)};
 }
 
 /// Reports a complete copy of `size` bytes.
@@ -286,6 +300,10 @@ int run_export(const ContainerArguments& options, Console& console) {
   if (options.damaged)
     for (const ContainerProblem& problem : (*view)->problems())
       if (problem.kind == ContainerProblem::Kind::lost) console.note(fmt::format("lost: {}", problem.message));
+  if (options.damaged && !options.dry_run)
+    if (const auto data = check_data((*view)->directory(), (*view)->content()))
+      for (const ChangedData& changed : data->changed)
+        console.note(fmt::format("{}; they are written as they are", message_of(changed, (*view)->directory())));
   if (*lost_bytes > 0)
     console.note(fmt::format("{} lost bytes are written as zeros: iosig container check {}", *lost_bytes,
                              printable(options.path)));
@@ -359,10 +377,11 @@ void add_container(Verb app, Action& action) {
       "iosig.container-list/1", run_ls);
   add("index", "Show the index of all writers as one pattern", "Example: iosig container index checkpoint",
       "iosig.pattern/1", run_index);
-  add("check", "Report lost bytes and other damage",
-      "Exit status: 0 sound, 1 something is wrong, 3 it is not a container, 4 the system refused.\nExample: iosig "
-      "container check checkpoint",
-      "iosig.container-check/1", run_container_check);
+  const Verb check = add("check", "Report lost bytes and other damage",
+                         "Exit status: 0 sound, 1 something is wrong, 3 it is not a container, 4 the system refused.\n"
+                         "Example: iosig container check --data checkpoint",
+                         "iosig.container-check/1", run_container_check);
+  check.add_flag("--data", options->data, "read all data, too, and compare them with their checksums");
   const Verb repair =
       add("repair", "Complete the indices of dead writers; quarantine damaged pieces",
           "Example: iosig container repair --dry-run checkpoint", "iosig.container-repair/1", run_repair);

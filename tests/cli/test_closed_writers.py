@@ -32,7 +32,12 @@ CONTENT = written()
 
 @pytest.fixture
 def container(iosig: Iosig, tmp_path: Path) -> Path:
-    """Eight writers of equal shares, some of whose bytes lie over others', a hole, and truncations."""
+    return made(iosig, tmp_path, is_killed=False)
+
+
+def made(iosig: Iosig, tmp_path: Path, *, is_killed: bool) -> Path:
+    """Eight writers of equal shares, some of whose bytes lie over others', a hole, and truncations. Closed, or synced
+    and killed."""
     path = tmp_path / "file"
     iosig("container", "create", path)
     writing = Writing(path)
@@ -41,7 +46,9 @@ def container(iosig: Iosig, tmp_path: Path) -> Path:
         writing(f"open {letter}", f"times {letter} 20 {64 * id} {64 * WRITERS} 64 {letter}")
     writing("write c 100 50 C", "write f 130 40 F", "write h 9100 10 H")
     writing("truncate b 9000", "write g 9500 100 G", "truncate e 9550")
-    writing.end(kill=False)
+    if is_killed:
+        writing(*(f"sync {chr(ord('a') + id)}" for id in range(WRITERS)))
+    writing.end(kill=is_killed)
     assert exported(iosig, path) == CONTENT
     return path
 
@@ -58,8 +65,8 @@ def exported(iosig: Iosig, container: Path) -> bytes | None:
     return content
 
 
-def is_sound(iosig: Iosig, container: Path) -> bool:
-    sound: bool = iosig.json("container", "check", container, check=None)["sound"]
+def is_sound(iosig: Iosig, container: Path, *options: str) -> bool:
+    sound: bool = iosig.json("container", "check", *options, container, check=None)["sound"]
     return sound
 
 
@@ -212,47 +219,120 @@ def test_what_stands_in_the_place_of_the_record_is_neither_followed_nor_in_the_w
     assert exported(iosig, container) == CONTENT + b"more" and elsewhere.read_text() == "mine"
 
 
-def test_damaged_copies_are_read_as_they_were_written_or_refused(iosig: Iosig, container: Path, tmp_path: Path) -> None:
-    """Alone and in pairs, in indices and sizes of data, which leave one record of each fact."""
+@pytest.mark.parametrize("is_killed", [False, True], ids=["closed", "synced and killed"])
+def test_damaged_copies_are_read_as_they_were_written_or_refused(iosig: Iosig, tmp_path: Path, is_killed: bool) -> None:
+    """Alone and in pairs, in indices, tails and data, which leave one record of each fact."""
+    container = made(iosig, tmp_path, is_killed=is_killed)
+    assert is_sound(iosig, container, "--data")
+    kinds = [*HURTS, *HURTS_OF_TAILS] if is_killed else [*HURTS]
+    if is_killed:  # nothing shows whether a frame behind those that were synced is the writer's
+        kinds = [kind for kind in kinds if kind not in ("repeat", "splice")]
     chance = random.Random(15)
     for n in range(COPIES):
         copy = tmp_path / "damaged"
         shutil.copytree(container, copy)
-        told = [hurt(copy, container, chance, id) for id in chance.sample(range(WRITERS), chance.choice((1, 1, 2)))]
+        told = [
+            hurt(copy, container, chance, id, chance.choice(kinds))
+            for id in chance.sample(range(WRITERS), chance.choice((1, 1, 2)))
+        ]
         assert exported(iosig, copy) in (None, CONTENT), (n, told)
-        assert not is_sound(iosig, copy), (n, told)
+        assert not is_sound(iosig, copy, "--data"), (n, told)
         shutil.rmtree(copy)
 
 
-def hurt(container: Path, sound: Path, chance: random.Random, id: int) -> str:
-    """Damages droppings of one writer, in a way that no checksum of a frame needs to show."""
-    path = index(container, id)
-    bytes_, frames = path.read_bytes(), frames_of(path)
-    other = index(sound, (id + chance.randrange(1, WRITERS)) % WRITERS)
+def flipped(bytes_: bytes, chance: random.Random) -> bytes:
     place = chance.randrange(len(bytes_))
-    kind = chance.choice(
-        ("flip", "cut", "cut frames", "remove", "repeat", "splice", "swap", "zero", "cut data", "gone")
-    )
-    if kind == "flip":
-        path.write_bytes(bytes_[:place] + bytes([bytes_[place] ^ (1 << chance.randrange(8))]) + bytes_[place + 1 :])
-    elif kind == "cut":
-        path.write_bytes(bytes_[:place])
-    elif kind == "cut frames":
-        path.write_bytes(b"".join(frames[: chance.randrange(1, len(frames))]))
-    elif kind == "remove":
-        path.unlink()
-    elif kind == "repeat":
-        path.write_bytes(bytes_ + chance.choice(frames))
-    elif kind == "splice":
-        path.write_bytes(bytes_ + chance.choice(frames_of(other)))
-    elif kind == "swap":
-        path.write_bytes(other.read_bytes())
-    elif kind == "zero":
-        path.write_bytes(bytes_[:place] + bytes(len(bytes_) - place))
-    elif kind == "cut data":
-        size = data(container, id).stat().st_size
-        os.truncate(data(container, id), chance.randrange(size))
-    else:
-        path.unlink()
-        data(container, id).unlink()
-    return f"writer {id}: {kind} at {place}"
+    return bytes_[:place] + bytes([bytes_[place] ^ (1 << chance.randrange(8))]) + bytes_[place + 1 :]
+
+
+def flipped_where_used(bytes_: bytes, chance: random.Random) -> bytes:
+    place = chance.choice([n for n in range(len(bytes_)) if bytes_[n] != 0])
+    return bytes_[:place] + flipped(bytes_[place : place + 1], chance) + bytes_[place + 1 :]
+
+
+def zeroed(bytes_: bytes, chance: random.Random) -> bytes:
+    place = chance.randrange(len(bytes_.rstrip(b"\0")))
+    return bytes_[:place] + bytes(len(bytes_) - place)
+
+
+Hurt = Callable[[Path, Path, bytes, random.Random], object]
+HURTS: dict[str, Hurt] = {  # arguments: the writer's index and data, another writer's index
+    "flip": lambda index, _, __, chance: index.write_bytes(flipped(index.read_bytes(), chance)),
+    "cut": lambda index, _, __, chance: os.truncate(index, chance.randrange(index.stat().st_size)),
+    "cut frames": lambda index, _, __, chance: index.write_bytes(
+        b"".join(frames_of(index)[: chance.randrange(len(frames_of(index)))])
+    ),
+    "remove": lambda index, _, __, ___: index.unlink(),
+    "repeat": lambda index, _, __, chance: index.write_bytes(index.read_bytes() + chance.choice(frames_of(index))),
+    "splice": lambda index, _, other, chance: index.write_bytes(
+        index.read_bytes() + b"IOX\xf1" + chance.choice(other.split(b"IOX\xf1")[1:])
+    ),
+    "swap": lambda index, _, other, __: index.write_bytes(other),
+    "zero": lambda index, _, __, chance: index.write_bytes(zeroed(index.read_bytes(), chance)),
+    "cut data": lambda _, data, __, chance: os.truncate(data, chance.randrange(data.stat().st_size)),
+    "flip data": lambda _, data, __, chance: data.write_bytes(flipped(data.read_bytes(), chance)),
+    "zero data": lambda _, data, __, chance: data.write_bytes(zeroed(data.read_bytes(), chance)),
+    "swap data": lambda _, data, __, ___: data.write_bytes(data.read_bytes().swapcase()),
+    "gone": lambda index, data, _, __: (index.unlink(), data.unlink()),
+}
+HURTS_OF_TAILS: dict[str, Hurt] = {
+    # The head stays: it is the other record of what was synced.
+    "zero tail": lambda index, _, __, chance: tail_of(index).write_bytes(
+        tail_of(index).read_bytes()[:64] + zeroed(tail_of(index).read_bytes()[64:], chance)
+    ),
+    "flip tail": lambda index, _, __, chance: tail_of(index).write_bytes(
+        flipped_where_used(tail_of(index).read_bytes(), chance)
+    ),
+    "cut tail": lambda index, _, __, ___: os.truncate(tail_of(index), 0),
+    "remove tail": lambda index, _, __, ___: tail_of(index).unlink(),
+}
+
+
+def tail_of(index: Path) -> Path:
+    return index.with_name(index.name.replace("index", "tail"))
+
+
+def hurt(container: Path, sound: Path, chance: random.Random, id: int, kind: str) -> str:
+    """Damages droppings of one writer, in a way that no checksum of a frame needs to show."""
+    other = index(sound, (id + chance.randrange(1, WRITERS)) % WRITERS).read_bytes()
+    (HURTS | HURTS_OF_TAILS)[kind](index(container, id), data(container, id), other, chance)
+    return f"writer {id}: {kind}"
+
+
+def test_changed_data_are_found_and_neither_exported_nor_flattened(iosig: Iosig, container: Path) -> None:
+    path = data(container, 3)
+    sound = path.read_bytes()
+    path.write_bytes(sound[:200] + b"!" + sound[201:])
+    assert is_sound(iosig, container)
+    done = iosig("container", "check", "--data", container, check=None)
+    assert done.returncode == 1
+    assert f"data.3': bytes 0 to {len(sound)} were changed: they do not match their checksum" in done.stdout
+    found = iosig.json("container", "check", "--data", container, check=None)
+    written = sum(data(container, id).stat().st_size for id in range(WRITERS))
+    assert found["data"] == {"verified_bytes": written - len(sound), "unverified_bytes": 0}
+    assert 1024 < found["lost_bytes"] <= len(sound)
+    assert exported(iosig, container) is None
+    assert iosig("container", "flatten", container, check=None).returncode == 3 and container.is_dir()
+    done = iosig("container", "export", "--damaged", container, container.with_name("left"))
+    assert "data.3': bytes 0 to" in done.stderr and "as they are" in done.stderr
+    left = container.with_name("left").read_bytes()
+    assert [n for n in range(len(CONTENT)) if left[n] != CONTENT[n]] == [64 * (3 * WRITERS + 3) + 8]
+    path.write_bytes(sound)
+    assert is_sound(iosig, container, "--data") and exported(iosig, container) == CONTENT
+
+
+def test_a_program_that_reads_a_whole_block_gets_an_error_for_changed_data(iosig: Iosig, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    content = bytes(range(256)) * 1024  # four blocks of 64 KiB
+    plain = tmp_path / "plain"
+    plain.write_bytes(content)
+    iosig("container", "create", path)
+    iosig("run", "--", "dd", f"if={plain}", f"of={path}", "bs=1000", "conv=notrunc")
+    changed = data(path, 0).read_bytes()
+    data(path, 0).write_bytes(changed[:70_000] + b"!" + changed[70_001:])
+    iosig("run", "--", "cmp", "-n", "65536", plain, path)
+    iosig("run", "--", "dd", f"if={path}", f"of={tmp_path / 'rest'}", "bs=64K", "skip=2")
+    assert (tmp_path / "rest").read_bytes() == content[2 * 65536 :]
+    done = iosig("run", "--", "dd", f"if={path}", "bs=128K", "of=/dev/null", check=None)
+    assert done.returncode == 1 and "data.0': bytes 65536 to 131072 were changed" in done.stderr
+    iosig("run", "--", "dd", f"if={path}", "bs=4K", "of=/dev/null")  # reads no block whole

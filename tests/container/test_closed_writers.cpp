@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "iosig/base/crc32c.h"
 #include "iosig/base/machine.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/layout/closed_writers.h"
@@ -20,6 +21,11 @@ ClosedWriters records_of(const ContainerDirectory& directory) {
   auto read = ClosedWriters::read(directory, directory.list().closed_writers);
   REQUIRE(read);
   return *std::move(read);
+}
+
+/// The record of writer 7 with this index.
+ClosedWriter closed_with(const Bytes& index) {
+  return {.id = 7, .data_bytes = 10, .index_bytes = std::ssize(index), .index_checksum = crc32c(index), .index = index};
 }
 
 }  // namespace
@@ -78,13 +84,13 @@ TEST_CASE("repair's record counts although the clock of the node that closed the
   const Bytes first{1, 2, 3}, second{4, 5};
   ClosedWriter ahead;
   ahead.recorded_unix_ns = unix_ns() + 3'600'000'000'000;
-  record_closed_writer(**made, 7, 10, first, &ahead);
-  record_closed_writer(**made, 7, 10, second);
+  record_closed_writer(**made, closed_with(first), &ahead);
+  record_closed_writer(**made, closed_with(second));
   {
     const ClosedWriters records = records_of(**made);
     REQUIRE(records.find(7) != nullptr);
     CHECK(Bytes(records.find(7)->index.begin(), records.find(7)->index.end()) == first);
-    record_closed_writer(**made, 7, 10, second, records.find(7));
+    record_closed_writer(**made, closed_with(second), records.find(7));
   }
   {
     const ClosedWriters records = records_of(**made);

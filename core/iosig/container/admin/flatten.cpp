@@ -32,7 +32,7 @@ constexpr std::int64_t min_hole = 4096;  ///< shorter holes are written as zeros
 class Source {
  public:
   Source(ContainerView& view, bool damaged) : view_(view), damaged_(damaged) {
-    if (damaged) view.ignore_lost_writes();
+    if (damaged) view.ignore_damage();
   }
 
   /// Returns the end of the hole at `offset`, or `offset` itself if there is no hole.
@@ -98,6 +98,15 @@ Result<void> copy_all(Source& source, int fd, const std::string& shown, const Fl
   }
   if (::ftruncate(fd, view.size()) != 0 || ::fsync(fd) != 0) return write_failure("write", shown, errno);
   return {};
+}
+
+/// Fails if data do not match their checksums. The copy compares only blocks that it reads whole.
+Result<void> refuse_if_changed(const ContainerView& view, const FlattenOptions& options) {
+  const auto check = check_data(view.directory(), view.content(), options.on_verified);
+  if (!check) return pass_on(check.error());
+  if (check->changed.empty()) return {};
+  return fail(ErrorKind::bad_input, "{}; iosig container export --damaged writes them as they are",
+              message_of(check->changed.front(), view.directory()));
 }
 
 /// Copies the owner and the extended attributes of a container to the file that replaces it, as far as the caller may
@@ -238,6 +247,8 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
     return fail(ErrorKind::bad_input, "{}; --damaged writes the bytes that are left",
                 view.content().lost_writes.front().message);
   if (options.dry_run) return 0;
+  if (!options.damaged)
+    if (auto same = refuse_if_changed(view, options); !same) return pass_on(std::move(same.error()));
   Source source(view, options.damaged);
   // The draft has no hidden name of IOSIG's, because `path` may be in a mount, which refuses those.
   const auto draft = make_flat(source, path, Place::free_name, options);
@@ -254,7 +265,7 @@ Result<std::int64_t> export_container(ContainerView& view, const std::string& pa
 /// Example: `out.h5` is a container of 4 GB. Its bytes go into the new hidden file `.out.h5.iosig-flat-XXXXXX` (2).
 /// Nothing has the container open (3), so the two names are exchanged, and the container is deleted (4).
 ///
-/// 1. Refuse a container that is written, or whose deletion would lose bytes.
+/// 1. Refuse a container that is written, whose deletion would lose bytes, or whose data do not match their checksums.
 /// 2. Copy into a hidden file. Killed after it: the container as it was, and the hidden file.
 /// 3. Lock the container exclusively: no program opens it, and no writer begins. Then look once more whether any has
 ///    written since 1.
@@ -274,6 +285,7 @@ Result<std::int64_t> flatten_container(const std::string& path, const FlattenOpt
   if (!view) return pass_on(std::move(view.error()));
   if (auto whole = refuse_if_bytes_go(**view, before, plain); !whole) return pass_on(std::move(whole.error()));
   if (options.dry_run) return (*view)->size();
+  if (auto same = refuse_if_changed(**view, options); !same) return pass_on(std::move(same.error()));
   Source source(**view, false);
   const auto draft = make_flat(source, plain, Place::of_container, options, own.on_draft);
   if (!draft) return pass_on(draft.error());

@@ -14,6 +14,7 @@ struct FlattenOptions {
   bool dry_run = false;                                ///< stop before the copy
   bool damaged = false;                                ///< write the bytes that are left; lost ones become holes
   std::function<void(std::int64_t)> on_progress = {};  ///< receives the number of bytes copied so far, holes included
+  std::function<void(std::int64_t)> on_verified = {};  ///< the same for the data that are verified before
 };
 
 /// For a caller that has the container open itself and continues with the ordinary file.
@@ -26,13 +27,14 @@ struct FlattenOwnUse {
 
 /// Writes the content of `view`, which was opened from the droppings, to the new file `path`, atomically and durably.
 /// Returns the file's size. Holes stay holes; the mode is that of the logical file. Fails with `usage` if `path`
-/// exists, and with `bad_input` if bytes are lost, unless `damaged` is set.
+/// exists, and with `bad_input` if bytes are lost, or data do not match their checksums, unless `damaged` is set: then
+/// such data are copied as they are.
 [[nodiscard]] Result<std::int64_t> export_container(ContainerView& view, const std::string& path,
                                                     const FlattenOptions& options = {});
 
 /// **Deletes the container** after it has replaced it by an ordinary file with the same bytes, in one rename. Returns
 /// the file's size. Fails with `infeasible`, and changes nothing, if another process has the container open or wrote to
-/// it meanwhile.
+/// it meanwhile; with `bad_input` if bytes are lost or were changed.
 [[nodiscard]] Result<std::int64_t> flatten_container(const std::string& path, const FlattenOptions& options = {},
                                                      const FlattenOwnUse& own = {});
 

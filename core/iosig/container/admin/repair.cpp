@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
+#include "iosig/base/crc32c.h"
 #include "iosig/base/files.h"
 #include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
@@ -121,8 +124,7 @@ class Repair {
     // Step 4: rewrite the index.
     const std::vector<std::uint8_t> index = index_bytes(writer, losses);
     if (auto written = rewrite_index(writer, index); !written) return written;
-    record_closed_writer(directory_, writer.id, std::max<std::int64_t>(writer.data_bytes, 0), index,
-                         closed_.find(writer.id));
+    record(writer.id, std::max<std::int64_t>(writer.data_bytes, 0), index, writer.synced);
     // Step 5: retire the tail.
     return writer.has_tail ? retire_tail(writer.id, has_lost) : Result<void>();
   }
@@ -283,7 +285,26 @@ class Repair {
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(text->data()), text->size());
     const auto index = read_index(bytes, shown);
     if (index && index->damage.empty() && index->head.container == directory_.manifest().id && index->head.id == id)
-      record_closed_writer(directory_, id, status.st_size, bytes, closed_.find(id));
+      record(id, status.st_size, bytes);
+  }
+
+  /// Records a closed writer. The checksums of its data are those that are known: repair reads no data.
+  void record(std::int64_t id, std::int64_t data_bytes, std::span<const std::uint8_t> index,
+              const std::optional<SyncedBytes>& synced = {}) {
+    const ClosedWriter* const former = closed_.find(id);
+    ClosedWriter closed{.id = id,
+                        .data_bytes = data_bytes,
+                        .index_bytes = std::ssize(index),
+                        .index_checksum = crc32c(index),
+                        .index = index};
+    std::array<std::uint8_t, 4> packed{};
+    if (former != nullptr && former->data.bytes <= data_bytes) {
+      closed.data = former->data;
+    } else if (synced && synced->data > 0 && synced->data <= data_bytes) {
+      packed = packed_checksum(synced->data_checksum);
+      closed.data = {synced->data, synced->data, packed};
+    }
+    record_closed_writer(directory_, closed, former);
   }
 
   // For all steps
@@ -362,36 +383,62 @@ std::vector<ContainerProblem> absent_in(const ContainerDirectory::Listing& listi
   return absent;
 }
 
+/// Lists the bytes of the file whose data are missing, or are in a changed block.
+void list_lost_ranges(const ContainerView& view, ContainerCheck& check) {
+  const auto lose = [&](std::int64_t offset, std::int64_t length) {
+    check.lost_bytes += length;
+    if (!check.lost.empty() && check.lost.back().offset + check.lost.back().length == offset)
+      check.lost.back().length += length;
+    else if (check.lost.size() < max_ranges)
+      check.lost.push_back({offset, length});
+  };
+  view.find(0, check.size, [&](const Piece& piece) {
+    if (piece.is_hole) return;
+    const std::int64_t there = view.content().bytes_there(piece.id, piece.physical, piece.length);
+    if (check.data) {
+      const auto& changed = check.data->changed;
+      const auto ends_before = [&](const ChangedData& each) {
+        return std::tuple(each.id, each.end) <= std::tuple(piece.id, piece.physical);
+      };
+      for (auto each = std::ranges::partition_point(changed, ends_before);
+           each != changed.end() && each->id == piece.id && each->begin < piece.physical + there; ++each) {
+        const std::int64_t begin = std::max(each->begin, piece.physical),
+                           end = std::min(each->end, piece.physical + there);
+        lose(piece.logical + (begin - piece.physical), end - begin);
+      }
+    }
+    if (there < piece.length) lose(piece.logical + there, piece.length - there);
+  });
+}
+
 }  // namespace
 
-Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerDirectory>& directory) {
+Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerDirectory>& directory,
+                                       const CheckOptions& options) {
   auto view = ContainerView::open(directory, ContainerView::Source::droppings);
   if (!view) return pass_on(std::move(view.error()));
+  const ContainerContent& content = (*view)->content();
   ContainerCheck check;
   check.size = (*view)->size();
   check.problems = (*view)->problems();
-  const bool is_short = std::ranges::any_of((*view)->content().writers, [](const WriterContent& writer) {
-    return writer.data_bytes < writer.physical_end();
-  });
+  if (options.data) {
+    auto data = check_data(*directory, content, options.on_progress);
+    if (!data) return pass_on(std::move(data.error()));
+    for (const ChangedData& changed : data->changed)
+      check.problems.push_back(
+          {ContainerProblem::Kind::lost, changed.id, message_of(changed, *directory), changed.end - changed.begin});
+    check.data = *std::move(data);
+  }
   for (std::size_t n = 0; n < directory->manifest().targets.size(); ++n)
     if (const auto owner = other_owner(*directory, n))
       check.problems.push_back(
           {ContainerProblem::Kind::foreign, -1,
            fmt::format("this is a copy: the data on '{}' are those of the container that was made as '{}'",
                        printable(directory->manifest().targets[n]), printable(owner->path))});
-  std::ranges::move(absent_in(directory->list(), (*view)->content()), std::back_inserter(check.problems));
-  if (!is_short) return check;
-  (*view)->find(0, check.size, [&](const Piece& piece) {
-    if (piece.is_hole) return;
-    const std::int64_t kept = (*view)->content().bytes_there(piece.id, piece.physical, piece.length);
-    if (kept == piece.length) return;
-    const LostRange range{piece.logical + kept, piece.length - kept};
-    check.lost_bytes += range.length;
-    if (!check.lost.empty() && check.lost.back().offset + check.lost.back().length == range.offset)
-      check.lost.back().length += range.length;
-    else if (check.lost.size() < max_ranges)
-      check.lost.push_back(range);
-  });
+  std::ranges::move(absent_in(directory->list(), content), std::back_inserter(check.problems));
+  const bool is_short = std::ranges::any_of(
+      content.writers, [](const WriterContent& writer) { return writer.data_bytes < writer.physical_end(); });
+  if (is_short || (check.data && !check.data->changed.empty())) list_lost_ranges(**view, check);
   return check;
 }
 

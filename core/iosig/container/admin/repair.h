@@ -49,10 +49,14 @@
 // power, a file of steps 6 to 9 may be where it was, and the damaged index of 4b may be gone.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "iosig/container/read/content.h"
+#include "iosig/container/read/data_verifier.h"
 
 namespace iosig {
 
@@ -64,12 +68,19 @@ struct LostRange {
 struct ContainerCheck {
   std::int64_t size = 0;
   std::vector<ContainerProblem> problems;
-  std::vector<LostRange> lost;  ///< the first ones, in order
-  std::int64_t lost_bytes = 0;  ///< of the logical file, in all; what lost its index is not among them
+  std::vector<LostRange> lost;    ///< the first ones, in order
+  std::int64_t lost_bytes = 0;    ///< of the logical file, in all; what lost its index is not among them
+  std::optional<DataCheck> data;  ///< if the data were read
 };
 
-/// Reads the indices and looks at the droppings' sizes; of the data nothing is read.
-[[nodiscard]] Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerDirectory>& directory);
+struct CheckOptions {
+  bool data = false;                                   ///< read all data, too, and compare them with their checksums
+  std::function<void(std::int64_t)> on_progress = {};  ///< receives the number of bytes read so far
+};
+
+/// Reads the indices and looks at the droppings' sizes; of the data nothing is read, unless `options.data` is set.
+[[nodiscard]] Result<ContainerCheck> check_container(const std::shared_ptr<const ContainerDirectory>& directory,
+                                                     const CheckOptions& options = {});
 
 struct RepairStep {
   std::string done;  ///< what was, or would be, done

@@ -114,27 +114,15 @@ std::vector<std::int64_t> ClosedWriters::ids() const {
   return ids;
 }
 
-void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
-                          std::span<const std::uint8_t> index, const ClosedWriter* former) {
-  append(directory,
-         {.id = id,
-          .data_bytes = data_bytes,
-          .index_bytes = std::ssize(index),
-          .index_checksum = crc32c(index),
-          .index = std::ssize(index) <= max_copied_bytes ? index : std::span<const std::uint8_t>()},
-         former);
-}
-
-void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
-                          std::int64_t index_bytes, std::uint32_t index_checksum) {
+void record_closed_writer(const ContainerDirectory& directory, ClosedWriter closed, const ClosedWriter* former) {
   std::vector<std::uint8_t> index;
-  if (index_bytes <= max_copied_bytes) index = read_index_dropping(directory, id, index_bytes);
-  if (crc32c(index) != index_checksum) index.clear();
-  append(directory, {.id = id,
-                     .data_bytes = data_bytes,
-                     .index_bytes = index_bytes,
-                     .index_checksum = index_checksum,
-                     .index = index});
+  if (closed.index_bytes > max_copied_bytes) {
+    closed.index = {};
+  } else if (closed.index.empty()) {
+    index = read_index_dropping(directory, closed.id, closed.index_bytes);
+    if (crc32c(index) == closed.index_checksum) closed.index = index;
+  }
+  append(directory, std::move(closed), former);
 }
 
 void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former) {

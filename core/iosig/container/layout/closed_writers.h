@@ -1,7 +1,8 @@
 // The records that writers leave when they are closed: `closed.<16 hexadecimal digits>` in the container, one file for
 // each node since it was booted, to which every closed writer of the node appends one frame.
 //
-// A record has the size of the writer's data dropping, the size and checksum of its index dropping, and a copy of it.
+// A record has the size of the writer's data dropping and its checksums, the size and checksum of its index dropping,
+// and a copy of it.
 // So readers know the set of closed writers in a second place, notice that an index was lost, cut, extended or replaced
 // by another, and read the copy then. Repair restores the index from it.
 //
@@ -44,13 +45,11 @@ class ClosedWriters {
 };
 
 /// Appends the record of a writer whose droppings will not change any more. Does nothing if that is impossible.
-/// `index`: the whole index dropping. `former`: the record that this one replaces, which another node may have made.
-void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
-                          std::span<const std::uint8_t> index, const ClosedWriter* former = nullptr);
-/// The same for an index that is read from its dropping, whose first `index_bytes` must have the checksum. If they have
-/// not, or are too many, the record has no copy.
-void record_closed_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t data_bytes,
-                          std::int64_t index_bytes, std::uint32_t index_checksum);
+/// `closed.index` is the whole index; if it is empty, the index is read from its dropping, whose first bytes must have
+/// the size and the checksum. If they have not, or are too many, the record has no copy. `former`: the record that this
+/// one replaces, which another node may have made.
+void record_closed_writer(const ContainerDirectory& directory, ClosedWriter closed,
+                          const ClosedWriter* former = nullptr);
 /// Records that repair has quarantined the droppings of a writer.
 void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former);
 

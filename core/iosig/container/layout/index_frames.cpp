@@ -17,6 +17,7 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::array<std::uint8_t, 4> frame_magic = {'I', 'O', 'X', 0xf1};
 constexpr std::size_t frame_head = 12;  // magic, length of the payload, CRC-32C of the payload
 constexpr std::uint8_t frame_version = 1;
+constexpr std::uint8_t closed_version = 2;  ///< of a record of a closed writer; 1 had no checksums of the data
 constexpr std::size_t entry_bytes = 56;
 
 enum Kind : std::uint8_t {
@@ -72,14 +73,17 @@ class Payload {
     return fixed_at(bytes_, at_ - 8, 8);
   }
   std::string text() {
+    const auto part = bytes();
+    return {part.begin(), part.end()};
+  }
+  std::span<const std::uint8_t> bytes() {
     const auto size = read_varint(bytes_, at_);
     if (!size || *size > bytes_.size() - at_) {
       is_sound_ = false;
       return {};
     }
-    const auto part = bytes_.subspan(at_, *size);
     at_ += *size;
-    return {part.begin(), part.end()};
+    return bytes_.subspan(at_ - *size, *size);
   }
   std::span<const std::uint8_t> rest() { return bytes_.subspan(std::exchange(at_, bytes_.size())); }
   void hold(bool sound) { is_sound_ = is_sound_ && sound; }
@@ -179,13 +183,20 @@ std::optional<IndexSnapshot> snapshot_of(Payload payload, std::string_view sourc
 
 std::optional<ClosedWriter> closed_of(Payload payload) {
   ClosedWriter closed;
-  payload.hold(payload.number() == frame_version);
+  const std::int64_t version = payload.number();
+  payload.hold(version == 1 || version == closed_version);
   closed.container = payload.text();
   closed.id = payload.number();
   closed.recorded_unix_ns = payload.number();
   closed.data_bytes = payload.number();
   closed.index_bytes = payload.number();
   const std::int64_t checksum = payload.number(), is_given_up = payload.number();
+  if (version == closed_version) {
+    closed.data.bytes = payload.number();
+    closed.data.block_bytes = payload.number();
+    closed.data.packed = payload.bytes();
+    payload.hold(closed.data.bytes <= closed.data_bytes && closed.data.is_complete());
+  }
   closed.index = payload.rest();
   payload.hold(closed.id >= 0 && closed.data_bytes >= 0 && closed.index_bytes >= 0 && checksum >= 0 &&
                checksum <= UINT32_MAX && (is_given_up == 0 || is_given_up == 1));
@@ -287,11 +298,14 @@ std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged) {
 
 std::vector<std::uint8_t> index_frame(const ClosedWriter& closed) {
   Bytes payload{kind_closed};
-  append_number(frame_version, payload);
+  append_number(closed_version, payload);
   append_text(closed.container, payload);
-  for (const std::int64_t number : {closed.id, closed.recorded_unix_ns, closed.data_bytes, closed.index_bytes,
-                                    std::int64_t{closed.index_checksum}, std::int64_t{closed.is_given_up}})
+  for (const std::int64_t number :
+       {closed.id, closed.recorded_unix_ns, closed.data_bytes, closed.index_bytes, std::int64_t{closed.index_checksum},
+        std::int64_t{closed.is_given_up}, closed.data.bytes, closed.data.block_bytes})
     append_number(number, payload);
+  append_varint(closed.data.packed.size(), payload);
+  payload.insert(payload.end(), closed.data.packed.begin(), closed.data.packed.end());
   payload.insert(payload.end(), closed.index.begin(), closed.index.end());
   return framed(payload);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "iosig/base/result.h"
+#include "iosig/container/layout/data_checksums.h"
 #include "iosig/model/pattern.h"
 
 namespace iosig {
@@ -94,17 +95,18 @@ struct IndexSnapshot {
   bool operator==(const IndexSnapshot&) const = default;
 };
 
-/// The record of a closed writer. It shows whether the droppings were damaged later, and holds a copy of the index.
+/// The record of a closed writer. It shows whether the droppings were damaged later, and holds a copy of the index. The
+/// spans refer to the bytes that the record was read from.
 struct ClosedWriter {
   std::string container{};  ///< ContainerManifest::id
   std::int64_t id = 0;      ///< the writer
   std::int64_t recorded_unix_ns = 0;
-  std::int64_t data_bytes = 0;       ///< size of the data dropping
-  std::int64_t index_bytes = 0;      ///< size of the index dropping
-  std::uint32_t index_checksum = 0;  ///< CRC-32C of the index dropping
-  bool is_given_up = false;          ///< repair has quarantined the droppings: the writer wrote nothing any more
-  /// The index dropping; empty if it was too large. Refers to the bytes that the record was read from.
-  std::span<const std::uint8_t> index{};
+  std::int64_t data_bytes = 0;            ///< size of the data dropping
+  std::int64_t index_bytes = 0;           ///< size of the index dropping
+  std::uint32_t index_checksum = 0;       ///< CRC-32C of the index dropping
+  bool is_given_up = false;               ///< repair has quarantined the droppings: the writer wrote nothing any more
+  DataChecksums data{};                   ///< none in records of version 1
+  std::span<const std::uint8_t> index{};  ///< the index dropping; empty if it was too large
 };
 
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);

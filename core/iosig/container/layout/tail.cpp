@@ -21,8 +21,33 @@ namespace iosig {
 namespace {
 
 constexpr std::string_view tail_magic("IOXTAIL\1", 8);
-constexpr std::size_t head_bytes = sizeof(TailRecord);  // magic with version, identity, then zeros
+constexpr std::size_t head_bytes = sizeof(TailRecord);  // magic with version, identity, SyncedHead, then zeros
+constexpr std::size_t synced_at = 16;
+constexpr std::size_t least_page = 4096;  ///< a page is flushed as a whole, and pages in any order
 constexpr std::size_t first_bytes = 16 << 10, max_tail_bytes = 1 << 20;
+
+/// SyncedBytes in the file. `check` is 0 while it changes.
+struct SyncedHead {
+  SyncedBytes bytes;
+  std::uint64_t check = 0;
+
+  [[nodiscard]] std::uint64_t expected_check() const {
+    const TailRecord fields{.logical = bytes.data,
+                            .length = bytes.index,
+                            .stride = bytes.data_checksum,
+                            .physical = bytes.index_checksum,
+                            .sequence = 1};
+    return fields.expected_check();
+  }
+  [[nodiscard]] bool is_valid() const { return check == expected_check() && bytes.data >= 0 && bytes.index >= 0; }
+};
+static_assert(sizeof(SyncedHead) == 32 && synced_at + sizeof(SyncedHead) <= head_bytes);
+
+SyncedHead synced_head(std::span<const std::uint8_t> tail) {
+  SyncedHead head;
+  if (tail.size() >= head_bytes) std::memcpy(&head, tail.data() + synced_at, sizeof head);
+  return head;
+}
 
 std::int64_t physical_end(const TailRecord& record) {
   return record.physical + static_cast<std::int64_t>(record.count) * record.length;
@@ -61,6 +86,16 @@ std::vector<TailRecord> read_tail(std::span<const std::uint8_t> bytes) {
     records.push_back(*record);
   }
   return records;
+}
+
+std::optional<SyncedBytes> synced_bytes(std::span<const std::uint8_t> tail) {
+  const SyncedHead head = synced_head(tail);
+  return head.is_valid() ? std::optional(head.bytes) : std::nullopt;
+}
+
+bool has_changed_synced_bytes(std::span<const std::uint8_t> tail) {
+  const SyncedHead head = synced_head(tail);
+  return head.check != 0 && !head.is_valid();
 }
 
 std::uint64_t tail_identity(std::string_view container, std::int64_t writer) {
@@ -139,6 +174,7 @@ void Tail::swap(Tail& other) noexcept {
   std::swap(last_, other.last_);
   std::swap(next_logical_, other.next_logical_);
   std::swap(count_, other.count_);
+  std::swap(synced_, other.synced_);
 }
 
 bool Tail::begin_record(std::int64_t logical, std::int64_t length, std::int64_t physical, std::int64_t sequence) {
@@ -183,8 +219,19 @@ bool Tail::make_room(const Fd& file) {
   return true;
 }
 
-Result<void> Tail::sync() {
-  if (::msync(mapped_, head_bytes + used_ * sizeof(TailRecord), MS_SYNC) != 0) return system_failure("sync", shown_);
+Result<void> Tail::sync(const SyncedBytes& synced) {
+  const std::size_t used = used_ == 0 ? 0 : head_bytes + used_ * sizeof(TailRecord);
+  if (used == 0 && synced == synced_) return {};
+  // After a power failure the head must not promise records that have not been flushed.
+  if (used > least_page && ::msync(mapped_, used, MS_SYNC) != 0) return system_failure("sync", shown_);
+  auto* const head = reinterpret_cast<SyncedHead*>(mapped_ + synced_at);
+  std::atomic_ref(head->check).store(0, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  head->bytes = synced;
+  std::atomic_ref(head->check).store(head->expected_check(), std::memory_order_release);
+  if (::msync(mapped_, std::min(std::max(used, head_bytes), least_page), MS_SYNC) != 0)
+    return system_failure("sync", shown_);
+  synced_ = synced;
   return {};
 }
 

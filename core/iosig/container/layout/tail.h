@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,21 @@ struct TailRecord {
   }
 };
 static_assert(sizeof(TailRecord) == 64);
+
+/// What the last sync() has made durable: the first bytes of both droppings, and their CRC-32Cs.
+struct SyncedBytes {
+  std::int64_t data = 0, index = 0;
+  std::uint32_t data_checksum = 0, index_checksum = 0;
+
+  bool operator==(const SyncedBytes&) const = default;
+};
+
+/// Returns what the head of a tail says of the last sync(); nothing if there was none. If the writer is dead, the index
+/// and the records describe at least these bytes, unless some of them are lost.
+[[nodiscard]] std::optional<SyncedBytes> synced_bytes(std::span<const std::uint8_t> tail);
+
+/// Whether the place of these numbers was changed: they do not match their check, nor was a sync() renewing them.
+[[nodiscard]] bool has_changed_synced_bytes(std::span<const std::uint8_t> tail);
 
 /// Returns the valid records of a tail file's `bytes`. Each begins where the previous one ends in the data dropping;
 /// older or half-written records after them are left out. Never fails: a tail of another version has no records.
@@ -104,8 +120,9 @@ class Tail {
     last_ = nullptr;
   }
   [[nodiscard]] bool is_empty() const { return used_ == 0; }
-  /// Flushes all records. **Until it returns, a power failure may lose them.**
-  [[nodiscard]] Result<void> sync();
+  /// Flushes all records, then `synced`, which the caller has flushed. **Until it returns, a power failure may lose
+  /// them.**
+  [[nodiscard]] Result<void> sync(const SyncedBytes& synced);
 
  private:
   bool begin_record(std::int64_t logical, std::int64_t length, std::int64_t physical, std::int64_t sequence);
@@ -118,6 +135,7 @@ class Tail {
   std::size_t bytes_ = 0, used_ = 0;  ///< used_: records
   TailRecord* last_ = nullptr;
   std::uint64_t next_logical_ = 0, count_ = 0;  ///< of last_; modulo 2^64
+  SyncedBytes synced_;
 };
 
 }  // namespace iosig

@@ -69,6 +69,7 @@ Result<std::vector<std::uint8_t>> ContainerView::index() const {
 }
 
 Result<void> ContainerView::refresh() {
+  verifier_.forget();
   droppings_.close_all();  // a dropping may have been deleted or replaced by another file
   const bool is_traditional = directory_->manifest().index == IndexKind::traditional;
   const DirectoryState before =
@@ -152,6 +153,10 @@ tl::unexpected<Error> ContainerView::read_error(const PieceFailure& failure) con
     case ENODATA:
       return fail(ErrorKind::bad_input, "'{}' ends before offset {}: it was truncated; see iosig container check",
                   shown, failure.piece.physical + failure.piece.length);
+    case EBADMSG:
+      return fail(ErrorKind::bad_input, "{}; see iosig container check --data",
+                  message_of({failure.piece.id, failure.piece.physical, failure.piece.physical + failure.piece.length},
+                             *directory_));
     default: return system_failure("read", shown, failure.error);
   }
 }
@@ -162,6 +167,9 @@ Result<std::int64_t> ContainerView::read_pieces(std::int64_t offset, std::span<s
   const LostWrites* lost = nullptr;
   Fd temporary;
   std::optional<Error> unopened;
+  PieceReader::ChecksumsOf checksums_of;
+  if (verifies_ && bytes.size() >= static_cast<std::size_t>(checksum_block_bytes))
+    checksums_of = [this](std::int64_t id) { return verifier_.of(id); };
   PieceReader reader(
       [&](std::int64_t id) {
         auto fd = droppings_.open(id, temporary);
@@ -169,7 +177,7 @@ Result<std::int64_t> ContainerView::read_pieces(std::int64_t offset, std::span<s
         unopened = std::move(fd.error());
         return -EIO;
       },
-      fill);
+      fill, std::move(checksums_of));
   find(offset, static_cast<std::int64_t>(bytes.size()), [&](const Piece& piece) {
     if (lost == nullptr) lost = lost_over(piece);
     if (lost != nullptr) return;

@@ -17,6 +17,7 @@
 #include "iosig/analyze/lookup.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/data_droppings.h"
+#include "iosig/container/read/data_verifier.h"
 #include "iosig/container/read/new_writes.h"
 #include "iosig/container/read/piece_map.h"
 #include "iosig/container/read/piece_reader.h"
@@ -48,12 +49,14 @@ class ContainerView {
   [[nodiscard]] std::int64_t size() const { return shown_->status.size; }
   /// Returns the number of bytes read, fewer than requested only at the end of the file. Holes read as zeros, which
   /// `fill` writes. Fails with `bad_input`, naming the dropping and the place, where bytes are lost or may not be the
-  /// last ones written; other ranges of the file stay readable. EFAULT, as `system`, if `bytes` is not writable memory.
+  /// last ones written, and where a block of 64 KiB that is read whole does not match its checksum; other ranges of the
+  /// file stay readable. EFAULT, as `system`, if `bytes` is not writable memory.
   [[nodiscard]] Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> bytes,
                                           FillHole fill = fill_with_zeros) const {
     // Most requests are for one piece of an open dropping. Inline, because each function that returns after the system
     // call may cost a misprediction (runtime/preload/files/data.h).
-    if (offset >= 0 && offset < size() && !has_lost_writes()) {
+    const bool has_blocks = bytes.size() >= static_cast<std::size_t>(checksum_block_bytes);
+    if (offset >= 0 && offset < size() && !has_blocks && !has_lost_writes()) {
       Piece piece = piece_at(offset);
       const std::int64_t wanted = std::min(static_cast<std::int64_t>(bytes.size()), size() - offset);
       const int fd = piece.is_hole || piece.length < wanted ? -1 : droppings_.find(piece.id);
@@ -76,8 +79,12 @@ class ContainerView {
   void stop_keeping_fds() { droppings_.stop_keeping(); }
   /// Descriptor of a writer's data dropping: see DataDroppings::open().
   [[nodiscard]] Result<int> open_data(std::int64_t id, Fd& temporary) const { return droppings_.open(id, temporary); }
-  /// From now on the view shows a damaged container as if the lost bytes had never been written.
-  void ignore_lost_writes() { shown_->content.lost_writes.clear(); }
+  /// From now on the view shows a damaged container as if the lost bytes had never been written, and does not compare
+  /// data with their checksums.
+  void ignore_damage() {
+    shown_->content.lost_writes.clear();
+    verifies_ = false;
+  }
 
   /// Returns the piece that holds the byte at `offset` < size(), from that byte on. Consecutive pieces may be adjacent
   /// in one dropping.
@@ -94,6 +101,10 @@ class ContainerView {
     }
   }
 
+  /// Whether read() compares data of writer `id` with checksums if `length` bytes are read.
+  [[nodiscard]] bool is_verified(std::int64_t id, std::int64_t length) const {
+    return verifies_ && length >= checksum_block_bytes && verifier_.of(id) != nullptr;
+  }
   [[nodiscard]] bool has_lost_writes() const { return !shown_->content.lost_writes.empty(); }
   /// Returns lost writes that may have overwritten the piece, or nullptr.
   [[nodiscard]] const LostWrites* lost_over(const Piece& piece) const {
@@ -130,7 +141,7 @@ class ContainerView {
   [[nodiscard]] bool is_newer(std::int64_t sequence, std::int64_t id, const Piece& than) const;
 
   ContainerView(std::shared_ptr<const ContainerDirectory> directory, Source source)
-      : directory_(std::move(directory)), source_(source), droppings_(*directory_) {}
+      : directory_(std::move(directory)), source_(source), droppings_(*directory_), verifier_(*directory_) {}
   Result<void> show(IndexSnapshot merged, ContainerContent content);
   [[nodiscard]] IndexSnapshot merged() const;
   [[nodiscard]] Result<std::int64_t> read_pieces(std::int64_t offset, std::span<std::byte> bytes, FillHole fill) const;
@@ -140,6 +151,8 @@ class ContainerView {
   Source source_;
   std::unique_ptr<Shown> shown_;
   mutable DataDroppings droppings_;
+  mutable DataVerifier verifier_;
+  bool verifies_ = true;
 };
 
 }  // namespace iosig

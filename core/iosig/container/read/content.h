@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/index_frames.h"
+#include "iosig/container/layout/tail.h"
 
 namespace iosig {
 
@@ -30,10 +32,11 @@ struct ContainerProblem {
 /// The index of one writer, with its tail's writes as the last element of `writes`, and the state of its droppings.
 struct WriterContent : IndexContent {
   std::int64_t id = 0;
-  std::int64_t data_bytes = -1;   ///< size of the data dropping; -1: there is none
-  std::int64_t index_bytes = 0;   ///< size of the index dropping
-  bool has_tail = false;          ///< its writer is active, or died
-  std::uint64_t tail_writes = 0;  ///< writes that are only in the tail
+  std::int64_t data_bytes = -1;       ///< size of the data dropping; -1: there is none
+  std::int64_t index_bytes = 0;       ///< size of the index dropping
+  bool has_tail = false;              ///< its writer is active, or died
+  std::uint64_t tail_writes = 0;      ///< writes that are only in the tail
+  std::optional<SyncedBytes> synced;  ///< what a writer with a tail has synced
   bool is_restored = false;  ///< the index is that of the record of closed writers (container/layout/closed_writers)
 
   /// Returns the size that the data dropping has according to the index and the tail.

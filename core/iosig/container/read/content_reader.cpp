@@ -205,10 +205,34 @@ class ContentReader {
       if (each.failure) return pass_on(*std::move(each.failure));
       take(std::move(each), content);
     }
+    std::vector<std::int64_t> tails;  // without other droppings
+    std::ranges::set_difference(listing.tail, ids, std::back_inserter(tails));
+    open_subdirectories(tails);
+    for (const std::int64_t id : tails) {
+      Found alone = read_tail_alone(id);
+      if (alone.failure) return pass_on(*std::move(alone.failure));
+      take(std::move(alone), content);
+    }
     std::vector<std::int64_t> gone;
     std::ranges::set_difference(closed, ids, std::back_inserter(gone));
     if (auto read = read_gone(gone, content); !read) return pass_on(std::move(read.error()));
     return content;
+  }
+
+  /// Reads the tail of a writer whose other droppings are missing. A writer makes its tail last.
+  [[nodiscard]] Found read_tail_alone(std::int64_t id) const {
+    Found found;
+    const auto tail = read_dropping(Dropping::tail, id, found);
+    if (!tail || found.failure) return found;
+    const auto synced = synced_bytes(bytes_of(*tail));
+    if (read_tail(bytes_of(*tail)).empty() && !synced) return found;
+    if (is_foreign_tail(bytes_of(*tail), tail_identity(directory_.manifest().id, id), 0, 0)) return found;
+    if (is_active(id, found).value_or(true)) return found;
+    found.lose({.id = id,
+                .message = fmt::format("'{}': the index and the data of its writer are missing",
+                                       directory_.shown(Dropping::tail, id))},
+               synced ? synced->data : 0);
+    return found;
   }
 
   /// Reads the writers that were closed and have no droppings any more. A truncation to 0 deletes the droppings of
@@ -390,7 +414,7 @@ class ContentReader {
       else
         found.lose({id, damage.next_sequence, std::move(message)});
     }
-    if (tail) add_tail(writer, *tail, found);
+    if (tail) add_tail(writer, *tail, *index, found);
     compare(writer, found);
     found.writer = std::move(writer);
     return found;
@@ -412,7 +436,8 @@ class ContentReader {
     }
   }
 
-  void add_tail(WriterContent& writer, const std::string& tail, Found& found) const {
+  /// Adds the writes in the tail. If the writer is dead, reports what is lost of them, and of what it had synced.
+  void add_tail(WriterContent& writer, const std::string& tail, const std::string& index, Found& found) const {
     const std::int64_t known = writer.physical_end();
     const auto bytes = bytes_of(tail);
     const bool is_foreign =
@@ -421,13 +446,34 @@ class ContentReader {
       IndexedWrites writes = writes_in_tail(read_tail(bytes), known, std::max<std::int64_t>(writer.data_bytes, 0));
       writer.tail_writes = writes.count();
       if (writer.tail_writes > 0) writer.writes.push_back(std::move(writes));
+      writer.synced = synced_bytes(bytes);
     }
-    if (!is_foreign && !has_lost_records(bytes, known, writer.data_bytes)) return;
+    const bool has_lost_tail = is_foreign || has_lost_records(bytes, known, writer.data_bytes) ||
+                               (writer.synced && writer.physical_end() < writer.synced->data);
+    // Damaged frames have been reported one by one; not a cut one at the end, which seems to be unfinished.
+    const bool has_lost_index = writer.synced && found.lost_writes.empty() && !begins_as_synced(index, *writer.synced);
+    const bool has_changed_head = !is_foreign && has_changed_synced_bytes(bytes);
+    if (!has_lost_tail && !has_lost_index && !has_changed_head) return;
     // An active writer may have been updating the records while they were read; then nothing is lost.
-    if (const auto is_writing = is_active(writer.id, found); is_writing && !*is_writing)
+    const auto is_writing = is_active(writer.id, found);
+    if (is_writing.value_or(true)) return;
+    if (has_lost_tail)
       found.lose({.id = writer.id,
                   .message = fmt::format("'{}': records were cut or changed: what they describe is lost",
                                          directory_.shown(Dropping::tail, writer.id))});
+    if (has_changed_head)
+      found.add(ContainerProblem::Kind::damaged, writer.id,
+                fmt::format("'{}': its head was changed: what its writer had synced cannot be verified",
+                            directory_.shown(Dropping::tail, writer.id)));
+    if (has_lost_index)
+      found.lose({.id = writer.id,
+                  .message = fmt::format("'{}' was cut or changed after its writer had synced it: what it described is "
+                                         "lost",
+                                         directory_.shown(Dropping::index, writer.id))});
+  }
+  static bool begins_as_synced(const std::string& index, const SyncedBytes& synced) {
+    return std::ssize(index) >= synced.index &&
+           crc32c(bytes_of(index).first(static_cast<std::size_t>(synced.index))) == synced.index_checksum;
   }
 
   /// Whether the writer of a tail is alive; nothing if it has none any more, or that cannot be found out.

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <tuple>
 
+#include "iosig/base/crc32c.h"
+
 namespace iosig {
 namespace {
 
@@ -66,12 +68,47 @@ void PieceReader::read(std::span<Placed> placed) {
   std::ranges::sort(placed, {}, [](const Placed& each) { return std::tuple(each.id, each.physical); });
   for (std::size_t begin = 0; begin < placed.size() && failure_.error == 0;) {
     std::size_t end = begin + 1;
-    while (end < placed.size() && end - begin < max_parts && placed[end].id == placed[begin].id &&
+    while (end < placed.size() && placed[end].id == placed[begin].id &&
            placed[end].physical == placed[end - 1].physical + placed[end - 1].length)
       ++end;
-    read_run(placed.subspan(begin, end - begin));
+    for (std::size_t at = begin; at < end && failure_.error == 0; at += max_parts)
+      read_run(placed.subspan(at, std::min(max_parts, end - at)));
+    if (checksums_of_ && failure_.error == 0) verify(placed.subspan(begin, end - begin));
     begin = end;
   }
+}
+
+/// Compares the blocks that the pieces, which are adjacent in one dropping and have been read, hold completely.
+void PieceReader::verify(std::span<const Placed> run) {
+  const std::int64_t begin = run.front().physical, end = run.back().physical + run.back().length;
+  const DataChecksums* const checksums = checksums_of_(run.front().id);
+  if (checksums == nullptr) return;
+  auto part = run.begin();
+  for (std::int64_t block = begin == 0 ? 0 : (begin - 1) / checksums->block_bytes + 1;
+       block < checksums->count() && checksums->end_of(block) <= end; ++block) {
+    std::uint32_t checksum = 0;
+    for (std::int64_t at = checksums->begin_of(block); at < checksums->end_of(block);) {
+      while (part->physical + part->length <= at) ++part;
+      const std::int64_t count = std::min(part->physical + part->length, checksums->end_of(block)) - at;
+      const auto* const bytes = reinterpret_cast<const std::uint8_t*>(part->out + (at - part->physical));
+      checksum = crc32c({bytes, static_cast<std::size_t>(count)}, checksum);
+      at += count;
+    }
+    if (checksum == checksums->of(block) || !is_changed(run.front().id, *checksums, block)) continue;
+    const std::int64_t at = checksums->begin_of(block);
+    failure_ = {EBADMSG, {run.front().logical, checksums->end_of(block) - at, run.front().id, at, false}};
+    return;
+  }
+}
+
+/// Whether the block really differs from its checksum: other threads of the program may have changed the memory that it
+/// was read into.
+bool PieceReader::is_changed(std::int64_t id, const DataChecksums& checksums, std::int64_t block) {
+  const std::int64_t begin = checksums.begin_of(block), length = checksums.end_of(block) - begin;
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(length));
+  const PieceFailure failure =
+      read_piece(fd_of_(id), {0, length, id, begin, false}, reinterpret_cast<std::byte*>(bytes.data()));
+  return failure.error == 0 && crc32c(bytes) != checksums.of(block);
 }
 
 /// Reads pieces that are adjacent in one dropping.

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "iosig/analyze/lookup.h"
+#include "iosig/container/layout/data_checksums.h"
 
 namespace iosig {
 
 /// The piece that could not be read, and why: 0 if there is none, else an errno; ENODATA if the dropping ends before
-/// it, EINVAL if its offset is impossible.
+/// it, EINVAL if its offset is impossible, EBADMSG if the block that begins at its physical offset was changed.
 struct PieceFailure {
   int error = 0;
   Piece piece;
@@ -40,7 +41,11 @@ class PieceReader {
  public:
   /// Returns the descriptor of a writer's data dropping, or -errno.
   using FdOf = std::function<int(std::int64_t id)>;
-  explicit PieceReader(FdOf fd_of, FillHole fill = fill_with_zeros) : fd_of_(std::move(fd_of)), fill_(fill) {}
+  /// Returns the checksums of a writer's data, or nullptr.
+  using ChecksumsOf = std::function<const DataChecksums*(std::int64_t id)>;
+  /// `checksums_of`: blocks that are read whole are compared with these; none: no comparison.
+  explicit PieceReader(FdOf fd_of, FillHole fill = fill_with_zeros, ChecksumsOf checksums_of = {})
+      : fd_of_(std::move(fd_of)), fill_(fill), checksums_of_(std::move(checksums_of)) {}
 
   /// Adds a piece, whose bytes go to `out`. Only the kernel writes there, so a bad address fails with EFAULT. Holes are
   /// filled at once; other pieces are read in batches.
@@ -58,9 +63,12 @@ class PieceReader {
   static constexpr std::size_t few = 4, many = 4096;
   void read(std::span<Placed> placed);
   void read_run(std::span<const Placed> run);
+  void verify(std::span<const Placed> run);
+  bool is_changed(std::int64_t id, const DataChecksums& checksums, std::int64_t block);
 
   FdOf fd_of_;
   FillHole fill_;
+  ChecksumsOf checksums_of_;
   std::array<Placed, few> first_;  // NOLINT(cppcoreguidelines-pro-type-member-init): most requests have no more
   std::size_t firsts_ = 0;
   std::vector<Placed> more_;

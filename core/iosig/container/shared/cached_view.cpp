@@ -162,6 +162,7 @@ bool CachedView::with_data_of(std::int64_t offset, std::int64_t length,
   length = std::min(length, view_->size() - offset);
   const Piece piece = view_->piece_at(offset);
   if (piece.is_hole || piece.length < length || view_->lost_over(piece) != nullptr) return false;
+  if (view_->is_verified(piece.id, length)) return false;
   Fd temporary;
   const auto fd = view_->open_data(piece.id, temporary);
   struct stat status {};

@@ -90,6 +90,7 @@ Result<void> ContainerWriter::make_droppings() {
   index_bytes_ = 0;
   index_checksum_ = 0;
   index_copy_.clear();
+  checksums_ = {};
   const int flags = O_WRONLY | O_CREAT | O_EXCL;
   constexpr unsigned mode = 0600;  // until share_piece() sets the mode
   for (int tries = 0; !index_ && tries < max_id_tries; ++tries) {
@@ -188,6 +189,7 @@ Result<std::int64_t> ContainerWriter::finish_write(std::int64_t offset, std::spa
   data_end_ = std::max(data_end_, physical_ + done);
   if (is_traditional_) entries_.push_back({offset, done, physical_, sequence, began_ns_, unix_ns(), id_});
   if (auto kept = remember(offset, done, sequence); !kept) return pass_on(std::move(kept.error()));
+  checksums_.add(bytes.first(static_cast<std::size_t>(done)));
   return done;
 }
 
@@ -332,10 +334,8 @@ Result<void> ContainerWriter::sync() {
   is_index_synced_ = true;
   if (!are_names_synced_)
     if (auto synced = sync_names(); !synced) return synced;
-  if (!tail_.is_empty()) {
-    if (auto synced = tail_.sync(); !synced) return synced;
-    is_tail_synced_ = true;
-  }
+  if (auto synced = tail_.sync({physical_, index_bytes_, checksums_.whole(), index_checksum_}); !synced) return synced;
+  is_tail_synced_ = !tail_.is_empty();
   const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
   if (!others) return pass_on(others.error());
   // The clock orders writes between nodes: a write after a sync needs a number from after it.
@@ -396,10 +396,13 @@ Result<void> ContainerWriter::close() {
   if (const int failure = std::exchange(close_errno_, 0); failure != 0)
     return write_failure("write", directory_->shown(Dropping::data, id_), failure);
   is_open_ = false;
-  if (std::ssize(index_copy_) == index_bytes_)
-    record_closed_writer(*directory_, id_, physical_, index_copy_);
-  else
-    record_closed_writer(*directory_, id_, physical_, index_bytes_, index_checksum_);
+  const bool is_copied = std::ssize(index_copy_) == index_bytes_;
+  record_closed_writer(*directory_, {.id = id_,
+                                     .data_bytes = physical_,
+                                     .index_bytes = index_bytes_,
+                                     .index_checksum = index_checksum_,
+                                     .data = checksums_.bytes() == physical_ ? checksums_.blocks() : DataChecksums{},
+                                     .index = is_copied ? index_copy_ : std::span<const std::uint8_t>()});
   tail_ = {};
   if (directory_->unlink_dropping(Dropping::tail, id_) != 0)
     return system_failure("remove", directory_->shown(Dropping::tail, id_));

@@ -17,6 +17,7 @@
 #include "iosig/analyze/detect.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/container/layout/container_directory.h"
+#include "iosig/container/layout/data_checksums.h"
 #include "iosig/container/layout/index_frames.h"
 #include "iosig/container/layout/tail.h"
 #include "iosig/container/order/sequencer.h"
@@ -103,6 +104,7 @@ class ContainerWriter {
   std::int64_t data_end_ = 0;     ///< bytes in it, including those of failed writes
   std::int64_t index_bytes_ = 0;  ///< bytes of complete frames
   std::uint32_t index_checksum_ = 0;
+  LogChecksums checksums_;                ///< of the first physical_ bytes
   std::vector<std::uint8_t> index_copy_;  ///< of all frames, while they are few
   bool is_traditional_ = false, is_tail_synced_ = false, is_index_synced_ = false, are_names_synced_ = false;
   bool is_open_ = false;
