@@ -12,6 +12,7 @@
 #include "iosig/container/admin/manifest_rescue.h"
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/admin/repair.h"
+#include "iosig/container/admin/upgrade.h"
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/read/merge_indices.h"
 #include "iosig/format/pattern_binary.h"
@@ -220,9 +221,9 @@ int run_container_check(const ContainerArguments& options, Console& console) {
   if (!check->lost.empty())
     console.say(fmt::format("lost: {} of {} bytes of the file in all", check->lost_bytes, check->size));
   if (check->data && check->data->unverified_bytes > 0)
-    console.note(fmt::format("{} of {} bytes of data have no checksum: of writers that are active, or were killed",
-                             check->data->unverified_bytes,
-                             check->data->unverified_bytes + check->data->verified_bytes));
+    console.note(fmt::format(
+        "{} of {} bytes of data have no checksum: their writers are active, were killed, or are of an earlier IOSIG",
+        check->data->unverified_bytes, check->data->unverified_bytes + check->data->verified_bytes));
   if (check->problems.empty()) console.say("sound");
   return is_sound ? yes : no;
 }
@@ -310,6 +311,23 @@ int run_export(const ContainerArguments& options, Console& console) {
   return say_copied(options, options.to, (*view)->size(), "written", console);
 }
 
+int run_upgrade(const ContainerArguments& options, Console& console) {
+  const auto directory = ContainerDirectory::open(options.path);
+  if (!directory) return console.fail(directory.error());
+  const auto before = upgrade_container(**directory, options.dry_run);
+  if (!before) return console.fail(before.error());
+  if (console.json)
+    console.say_json("iosig.container-upgrade/1",
+                     {{"dry_run", options.dry_run}, {"from", *before}, {"to", newest_container_version}});
+  else if (*before == newest_container_version)
+    console.say(fmt::format("'{}' has version {} already", printable(options.path), *before));
+  else
+    console.say(fmt::format("'{}': {} of version {} now, not {}", printable(options.path),
+                            options.dry_run ? "new writers would be" : "new writers are", newest_container_version,
+                            *before));
+  return yes;
+}
+
 int run_rm(const ContainerArguments& options, Console& console) {
   int status = yes;
   ordered_json removed = ordered_json::array(), refused = ordered_json::array();
@@ -390,6 +408,11 @@ void add_container(Verb app, Action& action) {
   repair.add_option("--target", options->targets, "a target of create, which holds a copy of the lost manifest")
       .repeatable()
       .type_name("DIRECTORY");
+  add("upgrade", "Let new writers use the newest version of the format",
+      "Programs of an older IOSIG cannot open the container afterwards.\n"
+      "Example: iosig container upgrade checkpoint",
+      "iosig.container-upgrade/1", run_upgrade)
+      .add_flag("--dry-run", options->dry_run, "show what would be done; change nothing");
   const Verb flatten = add("flatten", "Replace the container by an ordinary file with the same bytes",
                            "Example: iosig container flatten checkpoint", "iosig.container-copy/1", run_flatten);
   const Verb copy =

@@ -225,8 +225,6 @@ def test_damaged_copies_are_read_as_they_were_written_or_refused(iosig: Iosig, t
     container = made(iosig, tmp_path, is_killed=is_killed)
     assert is_sound(iosig, container, "--data")
     kinds = [*HURTS, *HURTS_OF_TAILS] if is_killed else [*HURTS]
-    if is_killed:  # nothing shows whether a frame behind those that were synced is the writer's
-        kinds = [kind for kind in kinds if kind not in ("repeat", "splice")]
     chance = random.Random(15)
     for n in range(COPIES):
         copy = tmp_path / "damaged"
@@ -235,8 +233,11 @@ def test_damaged_copies_are_read_as_they_were_written_or_refused(iosig: Iosig, t
             hurt(copy, container, chance, id, chance.choice(kinds))
             for id in chance.sample(range(WRITERS), chance.choice((1, 1, 2)))
         ]
-        assert exported(iosig, copy) in (None, CONTENT), (n, told)
-        assert not is_sound(iosig, copy, "--data"), (n, told)
+        left = exported(iosig, copy)
+        assert left in (None, CONTENT), (n, told)
+        # A record holds its count twice, of which one may be zeroed without a loss.
+        is_harmless = left == CONTENT and all("tail" in each for each in told)
+        assert is_harmless or not is_sound(iosig, copy, "--data"), (n, told)
         shutil.rmtree(copy)
 
 

@@ -32,20 +32,23 @@ void try_manifest(std::string_view text) {
 }
 
 /// A frame with this payload, with its checksum.
-void append_frame(std::string_view text, Bytes& bytes) {
+Bytes frame_of(std::string_view text) {
   const Bytes payload(text.begin(), text.end());
+  Bytes bytes;
   for (const char c : std::string_view("IOX\xf1")) bytes.push_back(static_cast<std::uint8_t>(c));
   for (const std::uint32_t number : {static_cast<std::uint32_t>(payload.size()), crc32c(payload)})
     for (int n = 0; n < 4; ++n) bytes.push_back(static_cast<std::uint8_t>(number >> (8 * n)));
   bytes.insert(bytes.end(), payload.begin(), payload.end());
+  return bytes;
 }
 
 /// Frames of the pieces that `text` is cut into at 0xfe: kind and payload.
-Bytes framed(std::string_view text) {
-  Bytes bytes = index_frame(IndexHead{"0123", 0, -1, "host", 1, 2});
+Bytes framed(std::string_view text, std::int64_t version) {
+  const IndexHead head{"0123", 0, -1, "host", 1, 2, version};
+  Bytes bytes = index_frame(head);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\xfe'), text.size());
-    append_frame(text.substr(0, end), bytes);
+    append_frame(frame_of(text.substr(0, end)), head, bytes);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return bytes;
@@ -96,14 +99,8 @@ void try_index(const Bytes& bytes) {
     last = damage.at + damage.bytes;
   }
   Bytes again = index_frame(index->head);
-  for (const IndexedWrites& writes : index->writes) {
-    const Bytes frame = index_frame(writes);
-    again.insert(again.end(), frame.begin(), frame.end());
-  }
-  for (const IndexLoss& loss : index->losses) {
-    const Bytes frame = index_frame(loss);
-    again.insert(again.end(), frame.begin(), frame.end());
-  }
+  for (const IndexedWrites& writes : index->writes) append_frame(index_frame(writes), index->head, again);
+  for (const IndexLoss& loss : index->losses) append_frame(index_frame(loss), index->head, again);
   const auto reread = read_index(again, "written");
   hold(reread && reread->writes == index->writes && reread->losses == index->losses && reread->damage.empty(),
        "what is written is read back");
@@ -111,8 +108,7 @@ void try_index(const Bytes& bytes) {
 }
 
 void try_merged(std::string_view text) {
-  Bytes bytes;
-  append_frame(text, bytes);
+  const Bytes bytes = frame_of(text);
   const auto merged = parse_index_snapshot(bytes, "file");
   if (!merged) return hold(merged.error().message.starts_with("file: byte "), "a refusal names the place");
   const auto again = parse_index_snapshot(index_frame(*merged), "written");
@@ -131,7 +127,7 @@ void try_merged(std::string_view text) {
 /// Records of closed writers, as they are and with checksums that fit.
 void try_closed(std::string_view text) {
   const Bytes plain(text.begin(), text.end());
-  for (const Bytes& bytes : {plain, framed(text)}) {
+  for (const Bytes& bytes : {plain, framed(text, 1)}) {
     const ClosedWriterRecords records = read_closed_writers(bytes);
     hold(records.damaged_bytes <= bytes.size(), "damage lies in the file");
     Bytes again;
@@ -176,7 +172,7 @@ void try_one(std::string_view text) {
   switch (text.front() % 5) {
     case 0: return try_manifest(rest);
     case 1: return try_index({rest.begin(), rest.end()});
-    case 2: return try_index(framed(rest));
+    case 2: return try_index(framed(rest, 2));
     case 3: return try_tail(rest);
     default: return try_merged(rest);
   }

@@ -163,7 +163,12 @@ Result<std::shared_ptr<const ContainerDirectory>> create_container(const std::st
   if (::lstat(plain.c_str(), &status) == 0) return exists_already(plain);
   auto id = new_id();
   if (!id) return pass_on(std::move(id.error()));
-  ContainerManifest manifest{*id, options.index, options.subdirectories, options.mode & 07777, {}, {}};
+  ContainerManifest manifest{.id = *id,
+                             .index = options.index,
+                             .subdirectories = options.subdirectories,
+                             .mode = options.mode & 07777,
+                             .targets = {},
+                             .owner = {}};
   Draft draft;
   if (auto made = make_targets(options.targets, manifest, draft); !made) return pass_on(std::move(made.error()));
   const std::string made = name_beside(plain, "new", id->substr(0, 16));

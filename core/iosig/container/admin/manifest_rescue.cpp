@@ -80,6 +80,9 @@ Result<RescuedManifest> from_indices(const std::vector<FoundIndex>& indices, con
   }
   RescuedManifest rescued;
   rescued.manifest.id = first.head.container;
+  rescued.manifest.version = 1;
+  for (const FoundIndex& each : indices)
+    rescued.manifest.version = std::max(rescued.manifest.version, static_cast<std::uint32_t>(each.head.version));
   rescued.manifest.index =
       std::ranges::any_of(indices, &FoundIndex::is_traditional) ? IndexKind::traditional : IndexKind::pattern;
   rescued.manifest.subdirectories = subdirectories_of(indices);

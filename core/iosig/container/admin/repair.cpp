@@ -189,9 +189,7 @@ class Repair {
 
   static std::vector<std::uint8_t> index_bytes(const WriterContent& writer, const std::vector<IndexLoss>& losses) {
     std::vector<std::uint8_t> bytes = index_frame(writer.head);
-    const auto add = [&](const std::vector<std::uint8_t>& frame) {
-      bytes.insert(bytes.end(), frame.begin(), frame.end());
-    };
+    const auto add = [&](std::vector<std::uint8_t> frame) { append_frame(std::move(frame), writer.head, bytes); };
     for (const IndexMark& mark : writer.marks) add(index_frame(mark));
     for (const IndexedWrites& writes : writer.writes) add(index_frame(writes));
     for (const auto* each : {&writer.losses, &losses})

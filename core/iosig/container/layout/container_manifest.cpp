@@ -14,8 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view schema_name = "iosig.container/", schema = "iosig.container/1";
-constexpr std::uint64_t manifest_version = 1;
+constexpr std::string_view schema_name = "iosig.container/";
 constexpr int max_json_depth = 4;
 constexpr std::size_t max_targets = 1024;
 
@@ -35,12 +34,13 @@ std::string string_at(const ordered_json& document, const char* key) {
   return found != document.end() && found->is_string() ? found->get<std::string>() : std::string{};
 }
 
-bool is_newer(std::string_view found) {
-  if (!found.starts_with(schema_name)) return false;
-  found.remove_prefix(schema_name.size());
+/// Returns the version that a schema names; 0: it is not that of a container.
+std::uint64_t version_in(std::string_view schema) {
+  if (!schema.starts_with(schema_name)) return 0;
+  schema.remove_prefix(schema_name.size());
   std::uint64_t number = 0;
-  const auto [end, failure] = std::from_chars(found.data(), found.data() + found.size(), number);
-  return failure == std::errc() && end == found.data() + found.size() && number > manifest_version;
+  const auto [end, failure] = std::from_chars(schema.data(), schema.data() + schema.size(), number);
+  return failure == std::errc() && end == schema.data() + schema.size() ? number : 0;
 }
 
 /// Returns the unsigned number at `key` if there is one of at most `most`.
@@ -82,7 +82,7 @@ std::string read_owner(const ordered_json& document, ContainerManifest& manifest
 std::string_view name_of(IndexKind kind) { return kind == IndexKind::pattern ? "pattern" : "traditional"; }
 
 std::string container_manifest_text(const ContainerManifest& manifest) {
-  ordered_json document = {{"schema", schema},
+  ordered_json document = {{"schema", fmt::format("{}{}", schema_name, manifest.version)},
                            {"id", manifest.id},
                            {"index", name_of(manifest.index)},
                            {"subfolders", manifest.subdirectories},
@@ -95,7 +95,7 @@ std::string container_manifest_text(const ContainerManifest& manifest) {
   return json_page(document) + "\n";
 }
 
-/// Example: {"schema": "iosig.container/1", "id": "5f..e1", "index": "pattern", "subfolders": 16, "mode": 420,
+/// Example: {"schema": "iosig.container/2", "id": "5f..e1", "index": "pattern", "subfolders": 16, "mode": 420,
 /// "targets": ["/nvme/5f..e1"], "crc32c": "1c291ca3"}. Judges the schema before the checksum, because a newer version
 /// may compute another one, and the checksum before the fields: a manifest that was changed is not believed.
 Result<ContainerManifest> parse_container_manifest(std::string_view text, std::string_view source) {
@@ -103,15 +103,17 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
   ordered_json document = parse_json(text, max_json_depth);
   if (document.is_discarded() || !document.is_object())
     return refuse("this is not a container's manifest; expected one JSON document: it was cut or changed");
-  const std::string found = string_at(document, "schema");
-  if (is_newer(found))
-    return refuse(fmt::format("schema '{}', of a newer IOSIG; this program reads {}", printable(found), schema));
-  if (found != schema) return refuse(fmt::format("schema '{}'; this program reads {}", printable(found), schema));
+  const std::string schema = string_at(document, "schema");
+  const std::uint64_t version = version_in(schema);
+  if (version == 0 || version > newest_container_version)
+    return refuse(fmt::format("schema '{}'{}; this program reads {}1 to {}", printable(schema),
+                              version == 0 ? "" : ", of a newer IOSIG", schema_name, newest_container_version));
   const std::string checksum = string_at(document, "crc32c");
   document.erase("crc32c");
   if (checksum != checksum_of(document))
     return refuse("its checksum does not match: it was changed; undo that, or run iosig container repair");
   ContainerManifest manifest;
+  manifest.version = static_cast<std::uint32_t>(version);
   manifest.id = string_at(document, "id");
   if (!is_id(manifest.id)) return refuse("id: expected 32 hexadecimal digits");
   const std::string index = string_at(document, "index");
@@ -132,7 +134,7 @@ Result<ContainerManifest> parse_container_manifest(std::string_view text, std::s
 
 bool is_newer_container_manifest(std::string_view text) {
   const ordered_json document = parse_json(text, max_json_depth);
-  return document.is_object() && is_newer(string_at(document, "schema"));
+  return document.is_object() && version_in(string_at(document, "schema")) > newest_container_version;
 }
 
 }  // namespace iosig

@@ -28,7 +28,12 @@ struct ContainerOwner {
   bool operator==(const ContainerOwner&) const = default;
 };
 
+/// Versions of the format: 1, and 2, in which the checksum of each index frame depends on its writer and its place.
+inline constexpr std::uint32_t newest_container_version = 2;
+
 struct ContainerManifest {
+  /// Of the indices that new writers make; an older writer's index has a version of its own.
+  std::uint32_t version = newest_container_version;
   std::string id;  ///< 32 lower-case hexadecimal digits, unique to this container
   IndexKind index = IndexKind::pattern;
   std::uint32_t subdirectories = 16;  ///< the droppings are spread over so many; 1 to 4096

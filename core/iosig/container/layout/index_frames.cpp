@@ -97,7 +97,8 @@ class Payload {
 
 std::optional<IndexHead> head_of(Payload payload) {
   IndexHead head;
-  payload.hold(payload.number() == frame_version);
+  head.version = payload.number();
+  payload.hold(head.version >= 1 && head.version <= newest_container_version);
   head.container = payload.text();
   head.id = payload.number();
   head.target = payload.number();
@@ -208,15 +209,25 @@ std::optional<ClosedWriter> closed_of(Payload payload) {
   return closed;
 }
 
+/// What the checksum of a frame at byte `at` continues: a frame is valid in its own index and place only.
+std::uint32_t seed_of(const IndexHead& head, std::uint64_t at) {
+  if (head.version == 1) return 0;
+  Bytes place(head.container.begin(), head.container.end());
+  append_fixed(static_cast<std::uint64_t>(head.id), 8, place);
+  append_fixed(at, 8, place);
+  return crc32c(place);
+}
+
 /// Returns the payload of the frame at `at` if its length and checksum are valid.
-std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+std::optional<std::span<const std::uint8_t>> payload_at(std::span<const std::uint8_t> bytes, std::size_t at,
+                                                        std::uint32_t seed = 0) {
   if (bytes.size() - at < frame_head ||
       !std::equal(frame_magic.begin(), frame_magic.end(), bytes.begin() + static_cast<long>(at)))
     return {};
   const std::uint64_t size = fixed_at(bytes, at + 4, 4);
   if (size == 0 || size > bytes.size() - at - frame_head) return {};
   const auto payload = bytes.subspan(at + frame_head, size);
-  if (crc32c(payload) != fixed_at(bytes, at + 8, 4)) return {};
+  if (crc32c(payload, seed) != fixed_at(bytes, at + 8, 4)) return {};
   return payload;
 }
 
@@ -239,7 +250,7 @@ std::size_t next_magic(std::span<const std::uint8_t> bytes, std::size_t at) {
 
 std::vector<std::uint8_t> index_frame(const IndexHead& head) {
   Bytes payload{kind_head};
-  append_number(frame_version, payload);
+  append_number(head.version, payload);
   append_text(head.container, payload);
   append_number(head.id, payload);
   append_number(head.target, payload);
@@ -310,6 +321,17 @@ std::vector<std::uint8_t> index_frame(const ClosedWriter& closed) {
   return framed(payload);
 }
 
+void bind_frame(std::vector<std::uint8_t>& frame, const IndexHead& head, std::int64_t at) {
+  const std::uint32_t checksum =
+      crc32c(std::span(frame).subspan(frame_head), seed_of(head, static_cast<std::uint64_t>(at)));
+  for (std::size_t n = 0; n < 4; ++n) frame[8 + n] = static_cast<std::uint8_t>(checksum >> (8 * n));
+}
+
+void append_frame(std::vector<std::uint8_t> frame, const IndexHead& head, std::vector<std::uint8_t>& index) {
+  bind_frame(frame, head, std::ssize(index));
+  index.insert(index.end(), frame.begin(), frame.end());
+}
+
 ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes) {
   ClosedWriterRecords records;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -328,9 +350,10 @@ ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes) {
 Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source) {
   const auto first = payload_at(bytes, 0);
   const bool is_head = first && first->front() == kind_head;
-  if (is_head && first->size() > 1 && (*first)[1] != zigzag(frame_version))
-    return fail(ErrorKind::bad_input, "{}: byte 0: another version of the format; this program reads {}", source,
-                frame_version);
+  const std::int64_t version = is_head ? Payload(first->subspan(1)).number() : 1;
+  if (version < 1 || version > newest_container_version)
+    return fail(ErrorKind::bad_input, "{}: byte 0: version {} of the format; this program reads 1 to {}", source,
+                version, newest_container_version);
   const auto head = is_head ? head_of(Payload(first->subspan(1))) : std::nullopt;
   if (!head)
     return fail(ErrorKind::bad_input,
@@ -340,7 +363,7 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
   content.head = *head;
   std::size_t with_sequence = 0;  // number of damages whose next mark is known
   for (std::size_t at = frame_head + first->size(); at < bytes.size();) {
-    const auto payload = payload_at(bytes, at);
+    const auto payload = payload_at(bytes, at, seed_of(*head, at));
     const auto kind = payload ? static_cast<Kind>(payload->front()) : kind_head;
     bool is_sound = false;
     if (payload && (kind == kind_pattern || kind == kind_entries)) {

@@ -2,7 +2,8 @@
 // format is docs/formats/container.md.
 //
 // Pure: bytes in, bytes out. Every frame carries its own checksum, so the reader detects a torn or corrupted frame and
-// still reads the others.
+// still reads the others. From version 2 on, the checksum also depends on the container, the writer and the frame's
+// place in the index, so that a frame that was repeated, moved or taken from another index is a corrupted one, too.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "iosig/base/result.h"
+#include "iosig/container/layout/container_manifest.h"
 #include "iosig/container/layout/data_checksums.h"
 #include "iosig/model/pattern.h"
 
@@ -26,6 +28,7 @@ struct IndexHead {
   std::string host;
   std::int64_t pid = 0;
   std::int64_t created_unix_ns = 0;
+  std::int64_t version = newest_container_version;  ///< of the index, as in ContainerManifest
 
   bool operator==(const IndexHead&) const = default;
 };
@@ -109,12 +112,18 @@ struct ClosedWriter {
   std::span<const std::uint8_t> index{};  ///< the index dropping; empty if it was too large
 };
 
+/// Each returns a frame. The frames of an index, except its head, must be bound to their place.
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexedWrites& writes);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexMark& mark);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexLoss& loss);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const ClosedWriter& closed);
+
+/// Sets the checksum of a frame that will begin at byte `at` of the index with this head. May be called again.
+void bind_frame(std::vector<std::uint8_t>& frame, const IndexHead& head, std::int64_t at);
+/// Binds a frame to the end of an index, and appends it.
+void append_frame(std::vector<std::uint8_t> frame, const IndexHead& head, std::vector<std::uint8_t>& index);
 
 /// Bytes of an index dropping that are not a valid frame.
 struct IndexDamage {

@@ -88,6 +88,7 @@ Result<void> ContainerWriter::make_droppings() {
   index_ = Fd();
   data_ = Fd();
   index_bytes_ = 0;
+  is_index_torn_ = false;
   index_checksum_ = 0;
   index_copy_.clear();
   checksums_ = {};
@@ -109,8 +110,14 @@ Result<void> ContainerWriter::make_droppings() {
   };
   if (auto shared = directory_->share_piece(index_.get(), directory_->shown(Dropping::index, id_)); !shared)
     return give_up(std::move(shared.error()));
-  const IndexHead head{directory_->manifest().id, id_, directory_->target_of(id_), host_name(), ::getpid(), unix_ns()};
-  if (auto written = append_to_index(index_frame(head)); !written) return written;
+  head_ = {.container = directory_->manifest().id,
+           .id = id_,
+           .target = directory_->target_of(id_),
+           .host = host_name(),
+           .pid = ::getpid(),
+           .created_unix_ns = unix_ns(),
+           .version = directory_->manifest().version};
+  if (auto written = append_to_index(index_frame(head_)); !written) return written;
   if (auto subdirectory = directory_->open_subdirectory(Dropping::data, id_, true); !subdirectory)
     return pass_on(std::move(subdirectory.error()));
   data_ = directory_->open_dropping(Dropping::data, id_, flags, mode);
@@ -261,18 +268,24 @@ Result<void> ContainerWriter::write_frame() {
   return {};
 }
 
-Result<void> ContainerWriter::append_to_index(const std::vector<std::uint8_t>& frame) {
+/// Appends a frame to the index. Fails, and appends nothing, while the rest of a torn one is at its end.
+Result<void> ContainerWriter::append_to_index(std::vector<std::uint8_t> frame) {
   const std::string shown = directory_->shown(Dropping::index, id_);
+  if (index_bytes_ > 0) bind_frame(frame, head_, index_bytes_);
   if (exceeds_size_limit(index_bytes_ + static_cast<std::int64_t>(frame.size())))
     return system_failure("write", shown, EFBIG);
   const bool is_copied =
       std::ssize(index_copy_) == index_bytes_ && index_bytes_ + std::ssize(frame) <= max_copied_index;
   if (is_copied) index_copy_.reserve(index_copy_.size() + frame.size());
+  const auto cut = [&] {
+    is_index_torn_ = ::ftruncate(index_.get(), static_cast<off_t>(index_bytes_)) != 0;
+    return !is_index_torn_;
+  };
+  if (is_index_torn_ && !cut()) return write_failure("write", shown, errno);
   const auto written = write_all(index_.get(), {reinterpret_cast<const char*>(frame.data()), frame.size()}, shown);
   if (!written) {
-    const int failure = written.error().system_errno;
-    (void)!::ftruncate(index_.get(), static_cast<off_t>(index_bytes_));  // readers skip the rest of a torn frame
-    return write_failure("write", shown, failure);
+    (void)cut();
+    return write_failure("write", shown, written.error().system_errno);
   }
   index_bytes_ += static_cast<std::int64_t>(frame.size());
   index_checksum_ = crc32c(frame, index_checksum_);

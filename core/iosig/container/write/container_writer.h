@@ -86,7 +86,7 @@ class ContainerWriter {
                                     ssize_t put);
   Result<void> remember(std::int64_t offset, std::int64_t length, std::int64_t sequence);
   Result<void> write_frame();
-  Result<void> append_to_index(const std::vector<std::uint8_t>& frame);
+  Result<void> append_to_index(std::vector<std::uint8_t> frame);
   Result<void> mark(IndexMark mark, std::int64_t end);
   Result<void> sync_names();
   Result<void> reopen_fds();
@@ -94,6 +94,7 @@ class ContainerWriter {
 
   std::shared_ptr<const ContainerDirectory> directory_;
   std::int64_t id_ = -1;
+  IndexHead head_;
   SequencerSlot slot_;
   Fd data_, index_;  ///< both are open, or none
   struct stat data_status_ {
@@ -103,6 +104,7 @@ class ContainerWriter {
   std::int64_t physical_ = 0;     ///< bytes in the data dropping that belong to the file
   std::int64_t data_end_ = 0;     ///< bytes in it, including those of failed writes
   std::int64_t index_bytes_ = 0;  ///< bytes of complete frames
+  bool is_index_torn_ = false;    ///< behind them is the rest of a frame that was not written
   std::uint32_t index_checksum_ = 0;
   LogChecksums checksums_;                ///< of the first physical_ bytes
   std::vector<std::uint8_t> index_copy_;  ///< of all frames, while they are few
