@@ -25,16 +25,6 @@ IndexEntry hole_of(const IndexMark& mark) {
   return {mark.offset, length, 0, mark.sequence, 0, 0, hole_id};
 }
 
-/// Returns all holes, sorted by sequence number.
-std::vector<IndexEntry> holes_of(const ContainerContent& content) {
-  std::vector<IndexEntry> holes;
-  for (const WriterContent& writer : content.writers)
-    for (const IndexMark& mark : writer.marks)
-      if (const IndexEntry hole = hole_of(mark); hole.length > 0) holes.push_back(hole);
-  std::ranges::sort(holes, {}, &IndexEntry::sequence);
-  return holes;
-}
-
 Pattern pattern_of(const IndexEntry& entry) {
   PatternBuilder builder(index_columns, {-1, -1, -1, -1, -1, -1, -1, -1});
   builder.add_literal(std::array{entry.logical, entry.length, entry.physical, entry.sequence}.data());
@@ -72,6 +62,15 @@ Pattern with_single_literals(const Pattern& pattern) {
 }
 
 }  // namespace
+
+std::vector<IndexEntry> holes_of(const ContainerContent& content) {
+  std::vector<IndexEntry> holes;
+  for (const WriterContent& writer : content.writers)
+    for (const IndexMark& mark : writer.marks)
+      if (const IndexEntry hole = hole_of(mark); hole.length > 0) holes.push_back(hole);
+  std::ranges::sort(holes, {}, &IndexEntry::sequence);
+  return holes;
+}
 
 Result<Pattern> merge_indices(const ContainerContent& content) {
   std::vector<Pattern> made;  // complete before pointers into it are taken

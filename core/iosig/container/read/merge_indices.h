@@ -2,6 +2,8 @@
 // (traditional index). Pure functions.
 #pragma once
 
+#include <vector>
+
 #include "iosig/base/result.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/piece_map.h"
@@ -10,6 +12,9 @@
 namespace iosig {
 
 inline constexpr std::int64_t hole_id = -1;  ///< the writer id of holes that truncations and punches made
+
+/// Returns the bytes that marks turn into holes, as writes of hole_id, sorted by sequence number.
+[[nodiscard]] std::vector<IndexEntry> holes_of(const ContainerContent& content);
 
 /// Returns a pattern of all writes, as (logical offset, length, physical offset, id). Overlapping writes are in the
 /// order of their sequence numbers. Marks that make holes are writes of hole_id; a truncation's reaches to 2^63 - 1.

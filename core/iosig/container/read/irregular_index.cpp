@@ -1,0 +1,158 @@
+#include "iosig/container/read/irregular_index.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "iosig/container/read/merge_indices.h"
+#include "iosig/model/pattern_cursor.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::uint64_t min_literals = 4096, max_writes = 1u << 27;
+constexpr std::uint64_t max_regular_share = 4;  ///< writes for each literal
+
+/// A write or a hole. Its place in the list decides between equal sequence numbers.
+struct Write {
+  std::int64_t logical = 0, end = 0, physical = 0, sequence = 0, id = 0;
+};
+
+/// Returns all writes and holes, or nothing if one is impossible.
+std::optional<std::vector<Write>> writes_of(const ContainerContent& content) {
+  std::vector<Write> writes;
+  std::uint64_t count = 0;
+  for (const WriterContent& writer : content.writers)
+    for (const IndexedWrites& each : writer.writes) count += each.count();
+  writes.reserve(count);
+  for (const IndexEntry& hole : holes_of(content))
+    writes.push_back({hole.logical, hole.logical + hole.length, 0, hole.sequence, hole_id});
+  for (const WriterContent& writer : content.writers)
+    for (const IndexedWrites& each : writer.writes) {
+      std::array<std::int64_t, max_columns> v{};
+      for (PatternCursor cursor(each.pattern); cursor.next(v);) {
+        const std::int64_t logical = v[logical_offset], length = v[write_length], physical = v[physical_offset];
+        if (length == 0) continue;
+        if (logical < 0 || length < 0 || length > INT64_MAX - logical || physical < 0) return {};
+        writes.push_back({logical, logical + length, physical, v[write_sequence], writer.id});
+      }
+    }
+  return writes;
+}
+
+/// Sorts by logical offset; equal ones keep their order. A radix sort: the offsets of a file have few different bits.
+void sort_by_offset(std::vector<Write>& writes, std::vector<std::uint32_t>& order) {
+  constexpr unsigned digit_bits = 11;
+  constexpr std::size_t digits = std::size_t{1} << digit_bits;
+  order.resize(writes.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (writes.empty()) return;
+  const std::int64_t least = std::ranges::min(writes, {}, &Write::logical).logical;
+  std::uint64_t all = 0;
+  for (const Write& write : writes) all |= static_cast<std::uint64_t>(write.logical - least);
+  const int zeros = all == 0 ? 0 : std::countr_zero(all), bits = std::bit_width(all >> zeros);
+  struct Keyed {
+    std::uint64_t key;
+    std::uint32_t at;
+  };
+  std::vector<Keyed> keyed(writes.size()), sorted(writes.size());
+  for (std::uint32_t n = 0; n < writes.size(); ++n)
+    keyed[n] = {static_cast<std::uint64_t>(writes[n].logical - least) >> zeros, n};
+  for (int shift = 0; shift < bits; shift += digit_bits) {
+    std::array<std::uint32_t, digits + 1> begins{};
+    for (const Keyed& each : keyed) ++begins[(each.key >> shift) % digits + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    for (const Keyed& each : keyed) sorted[begins[(each.key >> shift) % digits]++] = each;
+    keyed.swap(sorted);
+  }
+  for (std::size_t n = 0; n < keyed.size(); ++n) order[n] = keyed[n].at;
+}
+
+/// Collects disjoint extents, from left to right.
+class Extents {
+ public:
+  void add(const Write& write, std::int64_t begin, std::int64_t end) {
+    if (write.id == hole_id) return;
+    const std::int64_t physical = write.physical + (begin - write.logical);
+    if (!extents_.empty()) {
+      Extent& last = extents_.back();
+      if (last.id == write.id && last.logical + last.length == begin && last.physical + last.length == physical) {
+        last.length += end - begin;
+        return;
+      }
+    }
+    extents_.push_back({begin, end - begin, write.id, physical});
+  }
+  void reserve(std::size_t count) { extents_.reserve(count); }
+  [[nodiscard]] const std::vector<Extent>& all() const { return extents_; }
+
+ private:
+  std::vector<Extent> extents_;
+};
+
+/// Sweeps over the file. A heap holds the writes over the current byte, the latest on top, and ended ones below it.
+///
+/// Example: write 0 of [0, 100), write 1 of [50, 60). At 0 the heap is {0}: [0, 50) is of 0. At 50 it is {1, 0}: [50,
+/// 60) is of 1. Then 1 has ended: [60, 100) is of 0.
+void sweep(const std::vector<Write>& writes, const std::vector<std::uint32_t>& order, Extents& extents) {
+  std::vector<std::uint32_t> over;
+  const auto is_older = [&](std::uint32_t one, std::uint32_t other) {
+    return std::tuple(writes[one].sequence, one) < std::tuple(writes[other].sequence, other);
+  };
+  std::int64_t at = 0;
+  for (std::size_t next = 0; next < order.size() || !over.empty();) {
+    if (over.empty()) {
+      const Write& write = writes[order[next]];
+      if (next + 1 == order.size() || writes[order[next + 1]].logical >= write.end) {  // nothing lies over it
+        extents.add(write, write.logical, write.end);
+        ++next;
+        continue;
+      }
+      at = write.logical;
+    }
+    for (; next < order.size() && writes[order[next]].logical == at; ++next) {
+      over.push_back(order[next]);
+      std::ranges::push_heap(over, is_older);
+    }
+    while (!over.empty() && writes[over.front()].end <= at) {
+      std::ranges::pop_heap(over, is_older);
+      over.pop_back();
+    }
+    if (over.empty()) continue;
+    const Write& latest = writes[over.front()];
+    const std::int64_t end = next < order.size() ? std::min(latest.end, writes[order[next]].logical) : latest.end;
+    extents.add(latest, at, end);
+    at = end;
+  }
+}
+
+}  // namespace
+
+bool is_irregular(const ContainerContent& content) {
+  std::uint64_t count = 0, literals = 0;
+  for (const WriterContent& writer : content.writers)
+    for (const IndexedWrites& writes : writer.writes) {
+      if (!writes.entries.empty() || writes.pattern.count() > max_writes - count) return false;
+      count += writes.pattern.count();
+      for (const Term& term : writes.pattern.terms)
+        if (!term.is_nest) literals += term.count;
+    }
+  return literals >= min_literals && count / max_regular_share <= literals;
+}
+
+std::optional<PieceTable> piece_table_of(const ContainerContent& content) {
+  auto writes = writes_of(content);
+  if (!writes) return {};
+  std::vector<std::uint32_t> order;
+  sort_by_offset(*writes, order);
+  Extents extents;
+  extents.reserve(writes->size());
+  sweep(*writes, order, extents);
+  return PieceTable(extents.all());
+}
+
+}  // namespace iosig
