@@ -268,7 +268,7 @@ def test_what_is_no_container_is_refused(iosig: Iosig, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
-    [("schema", "iosig.container/2", "this program reads"), ("subfolders", 7, "checksum"), ("id", "x", "checksum")],
+    [("schema", "iosig.container/3", "this program reads"), ("subfolders", 7, "checksum"), ("id", "x", "checksum")],
 )
 def test_a_changed_manifest_is_refused(iosig: Iosig, container: Path, key: str, value: object, message: str) -> None:
     path = container / ".iosig-container"
@@ -402,13 +402,13 @@ def test_a_lost_manifest_of_a_container_with_targets(iosig: Iosig, tmp_path: Pat
 
 def test_a_newer_versions_manifest_is_not_made_anew(iosig: Iosig, container: Path) -> None:
     path = container / ".iosig-container"
-    newer = json.dumps(json.loads(path.read_text()) | {"schema": "iosig.container/2"})
+    newer = json.dumps(json.loads(path.read_text()) | {"schema": "iosig.container/3"})
     path.write_text(newer)
     for arguments in (["--dry-run"], []):
         said = iosig("container", "repair", *arguments, container, check=3).stderr
-        assert "iosig.container/2" in said and "newer IOSIG" in said
+        assert "iosig.container/3" in said and "newer IOSIG" in said
     assert path.read_text() == newer
-    path.write_text(newer.replace("iosig.container/2", "iosig.container/0"))  # no version ever was
+    path.write_text(newer.replace("iosig.container/3", "iosig.container/0"))  # no version ever was
     iosig("container", "repair", container)
     assert content(iosig, container) == CONTENT
 

@@ -28,6 +28,7 @@ enum Kind : std::uint8_t {
   kind_snapshot = 4,
   kind_loss = 5,
   kind_closed = 6,
+  kind_table = 7,
 };
 
 void append_fixed(std::uint64_t value, std::size_t bytes, Bytes& out) {
@@ -167,7 +168,7 @@ std::optional<IndexLoss> loss_of(Payload payload) {
   return loss;
 }
 
-std::optional<IndexSnapshot> snapshot_of(Payload payload, std::string_view source) {
+std::optional<IndexSnapshot> snapshot_of(Payload payload, Kind kind, std::string_view source) {
   IndexSnapshot merged;
   payload.hold(payload.number() == frame_version);
   merged.container = payload.text();
@@ -175,10 +176,18 @@ std::optional<IndexSnapshot> snapshot_of(Payload payload, std::string_view sourc
   for (std::int64_t* number : {&merged.status.size, &merged.status.blocks, &merged.status.modified_unix_ns,
                                &merged.status.accessed_unix_ns, &merged.status.changed_unix_ns})
     *number = payload.number();
-  auto pattern = pattern_from_bytes(payload.rest(), source);
-  payload.hold(pattern && pattern->columns == index_columns && merged.status.size >= 0);
+  payload.hold(merged.status.size >= 0);
+  const auto take = [&](auto read, auto& place) {
+    payload.hold(read.has_value());
+    if (read) place = *std::move(read);
+  };
+  if (kind == kind_table) {
+    take(PieceTable::read(payload.rest(), source), merged.table);
+  } else {
+    take(pattern_from_bytes(payload.rest(), source), merged.pattern);
+    payload.hold(merged.pattern.columns == index_columns);
+  }
   if (!payload.is_sound()) return {};
-  merged.pattern = *std::move(pattern);
   return merged;
 }
 
@@ -295,15 +304,15 @@ std::vector<std::uint8_t> index_frame(const IndexLoss& loss) {
 }
 
 std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged) {
-  Bytes payload{kind_snapshot};
+  Bytes payload{merged.table ? kind_table : kind_snapshot};
   append_number(frame_version, payload);
   append_text(merged.container, payload);
   append_fixed(merged.state, 8, payload);
   for (const std::int64_t number : {merged.status.size, merged.status.blocks, merged.status.modified_unix_ns,
                                     merged.status.accessed_unix_ns, merged.status.changed_unix_ns})
     append_number(number, payload);
-  const Bytes pattern = pattern_bytes(merged.pattern);
-  payload.insert(payload.end(), pattern.begin(), pattern.end());
+  const Bytes pieces = merged.table ? merged.table->bytes() : pattern_bytes(merged.pattern);
+  payload.insert(payload.end(), pieces.begin(), pieces.end());
   return framed(payload);
 }
 
@@ -406,8 +415,9 @@ Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string
 
 Result<IndexSnapshot> parse_index_snapshot(std::span<const std::uint8_t> bytes, std::string_view source) {
   const auto found = payload_at(bytes, 0);
-  if (found && found->size() + frame_head == bytes.size() && found->front() == kind_snapshot) {
-    auto merged = snapshot_of(Payload(found->subspan(1)), source);
+  const auto kind = found ? static_cast<Kind>(found->front()) : kind_head;
+  if (found && found->size() + frame_head == bytes.size() && (kind == kind_snapshot || kind == kind_table)) {
+    auto merged = snapshot_of(Payload(found->subspan(1)), kind, source);
     if (merged) return *std::move(merged);
   }
   return fail(ErrorKind::bad_input,

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "iosig/analyze/piece_table.h"
 #include "iosig/base/result.h"
 #include "iosig/container/layout/container_manifest.h"
 #include "iosig/container/layout/data_checksums.h"
@@ -93,7 +95,8 @@ struct IndexSnapshot {
   std::string container;    ///< ContainerManifest::id
   std::uint64_t state = 0;  ///< identifies the state of the container that was merged
   ContainerStatus status;
-  Pattern pattern;  ///< logical offset, length, physical offset, id
+  Pattern pattern;                    ///< logical offset, length, physical offset, id
+  std::optional<PieceTable> table{};  ///< instead of a pattern, where the writes have none
 
   bool operator==(const IndexSnapshot&) const = default;
 };

@@ -6,6 +6,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/container/read/index_snapshot.h"
+#include "iosig/container/read/irregular_index.h"
 #include "iosig/container/read/merge_indices.h"
 
 namespace iosig {
@@ -45,11 +46,14 @@ Result<std::unique_ptr<ContainerView>> ContainerView::open(std::shared_ptr<const
 
 Result<void> ContainerView::show(IndexSnapshot merged, ContainerContent content) {
   auto shown = std::make_unique<Shown>();
-  shown->pattern = std::move(merged.pattern);
-  auto lookup = PatternLookup::of(shown->pattern);
-  if (!lookup)
-    return fail(lookup.error().kind, "'{}': the index: {}", printable(directory_->path()), lookup.error().message);
-  shown->lookup = *std::move(lookup);
+  shown->table = std::move(merged.table);
+  if (!shown->table) {
+    shown->pattern = std::move(merged.pattern);
+    auto lookup = PatternLookup::of(shown->pattern);
+    if (!lookup)
+      return fail(lookup.error().kind, "'{}': the index: {}", printable(directory_->path()), lookup.error().message);
+    shown->lookup = *std::move(lookup);
+  }
   shown->last_sequence = content.writers.empty() ? INT64_MAX : content.last_sequence();
   shown->content = std::move(content);
   shown->status = merged.status;
@@ -57,10 +61,12 @@ Result<void> ContainerView::show(IndexSnapshot merged, ContainerContent content)
   return {};
 }
 
-IndexSnapshot ContainerView::merged() const { return {directory_->manifest().id, 0, shown_->status, shown_->pattern}; }
+IndexSnapshot ContainerView::merged() const {
+  return {directory_->manifest().id, 0, shown_->status, shown_->pattern, shown_->table};
+}
 
 Result<std::vector<std::uint8_t>> ContainerView::index() const {
-  if (!shown_->lookup)
+  if (!shown_->lookup && !shown_->table)
     return fail(ErrorKind::infeasible, "'{}' has a traditional index", printable(directory_->path()));
   if (!shown_->content.lost_writes.empty())
     return fail(ErrorKind::infeasible, "'{}' is damaged: {}", printable(directory_->path()),
@@ -94,11 +100,16 @@ Result<void> ContainerView::refresh() {
     shown_ = std::move(shown);
     return {};
   }
-  auto pattern = merge_indices(content);
-  if (!pattern) return failed(pattern.error());
+  IndexSnapshot merged{directory_->manifest().id, 0, content.status, {}};
+  // `iosig container index` shows the pattern.
+  if (source_ == Source::snapshot && is_irregular(content)) merged.table = piece_table_of(content);
+  if (!merged.table) {
+    auto pattern = merge_indices(content);
+    if (!pattern) return failed(pattern.error());
+    merged.pattern = *std::move(pattern);
+  }
   const bool is_settled = content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
-  const bool is_worth_it = content.writers.size() >= min_writers_for_snapshot;
-  IndexSnapshot merged{directory_->manifest().id, 0, content.status, *std::move(pattern)};
+  const bool is_worth_it = content.writers.size() >= min_writers_for_snapshot || merged.table;
   if (auto taken = show(std::move(merged), without_writes(std::move(content))); !taken) return taken;
   if (source_ == Source::snapshot && is_settled && is_worth_it)
     save_index_snapshot(*directory_, before, this->merged());
@@ -139,6 +150,7 @@ Piece ContainerView::piece_at(std::int64_t offset) const {
 }
 
 Piece ContainerView::merged_piece_at(std::int64_t offset) const {
+  if (shown_->table) return shown_->table->piece_at(offset);
   Piece piece = shown_->lookup ? shown_->lookup->piece_at(offset) : shown_->pieces.piece_at(offset);
   if (piece.id == hole_id) piece = {piece.logical, piece.length, 0, 0, true};
   return piece;
@@ -198,9 +210,9 @@ Result<std::int64_t> ContainerView::read_pieces(std::int64_t offset, std::span<s
 std::size_t ContainerView::memory_bytes() const {
   const Pattern& it = shown_->pattern;
   return shown_->pieces.memory_bytes() + shown_->added.memory_bytes() +
-         (shown_->lookup ? shown_->lookup->memory_bytes() : 0) + it.terms.size() * sizeof(Term) +
-         it.nodes.size() * sizeof(Node) + it.numbers.size() * sizeof(std::int64_t) + it.literals.size() +
-         (it.exception_positions.size() + it.exception_values.size()) * sizeof(std::int64_t);
+         (shown_->lookup ? shown_->lookup->memory_bytes() : 0) + (shown_->table ? shown_->table->memory_bytes() : 0) +
+         it.terms.size() * sizeof(Term) + it.nodes.size() * sizeof(Node) + it.numbers.size() * sizeof(std::int64_t) +
+         it.literals.size() + (it.exception_positions.size() + it.exception_values.size()) * sizeof(std::int64_t);
 }
 
 }  // namespace iosig

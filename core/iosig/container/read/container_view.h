@@ -121,7 +121,8 @@ class ContainerView {
   /// traditional index, and if writes are lost.
   [[nodiscard]] Result<std::vector<std::uint8_t>> index() const;
   [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
-  /// All writes, in an order that their sequence numbers allow. Empty in a container with a traditional index.
+  /// All writes, in an order that their sequence numbers allow, of a view from the droppings. Empty in a container with
+  /// a traditional index. Otherwise, also empty if the writes have no pattern.
   [[nodiscard]] const Pattern& pattern() const { return shown_->pattern; }
   /// Returns the memory of the index, without temporary memory of opening it.
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -129,10 +130,13 @@ class ContainerView {
  private:
   /// The content of the view. refresh() replaces it as a whole.
   struct Shown {
-    Pattern pattern;                      ///< of writes and holes; empty in a container with a traditional index
-    std::optional<PatternLookup> lookup;  ///< of `pattern`; none in a container with a traditional index
+    // One of three:
+    Pattern pattern;                      ///< of writes and holes
+    std::optional<PatternLookup> lookup;  ///< of `pattern`
+    std::optional<PieceTable> table;      ///< of writes without a pattern
     PieceMap pieces;                      ///< of a traditional index
-    ContainerContent content;             ///< without the patterns of its writers, which are merged
+
+    ContainerContent content;  ///< without the patterns of its writers, which are merged
     ContainerStatus status;
     std::int64_t last_sequence = INT64_MAX;  ///< of the merged index
     NewWrites added;                         ///< on top of the merged index
