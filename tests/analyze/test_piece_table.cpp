@@ -10,6 +10,12 @@ using namespace iosig;
 
 namespace {
 
+PieceTable table_of(const std::vector<Extent>& extents) {
+  PieceTableBuilder builder;
+  for (const Extent& extent : extents) builder.add(extent);
+  return builder.finish();
+}
+
 /// The piece that a linear search finds.
 Piece searched(const std::vector<Extent>& extents, std::int64_t offset) {
   std::int64_t next = INT64_MAX;
@@ -23,7 +29,7 @@ Piece searched(const std::vector<Extent>& extents, std::int64_t offset) {
 
 /// Compares the table at all interesting offsets. A hole may end early, at the beginning of the next part, only.
 void compare(const std::vector<Extent>& extents) {
-  const PieceTable made{std::span(extents)};
+  const PieceTable made = table_of(extents);
   const auto read = PieceTable::read(made.bytes(), "test");
   REQUIRE(read);
   CHECK(*read == made);
@@ -41,7 +47,7 @@ void compare(const std::vector<Extent>& extents) {
 
 TEST_CASE("an empty table is a hole") {
   compare({});
-  CHECK(PieceTable().bytes().size() < 32);
+  CHECK(table_of({}).bytes().size() < 32);
 }
 
 TEST_CASE("pieces of all kinds are found") {
@@ -79,7 +85,7 @@ TEST_CASE("a permutation of a million writes takes less than 4 bytes each") {
   std::shuffle(places.begin(), places.end(), std::mt19937_64(1));
   for (std::size_t n = 0; n < places.size(); ++n)
     extents.push_back({static_cast<std::int64_t>(n) * 64, 64, static_cast<std::int64_t>(n) % 4, places[n] * 64});
-  const PieceTable table{std::span(extents)};
+  const PieceTable table = table_of(extents);
   CHECK(table.memory_bytes() < 4'000'000);
   for (std::size_t n = 0; n < extents.size(); n += 997)
     REQUIRE(table.piece_at(extents[n].logical + 5) == searched({extents[n]}, extents[n].logical + 5));
@@ -91,7 +97,7 @@ TEST_CASE("of changed bytes nothing but wrong pieces comes") {
   for (std::int64_t n = 0; n < 9000; ++n)
     extents.push_back({n * 1000, 1 + static_cast<std::int64_t>(random() % 1000),
                        static_cast<std::int64_t>(random() % 9), static_cast<std::int64_t>(random() % 1'000'000)});
-  const std::vector<std::uint8_t> sound = PieceTable{std::span(extents)}.bytes();
+  const std::vector<std::uint8_t> sound = table_of(extents).bytes();
   int accepted = 0;
   for (int round = 0; round < 20'000; ++round) {
     std::vector<std::uint8_t> bytes = sound;

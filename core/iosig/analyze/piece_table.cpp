@@ -4,13 +4,14 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace iosig {
 namespace {
 
-constexpr std::size_t max_pieces = 4096;  ///< of a part
-constexpr std::uint64_t bucket_pieces = 8;
-constexpr std::size_t slack = 16;  ///< bytes behind the last field
+constexpr std::size_t max_pieces = 4096;    ///< of a part
+constexpr std::uint64_t bucket_pieces = 4;  ///< at least; less than twice as many
+constexpr std::size_t slack = 16;           ///< bytes behind the last field
 constexpr std::uint64_t max_bytes = std::uint64_t{1} << 32;
 
 std::uint8_t bits_of(std::uint64_t value) { return static_cast<std::uint8_t>(std::bit_width(value)); }
@@ -53,12 +54,28 @@ class FieldWriter {
 
 }  // namespace
 
-PieceTable::PieceTable(std::span<const Extent> extents) {
-  body_.reserve(extents.size() * 4);
-  for (; !extents.empty(); extents = extents.subspan(std::min(extents.size(), max_pieces)))
-    append_part(extents.first(std::min(extents.size(), max_pieces)));
-  body_.resize(body_.size() + slack);
-  body_.shrink_to_fit();
+void PieceTableBuilder::add(const Extent& extent) {
+  if (!pending_.empty()) {
+    Extent& last = pending_.back();
+    if (last.id == extent.id && last.logical + last.length == extent.logical &&
+        last.physical + last.length == extent.physical) {
+      last.length += extent.length;
+      return;
+    }
+  }
+  if (pending_.size() == max_pieces) {
+    table_.append_part(pending_);
+    pending_.clear();
+  }
+  pending_.push_back(extent);
+}
+
+PieceTable PieceTableBuilder::finish() {
+  if (!pending_.empty()) table_.append_part(pending_);
+  pending_.clear();
+  table_.body_.resize(table_.body_.size() + slack);
+  table_.body_.shrink_to_fit();
+  return std::exchange(table_, {});
 }
 
 /// Example: writes of 64 bytes at 0, 640, 128 and 1280, one after the other. The logical fields are 0, 2, 10 and 20,
@@ -173,17 +190,25 @@ Piece PieceTable::piece_at(std::int64_t offset) const {
     const std::uint64_t length = std::min<std::uint64_t>(next, INT64_MAX) - at;
     return Piece{offset, std::max<std::int64_t>(1, static_cast<std::int64_t>(length)), 0, 0, true};
   };
-  const auto after = static_cast<std::size_t>(std::ranges::upper_bound(firsts_, at) - firsts_.begin());
-  const std::uint64_t next_part = after < firsts_.size() ? firsts_[after] : INT64_MAX;
-  if (after == 0) return hole_until(next_part);
-  const Part& part = parts_[after - 1];
+  // No branch in this search and in the next one depends on what is found: it could not be predicted.
+  const std::uint64_t* first_part = firsts_.data();
+  for (std::size_t parts = firsts_.size(); parts > 1; parts -= parts / 2)
+    first_part = first_part[parts / 2] <= at ? first_part + parts / 2 : first_part;
+  const auto part_number = static_cast<std::size_t>(first_part - firsts_.data());
+  if (firsts_.empty() || at < *first_part) return hole_until(firsts_.empty() ? INT64_MAX : *first_part);
+  const std::uint64_t next_part = part_number + 1 < firsts_.size() ? firsts_[part_number + 1] : INT64_MAX;
+  const Part& part = parts_[part_number];
+
   const std::uint8_t* const pieces = body_.data() + part.at + part.bucket_bytes();
   const std::uint64_t field = std::min((at - part.logical) >> part.logical_shift, part.last);
   std::uint64_t bucket = field >> part.bucket_bits;
+  const std::uint64_t bits = part.piece_bits();
+  // Their line is fetched together with that of the bucket: about here.
+  __builtin_prefetch(pieces + bucket * part.count / part.buckets * bits / 8);
   const std::uint64_t low = field & ((std::uint64_t{1} << part.bucket_bits) - 1);
-  const std::uint64_t end = first_in(part, bucket + 1), first = first_in(part, bucket), bits = part.piece_bits();
+  const std::uint64_t first = first_in(part, bucket), end = first_in(part, bucket + 1);
   std::uint64_t count = first;  // of the pieces that begin at `offset` or before
-  while (count < end && field_at(pieces, count * bits, part.bucket_bits) <= low) ++count;
+  for (std::uint64_t n = first; n < end; ++n) count += field_at(pieces, n * bits, part.bucket_bits) <= low ? 1 : 0;
   if (count == 0) return hole_until(next_part);  // only in a table that was made to deceive
   const std::uint64_t piece = count - 1;
   std::uint64_t its_bucket = bucket;

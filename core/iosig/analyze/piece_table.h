@@ -1,7 +1,7 @@
 // A packed table of pieces, for writes without a pattern: a lookup in it takes two or three cache lines of memory, and
 // a piece 3 to 8 bytes.
 //
-// The pieces, sorted by offset, are cut into parts of up to 4096. A part divides its range into buckets for about 8
+// The pieces, sorted by offset, are cut into parts of up to 4096. A part divides its range into buckets for about 6
 // pieces each, and packs the fields of its pieces with as many bits as the part needs. Ours; docs/references.md has no
 // source for it.
 #pragma once
@@ -25,10 +25,6 @@ struct Extent {
 
 class PieceTable {
  public:
-  PieceTable() = default;
-  /// `extents`: sorted by logical offset, disjoint, of at least one byte, ending at byte 2^63 - 1 at most; physical
-  /// offsets and ids >= 0.
-  explicit PieceTable(std::span<const Extent> extents);
   /// Reads bytes(). Fails with `bad_input`, "source: ...", for others. Of bytes that were made to deceive, it finds
   /// wrong pieces, but reads no memory but theirs, and every piece has a byte.
   static Result<PieceTable> read(std::span<const std::uint8_t> bytes, std::string_view source);
@@ -65,6 +61,7 @@ class PieceTable {
   };
   static_assert(sizeof(Part) == 64);
 
+  friend class PieceTableBuilder;
   void append_part(std::span<const Extent> extents);
   [[nodiscard]] std::uint64_t first_in(const Part& part, std::uint64_t bucket) const;
   [[nodiscard]] std::uint64_t logical_of(const Part& part, std::uint64_t piece, std::uint64_t bucket) const;
@@ -72,6 +69,20 @@ class PieceTable {
   std::vector<std::uint64_t> firsts_;  ///< logical offset of each part
   std::vector<Part> parts_;
   std::vector<std::uint8_t> body_;  ///< ends with unused bytes, because fields are read by words
+};
+
+/// Makes a table of extents that come in the order of the logical file.
+class PieceTableBuilder {
+ public:
+  /// `extent`: behind all others, of at least one byte, ending at byte 2^63 - 1 at most; physical offset and id >= 0.
+  /// One that continues the last one in both files and has the same id becomes a part of it.
+  void add(const Extent& extent);
+  /// The builder is empty afterwards.
+  [[nodiscard]] PieceTable finish();
+
+ private:
+  PieceTable table_;
+  std::vector<Extent> pending_;
 };
 
 }  // namespace iosig

@@ -44,24 +44,28 @@ std::optional<std::vector<Write>> writes_of(const ContainerContent& content) {
   return writes;
 }
 
-/// Sorts by logical offset; equal ones keep their order. A radix sort: the offsets of a file have few different bits.
-void sort_by_offset(std::vector<Write>& writes, std::vector<std::uint32_t>& order) {
+/// Returns the numbers of the writes, sorted by logical offset; equal ones keep their order. A radix sort where the
+/// offsets, as in most files, have few different bits.
+std::vector<std::uint32_t> sorted_by_offset(const std::vector<Write>& writes) {
   constexpr unsigned digit_bits = 11;
   constexpr std::size_t digits = std::size_t{1} << digit_bits;
-  order.resize(writes.size());
+  std::vector<std::uint32_t> order(writes.size());
   std::iota(order.begin(), order.end(), 0);
-  if (writes.empty()) return;
+  if (writes.empty()) return order;
   const std::int64_t least = std::ranges::min(writes, {}, &Write::logical).logical;
   std::uint64_t all = 0;
   for (const Write& write : writes) all |= static_cast<std::uint64_t>(write.logical - least);
   const int zeros = all == 0 ? 0 : std::countr_zero(all), bits = std::bit_width(all >> zeros);
+  if (bits > 32) {
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return writes[n].logical; });
+    return order;
+  }
   struct Keyed {
-    std::uint64_t key;
-    std::uint32_t at;
+    std::uint32_t key, number;
   };
   std::vector<Keyed> keyed(writes.size()), sorted(writes.size());
   for (std::uint32_t n = 0; n < writes.size(); ++n)
-    keyed[n] = {static_cast<std::uint64_t>(writes[n].logical - least) >> zeros, n};
+    keyed[n] = {static_cast<std::uint32_t>(static_cast<std::uint64_t>(writes[n].logical - least) >> zeros), n};
   for (int shift = 0; shift < bits; shift += digit_bits) {
     std::array<std::uint32_t, digits + 1> begins{};
     for (const Keyed& each : keyed) ++begins[(each.key >> shift) % digits + 1];
@@ -69,46 +73,31 @@ void sort_by_offset(std::vector<Write>& writes, std::vector<std::uint32_t>& orde
     for (const Keyed& each : keyed) sorted[begins[(each.key >> shift) % digits]++] = each;
     keyed.swap(sorted);
   }
-  for (std::size_t n = 0; n < keyed.size(); ++n) order[n] = keyed[n].at;
+  std::ranges::transform(keyed, order.begin(), &Keyed::number);
+  return order;
 }
-
-/// Collects disjoint extents, from left to right.
-class Extents {
- public:
-  void add(const Write& write, std::int64_t begin, std::int64_t end) {
-    if (write.id == hole_id) return;
-    const std::int64_t physical = write.physical + (begin - write.logical);
-    if (!extents_.empty()) {
-      Extent& last = extents_.back();
-      if (last.id == write.id && last.logical + last.length == begin && last.physical + last.length == physical) {
-        last.length += end - begin;
-        return;
-      }
-    }
-    extents_.push_back({begin, end - begin, write.id, physical});
-  }
-  void reserve(std::size_t count) { extents_.reserve(count); }
-  [[nodiscard]] const std::vector<Extent>& all() const { return extents_; }
-
- private:
-  std::vector<Extent> extents_;
-};
 
 /// Sweeps over the file. A heap holds the writes over the current byte, the latest on top, and ended ones below it.
 ///
 /// Example: write 0 of [0, 100), write 1 of [50, 60). At 0 the heap is {0}: [0, 50) is of 0. At 50 it is {1, 0}: [50,
 /// 60) is of 1. Then 1 has ended: [60, 100) is of 0.
-void sweep(const std::vector<Write>& writes, const std::vector<std::uint32_t>& order, Extents& extents) {
+PieceTable swept(const std::vector<Write>& writes, const std::vector<std::uint32_t>& order) {
+  PieceTableBuilder table;
+  const auto add = [&](const Write& write, std::int64_t begin, std::int64_t end) {
+    if (write.id != hole_id) table.add({begin, end - begin, write.id, write.physical + (begin - write.logical)});
+  };
   std::vector<std::uint32_t> over;
   const auto is_older = [&](std::uint32_t one, std::uint32_t other) {
     return std::tuple(writes[one].sequence, one) < std::tuple(writes[other].sequence, other);
   };
   std::int64_t at = 0;
+  constexpr std::size_t ahead = 24;  ///< writes that memory fetches meanwhile: they lie anywhere
   for (std::size_t next = 0; next < order.size() || !over.empty();) {
+    if (next + ahead < order.size()) __builtin_prefetch(&writes[order[next + ahead]]);
     if (over.empty()) {
       const Write& write = writes[order[next]];
       if (next + 1 == order.size() || writes[order[next + 1]].logical >= write.end) {  // nothing lies over it
-        extents.add(write, write.logical, write.end);
+        add(write, write.logical, write.end);
         ++next;
         continue;
       }
@@ -125,9 +114,10 @@ void sweep(const std::vector<Write>& writes, const std::vector<std::uint32_t>& o
     if (over.empty()) continue;
     const Write& latest = writes[over.front()];
     const std::int64_t end = next < order.size() ? std::min(latest.end, writes[order[next]].logical) : latest.end;
-    extents.add(latest, at, end);
+    add(latest, at, end);
     at = end;
   }
+  return table.finish();
 }
 
 }  // namespace
@@ -147,12 +137,7 @@ bool is_irregular(const ContainerContent& content) {
 std::optional<PieceTable> piece_table_of(const ContainerContent& content) {
   auto writes = writes_of(content);
   if (!writes) return {};
-  std::vector<std::uint32_t> order;
-  sort_by_offset(*writes, order);
-  Extents extents;
-  extents.reserve(writes->size());
-  sweep(*writes, order, extents);
-  return PieceTable(extents.all());
+  return swept(*writes, sorted_by_offset(*writes));
 }
 
 }  // namespace iosig
