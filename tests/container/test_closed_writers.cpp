@@ -53,7 +53,10 @@ TEST_CASE("a writer that is closed leaves its index") {
   CHECK(index->head.id == 1);
   CHECK(index->writes.size() == 1);
   CHECK(index->marks.size() == 1);
-  remove_closed_writers(**made);
+  remove_closed_writers(**made, 2);
+  CHECK(records_of(**made).ids() == std::vector<std::int64_t>{2});
+  CHECK(records_of(**made).find(2)->index.size() == static_cast<std::size_t>(records_of(**made).find(2)->index_bytes));
+  remove_closed_writers(**made, 3);
   CHECK(records_of(**made).ids().empty());
 }
 

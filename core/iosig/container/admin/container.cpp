@@ -268,7 +268,7 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
     // that of the mark's writer as a loss.
     for (const WriterContent& each : before->writers)
       if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
-    remove_closed_writers(*directory);
+    remove_closed_writers(*directory, (*writer)->id());
   }
   return (*writer)->close();
 }

@@ -129,10 +129,14 @@ void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id
   append(directory, {.id = id, .is_given_up = true}, former);
 }
 
-void remove_closed_writers(const ContainerDirectory& directory) {
-  const auto names = names_in(directory.fd());
-  for (const std::string& name : names.value_or(std::vector<std::string>()))
-    if (name.starts_with(closed_writers_prefix)) (void)::unlinkat(directory.fd().get(), name.c_str(), 0);
+void remove_closed_writers(const ContainerDirectory& directory, std::int64_t first_kept) {
+  std::vector<std::string> names = names_in(directory.fd()).value_or(std::vector<std::string>());
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with(closed_writers_prefix); });
+  const auto closed = ClosedWriters::read(directory, names);
+  for (const std::string& name : names) (void)::unlinkat(directory.fd().get(), name.c_str(), 0);
+  if (!closed) return;
+  for (const std::int64_t id : closed->ids())
+    if (id >= first_kept) append(directory, *closed->find(id), closed->find(id));
 }
 
 }  // namespace iosig

@@ -53,7 +53,8 @@ void record_closed_writer(const ContainerDirectory& directory, ClosedWriter clos
 /// Records that repair has quarantined the droppings of a writer.
 void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former);
 
-/// **Deletes the records of all writers.**
-void remove_closed_writers(const ContainerDirectory& directory);
+/// **Deletes the records** of the writers with smaller ids than `first_kept`, whose data are void, and those that other
+/// writers append at the same moment.
+void remove_closed_writers(const ContainerDirectory& directory, std::int64_t first_kept);
 
 }  // namespace iosig
