@@ -74,7 +74,8 @@ class PieceTable {
 /// Makes a table of extents that come in the order of the logical file.
 class PieceTableBuilder {
  public:
-  /// `extent`: behind all others, of at least one byte, ending at byte 2^63 - 1 at most; physical offset and id >= 0.
+  /// `extent`: behind all others, of at least one byte, ending at byte 2^63 - 1 at most in both files; physical offset
+  /// and id >= 0.
   /// One that continues the last one in both files and has the same id becomes a part of it.
   void add(const Extent& extent);
   /// The builder is empty afterwards.

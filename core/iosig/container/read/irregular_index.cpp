@@ -37,7 +37,7 @@ std::optional<std::vector<Write>> writes_of(const ContainerContent& content) {
       for (PatternCursor cursor(each.pattern); cursor.next(v);) {
         const std::int64_t logical = v[logical_offset], length = v[write_length], physical = v[physical_offset];
         if (length == 0) continue;
-        if (logical < 0 || length < 0 || length > INT64_MAX - logical || physical < 0) return {};
+        if (logical < 0 || physical < 0 || length < 0 || length > INT64_MAX - std::max(logical, physical)) return {};
         writes.push_back({logical, logical + length, physical, v[write_sequence], writer.id});
       }
     }
