@@ -89,8 +89,7 @@ constexpr std::size_t fold_bytes = 128;  ///< 4 registers with 2 x 16 bytes each
 
 template <std::size_t distance>
 __attribute__((target("avx2,vpclmulqdq"))) __m256i folded(__m256i bytes, __m256i onto) {
-  constexpr auto first = static_cast<long long>(std::uint64_t{shift_by(distance + 4)} << 1),
-                 second = static_cast<long long>(std::uint64_t{shift_by(distance - 4)} << 1);
+  constexpr long long first = 2LL * shift_by(distance + 4), second = 2LL * shift_by(distance - 4);
   const __m256i powers = _mm256_set_epi64x(second, first, second, first);
   return _mm256_xor_si256(onto, _mm256_xor_si256(_mm256_clmulepi64_epi128(bytes, powers, 0x00),
                                                  _mm256_clmulepi64_epi128(bytes, powers, 0x11)));

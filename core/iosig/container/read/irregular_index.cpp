@@ -55,7 +55,7 @@ std::vector<std::uint32_t> sorted_by_offset(const std::vector<Write>& writes) {
   const std::int64_t least = std::ranges::min(writes, {}, &Write::logical).logical;
   std::uint64_t all = 0;
   for (const Write& write : writes) all |= static_cast<std::uint64_t>(write.logical - least);
-  const int zeros = all == 0 ? 0 : std::countr_zero(all), bits = std::bit_width(all >> zeros);
+  const int zeros = all == 0 ? 0 : std::countr_zero(all), bits = static_cast<int>(std::bit_width(all >> zeros));
   if (bits > 32) {
     std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return writes[n].logical; });
     return order;
