@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "iosig/base/crc32c.h"
+#include "iosig/base/files.h"
 
 namespace iosig {
 namespace {
@@ -76,7 +77,10 @@ class DataChecker {
 const DataChecksums* DataVerifier::of(std::int64_t id) {
   const std::lock_guard lock(mutex_);
   if (!closed_) {
-    auto read = ClosedWriters::read(directory_, directory_.list().closed_writers);
+    auto names = names_in(directory_.fd());  // list() would also list all droppings
+    if (!names) return nullptr;
+    std::erase_if(*names, [](const std::string& name) { return !name.starts_with(closed_writers_prefix); });
+    auto read = ClosedWriters::read(directory_, *names);
     if (!read) return nullptr;
     closed_ = std::make_unique<const ClosedWriters>(*std::move(read));
   }
