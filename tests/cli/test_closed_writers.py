@@ -171,6 +171,29 @@ def test_an_emptied_file_has_no_lost_writers(iosig: Iosig, container: Path) -> N
     assert len(list(container.glob("d*/index.*"))) < WRITERS
 
 
+def test_a_file_that_has_lost_all_its_droppings_can_be_emptied(iosig: Iosig, container: Path) -> None:
+    for id in range(WRITERS):
+        shutil.rmtree(container / f"d{id}")
+    iosig("run", "--", "sh", "-c", f": > {container}")
+    assert is_sound(iosig, container) and exported(iosig, container) == b""
+    iosig("run", "--", "sh", "-c", f"printf new > {container}")
+    assert is_sound(iosig, container, "--data") and exported(iosig, container) == b"new"
+
+
+def test_the_id_of_a_writer_that_is_lost_is_not_given_to_another(iosig: Iosig, container: Path) -> None:
+    """Nor after a boot, when only the record knows the id."""
+    shutil.rmtree(container / f"d{WRITERS - 1}")
+    for order in container.glob("order.*"):
+        order.unlink()
+    writing = Writing(container)
+    writing("open z", "write z 0 6 z")
+    done = iosig("run", "--", "dd", f"if={container}", "bs=10", "count=1")
+    assert done.stdout == "z" * 6 + "a" * 4  # while the writer is active
+    writing.end(kill=False)
+    assert (container / f"d{WRITERS}" / f"index.{WRITERS}").exists()
+    assert iosig("run", "--", "dd", f"if={container}", "bs=10", "count=1").stdout == "z" * 6 + "a" * 4
+
+
 def test_a_damaged_record_is_renewed(iosig: Iosig, container: Path) -> None:
     (record,) = container.glob("closed.*")
     sound = record.read_bytes()

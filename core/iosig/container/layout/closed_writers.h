@@ -32,6 +32,8 @@ class ClosedWriters {
   [[nodiscard]] const ClosedWriter* find(std::int64_t id) const;
   /// Returns the writers that have a record and were not given up, sorted.
   [[nodiscard]] std::vector<std::int64_t> ids() const;
+  /// Returns the greatest id that has a record; -1: none.
+  [[nodiscard]] std::int64_t last_id() const { return last_.empty() ? -1 : last_.rbegin()->first; }
   /// Returns the names of the files that hold anything but valid records of this container.
   [[nodiscard]] const std::vector<std::string>& damaged() const { return damaged_; }
   /// Changes with every change of the files.

@@ -58,6 +58,7 @@ struct ContainerContent {
   std::vector<ContainerProblem> problems;
   std::vector<LostWrites> lost_writes;  ///< each is also in `problems`
   ContainerStatus status;               ///< of the droppings: blocks, latest times; the size is not set
+  std::int64_t last_recorded_id = -1;   ///< the greatest id in the record of closed writers
   /// A writer that is alive had written data, but not yet recorded where they belong. A later call may find more,
   /// although no dropping has grown.
   bool has_write_in_progress = false;

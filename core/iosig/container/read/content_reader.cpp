@@ -170,6 +170,7 @@ class ContentReader {
 
   Result<ContainerContent> read_listed(const ContainerDirectory::Listing& listing) {
     ContainerContent content;
+    content.last_recorded_id = closed_.last_id();
     Found whole;
     for (const Error& error : listing.unreadable)
       if (is_transient(error.system_errno)) return pass_on(error);

@@ -47,7 +47,7 @@ int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {
 int SharedContainer::empty() {
   drop_privileges(*directory_);
   const ContainerDirectory::Listing listing = directory_->list();
-  if (listing.index.empty() && listing.data.empty() && listing.unreadable.empty()) {
+  if (listing.index.empty() && listing.data.empty() && listing.closed_writers.empty() && listing.unreadable.empty()) {
     touch();
     return 0;
   }

@@ -63,7 +63,8 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
     auto read = read_content(*directory);
     if (!read) return pass_on(std::move(read.error()));
     const ContainerDirectory::Listing listing = directory->list();
-    SequencerStart known{read->last_sequence(), 0, read->size()};
+    // A writer whose droppings are gone is still known by its record: its id must not be given to another.
+    SequencerStart known{read->last_sequence(), read->last_recorded_id + 1, read->size()};
     if (content != nullptr) *content = *std::move(read);
     for (const auto* ids : {&listing.data, &listing.index, &listing.tail})
       if (!ids->empty()) known.next_id = std::max(known.next_id, ids->back() + 1);
