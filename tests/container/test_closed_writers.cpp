@@ -48,7 +48,7 @@ TEST_CASE("a writer that is closed leaves its index") {
   const ClosedWriter* const record = records.find(1);
   REQUIRE(record != nullptr);
   CHECK(record->data_bytes == 10);
-  const auto index = read_index(record->index, "the record");
+  const auto index = read_index(record->index);
   REQUIRE(index);
   CHECK(index->head.id == 1);
   CHECK(index->writes.size() == 1);
@@ -75,7 +75,7 @@ TEST_CASE("a large index is read from its dropping") {
   const ClosedWriter* const record = records.find(0);
   REQUIRE(record != nullptr);
   CHECK(record->index_bytes > 3000 * 56);
-  const auto index = read_index(record->index, "the record");
+  const auto index = read_index(record->index);
   REQUIRE(index);
   CHECK(index->damage.empty());
 }

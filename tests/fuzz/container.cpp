@@ -87,7 +87,7 @@ void use(const IndexContent& index) {
 }
 
 void try_index(const Bytes& bytes) {
-  const auto index = read_index(bytes, "file");
+  const auto index = read_index(bytes);
   if (!index) {
     hold(index.error().kind == ErrorKind::bad_input, "a refusal is bad input");
     return hold(index.error().message.starts_with("file: byte "), "a refusal names the place");
@@ -101,7 +101,7 @@ void try_index(const Bytes& bytes) {
   Bytes again = index_frame(index->head);
   for (const IndexedWrites& writes : index->writes) append_frame(index_frame(writes), index->head, again);
   for (const IndexLoss& loss : index->losses) append_frame(index_frame(loss), index->head, again);
-  const auto reread = read_index(again, "written");
+  const auto reread = read_index(again);
   hold(reread && reread->writes == index->writes && reread->losses == index->losses && reread->damage.empty(),
        "what is written is read back");
   use(*index);
@@ -144,7 +144,7 @@ void try_closed(std::string_view text) {
       hold(closed.index.empty() || std::ssize(closed.index) == closed.index_bytes, "a copy of an index is whole");
       const Bytes frame = index_frame(closed);
       again.insert(again.end(), frame.begin(), frame.end());
-      if (!closed.index.empty()) (void)read_index(closed.index, "file");
+      if (!closed.index.empty()) (void)read_index(closed.index);
     }
     const ClosedWriterRecords reread = read_closed_writers(again);
     hold(reread.damaged_bytes == 0 && reread.writers.size() == records.writers.size(), "what is written is read back");

@@ -218,7 +218,7 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory, bool* has
   if (const auto kept = read_index_snapshot(directory)) {
     known = kept->status;
   } else {
-    const auto content = read_content(directory);
+    const auto content = read_content(directory, ContentSource::records);
     if (!content) return pass_on(content.error());
     known = content->status;
     known.size = content->size();
@@ -256,7 +256,7 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
   auto writer = ContainerWriter::open(directory, 0, &before);
   if (!writer) return pass_on(std::move(writer.error()));
   if (size == 0 && !before) {
-    auto content = read_content(*directory);
+    auto content = read_content(*directory, ContentSource::records);
     if (!content) return pass_on(std::move(content.error()));
     before = *std::move(content);
   }

@@ -44,7 +44,7 @@ std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& pat
       const auto text = read_file_in(subdirectory, each, path, max_index_bytes);
       struct stat status {};
       if (!text || ::fstatat(subdirectory.get(), each.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-      const auto index = read_index({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()}, each);
+      const auto index = read_index({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()});
       if (!index || index->head.id != dropping->id) continue;
       const bool is_traditional =
           std::ranges::any_of(index->writes, [](const IndexedWrites& writes) { return !writes.entries.empty(); });

@@ -281,7 +281,7 @@ class Repair {
     const auto text = read_file_in(*subdirectory, dropping_name(Dropping::index, id), shown, max_bytes);
     if (!text) return;
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(text->data()), text->size());
-    const auto index = read_index(bytes, shown);
+    const auto index = read_index(bytes);
     if (index && index->damage.empty() && index->head.container == directory_.manifest().id && index->head.id == id)
       record(id, status.st_size, bytes);
   }

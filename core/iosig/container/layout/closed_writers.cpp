@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "iosig/base/crc32c.h"
 #include "iosig/base/kept_fds.h"
@@ -91,26 +92,36 @@ Result<ClosedWriters> ClosedWriters::read(const ContainerDirectory& directory, c
   for (std::size_t n = 0; n < names.size(); ++n) {
     ClosedWriterRecords records = read_closed_writers(bytes_of(read.files_[n]));
     bool is_sound = records.damaged_bytes == 0;
-    for (ClosedWriter& closed : records.writers) {
-      is_sound &= closed.container == directory.manifest().id;
-      if (closed.container != directory.manifest().id) continue;
-      const auto [place, is_new] = read.last_.try_emplace(closed.id);
-      if (is_new || closed.recorded_unix_ns >= place->second.recorded_unix_ns) place->second = std::move(closed);
+    for (const ClosedWriter& closed : records.writers) {
+      const bool is_ours = closed.container == directory.manifest().id;
+      is_sound &= is_ours;
+      if (is_ours) read.last_.push_back(closed);
     }
     if (!is_sound) read.damaged_.push_back(names[n]);
   }
+  read.keep_last_records();
   return read;
 }
 
+/// Of several records of a writer, keeps the latest. Of equally late ones, that which was read last.
+void ClosedWriters::keep_last_records() {
+  const auto order = [](const ClosedWriter& closed) { return std::pair(closed.id, closed.recorded_unix_ns); };
+  if (!std::ranges::is_sorted(last_, {}, order)) std::ranges::stable_sort(last_, {}, order);
+  const auto is_same = [](const ClosedWriter& one, const ClosedWriter& other) { return one.id == other.id; };
+  // From the back, std::unique() keeps the last of its kind.
+  const auto kept = std::unique(last_.rbegin(), last_.rend(), is_same);
+  last_.erase(last_.begin(), kept.base());
+}
+
 const ClosedWriter* ClosedWriters::find(std::int64_t id) const {
-  const auto found = last_.find(id);
-  return found == last_.end() ? nullptr : &found->second;
+  const auto found = std::ranges::lower_bound(last_, id, {}, &ClosedWriter::id);
+  return found == last_.end() || found->id != id ? nullptr : &*found;
 }
 
 std::vector<std::int64_t> ClosedWriters::ids() const {
   std::vector<std::int64_t> ids;
-  for (const auto& [id, closed] : last_)
-    if (!closed.is_given_up) ids.push_back(id);
+  for (const ClosedWriter& closed : last_)
+    if (!closed.is_given_up) ids.push_back(closed.id);
   return ids;
 }
 

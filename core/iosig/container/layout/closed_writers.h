@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,15 +32,17 @@ class ClosedWriters {
   /// Returns the writers that have a record and were not given up, sorted.
   [[nodiscard]] std::vector<std::int64_t> ids() const;
   /// Returns the greatest id that has a record; -1: none.
-  [[nodiscard]] std::int64_t last_id() const { return last_.empty() ? -1 : last_.rbegin()->first; }
+  [[nodiscard]] std::int64_t last_id() const { return last_.empty() ? -1 : last_.back().id; }
   /// Returns the names of the files that hold anything but valid records of this container.
   [[nodiscard]] const std::vector<std::string>& damaged() const { return damaged_; }
   /// Changes with every change of the files.
   [[nodiscard]] std::uint64_t state() const { return state_; }
 
  private:
+  void keep_last_records();
+
   std::vector<std::string> files_;  ///< which the records refer to
-  std::map<std::int64_t, ClosedWriter> last_;
+  std::vector<ClosedWriter> last_;  ///< the last record of each writer, by id
   std::vector<std::string> damaged_;
   std::uint64_t state_ = 0;
 };

@@ -73,9 +73,9 @@ class Payload {
     at_ += 8;
     return fixed_at(bytes_, at_ - 8, 8);
   }
-  std::string text() {
+  std::string_view text() {
     const auto part = bytes();
-    return {part.begin(), part.end()};
+    return {reinterpret_cast<const char*>(part.data()), part.size()};
   }
   std::span<const std::uint8_t> bytes() {
     const auto size = read_varint(bytes_, at_);
@@ -122,7 +122,7 @@ void read_entries(std::span<const std::uint8_t> bytes, std::vector<IndexEntry>& 
   }
 }
 
-std::optional<IndexedWrites> writes_of(Payload payload, Kind kind, std::string_view source) {
+std::optional<IndexedWrites> writes_of(Payload payload, Kind kind) {
   IndexedWrites writes;
   writes.opened = payload.number();
   writes.closed = payload.number();
@@ -134,7 +134,7 @@ std::optional<IndexedWrites> writes_of(Payload payload, Kind kind, std::string_v
   if (kind == kind_entries) {
     read_entries(payload.rest(), writes.entries, payload);
   } else {
-    auto pattern = pattern_from_bytes(payload.rest(), source);
+    auto pattern = pattern_from_bytes(payload.rest(), "a frame");
     payload.hold(pattern && pattern->columns == index_columns);
     if (pattern) writes.pattern = *std::move(pattern);
   }
@@ -255,6 +255,58 @@ std::size_t next_magic(std::span<const std::uint8_t> bytes, std::size_t at) {
   return static_cast<std::size_t>(found - bytes.begin());
 }
 
+struct PlacedHead {
+  IndexHead head;
+  std::size_t bytes = 0;  ///< of its frame
+};
+
+Result<PlacedHead> read_head(std::span<const std::uint8_t> bytes) {
+  const auto frame = payload_at(bytes, 0);
+  const bool is_head = frame && frame->front() == kind_head;
+  const std::int64_t version = is_head ? Payload(frame->subspan(1)).number() : 1;
+  if (version < 1 || version > newest_container_version)
+    return fail(ErrorKind::bad_input, "byte 0: version {} of the format; this program reads 1 to {}", version,
+                newest_container_version);
+  auto head = is_head ? head_of(Payload(frame->subspan(1))) : std::nullopt;
+  if (!head)
+    return fail(ErrorKind::bad_input,
+                "byte 0: expected the head of an index dropping; it was cut or changed: what it describes is lost");
+  return PlacedHead{*std::move(head), frame_head + frame->size()};
+}
+
+template <class T>
+bool append(std::optional<T> read, std::vector<T>& to) {
+  if (read) to.push_back(*std::move(read));
+  return read.has_value();
+}
+
+/// Adds what a frame says to `content`. false: it is not a sound frame of a known kind.
+bool take_frame(std::span<const std::uint8_t> frame, IndexContent& content) {
+  const auto kind = static_cast<Kind>(frame.front());
+  const Payload payload(frame.subspan(1));
+  switch (kind) {
+    case kind_pattern:
+    case kind_entries: return append(writes_of(payload, kind), content.writes);
+    case kind_loss: return append(loss_of(payload), content.losses);
+    case kind_mark:
+      if (!append(mark_of(payload), content.marks)) return false;
+      for (auto damage = content.damage.rbegin(); damage != content.damage.rend(); ++damage) {
+        if (damage->next_sequence != INT64_MAX) break;
+        damage->next_sequence = content.marks.back().sequence;
+      }
+      return true;
+    default: return false;
+  }
+}
+
+/// Records that bytes `at` to `end` are not a valid frame. Neighbouring damage is one.
+void note_damage(std::size_t at, std::size_t end, const char* what, IndexContent& content) {
+  if (!content.damage.empty() && content.damage.back().at + content.damage.back().bytes == at)
+    content.damage.back().bytes += end - at;
+  else
+    content.damage.push_back({at, end - at, what});
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> index_frame(const IndexHead& head) {
@@ -356,53 +408,16 @@ ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes) {
   return records;
 }
 
-Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source) {
-  const auto first = payload_at(bytes, 0);
-  const bool is_head = first && first->front() == kind_head;
-  const std::int64_t version = is_head ? Payload(first->subspan(1)).number() : 1;
-  if (version < 1 || version > newest_container_version)
-    return fail(ErrorKind::bad_input, "{}: byte 0: version {} of the format; this program reads 1 to {}", source,
-                version, newest_container_version);
-  const auto head = is_head ? head_of(Payload(first->subspan(1))) : std::nullopt;
-  if (!head)
-    return fail(ErrorKind::bad_input,
-                "{}: byte 0: expected the head of an index dropping; it was cut or changed: what it describes is lost",
-                source);
+Result<IndexContent> read_index(std::span<const std::uint8_t> bytes) {
+  auto head = read_head(bytes);
+  if (!head) return pass_on(std::move(head.error()));
   IndexContent content;
-  content.head = *head;
-  std::size_t with_sequence = 0;  // number of damages whose next mark is known
-  for (std::size_t at = frame_head + first->size(); at < bytes.size();) {
-    const auto payload = payload_at(bytes, at, seed_of(*head, at));
-    const auto kind = payload ? static_cast<Kind>(payload->front()) : kind_head;
-    bool is_sound = false;
-    if (payload && (kind == kind_pattern || kind == kind_entries)) {
-      auto writes = writes_of(Payload(payload->subspan(1)), kind, source);
-      is_sound = writes.has_value();
-      if (writes) content.writes.push_back(*std::move(writes));
-    } else if (payload && kind == kind_mark) {
-      const auto mark = mark_of(Payload(payload->subspan(1)));
-      is_sound = mark.has_value();
-      if (mark) {
-        for (; with_sequence < content.damage.size(); ++with_sequence)
-          content.damage[with_sequence].next_sequence = mark->sequence;
-        content.marks.push_back(*mark);
-      }
-    } else if (payload && kind == kind_loss) {
-      const auto loss = loss_of(Payload(payload->subspan(1)));
-      is_sound = loss.has_value();
-      if (loss) content.losses.push_back(*loss);
-    }
-    if (is_sound) {
-      at += frame_head + payload->size();
-      continue;
-    }
+  content.head = std::move(head->head);
+  for (std::size_t at = head->bytes; at < bytes.size();) {
+    const auto payload = payload_at(bytes, at, seed_of(content.head, at));
     const std::size_t next = payload ? at + frame_head + payload->size() : next_magic(bytes, at);
-    if (!content.damage.empty() && content.damage.back().at + content.damage.back().bytes == at) {
-      content.damage.back().bytes += next - at;
-    } else {
-      const char* what = payload ? "a frame of an unknown kind" : "a frame that was cut or changed";
-      content.damage.push_back({at, next - at, what});
-    }
+    if (!payload || !take_frame(*payload, content))
+      note_damage(at, next, payload ? "a frame of an unknown kind" : "a frame that was cut or changed", content);
     at = next;
   }
   if (!content.damage.empty()) {

@@ -104,8 +104,8 @@ struct IndexSnapshot {
 /// The record of a closed writer. It shows whether the droppings were damaged later, and holds a copy of the index. The
 /// spans refer to the bytes that the record was read from.
 struct ClosedWriter {
-  std::string container{};  ///< ContainerManifest::id
-  std::int64_t id = 0;      ///< the writer
+  std::string_view container{};  ///< ContainerManifest::id
+  std::int64_t id = 0;           ///< the writer
   std::int64_t recorded_unix_ns = 0;
   std::int64_t data_bytes = 0;            ///< size of the data dropping
   std::int64_t index_bytes = 0;           ///< size of the index dropping
@@ -147,10 +147,9 @@ struct IndexContent {
   std::vector<IndexDamage> damage;
 };
 
-/// Returns every valid frame. Fails with `bad_input`, "source: byte N: ...", when the head is invalid or of another
-/// version, because the writer is then unknown. Allocates memory in proportion to the input, whatever lengths it
-/// declares.
-[[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes, std::string_view source);
+/// Returns every valid frame. Fails with `bad_input`, "byte 0: ...", when the head is invalid or of another version,
+/// because the writer is then unknown. Allocates memory in proportion to the input, whatever lengths it declares.
+[[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes);
 
 /// The records of one file, in their order.
 struct ClosedWriterRecords {

@@ -82,7 +82,8 @@ Result<void> ContainerView::refresh() {
       is_traditional || source_ == Source::droppings ? DirectoryState{} : state_of(*directory_);
   if (!is_traditional && source_ == Source::snapshot)
     if (auto kept = read_index_snapshot(*directory_); kept && show(*std::move(kept), {})) return {};
-  auto read = read_content(*directory_);
+  auto read =
+      read_content(*directory_, source_ == Source::snapshot ? ContentSource::records : ContentSource::droppings);
   if (!read) return pass_on(std::move(read.error()));
   ContainerContent content = *std::move(read);
   const auto failed = [&](const Error& error) {

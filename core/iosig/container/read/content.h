@@ -80,10 +80,17 @@ struct ContainerContent {
   [[nodiscard]] const LostWrites* lost_at_end() const;
 };
 
-/// Reads all droppings, and compares the indices of closed writers with their records: a damaged one is replaced by the
-/// record's. A dropping that cannot be read is a problem, not a failure. Fails if the process has no free
+/// Where the index of a closed writer is read.
+enum class ContentSource {
+  droppings,  ///< in its dropping, which is compared with the record of the close: finds damaged indices
+  records,    ///< in the record if that has a copy, without a look at the dropping: the same content, much sooner
+};
+
+/// Reads the content of a container. The index of a closed writer that is missing or not as its record says is replaced
+/// by the record's. A dropping that cannot be read is a problem, not a failure. Fails if the process has no free
 /// descriptor or memory, or a call was interrupted: what could not be read may be sound. Writes during the call may be
 /// in the content.
-[[nodiscard]] Result<ContainerContent> read_content(const ContainerDirectory& directory);
+[[nodiscard]] Result<ContainerContent> read_content(const ContainerDirectory& directory,
+                                                    ContentSource source = ContentSource::droppings);
 
 }  // namespace iosig

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -73,21 +74,20 @@ std::vector<IndexEntry> holes_of(const ContainerContent& content) {
 }
 
 Result<Pattern> merge_indices(const ContainerContent& content) {
-  std::vector<Pattern> made;  // complete before pointers into it are taken
+  std::deque<Pattern> made;  // a deque: pointers into it stay valid
   std::vector<LocalPattern> locals;
-  for (const IndexEntry& hole : holes_of(content)) {
-    made.push_back(pattern_of(hole));
-    locals.push_back({nullptr, hole_id, hole.sequence, hole.sequence});
-  }
+  for (const IndexEntry& hole : holes_of(content))
+    locals.push_back({&made.emplace_back(pattern_of(hole)), hole_id, hole.sequence, hole.sequence});
   for (const WriterContent& writer : content.writers)
     for (const IndexedWrites& writes : writer.writes) {
       if (!writes.entries.empty())
         return fail(ErrorKind::bad_input, "writer {} has a traditional index in a container of patterns", writer.id);
-      made.push_back(writes.pattern.literals.size() <= few_literal_bytes ? with_single_literals(writes.pattern)
-                                                                         : writes.pattern);
-      locals.push_back({nullptr, writer.id, writes.opened, writes.closed});
+      const std::size_t literal_bytes = writes.pattern.literals.size();
+      const Pattern& pattern = literal_bytes > 0 && literal_bytes <= few_literal_bytes
+                                   ? made.emplace_back(with_single_literals(writes.pattern))
+                                   : writes.pattern;
+      locals.push_back({&pattern, writer.id, writes.opened, writes.closed});
     }
-  for (std::size_t n = 0; n < made.size(); ++n) locals[n].pattern = &made[n];
   auto merged = merge_patterns(locals, {.threads = locals.size() < many_locals ? 1u : 0u});
   if (!merged) return pass_on(std::move(merged.error()));
   return std::move(merged->pattern);

@@ -60,7 +60,7 @@ Result<std::unique_ptr<ContainerWriter>> ContainerWriter::open(std::shared_ptr<c
                                                                std::uint64_t owner,
                                                                std::optional<ContainerContent>* content) {
   const auto start = [&]() -> Result<SequencerStart> {
-    auto read = read_content(*directory);
+    auto read = read_content(*directory, ContentSource::records);
     if (!read) return pass_on(std::move(read.error()));
     const ContainerDirectory::Listing listing = directory->list();
     // A writer whose droppings are gone is still known by its record: its id must not be given to another.
