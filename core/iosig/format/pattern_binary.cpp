@@ -155,12 +155,12 @@ class BinaryReader {
     const std::uint64_t first = pattern_.count();
     if (bytes_[at_] == 0) {
       ++at_;
-      const auto read = read_block(bytes_.subspan(at_), pattern_.columns, block_);
-      if (!read) return refuse("this is not a block of literals");
-      const auto place = bytes_.subspan(at_, *read);
-      pattern_.terms.push_back({false, first, block_.size() / pattern_.columns, pattern_.literals.size()});
+      const auto size = size_of_block(bytes_.subspan(at_), pattern_.columns);
+      if (!size) return refuse("this is not a block of literals");
+      const auto place = bytes_.subspan(at_, size->bytes);
+      pattern_.terms.push_back({false, first, size->vectors, pattern_.literals.size()});
       pattern_.literals.insert(pattern_.literals.end(), place.begin(), place.end());
-      at_ += *read;
+      at_ += size->bytes;
     } else {
       const auto root = static_cast<std::uint32_t>(pattern_.nodes.size());
       const auto read = read_nest(bytes_.subspan(at_), pattern_);

@@ -103,21 +103,29 @@ void append_block(std::span<const std::int64_t> values, std::uint32_t columns, s
   }
 }
 
-std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::uint32_t columns,
-                                      std::vector<std::int64_t>& out) {
-  struct ColumnCode {
-    unsigned predictor = 0, bits = 0;
-    std::size_t seeds = 0;
-    std::array<std::uint64_t, 2> seed{};
-    std::uint64_t least = 0;
-    BitReader residuals;
-  };
-  std::array<ColumnCode, max_columns> read;
+namespace {
+
+struct ColumnCode {
+  unsigned predictor = 0, bits = 0;
+  std::size_t seeds = 0;
+  std::array<std::uint64_t, 2> seed{};
+  std::uint64_t least = 0;
+  BitReader residuals;
+};
+
+/// What precedes the residuals of a block.
+struct BlockCode {
+  std::array<ColumnCode, max_columns> columns;
+  BlockSize size;
+};
+
+std::optional<BlockCode> block_code(std::span<const std::uint8_t> bytes, std::uint32_t columns) {
+  BlockCode code;
   std::size_t at = 0;
   const auto count = read_varint(bytes, at);
   if (!count || *count == 0 || *count > block_vectors) return std::nullopt;
   for (std::uint32_t c = 0; c < columns; ++c) {
-    ColumnCode& column = read[c];
+    ColumnCode& column = code.columns[c];
     if (bytes.size() - at < 2) return std::nullopt;
     column.predictor = bytes[at++];
     column.bits = bytes[at++];
@@ -136,18 +144,33 @@ std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::
     column.residuals = BitReader(bytes.subspan(at, packed));
     at += packed;
   }
+  code.size = {*count, at};
+  return code;
+}
+
+}  // namespace
+
+std::optional<BlockSize> size_of_block(std::span<const std::uint8_t> bytes, std::uint32_t columns) {
+  const auto code = block_code(bytes, columns);
+  return code ? std::optional(code->size) : std::nullopt;
+}
+
+std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::uint32_t columns,
+                                      std::vector<std::int64_t>& out) {
+  auto code = block_code(bytes, columns);
+  if (!code) return std::nullopt;
   // Vector by vector, since a column may be predicted from a later column.
-  out.resize(*count * columns);
+  out.resize(code->size.vectors * columns);
   const Vectors vectors{out.data(), columns};
-  for (std::size_t n = 0; n < *count; ++n)
+  for (std::size_t n = 0; n < code->size.vectors; ++n)
     for (std::uint32_t c = 0; c < columns; ++c) {
-      ColumnCode& column = read[c];
+      ColumnCode& column = code->columns[c];
       out[n * columns + c] =
           static_cast<std::int64_t>(n < column.seeds ? column.seed[n]
                                                      : prediction(vectors, n, c, column.predictor) + column.least +
                                                            column.residuals.take(column.bits));
     }
-  return at;
+  return code->size.bytes;
 }
 
 }  // namespace iosig

@@ -24,6 +24,12 @@ inline constexpr std::size_t block_vectors = 256;
 /// Appends 1 to block_vectors vectors of `columns` numbers to `bytes`. Equal vectors give equal bytes.
 void append_block(std::span<const std::int64_t> vectors, std::uint32_t columns, std::vector<std::uint8_t>& bytes);
 
+struct BlockSize {
+  std::size_t vectors = 0, bytes = 0;
+};
+/// Returns the size of the block at the beginning of `bytes`; nothing if they are not a block. Does not decode it.
+[[nodiscard]] std::optional<BlockSize> size_of_block(std::span<const std::uint8_t> bytes, std::uint32_t columns);
+
 /// Reads the block at the beginning of `bytes` and returns its size in bytes; nothing if they are not a block. Replaces
 /// `out`, which grows to at most block_vectors vectors.
 [[nodiscard]] std::optional<std::size_t> read_block(std::span<const std::uint8_t> bytes, std::uint32_t columns,

@@ -64,10 +64,10 @@ class TermChecker {
 
   std::string literals_fault(const Term& term) {
     if (term.at != byte_) return "its literals are not where they should be";
-    const auto read = read_block(std::span(pattern_.literals).subspan(byte_), pattern_.columns, block_);
-    if (!read) return "its literals are not a block";
-    if (block_.size() / pattern_.columns != term.count) return "its count is not that of its literals";
-    byte_ += *read;
+    const auto size = size_of_block(std::span(pattern_.literals).subspan(byte_), pattern_.columns);
+    if (!size) return "its literals are not a block";
+    if (size->vectors != term.count) return "its count is not that of its literals";
+    byte_ += size->bytes;
     return "";
   }
 
@@ -75,7 +75,6 @@ class TermChecker {
   std::uint64_t count_ = 0;
   std::uint32_t node_ = 0;
   std::size_t number_ = 0, byte_ = 0;
-  std::vector<std::int64_t> block_;
 };
 
 std::string exceptions_fault(const Pattern& pattern) {

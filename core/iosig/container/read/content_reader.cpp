@@ -14,7 +14,8 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t min_writers_for_threads = 128;  ///< with fewer, starting threads costs more than it saves
-constexpr std::size_t writers_at_once = 4096;         ///< bounds the memory for what is found
+constexpr std::int64_t min_index_bytes_for_threads = 1 << 18;
+constexpr std::size_t writers_at_once = 4096;  ///< bounds the memory for what is found
 constexpr int max_read_tries = 4;
 
 using Listing = ContainerDirectory::Listing;
@@ -84,9 +85,7 @@ class ContentReader {
   }
 
   Result<void> read_writers(const std::vector<std::int64_t>& ids) {
-    // At least 8 threads, because they mostly wait for the storage.
-    const unsigned threads =
-        ids.size() < min_writers_for_threads ? 1 : std::max(8U, std::thread::hardware_concurrency());
+    const unsigned threads = threads_for(ids);
     content_.writers.reserve(ids.size());
     for (std::size_t first = 0; first < ids.size(); first += writers_at_once) {
       std::vector<FoundWriter> found(std::min(writers_at_once, ids.size() - first));
@@ -98,6 +97,15 @@ class ContentReader {
         if (auto taken = take(std::move(each)); !taken) return taken;
     }
     return {};
+  }
+
+  /// For many writers at least 8, because they mostly wait for the storage.
+  [[nodiscard]] unsigned threads_for(const std::vector<std::int64_t>& ids) const {
+    if (ids.size() >= min_writers_for_threads) return std::max(8U, std::thread::hardware_concurrency());
+    std::int64_t index_bytes = 0;
+    for (const std::int64_t id : ids)
+      if (const ClosedWriter* const closed = closed_.find(id)) index_bytes += closed->index_bytes;
+    return index_bytes < min_index_bytes_for_threads ? 1 : std::thread::hardware_concurrency();
   }
 
   /// Reads the writers that were closed and have no droppings any more. A truncation to 0 deletes the droppings of

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "iosig/base/parallel.h"
 #include "iosig/container/read/merge_indices.h"
 #include "iosig/model/pattern_cursor.h"
 
@@ -22,25 +24,43 @@ struct Write {
   std::int64_t logical = 0, end = 0, physical = 0, sequence = 0, id = 0;
 };
 
+/// Stores the writes of a frame to `out`, which has room for all. false: one is impossible.
+bool take_writes(const IndexedWrites& frame, std::int64_t id, Write* out) {
+  std::array<std::int64_t, max_columns> v{};
+  for (PatternCursor cursor(frame.pattern); cursor.next(v);) {
+    const std::int64_t logical = v[logical_offset], length = v[write_length], physical = v[physical_offset];
+    if (length < 0 || (length > 0 && (logical < 0 || physical < 0 || length > INT64_MAX - std::max(logical, physical))))
+      return false;
+    *out++ = {logical, length == 0 ? logical : logical + length, physical, v[write_sequence], id};
+  }
+  return true;
+}
+
 /// Returns all writes and holes, or nothing if one is impossible.
 std::optional<std::vector<Write>> writes_of(const ContainerContent& content) {
+  constexpr std::uint64_t many_writes = 1 << 16;  ///< with fewer, starting threads costs more than it saves
+  struct Frame {
+    const IndexedWrites* writes;
+    std::int64_t id;
+    std::size_t at;  ///< of the first one in the result
+  };
   std::vector<Write> writes;
-  std::uint64_t count = 0;
-  for (const WriterContent& writer : content.writers)
-    for (const IndexedWrites& each : writer.writes) count += each.count();
-  writes.reserve(count);
   for (const IndexEntry& hole : holes_of(content))
     writes.push_back({hole.logical, hole.logical + hole.length, 0, hole.sequence, hole_id});
+  std::vector<Frame> frames;
+  std::size_t count = writes.size();
   for (const WriterContent& writer : content.writers)
     for (const IndexedWrites& each : writer.writes) {
-      std::array<std::int64_t, max_columns> v{};
-      for (PatternCursor cursor(each.pattern); cursor.next(v);) {
-        const std::int64_t logical = v[logical_offset], length = v[write_length], physical = v[physical_offset];
-        if (length == 0) continue;
-        if (logical < 0 || physical < 0 || length < 0 || length > INT64_MAX - std::max(logical, physical)) return {};
-        writes.push_back({logical, logical + length, physical, v[write_sequence], writer.id});
-      }
+      frames.push_back({&each, writer.id, count});
+      count += each.count();
     }
+  writes.resize(count);
+  std::atomic<bool> are_possible = true;
+  for_each_in_parallel(frames.size(), count < many_writes ? 1 : 0, [&](std::size_t n) {
+    if (!take_writes(*frames[n].writes, frames[n].id, writes.data() + frames[n].at)) are_possible = false;
+  });
+  if (!are_possible) return {};
+  std::erase_if(writes, [](const Write& write) { return write.end == write.logical; });
   return writes;
 }
 
