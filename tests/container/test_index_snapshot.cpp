@@ -1,10 +1,15 @@
 // What a reader keeps for the next: as good as the droppings, never older than they are, and nothing without them.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -247,4 +252,65 @@ TEST_CASE("a view goes to another process as bytes") {
   CHECK(refused.error().kind == ErrorKind::bad_input);
   for (std::size_t size = 0; size < index->size(); ++size)
     REQUIRE_FALSE(ContainerView::open(container, std::span(*index).first(size)));
+}
+
+namespace {
+
+constexpr std::int64_t many = 1 << 19, length = 8;  ///< writes whose indices take more than 1 MiB
+
+/// Writes the file in random order, by two writers that are still open.
+std::vector<std::unique_ptr<ContainerWriter>> write_at_random(const Shared& container, std::string& plain) {
+  std::vector<std::int64_t> order(many);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, std::mt19937_64(3));
+  plain.resize(many * length);
+  std::vector<std::unique_ptr<ContainerWriter>> open;
+  for (int n = 0; n < 2; ++n) open.push_back(*ContainerWriter::open(container));
+  for (std::size_t n = 0; n < order.size(); ++n) {
+    const std::string text = fmt::format("{:08}", n);
+    REQUIRE(open[n % 2]->write(order[n] * length, std::as_bytes(std::span(text))));
+    plain.replace(static_cast<std::size_t>(order[n] * length), length, text);
+  }
+  return open;
+}
+
+}  // namespace
+
+TEST_CASE("the last of the writers with large indices leaves an index snapshot") {
+  const Directory directory;
+  const Shared container = *create_container(directory / "file");
+  const std::string snapshot = directory / "file/.iosig-index";
+  std::string plain;
+  const auto open = write_at_random(container, plain);
+  REQUIRE(open[0]->close());
+  CHECK_FALSE(std::filesystem::exists(snapshot));  // the other one may write more
+  REQUIRE(open[1]->close());
+  CHECK(std::filesystem::exists(snapshot));
+  bool from_kept = false;
+  CHECK(read_anew(container, from_kept) == plain);
+  CHECK(from_kept);
+
+  write_as(container, 0, "anew");
+  plain.replace(0, 4, "anew");
+  CHECK(read_anew(container, from_kept) == plain);
+  CHECK_FALSE(from_kept);
+}
+
+TEST_CASE("beside the writers of another node, or a killed one, the last writer leaves no index snapshot") {
+  const Directory directory;
+  const Shared container = *create_container(directory / "file");
+  std::string plain;
+  const auto open = write_at_random(container, plain);
+  SUBCASE("another node") { std::ofstream(directory / "file/order.another-node") << ""; }
+  SUBCASE("a killed writer") {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto writer = ContainerWriter::open(container);
+      ::kill(::getpid(), SIGKILL);
+    }
+    ::waitpid(child, nullptr, 0);
+  }
+  for (const auto& each : open) REQUIRE(each->close());
+  CHECK_FALSE(std::filesystem::exists(directory / "file/.iosig-index"));
+  CHECK(read_anew(container) == plain);
 }

@@ -218,10 +218,12 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory, bool* has
   if (const auto kept = read_index_snapshot(directory)) {
     known = kept->status;
   } else {
+    const DirectoryState before = state_of(directory);
     const auto content = read_content(directory, ContentSource::records);
     if (!content) return pass_on(content.error());
     known = content->status;
     known.size = content->size();
+    save_index_snapshot(directory, before, *content);
     if (has_write_in_progress != nullptr) *has_write_in_progress = content->has_write_in_progress;
   }
   known.modified_unix_ns = std::max(known.modified_unix_ns, unix_ns(manifest.st_mtim));

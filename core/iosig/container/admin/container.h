@@ -32,8 +32,8 @@ struct ContainerOptions {
 [[nodiscard]] Result<void> keep_manifest_readable(const Fd& directory, std::string_view shown,
                                                   const ContainerManifest& manifest, unsigned mode);
 
-/// Returns size and times of the logical file, from the index snapshot or all indices. If `has_write_in_progress` is
-/// not null, it is set as in ContainerContent.
+/// Returns size and times of the logical file, from the index snapshot or all indices; may leave a snapshot for the
+/// view that the caller opens next. If `has_write_in_progress` is not null, it is set as in ContainerContent.
 [[nodiscard]] Result<ContainerStatus> status_of(const ContainerDirectory& directory,
                                                 bool* has_write_in_progress = nullptr);
 

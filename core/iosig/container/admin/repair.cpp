@@ -302,7 +302,7 @@ class Repair {
       packed = packed_checksum(synced->data_checksum);
       closed.data = {synced->data, synced->data, packed};
     }
-    record_closed_writer(directory_, closed, former);
+    (void)record_closed_writer(directory_, closed, former);
   }
 
   // For all steps

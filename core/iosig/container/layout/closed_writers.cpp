@@ -41,7 +41,8 @@ Fd open_for_append(const ContainerDirectory& directory) {
   return fd;
 }
 
-void append(const ContainerDirectory& directory, ClosedWriter closed, const ClosedWriter* former = nullptr) {
+/// Returns the size of this node's file of records.
+std::int64_t append(const ContainerDirectory& directory, ClosedWriter closed, const ClosedWriter* former = nullptr) {
   closed.container = directory.manifest().id;
   closed.recorded_unix_ns = unix_ns();
   if (former != nullptr)  // the other node's clock may be ahead
@@ -49,11 +50,12 @@ void append(const ContainerDirectory& directory, ClosedWriter closed, const Clos
   const std::vector<std::uint8_t> frame = index_frame(closed);
   const Fd fd = open_for_append(directory);
   struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
   const std::int64_t end = status.st_size + std::ssize(frame);
-  if (end > static_cast<std::int64_t>(max_file_bytes) || exceeds_size_limit(end)) return;
+  if (end > static_cast<std::int64_t>(max_file_bytes) || exceeds_size_limit(end)) return status.st_size;
   // One call, so that the records of two writers cannot mix. Readers skip a record that was cut short.
   (void)!::write(fd.get(), frame.data(), frame.size());
+  return end;
 }
 
 /// Returns the first `bytes` of an index dropping; fewer if it is shorter or cannot be read.
@@ -125,7 +127,8 @@ std::vector<std::int64_t> ClosedWriters::ids() const {
   return ids;
 }
 
-void record_closed_writer(const ContainerDirectory& directory, ClosedWriter closed, const ClosedWriter* former) {
+std::int64_t record_closed_writer(const ContainerDirectory& directory, ClosedWriter closed,
+                                  const ClosedWriter* former) {
   std::vector<std::uint8_t> index;
   if (closed.index_bytes > max_copied_bytes) {
     closed.index = {};
@@ -133,11 +136,11 @@ void record_closed_writer(const ContainerDirectory& directory, ClosedWriter clos
     index = read_index_dropping(directory, closed.id, closed.index_bytes);
     if (crc32c(index) == closed.index_checksum) closed.index = index;
   }
-  append(directory, std::move(closed), former);
+  return append(directory, std::move(closed), former);
 }
 
 void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former) {
-  append(directory, {.id = id, .is_given_up = true}, former);
+  (void)append(directory, {.id = id, .is_given_up = true}, former);
 }
 
 void remove_closed_writers(const ContainerDirectory& directory, std::int64_t first_kept) {
@@ -147,7 +150,7 @@ void remove_closed_writers(const ContainerDirectory& directory, std::int64_t fir
   for (const std::string& name : names) (void)::unlinkat(directory.fd().get(), name.c_str(), 0);
   if (!closed) return;
   for (const std::int64_t id : closed->ids())
-    if (id >= first_kept) append(directory, *closed->find(id), closed->find(id));
+    if (id >= first_kept) (void)append(directory, *closed->find(id), closed->find(id));
 }
 
 }  // namespace iosig

@@ -50,9 +50,9 @@ class ClosedWriters {
 /// Appends the record of a writer whose droppings will not change any more. Does nothing if that is impossible.
 /// `closed.index` is the whole index; if it is empty, the index is read from its dropping, whose first bytes must have
 /// the size and the checksum. If they have not, or are too many, the record has no copy. `former`: the record that this
-/// one replaces, which another node may have made.
-void record_closed_writer(const ContainerDirectory& directory, ClosedWriter closed,
-                          const ClosedWriter* former = nullptr);
+/// one replaces, which another node may have made. Returns the size of this node's file of records.
+std::int64_t record_closed_writer(const ContainerDirectory& directory, ClosedWriter closed,
+                                  const ClosedWriter* former = nullptr);
 /// Records that repair has quarantined the droppings of a writer.
 void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former);
 

@@ -62,6 +62,7 @@ struct SharedSequencer {
   /// 1 + the end of the bytes that writers without a slot have written; 0: made by a version that did not record it.
   /// Under the lock.
   std::int64_t filled_end_plus_1 = 0;
+  std::int64_t unmerged_bytes = 0;  ///< of the indices of closed writers: see SequencerSlot::leave(). Under the lock.
   alignas(4096) std::array<SharedSlot, max_slots> slots;
 };
 
@@ -334,15 +335,30 @@ SequencerSlot::~SequencerSlot() {
   if (table_ == nullptr) return;
   if (slot_ != nullptr) {
     const SequencerLock lock(*table_);
-    table_->floor = std::max(table_->floor, slot_->number.load());
-    drop_claim(*table_, *slot_);
-    slot_->written = {};
-    slot_->number = 0;
-    slot_->is_taken = 0;
-    --table_->slots_taken;
-    keep_end(*table_, *slot_);
+    give_slot_back();
   }
   ::munmap(table_, sizeof(Table));
+}
+
+/// The caller holds the lock.
+void SequencerSlot::give_slot_back() {
+  table_->floor = std::max(table_->floor, slot_->number.load());
+  drop_claim(*table_, *slot_);
+  slot_->written = {};
+  slot_->number = 0;
+  slot_->is_taken = 0;
+  --table_->slots_taken;
+  keep_end(*table_, *slot_);
+  slot_ = nullptr;
+}
+
+bool SequencerSlot::leave(std::int64_t index_bytes, std::int64_t worth) {
+  const SequencerLock lock(*table_);
+  give_slot_back();
+  table_->unmerged_bytes += index_bytes;
+  if (table_->slots_taken > 0 || table_->unmerged_bytes < worth) return false;
+  table_->unmerged_bytes = 0;
+  return true;
 }
 
 void SequencerSlot::swap(SequencerSlot& other) noexcept {

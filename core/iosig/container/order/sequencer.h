@@ -95,6 +95,10 @@ class SequencerSlot {
   /// Makes the next write take a new number, greater than those that other nodes gave before.
   void renew_at_next();
 
+  /// Releases the slot of a writer that was closed with `index_bytes` of index. Returns whether the caller should merge
+  /// the indices: no other writer of this node is active, and the writers that were closed since this function last
+  /// returned true have indices of `worth` bytes or more.
+  [[nodiscard]] bool leave(std::int64_t index_bytes, std::int64_t worth);
   /// Releases the mapping in a forked child. The slot stays the parent's.
   void let_go();
 
@@ -127,6 +131,7 @@ class SequencerSlot {
   [[nodiscard]] bool has_greatest_number() const;
   std::int64_t new_number();
   void leave_claim();
+  void give_slot_back();
   void give_back_room_of_dead();
   void swap(SequencerSlot& other) noexcept;
   static Result<void> make_table(const Fd& directory, const std::string& name, const std::string& path,

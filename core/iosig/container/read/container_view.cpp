@@ -6,13 +6,10 @@
 
 #include "iosig/base/text.h"
 #include "iosig/container/read/index_snapshot.h"
-#include "iosig/container/read/irregular_index.h"
 #include "iosig/container/read/merge_indices.h"
 
 namespace iosig {
 namespace {
-
-constexpr std::size_t min_writers_for_snapshot = 4;  ///< an index snapshot is saved from this number on
 
 /// Returns the content without the writes, which are in the merged index.
 ContainerContent without_writes(ContainerContent content) {
@@ -89,32 +86,24 @@ Result<void> ContainerView::refresh() {
   const auto failed = [&](const Error& error) {
     return fail(error.kind, "'{}': the index: {}", printable(directory_->path()), error.message);
   };
-  content.status.size = content.size();
   if (is_traditional) {
     auto pieces = piece_map_of(content);
     if (!pieces) return failed(pieces.error());
     auto shown = std::make_unique<Shown>();
     shown->pieces = *std::move(pieces);
     shown->status = content.status;
+    shown->status.size = content.size();
     shown->last_sequence = content.last_sequence();
     shown->content = without_writes(std::move(content));
     shown_ = std::move(shown);
     return {};
   }
-  IndexSnapshot merged{directory_->manifest().id, 0, content.status, {}};
   // `iosig container index` shows the pattern.
-  if (source_ == Source::snapshot && is_irregular(content)) merged.table = piece_table_of(content);
-  if (!merged.table) {
-    auto pattern = merge_indices(content);
-    if (!pattern) return failed(pattern.error());
-    merged.pattern = *std::move(pattern);
-  }
-  const bool is_settled = content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
-  const bool is_worth_it = content.writers.size() >= min_writers_for_snapshot || merged.table;
-  if (auto taken = show(std::move(merged), without_writes(std::move(content))); !taken) return taken;
-  if (source_ == Source::snapshot && is_settled && is_worth_it)
-    save_index_snapshot(*directory_, before, this->merged());
-  return {};
+  auto merged = merged_index(*directory_, content,
+                             source_ == Source::snapshot ? MergedForm::pattern_or_table : MergedForm::pattern);
+  if (!merged) return failed(merged.error());
+  if (source_ == Source::snapshot) save_index_snapshot(*directory_, before, content, *merged);
+  return show(*std::move(merged), without_writes(std::move(content)));
 }
 
 bool ContainerView::add_write(std::int64_t logical, std::int64_t length, std::int64_t id, std::int64_t physical,

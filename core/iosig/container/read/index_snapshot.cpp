@@ -10,10 +10,13 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/base/text.h"
+#include "iosig/container/read/irregular_index.h"
+#include "iosig/container/read/merge_indices.h"
 
 namespace iosig {
 namespace {
 
+constexpr std::size_t min_writers = 4;  ///< fewer indices are read as fast as a snapshot
 constexpr std::uint64_t max_snapshot_bytes = 1u << 30;
 constexpr std::int64_t tick_ns = 20'000'000;             ///< file times have a granularity of kernel ticks, up to 10 ms
 constexpr std::int64_t whole_second_ns = 2'000'000'000;  ///< for file systems with a granularity of seconds
@@ -35,6 +38,10 @@ Fd make_draft(const Fd& directory, const std::string& name, unsigned mode) {
   return open_file_at(directory.get(), name.c_str(), flags, mode);
 }
 
+bool is_settled(const ContainerContent& content) {
+  return content.problems.empty() && std::ranges::none_of(content.writers, &WriterContent::has_tail);
+}
+
 }  // namespace
 
 DirectoryState state_of(const ContainerDirectory& directory) {
@@ -48,8 +55,8 @@ DirectoryState state_of(const ContainerDirectory& directory) {
     const std::string name = subdirectory_name(n);
     if (::fstatat(directory.fd().get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const std::int64_t modified = unix_ns(status.st_mtim), changed = unix_ns(status.st_ctim);
-    for (const std::int64_t part : {static_cast<std::int64_t>(n), static_cast<std::int64_t>(status.st_ino),
-                                    static_cast<std::int64_t>(status.st_dev), modified, changed})
+    for (const std::int64_t part :
+         {static_cast<std::int64_t>(n), static_cast<std::int64_t>(status.st_ino), modified, changed})
       mix(part);
     state.newest_ns = std::max({state.newest_ns, modified, changed});
   }
@@ -66,7 +73,16 @@ std::optional<IndexSnapshot> read_index_snapshot(const ContainerDirectory& direc
   return *std::move(merged);
 }
 
-void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before, IndexSnapshot merged) {
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before,
+                         const ContainerContent& content) {
+  if (!is_settled(content) || directory.manifest().index == IndexKind::traditional) return;
+  if (content.writers.size() < min_writers && !is_irregular(content)) return;
+  if (auto merged = merged_index(directory, content)) save_index_snapshot(directory, before, content, *merged);
+}
+
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before,
+                         const ContainerContent& content, IndexSnapshot& merged) {
+  if (!is_settled(content) || (content.writers.size() < min_writers && !merged.table)) return;
   const auto is_old_enough = [&](std::int64_t now_ns) { return now_ns - before.newest_ns >= min_age_ns(before); };
   if (!is_old_enough(unix_ns()) || state_of(directory).fingerprint != before.fingerprint) return;
   const std::string draft_name(index_snapshot_draft), name(index_snapshot_name);

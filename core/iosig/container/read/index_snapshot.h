@@ -11,6 +11,7 @@
 
 #include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/index_frames.h"
+#include "iosig/container/read/content.h"
 
 namespace iosig {
 
@@ -25,8 +26,13 @@ struct DirectoryState {
 /// Returns the index snapshot, or nothing if there is none, or if it is damaged or out of date.
 [[nodiscard]] std::optional<IndexSnapshot> read_index_snapshot(const ContainerDirectory& directory);
 
-/// Saves an index that was read since `before` from a container without tails and problems. Does nothing if the
-/// container may have changed since, if it is not writable, or while another process saves one. Sets `merged.state`.
-void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before, IndexSnapshot merged);
+/// Saves the merged index of `content`, which was read since `before`. Does nothing if the content has tails or
+/// problems or is read as fast without a snapshot, if the container may have changed since, if it is not writable, or
+/// while another process saves one. Sets `merged.state`.
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before,
+                         const ContainerContent& content, IndexSnapshot& merged);
+/// The same; merges the content only if the snapshot can be saved.
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before,
+                         const ContainerContent& content);
 
 }  // namespace iosig

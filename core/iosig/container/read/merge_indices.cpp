@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "iosig/analyze/merge.h"
+#include "iosig/container/read/irregular_index.h"
 #include "iosig/model/literals.h"
 #include "iosig/model/pattern_builder.h"
 #include "iosig/model/pattern_cursor.h"
@@ -91,6 +92,18 @@ Result<Pattern> merge_indices(const ContainerContent& content) {
   auto merged = merge_patterns(locals, {.threads = locals.size() < many_locals ? 1u : 0u});
   if (!merged) return pass_on(std::move(merged.error()));
   return std::move(merged->pattern);
+}
+
+Result<IndexSnapshot> merged_index(const ContainerDirectory& directory, const ContainerContent& content,
+                                   MergedForm form) {
+  IndexSnapshot merged{directory.manifest().id, 0, content.status, {}};
+  merged.status.size = content.size();
+  if (form == MergedForm::pattern_or_table && is_irregular(content)) merged.table = piece_table_of(content);
+  if (merged.table) return merged;
+  auto pattern = merge_indices(content);
+  if (!pattern) return pass_on(std::move(pattern.error()));
+  merged.pattern = *std::move(pattern);
+  return merged;
 }
 
 Result<PieceMap> piece_map_of(const ContainerContent& content) {

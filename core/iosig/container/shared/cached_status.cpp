@@ -9,6 +9,7 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/container/admin/container.h"
+#include "iosig/container/read/index_snapshot.h"
 #include "iosig/container/shared/attributes.h"
 
 namespace iosig {
@@ -29,33 +30,62 @@ double now_s() {
 
 timespec timespec_of(std::int64_t unix_ns) { return {unix_ns / 1'000'000'000, unix_ns % 1'000'000'000}; }
 
-/// Returns a number that changes with any write to the container. Uses the sizes and times of the droppings, not their
-/// content.
-std::uint64_t fingerprint_of(const ContainerDirectory& directory) {
-  std::uint64_t mixed = 0x9e3779b97f4a7c15;
-  const auto mix = [&](std::int64_t value) {
-    mixed = (mixed ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccd;
-    mixed ^= mixed >> 32;
-  };
-  const ContainerDirectory::Listing listing = directory.list();
-  for (const Dropping kind : {Dropping::data, Dropping::index})
-    for (const std::int64_t id : kind == Dropping::data ? listing.data : listing.index) {
-      const auto subdirectory = directory.open_subdirectory(kind, id);
-      struct stat status {};
-      if (subdirectory &&
-          ::fstatat(subdirectory->get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-        mix(id);
-        mix(status.st_size);
-        mix(unix_ns(status.st_mtim));
-      }
-    }
-  return mixed;
+/// File times have a granularity: a change a moment after the last one may leave them as they are.
+bool may_change_unnoticed(const DirectoryState& state) {
+  constexpr std::int64_t min_age_ns = 2'000'000'000;  ///< also for another node's clock
+  return unix_ns() - state.newest_ns < min_age_ns;
 }
+
+class Mixer {
+ public:
+  explicit Mixer(std::uint64_t seed) : mixed_(seed ^ 0x9e3779b97f4a7c15) {}
+  void add(std::int64_t value) {
+    mixed_ = (mixed_ ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccd;
+    mixed_ ^= mixed_ >> 32;
+  }
+  [[nodiscard]] std::uint64_t mixed() const { return mixed_; }
+
+ private:
+  std::uint64_t mixed_;
+};
 
 }  // namespace
 
 CachedStatus::CachedStatus(std::shared_ptr<const ContainerDirectory> directory, const FailureLog& log)
     : directory_(std::move(directory)), log_(log), owner_(new_owner()) {}
+
+/// Returns a number that changes with any write to the container: from the names of the droppings, and the sizes and
+/// times of those that have an active writer. Lists the names only if the directories have changed since it last did.
+std::uint64_t CachedStatus::fingerprint() {
+  const DirectoryState directories = state_of(*directory_);
+  Names names;
+  {
+    const std::lock_guard lock(mutex_);
+    if (names_.directories == directories.fingerprint) names = names_;
+  }
+  if (names.directories != directories.fingerprint) {
+    const ContainerDirectory::Listing listing = directory_->list();
+    Mixer mixer(0);
+    for (const auto* ids : {&listing.data, &listing.index, &listing.tail})
+      std::ranges::for_each(*ids, [&](std::int64_t id) { mixer.add(id); });
+    names = {directories.fingerprint, mixer.mixed(), listing.tail};
+    const std::lock_guard lock(mutex_);
+    names_ = may_change_unnoticed(directories) ? Names() : names;
+  }
+  Mixer mixer(names.directories ^ names.mixed);
+  for (const Dropping kind : {Dropping::data, Dropping::index})
+    for (const std::int64_t id : names.active) {
+      const auto subdirectory = directory_->open_subdirectory(kind, id);
+      struct stat status {};
+      if (subdirectory &&
+          ::fstatat(subdirectory->get(), dropping_name(kind, id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        mixer.add(id);
+        mixer.add(status.st_size);
+        mixer.add(unix_ns(status.st_mtim));
+      }
+    }
+  return mixer.mixed();
+}
 
 int CachedStatus::get(struct stat& status, double age_s) {
   struct stat directory {
@@ -87,7 +117,7 @@ int CachedStatus::refresh_if_older_than(double age_s) {
       if (has_status_ && now_s() - looked_s_ < age_s) return 0;
       before = changes_;
     }
-    const std::uint64_t fingerprint = fingerprint_of(*directory_);
+    const std::uint64_t fingerprint = this->fingerprint();
     {
       const std::lock_guard lock(mutex_);
       if (has_status_ && fingerprint == fingerprint_) {

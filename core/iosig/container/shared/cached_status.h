@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/index_frames.h"
@@ -82,6 +83,13 @@ class CachedStatus {
   bool adopt(const Snapshot& snapshot, const ContainerStatus& status, bool is_same_node);
 
  private:
+  /// The droppings that were there when the directories had this state.
+  struct Names {
+    std::uint64_t directories = 0;       ///< 0: unknown
+    std::uint64_t mixed = 0;             ///< of all names
+    std::vector<std::int64_t> active{};  ///< writers with a tail
+  };
+  [[nodiscard]] std::uint64_t fingerprint();
   void note_others();
   void find_sequencer();
   [[nodiscard]] bool overlaps_stale(std::int64_t begin, std::int64_t end);
@@ -105,6 +113,7 @@ class CachedStatus {
   int written_fd_ = -1;  ///< the data dropping that has the times of the last write, until status_ has them; else -1
   double looked_s_ = 0;
   std::uint64_t fingerprint_ = 0;
+  Names names_;
   std::int64_t stale_begin_ = 0, stale_end_ = 0;  ///< changed since the index was read
   bool are_all_counted_ = false;                  ///< as begin_reading() returns
   OtherNodes other_nodes_;

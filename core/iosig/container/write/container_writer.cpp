@@ -21,6 +21,8 @@
 #include "iosig/base/text.h"
 #include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/layout/target_owner.h"
+#include "iosig/container/read/content.h"
+#include "iosig/container/read/index_snapshot.h"
 
 namespace iosig {
 namespace {
@@ -31,6 +33,7 @@ constexpr std::uint64_t min_run = 256;
 constexpr int max_id_tries = 1 << 16;
 /// Bytes of an index that a writer keeps in memory for the record of its close.
 constexpr std::int64_t max_copied_index = 64 << 10;
+constexpr std::int64_t min_merged_bytes = 1 << 20;  ///< of indices: their first open takes about 50 ms
 
 /// Counts the forks that led to this process. A writer opened before the last of them belongs to a parent process.
 std::atomic<unsigned> forks{0};
@@ -411,17 +414,33 @@ Result<void> ContainerWriter::close() {
     return write_failure("write", directory_->shown(Dropping::data, id_), failure);
   is_open_ = false;
   const bool is_copied = std::ssize(index_copy_) == index_bytes_;
-  record_closed_writer(*directory_, {.id = id_,
-                                     .data_bytes = physical_,
-                                     .index_bytes = index_bytes_,
-                                     .index_checksum = index_checksum_,
-                                     .data = checksums_.bytes() == physical_ ? checksums_.blocks() : DataChecksums{},
-                                     .index = is_copied ? index_copy_ : std::span<const std::uint8_t>()});
+  const std::int64_t records_bytes = record_closed_writer(
+      *directory_, {.id = id_,
+                    .data_bytes = physical_,
+                    .index_bytes = index_bytes_,
+                    .index_checksum = index_checksum_,
+                    .data = checksums_.bytes() == physical_ ? checksums_.blocks() : DataChecksums{},
+                    .index = is_copied ? index_copy_ : std::span<const std::uint8_t>()});
   tail_ = {};
   if (directory_->unlink_dropping(Dropping::tail, id_) != 0)
     return system_failure("remove", directory_->shown(Dropping::tail, id_));
+  const bool should_merge = slot_.leave(index_bytes_, std::max(min_merged_bytes, records_bytes / 3));
   slot_ = {};
+  if (should_merge && !is_traditional_) save_index_snapshot();
   return {};
+}
+
+/// Leaves an index snapshot for the first reader, as a reader would for the second one. It is a replica: no failure is
+/// the program's.
+void ContainerWriter::save_index_snapshot() {
+  try {
+    const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
+    if (!others || *others) return;
+    const DirectoryState before = state_of(*directory_);
+    if (const auto content = read_content(*directory_, ContentSource::records))
+      iosig::save_index_snapshot(*directory_, before, *content);
+  } catch (const std::bad_alloc&) {  // the first reader merges the indices
+  }
 }
 
 }  // namespace iosig

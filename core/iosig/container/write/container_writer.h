@@ -90,6 +90,7 @@ class ContainerWriter {
   Result<void> mark(IndexMark mark, std::int64_t end);
   Result<void> sync_names();
   Result<void> reopen_fds();
+  void save_index_snapshot();
   [[nodiscard]] bool is_inherited() const;
 
   std::shared_ptr<const ContainerDirectory> directory_;
