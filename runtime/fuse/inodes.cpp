@@ -19,6 +19,9 @@ constexpr std::size_t max_depth = 4096;
 /// Of containers that are open in the daemon although no program has them open. Each takes up to 3 descriptors.
 std::size_t max_idle_containers() { return std::max<std::size_t>(max_kept_fds() / 16, 1); }
 
+/// The kernel forgets a file without a name when the last program closes it.
+std::size_t max_pinned() { return std::max<std::size_t>(max_kept_fds() / 2, 1); }
+
 /// A file that was opened, with its identity.
 struct Opened {
   Fd fd;  ///< invalid: failed, see errno
@@ -118,7 +121,7 @@ PathFd Inodes::fd(Inode& inode) {
   std::vector<std::pair<Inode*, std::string>> closed;  // the file and the directories above it, upwards
   {
     const std::lock_guard lock(mutex_);
-    for (Inode* at = &inode; !(found = at->fd) && closed.size() < max_depth; at = at->parent) {
+    for (Inode* at = &inode; !(found = at->fd ? at->fd : at->pinned) && closed.size() < max_depth; at = at->parent) {
       closed.emplace_back(at, at->name);
       ++at->references;
     }
@@ -205,6 +208,31 @@ void Inodes::set_name(Inode& inode, Inode& directory, const char* name, Dead& de
   if (before != nullptr) drop(*before, 1, dead);
 }
 
+Inode* Inodes::pin(Inode& directory, const char* name) {
+  const PathFd above = fd(directory);
+  Opened opened = above ? open_path(above, name) : Opened{};
+  if (!opened.fd) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find({opened.identity.device, opened.identity.number});
+  if (known == known_.end() || known->second->identity != opened.identity) return nullptr;
+  Inode& inode = *known->second;
+  if (!inode.pinned) {
+    if (pinned_ >= max_pinned()) return nullptr;
+    inode.pinned = inode.fd ? inode.fd : std::make_shared<const Fd>(std::move(opened.fd));
+    ++pinned_;
+  }
+  ++inode.references;
+  return &inode;
+}
+
+void Inodes::unpin(Inode* pinned, bool is_name_gone) {
+  if (pinned == nullptr) return;
+  Dead dead;
+  const std::lock_guard lock(mutex_);
+  if (!is_name_gone && std::exchange(pinned->pinned, nullptr)) --pinned_;
+  drop(*pinned, 1, dead);
+}
+
 void Inodes::renamed(Inode& directory, const char* name) {
   const PathFd above = fd(directory);
   struct stat status {};
@@ -226,6 +254,7 @@ void Inodes::drop(Inode& inode, std::uint64_t references, Dead& dead) {
       kept_.erase(at->kept_place);
       keeper_.closed(1);
     }
+    if (at->pinned) --pinned_;
     if (at->is_listed) containers_.erase(at->container_place);
     dead.emplace_back(at);
     at = at->parent;

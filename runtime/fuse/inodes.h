@@ -6,7 +6,8 @@
 //
 // The kernel may know more files than the daemon may open. A descriptor that no request or handle is using is closed
 // when the daemon needs its number (base/kept_fds.h), and is opened again by the file's last known name. If that leads
-// to another file now, the request fails with ESTALE, and the kernel looks the path up again.
+// to another file now, the request fails with ESTALE, and the kernel looks the path up again. The descriptor of a file
+// whose name the mount removes stays open until the kernel forgets the file.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -55,6 +56,7 @@ struct Inode {
   Inode* parent = nullptr;       ///< the directory of the last lookup
   std::string name;              ///< the name there
   PathFd fd;                     ///< null while closed
+  PathFd pinned;                 ///< of a file whose name was removed; else null
   std::list<Inode*>::iterator kept_place;       ///< in Inodes::kept_, if `fd` is not null
   std::list<Inode*>::iterator container_place;  ///< in Inodes::containers_, if is_listed
   bool is_listed = false;
@@ -97,6 +99,11 @@ class Inodes {
   [[nodiscard]] PathFd fd(Inode& inode);
   /// Returns the entry `name` of a directory and increments its lookup count. Returns nullptr with errno on failure.
   [[nodiscard]] Inode* look_up(Inode& directory, const char* name);
+  /// Called before a request removes the name of a file, and after it has, or could not. In between, and from then on
+  /// if the name is gone, the file's descriptor stays open: programs may use the file, and no name leads to it any
+  /// more. pin() returns nullptr for a file that the kernel does not know, and if too many are pinned.
+  [[nodiscard]] Inode* pin(Inode& directory, const char* name);
+  void unpin(Inode* pinned, bool is_name_gone);
   /// Called after a file got the name `name` in a directory by a rename.
   void renamed(Inode& directory, const char* name);
   void forget(Inode& inode, std::uint64_t lookups);
@@ -124,6 +131,7 @@ class Inodes {
   std::map<std::pair<dev_t, ino_t>, Inode*> known_;
   std::list<Inode*> kept_;        ///< inodes with an open descriptor
   std::list<Inode*> containers_;  ///< that may be open, the most recently used last
+  std::size_t pinned_ = 0;        ///< inodes with a pinned descriptor
   std::uint64_t generation_ = 0;
   FdKeeper keeper_{[this] { return close_idle(); }};
 };

@@ -63,10 +63,14 @@ void reply_done(fuse_req_t request, const NameResult& done) {
 void reply_removed(fuse_req_t request, fuse_ino_t parent, const char* name, int flags) {
   Mount& mount = mount_of(request);
   const PathFd directory = mount.inodes.fd(mount.inode(parent));
-  if (directory)
-    reply_done(request, unlink_at({directory->get(), name}, flags));
-  else
+  if (!directory) {
     fuse_reply_err(request, errno);
+    return;
+  }
+  Inode* const pinned = mount.inodes.pin(mount.inode(parent), name);
+  const NameResult done = unlink_at({directory->get(), name}, flags);
+  mount.inodes.unpin(pinned, done.has_value());
+  reply_done(request, done);
 }
 
 }  // namespace
@@ -139,7 +143,9 @@ void add_names(fuse_lowlevel_ops& all) {
       fuse_reply_err(request, errno);
       return;
     }
+    Inode* const replaced = (flags & RENAME_EXCHANGE) != 0 ? nullptr : mount.inodes.pin(to, new_name);
     const NameResult done = rename_at({from_fd->get(), name}, {to_fd->get(), new_name}, flags);
+    mount.inodes.unpin(replaced, done.has_value());
     if (done) {
       mount.inodes.renamed(to, new_name);
       mount.inodes.renamed(from, name);  // after an exchange

@@ -126,6 +126,10 @@ def test_a_mount_serves_more_files_than_it_may_have_open(iosig: Iosig, mount: Mo
 
 # Looks at more files and directories than the daemon may have open, so that it closes descriptors.
 LOOK_ELSEWHERE = "look() { ls -lR $MOUNTED/others > /dev/null; }; look\n"
+STAT_AFTER_UNLINK = (
+    "import os; fd = os.open('one/two/file', os.O_PATH); os.unlink('one/two/file'); "
+    "os.system('ls -lR $MOUNTED/others > /dev/null'); print(os.stat(f'/proc/self/fd/{fd}').st_size)"
+)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +142,14 @@ LOOK_ELSEWHERE = "look() { ls -lR $MOUNTED/others > /dev/null; }; look\n"
         ("exec 5<>one/two/file; look; readlink /proc/self/fd/5", "{mounted}/one/two/file\n"),
         ("exec 5<one/two/file; rm one/two/file; look; cat <&5; stat -L -c %h /proc/self/fd/5", "first\n0\n"),
         ("exec 5<>one/two/unlinked; rm one/two/unlinked; look; cat <&5", "second\n"),
+        (
+            "exec 5<one/two/file; mv one/two/unlinked one/two/file; look; cat <&5; stat -L -c %h /proc/self/fd/5",
+            "first\n0\n",
+        ),
+        ("cd one/two; rm file unlinked; rmdir $MOUNTED/one/two; look; stat -c %F .; ls", "directory\n"),
+        ("cd one/two; rm -r $MOUNTED/one; mkdir -p $MOUNTED/one/two; look; stat -c %F .; ls", "directory\n"),
+        ("cd one; mv -T $MOUNTED/others/5 $MOUNTED/others/6; rm -r two; look; stat -c %F .; ls", "directory\n"),
+        (f'{sys.executable} -S -c "{STAT_AFTER_UNLINK}"', "6\n"),
         ("ln one/two/file link; rm one/two/file; look; cat link", "first\n"),
         (
             "cat one/two/file; look; rm $SOURCE/one/two/file; echo new > $SOURCE/one/two/file; cat one/two/file",
