@@ -1,10 +1,12 @@
 // Containers against one shared plain file: what a write, an open for reading and the index cost.
 //
 //     bench_container DIRECTORY [WRITES [BYTES...]]
+//     bench_container DIRECTORY writers COUNT
 //
 // Simulated writers take turns in one process: 4 and 64 of them write BYTES (64 and 4096) at a time, strided as N-1
 // checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. DIRECTORY
-// should be on tmpfs.
+// should be on tmpfs. The second form closes COUNT writers of 16 strided writes each, one after the other, and opens
+// the container without a snapshot and with one.
 #include "iosig/container/admin/container.h"
 
 #include <fcntl.h>
@@ -82,6 +84,52 @@ double plain_write_ns(const Job& job, const std::string& path, std::span<const s
   return ns;
 }
 
+/// Time of an open without an index snapshot, which it saves.
+double first_open_ms(const std::string& path, std::unique_ptr<ContainerView>& view) {
+  (void)::unlink(fmt::format("{}/{}", path, index_snapshot_name).c_str());
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // otherwise it would be too early for a snapshot
+  const double start = wall_s();
+  view = sound(ContainerView::open(sound(ContainerDirectory::open(path))));
+  return 1e3 * (wall_s() - start);
+}
+
+std::int64_t peak_kb() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+/// Many small writers, as a restarted job leaves them.
+void measure_many(std::int64_t count, const std::string& path) {
+  constexpr std::int64_t writes = 16, bytes = 64;
+  const std::vector<std::byte> data(bytes, std::byte{'x'});
+  const auto directory = sound(create_container(path));
+  const double start = wall_s();
+  for (std::int64_t w = 0; w < count; ++w) {
+    const auto writer = sound(ContainerWriter::open(directory));
+    for (std::int64_t n = 0; n < writes; ++n) (void)sound(writer->write((n * count + w) * bytes, data));
+    sound(writer->close());
+  }
+  const double written_s = wall_s() - start;
+  const std::int64_t before_kb = peak_kb();
+  std::unique_ptr<ContainerView> view;
+  double open_ms = 1e99, again_ms = 1e99;
+  for (int n = 0; n < rounds; ++n) open_ms = std::min(open_ms, first_open_ms(path, view));
+  const std::int64_t peak = peak_kb() - before_kb;
+  for (int n = 0; n < rounds; ++n) {
+    const double again = wall_s();
+    view = sound(ContainerView::open(sound(ContainerDirectory::open(path))));
+    again_ms = std::min(again_ms, 1e3 * (wall_s() - again));
+  }
+  fmt::print(
+      "{} writers: {:.0f} us to open, write {} times and close; first open {:.0f} ms, at most {} MB more than "
+      "after writing; again {:.2f} ms, {} bytes\n",
+      count, 1e6 * written_s / static_cast<double>(count), writes, open_ms, peak / 1000, again_ms,
+      view->memory_bytes());
+  view.reset();
+  sound(remove_container(path));
+}
+
 struct Metrics {
   double write_ns = 1e99, close_us = 1e99, open_ms = 1e99, again_ms = 1e99, read_ns = 1e99, plain_read_ns = 1e99;
   std::int64_t index_bytes = 0;
@@ -105,10 +153,8 @@ void measure(const Job& job, IndexKind index, const std::string& path, std::span
   start = wall_s();
   for (auto& writer : writers) sound(writer->close());
   best.close_us = std::min(best.close_us, 1e6 * (wall_s() - start) / static_cast<double>(job.writers));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // now the first reader may save its index
-  start = wall_s();
-  auto view = sound(ContainerView::open(sound(ContainerDirectory::open(path))));
-  best.open_ms = std::min(best.open_ms, 1e3 * (wall_s() - start));
+  std::unique_ptr<ContainerView> view;
+  best.open_ms = std::min(best.open_ms, first_open_ms(path, view));
   best.memory_bytes = view->memory_bytes();
   best.index_bytes = 0;
   const auto content = sound(read_content(view->directory()));
@@ -144,10 +190,14 @@ void measure(const Job& job, IndexKind index, const std::string& path, std::span
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: bench_container DIRECTORY [WRITES [BYTES...]]\n");
+    fmt::print(stderr, "usage: bench_container DIRECTORY [WRITES [BYTES...] | writers COUNT]\n");
     return 2;
   }
   const std::string path = std::string(argv[1]) + "/bench-container";
+  if (argc == 4 && argv[2] == std::string_view("writers")) {
+    measure_many(std::atoll(argv[3]), path);
+    return 0;
+  }
   const std::int64_t writes = argc > 2 ? std::atoll(argv[2]) : 65536;
   std::vector<std::int64_t> sizes;
   for (int n = 3; n < argc; ++n) sizes.push_back(std::atoll(argv[n]));
