@@ -21,6 +21,7 @@ using nlohmann::ordered_json;
 struct FinalizeArguments {
   std::vector<std::string> paths;
   bool all = false;
+  std::string verify = "copy";
   SettleOptions settle;
 };
 
@@ -63,6 +64,9 @@ std::string one_or_count(const std::string& path, std::size_t count) {
 int run_finalize(FinalizeArguments options, Console& console) {
   if (options.all != options.paths.empty())
     return console.fail({ErrorKind::usage, "finalize needs either paths or --all"});
+  options.settle.verify = options.verify == "full"   ? Verify::full
+                          : options.verify == "none" ? Verify::none
+                                                     : Verify::copy;
   Result<Fd> lock = Fd{};
   if (!options.settle.dry_run) lock = join_journal();
   if (!lock) return console.fail(lock.error());
@@ -154,6 +158,9 @@ void add_finalize(Verb app, Action& action) {
   verb.add_flag("--drop-orphans", options->settle.drop_orphans,
                 "delete data to which no link in their directory leads, and forget data that cannot be reached");
   verb.add_flag("--force", options->settle.force, "settle even while a process has the data open");
+  verb.add_option("--verify", options->verify,
+                  "compare copies: 'copy' through the page cache while copying (the default), 'full' from the device")
+      .check(one_of({"copy", "full", "none"}));
   verb.add_flag("--dry-run", options->settle.dry_run, "show what would be done; change nothing");
   verb.footer(
       "Persistent data are copied beside the link, compared, and put in its place in one rename; killed or refused at "

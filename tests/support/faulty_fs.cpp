@@ -6,7 +6,9 @@
 //
 // Operations: look read write create fsync rename link unlink directory, symlink (makes one), readlink (of one that is
 // absolute, as sshfs with contain_symlinks), transform (readlink gives such a one relative to the mount, as sshfs with
-// transform_symlinks; any error). Errors: EIO ENOSPC EDQUOT EROFS EPERM ENOSYS.
+// transform_symlinks; any error), flip (each write stores a changed byte, and succeeds; any error),
+// direct (at the start: the page cache does not answer reads; any error). Errors: EIO ENOSPC
+// EDQUOT EROFS EPERM ENOSYS.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <fcntl.h>
@@ -53,6 +55,7 @@ fuse_operations operations() {
   all.init = [](fuse_conn_info*, fuse_config* config) -> void* {
     config->attr_timeout = config->entry_timeout = 0;  // a fault is felt at once
     config->hard_remove = 1;
+    config->direct_io = fault("direct") != 0 ? 1 : 0;
     return nullptr;
   };
   // A file that is open and was unlinked has no path any more.
@@ -110,7 +113,9 @@ fuse_operations operations() {
     return answer("read", [&] { return ::pread(fd_of(info), into, length, at); });
   };
   all.write = [](const char*, const char* from, size_t length, off_t at, fuse_file_info* info) {
-    return answer("write", [&] { return ::pwrite(fd_of(info), from, length, at); });
+    std::string bytes(from, length);
+    if (fault("flip") != 0) bytes[length / 2] ^= 1;
+    return answer("write", [&] { return ::pwrite(fd_of(info), bytes.data(), length, at); });
   };
   all.fsync = [](const char*, int, fuse_file_info* info) {
     return answer("fsync", [&] { return ::fsync(fd_of(info)); });

@@ -19,14 +19,14 @@ CONTENT = os.urandom(1 << 20)
 
 
 @contextmanager
-def failing(directory: Path, world: World) -> Iterator[Path]:
+def failing(directory: Path, world: World, at_start: str = "") -> Iterator[Path]:
     """`folder` behind a file system that fails as the yielded file says."""
     program = BUILD / "bin" / "faulty_fs"
     if not program.exists() or not os.access("/dev/fuse", os.W_OK) or shutil.which("fusermount3") is None:
         pytest.skip("needs FUSE: libfuse3-dev when building, fuse3, and a writable /dev/fuse")
     source, faults = world.root / f"behind-{directory.name}", world.root / f"faults-{directory.name}"
     source.mkdir()
-    faults.touch()
+    faults.write_text(at_start)
     server = subprocess.Popen([program, source, faults, directory], stderr=subprocess.PIPE)
     try:
         while not directory.is_mount():
@@ -59,6 +59,25 @@ def test_a_home_that_fails_keeps_the_data_where_they_are_until_it_works_again(wo
             world.iosig("finalize", path)
             assert not path.is_symlink() and path.read_bytes() == CONTENT and world.is_settled(), fault
             path.unlink()
+
+
+@pytest.mark.parametrize(("verify", "at_start"), [("full", ""), ("copy", "direct EIO")])
+def test_a_home_that_changes_what_is_written_gets_no_data(world: World, verify: str, at_start: str) -> None:
+    with failing(world.work, world, at_start) as faults:
+        path, destination = world.prepared("out", CONTENT)
+        faults.write_text("flip EIO")
+        done = world.iosig("finalize", "--verify", verify, path, check=None)
+        assert done.returncode == 4 and "faulty" in done.stderr and "nothing was changed" in done.stderr
+        assert destination.read_bytes() == CONTENT and path.is_symlink() and path.read_bytes() == CONTENT
+        faults.write_text("")
+        assert "copied and verified" in world.iosig("finalize", "--verify", verify, path).stdout
+        assert path.read_bytes() == CONTENT and world.is_settled()
+
+
+def test_a_copy_that_nobody_verified_is_called_so(world: World) -> None:
+    path, _ = world.prepared("out", CONTENT)
+    assert "copied, not verified" in world.iosig("finalize", "--verify", "none", path).stdout
+    assert path.read_bytes() == CONTENT
 
 
 def test_a_copy_that_is_in_place_is_completed_when_the_mount_point_works_again(world: World) -> None:

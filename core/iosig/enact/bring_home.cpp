@@ -64,7 +64,8 @@ class WayHome {
     if (copy_)
       if (auto moved = move_locks(content_, copy_, entry_.destination); !moved) return pass_on(moved.error());
     if (left_behind_) return pass_on(*left_behind_);
-    return std::string(was_copied_ ? "copied and verified" : "renamed");
+    if (!was_copied_) return std::string("renamed");
+    return std::string(options_.verify == Verify::none ? "copied, not verified" : "copied and verified");
   }
 
  private:
@@ -92,7 +93,7 @@ class WayHome {
 
   Result<void> make_copies() {
     was_copied_ = !one_device_;
-    if (auto staged = companions_.stage(one_device_, watch_, options_.progress); !staged)
+    if (auto staged = companions_.stage(one_device_, watch_, options_.verify, options_.progress); !staged)
       return fail(staged.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
                   staged.error().message, destination());
     if (!found_.has_data) return {};
@@ -112,7 +113,7 @@ class WayHome {
     was_copied_ = true;
     const std::size_t index = watch_.add(from_.data.name, std::move(content));
     content_ = Fd(::fcntl(watch_.file(index).get(), F_DUPFD_CLOEXEC, 0));
-    auto copy = copy_verified(watch_.file(index), *draft, options_.progress);
+    auto copy = copy_verified(watch_.file(index), *draft, options_.verify, options_.progress);
     if (!copy) {
       (void)remove_at(*draft);
       return fail(copy.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),

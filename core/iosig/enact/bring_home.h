@@ -1,6 +1,6 @@
 // Brings redirected data and their companions home, and loses no bytes that a program writes meanwhile.
 //
-//   1. creates copies of all beside the link, flushes them, reads them back and compares (on one file system: hard
+//   1. creates copies of all beside the link, verifies them (enact/copy) and flushes them (on one file system: hard
 //      links)
 //   2. gives the companions their names at home (enact/companions.h)
 //   3. exchanges copy and link atomically (enact/exchange.h); from here on the path leads home

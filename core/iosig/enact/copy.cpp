@@ -1,6 +1,8 @@
 #include "iosig/enact/copy.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -18,6 +20,8 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t copied_piece_bytes = 4u << 20;
+constexpr std::size_t buffer_bytes = 256u << 10;  ///< two of them fit the second-level cache
+constexpr off_t flushed_bytes = 16 << 20;
 
 tl::unexpected<Error> failure(const char* doing) {
   const ErrorKind kind = errno == ENOSPC || errno == EDQUOT ? ErrorKind::infeasible : ErrorKind::system;
@@ -44,22 +48,49 @@ off_t next_data(int fd, off_t at, off_t size) {
   return errno == ENXIO ? size : at;  // some file systems do not report holes
 }
 
-/// Copies a piece. Falls back to `buffer` where the kernel refuses copy_file_range, as it often does between file
-/// systems. Returns the number of bytes copied; 0: end of file.
-ssize_t copy_piece(int from, int to, off_t at, std::size_t length, std::vector<char>& buffer) {
-  off_t from_at = at, to_at = at;
-  const ssize_t moved = ::copy_file_range(from, &from_at, to, &to_at, length, 0);
-  if (moved > 0) return moved;
-  buffer.resize(copied_piece_bytes);
-  const ssize_t got = read_fully(from, buffer.data(), length, at);
-  for (ssize_t put = 0; put < got;) {
-    const ssize_t n = ::pwrite(to, buffer.data() + put, static_cast<std::size_t>(got - put), at + put);
+bool write_fully(int fd, const char* from, std::size_t length, off_t at) {
+  for (std::size_t put = 0; put < length;) {
+    const ssize_t n = ::pwrite(fd, from + put, length - put, at + static_cast<off_t>(put));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -1;
-    put += n;
+    if (n < 0) return false;
+    put += static_cast<std::size_t>(n);
   }
-  return got;
+  return true;
 }
+
+/// Copies the pieces of one file.
+class Copier {
+ public:
+  Copier(int from, int to, Verify verify) : from_(from), to_(to), verifies_(verify == Verify::copy) {}
+
+  /// Returns the number of bytes copied, at most `length`; 0: end of file; -1: errno.
+  ssize_t copy(off_t at, std::size_t length) {
+    if (!verifies_ && !is_refused_) {
+      off_t from_at = at, to_at = at;
+      const ssize_t moved = ::copy_file_range(from_, &from_at, to_, &to_at, std::min(length, copied_piece_bytes), 0);
+      if (moved > 0) return moved;
+      is_refused_ = true;  // as the kernel often does between file systems
+    }
+    length = std::min(length, buffer_bytes);
+    written_.resize(buffer_bytes);
+    const ssize_t got = read_fully(from_, written_.data(), length, at);
+    if (got <= 0) return got;
+    const auto bytes = static_cast<std::size_t>(got);
+    if (!write_fully(to_, written_.data(), bytes, at)) return -1;
+    if (!verifies_) return got;
+    read_back_.resize(buffer_bytes);
+    if (read_fully(to_, read_back_.data(), bytes, at) < 0) return -1;
+    differs_ = std::memcmp(written_.data(), read_back_.data(), bytes) != 0;
+    return got;
+  }
+  /// Whether the last piece, when it was read back, was not as it was written.
+  [[nodiscard]] bool differs() const { return differs_; }
+
+ private:
+  int from_, to_;
+  bool verifies_, is_refused_ = false, differs_ = false;
+  std::vector<char> written_, read_back_;
+};
 
 /// Fails if an attribute of the user's has no room at home. Others, and those that the file system does not have at
 /// all, are left out, as by cp(1).
@@ -83,25 +114,34 @@ Result<void> copy_extended_attributes(int from, int to) {
 
 }  // namespace
 
-Result<void> copy_content(int from, int to, const CopyProgress& progress) {
+Result<void> copy_content(int from, int to, const CopyProgress& progress, Verify verify) {
   struct stat status {};
   if (::fstat(from, &status) != 0) return failure("inspect");
+  if (::ioctl(to, FICLONE, from) == 0) return {};
   const off_t size = status.st_size;
   if (::ftruncate(to, size) != 0) return failure("make room for");
-  std::vector<char> buffer;
+  Copier copier(from, to, verify);
+  off_t flushed = 0;
   for (off_t at = 0; at < size;) {
     const off_t begin = next_data(from, at, size);
     if (begin == size) break;
     off_t end = ::lseek(from, begin, SEEK_HOLE);
     if (end < 0) end = size;
     for (at = begin; at < end;) {
-      const std::size_t length = std::min<std::size_t>(copied_piece_bytes, static_cast<std::size_t>(end - at));
-      const ssize_t moved = copy_piece(from, to, at, length, buffer);
+      const ssize_t moved = copier.copy(at, static_cast<std::size_t>(end - at));
       if (moved < 0) return failure("copy");
       if (moved == 0)
         return fail(ErrorKind::infeasible,
                     "the data became shorter while they were copied: a program still writes them");
+      if (copier.differs())
+        return fail(ErrorKind::system,
+                    "bytes {} to {} of the copy are not as they were written: the memory or the file system is faulty",
+                    at, at + moved);
       at += moved;
+      if (at - flushed >= flushed_bytes) {  // the device works while the rest is copied
+        (void)::sync_file_range(to, flushed, at - flushed, SYNC_FILE_RANGE_WRITE);
+        flushed = at;
+      }
       if (progress) progress("copying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(size));
     }
   }
@@ -129,22 +169,30 @@ Result<bool> same_content(int a, int b, const CopyProgress& progress) {
   return true;
 }
 
-Result<Fd> copy_verified(const Fd& data, const Place& to, const CopyProgress& progress) {
+Result<Fd> copy_verified(const Fd& data, const Place& to, Verify verify, const CopyProgress& progress) {
   struct stat before {
   }, after{};
   if (::fstat(data.get(), &before) != 0) return failure("inspect");
   Fd copy(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!copy) return write_failure("create a file in", to.directory_path, errno);
-  if (auto copied = copy_content(data.get(), copy.get(), progress); !copied) return pass_on(copied.error());
+  if (auto copied = copy_content(data.get(), copy.get(), progress, verify); !copied) return pass_on(copied.error());
   if (auto copied = copy_attributes(data.get(), copy.get()); !copied) return pass_on(copied.error());
   if (::fsync(copy.get()) != 0) return write_failure("sync", to.path(), errno);
-  (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare with the device, not with the page cache
-  const auto same = same_content(data.get(), copy.get(), progress);
-  if (!same) return pass_on(same.error());
+  bool is_same = true;
+  if (verify == Verify::full) {
+    (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare with the device, not with the page cache
+    const auto same = same_content(data.get(), copy.get(), progress);
+    if (!same) return pass_on(same.error());
+    is_same = *same;
+  }
   if (::fstat(data.get(), &after) != 0) return failure("inspect");
-  if (!*same || after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+  if (after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
       after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
     return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
+  if (!is_same)
+    return fail(ErrorKind::system,
+                "the copy that was read back differs from the data: a program still writes them through a mapping, or "
+                "the device is faulty");
   return copy;
 }
 
