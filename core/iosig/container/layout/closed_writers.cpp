@@ -136,7 +136,7 @@ std::int64_t record_closed_writer(const ContainerDirectory& directory, ClosedWri
     index = read_index_dropping(directory, closed.id, closed.index_bytes);
     if (crc32c(index) == closed.index_checksum) closed.index = index;
   }
-  return append(directory, std::move(closed), former);
+  return append(directory, closed, former);
 }
 
 void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former) {

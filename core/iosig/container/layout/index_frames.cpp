@@ -276,8 +276,9 @@ Result<PlacedHead> read_head(std::span<const std::uint8_t> bytes) {
 
 template <class T>
 bool append(std::optional<T> read, std::vector<T>& to) {
-  if (read) to.push_back(*std::move(read));
-  return read.has_value();
+  if (!read) return false;
+  to.push_back(*std::move(read));
+  return true;
 }
 
 /// Adds what a frame says to `content`. false: it is not a sound frame of a known kind.
@@ -400,7 +401,7 @@ ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes) {
     auto closed = payload && payload->front() == kind_closed ? closed_of(Payload(payload->subspan(1))) : std::nullopt;
     const std::size_t next = payload ? at + frame_head + payload->size() : next_magic(bytes, at);
     if (closed)
-      records.writers.push_back(*std::move(closed));
+      records.writers.push_back(*closed);
     else
       records.damaged_bytes += next - at;
     at = next;

@@ -16,7 +16,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t min_literals = 4096, max_writes = 1u << 27;
+constexpr std::uint64_t min_literals = 4096, max_table_writes = 1u << 27;
 constexpr std::uint64_t max_regular_share = 4;  ///< writes for each literal
 
 /// A write or a hole. Its place in the list decides between equal sequence numbers.
@@ -146,7 +146,7 @@ bool is_irregular(const ContainerContent& content) {
   std::uint64_t count = 0, literals = 0;
   for (const WriterContent& writer : content.writers)
     for (const IndexedWrites& writes : writer.writes) {
-      if (!writes.entries.empty() || writes.pattern.count() > max_writes - count) return false;
+      if (!writes.entries.empty() || writes.pattern.count() > max_table_writes - count) return false;
       count += writes.pattern.count();
       for (const Term& term : writes.pattern.terms)
         if (!term.is_nest) literals += term.count;

@@ -11,7 +11,7 @@
 namespace iosig {
 namespace {
 
-constexpr int max_read_tries = 4;
+constexpr int max_settling_tries = 4;
 
 std::span<const std::uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
@@ -38,7 +38,7 @@ void FoundWriter::fail_to_read(std::int64_t id, Error error) {
 
 FoundWriter WriterReader::read(std::int64_t id, bool has_tail) const {
   FoundWriter found = read_once(id, has_tail);
-  for (int tries = 1; tries < max_read_tries && !found.lost_writes.empty(); ++tries) {
+  for (int tries = 1; tries < max_settling_tries && !found.lost_writes.empty(); ++tries) {
     const auto tail = droppings_.status(Dropping::tail, id), index = droppings_.status(Dropping::index, id);
     if (!tail || !index) break;
     if (tail->has_value() == found.had_tail && (*index ? (*index)->st_size : -1) == found.index_bytes) break;
