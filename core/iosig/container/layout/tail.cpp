@@ -210,6 +210,8 @@ bool Tail::make_room(const Fd& file) {
   const std::size_t bytes = bytes_ * 2;
   if (exceeds_size_limit(static_cast<off_t>(bytes))) return false;
   if (::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) != 0) return false;
+  // Not a new mapping of `file`, which may be another open file description: the lock belongs to that of the first one.
+  // ThreadSanitizer does not see mremap; it reports races of two tails that had the same address one after the other.
   void* const mapped = ::mremap(mapped_, bytes_, bytes, MREMAP_MAYMOVE);
   if (mapped == MAP_FAILED) return false;
   const auto distance = reinterpret_cast<std::byte*>(last_) - mapped_;
