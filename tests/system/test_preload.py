@@ -180,16 +180,22 @@ def test_tar_goes_both_ways(run: Preloaded) -> None:
     assert listed.startswith("-") and " 100000 " in listed
 
 
-def test_truncating_open_reads_each_index_once(run: Preloaded, tmp_path: Path) -> None:
+def test_truncating_open_reads_the_records_once_and_no_closed_index(run: Preloaded, tmp_path: Path) -> None:
     if shutil.which("strace") is None:
         pytest.skip("needs strace")
     for _ in range(5):
         run("sh", "-c", "echo line >> out")
     trace = tmp_path / "trace"
     run("strace", "-f", "-qq", "-o", trace, "-e", "trace=openat", "sh", "-c", ": > out")
-    opened = re.findall(r'"index\.(\d+)", (O_RDONLY\S*)', trace.read_text())
-    read = sorted(int(writer) for writer, flags in opened if "O_PATH" not in flags)
-    assert read in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]), "5 is the writer of the truncation"
+    opened = re.findall(r'"(index\.\d+|closed\.[0-9a-f]+)", (\S*)', trace.read_text())
+    emptying = next(n for n, (_, flags) in enumerate(opened) if "O_PATH" in flags)
+    read_before, read_after = (
+        [name for name, flags in part if "O_RDONLY" in flags and "O_PATH" not in flags]
+        for part in (opened[:emptying], opened[emptying:])
+    )
+    assert len(read_before) == len(set(read_before)), "the view reads each once"
+    assert {name for name in read_before if name.startswith("index")} <= {"index.5"}, "the writer of the truncation"
+    assert [name.partition(".")[0] for name in read_after] == ["closed"], "the emptying removes the records"
     assert run.content("out") == b""
 
 
