@@ -90,7 +90,7 @@ void try_index(const Bytes& bytes) {
   const auto index = read_index(bytes);
   if (!index) {
     hold(index.error().kind == ErrorKind::bad_input, "a refusal is bad input");
-    return hold(index.error().message.starts_with("file: byte "), "a refusal names the place");
+    return hold(index.error().message.starts_with("byte "), "a refusal names the place");
   }
   std::uint64_t last = 0;
   for (const IndexDamage& damage : index->damage) {
