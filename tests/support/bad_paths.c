@@ -37,6 +37,8 @@ static void try_all(const char* bad) {
   say("truncate", truncate(bad, 5));
   say("utimensat", utimensat(AT_FDCWD, bad, times, 0));
   say("utime", utime(bad, NULL));
+  say("lutimes", lutimes(bad, NULL));
+  say("lchmod", lchmod(bad, 0600));
   say("unlink", unlink(bad));
   say("unlinkat", unlinkat(AT_FDCWD, bad, AT_REMOVEDIR));
   say("rmdir", rmdir(bad));

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static void say(const char* call, const char* path, long value) {
@@ -39,6 +40,7 @@ static void ask(const char* path) {
   say("chown", path, chown(path, getuid(), getgid()));
   say("lchown", path, lchown(path, getuid(), getgid()));
   say("utimensat", path, utimensat(AT_FDCWD, path, times, 0));
+  say("lutimes", path, lutimes(path, NULL));
   say("truncate", path, truncate(path, 3));
   say("unlink", path, unlink(path));
   say("rmdir", path, rmdir(path));

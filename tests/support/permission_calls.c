@@ -130,6 +130,13 @@ static void use(const char* path) {
   const struct timeval times[2] = {{7000, 0}, {8000, 0}};
   SAY(utimes(path, times));
   say_status(path, 7000);
+  const struct timeval later[2] = {{9000, 0}, {10000, 0}}, wrong[2] = {{0, -1}, {0, 1000000}};
+  SAY(lutimes(path, later));
+  say_status(path, 9000);
+  SAY(futimesat(AT_FDCWD, path, times));
+  say_status(path, 7000);
+  SAY(lutimes(path, wrong));
+  SAY(utimes(path, NULL));
   SAY(chown(path, (uid_t)-1, (gid_t)-1));
   SAY(chown(path, 12345, (gid_t)-1));
   SAY(lchown(path, (uid_t)-1, getegid()));
@@ -139,7 +146,7 @@ static void use(const char* path) {
   say_status(path, 0);
   try_open(path, O_RDONLY);
   try_open(path, O_WRONLY);
-  SAY(chmod(path, 0200));
+  SAY(lchmod(path, 0200));
   try_open(path, O_RDONLY);
   try_open(path, O_WRONLY | O_TRUNC);
   SAY(chmod(path, 06755));

@@ -1,5 +1,5 @@
-// Calls that read and set the status of a file: stat(2), access(2), chmod(2), chown(2), utimensat(2), truncate(2) and
-// their variants.
+// Calls that read and set the status of a file: stat(2), statfs(2), access(2), chmod(2), chown(2), utimensat(2),
+// truncate(2) and their variants.
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -251,6 +251,7 @@ int fchmodat(int directory, const char* path, mode_t mode, int flags) noexcept {
       [&] { return real().fchmodat(directory, path, mode, flags); });
 }
 int chmod(const char* path, mode_t mode) noexcept { return fchmodat(AT_FDCWD, path, mode, 0); }
+int lchmod(const char* path, mode_t mode) noexcept { return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW); }
 
 int fchown(int fd, uid_t user, gid_t group) noexcept {
   if (!is_ours(fd)) return real().fchown(fd, user, group);
@@ -280,15 +281,22 @@ int utimensat(int directory, const char* path, const timespec times[2], int flag
       [&](int from, const char* manifest) { return real().utimensat(from, manifest, times, 0); },
       [&] { return real().utimensat(directory, path, times, flags); });
 }
-int utimes(const char* path, const timeval times[2]) noexcept {
-  const timespec given[2] = {timespec_of(times != nullptr ? times[0] : timeval{}),
-                             timespec_of(times != nullptr ? times[1] : timeval{})};
-  return utimensat(AT_FDCWD, path, times != nullptr ? given : nullptr, 0);
+static int set_times(int directory, const char* path, const timeval times[2], int flags) noexcept {
+  if (times == nullptr) return utimensat(directory, path, nullptr, flags);
+  const timespec given[2] = {timespec_of(times[0]), timespec_of(times[1])};
+  return utimensat(directory, path, given, flags);
+}
+int utimes(const char* path, const timeval times[2]) noexcept { return set_times(AT_FDCWD, path, times, 0); }
+int lutimes(const char* path, const timeval times[2]) noexcept {
+  return set_times(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
 int futimes(int fd, const timeval times[2]) noexcept {
-  const timespec given[2] = {timespec_of(times != nullptr ? times[0] : timeval{}),
-                             timespec_of(times != nullptr ? times[1] : timeval{})};
-  return futimens(fd, times != nullptr ? given : nullptr);
+  if (times == nullptr) return futimens(fd, nullptr);
+  const timespec given[2] = {timespec_of(times[0]), timespec_of(times[1])};
+  return futimens(fd, given);
+}
+int futimesat(int directory, const char* path, const timeval times[2]) noexcept {
+  return path == nullptr ? futimes(directory, times) : set_times(directory, path, times, 0);
 }
 int utime(const char* path, const utimbuf* times) noexcept {
   const timespec given[2] = {{times != nullptr ? times->actime : 0, 0}, {times != nullptr ? times->modtime : 0, 0}};
