@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <regex>
 
+#include "iosig/base/files.h"
 #include "iosig/base/units.h"
 #include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
@@ -25,7 +27,18 @@ std::string refusal(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("signature: every parameter of the paper's section 3 is understood") {
+TEST_CASE("signature: each parameter stands in the docs and in the fuzzer's seed") {
+  const std::string page = *read_file(IOSIG_TEST_DATA "/../../docs/formats/signature.md");
+  const std::string seed = *read_file(IOSIG_TEST_DATA "/../fuzz/corpus/signature/every-parameter");
+  for (const ParameterInfo& parameter : signature_parameters()) {
+    CAPTURE(parameter.name);
+    const std::string name(parameter.name);
+    CHECK(page.find("`" + name + (parameter.example.empty() ? "`" : "(")) != std::string::npos);
+    CHECK(std::regex_search(seed, std::regex("(^|[ \n])" + name + "\\b")));
+  }
+}
+
+TEST_CASE("signature: every parameter of the paper's section 3, and read-share and duration of ours, is understood") {
   const Signature s = parsed(
       "global random persist size-per-IO(16MB) totalsize(6GB) MTTDL(20y) availability(1e-6) duration(2h) archive "
       "tamperproof read-share(30%)");

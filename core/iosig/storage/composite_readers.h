@@ -1,5 +1,6 @@
-// The readers of composites. Each reports one level of one kind, or nothing if it is of another kind or in doubt. Used
-// by storage/composite, and individually by tests.
+// The readers of composites. Each reports one level of one kind, or nothing if it is of another kind or in doubt. The
+// readers of block devices are then asked in turn, so each must recognise its own kind by something that no other has
+// (md/, dm/, bcache/ in sysfs). Used by storage/composite, and individually by tests.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// read(2), write(2) and their variants.
+// Calls on the data of an open file: read(2), write(2), lseek(2), fsync(2), ftruncate(2), fallocate(2),
+// posix_fadvise(2), readahead(2) and their variants.
 
 #include <cerrno>
 

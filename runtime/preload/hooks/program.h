@@ -1,5 +1,5 @@
-// The intercepted calls, under names that this library can use itself. Inside the library the plain names (::read,
-// ::write) bypass the interception and go to the system: see engine_calls.cpp.
+// The hooks, under names that other sources of this library can call: there the plain names (::read, ::write) bypass
+// the hooks (real.h).
 #pragma once
 
 #include <dirent.h>

@@ -1,9 +1,10 @@
 // The next definitions of the functions that this library intercepts: those of libc, or of another library that is
 // preloaded after this one.
 //
-// Inside this library the plain names (::open, ::pwrite) bypass all of these and go directly to the system
-// (engine_calls.cpp). The engine's own calls are therefore invisible to other preloaded libraries, are no cancellation
-// points, and are never intercepted again.
+// In this library the plain names (::open, ::pwrite) bypass the hooks and these definitions, and go directly to the
+// system (engine_calls.cpp). The engine's own calls are therefore invisible to other preloaded libraries, are no
+// cancellation points, and are never intercepted again. **Except in the source that defines the hook: there the plain
+// name is the hook itself.** Other sources call a hook by its name in program.h.
 #pragma once
 
 #include <aio.h>
