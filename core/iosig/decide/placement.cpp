@@ -5,6 +5,7 @@
 
 #include "iosig/base/units.h"
 #include "iosig/cost/reliability.h"
+#include "iosig/model/filesystem.h"
 
 namespace iosig {
 namespace {
@@ -41,9 +42,10 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
                                      ? ""
                                      : fmt::format(", {} of them reserved for other streams",
                                                    about_bytes(static_cast<double>(mount.reserved_bytes)));
+    const bool is_memory = is_volatile_filesystem(mount.filesystem) && !is_free_space_set(mount);
     if (wanted.total_bytes)
-      exclude("no room: totalsize {}, free {}{}", bytes_text(needed),
-              about_bytes(static_cast<double>(*mount.free_bytes)), reserved);
+      exclude("no room: totalsize {}, free {}{}{}", bytes_text(needed),
+              about_bytes(static_cast<double>(*mount.free_bytes)), is_memory ? " of this job's memory" : "", reserved);
     else
       exclude("no room: {}", reserved.empty() ? "it is full" : "what is free is reserved for other streams");
   }

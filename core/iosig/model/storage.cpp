@@ -66,6 +66,11 @@ Result<Code> code_of(const Redundancy& redundancy) {
   return fail(ErrorKind::bad_input, "unknown redundancy scheme");
 }
 
+bool is_free_space_set(const MountPoint& mount) {
+  const auto known = mount.provenance.find("free");
+  return known != mount.provenance.end() && known->second.origin == Origin::config;
+}
+
 Device assumed_device(DeviceKind kind) {
   Device device;
   device.kind = kind;

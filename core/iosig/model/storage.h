@@ -101,6 +101,9 @@ struct MountPoint {
   bool operator==(const MountPoint&) const = default;
 };
 
+/// Returns whether the user set `free_bytes` in the file: then it is what a stream may use, and nobody is asked.
+[[nodiscard]] bool is_free_space_set(const MountPoint& mount);
+
 /// Invariant, ensured by the reader: names and paths are unique, each `device` and member exists, no composite contains
 /// itself, every number is finite and in range.
 struct Storage {

@@ -1,0 +1,79 @@
+"""Files on tmpfs are memory of the job: with a real tmpfs, and real control groups with limits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import Iosig
+
+MB = 1 << 20
+GROUPS = Path("/sys/fs/cgroup")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A tmpfs of 1 GB and a storage description beside it that names it alone."""
+    mounted = tmp_path / "memory"
+    mounted.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "none", mounted], capture_output=True).returncode:
+        pytest.skip("may not mount a tmpfs")
+    (tmp_path / "storage.toml").write_text(
+        'schema = "iosig.storage/1"\n'
+        f'[[mount_point]]\npath = "{mounted}"\ndevice = "ram"\nfilesystem = "tmpfs"\n'
+        '[[device]]\nname = "ram"\nkind = "ram"\n'
+    )
+    yield mounted
+    subprocess.run(["umount", "-l", mounted], check=True)
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A memory control group of its own."""
+    made = (GROUPS / "memory" if (GROUPS / "memory").is_dir() else GROUPS) / f"iosig-test-{os.getpid()}"
+    try:
+        made.mkdir()
+    except OSError as refusal:
+        pytest.skip(f"may not make a control group: {refusal.strerror}")
+    try:
+        if not any((made / limit).exists() for limit in ("memory.max", "memory.limit_in_bytes")):
+            pytest.skip("control groups here have no memory controller")
+        yield made
+    finally:
+        made.rmdir()
+
+
+def limit(group: Path, limited_bytes: int) -> None:
+    version_2 = group / "memory.max"
+    (version_2 if version_2.exists() else group / "memory.limit_in_bytes").write_text(str(limited_bytes))
+
+
+def choose(iosig: Iosig, tmp_path: Path, totalsize: str, group: Path | None = None) -> str:
+    def join() -> None:
+        if group is not None:
+            (group / "cgroup.procs").write_text("0")
+
+    words = ("choose", "random", f"totalsize({totalsize})", "--storage", tmp_path / "storage.toml")
+    return iosig(*words, check=None, preexec_fn=join).stdout
+
+
+def test_a_limit_on_the_jobs_memory_limits_the_room_on_tmpfs(
+    iosig: Iosig, memory: Path, group: Path, tmp_path: Path
+) -> None:
+    assert f"chosen: {memory}" in choose(iosig, tmp_path, "200MB")
+    limit(group, 128 * MB)
+    assert f"chosen: {memory}" in choose(iosig, tmp_path, "50MB", group)
+    refused = choose(iosig, tmp_path, "120MB", group)
+    assert "no room: totalsize 120MB, free 1" in refused
+    assert "of this job's memory" in refused
+    limit(group, 1024 * MB)
+    assert f"chosen: {memory}" in choose(iosig, tmp_path, "120MB", group)
+
+
+def test_not_all_that_is_free_is_for_data(iosig: Iosig, memory: Path, tmp_path: Path) -> None:
+    assert f"chosen: {memory}" in choose(iosig, tmp_path, "1000MB")
+    assert "no room: totalsize 1GB, free 1004 MB" in choose(iosig, tmp_path, "1GB")
