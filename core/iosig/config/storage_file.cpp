@@ -2,22 +2,20 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "iosig/base/call_with_timeout.h"
 #include "iosig/base/files.h"
-#include "iosig/base/memory_room.h"
+#include "iosig/base/room.h"
 #include "iosig/base/trust.h"
 #include "iosig/format/storage_toml.h"
-#include "iosig/model/filesystem.h"
 
 namespace iosig {
 namespace {
 
 constexpr const char* system_storage_file = "/etc/iosig/storage.toml";
-/// One part in so many of the free space is for what a file system stores beside the data. A file as large as all that
-/// statvfs calls free does not fit.
+/// One part in so many is left for what a file system stores beside the data: a file as large as all that statvfs calls
+/// free does not fit.
 constexpr std::uint64_t headroom_share = 50;
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -48,11 +46,8 @@ Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space)
 
 std::optional<std::uint64_t> ask_free_space(const MountPoint& mount) {
   if (is_free_space_set(mount)) return mount.free_bytes;
-  const auto free = free_bytes_at(mount.path);
-  if (!free) return std::nullopt;
-  const std::uint64_t usable = *free - *free / headroom_share;
-  if (!is_volatile_filesystem(mount.filesystem)) return usable;
-  return std::min(usable, memory_room_bytes().value_or(usable));
+  const auto room = room_bytes_at(mount.path);
+  return room ? std::optional(*room - *room / headroom_share) : std::nullopt;
 }
 
 void refresh_free_space(Storage& storage) {

@@ -22,10 +22,8 @@ enum class FreeSpace { ask, leave };
 /// could write or replace (base/trust.h).
 [[nodiscard]] Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space = FreeSpace::ask);
 
-/// Returns the manually set value, else what statvfs reports less a fiftieth, which the file system needs beside the
-/// data; nothing if that fails. On tmpfs at most what the job's memory leaves (base/memory_room): statvfs reports the
-/// size of the mount, whether or not there is memory for it. Blocks while the server of a network file system does not
-/// respond.
+/// Returns the manually set value, else the current room (base/room) less a fiftieth, which the file system needs
+/// beside the data; nothing if that fails. Blocks while the server of a network file system does not respond.
 [[nodiscard]] std::optional<std::uint64_t> ask_free_space(const MountPoint& mount);
 
 /// Calls ask_free_space for every mount point, with a time limit (base/call_with_timeout). Only for our own programs:

@@ -45,7 +45,8 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
     const bool is_memory = is_volatile_filesystem(mount.filesystem) && !is_free_space_set(mount);
     if (wanted.total_bytes)
       exclude("no room: totalsize {}, free {}{}{}", bytes_text(needed),
-              about_bytes(static_cast<double>(*mount.free_bytes)), is_memory ? " of this job's memory" : "", reserved);
+              about_bytes(static_cast<double>(*mount.free_bytes)),
+              is_memory ? " (at most what the job's memory leaves)" : "", reserved);
     else
       exclude("no room: {}", reserved.empty() ? "it is full" : "what is free is reserved for other streams");
   }

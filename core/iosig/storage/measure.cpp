@@ -1,8 +1,6 @@
 #include "iosig/storage/measure.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "iosig/base/files.h"
+#include "iosig/base/room.h"
 #include "iosig/base/units.h"
 #include "iosig/storage/fit.h"
 #include "iosig/storage/scratch.h"
@@ -300,19 +299,15 @@ class Scratch {
   std::minstd_rand random_{1};
 };
 
-/// Returns the scratch space to use: 5 % of the free space, on tmpfs of the free memory.
+/// Returns the scratch space to use: 5 % of the room.
 Result<std::uint64_t> usable_bytes(const std::string& directory, std::uint64_t wanted) {
-  auto free = free_bytes_at(directory);
-  if (!free) return free;
-  struct statfs status {};
-  if (::statfs(directory.c_str(), &status) == 0 && status.f_type == TMPFS_MAGIC)
-    *free = std::min<std::uint64_t>(*free, static_cast<std::uint64_t>(::sysconf(_SC_AVPHYS_PAGES)) *
-                                               static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
-  const std::uint64_t usable = std::min(wanted, *free / 20);
+  const auto room = room_bytes_at(directory);
+  if (!room) return pass_on(room.error());
+  const std::uint64_t usable = std::min(wanted, *room / 20);
   if (usable < MiB)
     return fail(ErrorKind::infeasible,
                 "'{}' has only {} free; a probe uses at most 5 % of that and needs at least 1 MB", directory,
-                about_bytes(static_cast<double>(*free)));
+                about_bytes(static_cast<double>(*room)));
   return usable;
 }
 

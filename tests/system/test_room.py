@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,13 +52,14 @@ def limit(group: Path, limited_bytes: int) -> None:
     (version_2 if version_2.exists() else group / "memory.limit_in_bytes").write_text(str(limited_bytes))
 
 
-def choose(iosig: Iosig, tmp_path: Path, totalsize: str, group: Path | None = None) -> str:
-    def join() -> None:
-        if group is not None:
-            (group / "cgroup.procs").write_text("0")
+def joins(group: Path) -> Callable[[], None]:
+    """What a child process does to run in `group`."""
+    return lambda: (group / "cgroup.procs").write_text("0") and None
 
+
+def choose(iosig: Iosig, tmp_path: Path, totalsize: str, group: Path | None = None) -> str:
     words = ("choose", "random", f"totalsize({totalsize})", "--storage", tmp_path / "storage.toml")
-    return iosig(*words, check=None, preexec_fn=join).stdout
+    return iosig(*words, check=None, preexec_fn=group and joins(group)).stdout
 
 
 def test_a_limit_on_the_jobs_memory_limits_the_room_on_tmpfs(
@@ -69,9 +70,14 @@ def test_a_limit_on_the_jobs_memory_limits_the_room_on_tmpfs(
     assert f"chosen: {memory}" in choose(iosig, tmp_path, "50MB", group)
     refused = choose(iosig, tmp_path, "120MB", group)
     assert "no room: totalsize 120MB, free 1" in refused
-    assert "of this job's memory" in refused
+    assert "(at most what the job's memory leaves)" in refused
     limit(group, 1024 * MB)
     assert f"chosen: {memory}" in choose(iosig, tmp_path, "120MB", group)
+
+
+def test_a_probe_of_tmpfs_stays_below_the_limit_and_is_not_killed(iosig: Iosig, memory: Path, group: Path) -> None:
+    limit(group, 48 * MB)
+    iosig("storage", "probe", "--quick", "--dry-run", "--mount", memory, preexec_fn=joins(group))
 
 
 def test_not_all_that_is_free_is_for_data(iosig: Iosig, memory: Path, tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+// How much a program may still store: on a file system, and in memory. Files on tmpfs are memory of the program that
+// writes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "iosig/base/result.h"
+
+namespace iosig {
+
+/// Returns free_bytes_at(path); on tmpfs at most memory_room_bytes(), because statvfs reports the size of the mount,
+/// whether or not there is memory for it.
+[[nodiscard]] Result<std::uint64_t> room_bytes_at(const std::string& path);
+
+/// Returns how many bytes this process can put into memory before the kernel swaps, or kills a process: the least of
+/// the machine's (MemAvailable) and that of each memory control group of the process and above it (versions 1 and 2:
+/// limit - usage + the cached pages of files, which the kernel can drop). From each, a tenth of the machine's memory or
+/// of the limit, at most `kept_free_bytes`, is left to the program itself. Swap space does not count. Nothing if /proc
+/// has no MemAvailable.
+///
+/// `root` precedes each path, for tests: a tree recorded on another machine.
+[[nodiscard]] std::optional<std::uint64_t> memory_room_bytes(const std::string& root = {});
+
+inline constexpr std::uint64_t kept_free_bytes = std::uint64_t{4} << 30;
+
+}  // namespace iosig
