@@ -22,7 +22,8 @@ STARTED_S = time.time()
 # inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["redirecting", "plugin_compiler", "mounting"]  # their fixtures: world, hinted; compiler; mount
+pytest_plugins = ["redirecting", "plugin_compiler", "mounting", "preloading"]
+# Their fixtures: world, hinted; compiler; mount; run, small, compiled.
 
 
 def bench(name: str) -> Any:
