@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 PYTHON := .venv/bin/python
 
-.PHONY: build python lab demo test suites fuzz lint bench install uninstall package clean help
+.PHONY: build python lab demo test sanitized suites fuzz lint bench install uninstall package clean help
 
 build: ## the command, its library, the GCC plugin: build/bin/iosig
 	@tools/setup build
@@ -38,6 +38,11 @@ test: ## every test: C++, Python, and the core again under the sanitizers
 	@tools/setup build python lab test
 	@$(MAKE) --no-print-directory python TESTS=ON
 	@$(PYTHON) tools/run_tests $(CMAKE_FLAGS) -DIOSIG_TESTS=ON
+
+sanitized: ## libiosig-preload.so with sanitizers: `make test` then runs programs under it, too
+	@tools/setup build
+	@cmake --preset asan --log-level=WARNING $(CMAKE_FLAGS) >/dev/null
+	@cmake --build --preset asan --target iosig_preload
 
 suites: ## pjdfstest and fsx with and without IOSIG, as root; needs Rust 1.85 (not part of test)
 	@$(MAKE) --no-print-directory build

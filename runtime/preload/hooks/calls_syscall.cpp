@@ -199,11 +199,12 @@ long call_by_number(long number, const Argument (&a)[6], bool& is_ours) {
 // call unwinds through this frame.
 extern "C" long by_number(long number, ...) __asm__("syscall");
 
-long by_number(long number, ...) {
+/// Reads six arguments, as libc's own does. Those that the caller did not pass are not used.
+__attribute__((no_sanitize("address"))) long by_number(long number, ...) {
   std::va_list rest;
   va_start(rest, number);
   Argument a[6];
-  for (Argument& each : a) each.value = va_arg(rest, long);  // arguments that the caller did not pass are not used
+  for (Argument& each : a) each.value = va_arg(rest, long);
   va_end(rest);
   if (may_concern_container(number, a)) {
     const iosig::preload::ReentrancyGuard inside(is_in_call);
