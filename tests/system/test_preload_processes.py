@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -332,3 +333,24 @@ def test_a_container_is_replaced_by_rename_beside_readers(run: Preloaded) -> Non
     reader = f"(python3 -c '{READ}' && echo read) &"
     assert run("bash", "-c", f"{reader} {reader} python3 -c '{REPLACE}'; touch end; wait").split() == ["read", "read"]
     assert sorted(path.name for path in run.directory.iterdir()) == ["end", "file.dat"]
+
+
+def test_a_file_removed_while_its_last_user_closes_it_is_gone(run: Preloaded) -> None:
+    """rm has renamed the container, the last user is deleting it, and rm looks: a directory without a manifest."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+
+    def traced(*inject: str) -> list[str]:
+        return ["strace", "-f", "-qq", "-o", "/dev/null", *(word for each in inject for word in ("-e", each))]
+
+    deletes_late = traced("trace=rmdir", "inject=rmdir:delay_enter=800000")
+    user = run.start(*deletes_late, "sh", "-c", "exec 3>file; echo open; read line", stdin=subprocess.PIPE)
+    assert user.stdout is not None and user.stdout.readline() == b"open\n"
+    looks_late = traced("trace=renameat2", "inject=renameat2:delay_exit=400000")
+    rm = run.start(*looks_late, "rm", "file")
+    while not list(run.directory.glob(".file.iosig-removed-*")):
+        time.sleep(0.01)
+    user.communicate(b"\n", timeout=60)
+    _, complained = rm.communicate(timeout=60)
+    assert rm.returncode == 0, complained
+    assert list(run.directory.iterdir()) == []

@@ -1,5 +1,6 @@
 #include "iosig/container/admin/names.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,9 +84,14 @@ int discard(const NameAt& hidden) {
 /// Removes the container at `at`, or a file that another process has put there meanwhile.
 NameResult unlink_container_at(const NameAt& at) {
   const NameAt hidden = beside(at);
+  const Fd seen = open_file_at(at.directory, at.path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  struct stat container {
+  }, status{};
+  const bool is_known = seen && kind_of({seen.get(), "."}, container) == NameKind::container;
   if (const int failure = move_to_own(at, hidden); failure != 0) return failed(failure);
-  struct stat status {};
-  if (kind_of(hidden, status) != NameKind::directory) return done_or(discard(hidden));
+  // A container that its last holder is deleting now has no manifest any more, but is still the one that was seen.
+  const bool is_seen = is_known && look(hidden, status) && is_same_inode(status, container);
+  if (is_seen || kind_of(hidden, status) != NameKind::directory) return done_or(discard(hidden));
   if (!give_back(hidden, at)) return tl::unexpected(stranded(hidden, at));
   return failed(EISDIR);
 }
