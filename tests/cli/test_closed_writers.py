@@ -180,6 +180,37 @@ def test_a_file_that_has_lost_all_its_droppings_can_be_emptied(iosig: Iosig, con
     assert is_sound(iosig, container, "--data") and exported(iosig, container) == b"new"
 
 
+def test_what_a_writer_wrote_after_another_had_emptied_the_file_is_lost_with_its_droppings(
+    iosig: Iosig, tmp_path: Path
+) -> None:
+    """The writer's id is smaller than that of the truncation, which deletes what smaller ids wrote before it."""
+    path = tmp_path / "log"
+    iosig("container", "create", path)
+    iosig("run", "--", "sh", "-c", f"exec 5>>{path}; echo before >&5; : > {path}; echo after >&5")
+    assert exported(iosig, path) == b"after\n"
+    (grown,) = (each for each in path.glob("d*/data.*") if each.stat().st_size > 0)
+    shutil.rmtree(grown.parent)
+    assert not is_sound(iosig, path) and exported(iosig, path) is None
+    assert "Input/output error" in iosig("run", "--", "cat", path, check=1).stderr
+    iosig("run", "--", "sh", "-c", f"echo new > {path}")
+    assert is_sound(iosig, path, "--data") and exported(iosig, path) == b"new\n"
+
+
+def test_a_file_that_was_emptied_while_a_target_was_away_is_empty(iosig: Iosig, tmp_path: Path) -> None:
+    path, target, other = tmp_path / "file", tmp_path / "target", tmp_path / "other"
+    target.mkdir()
+    other.mkdir()
+    iosig("container", "create", "--target", target, "--target", other, path)
+    iosig("run", "--", "sh", "-c", f"for n in 1 2 3; do echo line $n >> {path}; done")
+    target.rename(tmp_path / "away")
+    iosig("run", "--", "truncate", "-s", 0, path)  # its writer's data are on the other target
+    (tmp_path / "away").rename(target)
+    assert is_sound(iosig, path, "--data") and exported(iosig, path) == b""
+    iosig("run", "--", "sh", "-c", f"echo new > {path}")
+    assert is_sound(iosig, path, "--data") and exported(iosig, path) == b"new\n"
+    assert len([*target.glob("*/d*/data.*"), *other.glob("*/d*/data.*")]) < 4, "what was void is deleted now"
+
+
 def test_the_id_of_a_writer_that_is_lost_is_not_given_to_another(iosig: Iosig, container: Path) -> None:
     """Nor after a boot, when only the record knows the id."""
     shutil.rmtree(container / f"d{WRITERS - 1}")

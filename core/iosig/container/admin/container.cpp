@@ -245,10 +245,7 @@ void delete_void_droppings(const ContainerDirectory& directory, const WriterCont
   struct stat index {};
   const Fd fd = directory.open_dropping(Dropping::index, before.id, O_PATH);
   if (!fd || ::fstat(fd.get(), &index) != 0 || index.st_size != before.index_bytes) return;
-  // The data first: for readers, an index without data is harmless if the data are void, but data without an index are
-  // a loss.
-  (void)directory.unlink_dropping(Dropping::data, before.id);
-  (void)directory.unlink_dropping(Dropping::index, before.id);
+  directory.delete_data_and_index(before.id);
 }
 
 }  // namespace

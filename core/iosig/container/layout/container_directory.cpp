@@ -187,7 +187,13 @@ Fd ContainerDirectory::open_dropping(Dropping kind, std::int64_t id, int flags, 
 
 int ContainerDirectory::unlink_dropping(Dropping kind, std::int64_t id) const {
   const auto directory = open_subdirectory(kind, id);
-  return directory ? ::unlinkat(directory->get(), dropping_name(kind, id).c_str(), 0) : -1;
+  if (directory) return ::unlinkat(directory->get(), dropping_name(kind, id).c_str(), 0);
+  errno = place_of(kind, id) ? directory.error().system_errno : ENXIO;
+  return -1;
+}
+
+void ContainerDirectory::delete_data_and_index(std::int64_t id) const {
+  if (unlink_dropping(Dropping::data, id) == 0 || errno == ENOENT) (void)unlink_dropping(Dropping::index, id);
 }
 
 }  // namespace iosig

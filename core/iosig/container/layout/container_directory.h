@@ -78,7 +78,11 @@ class ContainerDirectory {
   [[nodiscard]] Result<Fd> open_subdirectory(Dropping kind, std::int64_t id, bool make = false) const;
   /// Opens a dropping with openat(2) `flags`; never follows symbolic links. -1 with errno on failure.
   [[nodiscard]] Fd open_dropping(Dropping kind, std::int64_t id, int flags, unsigned mode = 0) const;
+  /// Like unlink(2). Fails with ENXIO if the dropping's target is missing.
   [[nodiscard]] int unlink_dropping(Dropping kind, std::int64_t id) const;
+  /// **Deletes data and index of a writer.** The data first, and the index only if the data are gone: void data are
+  /// harmless beside their index, but data without an index are a loss, and a target may be away for a while.
+  void delete_data_and_index(std::int64_t id) const;
 
   /// A data dropping that repair quarantined.
   struct Quarantined {

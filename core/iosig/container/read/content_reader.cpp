@@ -109,26 +109,35 @@ class ContentReader {
   }
 
   /// Reads the writers that were closed and have no droppings any more. A truncation to 0 deletes the droppings of
-  /// writers with smaller ids; all others are missing.
+  /// writers with smaller ids, unless they have written since; all others are missing.
   Result<void> read_gone(const std::vector<std::int64_t>& ids) {
-    std::int64_t first_id = 0;  // all with smaller ids were truncated
-    const auto look_for_truncations = [&](const WriterContent& writer) {
-      if (std::ranges::any_of(writer.marks, &empties_file)) first_id = std::max(first_id, writer.id);
-    };
-    std::ranges::for_each(content_.writers, look_for_truncations);
     const std::size_t others = content_.writers.size();
-    for (auto id = ids.rbegin(); id != ids.rend() && *id >= first_id; ++id) {
-      const std::size_t before = content_.writers.size();
-      if (auto taken = take(writers_.read(*id, false)); !taken) return taken;
-      if (content_.writers.size() > before) look_for_truncations(content_.writers.back());
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+      FoundWriter found = writers_.read(*id, false);
+      if (*id < emptied_by_ && !(found.writer && has_written_since(*found.writer))) continue;
+      if (auto taken = take(std::move(found)); !taken) return taken;
     }
     if (content_.writers.size() > others) std::ranges::sort(content_.writers, {}, &WriterContent::id);
     return {};
   }
 
+  [[nodiscard]] bool is_void(const IndexedWrites& writes) const { return writes.closed <= emptied_at_; }
+
+  [[nodiscard]] bool has_written_since(const WriterContent& writer) const {
+    return std::ranges::any_of(writer.writes, [&](const auto& writes) { return !is_void(writes); }) ||
+           std::ranges::any_of(writer.marks, [&](const auto& mark) { return mark.sequence > emptied_at_; });
+  }
+
   Result<void> take(FoundWriter found) {
     if (found.failure) return pass_on(*std::move(found.failure));
-    if (found.writer) content_.writers.push_back(*std::move(found.writer));
+    if (found.writer) {
+      for (const IndexMark& mark : found.writer->marks) {
+        if (!empties_file(mark)) continue;
+        emptied_by_ = std::max(emptied_by_, found.writer->id);
+        emptied_at_ = std::max(emptied_at_, mark.sequence);
+      }
+      content_.writers.push_back(*std::move(found.writer));
+    }
     std::ranges::move(found.problems, std::back_inserter(content_.problems));
     std::ranges::move(found.lost_writes, std::back_inserter(content_.lost_writes));
     content_.has_write_in_progress |= found.has_write_in_progress;
@@ -143,13 +152,9 @@ class ContentReader {
   /// Names the data droppings that are missing or were cut. Those of writers that were truncated to 0 are deleted
   /// before their indices.
   void name_short_data() {
-    std::int64_t emptied = -1;  // sequence number of the last truncation to 0
-    for (const WriterContent& writer : content_.writers)
-      for (const IndexMark& mark : writer.marks)
-        if (empties_file(mark)) emptied = std::max(emptied, mark.sequence);
     for (const WriterContent& writer : content_.writers) {
-      const auto is_void = [&](const IndexedWrites& writes) { return writes.closed <= emptied; };
-      if (!is_short(writer) || std::ranges::all_of(writer.writes, is_void)) continue;
+      if (!is_short(writer) || std::ranges::all_of(writer.writes, [&](const auto& each) { return is_void(each); }))
+        continue;
       const std::string shown = directory_.shown(Dropping::data, writer.id);
       const std::int64_t known = writer.physical_end(), there = std::max<std::int64_t>(0, writer.data_bytes);
       content_.problems.push_back({ContainerProblem::Kind::lost, writer.id,
@@ -165,6 +170,7 @@ class ContentReader {
   const ClosedWriters& closed_;
   WriterReader writers_;
   ContainerContent content_;
+  std::int64_t emptied_by_ = 0, emptied_at_ = -1;  ///< last truncation to 0 so far: largest writer, sequence number
 };
 
 bool is_unchanged(const ContainerDirectory& directory, const Listing& listing, const ClosedWriters& closed) {

@@ -108,8 +108,7 @@ Result<void> ContainerWriter::make_droppings() {
   if (!index_)
     return fail(ErrorKind::system, "'{}': every id for a new writer is taken", printable(directory_->path()));
   const auto give_up = [&](Error error) {
-    (void)directory_->unlink_dropping(Dropping::data, id_);
-    (void)directory_->unlink_dropping(Dropping::index, id_);
+    directory_->delete_data_and_index(id_);
     return pass_on(std::move(error));
   };
   if (auto shared = directory_->share_piece(index_.get(), directory_->shown(Dropping::index, id_)); !shared)
@@ -155,8 +154,7 @@ Result<void> ContainerWriter::refuse_if_replaced() {
   const Fd directory = open_file_at(directory_->fd().get(), ".", O_RDONLY | O_DIRECTORY);
   if (directory && ::flock(directory.get(), LOCK_SH | LOCK_NB) == 0) return {};
   (void)directory_->unlink_dropping(Dropping::tail, id_);
-  (void)directory_->unlink_dropping(Dropping::data, id_);
-  (void)directory_->unlink_dropping(Dropping::index, id_);
+  directory_->delete_data_and_index(id_);
   return fail_with_errno(EBUSY, ErrorKind::infeasible, "'{}' is being replaced by an ordinary file, or removed",
                          printable(directory_->path()));
 }
