@@ -87,20 +87,12 @@ void reply_value(fuse_req_t request, ssize_t got, const char* value, std::size_t
     fuse_reply_buf(request, value, static_cast<std::size_t>(got));
 }
 
-/// Refuses extended attributes of symbolic links, because the path-based calls here would follow the link. Refuses
-/// access control lists of containers, because the files inside a container would not follow them.
+/// Refuses access control lists of containers, because the files inside a container would not follow them. The calls
+/// here do not follow symbolic links: path_of() leads to the open file itself, link or not.
 bool refuses(fuse_req_t request, const Inode& inode, const PathFd& file, std::string_view attribute) {
-  if (inode.is_container() && attribute.starts_with("system.posix_acl_")) {
-    fuse_reply_err(request, EOPNOTSUPP);
-    return true;
-  }
-  struct stat status {};
-  if (!file)
-    fuse_reply_err(request, errno);
-  else if (::fstat(file->get(), &status) != 0 || !S_ISLNK(status.st_mode))
-    return false;
-  else
-    fuse_reply_err(request, EPERM);
+  const bool is_list = inode.is_container() && attribute.starts_with("system.posix_acl_");
+  if (!is_list && file) return false;
+  fuse_reply_err(request, is_list ? EOPNOTSUPP : errno);
   return true;
 }
 

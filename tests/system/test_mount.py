@@ -261,6 +261,35 @@ def test_holes_attributes_and_links(mount: Mount) -> None:
     assert os.statvfs(directory).f_blocks == os.statvfs(directory.parent / "source").f_blocks
 
 
+def test_extended_attributes_of_a_link_are_its_own(mount: Mount, tmp_path: Path) -> None:
+    """mv, rsync -X, tar --xattrs and ls -l ask for them."""
+    directory = mount("--containers", "all")
+    (directory / "file").write_bytes(b"x")
+    for name in ("file", "nothing"):
+        link, plain = directory / f"to {name}", tmp_path / f"to {name}"
+        for each in (link, plain):
+            each.symlink_to(name)
+
+        def attempt(path: Path, call: Callable[..., object], *arguments: object) -> object:
+            try:
+                return call(path, *arguments, follow_symlinks=False)
+            except OSError as failure:
+                return failure.errno
+
+        for call, *arguments in (
+            (os.listxattr,),
+            (os.getxattr, "security.selinux"),
+            (os.setxattr, "user.a", b"v"),
+            (os.setxattr, "trusted.a", b"v"),
+            (os.getxattr, "trusted.a"),
+            (os.listxattr,),
+            (os.removexattr, "trusted.a"),
+            (os.removexattr, "trusted.a"),
+        ):
+            assert attempt(link, call, *arguments) == attempt(plain, call, *arguments), (call, arguments)
+    assert os.listxattr(directory / "file") == []
+
+
 def test_a_killed_daemon_loses_nothing_that_was_written(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
     directory = mount("--containers", "all")
     data = random.Random(7).randbytes(200_000)
