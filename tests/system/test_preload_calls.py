@@ -601,3 +601,20 @@ def test_sanitizers_find_nothing(run: Preloaded, compiled: Callable[[Path], Path
     # Programs that end leave what they have; and AddressSanitizer would call our setrlimit() before it is ready.
     run.env["ASAN_OPTIONS"] = "detect_leaks=0:disable_coredump=0"
     assert_same_as_plain(run, compiled(ROOT / f"tests/support/{client[0]}.c"), 5, *client[1:])
+
+
+def test_a_change_of_the_mode_follows_no_link_in_the_place_of_a_piece(run: Preloaded, tmp_path: Path) -> None:
+    """Whoever may write the container's directory can plant one, and wait for root's chmod."""
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    run("sh", "-c", "echo hi > file; echo more >> file")
+    pieces = (path for path in (run.directory / "file").rglob("*") if path.is_file())
+    planted = [path for path in pieces if path.name != ".iosig-container"]
+    assert {path.name.partition(".")[0] for path in planted} >= {"index", "data", "closed", "order"}
+    for path in planted:
+        path.unlink()
+        path.symlink_to(secret)
+    run("chmod", "666", "file")
+    assert secret.stat().st_mode & 0o777 == 0o600
+    assert run("stat", "-c", "%a", "file") == "666\n"

@@ -1,7 +1,10 @@
 #include "iosig/base/kept_fds.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -124,6 +127,15 @@ Fd open_file_at(int directory, const char* path, int flags, unsigned mode) {
       return fd;
     }
   }
+}
+
+int set_mode_at(int directory, const char* name, unsigned mode) {
+  const Fd file = open_file_at(directory, name, O_PATH | O_NOFOLLOW);
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return -1;
+  if (!S_ISLNK(status.st_mode)) return ::chmod(fmt::format("/proc/self/fd/{}", file.get()).c_str(), mode);
+  errno = ELOOP;
+  return -1;
 }
 
 }  // namespace iosig

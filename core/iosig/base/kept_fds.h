@@ -48,4 +48,8 @@ std::size_t close_idle_fds();
 /// failure the result is empty and errno is set.
 [[nodiscard]] Fd open_file_at(int directory, const char* path, int flags, unsigned mode = 0);
 
+/// fchmodat(2) that does not follow a symbolic link in the place of the file: it fails with ELOOP. glibc has this flag
+/// since 2.32, Linux since 6.6.
+[[nodiscard]] int set_mode_at(int directory, const char* name, unsigned mode);
+
 }  // namespace iosig

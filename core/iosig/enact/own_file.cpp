@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -39,7 +40,7 @@ void ensure_mode(const Fd& directory, const std::string& name, unsigned mode) {
   struct stat status {};
   if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode)) return;
   if (status.st_uid == ::geteuid() && (status.st_mode & mode) != mode)
-    (void)::fchmodat(directory.get(), name.c_str(), mode, 0);
+    (void)set_mode_at(directory.get(), name.c_str(), mode);
 }
 
 Result<void> inherit_default_acl(const Fd& home, const Fd& directory, const std::string& name,

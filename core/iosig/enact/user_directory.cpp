@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 
@@ -71,7 +72,7 @@ bool restore_mode(const Fd& mount, const std::string& name) {
   struct stat closed {};
   return ::fstatat(mount.get(), name.c_str(), &closed, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(closed.st_mode) &&
          closed.st_uid == ::geteuid() && (closed.st_mode & 0777) != 0700 && (closed.st_mode & 0077) == 0 &&
-         ::fchmodat(mount.get(), name.c_str(), 0700, 0) == 0;
+         set_mode_at(mount.get(), name.c_str(), 0700) == 0;
 }
 
 /// Opens the directory `name` in `mount`; creates it if it may. Anyone may have made it: see check_own().

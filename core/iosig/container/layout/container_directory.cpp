@@ -134,7 +134,7 @@ Result<Fd> ContainerDirectory::open_subdirectory(Dropping kind, std::int64_t id,
     if (!is_made && errno != EEXIST) return write_failure("make the directory of", shown(kind, id), errno);
     directory = open_file_at(place.get(), name.c_str(), directory_flags);
     if (!directory && is_made && errno == EACCES &&
-        ::fchmodat(place.get(), name.c_str(), 0700, 0) == 0)  // a strict umask
+        set_mode_at(place.get(), name.c_str(), 0700) == 0)  // a strict umask
       directory = open_file_at(place.get(), name.c_str(), directory_flags);
     if (directory && is_made)
       if (auto shared = share_piece(directory.get(), shown(kind, id)); !shared) {

@@ -40,7 +40,8 @@ bool has_mode_of_container(const std::string& name) {
 
 /// Calls change(directory, name, is_directory), which returns 0 or sets errno, for the manifest, then for every
 /// dropping, subdirectory, sequencer and copy, last for the container's directory. EPERM and EACCES count for the
-/// manifest only: other users who may write the file own some of its pieces.
+/// manifest only: other users who may write the file own some of its pieces. So does ELOOP: `change` must not follow
+/// symbolic links, and one in the place of a piece stays as it is.
 ///
 /// Example: chmod 640 of a container that two users write. The manifest changes; the other user's droppings cannot be
 /// changed, which is no failure, because the manifest decides what readers are told.
@@ -49,7 +50,8 @@ int change_pieces(const ContainerDirectory& container, Change&& change) {
   const std::string manifest(container_manifest_name);
   if (change(container.fd().get(), manifest.c_str(), false) != 0) return errno;
   const auto has_failed = [&](int directory, const char* name, bool is_directory) {
-    return change(directory, name, is_directory) != 0 && errno != ENOENT && errno != EPERM && errno != EACCES;
+    return change(directory, name, is_directory) != 0 && errno != ENOENT && errno != EPERM && errno != EACCES &&
+           errno != ELOOP;
   };
   if (const int failure = change_droppings(container, has_failed); failure != 0) return failure;
   const auto names = names_in(container.fd());
@@ -85,10 +87,10 @@ int set_piece_modes(const ContainerDirectory& directory, unsigned mode, const Fa
     struct stat piece {};
     if (is_directory) {
       if (::fstatat(place, name, &piece, AT_SYMLINK_NOFOLLOW) != 0) return -1;
-      return ::fchmodat(place, name, directory_mode_for(mode) | (piece.st_mode & S_ISGID), 0);
+      return set_mode_at(place, name, directory_mode_for(mode) | (piece.st_mode & S_ISGID));
     }
     const bool is_manifest = name == container_manifest_name;
-    return ::fchmodat(place, name, is_manifest ? mode & 07777 : piece_mode_for(mode), 0);
+    return set_mode_at(place, name, is_manifest ? mode & 07777 : piece_mode_for(mode));
   });
 }
 
@@ -115,8 +117,8 @@ void drop_privileges(const ContainerDirectory& directory) {
   if (fd)
     (void)!::ftruncate(fd.get(), manifest.st_size);
   else  // a user without write permission on the file never keeps the bits
-    (void)::fchmodat(directory.fd().get(), name.c_str(),
-                     manifest.st_mode & 07777 & ~static_cast<unsigned>(S_ISUID | (is_group_run ? S_ISGID : 0)), 0);
+    (void)set_mode_at(directory.fd().get(), name.c_str(),
+                      manifest.st_mode & 07777 & ~static_cast<unsigned>(S_ISUID | (is_group_run ? S_ISGID : 0)));
 }
 
 }  // namespace iosig
