@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include "iosig/base/page_cache.h"
 #include "iosig/base/room.h"
 #include "iosig/base/units.h"
 #include "support/directories.h"
@@ -96,4 +97,20 @@ TEST_CASE("memory room: on this machine, at most its memory") {
   const auto memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   CHECK(memory_room_bytes().value() < memory_bytes);
+}
+
+TEST_CASE("page cache: its thresholds are shares of the memory that the process can have, or fixed numbers") {
+  const Recorded machine("0::/\n");
+  CHECK(ask_page_cache(machine.root.path()).cached_bytes == machine_room);
+  CHECK_FALSE(ask_page_cache(machine.root.path()).unthrottled_bytes.has_value());
+  for (const auto& [name, value] :
+       {std::pair{"ratio", "20\n"}, {"bytes", "0\n"}, {"background_ratio", "10\n"}, {"background_bytes", "0\n"}})
+    machine.put(std::string("proc/sys/vm/dirty_") + name, value);
+  CHECK(ask_page_cache(machine.root.path()).background_bytes == machine_room / 100 * 10);
+  CHECK(ask_page_cache(machine.root.path()).unthrottled_bytes == machine_room / 100 * 15);
+  machine.put("proc/sys/vm/dirty_bytes", "1000000\n");
+  machine.put("proc/sys/vm/dirty_background_bytes", "400000\n");
+  CHECK(ask_page_cache(machine.root.path()).unthrottled_bytes == 700'000);
+  machine.put("proc/sys/vm/dirty_background_bytes", "2000000\n");  // not below the limit: the kernel takes half of it
+  CHECK(ask_page_cache(machine.root.path()).background_bytes == 500'000);
 }

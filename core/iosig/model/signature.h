@@ -2,7 +2,8 @@
 //
 // Plain data. The text form (pragma, rules file, command line) is format/signature_text.
 // Source: IOSIG paper, section 3. Ours are `synchrony`, `read_share` and `duration_s`, which the model and
-// `availability` need, and `container_targets` (PATTERN's N-1 to N-N, on request).
+// `availability` need; `residence`, `may_be_volatile`, `passes` and `think_s`, which the time of the whole job depends
+// on; `policy`; and `container_targets` (PATTERN's N-1 to N-N, on request).
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,12 @@ enum class AccessOrder { sequential, random };
 enum class Lifetime { temp, persist };
 /// Whether an operation waits for the storage (fdatasync, O_SYNC, O_DIRECT) or only for the page cache.
 enum class Synchrony { sync, nosync };
+/// Where the data must be after the job: at the path that the program opened, or where they were written, with a link
+/// at that path.
+enum class Residence { home, rest };
+/// What a mount point is chosen for: the time of the whole job, or throughput alone, as the paper prints it
+/// (decide/placement.h).
+enum class Policy { job, paper };
 
 /// Absent members are undeclared. Constraints filter mount points; descriptive members are input to the cost; the form
 /// says what the file is made of.
@@ -26,6 +33,7 @@ struct Signature {
   // constraints
   std::optional<Visibility> visibility;
   std::optional<Lifetime> lifetime;
+  bool may_be_volatile = false;  ///< the data may be lost with power although they are not `temp`
   bool archive = false;
   bool tamperproof = false;
   std::optional<std::uint64_t> total_bytes;  ///< space that the stream needs
@@ -38,10 +46,17 @@ struct Signature {
   std::optional<AccessOrder> access;
   std::optional<Synchrony> synchrony;  ///< absent: sync, as in the paper's experiments
   std::optional<std::uint64_t> bytes_per_io;
-  std::optional<double> read_share;  ///< share of the operations that read, 0 to 1; absent: writes only
+  std::optional<double> read_share;     ///< share of the operations that read, 0 to 1; absent: writes only
+  std::optional<std::uint64_t> passes;  ///< bytes that the job transfers / bytes of the data; absent: 1
+  std::optional<double> think_s;        ///< time that the job computes while the stream is in use; absent: 0
+  // decision
+  std::optional<Residence> residence;  ///< absent: depends on who asks (enact/redirect.h)
+  std::optional<Policy> policy;        ///< absent: see config/policy.h
 
   bool operator==(const Signature&) const = default;
 };
+
+[[nodiscard]] constexpr const char* name_of(Policy policy) { return policy == Policy::paper ? "paper" : "job"; }
 
 /// Named signatures (`sigdef`), by name.
 using SignatureDefinitions = std::map<std::string, Signature, std::less<>>;

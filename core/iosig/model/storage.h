@@ -67,9 +67,10 @@ struct Device {
   std::optional<double> read_operation_latency_s;  ///< ours: a read that misses the cache is often much faster
   double seek_latency_s = 0;                       ///< paid by random access, on devices that seek
   // Ours: what Eq. 3 lacks for devices behind a page cache. Absent: predicted from the values above.
-  std::optional<double> random_write_latency_s;  ///< of one synchronised overwrite anywhere in a file, seek included
-  std::optional<double> random_read_latency_s;   ///< of one read anywhere that misses the cache, seek included
-  std::optional<double> rewrite_latency_s;       ///< of reading a block that is overwritten in part, seek included
+  std::optional<double> random_write_latency_s;    ///< of one synchronised overwrite anywhere in a file, seek included
+  std::optional<double> random_read_latency_s;     ///< of one read anywhere that misses the cache, seek included
+  std::optional<double> random_drain_bytes_per_s;  ///< of storing random overwrites from the page cache
+  std::optional<double> rewrite_latency_s;         ///< of reading a block that is overwritten in part, seek included
   std::optional<double> buffered_write_latency_s, buffered_write_bytes_per_s;  ///< appending to the page cache
   std::optional<double> buffered_random_write_latency_s;                       ///< of an overwrite anywhere there
   std::optional<double> buffered_small_write_latency_s;                        ///< of an append to an existing block
@@ -107,6 +108,7 @@ struct MountPoint {
 /// Invariant, ensured by the reader: names and paths are unique, each `device` and member exists, no composite contains
 /// itself, every number is finite and in range.
 struct Storage {
+  std::optional<Policy> policy;  ///< of decisions by this description; absent: Policy::job
   std::vector<MountPoint> mount_points;
   std::vector<Device> devices;
 

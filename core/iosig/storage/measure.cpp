@@ -299,6 +299,36 @@ class Scratch {
   std::minstd_rand random_{1};
 };
 
+/// Overwrites blocks at random places without waiting, then waits until they are stored, in passes of twice as many
+/// blocks each, for about `limit_s`. Means, because a copy-on-write file system makes few writes wait long; of the last
+/// pass, because the disk sorts a larger number of blocks better.
+Result<void> measure_drain(Scratch& scratch, std::uint64_t block_bytes, double limit_s, Measurement& result) {
+  constexpr std::uint64_t fewest_blocks = 64, most_blocks = 1 << 16;
+  std::vector<double> latencies_s, rates;
+  const Clock::time_point start = Clock::now();
+  for (std::uint64_t blocks = fewest_blocks; blocks <= most_blocks; blocks *= 2) {
+    scratch.forget();
+    double writing_s = 0;
+    const Clock::time_point pass = Clock::now();
+    for (std::uint64_t i = 0; i < blocks; ++i) {
+      const auto took = scratch.rewrite_anywhere(block_bytes);
+      if (!took) return pass_on(took.error());
+      writing_s += *took;
+    }
+    if (const auto stored = scratch.store(); !stored) return stored;
+    latencies_s.push_back(writing_s / static_cast<double>(blocks));
+    rates.push_back(static_cast<double>(blocks * block_bytes) / seconds_since(pass));
+    if (seconds_since(start) + 2 * seconds_since(pass) > limit_s) break;
+  }
+  const auto last = [](const std::vector<double>& passes) {
+    const std::vector<double> recent(passes.end() - std::min<std::ptrdiff_t>(3, std::ssize(passes)), passes.end());
+    return Spread{passes.back(), quantile(recent, 0), quantile(recent, 1)};
+  };
+  result.buffered_random_write_latency_s = last(latencies_s);
+  result.random_drain_bytes_per_s = last(rates);
+  return {};
+}
+
 /// Returns the scratch space to use: 5 % of the room.
 Result<std::uint64_t> usable_bytes(const std::string& directory, std::uint64_t wanted) {
   const auto room = room_bytes_at(directory);
@@ -360,6 +390,8 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   if (!done) return pass_on(done.error());
   result.random_write_latency_s = spread_of(overwrites.front().seconds);
 
+  progress("random buffered writes");
+  if (done = measure_drain(scratch, block, 0.15 * limits.seconds, result); !done) return pass_on(done.error());
   const auto rewrite = [&](std::uint64_t bytes, Spread& latency_s) -> Result<void> {
     scratch.forget();
     std::vector<Series> rewrites{{bytes, {}}};
@@ -369,8 +401,6 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
     latency_s = spread_of(rewrites.front().seconds);
     return scratch.store();
   };
-  progress("random buffered writes");
-  if (done = rewrite(block, result.buffered_random_write_latency_s); !done) return pass_on(done.error());
   progress("writes of parts of blocks");
   if (done = rewrite(block / 2, result.rewrite_latency_s); !done) return pass_on(done.error());
 

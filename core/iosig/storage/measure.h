@@ -28,7 +28,8 @@ struct Measurement {
   Spread read_bytes_per_s, read_operation_latency_s;  ///< the same for sequential reads that miss the page cache
   Spread random_read_latency_s;                       ///< of reading one random block of the scratch file
   Spread random_write_latency_s;                      ///< of overwriting one block there, with fdatasync
-  Spread buffered_random_write_latency_s;             ///< of overwriting one block there, without waiting
+  Spread buffered_random_write_latency_s;             ///< of overwriting one block there, without waiting: means
+  Spread random_drain_bytes_per_s;                    ///< of storing many such blocks
   Spread rewrite_latency_s;  ///< of overwriting part of such a block, uncached, without waiting
   Spread buffered_write_bytes_per_s, buffered_write_latency_s;  ///< appending without waiting, means
   Spread buffered_small_write_latency_s;                        ///< the same for bytes within an existing block

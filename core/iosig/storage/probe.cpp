@@ -84,6 +84,7 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
   set_seconds(
       device, &Device::random_write_latency_s, "random_write_latency",
       less(measured.random_write_latency_s, static_cast<double>(block_bytes) / measured.write_bytes_per_s.median));
+  set_rate(device, &Device::random_drain_bytes_per_s, "random_drain_bandwidth", measured.random_drain_bytes_per_s);
   set_seconds(device, &Device::rewrite_latency_s, "rewrite_latency",
               less(measured.rewrite_latency_s, measured.buffered_random_write_latency_s.median));
   set_seconds(device, &Device::buffered_random_write_latency_s, "buffered_random_write_latency",
