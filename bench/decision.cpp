@@ -28,7 +28,7 @@ BENCHMARK(parse_description);
 
 void parse_and_choose(benchmark::State& state) {
   const auto storage = parse_storage(*read_file(table2), table2);
-  for (auto _ : state) benchmark::DoNotOptimize(choose_mount_point(*parse_signature(signature_words), *storage));
+  for (auto _ : state) benchmark::DoNotOptimize(choose_mount_point(*parse_signature(signature_words), *storage, {}));
 }
 BENCHMARK(parse_and_choose);
 

@@ -30,7 +30,7 @@ using Words = std::vector<std::string>;
 
 struct CcArguments {
   bool cflags = false, libs = false, dry_run = false;
-  std::string compiler, resolve, storage;
+  std::string compiler, resolve, storage, policy;
   Words command;
 };
 
@@ -72,6 +72,7 @@ Result<Flags> flags_for(const std::string& compiler_name, const CcArguments& opt
                 compiler_name, compiler->major, plugin.string(), compiler->major);
   flags.plugin = plugin.string();
   flags.cflags.push_back("-fplugin=" + flags.plugin);
+  if (!options.policy.empty()) flags.cflags.push_back("-fplugin-arg-iosig-policy=" + options.policy);
   if (!options.resolve.empty()) flags.cflags.push_back("-fplugin-arg-iosig-resolve=" + options.resolve);
   if (!options.storage.empty())
     flags.cflags.push_back("-fplugin-arg-iosig-storage=" + fs::absolute(options.storage).string());
@@ -239,6 +240,9 @@ void add_cc(Verb app, Action& action) {
       .check(one_of({"run", "compile"}))
       .type_name("WHEN");
   verb.add_option("--storage", options->storage, "storage description for --resolve=compile").type_name("FILE");
+  verb.add_option("--policy", options->policy, "policy of signatures that have none: job (default) or paper")
+      .check(one_of({"job", "paper"}))
+      .type_name("NAME");
   verb.add_flag("--dry-run", options->dry_run, "print the compiler's command; do not run it");
   verb.footer(
       "Everything after -- is the compiler's command.\n"

@@ -16,6 +16,7 @@
 #include "iosig/base/text.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
+#include "iosig/enact/circumstances.h"
 #include "iosig/format/opener_text.h"
 #include "iosig/format/rules_toml.h"
 #include "iosig/format/storage_toml.h"
@@ -68,7 +69,8 @@ Result<Storage> read_description(const std::string& file) {
 }
 
 void check_storage(const SourcePosition& at, const Signature& wanted, const Storage& storage, Report& report) {
-  const Choice choice = choose_mount_point(wanted, storage);
+  const auto given = circumstances_at(nullptr, wanted, storage, {}, [] { return ask_page_cache(); });
+  const Choice choice = choose_mount_point(wanted, storage, given.value_or(Circumstances{}));
   if (choice.chosen) return;
   SourceFinding finding{Severity::warning,
                         "storage",

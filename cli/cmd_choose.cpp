@@ -14,6 +14,7 @@
 #include "iosig/format/choice_json.h"
 #include "iosig/format/presets.h"
 #include "iosig/format/signature_text.h"
+#include "policy_options.h"
 #include "storage_source.h"
 
 namespace iosig::cli {
@@ -22,19 +23,26 @@ namespace {
 struct ChooseArguments {
   std::vector<std::string> signature;
   std::string storage;
-  std::string model = "mixed";
+  std::string model = "mixed", home;
+  PolicyOptions policy;
   bool make_directory = false, presets = false;
 };
 
 std::string table_of(const Choice& choice, const Screen& screen) {
-  Table table({"", "mount point", "throughput", "per operation", "why"});
+  const bool is_of_job = choice.policy == Policy::job;
+  std::vector<std::string> columns{"", "mount point", "throughput", "per operation", "why"};
+  if (is_of_job) columns.insert(columns.begin() + 2, "whole job");
+  Table table(columns);
   for (const Candidate& candidate : choice.candidates) {
     const bool is_chosen = choice.chosen == candidate.mount_point;
-    table.add({is_chosen              ? "*"
-               : candidate.admissible ? ""
-                                      : "x",
-               candidate.mount_point, about_rate(candidate.throughput_bytes_per_s),
-               about_seconds(candidate.operation_s), fmt::format("{}", fmt::join(candidate.reasons, "; "))});
+    std::vector<std::string> row{is_chosen              ? "*"
+                                 : candidate.admissible ? ""
+                                                        : "x",
+                                 candidate.mount_point + (candidate.is_home ? " (home)" : ""),
+                                 about_rate(candidate.throughput_bytes_per_s), about_seconds(candidate.operation_s),
+                                 fmt::format("{}", fmt::join(candidate.reasons, "; "))};
+    if (is_of_job) row.insert(row.begin() + 2, about_seconds(candidate.job.total_s()));
+    table.add(row);
   }
   return table.text(screen);
 }
@@ -46,7 +54,8 @@ std::string explanation(const Choice& choice, const Signature& signature, const 
                                  file.empty() ? "quick inspection, conservative defaults" : file);
   for (const std::string& assumption : choice.assumptions) text += fmt::format("assumed    {}\n", assumption);
   text += '\n' + table_of(choice, screen_of(to)) + "\n\n";
-  return text + (choice.chosen ? fmt::format("chosen: {}", *choice.chosen) : "chosen: none is admissible");
+  text += choice.chosen ? fmt::format("chosen: {}", *choice.chosen) : "chosen: none is admissible";
+  return text + break_even_text(choice);
 }
 
 int list_presets(Console& console) {
@@ -73,9 +82,21 @@ int run_choose(const ChooseArguments& options, Console& console) {
   if (!wanted) return console.fail(wanted.error());
   const auto source = load_storage(options.storage, console);
   if (!source) return console.fail(source.error());
-  Choice choice =
-      choose_mount_point(*wanted, source->storage, options.model == "paper" ? CostModel::paper : CostModel::mixed);
+  std::optional<Place> home;
+  if (!options.home.empty()) {
+    auto place = home_at(options.home);
+    if (!place) return console.fail(place.error());
+    home = *std::move(place);
+  }
+  const auto asked = asked_by(options.policy, home ? Residence::home : Residence::rest);
+  if (!asked) return console.fail(asked.error());
+  const auto given =
+      circumstances_at(home ? &*home : nullptr, *wanted, source->storage, *asked, [] { return ask_page_cache(); });
+  if (!given) return console.fail(given.error());
+  Choice choice = choose_mount_point(*wanted, source->storage, *given,
+                                     options.model == "paper" ? CostModel::paper : CostModel::mixed);
   explain_reliability(*wanted, source->storage, choice);
+  explain_break_even(*wanted, source->storage, *given, choice);
   std::string directory;
   if (options.make_directory && choice.chosen) {
     auto made = make_job_directory(*source->storage.find_mount_point(*choice.chosen), *wanted);
@@ -85,10 +106,11 @@ int run_choose(const ChooseArguments& options, Console& console) {
   if (console.json) {
     nlohmann::ordered_json document = {
         {"signature", signature_text(*wanted)}, {"storage", source->file}, {"model", options.model}};
+    document["home"] = given->home ? nlohmann::ordered_json(given->home->mount_point) : nlohmann::ordered_json();
     document.update(choice_json(choice));
     if (options.make_directory)
       document["folder"] = directory.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(directory);
-    console.say_json("iosig.choice/1", document);
+    console.say_json("iosig.choice/2", document);
   } else if (options.make_directory) {
     console.talk(explanation(choice, *wanted, source->file, STDERR_FILENO));
     if (!directory.empty()) console.say(directory);
@@ -108,6 +130,9 @@ void add_choose(Verb app, Action& action) {
   verb.add_option("--model", options->model, "mixed (default), or paper: Eq. 3 as printed, every operation a write")
       .check(one_of({"mixed", "paper"}))
       .type_name("NAME");
+  add_policy_options(verb, options->policy);
+  verb.add_option("--home", options->home, "the data must be at this path after the job: charge what brings them there")
+      .type_name("PATH");
   verb.add_flag("--make-folder", options->make_directory,
                 "create a private directory on the chosen mount point and print only its path");
   verb.add_flag("--presets", options->presets, "list the signatures that are known by name").excludes("SIGNATURE");
@@ -115,7 +140,7 @@ void add_choose(Verb app, Action& action) {
       "Exit status: 0 a mount point is chosen, 1 none is admissible.\n"
       "Example: iosig choose 'persist random size-per-IO(64KB) totalsize(1GB)'\n"
       "         sort -T \"$(iosig choose --make-folder 'temp totalsize(8GB)')\" big.txt");
-  verb.when_chosen(action, "iosig.choice/1", [options](Console& console) { return run_choose(*options, console); });
+  verb.when_chosen(action, "iosig.choice/2", [options](Console& console) { return run_choose(*options, console); });
 }
 
 }  // namespace iosig::cli

@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 
 struct FinalizeArguments {
   std::vector<std::string> paths;
-  bool all = false;
+  bool all = false, home = false;
   std::string verify = "copy";
   SettleOptions settle;
 };
@@ -64,6 +64,7 @@ std::string one_or_count(const std::string& path, std::size_t count) {
 int run_finalize(FinalizeArguments options, Console& console) {
   if (options.all != options.paths.empty())
     return console.fail({ErrorKind::usage, "finalize needs either paths or --all"});
+  options.settle.leave_resting = options.all && !options.home;
   options.settle.verify = options.verify == "full"   ? Verify::full
                           : options.verify == "none" ? Verify::none
                                                      : Verify::copy;
@@ -153,7 +154,8 @@ void add_finalize(Verb app, Action& action) {
   const auto options = std::make_shared<FinalizeArguments>();
   verb.add_option("PATH", options->paths, "paths that were redirected (or directories of --make-folder)")
       .type_name("PATH");
-  verb.add_flag("--all", options->all, "everything in the journal");
+  verb.add_flag("--all", options->all, "everything in the journal, except data that may rest where they are");
+  verb.add_flag("--home", options->home, "with --all: bring resting data home too");
   verb.add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");
   verb.add_flag("--drop-orphans", options->settle.drop_orphans,
                 "delete data to which no link in their directory leads, and forget data that cannot be reached");

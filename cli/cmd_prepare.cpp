@@ -22,6 +22,7 @@
 #include "iosig/enact/survey.h"
 #include "iosig/format/choice_json.h"
 #include "iosig/format/signature_text.h"
+#include "policy_options.h"
 #include "rules_source.h"
 #include "storage_source.h"
 
@@ -33,6 +34,7 @@ using nlohmann::ordered_json;
 struct PrepareArguments {
   std::vector<std::string> words;  ///< PATH SIGNATURE..., or with --rules PATH...
   std::string rules, storage;
+  PolicyOptions policy;
   bool dry_run = false, literal = false;
 };
 
@@ -76,12 +78,12 @@ std::string explanation(const Choice& choice) {
                         printable(candidate.mount_point),
                         candidate.admissible ? about_rate(candidate.throughput_bytes_per_s) + ", " : "",
                         fmt::join(candidate.reasons, "; "));
-  return text;
+  return text + break_even_text(choice, "\n    ");
 }
 
 /// Prepares one path. Updates the free and reserved space in `storage`.
-Result<Prepared> prepare(const std::string& path, const Signature& declared, Storage& storage, bool dry_run,
-                         int tries_left = 3) {
+Result<Prepared> prepare(const std::string& path, const Signature& declared, Storage& storage, const Asked& asked,
+                         bool dry_run, int tries_left = 3) {
   const auto place = locate(AT_FDCWD, path);
   if (!place) return pass_on(place.error());
   const auto [signature, why_agreed] = agree(declared, *place, storage);
@@ -94,7 +96,10 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
     return Prepared{fmt::format("{}: leads to {} already", shown, printable(**standing)), json};
   }
   if (signature.total_bytes) ask_room(storage);  // space may have been reserved for the previous path
-  Choice choice = choose_mount_point(signature, storage);
+  const auto given = circumstances_at(&*place, signature, storage, asked, [] { return ask_page_cache(); });
+  if (!given) return pass_on(given.error());
+  Choice choice = choose_mount_point(signature, storage, *given);
+  explain_break_even(signature, storage, *given, choice);
   if (!why_agreed.empty()) choice.assumptions.push_back(why_agreed);
   const std::string explained = (why_agreed.empty() ? "" : "\n  assumed " + why_agreed) + explanation(choice);
   json["choice"] = choice_json(choice);
@@ -112,9 +117,10 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   json["action"] = "linked";
   if (dry_run)
     return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explained), json};
-  const auto entry = make_link(*place, *storage.find_mount_point(*choice.chosen), signature, RedirectedBy::prepare);
+  const MountPoint& mount = *storage.find_mount_point(*choice.chosen);
+  const auto entry = make_link(*place, mount, with_residence(signature, mount, *given), RedirectedBy::prepare);
   const bool somebody_was_first = entry ? !*entry : entry.error().kind == ErrorKind::infeasible;
-  if (somebody_was_first && tries_left > 0) return prepare(path, declared, storage, dry_run, tries_left - 1);
+  if (somebody_was_first && tries_left > 0) return prepare(path, declared, storage, asked, dry_run, tries_left - 1);
   if (!entry) return pass_on(entry.error());
   if (!*entry) return fail(ErrorKind::infeasible, "'{}': path keeps changing; giving up", shown);
   json["destination"] = (*entry)->destination;
@@ -202,13 +208,15 @@ int run_prepare(const PrepareArguments& options, Console& console) {
   };
   const auto wanted = wanted_streams(options, console, redirects, refuse);
   if (!wanted) return console.fail(wanted.error());
+  const auto asked = asked_by(options.policy, Residence::home);
+  if (!asked) return console.fail(asked.error());
   auto source = load_storage(options.storage, console);
   if (!source) return console.fail(source.error());
   for (const auto& [path, signature] : *wanted) {
     if (signature.container_targets)
       console.note(
           fmt::format("'{}': only 'iosig run' makes containers; it is placed as one ordinary file", printable(path)));
-    auto prepared = prepare(path, signature, source->storage, options.dry_run);
+    auto prepared = prepare(path, signature, source->storage, *asked, options.dry_run);
     if (!prepared) {
       refuse(path, prepared.error());
       continue;
@@ -232,6 +240,7 @@ void add_prepare(Verb app, Action& action) {
       .type_name("FILE");
   verb.add_flag("--literal", options->literal, "take * ? [ in a path literally");
   add_storage_option(verb, options->storage);
+  add_policy_options(verb, options->policy);
   verb.add_flag("--dry-run", options->dry_run, "show what would be done; change nothing");
   verb.footer(
       "Undo with 'iosig finalize PATH' before the run. Safe to repeat.\n"

@@ -34,6 +34,7 @@ from iosig.repro.artefact import (
 from iosig.repro.machine import Machine, Pictures, check_same, home_on, machine_of
 
 KIB, GIB = 1 << 10, 1 << 30
+POLICY = "paper"  # throughput alone decides, and data that are not declared persist may live in memory
 Run = Callable[[Setting], Result]
 OWN = "none"
 PARAMETER_SETS = {"ps1": "global", "ps2": "MTTDL(20y)", "ps3": "persist", "ps4": ""}
@@ -74,7 +75,7 @@ def run_posterize(setting: Setting) -> Result:
     rows, admissible = [], set()
     for chunk in POSTERIZED_CHUNKS:
         signature = f"persist sequential size-per-IO({chunk}) totalsize({total})"
-        choice = iosig.choose(signature, storage, "paper")
+        choice = iosig.choose(signature, storage, "paper", POLICY)
         admissible.add(tuple(sorted(c["mount_point"] for c in choice["candidates"] if c["admissible"])))
         for mount in ("/paper/hdd", "/paper/nfs"):
             rows.append((mount, chunk, seconds(signature, storage, mount, total), choice["chosen"]))
@@ -116,7 +117,7 @@ def jumping_times() -> pd.DataFrame:
         rest = f"random size-per-IO({chunk}) totalsize({GIB})"
         for name in PLACES:
             signature = f"{PARAMETER_SETS.get(name, '')} {rest}"
-            mount = PLACES[OWN] if name == OWN else iosig.choose(signature, storage, "paper")["chosen"]
+            mount = PLACES[OWN] if name == OWN else iosig.choose(signature, storage, "paper", POLICY)["chosen"]
             rows.append((name, chunk, seconds(signature, storage, mount, GIB), mount))
     return pd.DataFrame(rows, columns=["run", "chunk_bytes", "run_s", "mount_point"])
 
@@ -214,7 +215,7 @@ def measured_posterize(setting: Setting) -> Result:
         with home_on(mount, pictures) as home:
             for chunk in sizes:
                 signature = f"persist sequential size-per-IO({chunk}) totalsize({pictures.bytes})"
-                ranked = [c["mount_point"] for c in iosig.choose(signature, machine.storage)["candidates"]]
+                ranked = [c["mount_point"] for c in iosig.choose(signature, machine.storage, policy=POLICY)["candidates"]]
                 preferred = min(pair, key=ranked.index)
                 output = home / "out.pgm"
                 rows.append((mount, chunk, pictures.run_s("posterize", chunk, output), preferred))
@@ -248,7 +249,7 @@ def measured_jumps(setting: Setting, task: str, where: str) -> Result:
             rows.append((OWN, chunk, pictures.run_s(task, chunk, reference), own))
             for name, constraint in PARAMETER_SETS.items():
                 signature = f"{constraint} random size-per-IO({chunk}) totalsize({pictures.bytes})"
-                if iosig.choose(signature, machine.storage)["chosen"] is None:
+                if iosig.choose(signature, machine.storage, policy=POLICY)["chosen"] is None:
                     continue
                 run_s, mount = pictures.run_prepared_s(task, chunk, output, signature)
                 check_same(output, reference)

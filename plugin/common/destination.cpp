@@ -7,6 +7,7 @@
 #include "iosig/base/text.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
+#include "iosig/enact/circumstances.h"
 #include "iosig/enact/user_directory.h"
 #include "iosig/format/signature_text.h"
 
@@ -26,8 +27,10 @@ std::string directory_and_name(const SourcePlace& site) {
 
 tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted, const Storage& storage,
                                                             const SourcePlace& site) {
+  const auto given = circumstances_at(nullptr, wanted, storage, {}, [] { return ask_page_cache(); });
+  if (!given) return tl::unexpected(NoDestination{given.error().message, {}});
   const Choice choice =
-      choose_mount_point(wanted, storage, [](MountPoint& mount) { mount.free_bytes = ask_free_space(mount); });
+      choose_mount_point(wanted, storage, *given, [](MountPoint& mount) { mount.free_bytes = ask_free_space(mount); });
   if (!choice.chosen) {
     NoDestination none{fmt::format("no mount point suits '{}': the file is not redirected", signature_text(wanted)),
                        {}};

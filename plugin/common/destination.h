@@ -26,6 +26,8 @@ struct NoDestination {
 /// position, inside this user's directory on the best mount point. Equal inputs give equal paths; different positions
 /// give different ones.
 ///
+/// The path that the program will open is unknown here, so the data may stay where they are written. Fails too if
+/// $IOSIG_POLICY has a wrong value.
 /// Creates only the user's directory if it is missing; the program creates the one below. Fails if no mount point is
 /// admissible, or if the directory on the chosen one does not belong to this user.
 [[nodiscard]] tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted,

@@ -1,7 +1,10 @@
 // The plugin's options (-fplugin-arg-iosig-...).
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "iosig/model/signature.h"
 
 namespace iosig::gcc {
 
@@ -13,6 +16,7 @@ enum class Resolve {
 struct Options {
   Resolve resolve = Resolve::run;
   std::string storage;   ///< storage description for `compile`; empty: the usual search
+  std::optional<Policy> policy;  ///< of signatures that have none
   bool verbose = false;  ///< report the signature of every call
 };
 

@@ -11,6 +11,7 @@
 #include "inject.h"
 #include "iosig/base/text.h"
 #include "iosig/format/opener_text.h"
+#include "iosig/format/signature_text.h"
 #include "openers.h"
 #include "options.h"
 #include "plugin-version.h"
@@ -39,6 +40,13 @@ void set_storage(const char* plugin, const std::string& value) {
     options.storage = value;
 }
 
+void set_policy(const char* plugin, const std::string& value) {
+  if (const auto policy = parse_policy(value))
+    options.policy = *policy;
+  else
+    error("%<-fplugin-arg-%s-policy=%s%>: expected %<job%> or %<paper%>", plugin, value.c_str());
+}
+
 void add_callee(const char* plugin, const std::string& value) {
   const ParsedOpener parsed = parse_sigopen(value);
   if (parsed.ok())
@@ -49,16 +57,17 @@ void add_callee(const char* plugin, const std::string& value) {
 
 /// Sets one option: `-fplugin-arg-iosig-storage=my.toml` has the key "storage" and the value "my.toml".
 void read_option(const char* plugin, std::string_view key, const std::string& value) {
-  constexpr std::string_view known[] = {"resolve", "storage", "callee", "verbose"};
+  constexpr std::string_view known[] = {"resolve", "storage", "policy", "callee", "verbose"};
   if (key == "resolve") return set_resolve(plugin, value);
   if (key == "storage") return set_storage(plugin, value);
+  if (key == "policy") return set_policy(plugin, value);
   if (key == "callee") return add_callee(plugin, value);
   if (key == "verbose") {
     options.verbose = true;
     return;
   }
   const std::string hint = did_you_mean(key, known);
-  warning(0, "unknown argument %<-fplugin-arg-%s-%s%> (known: resolve, storage, callee, verbose)%s", plugin,
+  warning(0, "unknown argument %<-fplugin-arg-%s-%s%> (known: resolve, storage, policy, callee, verbose)%s", plugin,
           std::string(key).c_str(), hint.c_str());
 }
 
@@ -100,6 +109,7 @@ int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
       "iosig " IOSIG_VERSION,
       "-fplugin-arg-iosig-resolve=run|compile      when the mount point is chosen\n"
       "-fplugin-arg-iosig-storage=FILE             storage description for resolve=compile\n"
+      "-fplugin-arg-iosig-policy=job|paper         policy of signatures that have none\n"
       "-fplugin-arg-iosig-callee=NAME:PATH[:MODE]  NAME opens a file; PATH, MODE: numbers of its arguments\n"
       "-fplugin-arg-iosig-verbose                  tell which call got which signature"};
   register_callback(plugin->base_name, PLUGIN_INFO, nullptr, &info);

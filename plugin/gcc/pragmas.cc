@@ -1,3 +1,4 @@
+#include "options.h"
 #include "pragmas.h"
 
 #include "iosig/format/opener_text.h"
@@ -193,7 +194,8 @@ void handle_sig(cpp_reader*) {
   if (!accept(parsed.diagnostics, pragma) || is_lost_in_pch(pragma, "sig")) return;
   Site site;
   site.signature = parsed.signature;
-  site.text = signature_text(parsed.signature);
+  if (!site.signature.policy) site.signature.policy = options.policy;
+  site.text = signature_text(site.signature);
   site.at = pragma.text.begin();
   if (const tree type = current_class(); type != NULL_TREE) site.class_type = keep(type);
   site.marked = site.class_type == NULL_TREE && in_statements();

@@ -126,13 +126,20 @@ NB_MODULE(_core, module) {
              "precision"_a = SimulationOptions{}.precision);
   module.def(
       "choose",
-      [](const std::string& text, const Storage& storage, const std::string& model) {
+      [](const std::string& text, const Storage& storage, const std::string& model, const std::string& policy,
+         const std::optional<std::string>& home) {
         const Signature wanted = signature_of(text);
-        Choice choice = choose_mount_point(wanted, storage, model_of(model));
+        Circumstances given{.policy = value_or_raise(parse_policy(policy)), .page_cache = ask_page_cache()};
+        if (home) {
+          given.home = Home{mount_of(storage, *home).path};
+          given.residence = Residence::home;
+        }
+        Choice choice = choose_mount_point(wanted, storage, given, model_of(model));
         explain_reliability(wanted, storage, choice);
+        explain_break_even(wanted, storage, given, choice);
         return as_python(choice_json(choice).dump());
       },
-      "signature"_a, "storage"_a, "model"_a = "mixed");
+      "signature"_a, "storage"_a, "model"_a = "mixed", "policy"_a = "job", "home"_a = nb::none());
   python::bind_pattern(module);
   python::bind_detection(module);
   python::bind_lookup(module);

@@ -13,6 +13,7 @@
 #include "iosig/base/trust.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
+#include "iosig/enact/circumstances.h"
 #include "iosig/enact/place.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/user_directory.h"
@@ -74,7 +75,10 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
   if (!place) return pass_on(place.error());
   Storage storage = **described;
   for (MountPoint& mount : storage.mount_points) mount.free_bytes = ask_free_space(mount);
-  const Choice choice = choose_mount_point(signature, storage);
+  // The droppings stay where they are, and the path leads to a directory: nothing comes home.
+  auto given = circumstances_at(nullptr, signature, storage, {.residence = Residence::rest}, page_cache);
+  if (!given) return pass_on(std::move(given.error()));
+  const Choice choice = choose_mount_point(signature, storage, *given);
   std::vector<std::string> directories;
   for (const Candidate& candidate : choice.candidates) {
     if (!candidate.admissible || directories.size() == signature.container_targets) break;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
@@ -32,6 +33,8 @@ struct Process {
 
   std::mutex lock;  ///< protects the members below; never held during operations on users' files
   std::optional<Result<StoragePointer>> storage;
+  std::optional<PageCache> page_cache;
+  std::chrono::steady_clock::time_point page_cache_asked;
   std::map<std::string, Result<Signature>, std::less<>> signatures;
   std::set<std::string, std::less<>> said;
 
@@ -123,6 +126,17 @@ Result<StoragePointer> storage_description() {
     }();
   }
   return *own.storage;
+}
+
+PageCache page_cache() {
+  Process& own = process();
+  const std::lock_guard held(own.lock);
+  const auto now = std::chrono::steady_clock::now();
+  if (!own.page_cache || now - own.page_cache_asked > std::chrono::seconds(1)) {
+    own.page_cache = ask_page_cache();
+    own.page_cache_asked = now;
+  }
+  return *own.page_cache;
 }
 
 Result<Signature> parsed(const char* text) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "iosig/base/page_cache.h"
 #include "iosig/base/result.h"
 #include "iosig/model/signature.h"
 #include "iosig/model/storage.h"
@@ -32,6 +33,9 @@ void say_once(const std::string& topic, std::string_view text);
 using StoragePointer = std::shared_ptr<const Storage>;
 /// Returns the storage description, which is read at the first call. Fails as `bad_input` if there is none.
 [[nodiscard]] Result<StoragePointer> storage_description();
+
+/// Like ask_page_cache(), but asks at most once a second.
+[[nodiscard]] PageCache page_cache();
 
 /// Like parse_signature(), with a cache.
 [[nodiscard]] Result<Signature> parsed(const char* signature);

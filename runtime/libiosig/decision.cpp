@@ -14,6 +14,7 @@
 #include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/agreement.h"
+#include "iosig/enact/circumstances.h"
 #include "iosig/enact/link_check.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/reserve.h"
@@ -52,9 +53,12 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
       mount.free_bytes = ask_free_space(mount);
   };
 
+  const auto given = circumstances_at(&*place, signature, storage, {.residence = Residence::rest}, page_cache);
+  if (!given) return {Outcome::failed, given.error().message, "policy"};
+
   // A round is repeated if another process has reserved the space at the same moment.
   for (std::size_t rounds_left = storage.mount_points.size();; --rounds_left) {
-    const Choice choice = choose_mount_point(signature, storage, ask);
+    const Choice choice = choose_mount_point(signature, storage, *given, ask);
     if (!choice.chosen) {
       std::string why =
           fmt::format("no mount point admits '{}'{}; the stream stays where it is", signature_words, assumed);
@@ -68,7 +72,8 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
       return {Outcome::stays, fmt::format("it is already on the best mount point, {}{}", *choice.chosen, assumed)};
     if (const auto possible = links_lead_on(*place, storage); !possible)
       return {Outcome::failed, possible.error().message, "links"};
-    const auto made = make_link(*place, *storage.find_mount_point(*choice.chosen), signature, RedirectedBy::runtime);
+    const MountPoint& mount = *storage.find_mount_point(*choice.chosen);
+    const auto made = make_link(*place, mount, with_residence(signature, mount, *given), RedirectedBy::runtime);
     if (!made && made.error().kind == ErrorKind::infeasible && rounds_left > 1) continue;
     if (!made && !links_lead_on(*place, storage)) return {Outcome::failed, made.error().message, "links"};
     if (!made) return trouble(made.error());

@@ -10,6 +10,9 @@ using namespace iosig;
 
 namespace {
 
+/// These tests are of the constraints and of the throughput; test_job_time.cpp has the time of the whole job.
+const Circumstances by_throughput{.policy = Policy::paper};
+
 /// Two simple mounts: /fast is volatile, local and small; /slow is persistent, global and large.
 Storage two_mounts() {
   Storage storage;
@@ -30,11 +33,11 @@ Storage two_mounts() {
 }
 
 std::string chosen(const std::string& signature, const Storage& storage = two_mounts()) {
-  return choose_mount_point(*parse_signature(signature), storage).chosen.value_or("none");
+  return choose_mount_point(*parse_signature(signature), storage, by_throughput).chosen.value_or("none");
 }
 
 std::string reasons(const std::string& signature, const std::string& mount, const Storage& storage = two_mounts()) {
-  const Choice choice = choose_mount_point(*parse_signature(signature), storage);
+  const Choice choice = choose_mount_point(*parse_signature(signature), storage, by_throughput);
   const auto it = std::ranges::find(choice.candidates, mount, &Candidate::mount_point);
   return fmt::format("{}", fmt::join(it->reasons, "; "));
 }
@@ -83,7 +86,7 @@ TEST_CASE("placement: of equal page caches the one before the faster storage win
 }
 
 TEST_CASE("placement: every mount point is explained, the best first") {
-  const Choice choice = choose_mount_point(*parse_signature("persist"), two_mounts());
+  const Choice choice = choose_mount_point(*parse_signature("persist"), two_mounts(), by_throughput);
   REQUIRE(choice.candidates.size() == 2);
   CHECK(choice.candidates[0].mount_point == "/slow");
   CHECK(choice.candidates[0].reasons.size() == 1);
@@ -120,7 +123,7 @@ TEST_CASE("placement: a page cache hides the slow storage behind it, but not fro
   CHECK(chosen("sync", storage) == "/fast");
   CHECK(chosen("", storage) == "/fast");
   const auto assumed = [&](const char* text) {
-    return choose_mount_point(*parse_signature(text), storage).assumptions.size();
+    return choose_mount_point(*parse_signature(text), storage, by_throughput).assumptions.size();
   };
   CHECK(assumed("") == 3);
   CHECK(assumed("nosync") == 2);
@@ -134,7 +137,7 @@ TEST_CASE("placement: what does not fit twice into an ext4 is not left to the pa
   CHECK(chosen("nosync totalsize(500GB)", storage) == "/slow");
   CHECK(reasons("nosync totalsize(600GB)", "/slow", storage).ends_with("half of what is free to the page cache"));
   const auto speed = [&](const char* text) {
-    return choose_mount_point(*parse_signature(text), storage).candidates.front().throughput_bytes_per_s;
+    return choose_mount_point(*parse_signature(text), storage, by_throughput).candidates.front().throughput_bytes_per_s;
   };
   CHECK(speed("nosync totalsize(600GB)") == speed("sync totalsize(600GB)"));
   storage.mount_points[1].filesystem = "btrfs";
@@ -145,7 +148,7 @@ TEST_CASE("free space is asked of the mount points that may win, and of no other
   std::vector<std::string> asked;
   const auto chosen_asking = [&](const std::string& signature, std::uint64_t free_bytes) {
     asked.clear();
-    return choose_mount_point(*parse_signature(signature), two_mounts(),
+    return choose_mount_point(*parse_signature(signature), two_mounts(), by_throughput,
                               [&](MountPoint& mount) {
                                 asked.push_back(mount.path);
                                 if (mount.path == "/fast") mount.free_bytes = free_bytes;

@@ -222,7 +222,10 @@ TEST_CASE("storage.toml: bad values are refused with their place") {
 
 TEST_CASE("storage.toml: what does not fit together is refused") {
   CHECK(refusal(mount + device).find("expected schema") != std::string::npos);
-  CHECK(refusal("schema = \"iosig.storage/2\"\n" + mount + device).find("reads 'iosig.storage/1' only") !=
+  CHECK(refusal("schema = \"iosig.storage/3\"\n" + mount + device)
+            .find("this is 'iosig.storage/3'; this iosig reads 'iosig.storage/2' and 'iosig.storage/1'") !=
+        std::string::npos);
+  CHECK(refusal(head + "policy = \"fast\"\n" + mount + device).find("expected a policy, job or paper") !=
         std::string::npos);
   CHECK(refusal(head + device).find("no [[mount_point]]") != std::string::npos);
   CHECK(refusal(head + mount).find("no [[device]] named 'a'") != std::string::npos);

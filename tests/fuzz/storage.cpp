@@ -50,7 +50,7 @@ void try_one(std::string_view text) {
   hold(from_merged.has_value(), "a merged description is read back", from_merged ? "" : from_merged.error().message);
 
   for (const Signature& signature : {Signature{}, demanding()}) {
-    const Choice choice = choose_mount_point(signature, *storage);
+    const Choice choice = choose_mount_point(signature, *storage, {.home = Home{storage->mount_points.front().path}});
     hold(choice.candidates.size() == storage->mount_points.size(), "every mount point is judged", printed);
   }
 }

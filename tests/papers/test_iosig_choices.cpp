@@ -13,7 +13,8 @@ using namespace iosig;
 namespace {
 std::string chosen(const std::string& signature, CostModel model = CostModel::mixed) {
   static const Storage table2 = *parse_storage(*read_file(IOSIG_TEST_DATA "/paper-table2.toml"), "table2");
-  return choose_mount_point(*parse_signature(signature), table2, model).chosen.value_or("none");
+  return choose_mount_point(*parse_signature(signature), table2, {.policy = Policy::paper}, model)
+      .chosen.value_or("none");
 }
 }  // namespace
 

@@ -73,6 +73,11 @@ def test_choose_says_what_the_command_says(storage: iosig.Storage, command: Iosi
         told = command.json("choose", signature, "--storage", PAPER, check=None)
         chosen = iosig.choose(signature, storage)
         assert chosen == {key: told[key] for key in chosen}
+    told = command.json("choose", "random totalsize(1GB)", "--storage", PAPER, "--policy", "paper")
+    chosen = iosig.choose("random totalsize(1GB)", storage, policy="paper")
+    assert chosen == {key: told[key] for key in chosen}
+    assert chosen["chosen"] == "/paper/ramdisk"
+    assert iosig.choose("random totalsize(1GB)", storage)["chosen"] == "/paper/nvram"
 
 
 def test_unknown_mount_points_and_models_are_refused_by_name(storage: iosig.Storage) -> None:

@@ -137,7 +137,7 @@ class World:
         (scratch / "home").mkdir(exist_ok=True)
         self.storage = scratch / "storage.toml"
         self.storage.write_text(
-            'schema = "iosig.storage/1"\n'
+            'schema = "iosig.storage/2"\npolicy = "paper"\n'
             f'[[mount_point]]\npath = "{fast}"\ndevice = "d"\nfilesystem = "tmpfs"\nvisibility = "local"\npersistent = false\n'
             '[[device]]\nname = "d"\nkind = "ram"\nread_bandwidth = "5GB/s"\nwrite_bandwidth = "5GB/s"\n'
         )

@@ -65,7 +65,7 @@ class Owned:
         self.work = self.root / "work"
         self.storage = self.root / "storage.toml"
         self.storage.write_text(
-            'schema = "iosig.storage/1"\n'
+            'schema = "iosig.storage/2"\npolicy = "paper"\n'
             f'[[mount_point]]\npath = "{self.fast}"\ndevice = "fast"\npersistent = false\n'
             f'[[mount_point]]\npath = "{self.root}"\ndevice = "slow"\n'
             '[[device]]\nname = "fast"\nkind = "ram"\n'

@@ -212,7 +212,7 @@ def test_nothing_is_said_of_functions_that_this_unit_does_not_need(compiler: Plu
 
 def test_unknown_arguments_of_the_plugin_name_the_known_ones(compiler: PluginCompiler) -> None:
     done = compiler.compile(in_main(""), "-fplugin-arg-iosig-resolv=compile")
-    assert "(known: resolve, storage, callee, verbose); did you mean 'resolve'?" in done.stderr
+    assert "(known: resolve, storage, policy, callee, verbose); did you mean 'resolve'?" in done.stderr
     done = compiler.compile(in_main(""), "-fplugin-arg-iosig-resolve=later", check=False)
     assert done.returncode != 0
     assert "expected 'run' or 'compile'" in done.stderr

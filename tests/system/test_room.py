@@ -58,7 +58,7 @@ def joins(group: Path) -> Callable[[], None]:
 
 
 def choose(iosig: Iosig, tmp_path: Path, totalsize: str, group: Path | None = None) -> str:
-    words = ("choose", "random", f"totalsize({totalsize})", "--storage", tmp_path / "storage.toml")
+    words = ("choose", "temp", f"totalsize({totalsize})", "--storage", tmp_path / "storage.toml")
     return iosig(*words, check=None, preexec_fn=group and joins(group)).stdout
 
 

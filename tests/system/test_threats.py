@@ -56,7 +56,7 @@ class Stage:
 
     def describe(self, file: Path, mount: Path, owner: int = VICTIM) -> None:
         file.write_text(
-            'schema = "iosig.storage/1"\n'
+            'schema = "iosig.storage/2"\npolicy = "paper"\n'
             f'[[mount_point]]\npath = "{mount}"\ndevice = "fast"\n'
             f'[[mount_point]]\npath = "{self.root}"\ndevice = "slow"\n'
             '[[device]]\nname = "fast"\nkind = "ram"\n[[device]]\nname = "slow"\nkind = "hdd"\n'

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "iosig/base/units.h"
+#include "iosig/cost/job_time.h"
 #include "iosig/cost/reliability.h"
 #include "iosig/model/filesystem.h"
 
@@ -22,9 +23,17 @@ bool overfills_cache(const Signature& wanted, const MountPoint& mount) {
   return mount.filesystem == "ext4" && mount.free_bytes && bytes > *mount.free_bytes / 2;
 }
 
+bool is_home(const MountPoint& mount, const Circumstances& given) {
+  return given.home && given.home->mount_point == mount.path;
+}
+
+/// Whether the loss of power may destroy the data, or another constraint already excludes that.
+bool may_be_lost(const Signature& wanted) { return wanted.lifetime.has_value() || wanted.may_be_volatile; }
+
 /// Returns every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible. `mttdl`: of the data
 /// there.
-std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& mount, const Result<double>& mttdl) {
+std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& mount, const Circumstances& given,
+                                    const Result<double>& mttdl) {
   std::vector<std::string> reasons;
   const auto exclude = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
     reasons.push_back(fmt::format(text, std::forward<Args>(args)...));
@@ -32,6 +41,11 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
   if (wanted.visibility == Visibility::global && mount.visibility != Visibility::global)
     exclude("not global: only this node sees it");
   if (wanted.lifetime == Lifetime::persist && !mount.persistent) exclude("not persistent: lost with power");
+  if (given.policy == Policy::job && !mount.persistent && !is_home(mount, given) && !may_be_lost(wanted))
+    exclude("lost with power, and the data are declared neither temp nor volatile");
+  if (given.policy == Policy::job && given.home && given.home->mount_point.empty() &&
+      must_come_home(wanted, mount, given))
+    exclude("the storage description does not have the file system of the path, to which the data must come home");
   if (wanted.archive && !mount.archive) exclude("not labelled archive");
   if (wanted.tamperproof && !mount.tamperproof) exclude("not labelled tamperproof");
 
@@ -89,7 +103,58 @@ Result<double> mttdl_of(const Signature& wanted, const Storage& storage, const D
   return mttdl_s(storage, device, wanted.total_bytes.value_or(assumed_total_bytes));
 }
 
-Candidate assess(const Signature& wanted, const Storage& storage, const MountPoint& mount, CostModel model) {
+bool is_memory(const MountPoint& mount) { return is_volatile_filesystem(mount.filesystem); }
+
+/// Returns all transfers of the stream on `mount`. Without a totalsize the page cache is taken for too small.
+Transfers transfers_of(const Signature& wanted, const MountPoint& mount) {
+  return {.workload = workload_of(wanted, mount),
+          .data_bytes = static_cast<double>(wanted.total_bytes.value_or(assumed_total_bytes)),
+          .passes = static_cast<double>(wanted.passes.value_or(1)),
+          .think_s = wanted.think_s.value_or(0),
+          .is_memory = is_memory(mount)};
+}
+
+/// Returns the time until the data are where they must be if they are written to `mount`, whose device is `device`.
+JobTime job_time(const Signature& wanted, const Storage& storage, const MountPoint& mount, const Device& device,
+                 const Circumstances& given, CostModel model) {
+  PageCache cache = given.page_cache;
+  if (!wanted.total_bytes) cache.unthrottled_bytes = cache.background_bytes = 0;
+  const Transfers transfers = transfers_of(wanted, mount);
+  const TransferTime time = predict_transfers(transfers, device, mount.block_bytes, cache, model);
+  JobTime job{.transfer_s = time.transfer_s, .flush_s = wanted.lifetime == Lifetime::temp ? 0 : time.flush_s};
+  const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
+  const Device* home_device = home == nullptr ? nullptr : storage.find_device(home->device);
+  if (home_device == nullptr || home == &mount) return job;
+  const bool only_reads = transfers.workload.read_share >= 1;
+  if (only_reads)  // the data exist at home, and remain there
+    job.stage_in_s = predict_copy_s(transfers.data_bytes, {*home_device, is_memory(*home)}, {device, is_memory(mount)});
+  if (only_reads || !must_come_home(wanted, mount, given)) return job;
+  const bool cached =
+      given.page_cache.cached_bytes && transfers.data_bytes <= static_cast<double>(*given.page_cache.cached_bytes);
+  if (cached) job.flush_s = 0;  // the data are read from memory and deleted
+  job.stage_out_s =
+      predict_copy_s(transfers.data_bytes, {device, is_memory(mount), cached}, {*home_device, is_memory(*home)});
+  return job;
+}
+
+/// Returns the parts of `job` beside the transfers, "" if there is none worth a word.
+std::string job_reason(const JobTime& job) {
+  constexpr double least_share = 0.005;
+  std::string text;
+  const auto part = [&](double seconds, const char* what) {
+    if (seconds <= least_share * job.total_s()) return;
+    text += fmt::format("{}{} {}", text.empty() ? "whole job: " : ", ", about_seconds(seconds), what);
+  };
+  part(job.stage_in_s, "copying the data here first");
+  part(job.transfer_s, "in the program");
+  const bool has_more = job.total_s() - job.transfer_s > least_share * job.total_s();
+  part(job.flush_s, "flushing");
+  part(job.stage_out_s, "bringing the data home");
+  return has_more ? text : "";
+}
+
+Candidate assess(const Signature& wanted, const Storage& storage, const MountPoint& mount, const Circumstances& given,
+                 CostModel model) {
   Candidate candidate;
   candidate.mount_point = mount.path;
   const Device* device = storage.find_device(mount.device);
@@ -106,17 +171,43 @@ Candidate assess(const Signature& wanted, const Storage& storage, const MountPoi
   candidate.stored_bytes_per_s = predict(workload, *device, mount.block_bytes, model).throughput_bytes_per_s;
   if (wanted.total_bytes)
     candidate.total_s = static_cast<double>(*wanted.total_bytes) / prediction.throughput_bytes_per_s;
+  candidate.job = job_time(wanted, storage, mount, *device, given, model);
+  candidate.is_home = is_home(mount, given);
   const bool asks_reliability = wanted.mttdl_s || wanted.availability;
   const Result<double> mttdl = asks_reliability ? mttdl_of(wanted, storage, *device) : 0;
   if (asks_reliability && mttdl) candidate.mttdl_s = *mttdl;
-  candidate.reasons = shortfalls(wanted, mount, mttdl);
+  candidate.reasons = shortfalls(wanted, mount, given, mttdl);
   candidate.admissible = candidate.reasons.empty();
   if (!candidate.admissible) return candidate;
+  if (given.policy == Policy::job)
+    if (std::string parts = job_reason(candidate.job); !parts.empty()) candidate.reasons.push_back(std::move(parts));
   candidate.reasons.push_back(limit_reason(prediction, *device));
   if (wanted.synchrony == Synchrony::nosync && overfills_cache(wanted, mount))
     candidate.reasons.emplace_back("counted as sync: ext4 leaves at most half of what is free to the page cache");
   if (asks_reliability) candidate.reasons.push_back(mttdl_reason(*mttdl));
   return candidate;
+}
+
+/// Orders `candidates`: admissible ones first, then the best by `policy`.
+void rank(std::vector<Candidate>& candidates, Policy policy) {
+  std::ranges::stable_sort(candidates, [&](const Candidate& a, const Candidate& b) {
+    if (a.admissible != b.admissible) return a.admissible;
+    if (policy == Policy::job && a.job.total_s() != b.job.total_s()) return a.job.total_s() < b.job.total_s();
+    if (policy == Policy::paper && a.throughput_bytes_per_s != b.throughput_bytes_per_s)
+      return a.throughput_bytes_per_s > b.throughput_bytes_per_s;
+    return a.stored_bytes_per_s > b.stored_bytes_per_s;
+  });
+}
+
+/// Keeps the stream at home unless the best candidate saves enough of the time there, and says so.
+void stay_at_home(Choice& choice, const Circumstances& given) {
+  Candidate& best = choice.candidates.front();
+  const auto home = std::ranges::find_if(choice.candidates, &Candidate::is_home);
+  if (home == choice.candidates.end() || !home->admissible || best.is_home) return;
+  if (best.job.total_s() < (1 - given.min_gain) * home->job.total_s()) return;
+  best.reasons.push_back(fmt::format("saves less than {:g} % of the time at home", 100 * given.min_gain));
+  std::rotate(choice.candidates.begin(), home, home + 1);
+  choice.chosen = choice.candidates.front().mount_point;
 }
 
 /// Returns whether the cost distinguishes sync from nosync.
@@ -133,40 +224,54 @@ Workload workload_of(const Signature& wanted, const MountPoint& mount) {
           .sync = wanted.synchrony != Synchrony::nosync || overfills_cache(wanted, mount)};
 }
 
-Choice choose_mount_point(const Signature& wanted, const Storage& storage, CostModel model) {
+bool must_come_home(const Signature& wanted, const MountPoint& mount, const Circumstances& given) {
+  if (wanted.lifetime == Lifetime::temp || wanted.archive || wanted.tamperproof || is_home(mount, given)) return false;
+  return wanted.residence.value_or(given.residence) == Residence::home || !mount.persistent;
+}
+
+Signature with_residence(const Signature& wanted, const MountPoint& mount, const Circumstances& given) {
+  Signature recorded = wanted;
+  if (must_come_home(wanted, mount, given))
+    recorded.residence.reset();
+  else if (wanted.lifetime != Lifetime::temp)
+    recorded.residence = Residence::rest;
+  return recorded;
+}
+
+Choice choose_mount_point(const Signature& wanted, const Storage& storage, const Circumstances& given,
+                          CostModel model) {
   Choice choice;
+  choice.policy = given.policy;
+  const auto assume = [&](std::string what) { choice.assumptions.push_back(std::move(what)); };
+  const bool buffers = std::ranges::any_of(storage.devices, knows_page_cache);
   if (!wanted.bytes_per_io)
-    choice.assumptions.push_back(
-        fmt::format("size-per-IO({}), because none is given", bytes_text(assumed_bytes_per_io)));
-  if (!wanted.access) choice.assumptions.emplace_back("sequential, because neither random nor sequential is given");
-  if (!wanted.synchrony && std::ranges::any_of(storage.devices, knows_page_cache))
-    choice.assumptions.emplace_back("sync, because neither sync nor nosync is given");
-  if ((wanted.mttdl_s || wanted.availability) && !wanted.total_bytes)
-    choice.assumptions.push_back(
-        fmt::format("totalsize({}) for the reliability, because none is given", bytes_text(assumed_total_bytes)));
+    assume(fmt::format("size-per-IO({}), because none is given", bytes_text(assumed_bytes_per_io)));
+  if (!wanted.access) assume("sequential, because neither random nor sequential is given");
+  if (!wanted.synchrony && buffers) assume("sync, because neither sync nor nosync is given");
+  if (!wanted.total_bytes && given.policy == Policy::job)
+    assume(fmt::format("totalsize({}){}, because none is given", bytes_text(assumed_total_bytes),
+                       wanted.synchrony == Synchrony::nosync && buffers ? ", beyond what the page cache holds" : ""));
+  else if (!wanted.total_bytes && (wanted.mttdl_s || wanted.availability))
+    assume(fmt::format("totalsize({}) for the reliability, because none is given", bytes_text(assumed_total_bytes)));
   if (wanted.availability && !wanted.duration_s)
-    choice.assumptions.push_back(
-        fmt::format("duration({}) for the availability, because none is given", seconds_text(assumed_duration_s)));
+    assume(fmt::format("duration({}) for the availability, because none is given", seconds_text(assumed_duration_s)));
 
   for (const MountPoint& mount : storage.mount_points)
-    choice.candidates.push_back(assess(wanted, storage, mount, model));
-  std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {
-    if (a.admissible != b.admissible) return a.admissible;
-    if (a.throughput_bytes_per_s != b.throughput_bytes_per_s)
-      return a.throughput_bytes_per_s > b.throughput_bytes_per_s;
-    return a.stored_bytes_per_s > b.stored_bytes_per_s;
-  });
-  if (!choice.candidates.empty() && choice.candidates.front().admissible)
-    choice.chosen = choice.candidates.front().mount_point;
+    choice.candidates.push_back(assess(wanted, storage, mount, given, model));
+  rank(choice.candidates, given.policy);
+  if (choice.candidates.empty() || !choice.candidates.front().admissible) return choice;
+  choice.chosen = choice.candidates.front().mount_point;
+  if (given.policy == Policy::job) stay_at_home(choice, given);
   return choice;
 }
 
-Choice choose_mount_point(const Signature& wanted, const Storage& described, const AskRoom& ask_room) {
+Choice choose_mount_point(const Signature& wanted, const Storage& described, const Circumstances& given,
+                          const AskRoom& ask_room) {
   Storage storage = described;
   for (MountPoint& mount : storage.mount_points) mount.free_bytes = max_bytes;
   std::set<std::string> asked;
   for (;;) {
-    Choice choice = choose_mount_point(wanted, storage);
+    Choice choice = choose_mount_point(wanted, storage, given);
     if (!choice.chosen || !asked.insert(*choice.chosen).second) return choice;
     for (MountPoint& mount : storage.mount_points)
       if (mount.path == *choice.chosen) {
@@ -185,6 +290,34 @@ void explain_reliability(const Signature& wanted, const Storage& storage, Choice
     if (!mttdl) continue;
     candidate.mttdl_s = *mttdl;
     candidate.reasons.push_back(mttdl_reason(*mttdl));
+  }
+}
+
+void explain_break_even(const Signature& wanted, const Storage& storage, const Circumstances& given, Choice& choice) {
+  if (given.policy != Policy::job || choice.candidates.empty() || !choice.candidates.front().is_home) return;
+  /// Whether the stream would leave home for this mount point, if it were the only other one.
+  const auto wins = [&](const Signature& changed, const MountPoint& mount) {
+    const auto home = assess(changed, storage, *storage.find_mount_point(*choice.chosen), given, CostModel::mixed);
+    const auto there = assess(changed, storage, mount, given, CostModel::mixed);
+    return there.admissible && there.job.total_s() < (1 - given.min_gain) * home.job.total_s();
+  };
+  for (const MountPoint& mount : storage.mount_points) {
+    if (mount.path == *choice.chosen) continue;
+    BreakEven found{.mount_point = mount.path};
+    Signature changed = wanted;
+    const auto wins_from = [&](std::uint64_t passes) {
+      changed.passes = passes;
+      return wins(changed, mount);
+    };
+    if (wins_from(max_break_even_passes)) {
+      std::uint64_t low = wanted.passes.value_or(1), high = max_break_even_passes;  // loses with low, wins with high
+      while (high > low + 1) (wins_from((low + high) / 2) ? high : low) = (low + high) / 2;
+      found.passes = high;
+    }
+    changed = wanted;
+    changed.lifetime = Lifetime::temp;
+    found.as_temp = wanted.lifetime != Lifetime::temp && wins(changed, mount);
+    if (found.passes || found.as_temp) choice.break_even.push_back(std::move(found));
   }
 }
 

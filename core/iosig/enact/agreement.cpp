@@ -11,6 +11,7 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/enact/circumstances.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/home.h"
 #include "iosig/enact/journal_directory.h"
@@ -33,13 +34,7 @@ bool is_shared_kind(long kind) {
 }
 
 bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
-  const MountPoint* nearest = nullptr;
-  for (const MountPoint& mount : storage.mount_points)
-    if (is_below(place.directory_path, mount.path) && (nearest == nullptr || mount.path.size() > nearest->path.size()))
-      nearest = &mount;
-  struct stat status {};
-  if (nearest != nullptr && ::stat(nearest->path.c_str(), &status) == 0 && status.st_dev == place.device)
-    return nearest->visibility == Visibility::global;
+  if (const MountPoint* described = described_at(place, storage)) return described->visibility == Visibility::global;
   return is_on_shared_file_system(place.directory);
 }
 

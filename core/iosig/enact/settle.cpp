@@ -44,6 +44,7 @@ class Settling {
         found_(survey(entry_, options.links)) {}
 
   Result<Settlement> run() {
+    if (rests()) return leave();
     // Step 1: refuse what cannot be settled now.
     if (auto ready = check_ready(); !ready) return pass_on(ready.error());
     // Step 2: undo or complete a killed run, and make one of two destinations.
@@ -83,6 +84,20 @@ class Settling {
                   "written, settled by another link, or deleted; the link stays, rm {} removes it",
                   shown(), destination(), shown());
     return {};
+  }
+
+  /// Whether nothing is to be done, except that a killed run must be undone.
+  bool rests() const {
+    return options_.leave_resting && entry_.signature.residence == Residence::rest &&
+           found_.state == RedirectState::linked && !found_.cut_short && !is_temporary() && !stays();
+  }
+
+  Settlement leave() const {
+    if (!options_.dry_run && data_in_use() == 0) release(entry_);
+    Settlement settlement{Action::rests, found_.path, found_.data_bytes, {}, {}, {}};
+    settlement.text = fmt::format("'{}': stays in '{}' ({}); --home brings it home", printable(found_.path),
+                                  destination(), about_bytes(static_cast<double>(found_.data_bytes)));
+    return settlement;
   }
 
   bool is_temporary() const { return entry_.signature.lifetime == Lifetime::temp && !options_.keep_temp && !stays(); }
@@ -366,6 +381,7 @@ const char* name_of(Settlement::Action action) {
     case Action::sealed: return "sealed";
     case Action::dropped: return "dropped";
     case Action::cleared: return "cleared";
+    case Action::rests: return "rests";
   }
   return "";
 }

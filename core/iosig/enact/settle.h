@@ -15,10 +15,11 @@
 namespace iosig {
 
 struct SettleOptions {
-  bool keep_temp = false;     ///< bring temporary data home too
-  bool drop_orphans = false;  ///< **delete** data without a link, and forget data that cannot be reached
-  bool force = false;         ///< settle data that a process has open; a change meanwhile is still refused
-  bool dry_run = false;       ///< report what would be done
+  bool keep_temp = false;      ///< bring temporary data home too
+  bool leave_resting = false;  ///< leave data that are declared `rest` where they are
+  bool drop_orphans = false;   ///< **delete** data without a link, and forget data that cannot be reached
+  bool force = false;          ///< settle data that a process has open; a change meanwhile is still refused
+  bool dry_run = false;        ///< report what would be done
   Verify verify = Verify::copy;
   OpenFiles open_files = {};
   KnownLinks* links = nullptr;  ///< links already read, shared by many settlements
@@ -26,7 +27,7 @@ struct SettleOptions {
 };
 
 struct Settlement {
-  enum class Action { brought_home, sealed, dropped, cleared } action;
+  enum class Action { brought_home, sealed, dropped, cleared, rests } action;
   std::string path;  ///< where the data are now, or should have been
   std::uint64_t data_bytes = 0;
   std::vector<std::string> companions;      ///< names at home of the companions that were settled with the data
@@ -37,6 +38,9 @@ struct Settlement {
 
 /// **Deletes** temporary data. Data declared neither temp nor persist count as persistent. Tamperproof and archived
 /// data, even temporary ones, stay where they are and are sealed (enact/seal).
+///
+/// With `leave_resting`, data that may stay behind their link (`rest`) and are there stay; the space that they had
+/// reserved beyond their size is released.
 ///
 /// Refusals are `infeasible`, change nothing, and say how to resolve them: data without a link, a path taken by other
 /// content, no space, a file in use, a job directory that is not empty, an unreachable mount point, a process that

@@ -20,9 +20,23 @@ nlohmann::ordered_json choice_json(const Choice& choice) {
                           {"operation_s", candidate.operation_s},
                           {"limit", name_of(candidate.limit)},
                           {"mttdl_s", number_or_null(candidate.mttdl_s)},
-                          {"total_s", number_or_null(candidate.total_s)}});
+                          {"total_s", number_or_null(candidate.total_s)},
+                          {"is_home", candidate.is_home},
+                          {"job",
+                           {{"total_s", candidate.job.total_s()},
+                            {"stage_in_s", candidate.job.stage_in_s},
+                            {"transfer_s", candidate.job.transfer_s},
+                            {"flush_s", candidate.job.flush_s},
+                            {"stage_out_s", candidate.job.stage_out_s}}}});
   }
-  return {{"chosen", choice.chosen ? ordered_json(*choice.chosen) : ordered_json()},
+  ordered_json break_even = ordered_json::array();
+  for (const BreakEven& each : choice.break_even)
+    break_even.push_back({{"mount_point", each.mount_point},
+                          {"passes", each.passes ? ordered_json(*each.passes) : ordered_json()},
+                          {"as_temp", each.as_temp}});
+  return {{"policy", name_of(choice.policy)},
+          {"chosen", choice.chosen ? ordered_json(*choice.chosen) : ordered_json()},
+          {"break_even", std::move(break_even)},
           {"assumptions", choice.assumptions},
           {"candidates", std::move(candidates)}};
 }

@@ -1,4 +1,4 @@
-// Writes a choice as the JSON document "iosig.choice/1" (docs/formats/choice.md).
+// Writes a choice as the JSON document "iosig.choice/2" (docs/formats/choice.md).
 #pragma once
 
 #include <nlohmann/json.hpp>

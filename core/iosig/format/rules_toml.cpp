@@ -58,6 +58,18 @@ Result<void> read_definitions(const toml::table& root, std::string_view source, 
   return {};
 }
 
+/// Returns the policy for rules whose signature has none.
+Result<std::optional<Policy>> read_policy(const toml::table& root, std::string_view source) {
+  const toml::node* node = root.get("policy");
+  if (node == nullptr) return std::nullopt;
+  const auto* name = node->as_string();
+  const auto policy = name == nullptr ? Result<Policy>(fail(ErrorKind::bad_input, "expected \"job\" or \"paper\""))
+                                      : parse_policy(name->get());
+  if (!policy)
+    return fail(ErrorKind::bad_input, "{}: policy: {}", place(source, node->source().begin), policy.error().message);
+  return *policy;
+}
+
 Result<Rule> read_rule(const toml::node& node, std::string_view source, const SignatureDefinitions& definitions) {
   const std::string at = place(source, node.source().begin);
   const auto* table = node.as_table();
@@ -84,15 +96,19 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
   const toml::table& root = *parsed;
   if (root["schema"].value_or(std::string{}) != rules_schema)
     return fail(ErrorKind::bad_input, "{}:1:1: expected schema = \"{}\" at the top", source, rules_schema);
-  if (auto known = check_keys(root, source, {"schema", "sigdef", "rule"}); !known) return pass_on(known.error());
+  if (auto known = check_keys(root, source, {"schema", "policy", "sigdef", "rule"}); !known)
+    return pass_on(known.error());
   Rules rules;
   if (auto read = read_definitions(root, source, rules); !read) return pass_on(read.error());
+  const auto policy = read_policy(root, source);
+  if (!policy) return pass_on(policy.error());
   const toml::node* list = root.get("rule");
   if (list == nullptr || !list->is_array() || list->as_array()->empty())
     return fail(ErrorKind::bad_input, "{}:1:1: there is no [[rule]]; expected at least one", source);
   for (const toml::node& node : *list->as_array()) {
     auto rule = read_rule(node, source, rules.definitions);
     if (!rule) return pass_on(rule.error());
+    if (!rule->signature.policy) rule->signature.policy = *policy;
     rules.rules.push_back(*std::move(rule));
   }
   return rules;

@@ -1,6 +1,7 @@
 // A rules file: path globs bound to signatures, for programs without source. The format is docs/formats/rules.md.
 //
 //   schema = "iosig.rules/1"
+//   policy = "job"                 optional: for every rule whose signature has none
 //   [sigdef]
 //   scratch = "temp random"
 //   [[rule]]

@@ -13,6 +13,7 @@ namespace iosig {
 namespace {
 
 constexpr std::uint64_t max_container_targets = 64;
+constexpr std::uint64_t max_passes = 1'000'000;
 
 using Severity = Diagnostic::Severity;
 
@@ -57,18 +58,21 @@ Result<double> parse_positive_seconds(std::string_view text) {
   if (seconds && !(*seconds > 0)) return fail(ErrorKind::bad_input, "'{}' must be longer than 0", text);
   return seconds;
 }
-Result<std::uint64_t> parse_targets(std::string_view text) {
-  std::uint64_t targets = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), targets);
-  if (failure != std::errc() || end != text.data() + text.size() || targets < 1 || targets > max_container_targets)
-    return fail(ErrorKind::bad_input, "'{}': expected a number of mount points, 1 to {}", printable(text),
-                max_container_targets);
-  return targets;
+Result<std::uint64_t> parse_count_of(std::string_view things, std::string_view text, std::uint64_t most) {
+  const auto count = parse_count<std::uint64_t>(text);
+  if (!count || *count < 1 || *count > most)
+    return fail(ErrorKind::bad_input, "'{}': expected a number of {}, 1 to {}", printable(text), things, most);
+  return *count;
 }
-std::string targets_text(std::uint64_t targets) { return fmt::format("{}", targets); }
+Result<std::uint64_t> parse_targets(std::string_view text) {
+  return parse_count_of("mount points", text, max_container_targets);
+}
+Result<std::uint64_t> parse_passes(std::string_view text) { return parse_count_of("passes", text, max_passes); }
+std::string count_text(std::uint64_t count) { return fmt::format("{}", count); }
 std::string number_text(double number) { return fmt::format("{}", number); }
+std::string policy_text(Policy policy) { return name_of(policy); }
 
-enum Group { none, order, visibility, lifetime, synchrony };
+enum Group { none, order, visibility, lifetime, synchrony, residence };
 
 template <auto Member, auto Value>
 constexpr Parameter flag(std::string_view name, std::string_view meaning, int group = none) {
@@ -91,19 +95,27 @@ constexpr Parameter parameters[] = {
     flag<&S::synchrony, Synchrony::nosync>("nosync", "operations go through the page cache, nothing waits", synchrony),
     flag<&S::lifetime, Lifetime::persist>("persist", "the data must survive a loss of power", lifetime),
     flag<&S::lifetime, Lifetime::temp>("temp", "the data may go when the job ends", lifetime),
+    flag<&S::residence, Residence::home>("home", "the data must be at their path after the job", residence),
+    flag<&S::residence, Residence::rest>("rest", "the data may stay where they are written, behind a link", residence),
+    flag<&S::may_be_volatile, true>("volatile", "data that are not temp may be lost with power, too"),
     flag<&S::archive, true>("archive", "written for archival, seldom read: archive mount points only"),
     flag<&S::tamperproof, true>("tamperproof", "must not be altered later: tamperproof mount points only"),
-    value<&S::container_targets, parse_targets, targets_text>(
+    value<&S::container_targets, parse_targets, count_text>(
         "container", "2", "a log for each writer instead of one file for all, over so many mount points", "1"),
     value<&S::bytes_per_io, parse_positive_bytes, bytes_text>("size-per-IO", "16MB",
                                                               "typical size of one read or write"),
     value<&S::total_bytes, parse_positive_bytes, bytes_text>("totalsize", "6GB", "room that the data needs"),
     value<&S::read_share, parse_share, number_text>("read-share", "30%", "share of the operations that read"),
+    value<&S::passes, parse_passes, count_text>("passes", "3", "how often the job transfers all the data"),
+    value<&S::think_s, parse_positive_seconds, seconds_text>("think-time", "10min",
+                                                             "time that the job computes between its transfers"),
     value<&S::mttdl_s, parse_positive_seconds, seconds_text>("MTTDL", "20y",
                                                              "smallest acceptable mean time to data loss"),
     value<&S::availability, parse_share, number_text>(
         "availability", "1e-6", "largest acceptable probability of losing the data during duration"),
     value<&S::duration_s, parse_positive_seconds, seconds_text>("duration", "2h", "how long the data is needed"),
+    value<&S::policy, parse_policy, policy_text>("policy", "paper",
+                                                 "job: time of the whole job; paper: throughput alone"),
 };
 
 const Parameter* find_parameter(std::string_view name) {
@@ -281,6 +293,12 @@ void sort_by_place(std::vector<Diagnostic>& diagnostics) {
 }
 
 }  // namespace
+
+Result<Policy> parse_policy(std::string_view name) {
+  for (const Policy policy : {Policy::job, Policy::paper})
+    if (name == name_of(policy)) return policy;
+  return fail(ErrorKind::bad_input, "'{}': expected a policy, job or paper", printable(name));
+}
 
 bool ParsedSignature::ok() const {
   return std::ranges::none_of(diagnostics, [](const Diagnostic& d) { return d.severity == Severity::error; });

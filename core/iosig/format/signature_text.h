@@ -4,8 +4,8 @@
 //   param      := name [ '(' value ')' ]   value  := word | "quoted"
 //
 // For example `checkpoint global size-per-IO(16MB) totalsize("1EB")`. Parameters are separated by blanks or commas.
-// Mutually exclusive parameters (global/local, random/sequential, sync/nosync, persist/temp) conflict within one
-// pragma; between a definition and its use, the use takes precedence. Source: IOSIG paper, section 3.
+// Mutually exclusive parameters (global/local, random/sequential, sync/nosync, persist/temp, home/rest) conflict within
+// one pragma; between a definition and its use, the use takes precedence. Source: IOSIG paper, section 3.
 #pragma once
 
 #include <cstddef>
@@ -53,6 +53,9 @@ struct ParsedSignature {
 /// the offending line underlined. `source` names the place in that message: "--signature", "rules.toml:12".
 [[nodiscard]] Result<Signature> parse_signature(std::string_view text, const SignatureDefinitions& definitions = {},
                                                 std::string_view source = "signature");
+
+/// Returns the policy of this name, `job` or `paper`. Fails with `bad_input`.
+[[nodiscard]] Result<Policy> parse_policy(std::string_view name);
 
 /// Returns canonical text; parse_signature(signature_text(s)) == s for every signature.
 [[nodiscard]] std::string signature_text(const Signature& signature);

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "iosig/format/signature_text.h"
 #include "iosig/format/storage_fields.h"
 #include "iosig/model/filesystem.h"
 
@@ -12,8 +13,9 @@ namespace {
 
 using namespace storage_fields;
 
-constexpr std::string_view storage_schema = "iosig.storage/1";
-constexpr std::string_view redundancy_key = "redundancy";  // a table, not a field
+constexpr std::string_view storage_schema = "iosig.storage/2";
+constexpr std::string_view first_storage_schema = "iosig.storage/1";  // a subset, still read
+constexpr std::string_view redundancy_key = "redundancy";             // a table, not a field
 
 /// Returns "key = value" for each key that has one.
 std::vector<std::string> redundancy_lines(const Redundancy& redundancy) {
@@ -43,8 +45,9 @@ class StorageReader {
   Result<Storage> read(const toml::table& root) {
     const auto* said = root["schema"].as_string();
     if (said == nullptr) return refuse(root, "expected schema = \"{}\" at the top", storage_schema);
-    if (said->get() != storage_schema)
-      return refuse(*said, "this is '{}'; this iosig reads '{}' only", printable(said->get()), storage_schema);
+    if (said->get() != storage_schema && said->get() != first_storage_schema)
+      return refuse(*said, "this is '{}'; this iosig reads '{}' and '{}'", printable(said->get()), storage_schema,
+                    first_storage_schema);
     Storage storage;
     for (const auto& [key, node] : root) {
       Result<void> read{};
@@ -52,8 +55,10 @@ class StorageReader {
         read = read_each(node, key.str(), [&](const toml::table& table) { return read_mount_point(table, storage); });
       else if (key == "device")
         read = read_each(node, key.str(), [&](const toml::table& table) { return read_device(table, storage); });
+      else if (key == "policy")
+        read = read_policy(node, storage);
       else if (key != "schema")
-        read = unknown_key(key, {{"schema", "mount_point", "device"}});
+        read = unknown_key(key, {{"schema", "policy", "mount_point", "device"}});
       if (!read) return pass_on(read.error());
     }
     if (storage.mount_points.empty()) return refuse(root, "there is no [[mount_point]]; expected at least one");
@@ -139,6 +144,15 @@ class StorageReader {
     provenance.probed_low_text = (*record)["low"].value_or(std::string{});
     provenance.probed_high_text = (*record)["high"].value_or(std::string{});
     if (known.show(owner) == provenance.probed_text) provenance.origin = *origin;
+    return {};
+  }
+
+  Result<void> read_policy(const toml::node& node, Storage& storage) {
+    const auto* name = node.as_string();
+    const auto policy = name == nullptr ? Result<Policy>(fail(ErrorKind::bad_input, "expected \"job\" or \"paper\""))
+                                        : parse_policy(name->get());
+    if (!policy) return refuse(node, "policy: {}", policy.error().message);
+    storage.policy = *policy;
     return {};
   }
 
@@ -392,6 +406,7 @@ std::string storage_text(const Storage& storage) {
       "# The [*.probed] tables record what the probe found; a value that differs from its record is yours and stays.\n"
       "schema = \"{}\"\n",
       storage_schema);
+  if (storage.policy) text += fmt::format("policy = \"{}\"\n", name_of(*storage.policy));
   for (const MountPoint& mount : storage.mount_points) write_fields(mount, mount_point_fields(), "mount_point", text);
   for (const Device& device : storage.devices) {
     write_fields(device, device_fields(), "device", text);
@@ -427,6 +442,7 @@ std::string scheme_text(RedundancyScheme scheme) { return name_of(scheme, scheme
 
 Storage merge_probe(const Storage& current, const Storage& update) {
   Storage merged;
+  merged.policy = current.policy;
   for (const MountPoint& mount : update.mount_points) {
     const MountPoint* old = current.find_mount_point(mount.path);
     merged.mount_points.push_back(old == nullptr ? mount : with_hand_values(*old, mount, mount_point_fields()));

@@ -233,9 +233,9 @@ class Pictures:
         return float(json.loads(call(*words, environment=self.machine.environment))["total_s"])
 
     def run_prepared_s(self, task: str, chunk_bytes: int, output: Path, signature: str) -> tuple[float, str | None]:
-        """Seconds, and the mount point to which `iosig prepare` redirected `output`, None when it stayed."""
+        """Seconds, and the mount point to which `iosig prepare` redirected `output` by the paper's policy, or None."""
         command, environment = iosig_command(), self.machine.environment
-        call(command, "prepare", output, signature, accept=(0, 1), environment=environment)
+        call(command, "prepare", "--policy", "paper", output, signature, accept=(0, 1), environment=environment)
         run_s = self.run_s(task, chunk_bytes, output)
         if not output.is_symlink():
             return run_s, None
