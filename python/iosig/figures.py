@@ -96,47 +96,50 @@ def explore_model(predicted: pd.DataFrame, measured: pd.DataFrame | None = None)
 
 
 def plot_demo(axes: Axes, runs: pd.DataFrame) -> None:
-    """Measured throughput of each run of the demo as bars, the prediction as a black mark on its bar.
+    """Throughput of each run of the demo: of the whole job as bars, of the program alone as circles, predicted as marks.
 
-    runs: `task`, `parameters`, `bytes_per_s`, `predicted_bytes_per_s` (may be missing) and `mount_point`.
+    runs: `task`, `label`, `job_bytes_per_s`, `bytes_per_s`, `predicted_bytes_per_s` (may be missing), `mount_point`.
     """
     tasks = list(runs["task"].unique())
-    colours = colour_of(list(runs["parameters"].unique()))
+    colours = colour_of(list(runs["label"].unique()))
     width = 0.8 / runs.groupby("task").size().max()
     for at, task in enumerate(tasks):
         rows = runs[runs["task"] == task]
         x = at + (np.arange(len(rows)) - (len(rows) - 1) / 2) * width
-        axes.bar(x, rows["bytes_per_s"] / MIB, width * 0.92, color=[colours[name] for name in rows["parameters"]])
+        axes.bar(x, rows["job_bytes_per_s"] / MIB, width * 0.92, color=[colours[name] for name in rows["label"]])
+        axes.plot(x, rows["bytes_per_s"] / MIB, "o", color="black", markerfacecolor="white", markersize=60 * width)
         axes.plot(x, rows["predicted_bytes_per_s"].astype(float) / MIB, "_", color="black", markersize=160 * width)
         for bar, mount in zip(x, rows["mount_point"], strict=True):
             axes.annotate(
                 f" {mount}", (bar, 0), xycoords=("data", "axes fraction"), rotation=90, ha="center", color="white"
             )
     keys: list[Artist] = [Patch(color=colour, label=name) for name, colour in colours.items()]
+    keys.append(Line2D([], [], color="black", marker="o", markerfacecolor="white", linestyle="", label="program alone"))
     keys.append(Line2D([], [], color="black", label="predicted"))
     axes.set_yscale("log")
-    axes.set_ylim(bottom=runs["bytes_per_s"].min() / MIB / 4)  # room for the names in the shortest bar
+    axes.set_ylim(bottom=runs["job_bytes_per_s"].min() / MIB / 4)  # room for the names in the shortest bar
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("")
     axes.set_xticks(range(len(tasks)), tasks)
-    axes.set_ylabel("throughput, MB/s")
-    axes.legend(handles=keys, fontsize="small", ncols=len(keys), loc="upper center", bbox_to_anchor=(0.5, -0.06))
+    axes.set_ylabel("throughput of the whole job, MB/s")
+    axes.legend(handles=keys, fontsize="small", ncols=5, loc="upper center", bbox_to_anchor=(0.5, -0.06))
 
 
 def explore_demo(runs: pd.DataFrame) -> go.Figure:
     """plot_demo as an interactive figure; hovering tells the mount point and why it was chosen."""
     figure = go.Figure()
-    for name, colour in colour_of(list(runs["parameters"].unique())).items():
-        rows = runs[runs["parameters"] == name]
+    for name, colour in colour_of(list(runs["label"].unique())).items():
+        rows = runs[runs["label"] == name]
         figure.add_bar(
             x=rows["task"],
-            y=rows["bytes_per_s"] / MIB,
+            y=rows["job_bytes_per_s"] / MIB,
             name=name,
             marker_color=colour,
-            customdata=rows[["mount_point", "why"]],
-            hovertemplate="%{y:.1f} MB/s on %{customdata[0]}<br>%{customdata[1]}",
+            customdata=rows[["mount_point", "why"]].assign(program=rows["bytes_per_s"] / MIB),
+            hovertemplate="%{y:.1f} MB/s, the program alone %{customdata[2]:.1f} MB/s, on %{customdata[0]}<br>"
+            "%{customdata[1]}",
         )
-    figure.update_yaxes(type="log", title="throughput, MB/s")
+    figure.update_yaxes(type="log", title="throughput of the whole job, MB/s")
     return figure
 
 

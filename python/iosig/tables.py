@@ -67,8 +67,14 @@ def read_measured(path: Path) -> pd.DataFrame:
 
 
 def read_demo(path: Path) -> pd.DataFrame:
-    """The runs of `make demo`, a row per run, in the order in which they ran."""
+    """The runs of `make demo`, a row per run, in the order in which they ran.
+
+    `label` tells runs of one task apart; `job_bytes_per_s` is the throughput until the output is at its path.
+    """
     document = json.loads(path.read_text())
-    if document.get("schema") != "iosig.demo/1":
-        raise ValueError(f"{path}: expected schema 'iosig.demo/1', found '{document.get('schema')}'")
-    return pd.DataFrame(document["runs"])
+    if document.get("schema") != "iosig.demo/2":
+        raise ValueError(f"{path}: expected schema 'iosig.demo/2', found '{document.get('schema')}'")
+    runs = pd.DataFrame(document["runs"])
+    runs["label"] = [f"{name}, {policy}" if policy else name for name, policy in zip(runs["parameters"], runs["policy"])]
+    runs["job_bytes_per_s"] = runs["total_bytes"] / (runs["run_s"] + runs["finalize_s"])
+    return runs

@@ -79,12 +79,14 @@ def test_of_a_measured_grid_the_cells_that_wait_and_were_measured_are_shown(tmp_
 
 def test_demo_draws_every_run(tmp_path: Path) -> None:
     run = {"task": "divide", "why": "fastest", "mount_point": "/fast", "predicted_bytes_per_s": None}
-    runs = [run | {"parameters": name, "bytes_per_s": rate} for name, rate in (("default", 1e8), ("ps4", 2e9))]
-    (tmp_path / "demo.json").write_text(json.dumps({"schema": "iosig.demo/1", "runs": runs}))
+    run |= {"total_bytes": 10**9, "run_s": 1, "finalize_s": 1}
+    shown = (("default", "", 1e8), ("ps4", "paper", 2e9), ("ps4", "job", 1e8))
+    runs = [run | {"parameters": name, "policy": policy, "bytes_per_s": rate} for name, policy, rate in shown]
+    (tmp_path / "demo.json").write_text(json.dumps({"schema": "iosig.demo/2", "runs": runs}))
     done = plot("demo", tmp_path / "demo.json", "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert is_png(tmp_path / "out" / "demo.png")
-    assert '"name":"ps4"' in (tmp_path / "out" / "demo.html").read_text()
+    assert '"name":"ps4, paper"' in (tmp_path / "out" / "demo.html").read_text()
 
 
 def strided(ranks: int, writes: int, size: int) -> patterns.Pattern:
@@ -183,7 +185,7 @@ def test_bad_input_ends_in_one_line_and_status_3(tmp_path: Path) -> None:
     done = plot("demo", tmp_path / "demo.json")
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
-    assert "expected schema 'iosig.demo/1'" in done.stderr
+    assert "expected schema 'iosig.demo/2'" in done.stderr
 
 
 def test_a_missing_file_is_the_systems_refusal(tmp_path: Path) -> None:
