@@ -101,8 +101,12 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   Choice choice = choose_mount_point(signature, storage, *given);
   explain_break_even(signature, storage, *given, choice);
   if (!why_agreed.empty()) choice.assumptions.push_back(why_agreed);
-  const std::string explained = (why_agreed.empty() ? "" : "\n  assumed " + why_agreed) + explanation(choice);
+  std::string explained = (why_agreed.empty() ? "" : "\n  assumed " + why_agreed) + explanation(choice);
   json["choice"] = choice_json(choice);
+  if (const std::string warning = room_warning(signature, storage, *given, choice); !warning.empty()) {
+    explained += "\n  warning: " + warning;
+    json["warning"] = warning;
+  }
   if (!choice.chosen)
     return fail(ErrorKind::infeasible, "'{}': no mount point admits '{}'; the file stays where it is:{}", shown,
                 signature_text(signature), explained);

@@ -53,7 +53,8 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
       mount.free_bytes = ask_free_space(mount);
   };
 
-  const auto given = circumstances_at(&*place, signature, storage, {.residence = Residence::rest}, page_cache);
+  const auto given = circumstances_at(
+      &*place, signature, storage, {.residence = Residence::rest, .redirect_s = Asked::redirect_by_hint_s}, page_cache);
   if (!given) return {Outcome::failed, given.error().message, "policy"};
 
   // A round is repeated if another process has reserved the space at the same moment.

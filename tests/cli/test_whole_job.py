@@ -172,3 +172,12 @@ def test_absurd_passes_are_refused(iosig: Iosig) -> None:
     for passes in ("0", "1e12", "-1", "9999999999999999999999"):
         refused = iosig("choose", f"passes({passes})", "--storage", TABLE2, check=3).stderr
         assert "expected a number of passes, 1 to 1000000" in refused
+
+
+def test_a_place_that_may_fill_up_before_home_is_told(job: World) -> None:
+    free = {each["path"]: each["free_bytes"] for each in job.iosig.json("storage", "list")["mount_points"]}
+    assert all(bytes_ > 1 << 20 for bytes_ in free.values())
+    job.storage.write_text(job.storage.read_text().replace('device = "fast"\n', 'device = "fast"\nfree = "1MB"\n', 1))
+    told = prepared(job, "out", "size-per-IO(4KB)")
+    assert told["action"] == "linked" and "beyond 1 MB the program gets" in str(told["warning"])
+    assert "warning" not in prepared(job, "sized", "size-per-IO(4KB) totalsize(256KB)")

@@ -168,3 +168,11 @@ TEST_CASE("the paper's policy: throughput alone, also into memory, whatever come
   CHECK(chosen("size-per-IO(1GB) totalsize(1GB)", paper) == "/ram");
   CHECK(chosen("persist size-per-IO(1GB) totalsize(1GB)", paper) == "/nvme");
 }
+
+TEST_CASE("whole job: a job that is shorter than a redirect stays at home") {
+  Circumstances given = may_rest;
+  given.redirect_s = 0.015;
+  CHECK(chosen("size-per-IO(4KB) totalsize(4KB)", given) == "/home");  // 10 ms there
+  CHECK(chosen("size-per-IO(4KB) totalsize(16KB)", given) == "/nvme");
+  CHECK(candidate(choose("size-per-IO(4KB)", given), "/home").job.redirect_s == 0);
+}

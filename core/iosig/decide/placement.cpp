@@ -125,6 +125,7 @@ JobTime job_time(const Signature& wanted, const Storage& storage, const MountPoi
   const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
   const Device* home_device = home == nullptr ? nullptr : storage.find_device(home->device);
   if (home_device == nullptr || home == &mount) return job;
+  job.redirect_s = given.redirect_s;
   const bool only_reads = transfers.workload.read_share >= 1;
   if (only_reads)  // the data exist at home, and remain there
     job.stage_in_s = predict_copy_s(transfers.data_bytes, {*home_device, is_memory(*home)}, {device, is_memory(mount)});
@@ -145,6 +146,7 @@ std::string job_reason(const JobTime& job) {
     if (seconds <= least_share * job.total_s()) return;
     text += fmt::format("{}{} {}", text.empty() ? "whole job: " : ", ", about_seconds(seconds), what);
   };
+  part(job.redirect_s, "making and settling the link");
   part(job.stage_in_s, "copying the data here first");
   part(job.transfer_s, "in the program");
   const bool has_more = job.total_s() - job.transfer_s > least_share * job.total_s();
@@ -291,6 +293,19 @@ void explain_reliability(const Signature& wanted, const Storage& storage, Choice
     candidate.mttdl_s = *mttdl;
     candidate.reasons.push_back(mttdl_reason(*mttdl));
   }
+}
+
+std::string room_warning(const Signature& wanted, const Storage& storage, const Circumstances& given,
+                         const Choice& choice) {
+  const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
+  const MountPoint* there = choice.chosen ? storage.find_mount_point(*choice.chosen) : nullptr;
+  if (wanted.total_bytes || home == nullptr || there == nullptr || there == home) return {};
+  if (room_bytes(*there) >= room_bytes(*home)) return {};
+  return fmt::format(
+      "no totalsize is given: beyond {} the program gets 'no space left on device' on {}, although its own place has "
+      "{}",
+      about_bytes(static_cast<double>(room_bytes(*there))), there->path,
+      about_bytes(static_cast<double>(room_bytes(*home))));
 }
 
 void explain_break_even(const Signature& wanted, const Storage& storage, const Circumstances& given, Choice& choice) {

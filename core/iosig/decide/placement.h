@@ -56,6 +56,11 @@ using AskRoom = std::function<void(MountPoint&)>;
 /// Adds what an explanation shows but a decision does not need: how long the data would survive on each candidate.
 void explain_reliability(const Signature& wanted, const Storage& storage, Choice& choice);
 
+/// Returns a warning if the chosen mount point may fill up although home has room: the stream declares no totalsize,
+/// and there is less room there. Else "". Needs the free space of both.
+[[nodiscard]] std::string room_warning(const Signature& wanted, const Storage& storage, const Circumstances& given,
+                                       const Choice& choice);
+
 /// Adds, to a choice to stay at home, when each other mount point would win. Up to max_break_even_passes.
 void explain_break_even(const Signature& wanted, const Storage& storage, const Circumstances& given, Choice& choice);
 inline constexpr std::uint64_t max_break_even_passes = 1000;

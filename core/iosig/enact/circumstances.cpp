@@ -30,7 +30,8 @@ Result<Circumstances> circumstances_at(const Place* place, const Signature& want
                                        const Asked& asked, const std::function<PageCache()>& ask) {
   const auto policy = policy_for(asked.policy, wanted, storage);
   if (!policy) return pass_on(policy.error());
-  Circumstances given{.policy = *policy, .residence = asked.residence, .min_gain = asked.min_gain};
+  Circumstances given{
+      .policy = *policy, .residence = asked.residence, .min_gain = asked.min_gain, .redirect_s = asked.redirect_s};
   if (given.policy == Policy::paper) return given;
   if (place != nullptr) {
     const MountPoint* home = described_at(*place, storage);

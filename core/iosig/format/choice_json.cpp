@@ -24,6 +24,7 @@ nlohmann::ordered_json choice_json(const Choice& choice) {
                           {"is_home", candidate.is_home},
                           {"job",
                            {{"total_s", candidate.job.total_s()},
+                            {"redirect_s", candidate.job.redirect_s},
                             {"stage_in_s", candidate.job.stage_in_s},
                             {"transfer_s", candidate.job.transfer_s},
                             {"flush_s", candidate.job.flush_s},

@@ -15,11 +15,12 @@ enum class Limit { bandwidth, latency, seek, iops, read_modify_write };
 
 /// The predicted time until the data of a stream are where they must be, by its parts (cost/job_time).
 struct JobTime {
+  double redirect_s = 0;   ///< making the link and settling it; 0 at home
   double stage_in_s = 0;   ///< copying what the stream reads to this mount point
   double transfer_s = 0;   ///< the program waits for its operations
   double flush_s = 0;      ///< storing what the page cache still holds when the program ends
   double stage_out_s = 0;  ///< bringing the data home
-  [[nodiscard]] double total_s() const { return stage_in_s + transfer_s + flush_s + stage_out_s; }
+  [[nodiscard]] double total_s() const { return redirect_s + stage_in_s + transfer_s + flush_s + stage_out_s; }
 };
 
 struct Candidate {

@@ -21,6 +21,7 @@ struct Circumstances {
   std::optional<Home> home = {};          ///< absent: no path is known, as in `iosig choose` without --home
   Residence residence = Residence::rest;  ///< of a signature that declares neither home nor rest
   double min_gain = default_min_gain;     ///< another mount point must save this share of the time at home
+  double redirect_s = 0;  ///< what a redirect itself costs: making the link and settling it, without the data
   PageCache page_cache = {};
 
   static constexpr double default_min_gain = 0.2;
