@@ -4,12 +4,12 @@
 
 Each shape is one stream: size, size per operation, order, whether operations wait, passes, and what becomes of the data
 (home, rest or temp). It runs with its file in DIRECTORY, and behind a link to each other mount point of the description
-on which the data may be: `iosig prepare`, the job, `iosig finalize`, `sync` of the file system, in turns within each round.
+on which the data may be: `iosig prepare`, the job, `iosig finalize`, `sync` of the file, in turns within each round.
 The job is this file's own loop of pwrite, pread and fdatasync; it shares no code with the probe.
 
-`iosig choose` decides once for each shape, by the description alone. Regret: time at the chosen place / time at the best
-- 1, by medians. The noise floor is the regret of the best place of the first rounds, judged by the others. Places for
-which more than --limit seconds are predicted are left out, except the chosen one and home.
+`iosig choose` decides once for each shape, by the description alone. Regret: time at the chosen place / time at the
+best - 1, by medians. The noise floor is the regret of the best place of the first rounds, judged by the others. Places
+for which more than --limit seconds are predicted are left out, except the chosen one and home.
 """
 
 from __future__ import annotations
@@ -187,7 +187,9 @@ def main() -> None:
     print(f"\n{len(regrets)} shapes, {len(errors)} places")
     for name, values in (("choice", regrets), ("noise floor", floors)):
         within = sum(regret <= 0.05 for regret in values)
-        print(f"{name}: within 5 % of the best in {within / len(values):.0%}, mean regret {statistics.mean(values):.1%}")
+        print(
+            f"{name}: within 5 % of the best in {within / len(values):.0%}, mean regret {statistics.mean(values):.1%}"
+        )
     print(f"error of the prediction: median {statistics.median(errors):.0%}, p90 {errors[int(0.9 * len(errors))]:.0%}")
     print(f"slower than home by more than 10 %: {len(slower)}")
     for shape, place, medians in slower:

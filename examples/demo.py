@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import iosig
 from iosig.figures import bytes_label
@@ -45,7 +45,9 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("IOSIG_")
 
 TASKS = {"posterize": "sequential", "divide": "random", "shuffle": "random"}
 OWN_CHOICE = "the program's own choice"
-PAPER, JOB = "paper", "job"  # policies
+Policy = Literal["job", "paper"]
+JOB: Policy = "job"
+PAPER: Policy = "paper"
 PARAMETER_SETS = {"ps1": "global", "ps2": "MTTDL(20y)", "ps3": "persist", "ps4": ""}  # Fig. 10 of the paper
 
 
@@ -114,7 +116,7 @@ class Variant:
     """One way to run the picture program."""
 
     name: str  # of the parameter set, or "default"
-    policy: str = ""
+    policy: Policy | None = None
 
     @property
     def label(self) -> str:
@@ -151,7 +153,7 @@ def default_mount(storage: iosig.Storage) -> str | None:
     return None
 
 
-def choose(signature: str, storage: iosig.Storage, home: str | None, policy: str = JOB) -> tuple[str | None, str]:
+def choose(signature: str, storage: iosig.Storage, home: str | None, policy: Policy = JOB) -> tuple[str | None, str]:
     """The mount point that the core chooses for a file at `home`, and its reason in one line."""
     choice = iosig.choose(signature, storage, policy=policy, home=home)
     if choice["chosen"] is None:
@@ -205,7 +207,9 @@ def run_picture(task: str, programs: dict[str, Path], sizes: Sizes, storage: ios
     for round_ in range(sizes.rounds):
         for variant in rotated(VARIANTS, round_):
             output = SCRATCH / f"{task}-{variant.label}.pgm"
-            told = json.loads(run(programs[variant.name], task, picture, output, "--json", policy=variant.policy))
+            told = json.loads(
+                run(programs[variant.name], task, picture, output, "--json", policy=variant.policy or JOB)
+            )
             if round_ > 0:
                 seconds[variant].append(told["writing_s"])
             landed[variant] = landing(output, storage, home)
@@ -231,7 +235,7 @@ def run_picture(task: str, programs: dict[str, Path], sizes: Sizes, storage: ios
         signature = iosig.parse_signature(f"{PARAMETER_SETS.get(variant.name, '')} {description} rest")
         chosen, why = (home, OWN_CHOICE)
         if variant != DEFAULT:
-            chosen, why = choose(signature, storage, home, variant.policy)
+            chosen, why = choose(signature, storage, home, variant.policy or JOB)
         mount, redirected = landed[variant]
         if mount != (chosen or home or str(SCRATCH)):
             raise DemoError(f"{task} with {variant.label} landed on {mount}, but {chosen} was chosen")
@@ -239,7 +243,7 @@ def run_picture(task: str, programs: dict[str, Path], sizes: Sizes, storage: ios
         run_s = statistics.median(seconds[variant])
         settle_s = statistics.median(settling[variant]) if redirected else 0.0
         placed = (signature, mount, redirected, why, predicted, sizes.picture_bytes)
-        runs.append(Run(task, variant.name, variant.policy, *placed, run_s, settle_s))
+        runs.append(Run(task, variant.name, variant.policy or "", *placed, run_s, settle_s))
     return runs
 
 
@@ -319,7 +323,9 @@ def reasons(runs: list[Run]) -> str:
     seen: dict[str, list[str]] = {}
     for row in runs:
         if row.parameters != "default":
-            seen.setdefault(row.why, []).append(f"{row.task}/{row.parameters}" + (f" ({row.policy})" if row.policy else ""))
+            seen.setdefault(row.why, []).append(
+                f"{row.task}/{row.parameters}" + (f" ({row.policy})" if row.policy else "")
+            )
     return "\n".join(f"  {', '.join(names)}: {why}" for why, names in seen.items())
 
 
@@ -371,10 +377,14 @@ def main() -> None:
             row.compare_with(of_task[0])
     files = write_results(runs, sizes)
     say(f"\n{table(runs)}\n\nwhy there:\n{reasons(runs)}\n")
-    say("whole job: speed-up until the output is at its path, the program's time and finalize. program: its time alone.")
+    say(
+        "whole job: speed-up until the output is at its path, the program's time and finalize. program: its time alone."
+    )
     job = [row for row in runs if row.policy == JOB]
-    say(f"by the job's policy, no run may lose: from {min(row.speedup_with_finalize for row in job):.2f} to "
-        f"{max(row.speedup_with_finalize for row in job):.2f} times the speed of the default.")
+    say(
+        f"by the job's policy, no run may lose: from {min(row.speedup_with_finalize for row in job):.2f} to "
+        f"{max(row.speedup_with_finalize for row in job):.2f} times the speed of the default."
+    )
     say(f"all outputs are identical, before and after finalize. {time.perf_counter() - begin_s:.0f} s.")
     say("results: " + ", ".join(f"demo/{name}" for name in files))
 

@@ -10,6 +10,7 @@ with reading and computing. On real storage examples/pgm runs and syncs each chu
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import pandas as pd
 
@@ -34,7 +35,9 @@ from iosig.repro.artefact import (
 from iosig.repro.machine import Machine, Pictures, check_same, home_on, machine_of
 
 KIB, GIB = 1 << 10, 1 << 30
-POLICY = "paper"  # throughput alone decides, and data that are not declared persist may live in memory
+POLICY: Literal["paper"] = (
+    "paper"  # throughput alone decides, and data that are not declared persist may live in memory
+)
 Run = Callable[[Setting], Result]
 OWN = "none"
 PARAMETER_SETS = {"ps1": "global", "ps2": "MTTDL(20y)", "ps3": "persist", "ps4": ""}
@@ -215,7 +218,9 @@ def measured_posterize(setting: Setting) -> Result:
         with home_on(mount, pictures) as home:
             for chunk in sizes:
                 signature = f"persist sequential size-per-IO({chunk}) totalsize({pictures.bytes})"
-                ranked = [c["mount_point"] for c in iosig.choose(signature, machine.storage, policy=POLICY)["candidates"]]
+                ranked = [
+                    c["mount_point"] for c in iosig.choose(signature, machine.storage, policy=POLICY)["candidates"]
+                ]
                 preferred = min(pair, key=ranked.index)
                 output = home / "out.pgm"
                 rows.append((mount, chunk, pictures.run_s("posterize", chunk, output), preferred))

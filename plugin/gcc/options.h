@@ -15,9 +15,9 @@ enum class Resolve {
 
 struct Options {
   Resolve resolve = Resolve::run;
-  std::string storage;   ///< storage description for `compile`; empty: the usual search
+  std::string storage;           ///< storage description for `compile`; empty: the usual search
   std::optional<Policy> policy;  ///< of signatures that have none
-  bool verbose = false;  ///< report the signature of every call
+  bool verbose = false;          ///< report the signature of every call
 };
 
 inline Options options;

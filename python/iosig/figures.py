@@ -96,7 +96,7 @@ def explore_model(predicted: pd.DataFrame, measured: pd.DataFrame | None = None)
 
 
 def plot_demo(axes: Axes, runs: pd.DataFrame) -> None:
-    """Throughput of each run of the demo: of the whole job as bars, of the program alone as circles, predicted as marks.
+    """Throughput of each run of the demo: bars for the whole job, circles for the program alone, marks for predictions.
 
     runs: `task`, `label`, `job_bytes_per_s`, `bytes_per_s`, `predicted_bytes_per_s` (may be missing), `mount_point`.
     """

@@ -75,6 +75,8 @@ def read_demo(path: Path) -> pd.DataFrame:
     if document.get("schema") != "iosig.demo/2":
         raise ValueError(f"{path}: expected schema 'iosig.demo/2', found '{document.get('schema')}'")
     runs = pd.DataFrame(document["runs"])
-    runs["label"] = [f"{name}, {policy}" if policy else name for name, policy in zip(runs["parameters"], runs["policy"])]
+    runs["label"] = [
+        f"{name}, {policy}" if policy else name for name, policy in zip(runs["parameters"], runs["policy"], strict=True)
+    ]
     runs["job_bytes_per_s"] = runs["total_bytes"] / (runs["run_s"] + runs["finalize_s"])
     return runs

@@ -34,7 +34,9 @@ def two_mounts(tmp_path: Path) -> Path:
     ("needs", "mount"), [("global", "nfs"), ("MTTDL(20y)", "raid1"), ("persist", "nvram"), ("", "ramdisk")]
 )
 def test_the_papers_parameter_sets_get_the_papers_devices(iosig: Iosig, needs: str, mount: str) -> None:
-    answer = iosig.json("choose", f"{needs} random totalsize(1GB) size-per-IO(512KB)", "--storage", TABLE2, "--policy", "paper")
+    answer = iosig.json(
+        "choose", f"{needs} random totalsize(1GB) size-per-IO(512KB)", "--storage", TABLE2, "--policy", "paper"
+    )
     assert answer["schema"] == "iosig.choice/2"
     assert answer["chosen"] == f"/paper/{mount}"
     assert len(answer["candidates"]) == 5

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import DATA, Iosig
-from redirecting import World, compile_c, PROGRAM
+from redirecting import PROGRAM, World, compile_c
 
 SMALL_SYNCED = "size-per-IO(4KB) totalsize(1MB)"
 WRITTEN_ONCE = "size-per-IO(16MB) totalsize(64MB)"
