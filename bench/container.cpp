@@ -2,11 +2,14 @@
 //
 //     bench_container DIRECTORY [WRITES [BYTES...]]
 //     bench_container DIRECTORY writers COUNT
+//     bench_container DIRECTORY make-writers COUNT | make-random COUNT
+//     bench_container open CONTAINER
 //
 // Simulated writers take turns in one process: 4 and 64 of them write BYTES (64 and 4096) at a time, strided as N-1
 // checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. DIRECTORY
 // should be on tmpfs. The second form closes COUNT writers of 16 strided writes each, one after the other, and opens
-// the container without a snapshot and with one.
+// the container without a snapshot and with one. The third form leaves such a container, or one of COUNT writes of 64
+// bytes by 4 writers at random. The fourth opens one without a snapshot, once: for figures of a fresh process.
 #include "iosig/container/admin/container.h"
 
 #include <fcntl.h>
@@ -14,8 +17,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -99,18 +104,51 @@ std::int64_t peak_kb() {
   return usage.ru_maxrss;
 }
 
-/// Many small writers, as a restarted job leaves them.
-void measure_many(std::int64_t count, const std::string& path) {
-  constexpr std::int64_t writes = 16, bytes = 64;
+constexpr std::int64_t writes_of_many = 16;
+
+/// Many small writers, as a restarted job leaves them. Returns the time.
+double make_many(std::int64_t count, const std::string& path) {
+  constexpr std::int64_t bytes = 64;
   const std::vector<std::byte> data(bytes, std::byte{'x'});
   const auto directory = sound(create_container(path));
   const double start = wall_s();
   for (std::int64_t w = 0; w < count; ++w) {
     const auto writer = sound(ContainerWriter::open(directory));
-    for (std::int64_t n = 0; n < writes; ++n) (void)sound(writer->write((n * count + w) * bytes, data));
+    for (std::int64_t n = 0; n < writes_of_many; ++n) (void)sound(writer->write((n * count + w) * bytes, data));
     sound(writer->close());
   }
-  const double written_s = wall_s() - start;
+  return wall_s() - start;
+}
+
+/// `count` writes of 4 writers, which leave no pattern.
+void make_random(std::int64_t count, const std::string& path) {
+  constexpr std::int64_t bytes = 64;
+  const std::vector<std::byte> data(bytes, std::byte{'x'});
+  std::vector<std::int64_t> places(static_cast<std::size_t>(count));
+  std::iota(places.begin(), places.end(), 0);
+  std::mt19937_64 random(7);
+  std::shuffle(places.begin(), places.end(), random);
+  const auto directory = sound(create_container(path));
+  std::vector<std::unique_ptr<ContainerWriter>> writers;
+  for (int n = 0; n < 4; ++n) writers.push_back(sound(ContainerWriter::open(directory)));
+  for (std::size_t n = 0; n < places.size(); ++n) (void)sound(writers[n % 4]->write(places[n] * bytes, data));
+  for (const auto& writer : writers) sound(writer->close());
+}
+
+/// Opens a container without a snapshot, and deletes the one that this leaves.
+void open_once(const std::string& path) {
+  const std::string snapshot = fmt::format("{}/{}", path, index_snapshot_name);
+  (void)::unlink(snapshot.c_str());
+  const std::int64_t before_kb = peak_kb();
+  const double start = wall_s(), cpu_start = cpu_s();
+  const auto view = sound(ContainerView::open(sound(ContainerDirectory::open(path))));
+  fmt::print("{:.1f} ms, processor {:.1f} ms, {:.1f} MB\n", 1e3 * (wall_s() - start), 1e3 * (cpu_s() - cpu_start),
+             static_cast<double>(peak_kb() - before_kb) / 1000);
+  (void)::unlink(snapshot.c_str());
+}
+
+void measure_many(std::int64_t count, const std::string& path) {
+  const double written_s = make_many(count, path);
   const std::int64_t before_kb = peak_kb();
   std::unique_ptr<ContainerView> view;
   double open_ms = 1e99, again_ms = 1e99;
@@ -124,7 +162,7 @@ void measure_many(std::int64_t count, const std::string& path) {
   fmt::print(
       "{} writers: {:.0f} us to open, write {} times and close; first open {:.0f} ms, at most {} MB more than "
       "after writing; again {:.2f} ms, {} bytes\n",
-      count, 1e6 * written_s / static_cast<double>(count), writes, open_ms, peak / 1000, again_ms,
+      count, 1e6 * written_s / static_cast<double>(count), writes_of_many, open_ms, peak / 1000, again_ms,
       view->memory_bytes());
   view.reset();
   sound(remove_container(path));
@@ -190,12 +228,24 @@ void measure(const Job& job, IndexKind index, const std::string& path, std::span
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: bench_container DIRECTORY [WRITES [BYTES...] | writers COUNT]\n");
+    fmt::print(stderr, "usage: bench_container DIRECTORY [WRITES [BYTES...] | writers COUNT] | open CONTAINER\n");
     return 2;
+  }
+  if (argc == 3 && argv[1] == std::string_view("open")) {
+    open_once(argv[2]);
+    return 0;
   }
   const std::string path = std::string(argv[1]) + "/bench-container";
   if (argc == 4 && argv[2] == std::string_view("writers")) {
     measure_many(std::atoll(argv[3]), path);
+    return 0;
+  }
+  if (argc == 4 && argv[2] == std::string_view("make-writers")) {
+    (void)make_many(std::atoll(argv[3]), path);
+    return 0;
+  }
+  if (argc == 4 && argv[2] == std::string_view("make-random")) {
+    make_random(std::atoll(argv[3]), path);
     return 0;
   }
   const std::int64_t writes = argc > 2 ? std::atoll(argv[2]) : 65536;

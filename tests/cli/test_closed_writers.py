@@ -331,7 +331,6 @@ HURTS: dict[str, Hurt] = {  # arguments: the writer's index and data, another wr
     "gone": lambda index, data, _, __: (index.unlink(), data.unlink()),
 }
 HURTS_OF_TAILS: dict[str, Hurt] = {
-    # The head stays: it is the other record of what was synced.
     "zero tail": lambda index, _, __, chance: tail_of(index).write_bytes(
         tail_of(index).read_bytes()[:64] + zeroed(tail_of(index).read_bytes()[64:], chance)
     ),
@@ -340,6 +339,10 @@ HURTS_OF_TAILS: dict[str, Hurt] = {
     ),
     "cut tail": lambda index, _, __, ___: os.truncate(tail_of(index), 0),
     "remove tail": lambda index, _, __, ___: tail_of(index).unlink(),
+    "zero all of the tail": lambda index, _, __, ___: tail_of(index).write_bytes(bytes(tail_of(index).stat().st_size)),
+    "all gone": lambda index, data, _, __: (index.unlink(), data.unlink(), tail_of(index).unlink()),
+    "data and tail gone": lambda index, data, _, __: (data.unlink(), tail_of(index).unlink()),
+    "index and tail gone": lambda index, data, _, __: (index.unlink(), tail_of(index).unlink()),
 }
 
 

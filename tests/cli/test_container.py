@@ -387,6 +387,38 @@ def test_a_lost_manifest_is_made_anew(iosig: Iosig, container: Path, damage: str
     assert iosig("container", "repair", container).stdout == "nothing to repair\n"
 
 
+def test_the_manifest_of_another_container_is_replaced(iosig: Iosig, container: Path, tmp_path: Path) -> None:
+    manifest = container / ".iosig-container"
+    own = manifest.read_text()
+    other = tmp_path / "other"
+    iosig("container", "create", other)
+    shutil.copy(other / ".iosig-container", manifest)
+    assert iosig.json("container", "check", container, check=1)["problems"]
+    assert "would have rebuilt its manifest" in iosig("container", "repair", "--dry-run", container).stdout
+    assert manifest.read_text() != own
+    iosig("container", "repair", container)
+    assert json.loads(manifest.read_text()) == json.loads(own)
+    assert iosig.json("container", "check", "--data", container)["sound"] and content(iosig, container) == CONTENT
+    assert iosig("container", "repair", container).stdout == "nothing to repair\n"
+
+
+def test_droppings_of_another_container_do_not_replace_the_manifest(
+    iosig: Iosig, container: Path, tmp_path: Path
+) -> None:
+    """Its own index or, without that, its record speaks for it."""
+    other = tmp_path / "other"
+    iosig("container", "create", other)
+    write(other, "open a", "write a 0 5 z", "close a")
+    before = (other / ".iosig-container").read_text()
+    shutil.copytree(container / "d1", other / "d1")
+    iosig("container", "repair", other)
+    shutil.copytree(container / "d1", other / "d1", dirs_exist_ok=True)
+    (other / "d0" / "index.0").unlink()
+    iosig("container", "repair", other)
+    assert content(iosig, other) == b"z" * 5
+    assert (other / ".iosig-container").read_text() == before
+
+
 def test_a_lost_manifest_of_a_container_with_targets(iosig: Iosig, tmp_path: Path) -> None:
     targets = [tmp_path / "a", tmp_path / "b"]
     for target in targets:

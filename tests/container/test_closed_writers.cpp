@@ -60,6 +60,50 @@ TEST_CASE("a writer that is closed leaves its index") {
   CHECK(records_of(**made).ids().empty());
 }
 
+TEST_CASE("a writer that syncs is recorded once, until it is closed") {
+  const Directory directory;
+  auto made = create_container(directory / "box");
+  REQUIRE(made);
+  auto writer = ContainerWriter::open(*made), other = ContainerWriter::open(*made);
+  REQUIRE((writer && other));
+  const auto write = [](ContainerWriter& by) {
+    REQUIRE(by.write(0, std::as_bytes(std::span("0123456789", 10))));
+    REQUIRE(by.sync());
+  };
+  write(**writer);
+  CHECK(records_of(**made).last_id() == 0);
+  write(**other);
+  const auto size = [&] {
+    std::int64_t bytes = 0;
+    for (const std::string& name : (*made)->list().closed_writers)
+      bytes += std::ssize(*read_file_in((*made)->fd(), name, "box", 1 << 20));
+    return bytes;
+  };
+  const std::int64_t once = size();
+  write(**writer);
+  write(**other);
+  CHECK(size() == once);
+  {
+    const ClosedWriters records = records_of(**made);
+    CHECK(records.ids().empty());
+    CHECK(records.damaged().empty());
+    REQUIRE(records.synced().size() == 2);
+    CHECK(records.find_synced(1)->data_bytes == 10);
+    CHECK(records.find_synced(2) == nullptr);
+    CHECK(records.last_id() == 1);
+  }
+  remove_closed_writers(**made, 1);
+  CHECK(records_of(**made).find_synced(0) == nullptr);
+  CHECK(records_of(**made).find_synced(1) != nullptr);
+  write(**writer);  // recorded again
+  write(**other);
+  CHECK(records_of(**made).find_synced(0)->data_bytes == 30);
+  CHECK(records_of(**made).find_synced(1)->data_bytes == 30);
+  REQUIRE((*writer)->close());
+  CHECK(records_of(**made).find_synced(0) == nullptr);
+  CHECK(records_of(**made).ids() == std::vector<std::int64_t>{0});
+}
+
 TEST_CASE("a large index is read from its dropping") {
   const Directory directory;
   ContainerOptions options;
@@ -98,7 +142,7 @@ TEST_CASE("repair's record counts although the clock of the node that closed the
   {
     const ClosedWriters records = records_of(**made);
     CHECK(Bytes(records.find(7)->index.begin(), records.find(7)->index.end()) == second);
-    record_given_up_writer(**made, 7, records.find(7));
+    record_given_up_writer(**made, 7, 0, records.find(7));
   }
   CHECK(records_of(**made).ids().empty());
 }

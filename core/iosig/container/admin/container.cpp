@@ -263,11 +263,12 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
   if (size == 0) {
     // The mark must be durable before the droppings that it makes void are deleted.
     if (auto synced = (*writer)->sync(); !synced) return synced;
+    // A record without droppings is a loss; droppings without their record are not. So the records go first.
+    remove_closed_writers(*directory, (*writer)->id());
     // Droppings of writers with a greater id stay, even if they are void: check_container() reports a missing id after
     // that of the mark's writer as a loss.
     for (const WriterContent& each : before->writers)
       if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
-    remove_closed_writers(*directory, (*writer)->id());
   }
   return (*writer)->close();
 }

@@ -28,9 +28,14 @@ struct FoundIndex {
   unsigned mode = 0;
 };
 
-/// Returns all index droppings with a valid head, in any subdirectory.
-std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& path) {
-  std::vector<FoundIndex> found;
+struct FoundIndices {
+  std::vector<FoundIndex> sound;  ///< with a valid head
+  std::size_t count = 0;          ///< of all index droppings
+};
+
+/// Finds the index droppings in any subdirectory.
+FoundIndices find_indices(const Fd& directory, const std::string& path) {
+  FoundIndices found;
   const auto subdirectories = names_in(directory);
   for (const std::string& name : subdirectories.value_or(std::vector<std::string>())) {
     std::uint32_t number = 0;
@@ -41,6 +46,7 @@ std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& pat
     for (const std::string& each : names.value_or(std::vector<std::string>())) {
       const auto dropping = parse_dropping_name(each);
       if (!dropping || dropping->kind != Dropping::index) continue;
+      ++found.count;
       const auto text = read_file_in(subdirectory, each, path, max_index_bytes);
       struct stat status {};
       if (!text || ::fstatat(subdirectory.get(), each.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -48,7 +54,7 @@ std::vector<FoundIndex> find_indices(const Fd& directory, const std::string& pat
       if (!index || index->head.id != dropping->id) continue;
       const bool is_traditional =
           std::ranges::any_of(index->writes, [](const IndexedWrites& writes) { return !writes.entries.empty(); });
-      found.push_back({dropping->id, number, index->head, is_traditional, status.st_mode & 0777});
+      found.sound.push_back({dropping->id, number, index->head, is_traditional, status.st_mode & 0777});
     }
   }
   return found;
@@ -110,20 +116,40 @@ std::optional<RescuedManifest> from_target(const std::string& target, const std:
   return {};
 }
 
+/// Whether the manifest is that of another container than the one that wrote the droppings.
+bool is_of_another(const ContainerDirectory& directory, const FoundIndices& indices) {
+  const std::string& id = directory.manifest().id;
+  if (indices.sound.empty() || 2 * indices.sound.size() <= indices.count) return false;
+  const std::string& other = indices.sound.front().head.container;
+  const auto names_other = [&](const FoundIndex& each) { return each.head.container == other; };
+  if (other == id || !std::ranges::all_of(indices.sound, names_other)) return false;
+  const auto names = names_in(directory.fd());
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    if (!name.starts_with(closed_writers_prefix)) continue;
+    const auto text = read_file_in(directory.fd(), name, directory.path(), max_index_bytes);
+    if (!text) return false;
+    const auto records = read_closed_writers({reinterpret_cast<const std::uint8_t*>(text->data()), text->size()});
+    if (std::ranges::find(records.writers, id, &ClosedWriter::container) != records.writers.end() ||
+        std::ranges::find(records.synced, id, &SyncedWriter::container) != records.synced.end())
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::optional<RescuedManifest>> rescue_manifest(const std::string& path,
                                                        const std::vector<std::string>& targets) {
   const auto own = ContainerDirectory::open(path);
-  if (own) return std::nullopt;
   const Fd directory = open_file_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
   if (!directory) return std::nullopt;
   const auto text = read_file_in(directory, std::string(container_manifest_name), path, max_manifest_bytes);
-  if (text && is_newer_container_manifest(*text)) return pass_on(own.error());
-  const std::vector<FoundIndex> indices = find_indices(directory, path);
-  if (indices.empty()) return std::nullopt;
+  if (!own && text && is_newer_container_manifest(*text)) return pass_on(own.error());
+  const FoundIndices found = find_indices(directory, path);
+  const std::vector<FoundIndex>& indices = found.sound;
+  if (indices.empty() || (own && !is_of_another(**own, found))) return std::nullopt;
   for (const std::string& target : targets)
-    if (auto found = from_target(target, indices)) return found;
+    if (auto copy = from_target(target, indices)) return copy;
   return from_indices(indices, path).map([](RescuedManifest rescued) { return std::optional(std::move(rescued)); });
 }
 

@@ -98,6 +98,8 @@ class Repair {
     closed_ = *std::move(closed);
     std::set<std::int64_t> ids(ids_.begin(), ids_.end());
     for (const WriterContent& writer : content_.writers) ids.insert(writer.id);
+    for (const SyncedWriter& synced : closed_.synced())  // all its droppings may be missing
+      if (has_lost_writes(synced.id)) ids.insert(synced.id);
     ids_.assign(ids.begin(), ids.end());
     if (!content_.lost_writes.empty() && read_index_snapshot(directory_))
       return fail(
@@ -216,7 +218,12 @@ class Repair {
     constexpr std::string_view why = "it has no valid index";
     for (const Dropping kind : {Dropping::data, Dropping::tail, Dropping::index})
       if (auto done = quarantine(kind, id, why); !done) return done;
-    if (!options_.dry_run) record_given_up_writer(directory_, id, closed_.find(id));
+    const SyncedWriter* const synced = closed_.find_synced(id);
+    const bool has_data = std::ranges::binary_search(listing_.data, id);
+    const std::int64_t lost_bytes = synced == nullptr || has_data ? 0 : synced->data_bytes;
+    if (lost_bytes > 0) did(fmt::format("gave up writer {}: {} bytes that it had synced are missing", id, lost_bytes));
+    given_up_.push_back({.id = id, .data_bytes = lost_bytes});
+    if (!options_.dry_run) record_given_up_writer(directory_, id, lost_bytes, closed_.find(id));
     return {};
   }
 
@@ -267,6 +274,11 @@ class Repair {
     }
     for (const std::int64_t id : ids_)
       if (!options_.dry_run && !directory_.open_dropping(Dropping::tail, id, O_PATH)) record_again(id);
+    if (options_.dry_run) return {};
+    std::ranges::move(closed_.given_up(), std::back_inserter(given_up_));
+    for (const ClosedWriter& each : given_up_) record_given_up_writer(directory_, each.id, each.data_bytes, &each);
+    for (const SyncedWriter& each : closed_.synced())
+      if (is_at_work(each.id)) SyncRecord().append(directory_, SyncRecord::open_file(directory_), each);
     return {};
   }
 
@@ -353,6 +365,7 @@ class Repair {
   ContainerContent content_;
   ClosedWriters closed_;
   std::vector<RepairStep> steps_;
+  std::vector<ClosedWriter> given_up_;
   Fd quarantine_;
   std::string quarantine_name_;
   std::set<std::string> names_in_quarantine_;
@@ -363,6 +376,8 @@ class Repair {
 std::vector<ContainerProblem> absent_in(const ContainerDirectory::Listing& listing, const ContainerContent& content) {
   std::set<std::int64_t> ids;
   for (const auto* each : {&listing.index, &listing.data, &listing.tail}) ids.insert(each->begin(), each->end());
+  for (const ContainerProblem& problem : content.problems)
+    if (problem.id >= 0) ids.insert(problem.id);
   for (const ContainerDirectory::Quarantined& quarantine : listing.quarantined) ids.insert(quarantine.id);
   for (const WriterContent& writer : content.writers) ids.insert(writer.id);
   std::vector<ContainerProblem> absent;

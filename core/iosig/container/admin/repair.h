@@ -31,7 +31,8 @@
 //       the former record, and the next repair repeats step 4.
 // Step 5: retire the tail, which step 4 has made superfluous: delete it, or quarantine it if some of its records are
 //   lost. After a crash, the tail is still there, and the next repair repeats steps 4 and 5.
-// Step 6: quarantine the droppings of a writer without a sound index, if it has data or belongs to another container:
+// Step 6: quarantine the droppings of a writer without a sound index, if it has data, had synced, or belongs to another
+//   container:
 //   data, then tail, then index; then record that the writer was given up. Each is one rename. Data on a target stay
 //   there, as `.iosig-aside-data.<id>`. After a crash, the rest stays where it is. Readers find no data for it, and
 //   check_container() names the data that were moved.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "iosig/base/crc32c.h"
@@ -26,9 +27,11 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
+std::string node_file_name() { return fmt::format("{}{}", closed_writers_prefix, node_since_boot()); }
+
 /// Opens this node's file; creates it with the permissions that follow from the logical file. Invalid: impossible.
 Fd open_for_append(const ContainerDirectory& directory) {
-  const std::string name = fmt::format("{}{}", closed_writers_prefix, node_since_boot());
+  const std::string name = node_file_name();
   constexpr unsigned mode = 0600;  // until share_piece() sets the mode
   Fd fd = open_file_at(directory.fd().get(), name.c_str(), append_flags);
   if (fd || errno != ENOENT) return fd;
@@ -41,21 +44,31 @@ Fd open_for_append(const ContainerDirectory& directory) {
   return fd;
 }
 
+bool is_same_state(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino && one.st_size == other.st_size &&
+         unix_ns(one.st_mtim) == unix_ns(other.st_mtim);
+}
+
+/// Appends a frame to a file of records. One call, so that the records of two writers cannot mix. Readers skip a record
+/// that was cut short.
+bool append_frame_to(const Fd& file, const std::vector<std::uint8_t>& frame) {
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const std::int64_t end = status.st_size + std::ssize(frame);
+  if (end > static_cast<std::int64_t>(max_file_bytes) || exceeds_size_limit(end)) return false;
+  return ::write(file.get(), frame.data(), frame.size()) == std::ssize(frame);
+}
+
 /// Returns the size of this node's file of records.
 std::int64_t append(const ContainerDirectory& directory, ClosedWriter closed, const ClosedWriter* former = nullptr) {
   closed.container = directory.manifest().id;
   closed.recorded_unix_ns = unix_ns();
   if (former != nullptr)  // the other node's clock may be ahead
     closed.recorded_unix_ns = std::max(closed.recorded_unix_ns, former->recorded_unix_ns + 1);
-  const std::vector<std::uint8_t> frame = index_frame(closed);
-  const Fd fd = open_for_append(directory);
+  const Fd file = open_for_append(directory);
   struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
-  const std::int64_t end = status.st_size + std::ssize(frame);
-  if (end > static_cast<std::int64_t>(max_file_bytes) || exceeds_size_limit(end)) return status.st_size;
-  // One call, so that the records of two writers cannot mix. Readers skip a record that was cut short.
-  (void)!::write(fd.get(), frame.data(), frame.size());
-  return end;
+  (void)append_frame_to(file, index_frame(closed));
+  return file && ::fstat(file.get(), &status) == 0 ? status.st_size : 0;
 }
 
 /// Returns the first `bytes` of an index dropping; fewer if it is shorter or cannot be read.
@@ -99,6 +112,11 @@ Result<ClosedWriters> ClosedWriters::read(const ContainerDirectory& directory, c
       is_sound &= is_ours;
       if (is_ours) read.last_.push_back(closed);
     }
+    for (const SyncedWriter& synced : records.synced) {
+      const bool is_ours = synced.container == directory.manifest().id;
+      is_sound &= is_ours;
+      if (is_ours) read.synced_.push_back(synced);
+    }
     if (!is_sound) read.damaged_.push_back(names[n]);
   }
   read.keep_last_records();
@@ -113,6 +131,11 @@ void ClosedWriters::keep_last_records() {
   // From the back, std::unique() keeps the last of its kind.
   const auto kept = std::unique(last_.rbegin(), last_.rend(), is_same);
   last_.erase(last_.begin(), kept.base());
+
+  std::erase_if(synced_, [&](const SyncedWriter& synced) { return find(synced.id) != nullptr; });
+  std::ranges::sort(synced_, {}, [](const SyncedWriter& synced) { return std::pair(synced.id, -synced.data_bytes); });
+  const auto same = std::ranges::unique(synced_, {}, &SyncedWriter::id);
+  synced_.erase(same.begin(), same.end());
 }
 
 const ClosedWriter* ClosedWriters::find(std::int64_t id) const {
@@ -120,11 +143,22 @@ const ClosedWriter* ClosedWriters::find(std::int64_t id) const {
   return found == last_.end() || found->id != id ? nullptr : &*found;
 }
 
+const SyncedWriter* ClosedWriters::find_synced(std::int64_t id) const {
+  const auto found = std::ranges::lower_bound(synced_, id, {}, &SyncedWriter::id);
+  return found == synced_.end() || found->id != id ? nullptr : &*found;
+}
+
 std::vector<std::int64_t> ClosedWriters::ids() const {
   std::vector<std::int64_t> ids;
   for (const ClosedWriter& closed : last_)
     if (!closed.is_given_up) ids.push_back(closed.id);
   return ids;
+}
+
+std::vector<ClosedWriter> ClosedWriters::given_up() const {
+  std::vector<ClosedWriter> given_up;
+  std::ranges::copy_if(last_, std::back_inserter(given_up), &ClosedWriter::is_given_up);
+  return given_up;
 }
 
 std::int64_t record_closed_writer(const ContainerDirectory& directory, ClosedWriter closed,
@@ -139,8 +173,34 @@ std::int64_t record_closed_writer(const ContainerDirectory& directory, ClosedWri
   return append(directory, closed, former);
 }
 
-void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, const ClosedWriter* former) {
-  (void)append(directory, {.id = id, .is_given_up = true}, former);
+void record_given_up_writer(const ContainerDirectory& directory, std::int64_t id, std::int64_t lost_bytes,
+                            const ClosedWriter* former) {
+  (void)append(directory, {.id = id, .data_bytes = lost_bytes, .is_given_up = true}, former);
+}
+
+bool SyncRecord::is_there(const ContainerDirectory& directory) {
+  const std::string name = node_file_name();
+  struct stat now {};
+  if (frame_.empty() || ::fstatat(directory.fd().get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (is_same_state(now, file_)) return true;
+  // Others have appended to the file. Or it is another one, perhaps with the same inode.
+  const Fd file = open_file_at(directory.fd().get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  std::vector<std::uint8_t> found(frame_.size());
+  if (!file || ::fstat(file.get(), &file_) != 0 ||
+      ::pread(file.get(), found.data(), found.size(), static_cast<off_t>(at_)) != std::ssize(found))
+    return false;
+  return found == frame_;
+}
+
+Fd SyncRecord::open_file(const ContainerDirectory& directory) { return open_for_append(directory); }
+
+void SyncRecord::append(const ContainerDirectory& directory, const Fd& file, SyncedWriter synced) {
+  synced.container = directory.manifest().id;
+  frame_ = index_frame(synced);
+  const bool is_appended =
+      append_frame_to(file, frame_) && ::fdatasync(file.get()) == 0 && ::fstat(file.get(), &file_) == 0;
+  at_ = is_appended ? ::lseek(file.get(), 0, SEEK_CUR) - std::ssize(frame_) : -1;
+  if (at_ < 0) frame_.clear();
 }
 
 void remove_closed_writers(const ContainerDirectory& directory, std::int64_t first_kept) {
@@ -151,6 +211,12 @@ void remove_closed_writers(const ContainerDirectory& directory, std::int64_t fir
   if (!closed) return;
   for (const std::int64_t id : closed->ids())
     if (id >= first_kept) (void)append(directory, *closed->find(id), closed->find(id));
+  for (const SyncedWriter& synced : closed->synced())
+    if (synced.id >= first_kept) (void)append_frame_to(open_for_append(directory), index_frame(synced));
+  // A record that came back after a power failure would be a loss if the droppings did not.
+  if (closed->synced().empty()) return;
+  const Fd container = open_file_at(directory.fd().get(), ".", O_RDONLY | O_DIRECTORY);
+  if (container) (void)::fsync(container.get());
 }
 
 }  // namespace iosig

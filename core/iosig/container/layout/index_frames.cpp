@@ -29,6 +29,7 @@ enum Kind : std::uint8_t {
   kind_loss = 5,
   kind_closed = 6,
   kind_table = 7,
+  kind_synced = 8,
 };
 
 void append_fixed(std::uint64_t value, std::size_t bytes, Bytes& out) {
@@ -218,6 +219,17 @@ std::optional<ClosedWriter> closed_of(Payload payload) {
   return closed;
 }
 
+std::optional<SyncedWriter> synced_of(Payload payload) {
+  SyncedWriter synced;
+  payload.hold(payload.number() == frame_version);
+  synced.container = payload.text();
+  synced.id = payload.number();
+  synced.data_bytes = payload.number();
+  payload.hold(synced.id >= 0 && synced.data_bytes >= 0);
+  if (!payload.is_sound()) return {};
+  return synced;
+}
+
 /// What the checksum of a frame at byte `at` continues: a frame is valid in its own index and place only.
 std::uint32_t seed_of(const IndexHead& head, std::uint64_t at) {
   if (head.version == 1) return 0;
@@ -383,6 +395,14 @@ std::vector<std::uint8_t> index_frame(const ClosedWriter& closed) {
   return framed(payload);
 }
 
+std::vector<std::uint8_t> index_frame(const SyncedWriter& synced) {
+  Bytes payload{kind_synced};
+  append_number(frame_version, payload);
+  append_text(synced.container, payload);
+  for (const std::int64_t number : {synced.id, synced.data_bytes}) append_number(number, payload);
+  return framed(payload);
+}
+
 void bind_frame(std::vector<std::uint8_t>& frame, const IndexHead& head, std::int64_t at) {
   const std::uint32_t checksum =
       crc32c(std::span(frame).subspan(frame_head), seed_of(head, static_cast<std::uint64_t>(at)));
@@ -398,12 +418,12 @@ ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes) {
   ClosedWriterRecords records;
   for (std::size_t at = 0; at < bytes.size();) {
     const auto payload = payload_at(bytes, at);
-    auto closed = payload && payload->front() == kind_closed ? closed_of(Payload(payload->subspan(1))) : std::nullopt;
     const std::size_t next = payload ? at + frame_head + payload->size() : next_magic(bytes, at);
-    if (closed)
-      records.writers.push_back(*closed);
-    else
-      records.damaged_bytes += next - at;
+    const bool is_known =
+        payload &&
+        ((payload->front() == kind_closed && append(closed_of(Payload(payload->subspan(1))), records.writers)) ||
+         (payload->front() == kind_synced && append(synced_of(Payload(payload->subspan(1))), records.synced)));
+    if (!is_known) records.damaged_bytes += next - at;
     at = next;
   }
   return records;

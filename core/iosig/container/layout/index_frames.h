@@ -115,6 +115,14 @@ struct ClosedWriter {
   std::span<const std::uint8_t> index{};  ///< the index dropping; empty if it was too large
 };
 
+/// The record of a writer that has synced. While the writer has no record of its close, this is the only place outside
+/// its droppings that tells of it.
+struct SyncedWriter {
+  std::string_view container{};  ///< ContainerManifest::id
+  std::int64_t id = 0;           ///< the writer
+  std::int64_t data_bytes = 0;   ///< data that were durable: its index and tail describe at least these
+};
+
 /// Each returns a frame. The frames of an index, except its head, must be bound to their place.
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexHead& head);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexedWrites& writes);
@@ -122,6 +130,7 @@ struct ClosedWriter {
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexLoss& loss);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged);
 [[nodiscard]] std::vector<std::uint8_t> index_frame(const ClosedWriter& closed);
+[[nodiscard]] std::vector<std::uint8_t> index_frame(const SyncedWriter& synced);
 
 /// Sets the checksum of a frame that will begin at byte `at` of the index with this head. May be called again.
 void bind_frame(std::vector<std::uint8_t>& frame, const IndexHead& head, std::int64_t at);
@@ -154,6 +163,7 @@ struct IndexContent {
 /// The records of one file, in their order.
 struct ClosedWriterRecords {
   std::vector<ClosedWriter> writers;
+  std::vector<SyncedWriter> synced;
   std::uint64_t damaged_bytes = 0;  ///< that are not part of a valid record
 };
 /// Returns the valid records in `bytes`. A record whose index does not match its checksum has none.

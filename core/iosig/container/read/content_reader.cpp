@@ -27,7 +27,11 @@ bool is_short(const WriterContent& writer) {
 }
 
 /// Whether droppings are not as others say that they should be.
-bool is_in_doubt(const ContainerContent& content) {
+bool is_in_doubt(const ContainerContent& content, const Listing& listing) {
+  const auto has_no_index = [&](const LostWrites& lost) {
+    return lost.id >= 0 && !std::ranges::binary_search(listing.index, lost.id);
+  };
+  if (std::ranges::any_of(content.lost_writes, has_no_index)) return true;
   const auto is_damage = [](const ContainerProblem& problem) {
     return problem.kind == ContainerProblem::Kind::damaged;
   };
@@ -44,18 +48,22 @@ class ContentReader {
   Result<ContainerContent> read() {
     content_.last_recorded_id = closed_.last_id();
     std::vector<std::int64_t> ids, tails, gone;  // with an index or data; with a tail only; with a record only
+    std::vector<std::int64_t> synced;
     const std::vector<std::int64_t> closed = closed_.ids();
+    for (const SyncedWriter& each : closed_.synced()) synced.push_back(each.id);
     std::ranges::set_union(listing_.index, listing_.data, std::back_inserter(ids));
     std::ranges::set_difference(listing_.tail, ids, std::back_inserter(tails));
     std::ranges::set_difference(closed, ids, std::back_inserter(gone));
-    for (const auto* each : {&ids, &tails, &gone}) writers_.open_directories(*each);
+    for (const auto* each : {&ids, &tails, &gone, &synced}) writers_.open_directories(*each);
 
     auto done = take_listing();
     if (done) done = read_writers(ids);
     for (auto id = tails.begin(); done && id != tails.end(); ++id) done = take(writers_.read_tail_alone(*id));
     if (done) done = read_gone(gone);
+    if (done) done = read_gone_synced(ids);
     if (!done) return pass_on(std::move(done.error()));
     name_short_data();
+    name_given_up();
     return std::move(content_);
   }
 
@@ -121,6 +129,20 @@ class ContentReader {
     return {};
   }
 
+  /// Reads the writers that had synced and have neither index nor data. A truncation to 0 that deletes droppings has
+  /// deleted the records before.
+  Result<void> read_gone_synced(const std::vector<std::int64_t>& ids) {
+    for (const SyncedWriter& synced : closed_.synced()) {
+      if (std::ranges::binary_search(ids, synced.id) || is_lost(synced.id)) continue;
+      if (auto taken = take(writers_.read_gone(synced)); !taken) return taken;
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_lost(std::int64_t id) const {
+    return std::ranges::find(content_.lost_writes, id, &LostWrites::id) != content_.lost_writes.end();
+  }
+
   [[nodiscard]] bool is_void(const IndexedWrites& writes) const { return writes.closed <= emptied_at_; }
 
   [[nodiscard]] bool has_written_since(const WriterContent& writer) const {
@@ -165,6 +187,17 @@ class ContentReader {
     }
   }
 
+  /// Names what repair has given up without a trace in the quarantine.
+  void name_given_up() {
+    for (const ClosedWriter& each : closed_.given_up())
+      if (each.data_bytes > 0 && each.id >= emptied_by_)
+        content_.problems.push_back(
+            {ContainerProblem::Kind::lost, each.id,
+             fmt::format("writer {}: {} bytes that it had synced were missing, and were given up by repair", each.id,
+                         each.data_bytes),
+             each.data_bytes});
+  }
+
   const ContainerDirectory& directory_;
   const Listing& listing_;
   const ClosedWriters& closed_;
@@ -189,7 +222,8 @@ Result<ContainerContent> read_content(const ContainerDirectory& directory, Conte
     const auto closed = ClosedWriters::read(directory, listing.closed_writers);
     if (!closed) return pass_on(closed.error());
     auto content = ContentReader(directory, listing, *closed, source).read();
-    if (!content || tries == max_read_tries || !is_in_doubt(*content) || is_unchanged(directory, listing, *closed))
+    if (!content || tries == max_read_tries || !is_in_doubt(*content, listing) ||
+        is_unchanged(directory, listing, *closed))
       return content;
   }
 }

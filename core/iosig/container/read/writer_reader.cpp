@@ -72,6 +72,7 @@ FoundWriter WriterReader::read_once(std::int64_t id, bool has_tail) const {
   if (!writer.marks.empty()) take_time_of_marks(id, found);
   if (tail) add_tail(writer, *tail, index, found);
   compare_with_data(writer, found);
+  compare_with_sync_record(writer, found);
   found.writer = std::move(writer);
   return found;
 }
@@ -233,6 +234,31 @@ void WriterReader::compare_with_data(const WriterContent& writer, FoundWriter& f
       found.lose({.id = id, .message = range + " lost their index"}, part.length);
     }
   }
+}
+
+/// Reports data of a dead writer that were durable, but which neither its index nor its tail describes.
+void WriterReader::compare_with_sync_record(const WriterContent& writer, FoundWriter& found) const {
+  const SyncedWriter* const synced = closed_.find_synced(writer.id);
+  const bool is_named = !found.lost_writes.empty() || !writer.losses.empty();
+  if (synced == nullptr || writer.physical_end() >= synced->data_bytes || is_named) return;
+  if (is_active(writer.id, found).value_or(false)) return;
+  found.lose(
+      {.id = writer.id,
+       .message = fmt::format("'{}': its writer had synced {} bytes, of which {} are described: the rest is lost",
+                              shown(Dropping::index, writer.id), synced->data_bytes, writer.physical_end())},
+      synced->data_bytes - writer.physical_end());
+}
+
+FoundWriter WriterReader::read_gone(const SyncedWriter& synced) const {
+  FoundWriter found;
+  const auto index = droppings_.status(Dropping::index, synced.id);
+  if (!index) found.fail_to_read(synced.id, index.error());
+  if (!index || *index || is_active(synced.id, found).value_or(false) || found.failure) return found;
+  found.lose({.id = synced.id,
+              .message = fmt::format("'{}' is missing: its writer had synced {} bytes",
+                                     shown(Dropping::index, synced.id), synced.data_bytes)},
+             synced.data_bytes);
+  return found;
 }
 
 FoundWriter WriterReader::read_tail_alone(std::int64_t id) const {

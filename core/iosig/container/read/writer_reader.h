@@ -48,6 +48,8 @@ class WriterReader {
   [[nodiscard]] FoundWriter read(std::int64_t id, bool has_tail) const;
   /// Reads a writer of which the listing names a tail only. A writer makes its tail last.
   [[nodiscard]] FoundWriter read_tail_alone(std::int64_t id) const;
+  /// Reads a writer that had synced, and of which the listing names neither index nor data.
+  [[nodiscard]] FoundWriter read_gone(const SyncedWriter& synced) const;
 
  private:
   [[nodiscard]] FoundWriter read_once(std::int64_t id, bool has_tail) const;
@@ -61,6 +63,7 @@ class WriterReader {
   void add_tail(WriterContent& writer, std::string_view tail, std::span<const std::uint8_t> index,
                 FoundWriter& found) const;
   void compare_with_data(const WriterContent& writer, FoundWriter& found) const;
+  void compare_with_sync_record(const WriterContent& writer, FoundWriter& found) const;
   std::optional<bool> is_active(std::int64_t id, FoundWriter& found) const;
   [[nodiscard]] std::string shown(Dropping kind, std::int64_t id) const {
     return droppings_.directory().shown(kind, id);

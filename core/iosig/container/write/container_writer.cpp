@@ -347,10 +347,14 @@ Result<void> ContainerWriter::sync() {
   if (!is_index_synced_ && ::fdatasync(index_.get()) != 0)
     return system_failure("sync", directory_->shown(Dropping::index, id_));
   is_index_synced_ = true;
-  if (!are_names_synced_)
+  // Programs of version 1 would take a record of this kind for damage.
+  const bool should_record = head_.version > 1 && !sync_record_.is_there(*directory_);
+  const Fd records = should_record ? SyncRecord::open_file(*directory_) : Fd();
+  if (!are_names_synced_ || records)
     if (auto synced = sync_names(); !synced) return synced;
   if (auto synced = tail_.sync({physical_, index_bytes_, checksums_.whole(), index_checksum_}); !synced) return synced;
   is_tail_synced_ = !tail_.is_empty();
+  if (records) sync_record_.append(*directory_, records, {.id = id_, .data_bytes = physical_});
   const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
   if (!others) return pass_on(others.error());
   // The clock orders writes between nodes: a write after a sync needs a number from after it.

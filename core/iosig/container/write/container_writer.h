@@ -16,6 +16,7 @@
 
 #include "iosig/analyze/detect.h"
 #include "iosig/base/size_limit.h"
+#include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/layout/container_directory.h"
 #include "iosig/container/layout/data_checksums.h"
 #include "iosig/container/layout/index_frames.h"
@@ -111,6 +112,7 @@ class ContainerWriter {
   std::vector<std::uint8_t> index_copy_;  ///< of all frames, while they are few
   bool is_traditional_ = false, is_tail_synced_ = false, is_index_synced_ = false, are_names_synced_ = false;
   bool is_open_ = false;
+  SyncRecord sync_record_;
   OtherNodes other_nodes_;
   unsigned forks_ = 0;
   std::uint64_t version_ = 0;
