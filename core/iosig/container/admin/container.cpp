@@ -23,6 +23,7 @@
 #include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/index_snapshot.h"
+#include "iosig/container/read/regular_writers.h"
 #include "iosig/container/write/container_writer.h"
 
 namespace iosig {
@@ -219,12 +220,18 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory, bool* has
     known = kept->status;
   } else {
     const DirectoryState before = state_of(directory);
-    const auto content = read_content(directory, ContentSource::records);
-    if (!content) return pass_on(content.error());
-    known = content->status;
-    known.size = content->size();
-    save_index_snapshot(directory, before, *content);
-    if (has_write_in_progress != nullptr) *has_write_in_progress = content->has_write_in_progress;
+    ContainerDirectory::Listing listing = directory.list();
+    if (auto regular = merge_regular_writers(directory, listing)) {
+      known = regular->status;
+      save_index_snapshot(directory, before, *regular);
+    } else {
+      const auto content = read_content(directory, ContentSource::records, std::move(listing));
+      if (!content) return pass_on(content.error());
+      known = content->status;
+      known.size = content->size();
+      save_index_snapshot(directory, before, *content);
+      if (has_write_in_progress != nullptr) *has_write_in_progress = content->has_write_in_progress;
+    }
   }
   known.modified_unix_ns = std::max(known.modified_unix_ns, unix_ns(manifest.st_mtim));
   known.accessed_unix_ns = std::max(known.accessed_unix_ns, unix_ns(manifest.st_atim));

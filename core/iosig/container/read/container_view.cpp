@@ -7,6 +7,7 @@
 #include "iosig/base/text.h"
 #include "iosig/container/read/index_snapshot.h"
 #include "iosig/container/read/merge_indices.h"
+#include "iosig/container/read/regular_writers.h"
 
 namespace iosig {
 namespace {
@@ -79,8 +80,16 @@ Result<void> ContainerView::refresh() {
       is_traditional || source_ == Source::droppings ? DirectoryState{} : state_of(*directory_);
   if (!is_traditional && source_ == Source::snapshot)
     if (auto kept = read_index_snapshot(*directory_); kept && show(*std::move(kept), {})) return {};
-  auto read =
-      read_content(*directory_, source_ == Source::snapshot ? ContentSource::records : ContentSource::droppings);
+  std::optional<ContainerDirectory::Listing> listing;
+  if (!is_traditional && source_ == Source::snapshot) {
+    listing = directory_->list();
+    if (auto regular = merge_regular_writers(*directory_, *listing)) {
+      save_index_snapshot(*directory_, before, *regular);
+      if (show(*std::move(regular), {})) return {};
+    }
+  }
+  auto read = read_content(*directory_, source_ == Source::snapshot ? ContentSource::records : ContentSource::droppings,
+                           std::move(listing));
   if (!read) return pass_on(std::move(read.error()));
   ContainerContent content = *std::move(read);
   const auto failed = [&](const Error& error) {

@@ -90,7 +90,9 @@ enum class ContentSource {
 /// by the record's. A dropping that cannot be read is a problem, not a failure. Fails if the process has no free
 /// descriptor or memory, or a call was interrupted: what could not be read may be sound. Writes during the call may be
 /// in the content.
+/// `listing`: a listing of the container that the caller has just made.
 [[nodiscard]] Result<ContainerContent> read_content(const ContainerDirectory& directory,
-                                                    ContentSource source = ContentSource::droppings);
+                                                    ContentSource source = ContentSource::droppings,
+                                                    std::optional<ContainerDirectory::Listing> listing = std::nullopt);
 
 }  // namespace iosig

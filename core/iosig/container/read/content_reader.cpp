@@ -216,9 +216,11 @@ bool is_unchanged(const ContainerDirectory& directory, const Listing& listing, c
 }  // namespace
 
 /// Reads again if droppings seem missing or changed: another process may have deleted or repaired them meanwhile.
-Result<ContainerContent> read_content(const ContainerDirectory& directory, ContentSource source) {
+Result<ContainerContent> read_content(const ContainerDirectory& directory, ContentSource source,
+                                      std::optional<Listing> made) {
   for (int tries = 1;; ++tries) {
-    const Listing listing = directory.list();
+    const Listing listing = made ? *std::move(made) : directory.list();
+    made.reset();
     const auto closed = ClosedWriters::read(directory, listing.closed_writers);
     if (!closed) return pass_on(closed.error());
     auto content = ContentReader(directory, listing, *closed, source).read();

@@ -82,7 +82,11 @@ void save_index_snapshot(const ContainerDirectory& directory, const DirectorySta
 
 void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before,
                          const ContainerContent& content, IndexSnapshot& merged) {
-  if (!is_settled(content) || (content.writers.size() < min_writers && !merged.table)) return;
+  if (is_settled(content) && (content.writers.size() >= min_writers || merged.table))
+    save_index_snapshot(directory, before, merged);
+}
+
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before, IndexSnapshot& merged) {
   const auto is_old_enough = [&](std::int64_t now_ns) { return now_ns - before.newest_ns >= min_age_ns(before); };
   if (!is_old_enough(unix_ns()) || state_of(directory).fingerprint != before.fingerprint) return;
   const std::string draft_name(index_snapshot_draft), name(index_snapshot_name);

@@ -31,6 +31,9 @@ struct DirectoryState {
 /// while another process saves one. Sets `merged.state`.
 void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before,
                          const ContainerContent& content, IndexSnapshot& merged);
+/// The same for a merged index whose content has neither tails nor problems, and at least as many writers as a snapshot
+/// is worth.
+void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before, IndexSnapshot& merged);
 /// The same; merges the content only if the snapshot can be saved.
 void save_index_snapshot(const ContainerDirectory& directory, const DirectoryState& before,
                          const ContainerContent& content);

@@ -23,6 +23,7 @@
 #include "iosig/container/layout/target_owner.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/index_snapshot.h"
+#include "iosig/container/read/regular_writers.h"
 
 namespace iosig {
 namespace {
@@ -439,7 +440,10 @@ void ContainerWriter::save_index_snapshot() {
     const auto others = other_nodes_.are_there(directory_->fd(), directory_->path());
     if (!others || *others) return;
     const DirectoryState before = state_of(*directory_);
-    if (const auto content = read_content(*directory_, ContentSource::records))
+    ContainerDirectory::Listing listing = directory_->list();
+    if (auto regular = merge_regular_writers(*directory_, listing))
+      iosig::save_index_snapshot(*directory_, before, *regular);
+    else if (const auto content = read_content(*directory_, ContentSource::records, std::move(listing)))
       iosig::save_index_snapshot(*directory_, before, *content);
   } catch (const std::bad_alloc&) {  // the first reader merges the indices
   }
