@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -19,73 +20,128 @@ namespace {
 constexpr std::uint64_t min_literals = 4096, max_table_writes = 1u << 27;
 constexpr std::uint64_t max_regular_share = 4;  ///< writes for each literal
 
+/// Elements of a resized vector begin without a value, so that each thread is the first to touch its own pages.
+template <class T>
+struct Unset : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unset<U>;
+  };
+  template <class U>
+  void construct(U* at) {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <class U, class... Args>
+  void construct(U* at, Args&&... args) {
+    ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+  }
+};
+template <class T>
+using Many = std::vector<T, Unset<T>>;
+
 /// A write or a hole. Its place in the list decides between equal sequence numbers.
 struct Write {
-  std::int64_t logical = 0, end = 0, physical = 0, sequence = 0, id = 0;
+  std::int64_t logical, end, physical, sequence, id;
 };
 
-/// Stores the writes of a frame to `out`, which has room for all. false: one is impossible.
-bool take_writes(const IndexedWrites& frame, std::int64_t id, Write* out) {
+/// What the logical offsets of some writes have in common.
+struct Offsets {
+  std::int64_t least = INT64_MAX, greatest = 0;
+  std::uint64_t bits = 0;  ///< that are set in one or more
+  bool has_empty = false;  ///< a write has no bytes
+
+  void add(const Write& write) {
+    least = std::min(least, write.logical);
+    greatest = std::max(greatest, write.logical);
+    bits |= static_cast<std::uint64_t>(write.logical);
+    has_empty |= write.end == write.logical;
+  }
+  void add(const Offsets& other) {
+    least = std::min(least, other.least);
+    greatest = std::max(greatest, other.greatest);
+    bits |= other.bits;
+    has_empty |= other.has_empty;
+  }
+};
+
+struct Writes {
+  Many<Write> list;
+  Offsets offsets;
+};
+
+/// Stores the writes of a frame to `out`, which has room for all. Nothing: one is impossible.
+std::optional<Offsets> take_writes(const IndexedWrites& frame, std::int64_t id, Write* out) {
+  Offsets offsets;
   std::array<std::int64_t, max_columns> v{};
-  for (PatternCursor cursor(frame.pattern); cursor.next(v);) {
+  for (PatternCursor cursor(frame.pattern); cursor.next(v); ++out) {
     const std::int64_t logical = v[logical_offset], length = v[write_length], physical = v[physical_offset];
     if (length < 0 || (length > 0 && (logical < 0 || physical < 0 || length > INT64_MAX - std::max(logical, physical))))
-      return false;
-    *out++ = {logical, length == 0 ? logical : logical + length, physical, v[write_sequence], id};
+      return {};
+    *out = {logical, length == 0 ? logical : logical + length, physical, v[write_sequence], id};
+    offsets.add(*out);
   }
-  return true;
+  return offsets;
 }
 
+constexpr std::uint64_t many_writes = 1 << 16;  ///< with fewer, starting threads costs more than it saves
+
 /// Returns all writes and holes, or nothing if one is impossible.
-std::optional<std::vector<Write>> writes_of(const ContainerContent& content) {
-  constexpr std::uint64_t many_writes = 1 << 16;  ///< with fewer, starting threads costs more than it saves
+std::optional<Writes> writes_of(const ContainerContent& content) {
   struct Frame {
     const IndexedWrites* writes;
     std::int64_t id;
     std::size_t at;  ///< of the first one in the result
   };
-  std::vector<Write> writes;
-  for (const IndexEntry& hole : holes_of(content))
-    writes.push_back({hole.logical, hole.logical + hole.length, 0, hole.sequence, hole_id});
+  Writes writes;
+  for (const IndexEntry& hole : holes_of(content)) {
+    writes.list.push_back({hole.logical, hole.logical + hole.length, 0, hole.sequence, hole_id});
+    writes.offsets.add(writes.list.back());
+  }
   std::vector<Frame> frames;
-  std::size_t count = writes.size();
+  std::size_t count = writes.list.size();
   for (const WriterContent& writer : content.writers)
     for (const IndexedWrites& each : writer.writes) {
       frames.push_back({&each, writer.id, count});
       count += each.count();
     }
-  writes.resize(count);
-  std::atomic<bool> are_possible = true;
+  writes.list.resize(count);
+  std::vector<std::optional<Offsets>> found(frames.size());
   for_each_in_parallel(frames.size(), count < many_writes ? 1 : 0, [&](std::size_t n) {
-    if (!take_writes(*frames[n].writes, frames[n].id, writes.data() + frames[n].at)) are_possible = false;
+    found[n] = take_writes(*frames[n].writes, frames[n].id, writes.list.data() + frames[n].at);
   });
-  if (!are_possible) return {};
-  std::erase_if(writes, [](const Write& write) { return write.end == write.logical; });
+  for (const auto& offsets : found) {
+    if (!offsets) return {};
+    writes.offsets.add(*offsets);
+  }
+  if (writes.offsets.has_empty) std::erase_if(writes.list, [](const Write& each) { return each.end == each.logical; });
   return writes;
 }
 
 /// Returns the numbers of the writes, sorted by logical offset; equal ones keep their order. A radix sort where the
 /// offsets, as in most files, have few different bits.
-std::vector<std::uint32_t> sorted_by_offset(const std::vector<Write>& writes) {
+Many<std::uint32_t> sorted_by_offset(const Writes& writes) {
   constexpr unsigned digit_bits = 11;
-  constexpr std::size_t digits = std::size_t{1} << digit_bits;
-  std::vector<std::uint32_t> order(writes.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (writes.empty()) return order;
-  const std::int64_t least = std::ranges::min(writes, {}, &Write::logical).logical;
-  std::uint64_t all = 0;
-  for (const Write& write : writes) all |= static_cast<std::uint64_t>(write.logical - least);
-  const int zeros = all == 0 ? 0 : std::countr_zero(all), bits = static_cast<int>(std::bit_width(all >> zeros));
-  if (bits > 32) {
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return writes[n].logical; });
+  constexpr std::size_t digits = std::size_t{1} << digit_bits, part = 1 << 16;
+  const Many<Write>& list = writes.list;
+  Many<std::uint32_t> order(list.size());
+  if (list.empty()) return order;
+  const std::int64_t least = writes.offsets.least;
+  const int zeros = writes.offsets.bits == 0 ? 0 : std::countr_zero(writes.offsets.bits),
+            bits = std::bit_width(static_cast<std::uint64_t>(writes.offsets.greatest - least) >> zeros);
+  if (least < 0 || bits > 32) {
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return list[n].logical; });
     return order;
   }
   struct Keyed {
     std::uint32_t key, number;
   };
-  std::vector<Keyed> keyed(writes.size()), sorted(writes.size());
-  for (std::uint32_t n = 0; n < writes.size(); ++n)
-    keyed[n] = {static_cast<std::uint32_t>(static_cast<std::uint64_t>(writes[n].logical - least) >> zeros), n};
+  Many<Keyed> keyed(list.size()), sorted(list.size());
+  for_each_in_parallel((list.size() + part - 1) / part, list.size() < many_writes ? 1 : 0, [&](std::size_t each) {
+    for (std::size_t n = each * part; n < std::min(list.size(), (each + 1) * part); ++n)
+      keyed[n] = {static_cast<std::uint32_t>(static_cast<std::uint64_t>(list[n].logical - least) >> zeros),
+                  static_cast<std::uint32_t>(n)};
+  });
   for (int shift = 0; shift < bits; shift += digit_bits) {
     std::array<std::uint32_t, digits + 1> begins{};
     for (const Keyed& each : keyed) ++begins[(each.key >> shift) % digits + 1];
@@ -101,7 +157,7 @@ std::vector<std::uint32_t> sorted_by_offset(const std::vector<Write>& writes) {
 ///
 /// Example: write 0 of [0, 100), write 1 of [50, 60). At 0 the heap is {0}: [0, 50) is of 0. At 50 it is {1, 0}: [50,
 /// 60) is of 1. Then 1 has ended: [60, 100) is of 0.
-PieceTable swept(const std::vector<Write>& writes, const std::vector<std::uint32_t>& order) {
+PieceTable swept(const Many<Write>& writes, const Many<std::uint32_t>& order) {
   PieceTableBuilder table;
   const auto add = [&](const Write& write, std::int64_t begin, std::int64_t end) {
     if (write.id != hole_id) table.add({begin, end - begin, write.id, write.physical + (begin - write.logical)});
@@ -157,7 +213,7 @@ bool is_irregular(const ContainerContent& content) {
 std::optional<PieceTable> piece_table_of(const ContainerContent& content) {
   auto writes = writes_of(content);
   if (!writes) return {};
-  return swept(*writes, sorted_by_offset(*writes));
+  return swept(writes->list, sorted_by_offset(*writes));
 }
 
 }  // namespace iosig
