@@ -121,7 +121,8 @@ PathFd Inodes::fd(Inode& inode) {
   std::vector<std::pair<Inode*, std::string>> closed;  // the file and the directories above it, upwards
   {
     const std::lock_guard lock(mutex_);
-    for (Inode* at = &inode; !(found = at->fd ? at->fd : at->pinned) && closed.size() < max_depth; at = at->parent) {
+    const auto open_fd = [](const Inode& at) { return at.fd ? at.fd : at.pinned ? at.pinned : at.used.lock(); };
+    for (Inode* at = &inode; !(found = open_fd(*at)) && closed.size() < max_depth; at = at->parent) {
       closed.emplace_back(at, at->name);
       ++at->references;
     }
@@ -148,13 +149,18 @@ PathFd Inodes::fd(Inode& inode) {
 /// Stores an inode's descriptor if the daemon may have one more. Returns it in any case.
 PathFd Inodes::keep(Inode& inode, Fd fd) {
   auto opened = std::make_shared<const Fd>(std::move(fd));
-  if (!keeper_.may_keep(1)) return opened;
+  const bool may_keep = keeper_.may_keep(1);
   const std::lock_guard lock(mutex_);
+  if (!may_keep) {
+    if (inode.used.expired()) inode.used = opened;
+    return opened;
+  }
   if (inode.fd) {
     keeper_.closed(1);
     return inode.fd;
   }
   inode.fd = opened;
+  if (inode.used.expired()) inode.used = opened;
   inode.kept_place = kept_.insert(kept_.end(), &inode);
   return opened;
 }
@@ -217,9 +223,14 @@ Inode* Inodes::pin(Inode& directory, const char* name) {
   if (known == known_.end() || known->second->identity != opened.identity) return nullptr;
   Inode& inode = *known->second;
   if (!inode.pinned) {
-    if (pinned_ >= max_pinned()) return nullptr;
-    inode.pinned = inode.fd ? inode.fd : std::make_shared<const Fd>(std::move(opened.fd));
-    ++pinned_;
+    // That of an open file takes no descriptor more.
+    inode.pinned = inode.fd == nullptr || inode.fd.use_count() > 1 ? inode.used.lock() : nullptr;
+    inode.is_pin_counted = inode.pinned == nullptr;
+    if (inode.is_pin_counted && pinned_ >= max_pinned()) return nullptr;
+    if (inode.is_pin_counted) {
+      inode.pinned = inode.fd ? inode.fd : std::make_shared<const Fd>(std::move(opened.fd));
+      ++pinned_;
+    }
   }
   ++inode.references;
   return &inode;
@@ -229,7 +240,7 @@ void Inodes::unpin(Inode* pinned, bool is_name_gone) {
   if (pinned == nullptr) return;
   Dead dead;
   const std::lock_guard lock(mutex_);
-  if (!is_name_gone && std::exchange(pinned->pinned, nullptr)) --pinned_;
+  if (!is_name_gone && std::exchange(pinned->pinned, nullptr) && pinned->is_pin_counted) --pinned_;
   drop(*pinned, 1, dead);
 }
 
@@ -254,7 +265,7 @@ void Inodes::drop(Inode& inode, std::uint64_t references, Dead& dead) {
       kept_.erase(at->kept_place);
       keeper_.closed(1);
     }
-    if (at->pinned) --pinned_;
+    if (at->pinned && at->is_pin_counted) --pinned_;
     if (at->is_listed) containers_.erase(at->container_place);
     dead.emplace_back(at);
     at = at->parent;

@@ -7,7 +7,8 @@
 // The kernel may know more files than the daemon may open. A descriptor that no request or handle is using is closed
 // when the daemon needs its number (base/kept_fds.h), and is opened again by the file's last known name. If that leads
 // to another file now, the request fails with ESTALE, and the kernel looks the path up again. The descriptor of a file
-// whose name the mount removes stays open until the kernel forgets the file.
+// that a program has open serves all requests for the file. The descriptor of a file whose name the mount removes stays
+// open until the kernel forgets the file.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -57,6 +58,8 @@ struct Inode {
   std::string name;              ///< the name there
   PathFd fd;                     ///< null while closed
   PathFd pinned;                 ///< of a file whose name was removed; else null
+  bool is_pin_counted = false;   ///< `pinned` was not in use by a request or handle
+  std::weak_ptr<const Fd> used;  ///< the descriptor that requests and handles have, even if it is not kept
   std::list<Inode*>::iterator kept_place;       ///< in Inodes::kept_, if `fd` is not null
   std::list<Inode*>::iterator container_place;  ///< in Inodes::containers_, if is_listed
   bool is_listed = false;

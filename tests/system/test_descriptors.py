@@ -124,6 +124,42 @@ def test_a_mount_serves_more_files_than_it_may_have_open(iosig: Iosig, mount: Mo
     assert len(list(Path(f"/proc/{pid}/fd").iterdir())) < fds * 3 / 4
 
 
+OPEN_AND_REMOVE = """
+import os, sys
+os.chdir(sys.argv[1])
+files = [os.open(f"file{n}", os.O_RDWR | os.O_CREAT) for n in range(40)]
+for n, file in enumerate(files):
+    assert os.write(file, b"content %d" % n) > 0
+for n in range(200):
+    os.close(os.open(f"other{n}", os.O_WRONLY | os.O_CREAT))
+for n in range(40):
+    if n % 2:
+        os.unlink(f"file{n}")
+    else:
+        os.close(os.open("new", os.O_WRONLY | os.O_CREAT))
+        os.rename("new", f"file{n}")
+for n in range(200):
+    os.stat(f"other{n}")
+for n, file in enumerate(files):
+    assert os.fstat(file).st_nlink == 0
+    assert os.pread(file, 100, 0) == b"content %d" % n
+    os.fchmod(file, 0o600)
+    os.ftruncate(file, 3)
+    os.fsync(file)
+    assert os.fstat(file).st_size == 3 and os.fstat(file).st_mode & 0o777 == 0o600
+"""
+
+
+def test_many_open_files_whose_names_are_removed_or_replaced_stay_usable(
+    iosig: Iosig, mount: Mount, tmp_path: Path
+) -> None:
+    """A daemon of few descriptors closes idle ones, and no name leads to these files any more."""
+    mounted = mount()
+    subprocess.run(["umount", mounted], check=True)
+    mount_with_few_fds(iosig, mount, tmp_path / "source", mounted, 128)
+    subprocess.run(in_python(OPEN_AND_REMOVE, mounted), check=True)
+
+
 # Looks at more files and directories than the daemon may have open, so that it closes descriptors.
 LOOK_ELSEWHERE = "look() { ls -lR $MOUNTED/others > /dev/null; }; look\n"
 STAT_AFTER_UNLINK = (
