@@ -146,7 +146,13 @@ void try_closed(std::string_view text) {
       again.insert(again.end(), frame.begin(), frame.end());
       if (!closed.index.empty()) (void)read_index(closed.index);
     }
+    for (const SyncedWriter& synced : records.synced) {
+      hold(synced.id >= 0 && synced.data_bytes >= 0, "a record of a sync has possible numbers");
+      const Bytes frame = index_frame(synced);
+      again.insert(again.end(), frame.begin(), frame.end());
+    }
     const ClosedWriterRecords reread = read_closed_writers(again);
+    hold(reread.synced.size() == records.synced.size(), "what is written of syncs is read back");
     hold(reread.damaged_bytes == 0 && reread.writers.size() == records.writers.size(), "what is written is read back");
   }
 }
