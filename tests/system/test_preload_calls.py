@@ -212,6 +212,22 @@ int main(void) {
 """
 
 
+@pytest.mark.parametrize("change", ["os.unlink('box')", "open('box', 'wb').close()", "os.rename('box', 'other')"])
+def test_numbers_that_the_engine_has_closed_are_the_programs_again(run: Preloaded, change: str) -> None:
+    """The changes make the engine list a directory; closedir() closes a descriptor of the engine's."""
+    run.python(
+        "import os\n"
+        "with open('box', 'wb') as box: box.write(b'line')\n"
+        "held = open('box', 'rb')\n"
+        f"{change}\n"
+        "held.close()\n"
+        "for number in range(512, 1024):\n"
+        "    if not os.path.exists(f'/proc/self/fd/{number}'):\n"
+        "        os.dup2(0, number)\n"
+        "        os.close(number)\n"
+    )
+
+
 def test_beside_a_library_that_makes_its_calls_by_number(run: Preloaded, tmp_path: Path) -> None:
     """UCX replaces mmap() so. A call by number on an ordinary file does not come back to that library."""
     for name, text in (("other", OTHER_LIBRARY), ("beside", BESIDE_OTHER_LIBRARY)):

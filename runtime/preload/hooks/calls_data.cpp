@@ -5,7 +5,7 @@
 
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 
 using namespace iosig::preload;
@@ -25,62 +25,54 @@ bool is_place(off_t offset) {
 
 }  // namespace
 
-extern "C" {
-
-ssize_t read(int fd, void* bytes, size_t count) {
+ssize_t hook::read(int fd, void* bytes, size_t count) {
   return is_ours(fd) ? read_from(fd, bytes_at<std::byte>(bytes, count), at_file_offset) : real().read(fd, bytes, count);
 }
-ssize_t write(int fd, const void* bytes, size_t count) {
+ssize_t hook::write(int fd, const void* bytes, size_t count) {
   return is_ours(fd) ? write_to(fd, bytes_at<const std::byte>(bytes, count), at_file_offset)
                      : real().write(fd, bytes, count);
 }
-ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
+ssize_t hook::pread(int fd, void* bytes, size_t count, off_t offset) {
   if (!is_ours(fd)) return real().pread(fd, bytes, count, offset);
   return is_place(offset) ? read_from(fd, bytes_at<std::byte>(bytes, count), offset) : -1;
 }
-ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
+ssize_t hook::pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   if (!is_ours(fd)) return real().pwrite(fd, bytes, count, offset);
   return is_place(offset) ? write_to(fd, bytes_at<const std::byte>(bytes, count), offset) : -1;
 }
-ssize_t pread64(int fd, void* bytes, size_t count, off64_t offset) __attribute__((alias("pread")));
-ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t offset) __attribute__((alias("pwrite")));
 
 // The checked variants that _FORTIFY_SOURCE calls.
-ssize_t __read_chk(int fd, void* bytes, size_t count, size_t room) {
+ssize_t hook::__read_chk(int fd, void* bytes, size_t count, size_t room) {
   if (count > room) __builtin_trap();
-  return read(fd, bytes, count);
+  return hook::read(fd, bytes, count);
 }
-ssize_t __pread_chk(int fd, void* bytes, size_t count, off_t offset, size_t room) {
+ssize_t hook::__pread_chk(int fd, void* bytes, size_t count, off_t offset, size_t room) {
   if (count > room) __builtin_trap();
-  return pread(fd, bytes, count, offset);
+  return hook::pread(fd, bytes, count, offset);
 }
-ssize_t __pread64_chk(int fd, void* bytes, size_t count, off_t offset, size_t room)
-    __attribute__((alias("__pread_chk")));
 
-ssize_t readv(int fd, const iovec* parts, int count) {
+ssize_t hook::readv(int fd, const iovec* parts, int count) {
   if (!is_ours(fd)) return real().readv(fd, parts, count);
   return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, at_file_offset); });
 }
-ssize_t writev(int fd, const iovec* parts, int count) {
+ssize_t hook::writev(int fd, const iovec* parts, int count) {
   if (!is_ours(fd)) return real().writev(fd, parts, count);
   return with_open_file(fd, [&](OpenFile& file) { return put_parts(file, parts, count, at_file_offset); });
 }
-ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) {
+ssize_t hook::preadv(int fd, const iovec* parts, int count, off_t offset) {
   if (!is_ours(fd)) return real().preadv(fd, parts, count, offset);
   if (!is_place(offset)) return -1;
   return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
 }
-ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {
+ssize_t hook::pwritev(int fd, const iovec* parts, int count, off_t offset) {
   if (!is_ours(fd)) return real().pwritev(fd, parts, count, offset);
   if (!is_place(offset)) return -1;
   return with_open_file(fd, [&](OpenFile& file) { return put_parts(file, parts, count, offset); });
 }
-ssize_t preadv64(int fd, const iovec* parts, int count, off64_t offset) __attribute__((alias("preadv")));
-ssize_t pwritev64(int fd, const iovec* parts, int count, off64_t offset) __attribute__((alias("pwritev")));
 
 // The offset -1 means the file offset. RWF_HIPRI is a hint and ignored, RWF_DSYNC and RWF_SYNC flush, and all other
 // flags fail with EOPNOTSUPP.
-ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+ssize_t hook::preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (!is_ours(fd)) return real().preadv2(fd, parts, count, offset, flags);
   if ((flags & ~(RWF_HIPRI)) != 0 || offset < -1) {
     errno = offset < -1 ? EINVAL : EOPNOTSUPP;
@@ -88,7 +80,7 @@ ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) 
   }
   return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
 }
-ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+ssize_t hook::pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (!is_ours(fd)) return real().pwritev2(fd, parts, count, offset, flags);
   if ((flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC)) != 0 || offset < -1) {
     errno = offset < -1 ? EINVAL : EOPNOTSUPP;
@@ -101,35 +93,31 @@ ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags)
     return failure != 0 ? std::int64_t{-failure} : done;
   });
 }
-ssize_t preadv64v2(int fd, const iovec* parts, int count, off64_t offset, int flags) __attribute__((alias("preadv2")));
-ssize_t pwritev64v2(int fd, const iovec* parts, int count, off64_t offset, int flags)
-    __attribute__((alias("pwritev2")));
 
-off_t lseek(int fd, off_t offset, int whence) noexcept {
+off_t hook::lseek(int fd, off_t offset, int whence) {
   if (!is_ours(fd)) return real().lseek(fd, offset, whence);
   const off_t done = with_open_file(fd, [&](OpenFile& file) { return seek(file, offset, whence); });
   return done < 0 && is_ordinary_now(fd) ? real().lseek(fd, offset, whence) : done;
 }
-off64_t lseek64(int fd, off64_t offset, int whence) noexcept __attribute__((alias("lseek")));
 
-int fsync(int fd) {
+int hook::fsync(int fd) {
   if (!is_ours(fd)) return real().fsync(fd);
   return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
-int fdatasync(int fd) {
+int hook::fdatasync(int fd) {
   if (!is_ours(fd)) return real().fdatasync(fd);
   return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
-int syncfs(int fd) noexcept {
+int hook::syncfs(int fd) {
   if (!is_ours(fd)) return real().syncfs(fd);
   return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
-int sync_file_range(int fd, off64_t offset, off64_t count, unsigned flags) {
+int hook::sync_file_range(int fd, off64_t offset, off64_t count, unsigned flags) {
   if (!is_ours(fd)) return real().sync_file_range(fd, offset, count, flags);
   return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 
-int ftruncate(int fd, off_t size) noexcept {
+int hook::ftruncate(int fd, off_t size) {
   if (!is_ours(fd)) return real().ftruncate(fd, size);
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
     if (size < 0 || !file.writes()) return -EINVAL;
@@ -137,9 +125,8 @@ int ftruncate(int fd, off_t size) noexcept {
     return -run_isolated_step([&] { return file.container->truncate(file.writer, size); });
   }));
 }
-int ftruncate64(int fd, off64_t size) noexcept __attribute__((alias("ftruncate")));
 
-int fallocate(int fd, int mode, off_t offset, off_t length) {
+int hook::fallocate(int fd, int mode, off_t offset, off_t length) {
   if (!is_ours(fd)) return real().fallocate(fd, mode, offset, length);
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
     if (offset < 0 || length <= 0) return -EINVAL;
@@ -148,33 +135,17 @@ int fallocate(int fd, int mode, off_t offset, off_t length) {
     return -run_isolated_step([&] { return file.container->allocate(*file.writer, mode, offset, length); });
   }));
 }
-int fallocate64(int fd, int mode, off64_t offset, off64_t length) __attribute__((alias("fallocate")));
 // These return the error number instead of setting errno.
-int posix_fallocate(int fd, off_t offset, off_t length) {
+int hook::posix_fallocate(int fd, off_t offset, off_t length) {
   if (!is_ours(fd)) return real().posix_fallocate(fd, offset, length);
   const int before = errno;
-  const int failure = fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
+  const int failure = hook::fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
   errno = before;
   return failure;
 }
-int posix_fallocate64(int fd, off64_t offset, off64_t length) __attribute__((alias("posix_fallocate")));
-int posix_fadvise(int fd, off_t offset, off_t length, int advice) noexcept {
+int hook::posix_fadvise(int fd, off_t offset, off_t length, int advice) {
   return is_ours(fd) ? 0 : real().posix_fadvise(fd, offset, length, advice);
 }
-int posix_fadvise64(int fd, off64_t offset, off64_t length, int advice) noexcept
-    __attribute__((alias("posix_fadvise")));
-ssize_t readahead(int fd, off64_t offset, size_t count) noexcept {
+ssize_t hook::readahead(int fd, off64_t offset, size_t count) {
   return is_ours(fd) ? 0 : real().readahead(fd, offset, count);
 }
-
-ssize_t program_read(int fd, void* bytes, size_t count) __attribute__((alias("read")));
-ssize_t program_write(int fd, const void* bytes, size_t count) __attribute__((alias("write")));
-ssize_t program_pread(int fd, void* bytes, size_t count, off_t offset) __attribute__((alias("pread")));
-ssize_t program_pwrite(int fd, const void* bytes, size_t count, off_t offset) __attribute__((alias("pwrite")));
-off_t program_lseek(int fd, off_t offset, int whence) noexcept __attribute__((alias("lseek")));
-ssize_t program_preadv2(int fd, const iovec* parts, int count, off_t offset, int flags)
-    __attribute__((alias("preadv2")));
-ssize_t program_pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags)
-    __attribute__((alias("pwritev2")));
-int program_fsync(int fd) __attribute__((alias("fsync")));
-}  // extern "C"

@@ -10,7 +10,7 @@
 
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
 
@@ -135,9 +135,7 @@ void close_between(unsigned first, unsigned last, int& result) {
 
 }  // namespace
 
-extern "C" {
-
-int close(int fd) {
+int hook::close(int fd) {
   if (engine_fds.has(fd)) {
     errno = EBADF;  // the descriptor belongs to the engine
     return -1;
@@ -153,7 +151,7 @@ int close(int fd) {
   return real().close(fd);
 }
 
-int close_range(unsigned first, unsigned last, int flags) noexcept {
+int hook::close_range(unsigned first, unsigned last, int flags) {
   const bool is_invalid = first > last || (flags & ~(CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE)) != 0;
   if (is_invalid || (flags & CLOSE_RANGE_CLOEXEC) != 0 || is_stray_child())
     return real().close_range(first, last, flags);
@@ -174,13 +172,13 @@ int close_range(unsigned first, unsigned last, int flags) noexcept {
   close_between(next, last, result);
   return result;
 }
-void closefrom(int least) noexcept { (void)close_range(least < 0 ? 0 : static_cast<unsigned>(least), ~0U, 0); }
+void hook::closefrom(int least) { (void)hook::close_range(least < 0 ? 0 : static_cast<unsigned>(least), ~0U, 0); }
 
-int dup(int fd) noexcept { return duplicated(real().dup(fd), fd); }
-int dup2(int fd, int to) noexcept { return is_taken(to) ? -1 : duplicated(real().dup2(fd, to), fd); }
-int dup3(int fd, int to, int flags) noexcept { return is_taken(to) ? -1 : duplicated(real().dup3(fd, to, flags), fd); }
+int hook::dup(int fd) { return duplicated(real().dup(fd), fd); }
+int hook::dup2(int fd, int to) { return is_taken(to) ? -1 : duplicated(real().dup2(fd, to), fd); }
+int hook::dup3(int fd, int to, int flags) { return is_taken(to) ? -1 : duplicated(real().dup3(fd, to, flags), fd); }
 
-int fcntl(int fd, int command, ...) {
+int hook::fcntl(int fd, int command, ...) {
   va_list rest;
   va_start(rest, command);
   void* const argument = va_arg(rest, void*);
@@ -189,29 +187,26 @@ int fcntl(int fd, int command, ...) {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(real().fcntl(fd, command, argument), fd);
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) { return control(fd, file, command, argument); }));
 }
-int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
-int __fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));
 
-int lockf(int fd, int command, off_t length) {
+int hook::lockf(int fd, int command, off_t length) {
   struct flock wanted {};
   wanted.l_type = command == F_ULOCK ? F_UNLCK : F_WRLCK;
   wanted.l_whence = SEEK_CUR;
   wanted.l_len = length;
   switch (command) {
     case F_ULOCK:
-    case F_TLOCK: return fcntl(fd, F_SETLK, &wanted);
-    case F_LOCK: return fcntl(fd, F_SETLKW, &wanted);
+    case F_TLOCK: return hook::fcntl(fd, F_SETLK, &wanted);
+    case F_LOCK: return hook::fcntl(fd, F_SETLKW, &wanted);
     case F_TEST:
-      if (fcntl(fd, F_GETLK, &wanted) != 0) return -1;
+      if (hook::fcntl(fd, F_GETLK, &wanted) != 0) return -1;
       if (wanted.l_type == F_UNLCK) return 0;
       errno = EACCES;
       return -1;
     default: errno = EINVAL; return -1;
   }
 }
-int lockf64(int fd, int command, off64_t length) __attribute__((alias("lockf")));
 
-int flock(int fd, int operation) noexcept {
+int hook::flock(int fd, int operation) {
   if (!is_ours(fd)) return real().flock(fd, operation);
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
     const int locked = lock_fd_of(file);
@@ -222,7 +217,7 @@ int flock(int fd, int operation) noexcept {
   }));
 }
 
-int ioctl(int fd, unsigned long request, ...) noexcept {
+int hook::ioctl(int fd, unsigned long request, ...) {
   va_list rest;
   va_start(rest, request);
   void* const argument = va_arg(rest, void*);
@@ -244,16 +239,11 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
 }
 
 // These give descriptors 0 to 2 to /dev/null or a terminal.
-int daemon(int keeps_directory, int keeps_files) noexcept {
+int hook::daemon(int keeps_directory, int keeps_files) {
   return standard_files_replaced(real().daemon(keeps_directory, keeps_files));
 }
-int login_tty(int terminal) noexcept { return standard_files_replaced(real().login_tty(terminal)); }
-pid_t forkpty(int* terminal, char* name, const termios* attributes, const winsize* size) noexcept {
+int hook::login_tty(int terminal) { return standard_files_replaced(real().login_tty(terminal)); }
+pid_t hook::forkpty(int* terminal, char* name, const termios* attributes, const winsize* size) {
   const pid_t child = real().forkpty(terminal, name, attributes, size);
   return child == 0 ? standard_files_replaced(child) : child;
 }
-
-int program_close(int fd) __attribute__((alias("close")));
-int program_dup2(int fd, int to) noexcept __attribute__((alias("dup2")));
-int program_fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));
-}  // extern "C"

@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "preload/files/open_file.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 
 namespace iosig::preload {
@@ -42,11 +42,11 @@ std::int64_t carry_out(const iocb& request) {
   ssize_t done = -1;
   switch (request.aio_lio_opcode) {
     case IOCB_CMD_PREAD:
-    case IOCB_CMD_PREADV: done = program_preadv2(fd, parts, count, request.aio_offset, request.aio_rw_flags); break;
+    case IOCB_CMD_PREADV: done = hook::preadv2(fd, parts, count, request.aio_offset, request.aio_rw_flags); break;
     case IOCB_CMD_PWRITE:
-    case IOCB_CMD_PWRITEV: done = program_pwritev2(fd, parts, count, request.aio_offset, request.aio_rw_flags); break;
+    case IOCB_CMD_PWRITEV: done = hook::pwritev2(fd, parts, count, request.aio_offset, request.aio_rw_flags); break;
     case IOCB_CMD_FSYNC:
-    case IOCB_CMD_FDSYNC: done = program_fsync(fd); break;
+    case IOCB_CMD_FDSYNC: done = hook::fsync(fd); break;
     default: errno = EINVAL;
   }
   return done < 0 ? -errno : done;
@@ -126,10 +126,8 @@ long submit(aio_context_t context, long count, iocb** requests) {
 
 using namespace iosig::preload;
 
-extern "C" {
-
 /// The function of libaio, which returns -errno and leaves errno unchanged.
-int io_submit(aio_context_t context, long count, iocb** requests) {
+int hook::io_submit(aio_context_t context, long count, iocb** requests) {
   const int before = errno;
   bool has_ours = false;
   for (long n = 0; n < count && requests != nullptr && !has_ours; ++n)
@@ -149,5 +147,3 @@ int io_submit(aio_context_t context, long count, iocb** requests) {
   errno = before;
   return static_cast<int>(taken);
 }
-
-}  // extern "C"

@@ -11,7 +11,7 @@
 #include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
 #include "preload/files/opening.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
 
@@ -109,12 +109,10 @@ int scan(int parent, const char* path, dirent*** names, int (*filter)(const dire
 
 using namespace iosig::preload;
 
-extern "C" {
-
-int unlinkat(int directory, const char* path, int flags) noexcept { return remove_name(directory, path, flags); }
-int unlink(const char* path) noexcept { return remove_name(AT_FDCWD, path, 0); }
-int rmdir(const char* path) noexcept { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
-int remove(const char* path) noexcept {
+int hook::unlinkat(int directory, const char* path, int flags) { return remove_name(directory, path, flags); }
+int hook::unlink(const char* path) { return remove_name(AT_FDCWD, path, 0); }
+int hook::rmdir(const char* path) { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
+int hook::remove(const char* path) {
   if (path != nullptr && is_container_not_link_at(AT_FDCWD, path)) return remove_name(AT_FDCWD, path, 0);
   if (is_taken_for_directory(AT_FDCWD, path)) return -1;
   const int done = real().remove(path);
@@ -122,50 +120,50 @@ int remove(const char* path) noexcept {
   return as_below_file(done, AT_FDCWD, path);
 }
 
-int mkdirat(int directory, const char* path, mode_t mode) noexcept {
+int hook::mkdirat(int directory, const char* path, mode_t mode) {
   return would_lie_in_container(directory, path)
              ? -1
              : as_below_file(real().mkdirat(directory, path, mode), directory, path);
 }
-int mkdir(const char* path, mode_t mode) noexcept { return mkdirat(AT_FDCWD, path, mode); }
-int mknodat(int directory, const char* path, mode_t mode, dev_t device) noexcept {
+int hook::mkdir(const char* path, mode_t mode) { return hook::mkdirat(AT_FDCWD, path, mode); }
+int hook::mknodat(int directory, const char* path, mode_t mode, dev_t device) {
   return would_lie_in_container(directory, path)
              ? -1
              : as_below_file(real().mknodat(directory, path, mode, device), directory, path);
 }
-int mknod(const char* path, mode_t mode, dev_t device) noexcept { return mknodat(AT_FDCWD, path, mode, device); }
-int mkfifoat(int directory, const char* path, mode_t mode) noexcept {
+int hook::mknod(const char* path, mode_t mode, dev_t device) { return hook::mknodat(AT_FDCWD, path, mode, device); }
+int hook::mkfifoat(int directory, const char* path, mode_t mode) {
   return would_lie_in_container(directory, path)
              ? -1
              : as_below_file(real().mkfifoat(directory, path, mode), directory, path);
 }
-int mkfifo(const char* path, mode_t mode) noexcept { return mkfifoat(AT_FDCWD, path, mode); }
-int symlinkat(const char* to, int directory, const char* path) noexcept {
+int hook::mkfifo(const char* path, mode_t mode) { return hook::mkfifoat(AT_FDCWD, path, mode); }
+int hook::symlinkat(const char* to, int directory, const char* path) {
   return would_lie_in_container(directory, path)
              ? -1
              : as_below_file(real().symlinkat(to, directory, path), directory, path);
 }
-int symlink(const char* to, const char* path) noexcept { return symlinkat(to, AT_FDCWD, path); }
-int chdir(const char* path) noexcept {
+int hook::symlink(const char* to, const char* path) { return hook::symlinkat(to, AT_FDCWD, path); }
+int hook::chdir(const char* path) {
   if (path == nullptr || !is_container_at(AT_FDCWD, path)) return as_below_file(real().chdir(path), AT_FDCWD, path);
   errno = ENOTDIR;
   return -1;
 }
 
-int rename(const char* from, const char* to) noexcept { return rename_name(AT_FDCWD, from, AT_FDCWD, to, 0); }
-int renameat(int from, const char* path, int to, const char* name) noexcept {
+int hook::rename(const char* from, const char* to) { return rename_name(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int hook::renameat(int from, const char* path, int to, const char* name) {
   return rename_name(from, path, to, name, 0);
 }
-int renameat2(int from, const char* path, int to, const char* name, unsigned flags) noexcept {
+int hook::renameat2(int from, const char* path, int to, const char* name, unsigned flags) {
   return rename_name(from, path, to, name, flags);
 }
 
-int link(const char* from, const char* to) noexcept { return link_name(AT_FDCWD, from, AT_FDCWD, to, 0); }
-int linkat(int from, const char* path, int to, const char* name, int flags) noexcept {
+int hook::link(const char* from, const char* to) { return link_name(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int hook::linkat(int from, const char* path, int to, const char* name, int flags) {
   return link_name(from, path, to, name, flags);
 }
 
-DIR* opendir(const char* path) {
+DIR* hook::opendir(const char* path) {
   if (path == nullptr || !is_container_at(AT_FDCWD, path)) {
     DIR* const opened = real().opendir(path);
     if (opened == nullptr) (void)as_below_file(-1, AT_FDCWD, path);
@@ -174,35 +172,26 @@ DIR* opendir(const char* path) {
   errno = ENOTDIR;
   return nullptr;
 }
-DIR* fdopendir(int fd) {
+DIR* hook::fdopendir(int fd) {
   if (!is_ours(fd)) return real().fdopendir(fd);
   errno = ENOTDIR;
   return nullptr;
 }
-dirent* readdir(DIR* directory) { return next_entry(directory); }
-dirent64* readdir64(DIR* directory) { return reinterpret_cast<dirent64*>(next_entry(directory)); }
-int scandir(const char* path, dirent*** names, int (*filter)(const dirent*),
-            int (*compare)(const dirent**, const dirent**)) {
+dirent* hook::readdir(DIR* directory) { return next_entry(directory); }
+int hook::closedir(DIR* directory) { return real().closedir(directory); }
+int hook::scandir(const char* path, dirent*** names, int (*filter)(const dirent*),
+                  int (*compare)(const dirent**, const dirent**)) {
   return scan(AT_FDCWD, path, names, filter, compare);
 }
-int scandirat(int parent, const char* path, dirent*** names, int (*filter)(const dirent*),
-              int (*compare)(const dirent**, const dirent**)) {
+int hook::scandirat(int parent, const char* path, dirent*** names, int (*filter)(const dirent*),
+                    int (*compare)(const dirent**, const dirent**)) {
   return scan(parent, path, names, filter, compare);
 }
-int scandir64(const char*, dirent64***, int (*)(const dirent64*), int (*)(const dirent64**, const dirent64**))
-    __attribute__((alias("scandir")));
-int scandirat64(int, const char*, dirent64***, int (*)(const dirent64*), int (*)(const dirent64**, const dirent64**))
-    __attribute__((alias("scandirat")));
 
 // inotify would report changes of the container's parts. With ENOSPC programs poll instead (tail -f), or report that
 // they cannot watch the file.
-int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {
+int hook::inotify_add_watch(int fd, const char* path, std::uint32_t mask) {
   if (path == nullptr || !is_container_at(AT_FDCWD, path)) return real().inotify_add_watch(fd, path, mask);
   errno = ::fcntl(fd, F_GETFD) < 0 ? EBADF : mask == 0 ? EINVAL : (mask & IN_ONLYDIR) != 0 ? ENOTDIR : ENOSPC;
   return -1;
 }
-
-DIR* program_opendir(const char* path) __attribute__((alias("opendir")));
-dirent* program_readdir(DIR* directory) __attribute__((alias("readdir")));
-
-}  // extern "C"

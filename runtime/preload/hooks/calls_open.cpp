@@ -9,6 +9,7 @@
 
 #include "iosig/base/kept_fds.h"
 #include "preload/files/opening.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
 
@@ -207,7 +208,7 @@ int open_at(int directory, const char* path, int flags, mode_t mode) {
 
 }  // namespace iosig::preload
 
-using iosig::preload::open_at;
+using namespace iosig::preload;
 
 namespace {
 
@@ -215,30 +216,21 @@ mode_t mode_of(int flags, va_list rest) { return (flags & (O_CREAT | __O_TMPFILE
 
 }  // namespace
 
-extern "C" {
-
-int open(const char* path, int flags, ...) {
+int hook::open(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const mode_t mode = mode_of(flags, rest);
   va_end(rest);
   return open_at(AT_FDCWD, path, flags, mode);
 }
-int open64(const char* path, int flags, ...) __attribute__((alias("open")));
-int openat(int directory, const char* path, int flags, ...) {
+int hook::openat(int directory, const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const mode_t mode = mode_of(flags, rest);
   va_end(rest);
   return open_at(directory, path, flags, mode);
 }
-int openat64(int directory, const char* path, int flags, ...) __attribute__((alias("openat")));
-int creat(const char* path, mode_t mode) { return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
-int creat64(const char* path, mode_t mode) __attribute__((alias("creat")));
+int hook::creat(const char* path, mode_t mode) { return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 // The checked variants that _FORTIFY_SOURCE calls.
-int __open_2(const char* path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
-int __open64_2(const char* path, int flags) __attribute__((alias("__open_2")));
-int __openat_2(int directory, const char* path, int flags) { return open_at(directory, path, flags, 0); }
-int __openat64_2(int directory, const char* path, int flags) __attribute__((alias("__openat_2")));
-
-}  // extern "C"
+int hook::__open_2(const char* path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
+int hook::__openat_2(int directory, const char* path, int flags) { return open_at(directory, path, flags, 0); }

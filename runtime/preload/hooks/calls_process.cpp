@@ -15,6 +15,7 @@
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
 #include "preload/files/open_file.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 
 namespace iosig::preload {
@@ -67,60 +68,50 @@ void signal_size_limit() {
 
 using namespace iosig::preload;
 
-extern "C" {
-
-int execve(const char* path, char* const* arguments, char* const* environment) noexcept {
+int hook::execve(const char* path, char* const* arguments, char* const* environment) {
   return become([&] { return real().execve(path, arguments, environment); });
 }
-int execv(const char* path, char* const* arguments) noexcept {
+int hook::execv(const char* path, char* const* arguments) {
   return become([&] { return real().execve(path, arguments, environ); });
 }
-int execvp(const char* name, char* const* arguments) noexcept {
+int hook::execvp(const char* name, char* const* arguments) {
   return become([&] { return real().execvpe(name, arguments, environ); });
 }
-int execvpe(const char* name, char* const* arguments, char* const* environment) noexcept {
+int hook::execvpe(const char* name, char* const* arguments, char* const* environment) {
   return become([&] { return real().execvpe(name, arguments, environment); });
 }
-int fexecve(int fd, char* const* arguments, char* const* environment) noexcept {
+int hook::fexecve(int fd, char* const* arguments, char* const* environment) {
   return become([&] { return real().fexecve(fd, arguments, environment); });
 }
-int execl(const char* path, const char* first, ...) noexcept {
+int hook::execl(const char* path, const char* first, ...) {
   va_list rest;
   va_start(rest, first);
-  const int failed = with_listed(first, rest, [&](char** arguments) { return execv(path, arguments); });
+  const int failed = with_listed(first, rest, [&](char** arguments) { return hook::execv(path, arguments); });
   va_end(rest);
   return failed;
 }
-int execlp(const char* name, const char* first, ...) noexcept {
+int hook::execlp(const char* name, const char* first, ...) {
   va_list rest;
   va_start(rest, first);
-  const int failed = with_listed(first, rest, [&](char** arguments) { return execvp(name, arguments); });
+  const int failed = with_listed(first, rest, [&](char** arguments) { return hook::execvp(name, arguments); });
   va_end(rest);
   return failed;
 }
-int execle(const char* path, const char* first, ...) noexcept {
+int hook::execle(const char* path, const char* first, ...) {
   va_list rest;
   va_start(rest, first);
   const int failed =
-      with_listed(first, rest, [&](char** arguments) { return execve(path, arguments, va_arg(rest, char**)); });
+      with_listed(first, rest, [&](char** arguments) { return hook::execve(path, arguments, va_arg(rest, char**)); });
   va_end(rest);
   return failed;
 }
 
 // RLIMIT_FSIZE also applies to containers.
-int setrlimit(__rlimit_resource_t resource, const rlimit* limit) noexcept {
+int hook::setrlimit(__rlimit_resource_t resource, const rlimit* limit) {
   return changed_limit(real().setrlimit(resource, limit));
 }
-int setrlimit64(__rlimit_resource_t resource, const rlimit64* limit) noexcept {
-  return setrlimit(resource, reinterpret_cast<const rlimit*>(limit));
-}
-int prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit, rlimit* before) noexcept {
+int hook::prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit, rlimit* before) {
   return changed_limit(real().prlimit(process, resource, limit, before));
 }
-int prlimit64(pid_t process, __rlimit_resource resource, const rlimit64* limit, rlimit64* before) noexcept {
-  return prlimit(process, resource, reinterpret_cast<const rlimit*>(limit), reinterpret_cast<rlimit*>(before));
-}
 
-void _exit(int status) { end(status); }
-void _Exit(int status) noexcept { end(status); }
-}
+void hook::_exit(int status) { end(status); }

@@ -12,7 +12,7 @@
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
 
@@ -150,47 +150,27 @@ timespec timespec_of(const timeval& time) { return {time.tv_sec, time.tv_usec * 
 }  // namespace iosig::preload
 
 using namespace iosig::preload;
-using iosig::SharedContainer;
 
-extern "C" {
-
-int fstatat(int directory, const char* path, struct stat* status, int flags) noexcept {
+int hook::fstatat(int directory, const char* path, struct stat* status, int flags) {
   return status_at(directory, path, status, flags);
 }
-int stat(const char* path, struct stat* status) noexcept { return status_at(AT_FDCWD, path, status, 0); }
-int lstat(const char* path, struct stat* status) noexcept {
+int hook::stat(const char* path, struct stat* status) { return status_at(AT_FDCWD, path, status, 0); }
+int hook::lstat(const char* path, struct stat* status) {
   return status_at(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 }
-int fstat(int fd, struct stat* status) noexcept { return status_of(fd, status); }
-
-// On 64-bit machines both structures are the same.
-static_assert(sizeof(struct stat) == sizeof(struct stat64));
-int fstatat64(int directory, const char* path, struct stat64* status, int flags) noexcept {
-  return status_at(directory, path, reinterpret_cast<struct stat*>(status), flags);
-}
-int stat64(const char* path, struct stat64* status) noexcept {
-  return status_at(AT_FDCWD, path, reinterpret_cast<struct stat*>(status), 0);
-}
-int lstat64(const char* path, struct stat64* status) noexcept {
-  return status_at(AT_FDCWD, path, reinterpret_cast<struct stat*>(status), AT_SYMLINK_NOFOLLOW);
-}
-int fstat64(int fd, struct stat64* status) noexcept { return status_of(fd, reinterpret_cast<struct stat*>(status)); }
+int hook::fstat(int fd, struct stat* status) { return status_of(fd, status); }
 
 // Programs that were linked with glibc before 2.33 call these.
-int __xstat(int, const char* path, struct stat* status) { return status_at(AT_FDCWD, path, status, 0); }
-int __lxstat(int, const char* path, struct stat* status) {
+int hook::__xstat(int, const char* path, struct stat* status) { return status_at(AT_FDCWD, path, status, 0); }
+int hook::__lxstat(int, const char* path, struct stat* status) {
   return status_at(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 }
-int __fxstat(int, int fd, struct stat* status) { return status_of(fd, status); }
-int __fxstatat(int, int directory, const char* path, struct stat* status, int flags) {
+int hook::__fxstat(int, int fd, struct stat* status) { return status_of(fd, status); }
+int hook::__fxstatat(int, int directory, const char* path, struct stat* status, int flags) {
   return status_at(directory, path, status, flags);
 }
-int __xstat64(int, const char*, struct stat*) __attribute__((alias("__xstat")));
-int __lxstat64(int, const char*, struct stat*) __attribute__((alias("__lxstat")));
-int __fxstat64(int, int, struct stat*) __attribute__((alias("__fxstat")));
-int __fxstatat64(int, int, const char*, struct stat*, int) __attribute__((alias("__fxstatat")));
 
-int statx(int directory, const char* path, int flags, unsigned mask, struct statx* status) noexcept {
+int hook::statx(int directory, const char* path, int flags, unsigned mask, struct statx* status) {
   struct stat known {};
   const bool is_directory_meant = (flags & AT_EMPTY_PATH) != 0 && is_ours(directory) && is_empty_string(path);
   const int named = is_directory_meant ? directory : (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(path);
@@ -209,24 +189,18 @@ int statx(int directory, const char* path, int flags, unsigned mask, struct stat
   return 0;
 }
 
-int fstatfs(int fd, struct statfs* status) noexcept {
+int hook::fstatfs(int fd, struct statfs* status) {
   if (!is_ours(fd)) return real().fstatfs(fd, status);
   return static_cast<int>(
       with_open_file(fd, [&](OpenFile& file) { return real().fstatfs(file.directory, status) == 0 ? 0 : -errno; }));
 }
-int fstatfs64(int fd, struct statfs64* status) noexcept {
-  return fstatfs(fd, reinterpret_cast<struct statfs*>(status));
-}
-int fstatvfs(int fd, struct statvfs* status) noexcept {
+int hook::fstatvfs(int fd, struct statvfs* status) {
   if (!is_ours(fd)) return real().fstatvfs(fd, status);
   return static_cast<int>(
       with_open_file(fd, [&](OpenFile& file) { return real().fstatvfs(file.directory, status) == 0 ? 0 : -errno; }));
 }
-int fstatvfs64(int fd, struct statvfs64* status) noexcept {
-  return fstatvfs(fd, reinterpret_cast<struct statvfs*>(status));
-}
 
-int faccessat(int directory, const char* path, int mode, int flags) noexcept {
+int hook::faccessat(int directory, const char* path, int mode, int flags) {
   if (is_taken_for_directory(directory, path)) return -1;
   const ResolvedPath meant(directory, path, flags);
   if (path == nullptr || mode == F_OK || !is_container_at(meant.directory, meant.path))
@@ -236,74 +210,73 @@ int faccessat(int directory, const char* path, int mode, int flags) noexcept {
   if (done == 0) errno = before;
   return done;
 }
-int access(const char* path, int mode) noexcept { return faccessat(AT_FDCWD, path, mode, 0); }
-int euidaccess(const char* path, int mode) noexcept { return faccessat(AT_FDCWD, path, mode, AT_EACCESS); }
-int eaccess(const char* path, int mode) noexcept { return faccessat(AT_FDCWD, path, mode, AT_EACCESS); }
+int hook::access(const char* path, int mode) { return hook::faccessat(AT_FDCWD, path, mode, 0); }
+int hook::euidaccess(const char* path, int mode) { return hook::faccessat(AT_FDCWD, path, mode, AT_EACCESS); }
 
-int fchmod(int fd, mode_t mode) noexcept {
+int hook::fchmod(int fd, mode_t mode) {
   if (!is_ours(fd)) return real().fchmod(fd, mode);
   return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_mode(mode); });
 }
-int fchmodat(int directory, const char* path, mode_t mode, int flags) noexcept {
+int hook::fchmodat(int directory, const char* path, mode_t mode, int flags) {
   return answer_at(
       directory, path, flags, [&](SharedContainer& container) { return container.set_mode(mode); },
       [&](int from, const char* manifest) { return real().fchmodat(from, manifest, mode, 0); },
       [&] { return real().fchmodat(directory, path, mode, flags); });
 }
-int chmod(const char* path, mode_t mode) noexcept { return fchmodat(AT_FDCWD, path, mode, 0); }
-int lchmod(const char* path, mode_t mode) noexcept { return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW); }
+int hook::chmod(const char* path, mode_t mode) { return hook::fchmodat(AT_FDCWD, path, mode, 0); }
+int hook::lchmod(const char* path, mode_t mode) { return hook::fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW); }
 
-int fchown(int fd, uid_t user, gid_t group) noexcept {
+int hook::fchown(int fd, uid_t user, gid_t group) {
   if (!is_ours(fd)) return real().fchown(fd, user, group);
   return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_owner(user, group); });
 }
-int fchownat(int directory, const char* path, uid_t user, gid_t group, int flags) noexcept {
+int hook::fchownat(int directory, const char* path, uid_t user, gid_t group, int flags) {
   return answer_at(
       directory, path, flags, [&](SharedContainer& container) { return container.set_owner(user, group); },
       [&](int from, const char* manifest) { return real().fchownat(from, manifest, user, group, 0); },
       [&] { return real().fchownat(directory, path, user, group, flags); });
 }
-int chown(const char* path, uid_t user, gid_t group) noexcept { return fchownat(AT_FDCWD, path, user, group, 0); }
-int lchown(const char* path, uid_t user, gid_t group) noexcept {
-  return fchownat(AT_FDCWD, path, user, group, AT_SYMLINK_NOFOLLOW);
+int hook::chown(const char* path, uid_t user, gid_t group) { return hook::fchownat(AT_FDCWD, path, user, group, 0); }
+int hook::lchown(const char* path, uid_t user, gid_t group) {
+  return hook::fchownat(AT_FDCWD, path, user, group, AT_SYMLINK_NOFOLLOW);
 }
 
-int futimens(int fd, const timespec times[2]) noexcept {
+int hook::futimens(int fd, const timespec times[2]) {
   if (!is_ours(fd)) return real().futimens(fd, times);
   return with_ready_file(fd, [&](OpenFile& file) { return -file.container->set_times(times); });
 }
-int utimensat(int directory, const char* path, const timespec times[2], int flags) noexcept {
+int hook::utimensat(int directory, const char* path, const timespec times[2], int flags) {
   if (path == nullptr)
-    return is_ours(directory) ? futimens(directory, times) : real().utimensat(directory, path, times, flags);
+    return is_ours(directory) ? hook::futimens(directory, times) : real().utimensat(directory, path, times, flags);
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return real().utimensat(directory, path, times, flags);
   return answer_at(
       directory, path, flags, [&](SharedContainer& container) { return container.set_times(times); },
       [&](int from, const char* manifest) { return real().utimensat(from, manifest, times, 0); },
       [&] { return real().utimensat(directory, path, times, flags); });
 }
-static int set_times(int directory, const char* path, const timeval times[2], int flags) noexcept {
-  if (times == nullptr) return utimensat(directory, path, nullptr, flags);
+static int set_times(int directory, const char* path, const timeval times[2], int flags) {
+  if (times == nullptr) return hook::utimensat(directory, path, nullptr, flags);
   const timespec given[2] = {timespec_of(times[0]), timespec_of(times[1])};
-  return utimensat(directory, path, given, flags);
+  return hook::utimensat(directory, path, given, flags);
 }
-int utimes(const char* path, const timeval times[2]) noexcept { return set_times(AT_FDCWD, path, times, 0); }
-int lutimes(const char* path, const timeval times[2]) noexcept {
+int hook::utimes(const char* path, const timeval times[2]) { return set_times(AT_FDCWD, path, times, 0); }
+int hook::lutimes(const char* path, const timeval times[2]) {
   return set_times(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
-int futimes(int fd, const timeval times[2]) noexcept {
-  if (times == nullptr) return futimens(fd, nullptr);
+int hook::futimes(int fd, const timeval times[2]) {
+  if (times == nullptr) return hook::futimens(fd, nullptr);
   const timespec given[2] = {timespec_of(times[0]), timespec_of(times[1])};
-  return futimens(fd, given);
+  return hook::futimens(fd, given);
 }
-int futimesat(int directory, const char* path, const timeval times[2]) noexcept {
-  return path == nullptr ? futimes(directory, times) : set_times(directory, path, times, 0);
+int hook::futimesat(int directory, const char* path, const timeval times[2]) {
+  return path == nullptr ? hook::futimes(directory, times) : set_times(directory, path, times, 0);
 }
-int utime(const char* path, const utimbuf* times) noexcept {
+int hook::utime(const char* path, const utimbuf* times) {
   const timespec given[2] = {{times != nullptr ? times->actime : 0, 0}, {times != nullptr ? times->modtime : 0, 0}};
-  return utimensat(AT_FDCWD, path, times != nullptr ? given : nullptr, 0);
+  return hook::utimensat(AT_FDCWD, path, times != nullptr ? given : nullptr, 0);
 }
 
-int truncate(const char* path, off_t size) noexcept {
+int hook::truncate(const char* path, off_t size) {
   if (size < 0) return real().truncate(path, size);
   int refused = 0;
   const auto step = [&](SharedContainer& container) {
@@ -320,9 +293,3 @@ int truncate(const char* path, off_t size) noexcept {
   }
   return answer_at(AT_FDCWD, path, 0, step, ask, [&] { return real().truncate(path, size); });
 }
-int truncate64(const char* path, off64_t size) noexcept { return truncate(path, size); }
-
-int program_fstat(int fd, struct stat* status) noexcept __attribute__((alias("fstat")));
-int program_fstatat(int directory, const char* path, struct stat* status, int flags) noexcept
-    __attribute__((alias("fstatat")));
-}  // extern "C"

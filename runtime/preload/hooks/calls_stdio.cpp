@@ -17,7 +17,7 @@
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
 #include "preload/files/opening.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
 
@@ -39,7 +39,7 @@ bool has_streams = false;
 
 ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
   if (!is_ours(stream->_fileno)) return libc_calls.read(stream, bytes, count);
-  return program_read(stream->_fileno, bytes, static_cast<size_t>(count));
+  return hook::read(stream->_fileno, bytes, static_cast<size_t>(count));
 }
 
 /// Like glibc's function: continues until all bytes are written, and updates the offset that the stream remembers.
@@ -49,7 +49,7 @@ ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
   ssize_t done = 0;
   while (done < count) {
     const ssize_t put =
-        program_write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
+        hook::write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
     if (put < 0) {
       stream->_flags |= error_seen;
       break;
@@ -62,15 +62,15 @@ ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
 
 off64_t stream_seek(FILE* stream, off64_t offset, int whence) {
   if (!is_ours(stream->_fileno)) return libc_calls.seek(stream, offset, whence);
-  return program_lseek(stream->_fileno, offset, whence);
+  return hook::lseek(stream->_fileno, offset, whence);
 }
 
 int stream_close(FILE* stream) {
-  return is_ours(stream->_fileno) ? program_close(stream->_fileno) : libc_calls.close(stream);
+  return is_ours(stream->_fileno) ? hook::close(stream->_fileno) : libc_calls.close(stream);
 }
 
 int stream_stat(FILE* stream, void* status) {
-  return is_ours(stream->_fileno) ? program_fstat(stream->_fileno, static_cast<struct stat*>(status))
+  return is_ours(stream->_fileno) ? hook::fstat(stream->_fileno, static_cast<struct stat*>(status))
                                   : libc_calls.stat(stream, status);
 }
 
@@ -179,7 +179,7 @@ FILE* open_stream(const char* path, const char* text) {
   FILE* const made = is_ours(fd) ? stream_of(fd, mode) : real().fdopen(fd, text);
   if (made == nullptr) {
     const int failure = errno;
-    (void)program_close(fd);
+    (void)hook::close(fd);
     errno = failure;
   }
   return made;
@@ -208,8 +208,8 @@ FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
     return nullptr;
   }
   const int number = made->_fileno;
-  if (program_dup2(fd, number) != number) return nullptr;
-  (void)program_close(fd);
+  if (hook::dup2(fd, number) != number) return nullptr;
+  (void)hook::close(fd);
   made->_offset = -1;
   if (starts_at_end(mode)) (void)::fseeko(made, 0, SEEK_END);
   return made;
@@ -220,25 +220,19 @@ FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
 
 using namespace iosig::preload;
 
-extern "C" {
-
-FILE* fopen(const char* path, const char* mode) { return open_stream(path, mode); }
-FILE* fopen64(const char* path, const char* mode) { return open_stream(path, mode); }
-FILE* freopen(const char* path, const char* mode, FILE* stream) { return reopen_stream(path, mode, stream); }
-FILE* freopen64(const char* path, const char* mode, FILE* stream) { return reopen_stream(path, mode, stream); }
-FILE* fdopen(int fd, const char* text) noexcept {
+FILE* hook::fopen(const char* path, const char* mode) { return open_stream(path, mode); }
+FILE* hook::freopen(const char* path, const char* mode, FILE* stream) { return reopen_stream(path, mode, stream); }
+FILE* hook::fdopen(int fd, const char* text) {
   if (!is_ours(fd)) return real().fdopen(fd, text);
   Mode mode = parse(text);
-  const int flags = program_fcntl(fd, F_GETFL), wanted = mode.flags & O_ACCMODE;
+  const int flags = hook::fcntl(fd, F_GETFL), wanted = mode.flags & O_ACCMODE;
   if (mode.flags < 0 || (wanted != (flags & O_ACCMODE) && (flags & O_ACCMODE) != O_RDWR)) {
     errno = EINVAL;
     return nullptr;
   }
   if ((mode.flags & O_APPEND) != 0 && (flags & O_APPEND) == 0)
-    (void)program_fcntl(fd, F_SETFL, flags | O_APPEND);
+    (void)hook::fcntl(fd, F_SETFL, flags | O_APPEND);
   else
     mode.flags &= ~O_APPEND;  // as in glibc, the offset stays unchanged
   return stream_of(fd, mode);
 }
-
-}  // extern "C"

@@ -13,7 +13,7 @@
 
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
 
@@ -78,9 +78,9 @@ void* map_copy(int fd, void* at, std::size_t length, int protection, int flags, 
 int transfer_refusal(int from, int to, int if_appends) {
   const auto is_regular = [](int fd) {
     struct stat status {};
-    return is_ours(fd) || (program_fstat(fd, &status) == 0 && S_ISREG(status.st_mode));
+    return is_ours(fd) || (hook::fstat(fd, &status) == 0 && S_ISREG(status.st_mode));
   };
-  const int reads = program_fcntl(from, F_GETFL), writes = program_fcntl(to, F_GETFL);
+  const int reads = hook::fcntl(from, F_GETFL), writes = hook::fcntl(to, F_GETFL);
   if (reads < 0 || writes < 0) return EBADF;
   if ((reads & O_ACCMODE) == O_WRONLY || (writes & O_ACCMODE) == O_RDONLY) return EBADF;
   if ((writes & O_APPEND) != 0) return if_appends;
@@ -113,18 +113,18 @@ ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t
   while (done < count) {
     const std::size_t wanted = std::min(room_bytes, count - done);
     const ssize_t got =
-        from_offset != nullptr ? program_pread(from, room, wanted, *from_offset) : program_read(from, room, wanted);
+        from_offset != nullptr ? hook::pread(from, room, wanted, *from_offset) : hook::read(from, room, wanted);
     if (got <= 0) {
       last = got;
       break;
     }
-    last = to_offset != nullptr ? program_pwrite(to, room, static_cast<std::size_t>(got), *to_offset)
-                                : program_write(to, room, static_cast<std::size_t>(got));
+    last = to_offset != nullptr ? hook::pwrite(to, room, static_cast<std::size_t>(got), *to_offset)
+                                : hook::write(to, room, static_cast<std::size_t>(got));
     const ssize_t put = std::max<ssize_t>(0, last);
     if (from_offset != nullptr)
       *from_offset += put;
     else if (put < got)
-      (void)program_lseek(from, put - got, SEEK_CUR);
+      (void)hook::lseek(from, put - got, SEEK_CUR);
     if (to_offset != nullptr) *to_offset += put;
     done += static_cast<std::size_t>(put);
     if (last < got) break;
@@ -155,16 +155,16 @@ int finish(aiocb& request, ssize_t done) {
 
 int read_now(aiocb& request) {
   const int before = errno;
-  (void)finish(request, program_pread(request.aio_fildes, const_cast<void*>(request.aio_buf), request.aio_nbytes,
-                                      request.aio_offset));
+  (void)finish(request, hook::pread(request.aio_fildes, const_cast<void*>(request.aio_buf), request.aio_nbytes,
+                                    request.aio_offset));
   errno = before;
   return 0;
 }
 
 int write_now(aiocb& request) {
   const int before = errno;
-  (void)finish(request, program_pwrite(request.aio_fildes, const_cast<const void*>(request.aio_buf), request.aio_nbytes,
-                                       request.aio_offset));
+  (void)finish(request, hook::pwrite(request.aio_fildes, const_cast<const void*>(request.aio_buf), request.aio_nbytes,
+                                     request.aio_offset));
   errno = before;
   return 0;
 }
@@ -174,16 +174,13 @@ int write_now(aiocb& request) {
 
 using namespace iosig::preload;
 
-extern "C" {
-
-void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+void* hook::mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) {
   if ((flags & MAP_ANONYMOUS) != 0 || !is_ours(fd)) return real().mmap(at, length, protection, flags, fd, offset);
   if (is_ordinary_to_map(fd, length, flags, offset)) return real().mmap(at, length, protection, flags, fd, offset);
   return map_copy(fd, at, length, protection, flags, offset);
 }
-void* mmap64(void*, size_t, int, int, int, off64_t) noexcept __attribute__((alias("mmap")));
 
-ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
+ssize_t hook::sendfile(int to, int from, off_t* offset, size_t count) {
   if (!is_ours(to) && !is_ours(from)) return real().sendfile(to, from, offset, count);
   if (const int failure = is_there(offset) ? transfer_refusal(from, to, EINVAL) : EFAULT; failure != 0) {
     errno = failure;
@@ -191,17 +188,17 @@ ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   }
   return copy(from, offset, to, nullptr, std::min<size_t>(count, 0x7ffff000));
 }
-ssize_t sendfile64(int, int, off64_t*, size_t) noexcept __attribute__((alias("sendfile")));
 
-ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
+ssize_t hook::copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count,
+                              unsigned flags) {
   if (!is_ours(to) && !is_ours(from)) return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
   const auto place = [](int fd, const off64_t* given) {
-    return given != nullptr ? *given : program_lseek(fd, 0, SEEK_CUR);
+    return given != nullptr ? *given : hook::lseek(fd, 0, SEEK_CUR);
   };
   int failure = flags != 0 ? EINVAL : transfer_refusal(from, to, EBADF);
   if (!is_there(from_offset) || !is_there(to_offset)) failure = EFAULT;
   struct stat status {};
-  if (failure == 0 && !is_ours(to) && (program_fstat(to, &status) != 0 || !S_ISREG(status.st_mode))) failure = EINVAL;
+  if (failure == 0 && !is_ours(to) && (hook::fstat(to, &status) != 0 || !S_ISREG(status.st_mode))) failure = EINVAL;
   if (failure == 0) {
     const off64_t begin = place(from, from_offset), end = place(to, to_offset);
     if (begin < 0 || end < 0) failure = EOVERFLOW;
@@ -214,34 +211,28 @@ ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offs
   return copy(from, from_offset, to, to_offset, std::min<size_t>(count, 0x7ffff000));
 }
 
-ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
+ssize_t hook::splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
   if (!is_ours(to) && !is_ours(from)) return real().splice(from, from_offset, to, to_offset, count, flags);
   errno = EINVAL;  // programs then fall back to read(2) and write(2)
   return -1;
 }
 
-int aio_read(aiocb* request) noexcept {
+int hook::aio_read(aiocb* request) {
   return request != nullptr && is_ours(request->aio_fildes) ? read_now(*request) : real().aio_read(request);
 }
-int aio_read64(aiocb64* request) noexcept { return aio_read(reinterpret_cast<aiocb*>(request)); }
-int aio_write(aiocb* request) noexcept {
+int hook::aio_write(aiocb* request) {
   return request != nullptr && is_ours(request->aio_fildes) ? write_now(*request) : real().aio_write(request);
 }
-int aio_write64(aiocb64* request) noexcept { return aio_write(reinterpret_cast<aiocb*>(request)); }
-int aio_fsync(int operation, aiocb* request) noexcept {
+int hook::aio_fsync(int operation, aiocb* request) {
   if (request == nullptr || !is_ours(request->aio_fildes)) return real().aio_fsync(operation, request);
   const int before = errno;
-  (void)finish(*request, program_fsync(request->aio_fildes));
+  (void)finish(*request, hook::fsync(request->aio_fildes));
   errno = before;
   return 0;
 }
-int aio_fsync64(int operation, aiocb64* request) noexcept {
-  return aio_fsync(operation, reinterpret_cast<aiocb*>(request));
-}
-int aio_cancel(int fd, aiocb* request) noexcept { return is_ours(fd) ? AIO_ALLDONE : real().aio_cancel(fd, request); }
-int aio_cancel64(int fd, aiocb64* request) noexcept { return aio_cancel(fd, reinterpret_cast<aiocb*>(request)); }
+int hook::aio_cancel(int fd, aiocb* request) { return is_ours(fd) ? AIO_ALLDONE : real().aio_cancel(fd, request); }
 
-int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) noexcept {
+int hook::lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
   bool has_ours = false, has_others = false;
   for (int n = 0; n < count; ++n)
     if (requests[n] != nullptr) (is_ours(requests[n]->aio_fildes) ? has_ours : has_others) = true;
@@ -272,8 +263,3 @@ int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) noe
   errno = EIO;
   return -1;
 }
-int lio_listio64(int mode, aiocb64* const* requests, int count, sigevent* event) noexcept {
-  return lio_listio(mode, reinterpret_cast<aiocb* const*>(requests), count, event);
-}
-
-}  // extern "C"

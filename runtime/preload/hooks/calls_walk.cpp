@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
 
@@ -71,7 +71,7 @@ int visit_as_program_sees(const char* path, const struct stat* status, int type,
   const bool is_directory = type == FTW_D || type == FTW_DP || type == FTW_DNR;
   if (!is_directory || !is_container_at(AT_FDCWD, name)) return call_visit(path, status, type, place);
   struct stat of_file {};
-  const int found = program_fstatat(AT_FDCWD, name, &of_file, 0) == 0 ? FTW_F : FTW_NS;
+  const int found = hook::fstatat(AT_FDCWD, name, &of_file, 0) == 0 ? FTW_F : FTW_NS;
   const int result = call_visit(path, &of_file, found, place);
   return result == 0 && type == FTW_D ? FTW_SKIP_SUBTREE : result;
 }
@@ -100,7 +100,7 @@ void show(FTSENT& entry, const char* path) {
   if (entry.fts_statp == nullptr)
     entry.fts_info = FTS_NSOK;
   else
-    entry.fts_info = program_fstatat(AT_FDCWD, path, entry.fts_statp, 0) == 0 ? FTS_F : FTS_NS;
+    entry.fts_info = hook::fstatat(AT_FDCWD, path, entry.fts_statp, 0) == 0 ? FTS_F : FTS_NS;
 }
 
 }  // namespace
@@ -108,28 +108,22 @@ void show(FTSENT& entry, const char* path) {
 
 using namespace iosig::preload;
 
-extern "C" {
-
-static_assert(sizeof(struct stat) == sizeof(struct stat64) && sizeof(glob_t) == sizeof(glob64_t));
-
-int nftw(const char* path, __nftw_func_t visit, int descriptors, int flags) {
+int hook::nftw(const char* path, __nftw_func_t visit, int descriptors, int flags) {
   return walk_tree(path, visit, descriptors, flags);
 }
-int nftw64(const char*, __nftw64_func_t, int, int) __attribute__((alias("nftw")));
-int ftw(const char* path, __ftw_func_t visit, int descriptors) {
+int hook::ftw(const char* path, __ftw_func_t visit, int descriptors) {
   const __ftw_func_t outer = std::exchange(visit_of_ftw, visit);
   const int result = walk_tree(path, visit_for_ftw, descriptors, 0);
   visit_of_ftw = outer;
   return result;
 }
-int ftw64(const char*, __ftw64_func_t, int) __attribute__((alias("ftw")));
 
-FTSENT* fts_read(FTS* tree) {
+FTSENT* hook::fts_read(FTS* tree) {
   FTSENT* const entry = real().fts_read(tree);
   if (entry != nullptr) show(*entry, entry->fts_accpath);
   return entry;
 }
-FTSENT* fts_children(FTS* tree, int options) {
+FTSENT* hook::fts_children(FTS* tree, int options) {
   FTSENT* const first = real().fts_children(tree, options);
   const FTSENT* const directory = tree->fts_cur;
   for (FTSENT* each = first; each != nullptr; each = each->fts_link)
@@ -138,22 +132,17 @@ FTSENT* fts_children(FTS* tree, int options) {
                     : (std::string(directory->fts_accpath) + '/' + each->fts_name).c_str());
   return first;
 }
-FTSENT64* fts64_read(FTS64*) __attribute__((alias("fts_read")));
-FTSENT64* fts64_children(FTS64*, int) __attribute__((alias("fts_children")));
 
-int glob(const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found) noexcept {
+int hook::glob(const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found) {
   if ((flags & GLOB_ALTDIRFUNC) != 0) return real().glob(pattern, flags, on_error, found);
-  found->gl_opendir = [](const char* path) -> void* { return program_opendir(path); };
-  found->gl_readdir = [](void* directory) { return program_readdir(static_cast<DIR*>(directory)); };
-  found->gl_closedir = [](void* directory) { (void)::closedir(static_cast<DIR*>(directory)); };
-  found->gl_stat = [](const char* path, struct stat* status) { return program_fstatat(AT_FDCWD, path, status, 0); };
+  found->gl_opendir = [](const char* path) -> void* { return hook::opendir(path); };
+  found->gl_readdir = [](void* directory) { return hook::readdir(static_cast<DIR*>(directory)); };
+  found->gl_closedir = [](void* directory) { (void)hook::closedir(static_cast<DIR*>(directory)); };
+  found->gl_stat = [](const char* path, struct stat* status) { return hook::fstatat(AT_FDCWD, path, status, 0); };
   found->gl_lstat = [](const char* path, struct stat* status) {
-    return program_fstatat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+    return hook::fstatat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
   };
   const int result = real().glob(pattern, flags | GLOB_ALTDIRFUNC, on_error, found);
   found->gl_flags &= ~GLOB_ALTDIRFUNC;
   return result;
 }
-int glob64(const char*, int, int (*)(const char*, int), glob64_t*) noexcept __attribute__((alias("glob")));
-
-}  // extern "C"

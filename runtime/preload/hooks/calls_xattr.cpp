@@ -9,6 +9,7 @@
 
 #include "iosig/container/layout/container_directory.h"
 #include "preload/files/answer.h"
+#include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
 #include "preload/names/paths.h"
@@ -109,54 +110,52 @@ ssize_t list_of(int directory, char* names, size_t bytes) {
 
 using namespace iosig::preload;
 
-extern "C" {
-
-int setxattr(const char* path, const char* name, const void* value, size_t bytes, int flags) noexcept {
+int hook::setxattr(const char* path, const char* name, const void* value, size_t bytes, int flags) {
   return static_cast<int>(at_path(
       path, 0, name, W_OK, [&](int directory) { return real().setxattr(Place(directory), name, value, bytes, flags); },
       [&] { return real().setxattr(path, name, value, bytes, flags); }));
 }
-int lsetxattr(const char* path, const char* name, const void* value, size_t bytes, int flags) noexcept {
+int hook::lsetxattr(const char* path, const char* name, const void* value, size_t bytes, int flags) {
   return static_cast<int>(at_path(
       path, AT_SYMLINK_NOFOLLOW, name, W_OK,
       [&](int directory) { return real().setxattr(Place(directory), name, value, bytes, flags); },
       [&] { return real().lsetxattr(path, name, value, bytes, flags); }));
 }
-int fsetxattr(int fd, const char* name, const void* value, size_t bytes, int flags) noexcept {
+int hook::fsetxattr(int fd, const char* name, const void* value, size_t bytes, int flags) {
   return static_cast<int>(of_file(
       fd, name, W_OK, [&](int directory) { return real().setxattr(Place(directory), name, value, bytes, flags); },
       [&] { return real().fsetxattr(fd, name, value, bytes, flags); }));
 }
 
-ssize_t getxattr(const char* path, const char* name, void* value, size_t bytes) noexcept {
+ssize_t hook::getxattr(const char* path, const char* name, void* value, size_t bytes) {
   return at_path(
       path, 0, name, R_OK, [&](int directory) { return real().getxattr(Place(directory), name, value, bytes); },
       [&] { return real().getxattr(path, name, value, bytes); });
 }
-ssize_t lgetxattr(const char* path, const char* name, void* value, size_t bytes) noexcept {
+ssize_t hook::lgetxattr(const char* path, const char* name, void* value, size_t bytes) {
   return at_path(
       path, AT_SYMLINK_NOFOLLOW, name, R_OK,
       [&](int directory) { return real().getxattr(Place(directory), name, value, bytes); },
       [&] { return real().lgetxattr(path, name, value, bytes); });
 }
-ssize_t fgetxattr(int fd, const char* name, void* value, size_t bytes) noexcept {
+ssize_t hook::fgetxattr(int fd, const char* name, void* value, size_t bytes) {
   return of_file(
       fd, name, R_OK, [&](int directory) { return real().getxattr(Place(directory), name, value, bytes); },
       [&] { return real().fgetxattr(fd, name, value, bytes); });
 }
 
 // Listing the names needs no permission.
-ssize_t listxattr(const char* path, char* names, size_t bytes) noexcept {
+ssize_t hook::listxattr(const char* path, char* names, size_t bytes) {
   return at_path(
       path, 0, nullptr, 0, [&](int directory) { return list_of(directory, names, bytes); },
       [&] { return real().listxattr(path, names, bytes); });
 }
-ssize_t llistxattr(const char* path, char* names, size_t bytes) noexcept {
+ssize_t hook::llistxattr(const char* path, char* names, size_t bytes) {
   return at_path(
       path, AT_SYMLINK_NOFOLLOW, nullptr, 0, [&](int directory) { return list_of(directory, names, bytes); },
       [&] { return real().llistxattr(path, names, bytes); });
 }
-ssize_t flistxattr(int fd, char* names, size_t bytes) noexcept {
+ssize_t hook::flistxattr(int fd, char* names, size_t bytes) {
   return of_file(
       fd, nullptr, 0,
       [&](int directory) {
@@ -168,20 +167,18 @@ ssize_t flistxattr(int fd, char* names, size_t bytes) noexcept {
       [&] { return real().flistxattr(fd, names, bytes); });
 }
 
-int removexattr(const char* path, const char* name) noexcept {
+int hook::removexattr(const char* path, const char* name) {
   return static_cast<int>(at_path(
       path, 0, name, W_OK, [&](int directory) { return real().removexattr(Place(directory), name); },
       [&] { return real().removexattr(path, name); }));
 }
-int lremovexattr(const char* path, const char* name) noexcept {
+int hook::lremovexattr(const char* path, const char* name) {
   return static_cast<int>(at_path(
       path, AT_SYMLINK_NOFOLLOW, name, W_OK, [&](int directory) { return real().removexattr(Place(directory), name); },
       [&] { return real().lremovexattr(path, name); }));
 }
-int fremovexattr(int fd, const char* name) noexcept {
+int hook::fremovexattr(int fd, const char* name) {
   return static_cast<int>(of_file(
       fd, name, W_OK, [&](int directory) { return real().removexattr(Place(directory), name); },
       [&] { return real().fremovexattr(fd, name); }));
 }
-
-}  // extern "C"

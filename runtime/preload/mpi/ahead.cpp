@@ -4,7 +4,7 @@
 
 #include "preload/files/open_file.h"
 #include "preload/files/opening.h"
-#include "preload/hooks/program.h"
+#include "preload/hooks/hook.h"
 #include "preload/names/paths.h"
 
 namespace iosig::mpiio {
@@ -55,7 +55,7 @@ Ahead::~Ahead() {
       return 0;
     });
   }
-  program_close(fd_);
+  preload::hook::close(fd_);
 }
 
 }  // namespace iosig::mpiio

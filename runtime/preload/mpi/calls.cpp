@@ -11,6 +11,7 @@
 
 #include "host/reentrancy_guard.h"
 #include "preload/files/open_file.h"
+#include "preload/hooks/hook.h"
 #include "preload/mpi/ahead.h"
 #include "preload/mpi/library.h"
 
@@ -94,28 +95,27 @@ int sync(SyncCall behind, Handle file) {
 }  // namespace
 }  // namespace iosig::mpiio
 
-using iosig::mpiio::Handle;
+using namespace iosig::preload;
 
-#define CAUGHT extern "C" __attribute__((visibility("default")))
 #define BEHIND(Call, name) \
   static const auto behind = reinterpret_cast<iosig::mpiio::Call>(iosig::mpiio::function_behind(name))
 
-CAUGHT int MPI_File_open(Handle communicator, const char* path, int mode, Handle info, Handle* file) {
+int hook::MPI_File_open(MpiHandle communicator, const char* path, int mode, MpiHandle info, MpiHandle* file) {
   BEHIND(OpenCall, "MPI_File_open");
   return iosig::mpiio::open(behind, communicator, path, mode, info, file);
 }
 
-CAUGHT int PMPI_File_open(Handle communicator, const char* path, int mode, Handle info, Handle* file) {
+int hook::PMPI_File_open(MpiHandle communicator, const char* path, int mode, MpiHandle info, MpiHandle* file) {
   BEHIND(OpenCall, "PMPI_File_open");
   return iosig::mpiio::open(behind, communicator, path, mode, info, file);
 }
 
-CAUGHT int MPI_File_sync(Handle file) {
+int hook::MPI_File_sync(MpiHandle file) {
   BEHIND(SyncCall, "MPI_File_sync");
   return iosig::mpiio::sync(behind, file);
 }
 
-CAUGHT int PMPI_File_sync(Handle file) {
+int hook::PMPI_File_sync(MpiHandle file) {
   BEHIND(SyncCall, "PMPI_File_sync");
   return iosig::mpiio::sync(behind, file);
 }

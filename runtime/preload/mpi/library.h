@@ -3,12 +3,11 @@
 // MPI_BYTE.
 #pragma once
 
-#include <cstdint>
+#include "preload/hooks/libc_types.h"
 
 namespace iosig::mpiio {
 
-/// A communicator, file or info of any MPI library: a pointer in Open MPI, an int in MPICH.
-using Handle = std::uintptr_t;
+using Handle = preload::MpiHandle;
 
 inline constexpr int mode_write_only = 4;  ///< MPI_MODE_WRONLY, the same in both
 inline constexpr int success = 0;          ///< MPI_SUCCESS
