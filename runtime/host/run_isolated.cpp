@@ -107,7 +107,11 @@ bool is_unknown_child() { return ::getpid() != known_pid; }
 /// stack.
 decltype(&::swapcontext) switch_context = &::swapcontext;
 
+extern "C" __attribute__((weak)) void
+__asan_init();  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+
 __attribute__((constructor(101))) void find_swapcontext() {
+  if (__asan_init == nullptr) return;
   void* c_library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   if (void* found = c_library != nullptr ? ::dlsym(c_library, "swapcontext") : nullptr)
     switch_context = reinterpret_cast<decltype(switch_context)>(found);

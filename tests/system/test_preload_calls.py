@@ -228,15 +228,50 @@ def test_numbers_that_the_engine_has_closed_are_the_programs_again(run: Preloade
     )
 
 
-def test_beside_a_library_that_makes_its_calls_by_number(run: Preloaded, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hashes", ["gnu", "sysv"])
+def test_beside_a_library_that_makes_its_calls_by_number(run: Preloaded, tmp_path: Path, hashes: str) -> None:
     """UCX replaces mmap() so. A call by number on an ordinary file does not come back to that library."""
     for name, text in (("other", OTHER_LIBRARY), ("beside", BESIDE_OTHER_LIBRARY)):
         (tmp_path / f"{name}.c").write_text(text)
     library = tmp_path / "libother.so"
-    subprocess.run(["gcc", "-w", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "other.c"], check=True)
+    flags = ["-w", "-O1", "-shared", "-fPIC", f"-Wl,--hash-style={hashes}"]
+    subprocess.run(["gcc", *flags, "-o", library, tmp_path / "other.c"], check=True)
     subprocess.run(["gcc", "-w", "-O1", "-o", tmp_path / "beside", tmp_path / "beside.c", library], check=True)
     assert run(str(tmp_path / "beside")) == "1 0\n1 5 boxed\n"
     assert run.is_container("box") and run.content("box") == b"boxed"
+
+
+STARTED_LIBRARY = r"""
+#include <pthread.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static void *work(void *unused) {  /* calls that the process has not made before */
+  char byte;
+  struct iovec part = {&byte, 1};
+  readv(-1, &part, 1);
+  preadv(-1, &part, 1, 0);
+  fdatasync(-1);
+  lseek(-1, 0, SEEK_SET);
+  return NULL;
+}
+__attribute__((constructor)) static void start(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, work, NULL);
+  pthread_join(thread, NULL);
+}
+"""
+
+
+def test_first_calls_in_a_thread_that_a_librarys_constructor_waits_for(run: Preloaded, tmp_path: Path) -> None:
+    """The dynamic linker holds its lock while the constructor runs: a look-up must not wait for it."""
+    (tmp_path / "started.c").write_text(STARTED_LIBRARY)
+    (tmp_path / "main.c").write_text(
+        "#include <dlfcn.h>\nint main(int c, char **v) { return dlopen(v[1], RTLD_NOW) == 0; }\n"
+    )
+    library = tmp_path / "libstarted.so"
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "started.c", "-pthread"], check=True)
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "main", tmp_path / "main.c", "-ldl"], check=True)
+    run(tmp_path / "main", library)
 
 
 WALKS = r"""

@@ -354,3 +354,19 @@ def test_a_file_removed_while_its_last_user_closes_it_is_gone(run: Preloaded) ->
     _, complained = rm.communicate(timeout=60)
     assert rm.returncode == 0, complained
     assert list(run.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [3, 63, 64, 500])
+def test_a_container_is_inherited_under_any_number(run: Preloaded, number: int) -> None:
+    """A program looks at its first numbers one by one when it starts, and lists the others if there are any."""
+    child = f"import os; print(os.read({number}, 100)); os.lseek({number}, 0, 0); print(os.write({number}, b'L'))"
+    said = run.python(
+        "import os, sys\n"
+        "with open('box', 'wb') as box: box.write(b'line')\n"
+        "fd = os.open('box', os.O_RDWR)\n"
+        f"os.dup2(fd, {number})\n"
+        f"os.set_inheritable({number}, True)\n"
+        f"fd == {number} or os.close(fd)\n"
+        f"os.execv(sys.executable, [sys.executable, '-S', '-E', '-c', {child!r}])\n"
+    )
+    assert said == "b'line'\n1\n" and run.content("box") == b"Line"

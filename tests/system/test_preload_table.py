@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -52,6 +53,15 @@ def test_the_library_calls_no_function_in_the_table_past_it() -> None:
     assert not called & set(names())
 
 
+def test_the_library_loads_no_other_into_a_program() -> None:
+    """Each costs every short program a tenth of its time; the names are those of libc and its dynamic linker."""
+    if "asan" in str(LIBRARY):
+        pytest.skip("a sanitizer brings libraries of its own")
+    told = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"NEEDED.*\[(.*)\]", told)
+    assert needed and all(re.match(r"libc\.|ld-linux|ld64", name) for name in needed), needed
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -81,11 +91,16 @@ def test_a_row_without_behaviour_and_a_behaviour_without_row_do_not_build(tmp_pa
     assert make_calls(table, tmp_path).returncode == 0
     header = '#include "preload/hooks/hook.h"\nusing namespace iosig::preload;\n'
     (tmp_path / "calls.cpp").write_text(header + "int hook::dup(int fd) { return fd; }\n")
-    build = ["g++", "-std=c++20", "-shared", "-fPIC", f"-I{ROOT}/runtime", f"-I{tmp_path}", "calls.cpp", "-o", "calls.so"]
-    linked = subprocess.run([*build, f"-Wl,@{tmp_path}/link_options"], cwd=tmp_path, capture_output=True, text=True)
+
+    def build(*options: str) -> subprocess.CompletedProcess[str]:
+        command = ["g++", "-std=c++20", "-shared", "-fPIC", f"-I{ROOT}/runtime", f"-I{tmp_path}", "calls.cpp", *options]
+        env = os.environ | {"LC_ALL": "C"}
+        return subprocess.run([*command, "-o", "calls.so"], cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    linked = build(f"-Wl,@{tmp_path}/link_options")
     assert linked.returncode != 0
     assert re.search("undefined symbol .iosig_behaviour_of_close' referenced", linked.stderr)
     (tmp_path / "calls.cpp").write_text(header + "int hook::dup2(int fd, int to) { return fd + to; }\n")
-    compiled = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True)
+    compiled = build()
     assert compiled.returncode != 0
-    assert "hook::dup2(int, int)’ should have been declared inside ‘iosig::preload::hook’" in compiled.stderr
+    assert "hook::dup2(int, int)' should have been declared inside 'iosig::preload::hook'" in compiled.stderr

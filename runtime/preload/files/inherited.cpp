@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <string_view>
@@ -65,13 +66,11 @@ void adopt(int fd, std::vector<int>& directories) {
   set(fd, file);
 }
 
-}  // namespace
-
-void adopt_inherited() {
+/// Calls visit(name, directory) for each name in /proc/self/fd, which is open as `directory`.
+template <class Visit>
+void for_each_fd(Visit visit) {
   const long directory = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
-  std::vector<int> placeholders, directories;
-  std::vector<int> bearers;  ///< descriptors that bear locks
   alignas(8) char entries[2048];
   struct Entry {
     std::uint64_t inode;
@@ -82,17 +81,53 @@ void adopt_inherited() {
   };
   for (long got = 0; (got = ::syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0;)
     for (long at = 0; at < got; at += reinterpret_cast<Entry*>(entries + at)->length) {
-      const int fd = std::atoi(reinterpret_cast<Entry*>(entries + at)->name);
-      char target[PATH_MAX];
-      const long length =
-          ::syscall(SYS_readlinkat, directory, reinterpret_cast<Entry*>(entries + at)->name, target, sizeof target);
-      const std::string_view name(target, length > 0 ? static_cast<std::size_t>(length) : 0);
-      if (name.starts_with(placeholder_link)) placeholders.push_back(fd);
-      if (name.ends_with(container_manifest_name)) bearers.push_back(fd);
-      if (fd != directory && fd >= min_engine_fd() && !engine_fds.has(fd) && is_left_directory(fd))
-        directories.push_back(fd);
+      const char* const name = reinterpret_cast<Entry*>(entries + at)->name;
+      if (name[0] != '.' && std::atoi(name) != directory) visit(name, static_cast<int>(directory));
     }
   sys_close(directory);
+}
+
+}  // namespace
+
+bool may_have_inherited() {
+  const auto is_suspect = [](int fd, long seals) {
+    return (seals >= 0 && (seals & F_SEAL_SEAL) == 0) || (fd >= 10 && fd >= min_engine_fd());
+  };
+  // Only files in memory have seals, and those of a tmpfs cannot get any.
+  const auto seals_of = [](int fd) { return ::syscall(SYS_fcntl, fd, F_GET_SEALS, 0); };
+  // The kernel tells the number of descriptors as the size of this directory since Linux 6.2. Most programs have few,
+  // with small numbers, and listing them costs more than asking for each.
+  constexpr int few = 64;
+  struct stat status {};
+  if (::stat("/proc/self/fd", &status) != 0) return true;
+  off_t left = status.st_size;
+  for (int fd = 0; fd < few && left > 0; ++fd) {
+    const long seals = seals_of(fd);
+    if (seals < 0 && errno == EBADF) continue;
+    if (is_suspect(fd, seals)) return true;
+    --left;
+  }
+  bool found = false;
+  if (left > 0 || status.st_size == 0)
+    for_each_fd([&](const char* name, int /*directory*/) {
+      const int fd = std::atoi(name);
+      found = found || is_suspect(fd, seals_of(fd));
+    });
+  return found;
+}
+
+void adopt_inherited() {
+  std::vector<int> placeholders, directories;
+  std::vector<int> bearers;  ///< descriptors that bear locks
+  for_each_fd([&](const char* entry, int directory) {
+    const int fd = std::atoi(entry);
+    char target[PATH_MAX];
+    const long length = ::syscall(SYS_readlinkat, directory, entry, target, sizeof target);
+    const std::string_view name(target, length > 0 ? static_cast<std::size_t>(length) : 0);
+    if (name.starts_with(placeholder_link)) placeholders.push_back(fd);
+    if (name.ends_with(container_manifest_name)) bearers.push_back(fd);
+    if (fd >= min_engine_fd() && !engine_fds.has(fd) && is_left_directory(fd)) directories.push_back(fd);
+  });
   for (const int fd : placeholders) adopt(fd, directories);
   bearers.insert(bearers.end(), directories.begin(), directories.end());
   for (const int fd : bearers)  // those that remain belong to files that were closed before this program began

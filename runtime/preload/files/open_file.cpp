@@ -32,6 +32,7 @@ std::atomic<int> last_fd{-1};
 constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
 
 OpenFile* new_file() {
+  stand_in_for_streams();
   for (OpenFile* file : process().files)
     if (file->is_free.load(std::memory_order_acquire) && file->references == 0) {
       file->is_free = false;
@@ -189,6 +190,7 @@ __attribute__((constructor(102))) void load() {
         reinit_after_fork();
         runtime::restore_signals_at_fork();
       });
+  if (!may_have_inherited()) return;
   const ReentrancyGuard inside(is_inside);
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
@@ -204,6 +206,7 @@ void say_failure(const std::string& message) { runtime::say(message); }
 bool is_stray_child() { return process_of_now != nullptr && ::getpid() != process().pid; }
 
 void finish_all() {
+  if (last_fd < 0) return;  // there never was a container
   const ReentrancyGuard inside(is_inside);
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);

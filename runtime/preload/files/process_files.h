@@ -33,12 +33,19 @@ extern std::atomic<int> last_fd;  ///< the largest descriptor that ever referred
 
 inline Process& process() { return *process_of_now; }
 
-/// Returns an unused OpenFile, or null if there is no memory. The caller holds the process's lock.
+/// Returns an unused OpenFile, or null if there is no memory. The caller holds the process's lock and runs isolated.
 [[nodiscard]] OpenFile* new_file();
 
 /// Makes `fd` refer to `file`, or to no container if `file` is null. Releases what it referred to before.
 void set(int fd, OpenFile* file);
 
+/// Makes the FILE streams of libc reach containers (hooks/calls_stdio.cpp). The caller holds the process's lock and
+/// runs isolated.
+void stand_in_for_streams();
+
+/// Whether this program may have inherited a placeholder, or a descriptor of an engine, through execve(2). Quick: most
+/// programs have not.
+[[nodiscard]] bool may_have_inherited();
 /// Finds the containers of the placeholders that this program inherited through execve(2). The caller holds the
 /// process's lock and runs isolated.
 void adopt_inherited();

@@ -4,8 +4,7 @@
 #     cmake -DTABLE=calls.txt -DMADE=directory -P calls.cmake
 #
 #   hooks.inc        the behaviours' declarations                  hooks/hook.h
-#   real.inc         the pointers to the next definitions          hooks/real.h
-#   find.inc         their look-up                                 hooks/real.cpp
+#   real.inc         the next definitions                          hooks/real.h
 #   engine.inc       the engine's calls                            engine/engine_calls.cpp
 #   by_number.inc    the calls that syscall(2) makes               hooks/calls_syscall.cpp
 #   exports.map      the exported names                            the linker
@@ -39,7 +38,6 @@ endfunction()
 function(make_calls table made)
   set(hooks "") # these are the files
   set(real "")
-  set(find "")
   set(engine "")
   set(by_number "")
   set(exports "")
@@ -120,8 +118,7 @@ function(make_calls table made)
     set(behaviour iosig_behaviour_of_${name})
     string(APPEND hooks "${at_row}${result} ${name}(${parameters}) __asm__(\"${behaviour}\");\n")
     if(has_next)
-      string(APPEND real "${at_row}${result} (*${name})(${parameters});\n")
-      string(APPEND find "${at_row}find(found.${name}, \"${name}\");\n")
+      string(APPEND real "${at_row}Next<\"${name}\", ${result}(${parameters})> ${name};\n")
     endif()
     if(engine_kind STREQUAL "next")
       if(NOT has_next)
@@ -152,7 +149,7 @@ function(make_calls table made)
     endforeach()
   endforeach()
   set(exports "{\n  global:\n${exports}  local: *;\n};\n")
-  foreach(file hooks real find engine by_number)
+  foreach(file hooks real engine by_number)
     file(CONFIGURE OUTPUT ${made}/${file}.inc CONTENT "${${file}}" @ONLY)
   endforeach()
   file(CONFIGURE OUTPUT ${made}/exports.map CONTENT "${exports}" @ONLY)

@@ -48,8 +48,8 @@ int with_container(int directory, const char* path, Step step, Ask ask) {
 /// Replaces the kernel's status of a directory by the file's, if the directory is a container. The size is unknown, and
 /// set to 0, if the caller may not read the index. Fails if the process has no free descriptor or memory: the program
 /// might write at an offset that it derives from the size.
-int correct(int directory, const char* path, struct stat& status) {
-  if (!S_ISDIR(status.st_mode) || !is_container_at(directory, path)) return 0;
+[[gnu::noinline]] int correct_directory(int directory, const char* path, struct stat& status) {
+  if (!is_container_at(directory, path)) return 0;
   const auto of_directory = status;
   const int before = errno;
   const auto none = [](int, const char*) {
@@ -75,7 +75,11 @@ int correct(int directory, const char* path, struct stat& status) {
   return 0;
 }
 
-int status_of_file(int fd, struct stat* status) {
+int correct(int directory, const char* path, struct stat& status) {
+  return S_ISDIR(status.st_mode) ? correct_directory(directory, path, status) : 0;
+}
+
+[[gnu::noinline]] int status_of_file(int fd, struct stat* status) {
   if (status == nullptr) {
     errno = EFAULT;
     return -1;

@@ -1,22 +1,24 @@
 // FILE streams. glibc's stdio makes its reads and writes through internal calls that cannot be intercepted. But all
-// file streams share a table of functions (the vtable _IO_file_jumps). When this library is loaded, it replaces five
-// functions in that table. This covers stdin and stdout redirected to a container by a shell, and streams whose
-// descriptor is replaced later (dup2).
+// file streams share a table of functions (the vtable _IO_file_jumps). Before its first container is open, the library
+// replaces five functions in that table. This covers stdin and stdout redirected to a container by a shell, and streams
+// whose descriptor is replaced later (dup2).
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "host/diagnostics.h"
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
 #include "preload/files/opening.h"
+#include "preload/files/process_files.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
@@ -35,7 +37,7 @@ struct StreamCalls {
 };
 
 StreamCalls libc_calls;
-bool has_streams = false;
+bool are_streams_tried = false, has_streams = false;
 
 ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
   if (!is_ours(stream->_fileno)) return libc_calls.read(stream, bytes, count);
@@ -74,35 +76,43 @@ int stream_stat(FILE* stream, void* status) {
                                   : libc_calls.stat(stream, status);
 }
 
-/// Replaces the functions in the table `name`. Does nothing and returns false if the table has an unknown layout.
-bool replace_calls(const char* name) {
-  auto* const table = static_cast<StreamCalls*>(::dlsym(RTLD_NEXT, name));
-  if (table == nullptr) return false;
-  const auto is_at = [](void* known, const char* function) { return known == ::dlsym(RTLD_NEXT, function); };
-  if (!is_at(reinterpret_cast<void*>(table->read), "_IO_file_read") ||
-      !is_at(reinterpret_cast<void*>(table->write), "_IO_file_write") ||
-      !is_at(reinterpret_cast<void*>(table->seek), "_IO_file_seek") ||
-      !is_at(reinterpret_cast<void*>(table->close), "_IO_file_close") ||
-      !is_at(reinterpret_cast<void*>(table->stat), "_IO_file_stat"))
-    return false;
+/// Replaces the functions in both tables of libc. Does nothing and returns false if a table has an unknown layout.
+bool replace_calls() {
+  const std::array tables = {static_cast<StreamCalls*>(find_next_definition("_IO_file_jumps")),
+                             static_cast<StreamCalls*>(find_next_definition("_IO_wfile_jumps"))};
+  const auto is_at = [](auto* known, const char* function) {
+    return known != nullptr && reinterpret_cast<void*>(known) == find_next_definition(function);
+  };
+  for (const StreamCalls* table : tables)
+    if (table == nullptr || !is_at(table->read, "_IO_file_read") || !is_at(table->write, "_IO_file_write") ||
+        !is_at(table->seek, "_IO_file_seek") || !is_at(table->close, "_IO_file_close") ||
+        !is_at(table->stat, "_IO_file_stat"))
+      return false;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::uintptr_t before = reinterpret_cast<std::uintptr_t>(table) & (page - 1);
-  const std::uintptr_t length = (before + sizeof *table + page - 1) & ~(page - 1);
-  char* const pages = reinterpret_cast<char*>(table) - before;
+  const auto [first, last] = std::minmax({reinterpret_cast<std::uintptr_t>(tables[0]),
+                                          reinterpret_cast<std::uintptr_t>(tables[1])});  // they lie side by side
+  const std::uintptr_t begin = first & ~(page - 1), length = last + sizeof(StreamCalls) - begin;
+  void* const pages = reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr)
   if (::mprotect(pages, length, PROT_READ | PROT_WRITE) != 0) return false;
-  libc_calls = *table;
-  table->read = stream_read;
-  table->write = stream_write;
-  table->seek = stream_seek;
-  table->close = stream_close;
-  table->stat = stream_stat;
+  libc_calls = *tables[0];
+  for (StreamCalls* table : tables) {
+    table->read = stream_read;
+    table->write = stream_write;
+    table->seek = stream_seek;
+    table->close = stream_close;
+    table->stat = stream_stat;
+  }
   (void)::mprotect(pages, length, PROT_READ);
   return true;
 }
 
-__attribute__((constructor(103))) void stand_in_for_streams() {
-  has_streams = replace_calls("_IO_file_jumps") && replace_calls("_IO_wfile_jumps");
+}  // namespace
+
+void stand_in_for_streams() {
+  if (!std::exchange(are_streams_tried, true)) has_streams = replace_calls();
 }
+
+namespace {
 
 /// Flushes stdout if it is a container. libc flushes its streams again after this destructor; after begin_exit() each
 /// of those writes completes its index at once.
