@@ -274,6 +274,71 @@ def test_first_calls_in_a_thread_that_a_librarys_constructor_waits_for(run: Prel
     run(tmp_path / "main", library)
 
 
+SPAWN = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static posix_spawn_file_actions_t actions;
+static void run(const char *title, const char *script) {
+  char *words[] = {"sh", "-c", (char *)script, NULL};
+  pid_t child;
+  int status = -1;
+  fflush(stdout);
+  const int failure = posix_spawnp(&child, "sh", &actions, NULL, words, environ);
+  if (failure == 0) waitpid(child, &status, 0);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawn_file_actions_init(&actions);
+  printf("%s: %s %d\n", title, strerror(failure), status);
+}
+int main(void) {
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, "out", O_WRONLY | O_CREAT | O_EXCL, 0640);
+  run("made", "echo one; echo two");
+  posix_spawn_file_actions_addopen(&actions, 1, "out", O_WRONLY | O_CREAT | O_EXCL, 0640);
+  run("there", "echo three");
+  posix_spawn_file_actions_addopen(&actions, 1, "out", O_WRONLY | O_APPEND, 0);
+  posix_spawn_file_actions_adddup2(&actions, 1, 5);
+  run("appended", "echo three; echo four >&5");
+  posix_spawn_file_actions_addopen(&actions, 0, "out", O_RDONLY, 0);
+  run("read", "cat");
+  posix_spawn_file_actions_addopen(&actions, 0, "out/", O_RDONLY, 0);
+  run("slash", "cat");
+  posix_spawn_file_actions_addopen(&actions, 0, "none", O_RDONLY, 0);
+  run("none", "cat");
+  mkdir("sub", 0755);
+  posix_spawn_file_actions_addchdir_np(&actions, "sub");
+  posix_spawn_file_actions_addopen(&actions, 1, "inner", O_WRONLY | O_CREAT, 0640);
+  posix_spawn_file_actions_addopen(&actions, 0, "../out", O_RDONLY, 0);
+  run("in a directory", "cat");
+  posix_spawn_file_actions_addopen(&actions, 1, "sub/inner", O_WRONLY | O_TRUNC, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addclose(&actions, 0);
+  run("emptied", "echo five");
+  printf("%d\n", open("left", O_RDONLY | O_CREAT, 0600));
+  return 0;
+}
+"""
+
+
+def test_files_that_posix_spawn_opens(run: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "spawn.c").write_text(SPAWN)
+    program = tmp_path / "spawn"
+    subprocess.run(["gcc", "-O1", "-o", program, tmp_path / "spawn.c"], check=True)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    wanted = subprocess.run([program], cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert run(program) == wanted and "appended: Success 0" in wanted
+    for name in ("out", "sub/inner"):
+        assert run.is_container(name) and run.content(name) == (plain / name).read_bytes()
+    assert run.content("out") == b"one\ntwo\nthree\nfour\n" and run.content("sub/inner") == b"five\n"
+
+
 WALKS = r"""
 #define _GNU_SOURCE
 #include <dirent.h>

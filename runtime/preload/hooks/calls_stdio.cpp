@@ -172,9 +172,8 @@ FILE* stream_of(int fd, const Mode& mode) {
 }
 
 bool concerns_container(const char* path, const Mode& mode) {
-  if (path == nullptr || mode.flags < 0) return false;
-  if (named_descriptor(path) >= 0 || is_container_at(AT_FDCWD, path)) return true;
-  return (mode.flags & O_CREAT) != 0 && (is_bound(AT_FDCWD, path) || would_lie_in_container(AT_FDCWD, path));
+  return path != nullptr && mode.flags >= 0 &&
+         (named_descriptor(path) >= 0 || preload::concerns_container(AT_FDCWD, path, mode.flags));
 }
 
 FILE* open_stream(const char* path, const char* text) {

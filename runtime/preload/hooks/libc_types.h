@@ -9,6 +9,7 @@
 #include <glob.h>
 #include <linux/aio_abi.h>
 #include <pty.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>

@@ -243,6 +243,11 @@ bool is_bound(int directory, const char* path) {
   return runtime::run_isolated([&] { is_bound = runtime::is_bound(whole.data()); }) && is_bound;
 }
 
+bool concerns_container(int directory, const char* path, int flags) {
+  return is_container_at(directory, path) ||
+         ((flags & O_CREAT) != 0 && (is_bound(directory, path) || would_lie_in_container(directory, path)));
+}
+
 int make_container(int directory, const char* path, mode_t mode) {
   return run_isolated_step([&] {
     ContainerOptions wanted;

@@ -67,6 +67,9 @@ int as_below_file(int done, int directory, const char* path);
 /// Whether a file that is created at `path` becomes a container (runtime/host/binding.h). Runs isolated.
 [[nodiscard]] bool is_bound(int directory, const char* path);
 
+/// Whether open(2) of `path` with `flags` opens or makes a container, or fails because the path leads into one.
+[[nodiscard]] bool concerns_container(int directory, const char* path, int flags);
+
 /// Makes an empty container. Returns 0 or errno. Runs isolated.
 [[nodiscard]] int make_container(int directory, const char* path, mode_t mode);
 
