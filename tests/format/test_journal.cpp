@@ -30,6 +30,7 @@ JournalEntry sample() {
   entry.start_ticks = 8640017;
   entry.session_start_ticks = 8523311;
   entry.has_machines_host_name = false;
+  entry.job = "slurm:4711";
   return entry;
 }
 
@@ -61,8 +62,17 @@ TEST_CASE("journal: an entry of an early version is read, and does not say in wh
   expected.pid_namespace = {};
   expected.start_ticks = expected.session_start_ticks = 0;
   expected.has_machines_host_name = true;
+  expected.job.clear();
   CHECK(*back == expected);
   CHECK(parse_journal_entry(cut_from(sample(), "session"), "e.json")->boot.empty());
+}
+
+TEST_CASE("journal: an entry that does not name its job is of an unknown job") {
+  const auto back = parse_journal_entry(cut_from(sample(), "job"), "e.json");
+  REQUIRE(back);
+  JournalEntry expected = sample();
+  expected.job.clear();
+  CHECK(*back == expected);
 }
 
 TEST_CASE("journal: a namespace that is none is refused") {

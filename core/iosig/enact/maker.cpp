@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "iosig/base/machine.h"
+#include "iosig/enact/batch_job.h"
 
 namespace iosig {
 namespace {
@@ -11,10 +12,6 @@ std::int64_t seconds_since_start() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   return now.tv_sec;
-}
-
-bool is_of_this_start(const JournalEntry& entry) {
-  return !entry.boot.empty() && entry.boot == boot_id() && entry.host == host_name();
 }
 
 /// Whether the machine has been rebooted since. Two containers on two machines may have the same host name, so only the
@@ -32,6 +29,10 @@ Life judge(const JournalEntry& entry, const Id& id) {
 
 }  // namespace
 
+bool is_of_this_start(const JournalEntry& entry) {
+  return !entry.boot.empty() && entry.boot == boot_id() && entry.host == host_name();
+}
+
 void sign(JournalEntry& entry) {
   const ProcessId process = this_process();
   const SessionId session = this_session();
@@ -45,6 +46,7 @@ void sign(JournalEntry& entry) {
   entry.boot = boot_id();
   entry.created_unix_s = std::time(nullptr);
   entry.created_boot_s = seconds_since_start();
+  entry.job = job_in_environment();
 }
 
 Life maker_of(const JournalEntry& entry) {

@@ -10,9 +10,12 @@
 
 namespace iosig {
 
-/// Fills in the maker of an entry: this process, its session, host, boot, and the times. Cheap: reads the boot id once
-/// per process.
+/// Fills in the maker of an entry: this process, its session, batch job, host, boot, and the times. Cheap: reads the
+/// boot id once per process.
 void sign(JournalEntry& entry);
+
+/// Whether the entry was made on this machine since its last boot.
+[[nodiscard]] bool is_of_this_start(const JournalEntry& entry);
 
 /// Whether the maker itself is alive. `unknown` on another machine, for a PID namespace that is not visible from here,
 /// and for an entry of an early version, which does not record the namespace.

@@ -43,6 +43,8 @@ void add_files_of(int pid, OpenFiles& open) {
 
 }  // namespace
 
+bool runs_this_program(int pid) { return is_this_program(fmt::format("/proc/{}", pid)); }
+
 OpenFiles open_redirected_files() {
   OpenFiles open;
   std::error_code ignored;

@@ -20,6 +20,9 @@ using OpenFiles = std::map<std::string, int, std::less<>>;
 /// run, when another run of iosig may have had the file open to settle it.
 [[nodiscard]] int present_user_of(const OpenFiles& open, const std::string& path);
 
+/// Whether the process runs the executable file of this process.
+[[nodiscard]] bool runs_this_program(int pid);
+
 /// Whether a program has the data or a companion open now, tested with leases. Also finds processes that /proc hides,
 /// and programs that opened the files after `open_redirected_files`.
 [[nodiscard]] bool is_in_use(const Destination& destination);

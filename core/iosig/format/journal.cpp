@@ -116,7 +116,8 @@ std::string journal_entry_text(const JournalEntry& entry) {
                                            {"pid_namespace", namespace_text(entry.pid_namespace)},
                                            {"start_ticks", entry.start_ticks},
                                            {"session_start_ticks", entry.session_start_ticks},
-                                           {"has_machines_host_name", entry.has_machines_host_name}};
+                                           {"has_machines_host_name", entry.has_machines_host_name},
+                                           {"job", percent_encoded(entry.job)}};
   std::string text = json_line(document);
   text.pop_back();  // the closing brace: the checksum goes before it
   return fmt::format("{}{}{}\"}}\n", text, checksum_key, checksum(text));
@@ -175,6 +176,8 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
     entry.session_start_ticks = members.number("session_start_ticks");
     entry.has_machines_host_name = members.flag("has_machines_host_name");
   }
+  if (document.contains("job"))  // missing in early 0.1.0 entries
+    entry.job = percent_decoded(members.text("job")).value_or("");
   const auto signature = parse_signature(members.text("signature"), {}, fmt::format("{}: signature", source));
   if (!signature) return pass_on(signature.error());
   entry.signature = *signature;
