@@ -65,7 +65,7 @@ int run_finalize(FinalizeArguments options, Console& console) {
   if (options.all != options.paths.empty())
     return console.fail({ErrorKind::usage, "finalize needs either paths or --all"});
   options.settle.leave_resting = options.all && !options.home;
-  options.settle.verify = options.verify == "full"   ? Verify::full
+  options.settle.copy.verify = options.verify == "full"   ? Verify::full
                           : options.verify == "none" ? Verify::none
                                                      : Verify::copy;
   Result<Fd> lock = Fd{};
@@ -101,7 +101,7 @@ int run_finalize(FinalizeArguments options, Console& console) {
       elsewhere.push_back(entry.path);
       return;
     }
-    options.settle.progress = [&](const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes) {
+    options.settle.copy.progress = [&](const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes) {
       if (total_bytes < long_copy_bytes) return;
       console.progress({fmt::format("{} {}", doing, printable(entry.path)), static_cast<double>(done_bytes),
                         static_cast<double>(total_bytes)});

@@ -264,9 +264,9 @@ TEST_CASE("settle: a program that opens the data at the last moment keeps its li
   test::write(path, "data");
   Fd late;
   SettleOptions options;
-  SUBCASE("after each piece is verified") { options.verify = Verify::copy; }
-  SUBCASE("while all is verified") { options.verify = Verify::full; }
-  options.progress = [&](const char*, std::uint64_t, std::uint64_t) {
+  SUBCASE("after each piece is verified") { options.copy.verify = Verify::copy; }
+  SUBCASE("while all is verified") { options.copy.verify = Verify::full; }
+  options.copy.progress = [&](const char*, std::uint64_t, std::uint64_t) {
     late = Fd(::open(path.c_str(), O_WRONLY | O_APPEND));
   };
   const auto refused = settle(entry, options);
@@ -287,9 +287,9 @@ TEST_CASE("settle: what a program puts in the link's place at the last moment st
   const std::string path = world.work + "/out";
   test::write(path, "data");
   SettleOptions options;
-  SUBCASE("after each piece is verified") { options.verify = Verify::copy; }
-  SUBCASE("while all is verified") { options.verify = Verify::full; }
-  options.progress = [&](const char*, std::uint64_t, std::uint64_t) {
+  SUBCASE("after each piece is verified") { options.copy.verify = Verify::copy; }
+  SUBCASE("while all is verified") { options.copy.verify = Verify::full; }
+  options.copy.progress = [&](const char*, std::uint64_t, std::uint64_t) {
     fs::remove(path);
     test::write(path, "new");
   };

@@ -65,7 +65,7 @@ class WayHome {
       if (auto moved = move_locks(content_, copy_, entry_.destination); !moved) return pass_on(moved.error());
     if (left_behind_) return pass_on(*left_behind_);
     if (!was_copied_) return std::string("renamed");
-    return std::string(options_.verify == Verify::none ? "copied, not verified" : "copied and verified");
+    return describe(way_, options_.copy.verify);
   }
 
  private:
@@ -93,7 +93,7 @@ class WayHome {
 
   Result<void> make_copies() {
     was_copied_ = !one_device_;
-    if (auto staged = companions_.stage(one_device_, watch_, options_.verify, options_.progress); !staged)
+    if (auto staged = companions_.stage(one_device_, watch_, options_.copy); !staged)
       return fail(staged.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
                   staged.error().message, destination());
     if (!found_.has_data) return {};
@@ -113,13 +113,14 @@ class WayHome {
     was_copied_ = true;
     const std::size_t index = watch_.add(from_.data.name, std::move(content));
     content_ = Fd(::fcntl(watch_.file(index).get(), F_DUPFD_CLOEXEC, 0));
-    auto copy = copy_verified(watch_.file(index), *draft, options_.verify, options_.progress);
+    auto copy = copy_verified(watch_.file(index), *draft, options_.copy);
     if (!copy) {
       (void)remove_at(*draft);
       return fail(copy.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
                   copy.error().message, destination());
     }
-    copy_ = *std::move(copy);
+    copy_ = std::move(copy->file);
+    way_ = copy->way;
     watch_.set_copy(index, copy_);
     return {};
   }
@@ -172,7 +173,7 @@ class WayHome {
         ::fstat(home.get(), &wanted) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
       return true;
     const Fd opened = open_own_to_read(to_);
-    const auto same = opened ? same_content(opened.get(), content_.get(), options_.progress) : Result<bool>(false);
+    const auto same = opened ? same_content(opened.get(), content_.get(), options_.copy.progress) : Result<bool>(false);
     if (same && *same) return true;
     return refuse(Error{ErrorKind::infeasible,
                         fmt::format("{}: another user put another file in the place of the copy; the data are still in "
@@ -195,6 +196,7 @@ class WayHome {
   Fd content_, copy_;
   std::optional<Error> refusal_;
   std::optional<Error> left_behind_;  ///< the data are at home, and still at the destination
+  CopyWay way_ = CopyWay::read;
   bool one_device_ = false, was_copied_ = false, is_home_ = false;
 };
 
@@ -249,7 +251,7 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   std::vector<Fd> held;
   for (const Companion& companion : from.companions)
     if (auto same = is_at_home(home, from, companion, watch, held); !same || !*same) return same;
-  if (auto same = is_complete_at_home(home, found, watch, held, options.progress); !same || !*same) return same;
+  if (auto same = is_complete_at_home(home, found, watch, held, options.copy.progress); !same || !*same) return same;
   if (options.dry_run) return true;
   if (auto synced = sync_directory(home); !synced) return pass_on(synced.error());
   if (auto retired = retire(from, entry); !retired)

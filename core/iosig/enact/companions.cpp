@@ -162,13 +162,13 @@ Result<void> CompanionsHome::check() const {
   return {};
 }
 
-Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, Verify verify, const CopyProgress& progress) {
+Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const CopyOptions& options) {
   if (from_.companions.empty()) return {};
   auto staging = make_staging(link_, entry_);
   if (!staging) return pass_on(staging.error());
   staging_ = *std::move(staging);
   for (const Companion& companion : from_.companions)
-    if (auto staged = stage_one(companion, one_device, watch, verify, progress); !staged) return staged;
+    if (auto staged = stage_one(companion, one_device, watch, options); !staged) return staged;
   if (::fsync(staging_.get()) != 0 && errno != EINVAL) return system_failure("sync", link_.directory_path);
   return {};
 }
@@ -180,8 +180,8 @@ Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, Verify v
 /// 1. Already at home (placed by an earlier run, or by a program): nothing to stage.
 /// 2. Remove what a killed run left under the name.
 /// 3. Watch the companion, then link or copy it. A change after this point is detected, one before it is copied.
-Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_device, ChangeWatch& watch, Verify verify,
-                                       const CopyProgress& progress) {
+Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
+                                       const CopyOptions& options) {
   const auto home = is_at_home(link_, from_, companion, watch, held_);
   if (!home) return pass_on(home.error());
   if (*home) return {};
@@ -193,7 +193,7 @@ Result<void> CompanionsHome::stage_one(const Companion& companion, bool one_devi
     const int from = from_.data.directory.get();
     if (::linkat(from, companion.name.c_str(), staging_.get(), companion.home_name.c_str(), 0) == 0) return {};
   }
-  return stage_copy(companion, watch, verify, progress);
+  return stage_copy(companion, watch, options);
 }
 
 /// Step 3 of stage_one() for a symbolic link: it may lead to a file that is renamed on its way home.
@@ -209,8 +209,7 @@ Result<void> CompanionsHome::stage_link(const Companion& companion, ChangeWatch&
 }
 
 /// Step 3 of stage_one() for a file of another file system, or of one without hard links.
-Result<void> CompanionsHome::stage_copy(const Companion& companion, ChangeWatch& watch, Verify verify,
-                                        const CopyProgress& progress) {
+Result<void> CompanionsHome::stage_copy(const Companion& companion, ChangeWatch& watch, const CopyOptions& options) {
   Fd data = open_file(from_.data.directory.get(), companion.name);
   if (!data && errno == ENOENT) return just_removed(from_.data.directory_path, companion.name);
   if (!data) return system_failure("read", fmt::format("{}/{}", from_.data.directory_path, companion.name));
@@ -218,10 +217,10 @@ Result<void> CompanionsHome::stage_copy(const Companion& companion, ChangeWatch&
   Fd staging(::fcntl(staging_.get(), F_DUPFD_CLOEXEC, 0));
   const auto to = place_in(std::move(staging), companion.home_name);
   if (!to) return pass_on(to.error());
-  auto copy = copy_verified(watch.file(index), *to, verify, progress);
+  auto copy = copy_verified(watch.file(index), *to, options);
   if (!copy) return fail(copy.error().kind, "'{}': {}", printable(companion.name), copy.error().message);
-  watch.set_copy(index, *copy);
-  held_.push_back(*std::move(copy));
+  watch.set_copy(index, copy->file);
+  held_.push_back(std::move(copy->file));
   return {};
 }
 

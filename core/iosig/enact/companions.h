@@ -29,7 +29,7 @@ class CompanionsHome {
   [[nodiscard]] Result<void> check() const;
   /// Copies them into the staging directory, or links them there if `one_device`. `watch` detects their changes since
   /// before the copy.
-  [[nodiscard]] Result<void> stage(bool one_device, ChangeWatch& watch, Verify verify, const CopyProgress& progress);
+  [[nodiscard]] Result<void> stage(bool one_device, ChangeWatch& watch, const CopyOptions& options);
   /// Links them to their names at home.
   [[nodiscard]] Result<void> place();
   /// Removes the staged and placed files. Keeps a placed file that a program has used since.
@@ -38,11 +38,10 @@ class CompanionsHome {
   [[nodiscard]] Result<void> finish();
 
  private:
-  [[nodiscard]] Result<void> stage_one(const Companion& companion, bool one_device, ChangeWatch& watch, Verify verify,
-                                       const CopyProgress& progress);
+  [[nodiscard]] Result<void> stage_one(const Companion& companion, bool one_device, ChangeWatch& watch,
+                                       const CopyOptions& options);
   [[nodiscard]] Result<void> stage_link(const Companion& companion, ChangeWatch& watch);
-  [[nodiscard]] Result<void> stage_copy(const Companion& companion, ChangeWatch& watch, Verify verify,
-                                        const CopyProgress& progress);
+  [[nodiscard]] Result<void> stage_copy(const Companion& companion, ChangeWatch& watch, const CopyOptions& options);
   [[nodiscard]] Result<void> place_one(const Companion& companion);
   [[nodiscard]] Result<void> check_name(const Companion& companion) const;
 

@@ -58,6 +58,14 @@ bool write_fully(int fd, const char* from, std::size_t length, off_t at) {
   return true;
 }
 
+bool same_version(const struct stat& a, const struct stat& b) {
+  return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
+tl::unexpected<Error> still_written() {
+  return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
+}
+
 /// Copies the pieces of one file.
 class Copier {
  public:
@@ -65,11 +73,11 @@ class Copier {
 
   /// Returns the number of bytes copied, at most `length`; 0: end of file; -1: errno.
   ssize_t copy(off_t at, std::size_t length) {
-    if (!verifies_ && !is_refused_) {
+    if (by_kernel()) {
       off_t from_at = at, to_at = at;
       const ssize_t moved = ::copy_file_range(from_, &from_at, to_, &to_at, std::min(length, copied_piece_bytes), 0);
       if (moved > 0) return moved;
-      is_refused_ = true;  // as the kernel often does between file systems
+      is_refused_ = true;  // as the kernel often does between file systems; at end of file, the read below finds it
     }
     length = std::min(length, buffer_bytes);
     written_.resize(buffer_bytes);
@@ -83,6 +91,8 @@ class Copier {
     differs_ = std::memcmp(written_.data(), read_back_.data(), bytes) != 0;
     return got;
   }
+  /// Whether the kernel has copied all pieces so far.
+  [[nodiscard]] bool by_kernel() const { return !verifies_ && !is_refused_; }
   /// Whether the last piece, when it was read back, was not as it was written.
   [[nodiscard]] bool differs() const { return differs_; }
 
@@ -91,6 +101,19 @@ class Copier {
   bool verifies_, is_refused_ = false, differs_ = false;
   std::vector<char> written_, read_back_;
 };
+
+/// Starts to flush what was just copied, so the device works while the rest is copied. `is_gentle`: waits for the
+/// device, then drops the pages of both files.
+void flush_piece(int from, int to, off_t at, off_t length, bool is_gentle) {
+  if (!is_gentle) {
+    (void)::sync_file_range(to, at, length, SYNC_FILE_RANGE_WRITE);
+    return;
+  }
+  (void)::sync_file_range(to, at, length,
+                          SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  (void)::posix_fadvise(to, at, length, POSIX_FADV_DONTNEED);
+  (void)::posix_fadvise(from, at, length, POSIX_FADV_DONTNEED);
+}
 
 /// Fails if an attribute of the user's has no room at home. Others, and those that the file system does not have at
 /// all, are left out, as by cp(1).
@@ -114,13 +137,14 @@ Result<void> copy_extended_attributes(int from, int to) {
 
 }  // namespace
 
-Result<void> copy_content(int from, int to, const CopyProgress& progress, Verify verify) {
-  struct stat status {};
+Result<CopyWay> copy_content(int from, int to, const CopyOptions& options) {
+  struct stat status {
+  }, now{};
   if (::fstat(from, &status) != 0) return failure("inspect");
-  if (::ioctl(to, FICLONE, from) == 0) return {};
+  if (::ioctl(to, FICLONE, from) == 0) return CopyWay::shared;
   const off_t size = status.st_size;
   if (::ftruncate(to, size) != 0) return failure("make room for");
-  Copier copier(from, to, verify);
+  Copier copier(from, to, options.verify);
   off_t flushed = 0;
   for (off_t at = 0; at < size;) {
     const off_t begin = next_data(from, at, size);
@@ -138,14 +162,20 @@ Result<void> copy_content(int from, int to, const CopyProgress& progress, Verify
                     "bytes {} to {} of the copy are not as they were written: the memory or the file system is faulty",
                     at, at + moved);
       at += moved;
-      if (at - flushed >= flushed_bytes) {  // the device works while the rest is copied
-        (void)::sync_file_range(to, flushed, at - flushed, SYNC_FILE_RANGE_WRITE);
+      if (at - flushed >= flushed_bytes) {
+        flush_piece(from, to, flushed, at - flushed, options.is_gentle);
         flushed = at;
+        // A copy that will be refused at its end is given up at once.
+        if (::fstat(from, &now) != 0) return failure("inspect");
+        if (!same_version(status, now)) return still_written();
       }
-      if (progress) progress("copying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(size));
+      if (options.progress)
+        options.progress("copying", static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(size));
+      if (options.pace) options.pace(static_cast<std::uint64_t>(moved));
     }
   }
-  return {};
+  if (options.is_gentle) flush_piece(from, to, flushed, size - flushed, true);
+  return copier.by_kernel() ? CopyWay::kernel : CopyWay::read;
 }
 
 Result<bool> same_content(int a, int b, const CopyProgress& progress) {
@@ -169,31 +199,37 @@ Result<bool> same_content(int a, int b, const CopyProgress& progress) {
   return true;
 }
 
-Result<Fd> copy_verified(const Fd& data, const Place& to, Verify verify, const CopyProgress& progress) {
+Result<Copy> copy_verified(const Fd& data, const Place& to, const CopyOptions& options) {
   struct stat before {
   }, after{};
   if (::fstat(data.get(), &before) != 0) return failure("inspect");
-  Fd copy(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-  if (!copy) return write_failure("create a file in", to.directory_path, errno);
-  if (auto copied = copy_content(data.get(), copy.get(), progress, verify); !copied) return pass_on(copied.error());
-  if (auto copied = copy_attributes(data.get(), copy.get()); !copied) return pass_on(copied.error());
-  if (::fsync(copy.get()) != 0) return write_failure("sync", to.path(), errno);
+  Copy copy{Fd(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600))};
+  const Fd& file = copy.file;
+  if (!file) return write_failure("create a file in", to.directory_path, errno);
+  const auto copied = copy_content(data.get(), file.get(), options);
+  if (!copied) return pass_on(copied.error());
+  copy.way = *copied;
+  if (auto kept = copy_attributes(data.get(), file.get()); !kept) return pass_on(kept.error());
+  if (::fsync(file.get()) != 0) return write_failure("sync", to.path(), errno);
   bool is_same = true;
-  if (verify == Verify::full) {
-    (void)::posix_fadvise(copy.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare with the device, not with the page cache
-    const auto same = same_content(data.get(), copy.get(), progress);
+  if (options.verify == Verify::full) {
+    (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);  // compare with the device, not with the page cache
+    const auto same = same_content(data.get(), file.get(), options.progress);
     if (!same) return pass_on(same.error());
     is_same = *same;
   }
   if (::fstat(data.get(), &after) != 0) return failure("inspect");
-  if (after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
-      after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
-    return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
+  if (!same_version(before, after)) return still_written();
   if (!is_same)
     return fail(ErrorKind::system,
                 "the copy that was read back differs from the data: a program still writes them through a mapping, or "
                 "the device is faulty");
   return copy;
+}
+
+std::string describe(CopyWay way, Verify verify) {
+  if (way == CopyWay::shared) return verify == Verify::full ? "blocks shared and verified" : "blocks shared";
+  return verify == Verify::none ? "copied, not verified" : "copied and verified";
 }
 
 Result<void> copy_attributes(int from, int to) {

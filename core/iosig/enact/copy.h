@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "iosig/base/result.h"
 #include "iosig/enact/place.h"
@@ -12,17 +13,36 @@ namespace iosig {
 /// Reports the progress of a long step: `doing` is "copying" or "verifying".
 using CopyProgress = std::function<void(const char* doing, std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
-/// How a copy is compared with the data before it takes their place.
+/// How a copy is compared with the data before it takes their place. Shared blocks are the data, so only `full` reads
+/// them.
 enum class Verify {
   none,  ///< not at all: every call succeeded, and the copy was flushed
   copy,  ///< each piece is read back through the page cache when it was written
   full,  ///< all of it is read back from the device when it was flushed
 };
 
+struct CopyOptions {
+  Verify verify = Verify::copy;
+  CopyProgress progress = {};
+  /// Called after each piece with its size. It may wait, which limits the rate.
+  std::function<void(std::uint64_t moved_bytes)> pace = {};
+  /// Beside a job: waits for the device every few megabytes and drops the copied pages, so the page cache stays the
+  /// job's.
+  bool is_gentle = false;
+};
+
+/// How the bytes came into a copy.
+enum class CopyWay {
+  shared,  ///< both files share the blocks (reflink): no byte was copied
+  kernel,  ///< all were copied by copy_file_range, perhaps by the file server; this process did not see them
+  read,    ///< read and written by this process
+};
+
 /// Copies all of the descriptor `from` to the empty file `to`, and starts to flush it. Preserves holes. Shares the
-/// blocks where the file system can (reflink). With `Verify::copy`, compares each piece that it writes; one that
-/// differs is a `system` error. A full file system is `infeasible`.
-[[nodiscard]] Result<void> copy_content(int from, int to, const CopyProgress& progress, Verify verify = Verify::none);
+/// blocks where the file system can, else lets the kernel copy, except with `Verify::copy`, which reads and writes and
+/// compares each piece that it writes; one that differs is a `system` error. A full file system, and a file that
+/// changes meanwhile, is `infeasible`.
+[[nodiscard]] Result<CopyWay> copy_content(int from, int to, const CopyOptions& options);
 
 /// Whether both files hold the same bytes.
 [[nodiscard]] Result<bool> same_content(int a, int b, const CopyProgress& progress);
@@ -33,8 +53,14 @@ enum class Verify {
 [[nodiscard]] Result<void> copy_attributes(int from, int to);
 
 /// Creates the file at `to`, which must not exist, as a copy of `data` in content and attributes. Flushes and verifies
-/// it. Returns the open copy. On failure the copy remains; the caller removes it. `infeasible`: no space, or the data
-/// changed meanwhile.
-[[nodiscard]] Result<Fd> copy_verified(const Fd& data, const Place& to, Verify verify, const CopyProgress& progress);
+/// it. On failure the copy remains; the caller removes it. `infeasible`: no space, or the data changed meanwhile.
+struct Copy {
+  Fd file;
+  CopyWay way = CopyWay::read;
+};
+[[nodiscard]] Result<Copy> copy_verified(const Fd& data, const Place& to, const CopyOptions& options);
+
+/// Says what was done and verified: "copied and verified", "copied, not verified", "blocks shared".
+[[nodiscard]] std::string describe(CopyWay way, Verify verify);
 
 }  // namespace iosig

@@ -322,7 +322,7 @@ class Settling {
 
   /// Seals the data. The link stays.
   Result<Settlement> keep() const {
-    const auto sealed = seal(found_.destination->data, entry_, options_.dry_run, options_.progress);
+    const auto sealed = seal(found_.destination->data, entry_, options_.dry_run, options_.copy.progress);
     if (!sealed) {
       // The journal does not keep sealed data, so an entry that only this run made for the link is removed.
       const bool is_from_link = entry_.pid == 0;

@@ -20,10 +20,9 @@ struct SettleOptions {
   bool drop_orphans = false;   ///< **delete** data without a link, and forget data that cannot be reached
   bool force = false;          ///< settle data that a process has open; a change meanwhile is still refused
   bool dry_run = false;        ///< report what would be done
-  Verify verify = Verify::copy;
+  CopyOptions copy = {};
   OpenFiles open_files = {};
   KnownLinks* links = nullptr;  ///< links already read, shared by many settlements
-  CopyProgress progress = {};
 };
 
 struct Settlement {
