@@ -93,7 +93,10 @@ class WayHome {
 
   Result<void> make_copies() {
     was_copied_ = !one_device_;
-    if (auto staged = companions_.stage(one_device_, watch_, options_.copy); !staged)
+    CopyOptions for_companions = options_.copy;
+    for_companions.partial.reset();
+    for_companions.begun = {};
+    if (auto staged = companions_.stage(one_device_, watch_, for_companions); !staged)
       return fail(staged.error().kind, "{}: {}; nothing was changed, the data are still in '{}'", shown(),
                   staged.error().message, destination());
     if (!found_.has_data) return {};

@@ -66,10 +66,32 @@ tl::unexpected<Error> still_written() {
   return fail(ErrorKind::infeasible, "the data changed while they were copied: a program still writes them");
 }
 
+std::int64_t unix_ns_of(const statx_timestamp& time) {
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+/// Nothing: the file system does not tell when files were born, so a copy cannot be recognized.
+std::optional<PartialCopy> identify(const Fd& data, const Fd& copy) {
+  struct statx original {
+  }, its{};
+  if (::statx(data.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &original) != 0 ||
+      ::statx(copy.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &its) != 0 ||
+      (its.stx_mask & STATX_BTIME) == 0)
+    return {};
+  return PartialCopy{std::uint64_t{its.stx_dev_major} << 32 | its.stx_dev_minor,
+                     its.stx_ino,
+                     unix_ns_of(its.stx_btime),
+                     original.stx_ino,
+                     original.stx_size,
+                     unix_ns_of(original.stx_mtime),
+                     unix_ns_of(original.stx_ctime)};
+}
+
 /// Copies the pieces of one file.
 class Copier {
  public:
-  Copier(int from, int to, Verify verify) : from_(from), to_(to), verifies_(verify == Verify::copy) {}
+  Copier(int from, int to, Verify verify, bool is_partial)
+      : from_(from), to_(to), verifies_(verify == Verify::copy), resumes_(is_partial) {}
 
   /// Returns the number of bytes copied, at most `length`; 0: end of file; -1: errno.
   ssize_t copy(off_t at, std::size_t length) {
@@ -80,25 +102,39 @@ class Copier {
       is_refused_ = true;  // as the kernel often does between file systems; at end of file, the read below finds it
     }
     length = std::min(length, buffer_bytes);
-    written_.resize(buffer_bytes);
+    if (written_.size() < length) written_.resize(length);
     const ssize_t got = read_fully(from_, written_.data(), length, at);
     if (got <= 0) return got;
     const auto bytes = static_cast<std::size_t>(got);
+    if (resumes_) {
+      const auto same = is_as_read(bytes, at);
+      if (!same) return -1;
+      if (*same) return got;
+      resumes_ = false;  // the killed run came this far
+    }
     if (!write_fully(to_, written_.data(), bytes, at)) return -1;
     if (!verifies_) return got;
-    read_back_.resize(buffer_bytes);
-    if (read_fully(to_, read_back_.data(), bytes, at) < 0) return -1;
-    differs_ = std::memcmp(written_.data(), read_back_.data(), bytes) != 0;
+    const auto same = is_as_read(bytes, at);
+    if (!same) return -1;
+    differs_ = !*same;
     return got;
   }
   /// Whether the kernel has copied all pieces so far.
-  [[nodiscard]] bool by_kernel() const { return !verifies_ && !is_refused_; }
+  [[nodiscard]] bool by_kernel() const { return !verifies_ && !resumes_ && !is_refused_; }
   /// Whether the last piece, when it was read back, was not as it was written.
   [[nodiscard]] bool differs() const { return differs_; }
 
  private:
+  /// Whether the copy has the bytes of `written_`. Nothing: it cannot be read (errno).
+  std::optional<bool> is_as_read(std::size_t bytes, off_t at) {
+    if (read_back_.size() < bytes) read_back_.resize(bytes);
+    const ssize_t got = read_fully(to_, read_back_.data(), bytes, at);
+    if (got < 0) return {};
+    return static_cast<std::size_t>(got) == bytes && std::memcmp(written_.data(), read_back_.data(), bytes) == 0;
+  }
+
   int from_, to_;
-  bool verifies_, is_refused_ = false, differs_ = false;
+  bool verifies_, resumes_, is_refused_ = false, differs_ = false;
   std::vector<char> written_, read_back_;
 };
 
@@ -113,6 +149,18 @@ void flush_piece(int from, int to, off_t at, off_t length, bool is_gentle) {
                           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
   (void)::posix_fadvise(to, at, length, POSIX_FADV_DONTNEED);
   (void)::posix_fadvise(from, at, length, POSIX_FADV_DONTNEED);
+}
+
+/// Opens the copy that a killed run began, if it is still that file and the data are those of then. A copy with the
+/// attributes of the data (its mode is not 0600 any more) may have been opened by others, so it is not continued.
+Fd open_partial(const Fd& data, const Place& to, const CopyOptions& options) {
+  if (!options.partial) return {};
+  Fd copy(::openat(to.directory.get(), to.name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!copy || ::fstat(copy.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
+      status.st_nlink != 1 || (status.st_mode & 07777) != 0600 || identify(data, copy) != options.partial)
+    return {};
+  return copy;
 }
 
 /// Fails if an attribute of the user's has no room at home. Others, and those that the file system does not have at
@@ -137,14 +185,14 @@ Result<void> copy_extended_attributes(int from, int to) {
 
 }  // namespace
 
-Result<CopyWay> copy_content(int from, int to, const CopyOptions& options) {
+Result<CopyWay> copy_content(int from, int to, const CopyOptions& options, bool is_partial) {
   struct stat status {
   }, now{};
   if (::fstat(from, &status) != 0) return failure("inspect");
-  if (::ioctl(to, FICLONE, from) == 0) return CopyWay::shared;
+  if (!is_partial && ::ioctl(to, FICLONE, from) == 0) return CopyWay::shared;
   const off_t size = status.st_size;
   if (::ftruncate(to, size) != 0) return failure("make room for");
-  Copier copier(from, to, options.verify);
+  Copier copier(from, to, options.verify, is_partial);
   off_t flushed = 0;
   for (off_t at = 0; at < size;) {
     const off_t begin = next_data(from, at, size);
@@ -175,7 +223,7 @@ Result<CopyWay> copy_content(int from, int to, const CopyOptions& options) {
     }
   }
   if (options.is_gentle) flush_piece(from, to, flushed, size - flushed, true);
-  return copier.by_kernel() ? CopyWay::kernel : CopyWay::read;
+  return copier.by_kernel() && !is_partial ? CopyWay::kernel : CopyWay::read;
 }
 
 Result<bool> same_content(int a, int b, const CopyProgress& progress) {
@@ -203,10 +251,16 @@ Result<Copy> copy_verified(const Fd& data, const Place& to, const CopyOptions& o
   struct stat before {
   }, after{};
   if (::fstat(data.get(), &before) != 0) return failure("inspect");
-  Copy copy{Fd(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600))};
+  Copy copy{open_partial(data, to, options)};
   const Fd& file = copy.file;
+  const bool is_partial = static_cast<bool>(file);
+  if (!is_partial) {
+    if (options.partial) ::unlinkat(to.directory.get(), to.name.c_str(), 0);
+    copy.file = Fd(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  }
   if (!file) return write_failure("create a file in", to.directory_path, errno);
-  const auto copied = copy_content(data.get(), file.get(), options);
+  if (const auto identity = options.begun ? identify(data, file) : std::nullopt) options.begun(*identity);
+  const auto copied = copy_content(data.get(), file.get(), options, is_partial);
   if (!copied) return pass_on(copied.error());
   copy.way = *copied;
   if (auto kept = copy_attributes(data.get(), file.get()); !kept) return pass_on(kept.error());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "iosig/base/result.h"
@@ -21,6 +22,15 @@ enum class Verify {
   full,  ///< all of it is read back from the device when it was flushed
 };
 
+/// A copy that a run began, and of which version of the data.
+struct PartialCopy {
+  std::uint64_t device = 0, inode = 0;
+  std::int64_t born_unix_ns = 0;
+  std::uint64_t data_inode = 0, data_bytes = 0;
+  std::int64_t data_modified_unix_ns = 0, data_changed_unix_ns = 0;  ///< mtime and ctime
+  bool operator==(const PartialCopy&) const = default;
+};
+
 struct CopyOptions {
   Verify verify = Verify::copy;
   CopyProgress progress = {};
@@ -29,6 +39,10 @@ struct CopyOptions {
   /// Beside a job: waits for the device every few megabytes and drops the copied pages, so the page cache stays the
   /// job's.
   bool is_gentle = false;
+  /// Continues this copy, if it and the data are unchanged: pieces that are equal are not written again.
+  std::optional<PartialCopy> partial = {};
+  /// Called when a copy begins that a later run can continue.
+  std::function<void(const PartialCopy&)> begun = {};
 };
 
 /// How the bytes came into a copy.
@@ -38,11 +52,11 @@ enum class CopyWay {
   read,    ///< read and written by this process
 };
 
-/// Copies all of the descriptor `from` to the empty file `to`, and starts to flush it. Preserves holes. Shares the
-/// blocks where the file system can, else lets the kernel copy, except with `Verify::copy`, which reads and writes and
-/// compares each piece that it writes; one that differs is a `system` error. A full file system, and a file that
-/// changes meanwhile, is `infeasible`.
-[[nodiscard]] Result<CopyWay> copy_content(int from, int to, const CopyOptions& options);
+/// Copies all of the descriptor `from` to the file `to`, which is empty or `is_partial`, and starts to flush it.
+/// Preserves holes. Shares the blocks where the file system can, else lets the kernel copy, except with `Verify::copy`,
+/// which reads and writes and compares each piece that it writes; one that differs is a `system` error. A full file
+/// system, and a file that changes meanwhile, is `infeasible`.
+[[nodiscard]] Result<CopyWay> copy_content(int from, int to, const CopyOptions& options, bool is_partial = false);
 
 /// Whether both files hold the same bytes.
 [[nodiscard]] Result<bool> same_content(int a, int b, const CopyProgress& progress);
@@ -52,8 +66,9 @@ enum class CopyWay {
 /// default group, nobody chose it: then `to` keeps the group that its set-gid directory gave it.
 [[nodiscard]] Result<void> copy_attributes(int from, int to);
 
-/// Creates the file at `to`, which must not exist, as a copy of `data` in content and attributes. Flushes and verifies
-/// it. On failure the copy remains; the caller removes it. `infeasible`: no space, or the data changed meanwhile.
+/// Creates the file at `to`, which must not exist (except as `options.partial`), as a copy of `data` in content and
+/// attributes. Flushes and verifies it. On failure the copy remains; the caller removes it. `infeasible`: no space, or
+/// the data changed meanwhile.
 struct Copy {
   Fd file;
   CopyWay way = CopyWay::read;

@@ -68,7 +68,7 @@ class Swap {
   ///   link       other    the path has been taken by a program's file, which stays: remove displaced and the draft
   ///   link       link     the link is back already: remove displaced and the draft
   ///   other      any else two files of programs, or a program's file and a new link: both stay, which is an error
-  Result<void> undo() {
+  Result<void> undo(Draft draft = Draft::remove) {
     const auto displaced = look(displaced_), at_path = look(place_.name);
     if (!displaced) return pass_on(displaced.error());
     if (!at_path) return pass_on(at_path.error());
@@ -83,6 +83,7 @@ class Swap {
     } else if (*displaced == Stands::other) {
       return remove(draft_).and_then([&]() -> Result<void> { return stays_displaced(); });
     }
+    if (draft == Draft::keep && *displaced == Stands::nothing) return restored;
     return restored.and_then([&] { return remove(draft_); });
   }
 
@@ -333,7 +334,7 @@ bool was_changed_at_home(const Place& place, const JournalEntry& entry) {
 
 }  // namespace
 
-Result<void> undo_killed_run(const JournalEntry& entry) {
+Result<void> undo_killed_run(const JournalEntry& entry, Draft draft) {
   if (entry.kind != RedirectKind::link || !was_cut_short(entry)) return {};
   const auto place = locate(AT_FDCWD, entry.path);
   if (!place) return {};  // the directory is gone, with all files in it
@@ -346,7 +347,7 @@ Result<void> undo_killed_run(const JournalEntry& entry) {
   if (swap.was_removed() || (swap.is_exchanged() && was_changed_at_home(*place, entry)))
     return swap.keep_copy().and_then([&] { return unstage_companions(*place, entry, Placed::keep); });
   if (swap.has_traces())
-    if (auto undone = swap.undo(); !undone) return undone;
+    if (auto undone = swap.undo(draft); !undone) return undone;
   // A copy that a program has used keeps its companions, which the program may have used too.
   const bool leads_to_data = link_target(*place) == entry.destination;
   return unstage_companions(*place, entry, leads_to_data ? Placed::remove : Placed::keep);

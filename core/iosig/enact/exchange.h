@@ -64,7 +64,9 @@ struct Handover {
 /// Restores the file at `entry.path` from before a killed run, and removes the run's temporary names. Only for data
 /// that still exist. Removes only files that are provably ours: a copy at the path that a program has opened or written
 /// since stays. A program's file whose place is taken stays under the displaced name and is `infeasible`.
-[[nodiscard]] Result<void> undo_killed_run(const JournalEntry& entry);
+/// `Draft::keep`: the caller continues a copy that was not complete (enact/copy.h, PartialCopy).
+enum class Draft { remove, keep };
+[[nodiscard]] Result<void> undo_killed_run(const JournalEntry& entry, Draft draft = Draft::remove);
 
 /// For data lost in a power failure: moves a copy that has both names, and is therefore complete, to the path. False:
 /// there is none. An incomplete copy is `infeasible` and stays.

@@ -64,6 +64,37 @@ Result<Fd> open_or_make_journal(const std::string& path) {
   return directory;
 }
 
+/// Opens the file of the locks; an empty descriptor if there is no journal, or the file cannot be made.
+Result<Fd> open_locks() {
+  const auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  const auto directory = open_journal(*path);
+  if (!directory) return pass_on(directory.error());
+  if (!*directory) return Fd{};
+  return Fd(::openat(directory->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+}
+
+/// Returns the lock on the byte of the redirect: below 2^62 for settling, above for draining.
+struct flock byte_of(std::string_view id, LockFor purpose) {
+  struct flock one_byte {};
+  one_byte.l_type = F_WRLCK;
+  one_byte.l_whence = SEEK_SET;
+  one_byte.l_start = static_cast<off_t>((fnv1a(id) >> 2) + (purpose == LockFor::draining ? 1ULL << 62 : 0));
+  one_byte.l_len = 1;
+  return one_byte;
+}
+
+/// Whether the name is a draft, or the record of a drain that ended after its redirect was settled. Only while no run
+/// settles.
+bool is_left_over(const Fd& directory, const std::string& name) {
+  if (!name.starts_with('.')) return false;
+  if (name.ends_with(".draft")) return true;
+  if (!name.ends_with(".drain")) return false;
+  const std::string id = name.substr(1, name.rfind('.') - 1);
+  return ::faccessat(directory.get(), (id + ".json").c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT &&
+         !is_locked(id, LockFor::draining);
+}
+
 bool was_just_written(const Fd& directory, const char* name) {
   struct stat status {};
   return ::fstatat(directory.get(), name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -174,6 +205,7 @@ Result<void> forget(const JournalEntry& entry) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
   const std::string full = *path + "/" + file_name(entry);
+  ::unlink(fmt::format("{}/.{}.drain", *path, entry.id).c_str());  // first: no record without an entry after a kill
   if (::unlink(full.c_str()) != 0 && errno != ENOENT) return system_failure("remove the journal entry", full);
   return {};
 }
@@ -209,7 +241,7 @@ Result<Fd> join_journal() {
   if (::flock(directory->get(), LOCK_EX | LOCK_NB) == 0) {  // exclusive: any draft was left by a killed run
     if (const auto names = names_in(*directory))
       for (const std::string& name : *names)
-        if (name.starts_with('.') && name.ends_with(".draft")) ::unlinkat(directory->get(), name.c_str(), 0);
+        if (is_left_over(*directory, name)) ::unlinkat(directory->get(), name.c_str(), 0);
   }
   for (int tries = 0; ::flock(directory->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) {
     if (tries == 100)  // a starting run locks it exclusively for a moment, an early version until it ends
@@ -220,26 +252,33 @@ Result<Fd> join_journal() {
   return directory;
 }
 
-Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy) {
-  const auto path = journal_path();
-  if (!path) return pass_on(path.error());
-  const auto directory = open_journal(*path);
-  if (!directory) return pass_on(directory.error());
-  Fd file(*directory
-              ? ::openat(directory->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
-              : -1);
+Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy, LockFor purpose) {
+  auto opened = open_locks();
+  if (!opened) return pass_on(opened.error());
+  Fd file = *std::move(opened);
   if (!file) return file;
-  struct flock one_byte {};
-  one_byte.l_type = F_WRLCK;
-  one_byte.l_whence = SEEK_SET;
-  one_byte.l_start = static_cast<off_t>(fnv1a(id) >> 2);
-  one_byte.l_len = 1;
+  struct flock one_byte = byte_of(id, purpose);
   if (::fcntl(file.get(), F_OFD_SETLK, &one_byte) == 0) return file;
   if (errno != EAGAIN && errno != EACCES) return file;
   if (if_busy == IfBusy::skip) return std::nullopt;
   while (::fcntl(file.get(), F_OFD_SETLKW, &one_byte) != 0)
     if (errno != EINTR) break;
   return file;
+}
+
+bool is_locked(std::string_view id, LockFor purpose) {
+  const auto file = open_locks();
+  if (!file || !*file) return false;
+  struct flock one_byte = byte_of(id, purpose);
+  return ::fcntl(file->get(), F_OFD_GETLK, &one_byte) == 0 && one_byte.l_type != F_UNLCK;
+}
+
+Result<OpenJournal> open_journal_directory() {
+  auto path = journal_path();
+  if (!path) return pass_on(path.error());
+  auto directory = open_or_make_journal(*path);
+  if (!directory) return pass_on(directory.error());
+  return OpenJournal{*std::move(directory), *std::move(path)};
 }
 
 }  // namespace iosig

@@ -53,14 +53,27 @@ struct Journal {
 
 /// Locks the journal while redirects are settled. All runs of finalize, recover and gc share the lock. Fails as
 /// `system` while a run of an early version, which locks the journal exclusively, is active. Removes the drafts of dead
-/// runs.
+/// runs and the records of dead drains.
 [[nodiscard]] Result<Fd> join_journal();
 
 /// Locks one redirect while it is settled, so two runs never work on the same one. The lock ends with its holder; a
 /// process holds one at a time. No value: another process has it, and `if_busy` is `skip`. After waiting, check that
 /// the entry is still recorded. Where the journal's file system cannot lock, data are settled without a lock.
 enum class IfBusy { wait, skip };
-[[nodiscard]] Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy);
+/// A redirect has two locks: a run holds `settling` while it changes files, a drain holds `draining` as long as it is
+/// responsible for the redirect, also while it waits (enact/drain.h).
+enum class LockFor { settling, draining };
+[[nodiscard]] Result<std::optional<Fd>> lock_entry(std::string_view id, IfBusy if_busy,
+                                                   LockFor purpose = LockFor::settling);
+/// Whether a process has the lock.
+[[nodiscard]] bool is_locked(std::string_view id, LockFor purpose);
+
+/// Opens the directory of the journal; creates it if it is missing. Names with a leading dot are not entries.
+struct OpenJournal {
+  Fd directory;
+  std::string path;
+};
+[[nodiscard]] Result<OpenJournal> open_journal_directory();
 
 /// Returns the f_fsid of the file system with the open `directory`; 0: unknown.
 [[nodiscard]] std::uint64_t filesystem_id(const Fd& directory);

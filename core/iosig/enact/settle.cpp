@@ -146,7 +146,10 @@ class Settling {
           found_.data_bytes = static_cast<std::uint64_t>(copy.st_size);
         if (saved ? *saved : !options_.drop_orphans) return saved;
       }
-      if (auto undone = undo_killed_run(entry_); !undone) return pass_on(undone.error());
+      const bool continues = options_.copy.partial && found_.state == RedirectState::linked && found_.has_data &&
+                             !is_temporary() && !stays();
+      if (auto undone = undo_killed_run(entry_, continues ? Draft::keep : Draft::remove); !undone)
+        return pass_on(undone.error());
       found_ = survey(entry_, options_.links);
     }
     if (!found_.link) return false;
