@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "background.h"
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
@@ -35,7 +36,7 @@ struct PrepareArguments {
   std::vector<std::string> words;  ///< PATH SIGNATURE..., or with --rules PATH...
   std::string rules, storage;
   PolicyOptions policy;
-  bool dry_run = false, literal = false;
+  bool dry_run = false, literal = false, drain = false;
 };
 
 /// The result for one path: a line for the user, and a JSON object.
@@ -198,6 +199,22 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
   return wanted;
 }
 
+/// Starts a drain of the links at these paths.
+Result<void> drain_links_at(const std::vector<std::string>& paths, Console& console) {
+  const auto journal = read_journal();
+  if (!journal) return pass_on(journal.error());
+  std::vector<JournalEntry> entries;
+  for (const JournalEntry& entry : journal->entries)
+    if (std::ranges::find(paths, entry.path) != paths.end()) entries.push_back(entry);
+  const auto started = start_drain(entries, {.give_up_after_s = drain_timeout_s});
+  if (!started) return pass_on(started.error());
+  if (!started->refused.empty()) return pass_on(started->refused.front());
+  if (!console.json && started->pid != 0)
+    console.say(fmt::format("process {} brings {} home when the program has closed {}", started->pid,
+                            started->taken.size() == 1 ? "it" : "them", started->taken.size() == 1 ? "it" : "each"));
+  return {};
+}
+
 int run_prepare(const PrepareArguments& options, Console& console) {
   if (options.words.size() < (options.rules.empty() ? 2 : 1))
     return console.fail(
@@ -216,6 +233,7 @@ int run_prepare(const PrepareArguments& options, Console& console) {
   if (!asked) return console.fail(asked.error());
   auto source = load_storage(options.storage, console);
   if (!source) return console.fail(source.error());
+  std::vector<std::string> linked;
   for (const auto& [path, signature] : *wanted) {
     if (signature.container_targets)
       console.note(
@@ -226,8 +244,12 @@ int run_prepare(const PrepareArguments& options, Console& console) {
       continue;
     }
     if (!console.json) console.say(prepared->text);
+    if (prepared->json.contains("destination")) linked.push_back(prepared->json["path"]);
     redirects.push_back(std::move(prepared->json));
   }
+  if (options.drain && !options.dry_run && !linked.empty())
+    if (auto started = drain_links_at(linked, console); !started)
+      status = std::max(status, console.fail(started.error()));
   if (console.json) console.say_json("iosig.prepare/1", {{"dry_run", options.dry_run}, {"redirects", redirects}});
   return status;
 }
@@ -242,6 +264,7 @@ void add_prepare(Verb app, Action& action) {
       .option_text("SIGNATURE...");
   verb.add_option("--rules", options->rules, "take the signatures from this file; all arguments are paths")
       .type_name("FILE");
+  verb.add_flag("--drain", options->drain, "bring each file home in the background when the program has closed it");
   verb.add_flag("--literal", options->literal, "take * ? [ in a path literally");
   add_storage_option(verb, options->storage);
   add_policy_options(verb, options->policy);

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/enact/drain_record.h"
 #include "iosig/enact/survey.h"
 #include "iosig/format/signature_text.h"
 
@@ -15,6 +16,41 @@ namespace iosig::cli {
 namespace {
 
 using nlohmann::ordered_json;
+
+/// What the drain of a redirect does, or has left.
+struct DrainStatus {
+  std::string text;
+  ordered_json json;
+};
+std::optional<DrainStatus> drain_status(const std::string& id, const std::string& path) {
+  const auto record = drain_record(id);
+  if (!record) return {};
+  const bool gave_up = record->phase == DrainRecord::Phase::gave_up;
+  const bool is_stopped = !gave_up && !is_locked(id, LockFor::draining);
+  const double done = static_cast<double>(record->done_bytes), total = static_cast<double>(record->total_bytes);
+  std::string text = fmt::format("'{}': ", printable(path));
+  if (gave_up) {
+    text = fmt::format("the drain gave up: {}", record->message);
+  } else if (is_stopped) {
+    text += "its drain was killed; iosig finalize --background starts another one";
+  } else if (record->phase == DrainRecord::Phase::waiting) {
+    text += fmt::format("process {} drains it; it waits: {}", record->pid, record->message);
+  } else {
+    text += fmt::format("process {} drains it; {}: {} of {}, {}", record->pid, record->message, about_bytes(done),
+                        about_bytes(total), about_rate(record->bytes_per_s));
+    if (record->bytes_per_s > 0 && total > done)
+      text += fmt::format(", {} left", about_seconds((total - done) / record->bytes_per_s));
+  }
+  return DrainStatus{text,
+                     {{"phase", is_stopped ? "stopped" : name_of(record->phase)},
+                      {"message", record->message},
+                      {"pid", record->pid},
+                      {"host", record->host},
+                      {"started_unix_s", record->started_unix_s},
+                      {"done_bytes", record->done_bytes},
+                      {"total_bytes", record->total_bytes},
+                      {"bytes_per_s", record->bytes_per_s}}};
+}
 
 int run_status(Console& console) {
   const auto journal = read_journal();
@@ -24,9 +60,14 @@ int run_status(Console& console) {
   ordered_json redirects = ordered_json::array(), unreadable = ordered_json::array();
   KnownLinks links;
   std::size_t cut_short = 0;
+  std::vector<std::string> drains;
   for (const JournalEntry& entry : journal->entries) {
+    const auto drain = drain_status(entry.id, entry.path);
     const Survey found = survey(entry, &links);
-    cut_short += found.cut_short ? 1 : 0;
+    const bool is_at_work =
+        is_locked(entry.id, LockFor::settling);  // its temporary names are not those of a killed run
+    cut_short += found.cut_short && !is_at_work ? 1 : 0;
+    if (drain) drains.push_back(drain->text);
     const std::int64_t age_s = std::max<std::int64_t>(0, now_unix_s - entry.created_unix_s);
     std::vector<std::string> companions;
     if (found.has_companions())
@@ -44,10 +85,12 @@ int run_status(Console& console) {
                          {"data_bytes", found.data_bytes},
                          {"companions", companions},
                          {"state", name_of(found.state)},
-                         {"cut_short", found.cut_short},
+                         {"cut_short", found.cut_short && !is_at_work},
+                         {"drain", drain ? drain->json : ordered_json()},
                          {"signature", signature_text(entry.signature)},
                          {"by", name_of(entry.by)},
                          {"host", entry.host},
+                         {"job", entry.job},
                          {"created_unix_s", entry.created_unix_s},
                          {"age_s", age_s}});
   }
@@ -58,6 +101,8 @@ int run_status(Console& console) {
     console.say("nothing is redirected");
   else
     console.say(table);
+  if (!console.json)
+    for (const std::string& drain : drains) console.say(drain);
   if (cut_short > 0)
     console.note(fmt::format("a killed run left traces of {} of them; 'iosig recover all' clears up", cut_short));
   int status = yes;

@@ -339,7 +339,7 @@ def test_what_other_runs_settle_meanwhile_is_one_line(world: World) -> None:
         world.prepared(name, b"data")
     first = subprocess.Popen(
         ["strace", "-o", "/dev/null", "-e", "inject=renameat2:delay_enter=300000:when=1+2",
-         world.iosig.binary, "finalize", "--all"],
+         world.iosig.binary, "finalize", "--all", "--jobs", "1"],
         env=world.env, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     while first.poll() is None and not list(world.work.glob(".iosig-*.aside")):

@@ -1,0 +1,151 @@
+#include "background.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <functional>
+
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/enact/journal_directory.h"
+
+namespace iosig::cli {
+namespace {
+
+constexpr off_t max_log_bytes = 1 << 20;
+constexpr int lowest_priority = 19;
+constexpr int idle_class = 3 << 13, of_process = 1;  ///< IOPRIO_CLASS_IDLE, IOPRIO_WHO_PROCESS (linux/ioprio.h)
+
+/// Opens the log. A full one becomes the old one.
+Result<Fd> open_log(const std::string& path) {
+  constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd log(::open(path.c_str(), flags, 0600));
+  struct stat status {};
+  if (log && ::fstat(log.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > max_log_bytes) {
+    (void)::rename(path.c_str(), (path + ".old").c_str());
+    log = Fd(::open(path.c_str(), flags, 0600));
+  }
+  if (!log) return system_failure("write", path);
+  return log;
+}
+
+/// Closes what the caller left open for programs that it starts: a pipe of a script must end with the script. All other
+/// descriptors are ours, and closed on exec.
+void close_inherited() {
+  std::vector<int> inherited;
+  if (DIR* const listing = ::opendir("/proc/self/fd")) {
+    while (const dirent* item = ::readdir(listing)) {
+      const std::string_view name = item->d_name;
+      int fd = -1;
+      if (std::from_chars(name.data(), name.data() + name.size(), fd).ec != std::errc{}) continue;
+      if (const int flags = ::fcntl(fd, F_GETFD); fd > STDERR_FILENO && flags >= 0 && (flags & FD_CLOEXEC) == 0)
+        inherited.push_back(fd);
+    }
+    ::closedir(listing);
+  }
+  for (const int fd : inherited) ::close(fd);
+}
+
+void settle_in(const Fd& log) {
+  ::setsid();
+  (void)::signal(SIGHUP, SIG_IGN);
+  const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ::dup2(nothing.get(), STDIN_FILENO);
+  ::dup2(log.get(), STDOUT_FILENO);
+  ::dup2(log.get(), STDERR_FILENO);
+  close_inherited();
+  if (::chdir("/") != 0) return;
+  (void)::setpriority(PRIO_PROCESS, 0, lowest_priority);
+  (void)::syscall(SYS_ioprio_set, of_process, 0, idle_class);
+}
+
+void write_line(int fd, std::string_view text) {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  char when[32] = "";
+  if (::gmtime_r(&now, &utc) != nullptr) (void)std::strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  (void)write_all(fd, fmt::format("{} {} {}\n", when, ::getpid(), text), "the log");
+}
+
+using Log = std::function<void(std::string_view line)>;
+
+/// Calls `work` in a new process and returns its id.
+Result<pid_t> run_detached(const Fd& log, const std::function<void(const Log&)>& work) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_failure("make", "a pipe");
+  const Fd read_end(ends[0]);
+  Fd write_end(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return system_failure("start", "a process");
+  if (child == 0) {
+    // The second fork: the process is no session leader, so it never gets a terminal, and init is its parent.
+    settle_in(log);
+    const pid_t worker = ::fork();
+    if (worker != 0) {
+      (void)!::write(write_end.get(), &worker, sizeof worker);
+      ::_exit(worker < 0 ? 1 : 0);
+    }
+    write_end = Fd{};
+    const Log write = [&](std::string_view text) { write_line(log.get(), text); };
+    try {
+      work(write);
+    } catch (const std::exception& error) {
+      write(error.what());
+    }
+    ::_exit(0);
+  }
+  write_end = Fd{};
+  pid_t worker = -1;
+  const bool answered = ::read(read_end.get(), &worker, sizeof worker) == sizeof worker;
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (!answered || worker < 0) return fail(ErrorKind::system, "cannot start a process in the background");
+  return worker;
+}
+
+}  // namespace
+
+Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, DrainOptions options) {
+  const auto journal = open_journal_directory();  // makes the state directory
+  if (!journal) return pass_on(journal.error());
+  StartedDrain started;
+  started.log_path = state_directory() + "/drain.log";
+  const auto log = open_log(started.log_path);
+  if (!log) return pass_on(log.error());
+  Drain drain(options);
+  for (const JournalEntry& entry : entries) {
+    const auto taken = drain.take(entry);
+    if (!taken)
+      started.refused.push_back(taken.error());
+    else
+      (*taken ? started.taken : started.busy).push_back(entry);
+  }
+  if (started.taken.empty() && options.job.empty()) return started;
+  const auto pid = run_detached(*log, [&](const Log& write) {
+    drain.log_to(write);
+    drain.sign();
+    write(fmt::format("begins with {} redirects", started.taken.size()));
+    drain.run();
+    write("ends");
+  });
+  if (!pid) {
+    for (const JournalEntry& entry : started.taken) remove_drain_record(entry.id);
+    return pass_on(pid.error());
+  }
+  started.pid = *pid;
+  return started;
+}
+
+}  // namespace iosig::cli
