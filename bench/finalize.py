@@ -1,25 +1,37 @@
-"""What bringing data home costs: `iosig finalize` against `cp` and `sync` of the same bytes.
+"""What bringing data home costs: `iosig finalize` against `cp` and `sync`, and a drain beside a job.
 
-    python bench/finalize.py --fast DIRECTORY --home DIRECTORY [--gigabytes 2] [--rounds 5] [--json FILE]
+    python bench/finalize.py --fast DIRECTORY --home DIRECTORY [--what one,many,beside] [--gigabytes 2] [--files 2000]
+                             [--rounds 5] [--json FILE]
 
-The directories must lie on different file systems. The data are written to the fast one through a prepared link, and
-come home; they are in the page cache, as after a job. Each way of verifying takes its turn with `cp` + `sync FILE`
-within each round. Wall time, medians; the ratio is the median of each round's.
+The directories must lie on different file systems. The data are written to the fast one through prepared links, and
+come home; they are in the page cache, as after a job. All ways take their turn within each round. Wall time, medians;
+the ratio is the median of each round's.
+
+one     one file: each way of verifying, against `cp` + `sync FILE`
+many    files of 16 KB: `finalize --all` with several --jobs, against `cp -r` + `sync -f`
+beside  a job that computes (SHA-256, a process per processor) and writes a checkpoint to the fast storage after every
+        tenth of its work, with and without a drain of one file beside it. The job's time tells how much it is slowed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import multiprocessing
 import os
+import shutil
 import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 IOSIG = Path(__file__).resolve().parent.parent / "build" / "bin" / "iosig"
 COPIED_BYTES = 4 << 20
+SMALL_BYTES = 16 << 10
 
 
 def write(path: Path, total: int) -> None:
@@ -69,28 +81,110 @@ class Bench:
         return took_s
 
 
+    def prepare(self, *arguments: object) -> None:
+        done = [IOSIG, "prepare", *arguments]
+        subprocess.run(done, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+
+    def finalize_many_s(self, count: int, *options: str) -> float:
+        out = self.home / "out"
+        out.mkdir()
+        rules = self.home / "rules.toml"
+        rules.write_text('schema = "iosig.rules/1"\n[[rule]]\npath = "out/*"\nsig = "sequential"\n')
+        paths = [out / f"file{number}" for number in range(count)]
+        self.prepare("--rules", rules, *paths)
+        for path in paths:
+            path.write_bytes(os.urandom(SMALL_BYTES))
+        os.sync()
+        begin_s = time.monotonic()
+        done = [IOSIG, "finalize", "--all", *options]
+        subprocess.run(done, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        took_s = time.monotonic() - begin_s
+        assert all(path.stat().st_size == SMALL_BYTES and not path.is_symlink() for path in paths)
+        shutil.rmtree(out)
+        return took_s
+
+    def copy_many_s(self, count: int) -> float:
+        source, path = self.fast / "source", self.home / "copy"
+        source.mkdir()
+        for number in range(count):
+            (source / f"file{number}").write_bytes(os.urandom(SMALL_BYTES))
+        os.sync()
+        begin_s = time.monotonic()
+        subprocess.run(["cp", "-r", source, path], check=True)
+        subprocess.run(["sync", "-f", path], check=True)
+        took_s = time.monotonic() - begin_s
+        shutil.rmtree(path)
+        shutil.rmtree(source)
+        return took_s
+
+    def job_s(self, work: int, drains: bool) -> float:
+        """The time of the job; the drain must still be at work when it ends, or have slowed all of it."""
+        path = self.home / "out"
+        self.prepare(path, "sequential")
+        write(path, self.total)
+        os.sync()
+        time.sleep(1)
+        if drains:
+            done = [IOSIG, "finalize", "--background", path]
+            subprocess.run(done, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        begin_s = time.monotonic()
+        with multiprocessing.Pool() as pool:
+            pool.starmap(compute, [(work, self.fast / f"checkpoint{n}") for n in range(os.cpu_count() or 1)])
+        took_s = time.monotonic() - begin_s
+        while drains and path.is_symlink():
+            time.sleep(0.1)
+        subprocess.run([IOSIG, "finalize", "--all"], env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        assert path.stat().st_size == self.total and not path.is_symlink()
+        path.unlink()
+        return took_s
+
+
+def compute(work: int, checkpoint: Path) -> None:
+    piece = bytes(COPIED_BYTES)
+    for number in range(work):
+        hashlib.sha256(piece).digest()
+        if number % (work // 10 or 1) == 0:
+            checkpoint.write_bytes(piece)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--fast", type=Path, required=True)
     arguments.add_argument("--home", type=Path, required=True)
+    arguments.add_argument("--what", default="one,many,beside")
     arguments.add_argument("--gigabytes", type=float, default=2)
+    arguments.add_argument("--files", type=int, default=2000)
+    arguments.add_argument("--work", type=int, default=3000, help="of the job beside: pieces of 4 MB for each processor")
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--json", type=Path)
     given = arguments.parse_args()
-    ways = [("--verify", way) for way in ("none", "copy", "full")]
     with tempfile.TemporaryDirectory(dir=given.fast) as fast, tempfile.TemporaryDirectory(dir=given.home) as home:
         bench = Bench(Path(fast), Path(home), int(given.gigabytes * (1 << 30)))
-        rounds = []
-        for _ in range(given.rounds):
-            rounds.append({"cp + sync": bench.copy_s()} | {" ".join(way): bench.finalize_s(*way) for way in ways})
-            print("  ".join(f"{name} {took_s:.2f} s" for name, took_s in rounds[-1].items()), flush=True)
-    for name in rounds[0]:
-        times = [each[name] for each in rounds]
-        ratio = statistics.median(each[name] / each["cp + sync"] for each in rounds)
-        shown = f"{name:16} {statistics.median(times):6.2f} s  {ratio:.2f} x cp + sync"
-        print(f"{shown}  ({min(times):.2f} to {max(times):.2f} s)")
+        ways: dict[str, dict[str, Callable[[], float]]] = {
+            "one": {"cp + sync": bench.copy_s}
+            | {f"--verify {way}": partial(bench.finalize_s, "--verify", way) for way in ("none", "copy", "full")},
+            "many": {"cp -r + sync -f": partial(bench.copy_many_s, given.files)}
+            | {f"--jobs {n}": partial(bench.finalize_many_s, given.files, "--jobs", str(n)) for n in (1, 4, 16, 64)},
+            "beside": {
+                "job alone": partial(bench.job_s, given.work, False),
+                "job beside a drain": partial(bench.job_s, given.work, True),
+            },
+        }
+        results = {}
+        for what in given.what.split(","):
+            print(f"{what}:")
+            results[what] = rounds = []
+            for _ in range(given.rounds):
+                rounds.append({name: measure() for name, measure in ways[what].items()})
+                print("  ".join(f"{name} {took_s:.2f} s" for name, took_s in rounds[-1].items()), flush=True)
+            first = next(iter(ways[what]))
+            for name in ways[what]:
+                times = [each[name] for each in rounds]
+                ratio = statistics.median(each[name] / each[first] for each in rounds)
+                shown = f"{name:20} {statistics.median(times):6.2f} s  {ratio:.2f} x {first}"
+                print(f"{shown}  ({min(times):.2f} to {max(times):.2f} s)")
     if given.json:
-        given.json.write_text(json.dumps(rounds, indent=2))
+        given.json.write_text(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":
