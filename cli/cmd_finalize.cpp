@@ -266,7 +266,7 @@ void add_finalize(Verb app, Action& action) {
   verb.add_option("--verify", options->verify,
                   "compare copies: 'copy' through the page cache while copying (the default), 'full' from the device")
       .check(one_of({"copy", "full", "none"}));
-  verb.add_option("--jobs", options->jobs, "settle so many redirects at once (0: 32, of files above 1 MB 4)")
+  verb.add_option("--jobs", options->jobs, "settle so many redirects at once (0: 64, of files above 1 MB 4)")
       .type_name("N")
       .check(count_between(0, 256));
   verb.add_option("--max-rate", options->max_rate, "copy at most so much in a second, e.g. 200MB/s").type_name("RATE");

@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds redraw_interval{100};
 constexpr std::uint64_t long_copy_bytes = 64 * MiB;  ///< a larger copy, alone, shows progress
 // Small files wait for the device most of the time, and the file system flushes many in one step. Large files use its
 // bandwidth, and more of them at once would only seek.
-constexpr std::size_t default_jobs = 32, max_large = 4;
+constexpr std::size_t default_jobs = 64, max_large = 4;
 constexpr std::uint64_t large_bytes = 1 * MiB;
 constexpr std::size_t descriptors_per_job = 24, other_descriptors = 64;
 
