@@ -20,7 +20,7 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t min_writers = 128;
+constexpr std::size_t min_regular_writers = 128;
 constexpr std::size_t buffer_bytes = 1 << 20;  ///< for records that are read at once
 constexpr std::size_t stats_at_once = 256;
 constexpr std::size_t min_writers_per_run = 8;  ///< on average; with fewer, the general way finds a smaller pattern
@@ -152,7 +152,7 @@ class RecordReader {
     for (const SyncedWriter& synced : records.synced) synced_.push_back(synced.id);
     std::vector<std::optional<RegularWriter>> found(records.writers.size());
     std::atomic<bool> is_simple = true;
-    for_each_in_parallel(found.size(), found.size() < min_writers ? 1 : 0, [&](std::size_t n) {
+    for_each_in_parallel(found.size(), found.size() < min_regular_writers ? 1 : 0, [&](std::size_t n) {
       if (!is_simple) return;
       found[n] = writer_of(records.writers[n], directory_.manifest().id);
       if (!found[n]) is_simple = false;
@@ -285,7 +285,7 @@ bool holds_nothing_else(const ContainerDirectory::Listing& listing) {
 
 std::optional<IndexSnapshot> merge_regular_writers(const ContainerDirectory& directory,
                                                    const ContainerDirectory::Listing& listing) {
-  if (directory.manifest().index != IndexKind::pattern || listing.index.size() < min_writers ||
+  if (directory.manifest().index != IndexKind::pattern || listing.index.size() < min_regular_writers ||
       !holds_nothing_else(listing))
     return {};
   RecordReader records(directory, listing.index.size());
