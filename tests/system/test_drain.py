@@ -19,6 +19,8 @@ import pytest
 
 from redirecting import World, needs_mounts
 
+# Under nohup SIGHUP is ignored, and programs inherit that.
+NOT_IGNORED = ["env", "--default-signal=HUP,INT,TERM"]
 SLOW = "8MB/s"  # with CONTENT: two seconds in which something can happen
 CONTENT = os.urandom(1 << 20) * 16
 
@@ -329,7 +331,7 @@ def test_the_end_of_the_terminal_does_not_end_a_drain(world: World, drains: Drai
         master, slave = os.openpty()
         command = f"'{world.iosig.binary}' finalize --background --json '{path}' > answer; sleep 100"
         shell = subprocess.Popen(
-            ["setsid", "--ctty", "bash", "-c", command], stdin=slave, stdout=slave, stderr=slave, env=world.env,
+            [*NOT_IGNORED, "setsid", "--ctty", "bash", "-c", command], stdin=slave, stdout=slave, stderr=slave, env=world.env,
             cwd=world.root,
         )  # fmt: skip
         os.close(slave)
@@ -348,7 +350,7 @@ def test_the_end_of_the_terminal_does_not_end_a_drain(world: World, drains: Drai
 def test_a_signal_ends_finalize_and_the_data_stay_reachable(world: World, number: int) -> None:
     path, _ = world.prepared("out", CONTENT)
     other, _ = world.prepared("other", b"x")
-    command = [world.iosig.binary, "finalize", "--max-rate", SLOW, path, other]
+    command = [*NOT_IGNORED, world.iosig.binary, "finalize", "--max-rate", SLOW, path, other]
     with subprocess.Popen(command, env=world.env, stdout=subprocess.DEVNULL) as run:
         eventually(lambda: [*world.work.glob(".iosig-*.draft")])
         run.send_signal(number)

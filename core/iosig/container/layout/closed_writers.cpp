@@ -134,8 +134,8 @@ void ClosedWriters::keep_last_records() {
 
   std::erase_if(synced_, [&](const SyncedWriter& synced) { return find(synced.id) != nullptr; });
   std::ranges::sort(synced_, {}, [](const SyncedWriter& synced) { return std::pair(synced.id, -synced.data_bytes); });
-  const auto same = std::ranges::unique(synced_, {}, &SyncedWriter::id);
-  synced_.erase(same.begin(), same.end());
+  const auto same = [](const SyncedWriter& one, const SyncedWriter& other) { return one.id == other.id; };
+  synced_.erase(std::unique(synced_.begin(), synced_.end(), same), synced_.end());
 }
 
 const ClosedWriter* ClosedWriters::find(std::int64_t id) const {
