@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import ROOT
 from preloading import LIBRARY, Preloaded, assert_same_as_plain
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
@@ -696,27 +696,6 @@ def test_libaio_gives_what_it_gives_on_plain_files(run: Preloaded, tmp_path: Pat
     assert_same_as_plain(run, program, 1200)
     assert run.is_container("file") and run.is_sound("file")
     assert run.content("file") == (tmp_path / "plain/file").read_bytes()
-
-
-SANITIZED = BUILD / "asan/lib/libiosig-preload.so"
-CLIENTS = [
-    *(("random_calls", str(seed), "600") for seed in (13, 14, 15)),
-    *((name,) for name in ("asynchronous", "below_file", "locks", "named_descriptors", "refused_calls")),
-    ("threads_reopen", "shared.dat"),  # not with fork: AddressSanitizer's own memory does not come through it
-]
-
-
-@pytest.mark.skipif(not SANITIZED.exists(), reason="needs: make sanitized")
-@pytest.mark.parametrize("client", CLIENTS, ids=" ".join)
-def test_sanitizers_find_nothing(run: Preloaded, compiled: Callable[[Path], Path], client: tuple[str, ...]) -> None:
-    def runtime(name: str) -> str:
-        found = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-        return found.stdout.strip()
-
-    run.env["LD_PRELOAD"] = f"{runtime('libasan.so')} {runtime('libubsan.so')} {SANITIZED}"
-    # Programs that end leave what they have; and AddressSanitizer would call our setrlimit() before it is ready.
-    run.env["ASAN_OPTIONS"] = "detect_leaks=0:disable_coredump=0"
-    assert_same_as_plain(run, compiled(ROOT / f"tests/support/{client[0]}.c"), 5, *client[1:])
 
 
 def test_a_change_of_the_mode_follows_no_link_in_the_place_of_a_piece(run: Preloaded, tmp_path: Path) -> None:
