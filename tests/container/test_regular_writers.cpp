@@ -228,7 +228,8 @@ TEST_CASE("whatever is not regular is left to the general way") {
       {"a writer that had synced and is gone",
        [&](const auto& c) { SyncRecord().append(*c, SyncRecord::open_file(*c), {.id = 1000, .data_bytes = 5}); }},
   };
-  for (const auto& [what, change] : changes) {
+  for (const auto& [name, change] : changes) {
+    const std::string what = name;  // clang 14 captures no binding
     CAPTURE(what);
     const Directory directory;
     const auto container = made(directory / "box");
