@@ -80,7 +80,6 @@ class Bench:
         source.unlink()
         return took_s
 
-
     def prepare(self, *arguments: object) -> None:
         """By the paper's policy: by default, output that is written once and must come home stays there."""
         done = [IOSIG, "prepare", "--policy", "paper", *arguments]
@@ -159,7 +158,9 @@ def main() -> None:
     arguments.add_argument("--what", default="one,many,beside")
     arguments.add_argument("--gigabytes", type=float, default=2)
     arguments.add_argument("--files", type=int, default=2000)
-    arguments.add_argument("--work", type=int, default=3000, help="of the job beside: pieces of 4 MB for each processor")
+    arguments.add_argument(
+        "--work", type=int, default=3000, help="of the job beside: pieces of 4 MB for each processor"
+    )
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--json", type=Path)
     given = arguments.parse_args()

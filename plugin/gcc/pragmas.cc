@@ -1,10 +1,10 @@
-#include "options.h"
 #include "pragmas.h"
 
 #include "iosig/format/opener_text.h"
 #include "iosig/format/pragma_text.h"
 #include "iosig/format/signature_text.h"
 #include "openers.h"
+#include "options.h"
 #include "sites.h"
 
 namespace iosig::gcc {

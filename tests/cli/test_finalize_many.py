@@ -122,6 +122,10 @@ def test_shared_blocks_are_not_called_verified(world: World, verify: str, said: 
 
 
 def test_only_what_was_compared_is_called_verified(world: World) -> None:
-    for verify, said in (("none", "copied, not verified"), ("copy", "copied and verified"), ("full", "copied and verified")):
+    for verify, said in (
+        ("none", "copied, not verified"),
+        ("copy", "copied and verified"),
+        ("full", "copied and verified"),
+    ):
         path, _ = world.prepared(f"out-{verify}", os.urandom(100_000))
         assert f"({said}, " in world.iosig("finalize", "--verify", verify, path).stdout

@@ -1,4 +1,4 @@
-"""`iosig finalize --background`, `--job --wait`, `prepare --drain`: data come home beside the job, and the job always wins."""
+"""`iosig finalize --background`, `--job --wait`, `prepare --drain`: data come home beside the job, which wins."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ def test_a_drain_keeps_nothing_of_its_caller(world: World, drains: Drains) -> No
         pid = json.loads(done.stdout)["drain"]["pid"]
         drains.pids.append(pid)
         assert os.getsid(pid) != os.getsid(0) and os.getpriority(os.PRIO_PROCESS, pid) == 19
-        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+        assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
     drains.end()
     assert is_home(path) and path.read_bytes() == b"data"
 
 
 def test_a_file_that_is_open_is_waited_for(world: World, drains: Drains) -> None:
-    path, destination = world.prepared("out", b"one")
+    path, _destination = world.prepared("out", b"one")
     with path.open("ab") as file:
         drains.start(path)
         eventually(lambda: "a program has it open" in (drains.of(path) or {}).get("message", ""))
@@ -331,8 +331,8 @@ def test_the_end_of_the_terminal_does_not_end_a_drain(world: World, drains: Drai
         master, slave = os.openpty()
         command = f"'{world.iosig.binary}' finalize --background --json '{path}' > answer; sleep 100"
         shell = subprocess.Popen(
-            [*NOT_IGNORED, "setsid", "--ctty", "bash", "-c", command], stdin=slave, stdout=slave, stderr=slave, env=world.env,
-            cwd=world.root,
+            [*NOT_IGNORED, "setsid", "--ctty", "bash", "-c", command],
+            stdin=slave, stdout=slave, stderr=slave, env=world.env, cwd=world.root,
         )  # fmt: skip
         os.close(slave)
         answer = eventually(lambda: (world.root / "answer").exists() and (world.root / "answer").read_text())
@@ -442,9 +442,7 @@ def test_a_state_directory_that_is_a_file_is_named(world: World) -> None:
 def test_temporary_data_are_not_dropped_while_their_job_runs(world: World, drains: Drains) -> None:
     path = world.work / "scratch"
     script = f"'{world.iosig.binary}' prepare '{path}' temp > made && echo data > '{path}' && read line"
-    with subprocess.Popen(
-        ["setsid", "bash", "-c", script], stdin=subprocess.PIPE, env=world.env, cwd=world.root
-    ) as job:
+    with subprocess.Popen(["setsid", "bash", "-c", script], stdin=subprocess.PIPE, env=world.env, cwd=world.root):
         eventually(lambda: path.exists() and path.read_bytes() == b"data\n")
         drains.start(path)
         eventually(lambda: "its job runs" in (drains.of(path) or {}).get("message", ""))

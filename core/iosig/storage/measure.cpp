@@ -315,7 +315,7 @@ Result<void> measure_drain(Scratch& scratch, std::uint64_t block_bytes, double l
       if (!took) return pass_on(took.error());
       writing_s += *took;
     }
-    if (const auto stored = scratch.store(); !stored) return stored;
+    if (auto stored = scratch.store(); !stored) return stored;
     latencies_s.push_back(writing_s / static_cast<double>(blocks));
     rates.push_back(static_cast<double>(blocks * block_bytes) / seconds_since(pass));
     if (seconds_since(start) + 2 * seconds_since(pass) > limit_s) break;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <thread>
+#include <utility>
 
 #include "iosig/base/parallel.h"
 #include "iosig/base/text.h"
@@ -219,8 +220,7 @@ bool is_unchanged(const ContainerDirectory& directory, const Listing& listing, c
 Result<ContainerContent> read_content(const ContainerDirectory& directory, ContentSource source,
                                       std::optional<Listing> made) {
   for (int tries = 1;; ++tries) {
-    const Listing listing = made ? *std::move(made) : directory.list();
-    made.reset();
+    const Listing listing = made ? *std::exchange(made, std::nullopt) : directory.list();
     const auto closed = ClosedWriters::read(directory, listing.closed_writers);
     if (!closed) return pass_on(closed.error());
     auto content = ContentReader(directory, listing, *closed, source).read();

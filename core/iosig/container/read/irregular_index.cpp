@@ -127,7 +127,8 @@ Many<std::uint32_t> sorted_by_offset(const Writes& writes) {
   if (list.empty()) return order;
   const std::int64_t least = writes.offsets.least;
   const int zeros = writes.offsets.bits == 0 ? 0 : std::countr_zero(writes.offsets.bits),
-            bits = std::bit_width(static_cast<std::uint64_t>(writes.offsets.greatest - least) >> zeros);
+            bits =
+                static_cast<int>(std::bit_width(static_cast<std::uint64_t>(writes.offsets.greatest - least) >> zeros));
   if (least < 0 || bits > 32) {
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return list[n].logical; });
