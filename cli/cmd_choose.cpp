@@ -52,6 +52,7 @@ std::string table_of(const Choice& choice, const Screen& screen) {
 std::string explanation(const Choice& choice, const Signature& signature, const std::string& file, int to) {
   std::string text = fmt::format("signature  {}\nstorage    {}\n", signature_text(signature),
                                  file.empty() ? "quick inspection, conservative defaults" : file);
+  if (choice.policy == Policy::paper) text += "policy     paper: the highest throughput, also in memory\n";
   for (const std::string& assumption : choice.assumptions) text += fmt::format("assumed    {}\n", assumption);
   text += '\n' + table_of(choice, screen_of(to)) + "\n\n";
   text += choice.chosen ? fmt::format("chosen: {}", *choice.chosen) : "chosen: none is admissible";

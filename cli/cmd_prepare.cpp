@@ -74,11 +74,17 @@ Result<std::optional<std::string>> standing_link(const Place& place) {
 
 std::string explanation(const Choice& choice) {
   std::string text;
+  if (choice.policy == Policy::paper) text += "\n  by the paper's policy: the highest throughput, also in memory";
+  const auto summary = [](const Candidate& candidate, Policy policy) {
+    const std::string rate = about_rate(candidate.throughput_bytes_per_s);
+    return policy == Policy::paper
+               ? rate
+               : fmt::format("{} for the whole job, {}", about_seconds(candidate.job.total_s()), rate);
+  };
   for (const Candidate& candidate : choice.candidates)
-    text += fmt::format("\n  {} {}: {}{}", choice.chosen == candidate.mount_point ? '*' : ' ',
-                        printable(candidate.mount_point),
-                        candidate.admissible ? about_rate(candidate.throughput_bytes_per_s) + ", " : "",
-                        fmt::join(candidate.reasons, "; "));
+    text += fmt::format(
+        "\n  {} {}: {}{}", choice.chosen == candidate.mount_point ? '*' : ' ', printable(candidate.mount_point),
+        candidate.admissible ? summary(candidate, choice.policy) + ", " : "", fmt::join(candidate.reasons, "; "));
   return text + break_even_text(choice, "\n    ");
 }
 
@@ -116,7 +122,7 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   if (!there) return pass_on(there.error());
   if (*there) {
     json["action"] = "stays";
-    return Prepared{fmt::format("{}: stays: it is already on the best mount point{}", shown, explained), json};
+    return Prepared{fmt::format("{}: stays: elsewhere the job would not end enough sooner{}", shown, explained), json};
   }
   if (const auto possible = links_lead_on(*place, storage); !possible) return pass_on(possible.error());
   json["action"] = "linked";
@@ -199,18 +205,20 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
   return wanted;
 }
 
-/// Starts a drain of the links at these paths.
+/// Starts a drain of the links at these paths, except of data that may rest where they are.
 Result<void> drain_links_at(const std::vector<std::string>& paths, Console& console) {
   const auto journal = read_journal();
   if (!journal) return pass_on(journal.error());
   std::vector<JournalEntry> entries;
   for (const JournalEntry& entry : journal->entries)
-    if (std::ranges::find(paths, entry.path) != paths.end()) entries.push_back(entry);
+    if (entry.signature.residence != Residence::rest && std::ranges::find(paths, entry.path) != paths.end())
+      entries.push_back(entry);
+  if (entries.empty()) return {};
   const auto started = start_drain(entries, {.give_up_after_s = drain_timeout_s});
   if (!started) return pass_on(started.error());
   if (!started->refused.empty()) return pass_on(started->refused.front());
   if (!console.json && started->pid != 0)
-    console.say(fmt::format("process {} brings {} home when the program has closed {}", started->pid,
+    console.say(fmt::format("process {} settles {} when the program has closed {}", started->pid,
                             started->taken.size() == 1 ? "it" : "them", started->taken.size() == 1 ? "it" : "each"));
   return {};
 }

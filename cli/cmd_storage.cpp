@@ -310,6 +310,7 @@ int run_list(const std::string& file, Console& console) {
   }
   ordered_json document = storage_json(source->storage);
   document["file"] = file_json(source->file);
+  document["policy"] = name_of(source->storage.policy.value_or(Policy::job));
   console.say_json("iosig.storage/1", document);
   return yes;
 }

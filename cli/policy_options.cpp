@@ -5,6 +5,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/decide/placement.h"
 #include "iosig/format/signature_text.h"
 #include "iosig/model/choice.h"
 
@@ -43,6 +44,10 @@ Result<Place> home_at(const std::string& path) {
 
 std::string break_even_text(const Choice& choice, std::string_view separator) {
   std::string text;
+  const bool stays = choice.policy == Policy::job && choice.chosen && choice.candidates.front().is_home;
+  if (stays && choice.break_even.empty() && choice.candidates.size() > 1)
+    return fmt::format("{}no other place would win, with up to {} passes over the data or as temp", separator,
+                       max_break_even_passes);
   for (const BreakEven& each : choice.break_even) {
     text += fmt::format("{}{} would win", separator, printable(each.mount_point));
     if (each.passes) text += fmt::format(" from {} passes over the data", *each.passes);

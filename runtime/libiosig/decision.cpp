@@ -69,8 +69,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
     }
     const auto there = lies_on(*place, *choice.chosen);
     if (!there) return trouble(there.error());
-    if (*there)
-      return {Outcome::stays, fmt::format("it is already on the best mount point, {}{}", *choice.chosen, assumed)};
+    if (*there) return {Outcome::stays, fmt::format("it is best placed there, on {}{}", *choice.chosen, assumed)};
     if (const auto possible = links_lead_on(*place, storage); !possible)
       return {Outcome::failed, possible.error().message, "links"};
     const MountPoint& mount = *storage.find_mount_point(*choice.chosen);

@@ -177,7 +177,46 @@ def test_absurd_passes_are_refused(iosig: Iosig) -> None:
 def test_a_place_that_may_fill_up_before_home_is_told(job: World) -> None:
     free = {each["path"]: each["free_bytes"] for each in job.iosig.json("storage", "list")["mount_points"]}
     assert all(bytes_ > 1 << 20 for bytes_ in free.values())
-    job.storage.write_text(job.storage.read_text().replace('device = "fast"\n', 'device = "fast"\nfree = "1MB"\n', 1))
+    job.storage.write_text(job.storage.read_text().replace('device = "fast"\n', 'device = "fast"\nfree = "1.5GB"\n', 1))
     told = prepared(job, "out", "size-per-IO(4KB)")
-    assert told["action"] == "linked" and "beyond 1 MB the program gets" in str(told["warning"])
+    assert told["action"] == "linked" and "beyond 1.50 GB the program gets" in str(told["warning"])
     assert "warning" not in prepared(job, "sized", "size-per-IO(4KB) totalsize(256KB)")
+    job.storage.write_text(job.storage.read_text().replace("1.5GB", "512MB", 1))
+    refused = job.iosig("prepare", job.work / "open-ended", "size-per-IO(4KB)").stdout
+    assert "no room: totalsize 1GB (assumed), free 512 MB" in refused and not os.path.lexists(job.work / "open-ended")
+
+
+@pytest.mark.parametrize("verb", [("choose", "--home", "."), ("prepare", "out")])
+def test_data_that_fit_nowhere_are_a_sound_no(job: World, verb: tuple[str, ...]) -> None:
+    words = (*verb, "nosync totalsize(1EB)") if verb[0] == "choose" else ("prepare", "out", "nosync totalsize(1EB)")
+    done = job.iosig(*words, cwd=job.work, check=1)
+    assert "no room: totalsize 1EB" in done.stdout + done.stderr
+    assert job.iosig.json(*words, cwd=job.work, check=1)
+
+
+def test_a_place_from_which_the_data_could_not_come_home_is_refused(job: World) -> None:
+    text = job.storage.read_text().replace('device = "slow"\n', 'device = "slow"\nfree = "1MB"\n', 1)
+    job.storage.write_text(text)
+    refused = job.iosig("prepare", job.work / "out", "size-per-IO(4KB) totalsize(2MB)", check=1).stderr
+    assert f"the data could not come home: {job.root} has room for 1 MB" in refused
+    assert prepared(job, "rests", "size-per-IO(4KB) totalsize(2MB) rest")["action"] == "linked"
+
+
+def test_temporary_data_cannot_be_promised_home(job: World) -> None:
+    refused = job.iosig("prepare", job.work / "out", "temp random home", check=3).stderr
+    assert "'home' contradicts 'temp'" in refused
+    rules = job.root / "rules.toml"
+    rules.write_text('schema = "iosig.rules/1"\n[sigdef]\nck = "temp"\n[[rule]]\npath = "*"\nsig = "ck home"\n')
+    assert "'home' contradicts 'temp'" in job.iosig("prepare", "--rules", rules, "x", check=3).stderr
+
+
+def test_the_paper_s_policy_is_named_where_it_decides(job: World) -> None:
+    assert "policy     paper" in job.iosig("choose", WRITTEN_ONCE, "--policy", "paper").stdout
+    assert "by the paper's policy" in job.iosig("prepare", job.work / "a", WRITTEN_ONCE, "--policy", "paper").stdout
+    told = job.iosig.json("choose", WRITTEN_ONCE, "--policy", "paper", "--home", job.work)
+    assert told["home"] == str(job.root) and [c["is_home"] for c in told["candidates"]] == [False, True]
+
+
+def test_a_mixed_stream_is_not_limited_by_operations_that_nobody_limits(job: World) -> None:
+    said = job.iosig("choose", "random read-share(50%) totalsize(1GB) size-per-IO(4KB)").stdout
+    assert "IOPS" not in said

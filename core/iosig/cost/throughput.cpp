@@ -139,7 +139,8 @@ Prediction predict(const Workload& workload, const Device& device, std::uint64_t
   Operation mean;
   mean.add(write, 1 - read_share);
   mean.add(read, read_share);
-  const bool iops_bound = operation_s > mean.seconds();
+  constexpr double rounding = 1e-9;
+  const bool iops_bound = device.max_iops && operation_s > mean.seconds() * (1 + rounding);
   return {.throughput_bytes_per_s = blocks.chunk_bytes / operation_s,
           .operation_s = operation_s,
           .limit = iops_bound ? Limit::iops : mean.largest(),

@@ -30,6 +30,13 @@ bool is_home(const MountPoint& mount, const Circumstances& given) {
 /// Whether the loss of power may destroy the data, or another constraint already excludes that.
 bool may_be_lost(const Signature& wanted) { return wanted.lifetime.has_value() || wanted.may_be_volatile; }
 
+/// Returns the room that the stream needs on `mount`. Without a totalsize it may grow, so another place than its own
+/// must have room for the assumed one: the program would get ENOSPC there.
+std::uint64_t needed_bytes(const Signature& wanted, const MountPoint& mount, const Circumstances& given) {
+  if (wanted.total_bytes) return *wanted.total_bytes;
+  return given.policy == Policy::job && given.home && !is_home(mount, given) ? assumed_total_bytes : 1;
+}
+
 /// Returns every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible. `mttdl`: of the data
 /// there.
 std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& mount, const Circumstances& given,
@@ -45,20 +52,22 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
     exclude("lost with power, and the data are declared neither temp nor volatile");
   if (given.policy == Policy::job && given.home && given.home->mount_point.empty() &&
       must_come_home(wanted, mount, given))
-    exclude("the storage description does not have the file system of the path, to which the data must come home");
+    exclude(
+        "the storage description does not have the file system of the path, to which the data must come home; "
+        "'iosig storage probe --mount' with its directory adds it, or declare the stream rest or temp");
   if (wanted.archive && !mount.archive) exclude("not labelled archive");
   if (wanted.tamperproof && !mount.tamperproof) exclude("not labelled tamperproof");
 
   if (!mount.free_bytes) {
     exclude("not reachable: it does not exist, or its file system does not answer");
-  } else if (const std::uint64_t needed = wanted.total_bytes.value_or(1), room = room_bytes(mount); room < needed) {
+  } else if (const std::uint64_t needed = needed_bytes(wanted, mount, given), room = room_bytes(mount); room < needed) {
     const std::string reserved = mount.reserved_bytes == 0
                                      ? ""
                                      : fmt::format(", {} of them reserved for other streams",
                                                    about_bytes(static_cast<double>(mount.reserved_bytes)));
     const bool is_memory = is_volatile_filesystem(mount.filesystem) && !is_free_space_set(mount);
-    if (wanted.total_bytes)
-      exclude("no room: totalsize {}, free {}{}{}", bytes_text(needed),
+    if (needed > 1)
+      exclude("no room: totalsize {}{}, free {}{}{}", bytes_text(needed), wanted.total_bytes ? "" : " (assumed)",
               about_bytes(static_cast<double>(*mount.free_bytes)),
               is_memory ? " (at most what the job's memory leaves)" : "", reserved);
     else
@@ -103,6 +112,17 @@ Result<double> mttdl_of(const Signature& wanted, const Storage& storage, const D
   return mttdl_s(storage, device, wanted.total_bytes.value_or(assumed_total_bytes));
 }
 
+/// Returns why data of totalsize could not be brought home from `mount` because home is too full; else "".
+std::string no_way_home(const Signature& wanted, const Storage& storage, const MountPoint& mount,
+                        const Circumstances& given) {
+  const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
+  if (given.policy != Policy::job || home == nullptr || !wanted.total_bytes || !must_come_home(wanted, mount, given))
+    return {};
+  if (!home->free_bytes || room_bytes(*home) >= *wanted.total_bytes) return {};
+  return fmt::format("the data could not come home: {} has room for {}", home->path,
+                     about_bytes(static_cast<double>(room_bytes(*home))));
+}
+
 bool is_memory(const MountPoint& mount) { return is_volatile_filesystem(mount.filesystem); }
 
 /// Returns all transfers of the stream on `mount`. Without a totalsize the page cache is taken for too small.
@@ -144,7 +164,7 @@ std::string job_reason(const JobTime& job) {
   std::string text;
   const auto part = [&](double seconds, const char* what) {
     if (seconds <= least_share * job.total_s()) return;
-    text += fmt::format("{}{} {}", text.empty() ? "whole job: " : ", ", about_seconds(seconds), what);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", about_seconds(seconds), what);
   };
   part(job.redirect_s, "making and settling the link");
   part(job.stage_in_s, "copying the data here first");
@@ -179,6 +199,8 @@ Candidate assess(const Signature& wanted, const Storage& storage, const MountPoi
   const Result<double> mttdl = asks_reliability ? mttdl_of(wanted, storage, *device) : 0;
   if (asks_reliability && mttdl) candidate.mttdl_s = *mttdl;
   candidate.reasons = shortfalls(wanted, mount, given, mttdl);
+  if (std::string why = no_way_home(wanted, storage, mount, given); !why.empty())
+    candidate.reasons.push_back(std::move(why));
   candidate.admissible = candidate.reasons.empty();
   if (!candidate.admissible) return candidate;
   if (given.policy == Policy::job)
@@ -309,7 +331,7 @@ std::string room_warning(const Signature& wanted, const Storage& storage, const 
 }
 
 void explain_break_even(const Signature& wanted, const Storage& storage, const Circumstances& given, Choice& choice) {
-  if (given.policy != Policy::job || choice.candidates.empty() || !choice.candidates.front().is_home) return;
+  if (given.policy != Policy::job || !choice.chosen || !choice.candidates.front().is_home) return;
   /// Whether the stream would leave home for this mount point, if it were the only other one.
   const auto wins = [&](const Signature& changed, const MountPoint& mount) {
     const auto home = assess(changed, storage, *storage.find_mount_point(*choice.chosen), given, CostModel::mixed);

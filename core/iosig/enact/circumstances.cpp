@@ -32,11 +32,11 @@ Result<Circumstances> circumstances_at(const Place* place, const Signature& want
   if (!policy) return pass_on(policy.error());
   Circumstances given{
       .policy = *policy, .residence = asked.residence, .min_gain = asked.min_gain, .redirect_s = asked.redirect_s};
-  if (given.policy == Policy::paper) return given;
   if (place != nullptr) {
     const MountPoint* home = described_at(*place, storage);
     given.home = Home{home == nullptr ? std::string{} : home->path};
   }
+  if (given.policy == Policy::paper) return given;
   // A stream that waits for the storage and may stay where it is does not meet the page cache.
   const bool may_come_home = wanted.lifetime != Lifetime::temp && place != nullptr;
   if (wanted.synchrony == Synchrony::nosync || may_come_home) given.page_cache = ask();

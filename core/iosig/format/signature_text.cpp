@@ -249,7 +249,9 @@ void parse_parameters(Scanner& scanner, std::optional<ScannedParameter> scanned,
   const auto error = [&](Span at, std::string message) {
     result.diagnostics.push_back({Severity::error, at, std::move(message), "", {}, ""});
   };
+  Span temp_or_home;  // the last of them
   for (; scanned; scanned = scanner.next()) {
+    if (scanned->name == "temp" || scanned->name == "home") temp_or_home = scanned->at;
     const Parameter* parameter = find_parameter(scanned->name);
     if (parameter == nullptr) {
       report_unknown(*scanned, definitions, result);
@@ -286,6 +288,9 @@ void parse_parameters(Scanner& scanner, std::optional<ScannedParameter> scanned,
       error(scanned->value_at, fmt::format("{}: {}", scanned->name, done.error().message));
     }
   }
+  // Not a group: temp and rest go together. From a definition, too: its data would be deleted, and not brought home.
+  if (result.signature.lifetime == Lifetime::temp && result.signature.residence == Residence::home)
+    error(temp_or_home, "'home' contradicts 'temp': temporary data are deleted after the job; expected one of them");
 }
 
 void sort_by_place(std::vector<Diagnostic>& diagnostics) {
