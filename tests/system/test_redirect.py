@@ -101,7 +101,9 @@ def test_fstream_modes_are_judged_as_the_library_judges_them(world: World, tmp_p
 
 
 def test_a_file_that_lies_on_the_best_mount_point_gets_no_link(world: World, hinted: Path) -> None:
-    assert world.run(hinted, "redirect", world.fast / "out", "", "random").stdout.startswith(b"0 77 it is best placed there")
+    assert world.run(hinted, "redirect", world.fast / "out", "", "random").stdout.startswith(
+        b"0 77 it is best placed there"
+    )
     assert not (world.fast / "out").is_symlink() and not world.journal()
 
 
