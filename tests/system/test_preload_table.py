@@ -63,7 +63,7 @@ def test_the_library_loads_no_other_into_a_program() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("line", "message"),
     [
         ("int dup(int fd) | descriptor:fd", "expected 'PROTOTYPE | KIND:PARAMETER ... | ATTRIBUTE ...'"),
         ("int dup(int fd) | descriptor:from | next", "dup has no parameter 'from'"),
@@ -75,10 +75,10 @@ def test_the_library_loads_no_other_into_a_program() -> None:
         ("int dup(int fd) | descriptor:fd | also=close", "close has a row already"),
     ],
 )
-def test_a_wrong_row_is_told_with_its_line(tmp_path: Path, row: str, message: str) -> None:
+def test_a_wrong_row_is_told_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("needs cmake")
-    done = make_calls(f"family descriptor\nint close(int fd) | descriptor:fd | next\n{row}\n", tmp_path)
+    done = make_calls(f"family descriptor\nint close(int fd) | descriptor:fd | next\n{line}\n", tmp_path)
     told = " ".join(done.stderr.split())
     assert done.returncode != 0 and message in told
     assert f"{tmp_path}/calls.txt:3: " in told.replace("calls.txt: 3:", "calls.txt:3:")
