@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What the drain of a redirect does, or has left.
+/// The state of a redirect's drain.
 struct DrainStatus {
   std::string text;
   ordered_json json;

@@ -10,7 +10,7 @@
 
 namespace iosig {
 
-/// What the caller has decided already.
+/// Decisions that the caller has made already.
 struct Asked {
   std::optional<Policy> policy = {};  ///< absent: see config/policy.h
   Residence residence = Residence::rest;

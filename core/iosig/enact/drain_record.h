@@ -1,4 +1,4 @@
-// What a background drain (enact/drain.h) tells other processes: one small file per redirect in the journal's
+// The report of a background drain (enact/drain.h) to other processes: one small file per redirect in the journal's
 // directory,
 // `.<id>.drain` (docs/formats/journal.md). It is replaced atomically and not flushed: after a crash of the machine only
 // the figures are lost.

@@ -1,4 +1,4 @@
-// What a choice depends on besides the signature and the storage description.
+// Inputs of a choice besides the signature and the storage description.
 //
 // Plain data, so a choice can be repeated elsewhere. enact/circumstances gathers it on this machine.
 #pragma once

@@ -23,7 +23,7 @@ enum class Synchrony { sync, nosync };
 /// Where the data must be after the job: at the path that the program opened, or where they were written, with a link
 /// at that path.
 enum class Residence { home, rest };
-/// What a mount point is chosen for: the time of the whole job, or throughput alone, as the paper prints it
+/// The aim of a choice: the least time of the whole job, or the highest throughput, as the paper prints it
 /// (decide/placement.h).
 enum class Policy { job, paper };
 

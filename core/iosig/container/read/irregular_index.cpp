@@ -44,7 +44,7 @@ struct Write {
   std::int64_t logical, end, physical, sequence, id;
 };
 
-/// What the logical offsets of some writes have in common.
+/// Common properties of the logical offsets of some writes.
 struct Offsets {
   std::int64_t least = INT64_MAX, greatest = 0;
   std::uint64_t bits = 0;  ///< that are set in one or more
