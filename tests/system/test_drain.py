@@ -128,7 +128,7 @@ def test_a_file_that_is_open_is_waited_for(world: World, drains: Drains) -> None
 def test_a_prepared_file_comes_home_after_its_last_close(world: World, drains: Drains) -> None:
     path = world.work / "out"
     said = world.iosig("prepare", "--drain", path, "random").stdout
-    drains.pids.append(int(re.findall(r"process (\d+) brings it home", said)[0]))
+    drains.pids.append(int(re.findall(r"process (\d+) settles it", said)[0]))
     eventually(lambda: "has not written it" in (drains.of(path) or {}).get("message", ""))
     assert path.is_symlink() and is_alive(drains.pids[0])
     path.write_bytes(CONTENT)

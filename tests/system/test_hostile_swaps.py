@@ -277,7 +277,7 @@ def test_swaps_of_the_names_beside_the_link(stage: Stage, sticky: bool) -> None:
                 runs += 1
                 stage.iosig("finalize", path)
             stage.iosig("gc", "--older-than", "0s")
-            held = [p for p in (path, destination) if p.exists() and p.read_bytes() == SECRET]
+            held = [p for p in (path, destination) if p.is_file() and p.read_bytes() == SECRET]
             assert held, f"{path}: {list(stage.shared.iterdir())}"
             settled += not destination.exists()
     assert not victim.readable() and victim.kept() == victim.was
