@@ -16,7 +16,18 @@ import pandas as pd
 
 from iosig.figures import MIB
 from iosig.panels import Curve, Look, Panel
-from iosig.repro.artefact import TABLE2, Artefact, Fact, Result, Setting, Source, all_of, same, untested
+from iosig.repro.artefact import (
+    TABLE2,
+    Artefact,
+    Fact,
+    Result,
+    Setting,
+    Source,
+    all_of,
+    by_construction,
+    same,
+    untested,
+)
 from iosig.repro.machine import described, machine_of
 
 GIB, TIB = 1 << 30, 1 << 40
@@ -68,11 +79,14 @@ def printed_text(values: list[Any], unit: str) -> str:
 def column_facts(table: pd.DataFrame) -> list[Fact]:
     by_device = table.set_index("device").loc[DEVICES]
     return [
-        same(
-            WHERE,
-            f"{column} of {', '.join(DEVICES)}",
-            printed_text(printed, unit),
-            printed_text(list(by_device[column]), unit),
+        by_construction(
+            same(
+                WHERE,
+                f"{column} of {', '.join(DEVICES)}",
+                printed_text(printed, unit),
+                printed_text(list(by_device[column]), unit),
+            ),
+            "the description was written from this table",
         )
         for column, (unit, printed) in PRINTED.items()
     ]

@@ -14,14 +14,14 @@ import pandas as pd
 from iosig import patterns
 from iosig.repro.accesses import (
     ACCESS_COLUMNS,
-    BY_CONSTRUCTION,
+    MADE_AFTER,
     STAND_INS,
     accesses,
     of_rank,
     offsets_panel,
     planes_panel,
 )
-from iosig.repro.artefact import Artefact, Fact, Result, Setting, Source, all_of, judge, same
+from iosig.repro.artefact import Artefact, Fact, Result, Setting, Source, all_of, by_construction, judge, same
 
 WAYS = {"milc-a": "A", "milc-b": "B", "milc-c": "C"}
 SHOWN, NEIGHBOURS = 40, 4  # writes, and ranks that share planes of the lattice, so that strides can be seen
@@ -56,48 +56,21 @@ def facts_of(ways: dict[str, npt.NDArray[np.int64]]) -> list[Fact]:
         for rank, (here, there) in zip(ranks, shares, strict=True)
     )
     every = all_of(len(ranks), len(ranks))
-    return [
-        same(WHERE, "(A) sizes of a process's pieces", 1.0, float(max(sizes)), "", BY_CONSTRUCTION),
-        same(
-            WHERE,
-            "(A) dimensions of a process's strides, as detected",
-            "2",
-            ", ".join(str(d) for term in loops for d in term),
-        ),
-        Fact(
-            WHERE,
-            "(A) stride sizes of a process",
-            "vary",
-            f"{min(strides)} sizes",
-            "",
-            judge(min(strides) > 1),
-            BY_CONSTRUCTION,
-        ),
-        same(
-            WHERE,
-            "(B) processes that write one contiguous portion",
-            every,
-            all_of(in_one, len(ranks)),
-            "",
-            BY_CONSTRUCTION,
-        ),
+    made = [
+        same(WHERE, "(A) sizes of a process's pieces", 1.0, float(max(sizes))),
+        Fact(WHERE, "(A) stride sizes of a process", "vary", f"{min(strides)} sizes", "", judge(min(strides) > 1)),
+        same(WHERE, "(B) processes that write one contiguous portion", every, all_of(in_one, len(ranks))),
         same(
             WHERE,
             "(C) processes that also write at the beginning of the file",
             every,
             all_of(with_header, len(ranks)),
-            "",
-            BY_CONSTRUCTION,
         ),
-        same(
-            WHERE,
-            "(C) processes that but for that write as much as in (B)",
-            every,
-            all_of(as_in_b, len(ranks)),
-            "",
-            BY_CONSTRUCTION,
-        ),
+        same(WHERE, "(C) processes that but for that write as much as in (B)", every, all_of(as_in_b, len(ranks))),
     ]
+    found = ", ".join(str(depth) for term in loops for depth in term)
+    detected = same(WHERE, "(A) dimensions of a process's strides, as detected", "2", found)
+    return [detected, *(by_construction(fact, MADE_AFTER) for fact in made)]
 
 
 def run(setting: Setting) -> Result:

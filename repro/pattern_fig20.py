@@ -8,14 +8,14 @@ import pandas as pd
 from iosig import patterns
 from iosig.repro.accesses import (
     ACCESS_COLUMNS,
-    BY_CONSTRUCTION,
+    MADE_AFTER,
     STAND_INS,
     accesses,
     of_rank,
     offsets_panel,
     strides_panel,
 )
-from iosig.repro.artefact import Artefact, Fact, Result, Setting, Source, judge
+from iosig.repro.artefact import Artefact, Fact, Result, Setting, Source, by_construction, judge
 
 RANK = 1  # rank 0 also writes the header and the poles
 SHOWN = range(500, 540)  # where one kind of variables ends
@@ -31,23 +31,27 @@ def run(setting: Setting) -> Result:
     follow = int((offsets[1:] == offsets[:-1] + rows[:-1, 1]).sum())
     by_paper, by_nests = patterns.detect(offsets, algorithm="paper"), patterns.detect(offsets)
     facts = [
-        Fact(
-            WHERE,
-            "stride sizes: more complex patterns than simple strided ones",
-            "several",
-            f"{strides}",
-            "",
-            judge(strides > 1),
-            BY_CONSTRUCTION,
+        by_construction(
+            Fact(
+                WHERE,
+                "stride sizes: more complex patterns than simple strided ones",
+                "several",
+                f"{strides}",
+                "",
+                judge(strides > 1),
+            ),
+            MADE_AFTER,
         ),
-        Fact(
-            "section 4",
-            "not sequential: requests that begin where the one before ended",
-            "few",
-            f"{follow} of {len(rows) - 1}",
-            "",
-            judge(follow < len(rows) / 10),
-            f"under a tenth holds; {BY_CONSTRUCTION}",
+        by_construction(
+            Fact(
+                "section 4",
+                "not sequential: requests that begin where the one before ended",
+                "few",
+                f"{follow} of {len(rows) - 1}",
+                "",
+                judge(follow < len(rows) / 10),
+            ),
+            f"under a tenth holds; {MADE_AFTER}",
         ),
         Fact(
             "section 4",

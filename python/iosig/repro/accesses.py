@@ -14,7 +14,7 @@ from iosig.repro.machine import call, workloads_command
 
 ACCESS_COLUMNS = "logical,length,physical,id"
 STAND_INS = "the accesses of bench/workloads, made after the paper's words, for its traces (computed)"
-BY_CONSTRUCTION = "the stand-in was made after this sentence"
+MADE_AFTER = "the stand-in was made after this sentence"
 
 
 def accesses(workload: str, *words: object) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ import typer
 from matplotlib.figure import Figure
 
 from iosig import command, figures, panels
-from iosig.repro.artefact import CHECKOUT, Artefact, Fact, Result, Setting, Source, Verdict
+from iosig.repro.artefact import CHECKOUT, COUNTED_AS, Artefact, Fact, Result, Setting, Source, Verdict
 from iosig.repro.machine import scratch_in, undisturbed
 
 app = typer.Typer(
@@ -99,11 +99,7 @@ def facts_html(artefact: Artefact, result: Result) -> str:
 
 
 def outcome(artefact: Artefact, result: Result) -> str:
-    counts = [
-        f"{result.count(verdict)} {word}"
-        for verdict, word in ((Verdict.HOLDS, "hold"), (Verdict.DIFFERS, "differ"), (Verdict.UNTESTED, "untested"))
-        if result.count(verdict)
-    ]
+    counts = [f"{result.count(verdict)} {word}" for verdict, word in COUNTED_AS.items() if result.count(verdict)]
     return f"{artefact.id}: of {len(result.facts)} published facts {', '.join(counts)}"
 
 
@@ -235,7 +231,7 @@ def run(
         for artefact, on in wanted:
             told, result = run_one(artefact, on, quick, output)
             documents.append(told)
-            all_hold &= result.verdict == Verdict.HOLDS
+            all_hold &= result.verdict in (Verdict.HOLDS, Verdict.BY_CONSTRUCTION)
             if not json_:
                 print(f"{artefact.id}: {artefact.title} ({artefact.where})")
                 print(f"source: {artefact.source_text(on)}; {told['setup']}\n")
