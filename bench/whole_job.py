@@ -5,7 +5,7 @@
 Each shape is one stream: size, size per operation, order, whether operations wait, passes, and what becomes of the data
 (home, rest or temp). It runs with its file in DIRECTORY, and behind a link to each other mount point of the description
 on which the data may be: `iosig prepare`, the job, `iosig finalize`, `sync` of the file, in turns within each round.
-The job is this file's own loop of pwrite, pread and fdatasync; it shares no code with the probe.
+The job is whole_job.c, compiled at the start: pwrite, pread and fdatasync; it shares no code with the probe.
 
 `iosig choose` decides once for each shape, by the description alone. Regret: time at the chosen place / time at the
 best - 1, by medians. The noise floor is the regret of the best place of the first rounds, judged by the others. Places
@@ -60,30 +60,11 @@ def shapes() -> Iterator[Shape]:
                     yield Shape(total, size, order, sync, passes, fate)
 
 
-def perform(path: Path, shape: Shape) -> None:
-    """The job: passes over the file, of which every second one reads; a random pass visits each block once."""
-    data = random.Random(7).randbytes(shape.bytes_per_io)
-    places = range(0, shape.total_bytes, shape.bytes_per_io)
-    fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    if shape.order == "random":
-        os.ftruncate(fd, shape.total_bytes)
-    for number in range(shape.passes):
-        order = list(places)
-        if shape.order == "random":
-            random.Random(number).shuffle(order)
-        for at in order:
-            if number % 2:
-                os.pread(fd, shape.bytes_per_io, at)
-            else:
-                os.pwrite(fd, data, at)
-                if shape.sync == "sync":
-                    os.fdatasync(fd)
-    os.close(fd)
-
-
 class Bench:
     def __init__(self, storage: Path, home: Path, scratch: Path) -> None:
         self.storage, self.home, self.scratch = storage, home, scratch
+        self.job = scratch / "job"
+        subprocess.run(["cc", "-O2", "-o", self.job, Path(__file__).with_suffix(".c")], check=True)
         self.environment = os.environ | {"IOSIG_STORAGE": str(storage), "IOSIG_STATE": str(scratch / "state")}
 
     def iosig(self, *words: object, **environment: str) -> str:
@@ -110,12 +91,8 @@ class Bench:
         if not is_home:
             # The word volatile and temp are the fate's; residence: finalize is told below.
             self.iosig("prepare", path, f"rest totalsize({shape.total_bytes})", IOSIG_STORAGE=str(self.forced(mount)))
-        child = os.fork()
-        if child == 0:
-            perform(path, shape)
-            os._exit(0)
-        if os.waitpid(child, 0)[1] != 0:
-            sys.exit(f"the job failed: {shape} on {mount}")
+        amounts = shape.total_bytes, shape.bytes_per_io, shape.order, shape.sync, shape.passes
+        subprocess.run([str(self.job), str(path), *map(str, amounts)], check=True)
         lies_there = path.is_symlink()
         assert lies_there != is_home, f"{path} is not on {mount}"
         if shape.fate == "home" and lies_there:
