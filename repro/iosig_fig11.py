@@ -243,7 +243,7 @@ def measured_posterize(setting: Setting) -> Result:
         unlike = [rows for _, rows in data.groupby("chunk_bytes") if rows["run_s"].max() > 1.05 * rows["run_s"].min()]
         right = sum(rows.sort_values("run_s")["run"].iloc[0] == rows["chosen"].iloc[0] for rows in unlike)
         fact = counted(where, claim, right, len(unlike), 1 / 2)
-    setup = machine.noted(f"picture of {bytes_label(pictures.bytes)}, each chunk synced")
+    setup = machine.noted(f"picture of {bytes_label(pictures.bytes)}, each chunk synced, one run a point")
     return Result(data, [fact], [panel_of("posterize", data, Look.MEASURED)], setup)
 
 
@@ -272,7 +272,7 @@ def measured_jumps(setting: Setting, task: str, where: str) -> Result:
     facts = [fact for name in PARAMETER_SETS for fact in redirection_facts(data, name, machine, own, where)]
     facts.append(measured_order_fact(data, machine, where))
     setup = machine.noted(
-        f"picture of {bytes_label(pictures.bytes)}, each chunk synced; the program's own choice: {own}"
+        f"picture of {bytes_label(pictures.bytes)}, each chunk synced, one run a point; the program's own choice: {own}"
     )
     return Result(data, facts, [panel_of(task, data, Look.MEASURED)], setup)
 

@@ -86,16 +86,20 @@ def panels_of(data: pd.DataFrame, c_tick_bytes: int = 32 * KIB) -> list[Panel]:
     looks = {"predicted": Look.COMPUTED, "measured": Look.MEASURED}
     panels = []
     for panel, rows in data.groupby("panel"):
-        curves = [
-            Curve(f"{mount}, {kind}", list(points["chunk_bytes"]), list(points["bytes_per_s"] / MIB), looks[str(kind)])
-            for (mount, kind), points in rows.groupby(["mount_point", "kind"], sort=False)
-        ]
+        curves = []
+        for (mount, kind), points in rows.groupby(["mount_point", "kind"], sort=False):
+            ends = [f"{end}_bytes_per_s" for end in ("low", "high") if kind == "measured"]
+            bounds = [list(points[end] / MIB) for end in ends]
+            x, y = list(points["chunk_bytes"]), list(points["bytes_per_s"] / MIB)
+            curves.append(Curve(f"{mount}, {kind}", x, y, looks[str(kind)], *bounds))
         doubling = panel in ("a", "b")
         is_wide = panel == "c" and rows["chunk_bytes"].max() > 4 * c_tick_bytes
         ticks = 0 if doubling else (c_tick_bytes if is_wide else 4 * KIB)
         has_crossing = panel == "a" and rows["chunk_bytes"].max() >= CROSSING_BYTES
         marks = {"published: HDD = NFS": float(CROSSING_BYTES)} if has_crossing else {}
-        panels.append(Panel(f"Fig. 6{panel}", *AXES, curves, doubling, doubling, ticks, marks))
+        mounts = rows["mount_point"].unique()
+        title = f"Fig. 6{panel}" + (f": {mounts[0]}" if len(mounts) == 1 else "")
+        panels.append(Panel(title, *AXES, curves, doubling, doubling, ticks, marks))
     return panels
 
 
@@ -171,7 +175,11 @@ def measured(data: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     for panel, mount, size in zip(rows["panel"], rows["mount_point"], rows["chunk_bytes"], strict=True):
         setting.progress(f"{panel}, {mount}: chunks of {bytes_label(size)}")
         rates.append(write_rate(mount, size, budget_s))
-    return rows.assign(bytes_per_s=rates)
+    return rows.assign(
+        bytes_per_s=[rate.mean for rate in rates],
+        low_bytes_per_s=[rate.low for rate in rates],
+        high_bytes_per_s=[rate.high for rate in rates],
+    )
 
 
 def match_facts(data: pd.DataFrame) -> list[Fact]:
@@ -227,7 +235,7 @@ def run_measured(setting: Setting) -> Result:
     why = "a number of the paper's two devices"
     facts.append(untested(where, "from this chunk size on the HDD beats the NFS", CROSSING_BYTES / MIB, "MB", why))
     largest = bytes_label(points["chunk_bytes"].max())
-    setup = machine.noted(f"sequential writes, each with fdatasync, up to {largest}")
+    setup = machine.noted(f"sequential writes, each with fdatasync, up to {largest}; bars: 10 to 90 % of single writes")
     return Result(data, facts, panels_of(data), setup)
 
 

@@ -20,7 +20,7 @@ from iosig.figures import COLOURS, bytes_label, colour_of
 
 
 class Look(StrEnum):
-    """What a curve's points are: computed ones are joined or, over words, bars; measured or simulated ones dots,
+    """What a curve's points are: computed ones are a line or, over words, bars; measured or simulated ones dots,
     published ones crosses, or triangles where they are lower bounds; accesses bars from `y` to `high`."""
 
     COMPUTED = "computed"
@@ -78,11 +78,13 @@ class Panel:
     marks: dict[str, float] = field(default_factory=dict)
     counts_x: bool = False
 
-    def colours(self) -> list[str]:
-        """Of each curve."""
-        names = [curve.kind for curve in self.curves]
-        ours = [name for name, curve in zip(names, self.curves, strict=True) if not curve.look.is_published]
-        by_name = colour_of(list(dict.fromkeys(ours)))
+    def own_kinds(self) -> list[str]:
+        """The kinds of the curves that are not published, in order."""
+        return list(dict.fromkeys(curve.kind for curve in self.curves if not curve.look.is_published))
+
+    def colours(self, by_kind: dict[str, str] | None = None) -> list[str]:
+        """Of each curve. `by_kind`: those of a whole figure (colours_of)."""
+        by_name = by_kind or colour_of(self.own_kinds())
         has_bars = bool(self.bars())
         return [
             "black" if has_bars and curve.look.is_published else by_name.get(curve.kind, "black")
@@ -136,15 +138,22 @@ def columns_for(panels: list[Panel]) -> int:
     return 2 if len(panels) == 4 else min(3, len(panels))
 
 
+def colours_of(panels: list[Panel]) -> dict[str, str]:
+    """One colour for each kind of curve in all panels. Panels of accesses have their own: there, a rank is a kind."""
+    return colour_of(
+        list(dict.fromkeys(k for panel in panels if not panel.shows_accesses() for k in panel.own_kinds()))
+    )
+
+
 def plot_panels(figure: Figure, panels: list[Panel]) -> None:
-    """Every panel on axes of its own."""
-    columns = columns_for(panels)
+    """Every panel on axes of its own. A legend has what no panel before has named."""
+    columns, colours, named = columns_for(panels), colours_of(panels), set[str]()
     for at, panel in enumerate(panels):
-        plot_panel(figure.add_subplot(math.ceil(len(panels) / columns), columns, at + 1), panel)
+        plot_panel(figure.add_subplot(math.ceil(len(panels) / columns), columns, at + 1), panel, colours, named)
 
 
 DRAWN = {
-    Look.COMPUTED: "o-",
+    Look.COMPUTED: "-",
     Look.COMPUTED_TOO: "--",
     Look.MEASURED: "o",
     Look.PUBLISHED: "x",
@@ -162,10 +171,10 @@ def count_label(value: float, _position: int | None = None) -> str:
     return f"{value:g}" if abs(value) < LONG_COUNT else EngFormatter(sep="")(value)
 
 
-def plot_bars(axes: Axes, panel: Panel) -> None:
+def plot_bars(axes: Axes, panel: Panel, by_kind: dict[str, str]) -> None:
     """The bars of a word beside each other, in the order of the words; what is published over its bar."""
     axes.set_xticks(range(len(panel.words())), panel.words())
-    for curve, colour in zip(panel.curves, panel.colours(), strict=True):
+    for curve, colour in zip(panel.curves, panel.colours(by_kind), strict=True):
         x, width = panel.bar_places(curve)
         if curve.look == Look.BARS:
             axes.bar(x, curve.y, width, color=colour, label=curve.name)
@@ -200,10 +209,11 @@ def plot_accesses(axes: Axes, panel: Panel) -> None:
         axes.plot([], [], "s", color=each, label=curve.name)
 
 
-def in_mixed_order(panel: Panel) -> Iterator[tuple[Curve, str]]:
+def in_mixed_order(panel: Panel, by_kind: dict[str, str]) -> Iterator[tuple[Curve, str]]:
     """What to draw one after the other, and its colour: the curves, or pieces of many accesses, so that along x each
     curve in turn is the last."""
-    coloured = list(zip(panel.curves, panel.colours(), strict=True))
+    colours = panel.colours(None if panel.shows_accesses() else by_kind)
+    coloured = list(zip(panel.curves, colours, strict=True))
     turns = len(coloured) if panel.shows_accesses() and sum(len(curve.x) for curve in panel.curves) > 2000 else 1
     stretches = 200 / (panel.last_count() + 1) if turns > 1 else 0
     for turn in range(turns):
@@ -218,23 +228,25 @@ def in_mixed_order(panel: Panel) -> Iterator[tuple[Curve, str]]:
                 yield replace(curve, x=x, y=y, high=high), colour
 
 
-def plot_panel(axes: Axes, panel: Panel) -> None:
+def plot_panel(axes: Axes, panel: Panel, by_kind: dict[str, str] | None = None, named: set[str] | None = None) -> None:
+    """`by_kind`: the colours of the figure. `named`: what the legends of other panels have; gets this one's."""
+    by_kind, named = by_kind or colours_of([panel]), set() if named is None else named
     if panel.bars():
-        plot_bars(axes, panel)
+        plot_bars(axes, panel, by_kind)
     elif panel.shows_accesses():
         plot_accesses(axes, panel)
     drawn = panel.bars() or panel.shows_accesses()
-    for curve, colour in [] if drawn else zip(panel.curves, panel.colours(), strict=True):
-        size = 8 if curve.look.is_published else 3
+    for curve, colour in [] if drawn else zip(panel.curves, panel.colours(by_kind), strict=True):
+        size = 8 if curve.look.is_published else 4
         if curve.look == Look.MEASURED and curve.low:
             axes.errorbar(
-                curve.x, curve.y, curve.bars(), fmt="o", color=colour, label=curve.name, markersize=5, capsize=4
+                curve.x, curve.y, curve.bars(), fmt="o", color=colour, label=curve.name, markersize=4, capsize=2
             )
         else:
             axes.plot(
                 curve.x,
                 curve.y,
-                DRAWN[curve.look],
+                "o" if len(curve.x) == 1 and not curve.look.is_published else DRAWN[curve.look],
                 color=colour,
                 label=curve.name,
                 markersize=size,
@@ -271,7 +283,10 @@ def plot_panel(axes: Axes, panel: Panel) -> None:
     if panel.has_legend() and panel.shows_accesses():  # there is no room among them
         axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     elif panel.has_legend():
-        axes.legend(fontsize="small", ncols=2 if panel.bars() else 1)
+        keys = [key for key in zip(*axes.get_legend_handles_labels(), strict=True) if key[1] not in named]
+        named.update(label for _, label in keys)
+        if keys:
+            axes.legend(*zip(*keys, strict=True), fontsize="small", ncols=2 if panel.bars() else 1)
 
 
 def explore_panels(panels: list[Panel]) -> go.Figure:
@@ -280,6 +295,7 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
     rows = math.ceil(len(panels) / columns)
     titles = [panel.title for panel in panels]
     figure = plotly.subplots.make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.18 / rows)
+    colours, named = colours_of(panels), set[str]()
     for number, panel in enumerate(panels):
         place = {"row": number // columns + 1, "col": number % columns + 1}
         if panel.shows_accesses() and panel.has_legend():
@@ -288,12 +304,12 @@ def explore_panels(panels: list[Panel]) -> go.Figure:
                 group = {"legendgroup": f"{panel.title} {curve.name}"}
                 group |= {"legendgrouptitle_text": panel.title} if at == 0 else {}
                 figure.add_scattergl(x=[None], y=[None], **key, **group, **place)
-        for curve, colour in in_mixed_order(panel):
-            explore_curve(figure, curve, colour, panel, place)
+        for curve, colour in in_mixed_order(panel, colours):
+            explore_curve(figure, curve, colour, panel, place, named)
         for said, x in panel.marks.items():
             ends = [y for curve in panel.curves for y in curve.y]
             line = {"name": said, "mode": "lines", "line": {"dash": "dot", "color": "black"}}
-            figure.add_scatter(x=[x, x], y=[min(ends), max(ends)], legendgroup=panel.title, **line, **place)
+            figure.add_scatter(x=[x, x], y=[min(ends), max(ends)], **legend_of(said, named), **line, **place)
         figure.update_xaxes(title=panel.x_label, **place)
         if sizes := panel.sizes():
             labels = [bytes_label(size) for size in sizes]
@@ -321,12 +337,17 @@ def explored_marker(look: Look, colour: str) -> dict[str, Any]:
     return {"symbol": symbol, "color": colour, "size": 12, "line": {"width": 2}}
 
 
-def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any]) -> None:
-    legend: dict[str, Any] = {
-        "legendgroup": panel.title,
-        "legendgrouptitle_text": panel.title,
-        "showlegend": panel.has_legend(),
-    }
+def legend_of(name: str, named: set[str]) -> dict[str, Any]:
+    """One entry for all panels, which hides and shows the curves of that name in all of them. `named`: has one."""
+    is_first = name not in named
+    named.add(name)
+    return {"legendgroup": name, "showlegend": is_first}
+
+
+def explore_curve(
+    figure: go.Figure, curve: Curve, colour: str, panel: Panel, place: dict[str, Any], named: set[str]
+) -> None:
+    legend = legend_of(curve.name, named) if not panel.shows_accesses() else {}
     if curve.look == Look.BARS:
         hover = "%{x}: %{y:.4g} " + panel.y_label
         figure.add_bar(
@@ -359,7 +380,7 @@ def explore_curve(figure: go.Figure, curve: Curve, colour: str, panel: Panel, pl
         x=curve.x,
         y=curve.y,
         name=curve.name,
-        mode="lines+markers" if is_joined else "markers",
+        mode="lines" if is_joined else "markers",
         line_dash="dash" if curve.look == Look.COMPUTED_TOO else "solid",
         line_color=colour,
         marker=explored_marker(curve.look, colour),

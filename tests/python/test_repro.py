@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 
 from conftest import BUILD, Iosig
 from iosig import plot
-from iosig.panels import Look, Panel, plot_panels
+from iosig.panels import Look, Panel, explore_panels, plot_panels
 from iosig.repro import artefact, cli, machine
 from iosig.repro.artefact import Setting, Source
 
@@ -477,6 +477,36 @@ def test_the_order_of_fig11_is_judged_among_the_kinds_that_are_here() -> None:
     assert verdict(none=9, ps1=5, ps4=2)[0] == "untested"  # one of six orders
     assert verdict(none=4, ps1=5, ps4=2) == ("differs", "none ps1 ps4", "ps1 none ps4")
     assert verdict(none=4, ps3=1)[0] == "untested"
+
+
+def test_a_busy_machine_is_told_in_the_result(tmp_path: Path) -> None:
+    with mock.patch.object(os, "getloadavg", return_value=(99.0, 1.0, 1.0)):
+        told = repro("run", "pattern-fig14", "--quick", "--output", tmp_path)
+    assert "the machine was busy (load 99.0" in told.err and "the machine was busy" in told.out
+    assert "busy" in json.loads((tmp_path / "pattern-fig14" / "result.json").read_text())["setup"]
+
+
+def test_the_rate_of_writes_lies_within_its_spread(tmp_path: Path) -> None:
+    rate = machine.write_rate(str(tmp_path), 4096, 0.05)
+    assert 0 < rate.low <= rate.mean <= rate.high
+
+
+def test_a_figure_has_one_colour_and_one_legend_entry_for_a_mount_point(tmp_path: Path) -> None:
+    panels = drawn("iosig-fig6", tmp_path)
+    figure = Figure()
+    plot_panels(figure, panels)
+    colours: dict[str, set[str]] = {}
+    entries: list[str] = []
+    for axes, panel in zip(figure.axes, panels, strict=True):
+        for curve, line in zip(panel.curves, axes.lines, strict=False):
+            colours.setdefault(curve.kind, set()).add(line.get_color())
+        legend = axes.get_legend()
+        entries += [text.get_text() for text in legend.get_texts()] if legend else []
+    assert len(colours) == 6 and all(len(each) == 1 for each in colours.values())
+    assert len({colour for (colour,) in colours.values()}) == 6
+    assert len(entries) == len(set(entries)) == 7  # and the mark of the crossing
+    shown = [trace.name for trace in explore_panels(panels).data if trace.showlegend]
+    assert sorted(shown) == sorted(entries)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +22,8 @@ import typer
 from matplotlib.figure import Figure
 
 from iosig import command, figures, panels
-from iosig.repro.artefact import CHECKOUT, COUNTED_AS, Artefact, Fact, Result, Setting, Source, Verdict
-from iosig.repro.machine import scratch_in, undisturbed
+from iosig.repro.artefact import CHECKOUT, COUNTED_AS, MEASURED, Artefact, Fact, Result, Setting, Source, Verdict
+from iosig.repro.machine import busy_note, scratch_in, undisturbed
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -161,7 +161,12 @@ def run_one(artefact: Artefact, source: Source, quick: bool, output: Path) -> tu
         made.mkdir()
         work.mkdir()
         setting = Setting(source, quick, work, progress)
+        busy = busy_note() if source in MEASURED else ""
+        if busy:
+            progress(busy)
         result = artefact.run(setting)
+        if busy:
+            result = replace(result, setup=f"{result.setup}; {busy}")
         write_result(made, artefact, setting, result)
         progress.end()
         with undisturbed():

@@ -21,10 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import iosig
 from iosig.repro.artefact import CHECKOUT, Setting, Source
 
 MIB = 1 << 20
+BUSY_SHARE = 0.5  # of the processors
 LIFE = 'mttf = "10y"\nber = 1e-6\nsector_bits = 512\necc_bits = 2\n'
 
 
@@ -177,8 +180,25 @@ def probe(setting: Setting, description: Path, *words: str) -> list[str]:
     return notes
 
 
-def write_rate(directory: str, chunk_bytes: int, budget_s: float) -> float:
-    """Bytes per second of chunks that are written in turn, each followed by fdatasync, as `dd oflag=dsync` does.
+def busy_note() -> str:
+    """What to say of a measurement that begins now, if other programs keep the processors busy; else nothing."""
+    load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    is_busy = load > BUSY_SHARE * processors
+    return f"the machine was busy (load {load:.1f} on {processors} processors): times may mislead" if is_busy else ""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Bytes per second over all writes; `low` and `high`: of single writes, the 10th and 90th percentile, at least from
+    and to the mean."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def write_rate(directory: str, chunk_bytes: int, budget_s: float) -> Rate:
+    """The rate of chunks that are written in turn, each followed by fdatasync, as `dd oflag=dsync` does.
 
     At least three of them, or one that takes longer than `budget_s`; in a file without a name, of at most 256 MB or one
     chunk, that is begun anew when it is full.
@@ -186,16 +206,18 @@ def write_rate(directory: str, chunk_bytes: int, budget_s: float) -> float:
     data = bytes(chunk_bytes)
     places = max(1, 256 * MIB // chunk_bytes)
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
-        count, spent = 0, 0.0
-        while (count < 3 or spent < budget_s) and not (count > 0 and spent > 3 * budget_s):
-            at = count % places * chunk_bytes
+        times_s: list[float] = []
+        while (len(times_s) < 3 or sum(times_s) < budget_s) and not sum(times_s) > 3 * budget_s:
+            at = len(times_s) % places * chunk_bytes
             begin_s = time.perf_counter()
             if os.pwrite(file.fileno(), data, at) != chunk_bytes:
                 raise OSError(f"{directory}: a write of {chunk_bytes} bytes was cut short; is there room?")
             os.fdatasync(file.fileno())
-            spent += time.perf_counter() - begin_s
-            count += 1
-    return count * chunk_bytes / spent
+            times_s.append(time.perf_counter() - begin_s)
+    mean_s = sum(times_s) / len(times_s)
+    fast_s, slow_s = np.quantile(times_s, [0.1, 0.9])
+    low, high = chunk_bytes / max(mean_s, slow_s), chunk_bytes / min(mean_s, fast_s)
+    return Rate(chunk_bytes / mean_s, float(low), float(high))
 
 
 def free_bytes(directory: str | Path) -> int:

@@ -76,15 +76,19 @@ def count_label(count: int) -> str:
 
 
 def medians(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Of the rounds: a row for each place, count of writes and form, the numbers as medians."""
-    return pd.DataFrame(rows).groupby(["place", "count", "form"], sort=False).median().reset_index()
+    """Of the rounds: a row for each place, count of writes and form, the numbers as medians, and beside `number` the
+    least and most of the rounds as `number_low` and `number_high`."""
+    rounds = pd.DataFrame(rows).groupby(["place", "count", "form"], sort=False)
+    bounds = [rounds.min().drop(columns="ranks").add_suffix("_low"), rounds.max().drop(columns="ranks").add_suffix("_high")]
+    return pd.concat([rounds.median(), *bounds], axis=1).reset_index()
 
 
 def panel_of(title: str, label: str, data: pd.DataFrame, column: str, scale: float = 1) -> Panel:
-    curves = [
-        Curve(str(form), [count_label(count) for count in rows["count"]], list(rows[column] * scale), Look.MEASURED)
-        for form, rows in data.groupby("form", sort=False)
-    ]
+    curves = []
+    for form, rows in data.groupby("form", sort=False):
+        y, low, high = (list(rows[name] * scale) for name in (column, f"{column}_low", f"{column}_high"))
+        counts = [count_label(count) for count in rows["count"]]
+        curves.append(Curve(str(form), counts, y, Look.MEASURED, low, high))
     return Panel(title, "writes of a process", label, curves, log_x=False)
 
 
