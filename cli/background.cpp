@@ -20,6 +20,7 @@
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/enact/journal_directory.h"
+#include "settling.h"
 
 namespace iosig::cli {
 namespace {
@@ -136,7 +137,8 @@ Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, Drain
   const auto pid = run_detached(*log, [&](const Log& write) {
     drain.log_to(write);
     drain.sign();
-    write(fmt::format("begins with {} redirects", started.taken.size()));
+    write(started.taken.empty() ? std::string("begins")
+                                : "begins with " + one_or_count(started.taken.front().path, started.taken.size()));
     drain.run();
     write("ends");
   });

@@ -168,8 +168,8 @@ int run_in_background(const FinalizeArguments& options, const Work& work, Consol
   if (started->pid != 0)
     console.say(fmt::format("process {} drains {} in the background; iosig status shows it, '{}' is its log",
                             started->pid,
-                            started->taken.size() == 1 ? fmt::format("'{}'", printable(started->taken.front().path))
-                                                       : fmt::format("{} redirects", started->taken.size()),
+                            started->taken.empty() ? fmt::format("what job '{}' will redirect", printable(options.job))
+                                                   : one_or_count(started->taken.front().path, started->taken.size()),
                             printable(started->log_path)));
   else if (work.entries.empty() && work.refused.empty() && work.nothing_at.empty())
     console.say("nothing is redirected");
@@ -236,8 +236,7 @@ int run_finalize(FinalizeArguments options, Console& console) {
     console.say(fmt::format("'{}': nothing is redirected there", printable(path)));
   if (!elsewhere.empty())
     console.say(fmt::format("{} {} settled by another run",
-                            elsewhere.size() == 1 ? fmt::format("'{}'", printable(elsewhere.front().get<std::string>()))
-                                                  : fmt::format("{} redirects", elsewhere.size()),
+                            one_or_count(elsewhere.front().get<std::string>(), elsewhere.size()),
                             elsewhere.size() == 1 ? "was" : "were"));
   if (options.paths.empty() && work.entries.empty() && work.refused.empty()) console.say("nothing is redirected");
   return status;

@@ -39,10 +39,6 @@ std::uint64_t size_of(const JournalEntry& entry) {
   return is_file ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-std::string one_or_count(const std::string& path, std::size_t count) {
-  return count == 1 ? fmt::format("'{}'", printable(path)) : fmt::format("{} redirects", count);
-}
-
 /// Returns how many of `wanted` jobs there are descriptors for. Raises the soft limit as far as necessary.
 std::size_t affordable_jobs(std::size_t wanted) {
   rlimit limit{};
@@ -188,7 +184,7 @@ class Settling {
   }
 
   void show_progress(std::size_t done, std::size_t count, double done_bytes, double total_bytes) {
-    const std::string what = fmt::format("settling {} redirects", count);
+    const std::string what = "settling " + one_or_count(entries_.front().path, count);
     if (total_bytes > 0)
       console_.progress({what, done_bytes, total_bytes});
     else
@@ -226,6 +222,10 @@ class Settling {
 };
 
 }  // namespace
+
+std::string one_or_count(const std::string& path, std::size_t count) {
+  return count == 1 ? fmt::format("'{}'", printable(path)) : fmt::format("{} redirects", count);
+}
 
 void settle_each(const std::vector<JournalEntry>& entries, const SettleOptions& options, unsigned jobs,
                  Console& console, const std::function<void(const JournalEntry&, const Settled&)>& report) {

@@ -14,6 +14,9 @@ namespace iosig::cli {
 struct SettledElsewhere {};
 using Settled = std::variant<Settlement, Error, SettledElsewhere>;
 
+/// Returns the path of the only redirect, or "3 redirects".
+[[nodiscard]] std::string one_or_count(const std::string& path, std::size_t count);
+
 /// Settles each entry under its lock and calls `report` in this thread: in the order of `entries`, except that
 /// redirects that another run is settling come last. `jobs` redirects at a time; 0: several, of large files fewer. One
 /// redirect at a time is settled in this thread.

@@ -15,10 +15,17 @@ struct Call {
   std::string command;
 };
 
+/// Returns the words that no option, argument or verb took, up to "--": what follows is a program's.
+std::vector<std::string> left_over(const CLI::App& app, bool of_verbs_too = false) {
+  std::vector<std::string> words = app.remaining(of_verbs_too);
+  words.erase(std::ranges::find(words, "--"), words.end());
+  return words;
+}
+
 Call call_of(const CLI::App& root) {
   Call call{&root, root.get_name()};
   const auto has_unknown_option = [&] {
-    const std::vector<std::string> words = call.verb->remaining();
+    const std::vector<std::string> words = left_over(*call.verb);
     return !words.empty() && words.front().starts_with('-');
   };
   while (!call.verb->get_subcommands().empty() && !has_unknown_option()) {
@@ -50,7 +57,7 @@ std::vector<std::string> verb_names(const CLI::App& app) {
 
 /// Returns the first word that belongs to no option, argument or verb; "" if there is none.
 std::string unknown_word(const CLI::App& root, const CLI::App& verb, bool asks_for_help) {
-  const std::vector<std::string> words = root.remaining(true);
+  const std::vector<std::string> words = left_over(root, true);
   if (words.empty()) return {};
   const std::string word = words.front().substr(0, words.front().find('='));
   if (word.size() > 1 && word.starts_with('-')) {

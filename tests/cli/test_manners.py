@@ -33,6 +33,7 @@ def on_terminal(
     [
         (("prepar", "x"), "unknown command 'prepar'. Did you mean 'prepare'? See 'iosig --help'"),
         (("xyzzy",), "unknown command 'xyzzy'; see 'iosig --help'"),
+        (("cc", "--policy", "papper", "--", "gcc"), "--policy 'papper': expected job or paper; see 'iosig cc --help'"),
         (("container", "lss", "x"), "unknown command 'lss'. Did you mean 'ls'? See 'iosig container --help'"),
         (("pattern", "detct"), "unknown command 'detct'. Did you mean 'detect'? See 'iosig pattern --help'"),
         (("storage", "lst"), "unknown command 'lst'. Did you mean 'list'? See 'iosig storage --help'"),

@@ -540,6 +540,14 @@ def test_a_job_that_waits_for_itself_is_told(world: World, job: Job) -> None:
     assert "--background" in told and told.endswith("\n2\n")
 
 
+def test_the_shell_that_submitted_a_job_is_not_waited_for(world: World) -> None:
+    """As with salloc: it redirected for the job, and goes on when the job has ended."""
+    words = f"SLURM_JOB_ID=4711 {world.iosig.binary} prepare out random; echo data > out; ps -o sid= $$ > sid; "
+    done = world.run("setsid", "-w", "bash", "-c", words + f"{world.iosig.binary} finalize --job 4711 --wait")
+    assert done.returncode == 0, done.stderr
+    assert is_home(world.work / "out") and world.is_settled()
+
+
 def test_a_job_of_another_machine_is_not_taken_for_ended(world: World, job: Job) -> None:
     job.do(f"unshare -u true && unshare -u bash -c \"hostname elsewhere; '{world.iosig.binary}' prepare out random\"")
     path = world.work / "out"

@@ -160,3 +160,18 @@ def test_a_mount_point_that_vanishes_or_turns_read_only_is_waited_for(world: Wor
     assert "0 finished, 0 undone, 2 left" in told, told
     assert (world.work / "out").read_bytes() == CONTENT and (world.work / "waiting").is_symlink()
     assert len(world.journal()) == 2
+
+
+def test_a_directory_where_finalize_puts_its_copy_is_named_with_what_to_do(world: World) -> None:
+    path, destination = world.prepared("out", CONTENT)
+    [entry] = world.journal()
+    taken = world.work / f".iosig-{entry.stem}.draft"
+    taken.mkdir()
+    for _ in range(2):
+        refused = world.iosig("finalize", path, check=1).stderr
+        assert all(str(each) in refused for each in (path, taken, destination)), refused
+        assert "move the directory away" in refused
+    assert path.is_symlink() and path.read_bytes() == CONTENT
+    taken.rmdir()
+    world.iosig("finalize", path)
+    assert not path.is_symlink() and path.read_bytes() == CONTENT and world.is_settled()

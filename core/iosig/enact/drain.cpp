@@ -27,6 +27,7 @@ constexpr double first_wait_s = 0.25;                ///< doubled at each wait, 
 constexpr double max_wait_s = 5;                     ///< for the program or the job
 constexpr double max_trouble_wait_s = 20;            ///< for room, a mount, a file that keeps changing
 constexpr double tell_interval_s = 1;                ///< between records while copying
+constexpr double rate_credit_s = 0.5;                ///< time spent on work between copies counts up to so long
 constexpr double scan_interval_s = 1;                ///< between scans of /proc; leases see what they miss
 constexpr double look_interval_s = 2;                ///< between looks for new redirects of the job
 constexpr int max_failures = 10, max_undecided = 4;  ///< in a row, before a redirect is given up
@@ -61,7 +62,8 @@ void RateLimit::take(std::uint64_t bytes) {
   {
     const std::lock_guard held(mutex_);
     const double now = now_s();
-    free_from_s_ = std::max(free_from_s_, now) + static_cast<double>(bytes) / bytes_per_s_;
+    if (free_from_s_ == 0) free_from_s_ = now;
+    free_from_s_ = std::max(free_from_s_, now - rate_credit_s) + static_cast<double>(bytes) / bytes_per_s_;
     wait_s = free_from_s_ - now;
   }
   if (wait_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(wait_s));
@@ -86,7 +88,7 @@ Result<bool> Drain::take(const JournalEntry& entry) {
   Item item;
   item.entry = entry;
   item.lock = *std::move(*lock);
-  item.record = {Phase::waiting, "it has just begun", ::getpid(), host_name(), std::time(nullptr), 0, 0, 0};
+  item.record = {Phase::waiting, "its turn has not come yet", ::getpid(), host_name(), std::time(nullptr), 0, 0, 0};
   if (const auto killed = drain_record(entry.id)) item.record.copy = killed->copy;
   if (auto written = write_drain_record(entry.id, item.record); !written) return pass_on(written.error());
   items_.emplace(entry.id, std::move(item));

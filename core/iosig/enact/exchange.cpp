@@ -225,6 +225,11 @@ class Swap {
 
   Result<void> remove(const std::string& name) const {
     if (::unlinkat(directory(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
+    if (errno == EISDIR)
+      return fail(ErrorKind::infeasible,
+                  "'{}': '{}', a name that finalize needs, is a directory of another program; nothing was changed, the "
+                  "data are still in '{}'; move the directory away, then settle again",
+                  shown(), printable(beside_path(name)), printable(entry_.destination));
     return system_failure("remove", beside_path(name));
   }
 

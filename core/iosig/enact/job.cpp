@@ -38,6 +38,17 @@ int process_with(const std::set<std::string>& assignments) {
   return 0;
 }
 
+bool is_in_this_session(const JournalEntry& entry) {
+  const SessionId session = this_session();
+  return session.session != 0 && session.session == entry.session && session.pid_namespace == entry.pid_namespace;
+}
+
+/// Whether the redirect is of a batch job that the shell of this process submitted: the shell outlives the job.
+bool is_of_submitting_shell(const JournalEntry& entry) {
+  return !entry.job.empty() && is_of_this_start(entry) && is_in_this_session(entry) &&
+         entry.job != job_in_environment();
+}
+
 }  // namespace
 
 bool is_of_job(const JournalEntry& entry, std::string_view id) {
@@ -54,6 +65,7 @@ JobState state_of_job(const std::vector<JournalEntry>& entries, std::string_view
   std::set<std::pair<std::string, std::int64_t>> sessions;  ///< already judged
   for (const JournalEntry& entry : entries) {
     if (is_of_this_start(entry)) add_assignments(entry.job, assignments);
+    if (is_of_submitting_shell(entry)) continue;
     if (!sessions.emplace(entry.host + '\0' + entry.boot, entry.session).second) continue;
     switch (job_of(entry)) {
       case Life::alive: return {Life::alive, fmt::format("a process of session {} runs", entry.session)};
@@ -71,10 +83,7 @@ JobState state_of_job(const std::vector<JournalEntry>& entries, std::string_view
 
 bool is_in_job(const JournalEntry& entry) {
   if (!is_of_this_start(entry)) return false;
-  const SessionId session = this_session();
-  if (session.session == entry.session && session.pid_namespace == entry.pid_namespace && session.session != 0)
-    return true;
-  return !entry.job.empty() && entry.job == job_in_environment();
+  return entry.job.empty() ? is_in_this_session(entry) : entry.job == job_in_environment();
 }
 
 }  // namespace iosig

@@ -125,10 +125,11 @@ class Settling {
     if (found_.is_home_unreachable && (found_.has_data || found_.has_companions()))
       return is_temporary() && options_.drop_orphans ? drop("temporary data") : home_is_unreachable();
     if (options_.drop_orphans) return clear("its data cannot be reached; given up");
-    return fail(ErrorKind::infeasible,
-                "{}: its data cannot be reached: {}; settle it when '{}' is mounted, or give it up with "
-                "--drop-orphans",
-                shown(), found_.why, printable(entry_.mount_point));
+    return fail(
+        ErrorKind::infeasible,
+        "{}: its data cannot be reached: {}; settle it when '{}' is mounted again; only if that storage is lost "
+        "for good, --drop-orphans forgets the data",
+        shown(), found_.why, printable(entry_.mount_point));
   }
 
   /// Cleans up after a killed run and journals where the link is now. True: the data are gone, but a copy that the
