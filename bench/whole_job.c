@@ -9,23 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static uint64_t next_random(uint64_t *state) {  // xorshift64*: Vigna, ACM TOMS 42 (2016), 30
+static uint64_t next_random(uint64_t* state) {  // xorshift64*: Vigna, ACM TOMS 42 (2016), 30
   *state ^= *state >> 12;
   *state ^= *state << 25;
   *state ^= *state >> 27;
   return *state * 2685821657736338717u;
 }
 
-static void stop(const char *what) {
+static void stop(const char* what) {
   fprintf(stderr, "whole_job: %s: %s\n", what, strerror(errno));
   exit(1);
 }
 
-int main(int count, char **words) {
+int main(int count, char** words) {
   if (count != 7) return 2;
   const uint64_t total = strtoull(words[2], NULL, 10), size = strtoull(words[3], NULL, 10), blocks = total / size;
   const int random = strcmp(words[4], "random") == 0, sync = strcmp(words[5], "sync") == 0, passes = atoi(words[6]);
-  char *const data = malloc(size);
+  char* const data = malloc(size);
   uint64_t *const order = malloc(blocks * sizeof *order), state_begin = 88172645463325252u;
   if (!data || !order) stop("memory");
   uint64_t state = state_begin;

@@ -24,9 +24,9 @@ struct JobState {
 
 /// Whether the job of `entries` runs, which the user calls `id` (may be empty): `alive` while a process is in the
 /// session of one of them, or has the job in its environment. Processes of this program do not count by their
-/// environment, so a drain does not wait for itself; nor does the session of this process if it redirected for a batch job
-/// that it is not in: that is the shell which submitted the job. `unknown`: an entry was made on another machine, or where
-/// processes cannot be seen from here.
+/// environment, so a drain does not wait for itself; nor does the session of this process if it redirected for a batch
+/// job that it is not in: that is the shell which submitted the job. `unknown`: an entry was made on another machine,
+/// or where processes cannot be seen from here.
 [[nodiscard]] JobState state_of_job(const std::vector<JournalEntry>& entries, std::string_view id = {});
 
 /// Whether this process itself is in the job of `entry`, and would wait for itself.

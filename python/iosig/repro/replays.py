@@ -79,7 +79,10 @@ def medians(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Of the rounds: a row for each place, count of writes and form, the numbers as medians, and beside `number` the
     least and most of the rounds as `number_low` and `number_high`."""
     rounds = pd.DataFrame(rows).groupby(["place", "count", "form"], sort=False)
-    bounds = [rounds.min().drop(columns="ranks").add_suffix("_low"), rounds.max().drop(columns="ranks").add_suffix("_high")]
+    bounds = [
+        rounds.min().drop(columns="ranks").add_suffix("_low"),
+        rounds.max().drop(columns="ranks").add_suffix("_high"),
+    ]
     return pd.concat([rounds.median(), *bounds], axis=1).reset_index()
 
 
