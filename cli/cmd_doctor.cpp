@@ -181,22 +181,27 @@ void examine_description(Findings& findings) {
   constexpr std::int64_t old_s = 180 * 86'400;
   const auto file = find_storage_file();
   if (!file) {
+    findings.push_back({part, State::broken, file.error().message, "mend the directory, or remove it"});
+    return;
+  }
+  if (!*file) {
     findings.push_back({part, State::limited, "none: choices use conservative defaults",
                         "run 'iosig storage probe'; it takes about ten seconds for each mount point"});
     return;
   }
-  const auto storage = read_storage_file(*file, FreeSpace::leave);
+  const auto storage = read_storage_file((*file)->path, FreeSpace::leave);
   if (!storage) {
     findings.push_back({part, State::broken, storage.error().message, "mend the file, or run 'iosig storage probe'"});
     return;
   }
   struct stat status {};
-  const bool has_age = ::stat(file->c_str(), &status) == 0;
+  const bool has_age = ::stat((*file)->path.c_str(), &status) == 0;
   const std::int64_t age_s = has_age ? std::max<std::int64_t>(0, std::time(nullptr) - status.st_mtime) : 0;
   const bool is_old = age_s > old_s;
-  findings.push_back({part, is_old ? State::limited : State::works,
-                      fmt::format("{}, {} old", *file, about_seconds(static_cast<double>(age_s))),
-                      is_old ? "run 'iosig storage probe' again: storage wears and machines change" : ""});
+  findings.push_back(
+      {part, is_old ? State::limited : State::works,
+       fmt::format("{} ({}), {} old", (*file)->path, reason_text(**file), about_seconds(static_cast<double>(age_s))),
+       is_old ? "run 'iosig storage probe' again: storage wears and machines change" : ""});
   std::ranges::move(changes_since(*storage), std::back_inserter(findings));
 }
 

@@ -10,11 +10,13 @@
 namespace iosig::cli {
 
 Result<StorageSource> load_storage(const std::string& option, const Console& console) {
-  if (const auto file = find_storage_file(option)) {
-    auto storage = read_storage_file(*file, FreeSpace::leave);
+  const auto file = find_storage_file(option);
+  if (!file) return pass_on(file.error());
+  if (*file) {
+    auto storage = read_storage_file((*file)->path, FreeSpace::leave);
     if (!storage) return pass_on(storage.error());
     ask_room(*storage);
-    return StorageSource{*std::move(storage), *file};
+    return StorageSource{*std::move(storage), (*file)->path, **file};
   }
   auto storage = inspect_storage();
   if (!storage) return pass_on(storage.error());
@@ -22,7 +24,11 @@ Result<StorageSource> load_storage(const std::string& option, const Console& con
   console.note(
       "there is no storage description: this is a quick look with conservative defaults; "
       "'iosig storage probe' measures");
-  return StorageSource{*std::move(storage), {}};
+  return StorageSource{*std::move(storage), {}, {}};
+}
+
+std::string about_file(const StorageSource& source) {
+  return fmt::format("{} ({})", printable(source.file), reason_text(source.found));
 }
 
 void add_storage_option(Verb verb, std::string& file) {
@@ -41,12 +47,14 @@ Result<const MountPoint*> described_mount_point(const Storage& storage, const st
 std::vector<std::string> known_mount_points(const Journal& journal, const Console& console) {
   std::set<std::string> paths;
   for (const JournalEntry& entry : journal.entries) paths.insert(entry.mount_point);
-  if (const auto file = find_storage_file()) {
-    if (const auto storage = read_storage_file(*file, FreeSpace::leave))
-      for (const MountPoint& mount : storage->mount_points) paths.insert(mount.path);
-    else
-      console.note(storage.error().message);
-  }
+  const auto file = find_storage_file();
+  if (file && !*file) return {paths.begin(), paths.end()};
+  const auto storage =
+      file.and_then([](const auto& found) { return read_storage_file(found->path, FreeSpace::leave); });
+  if (storage)
+    for (const MountPoint& mount : storage->mount_points) paths.insert(mount.path);
+  else
+    console.note(storage.error().message);
   return {paths.begin(), paths.end()};
 }
 

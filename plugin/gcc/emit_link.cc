@@ -32,12 +32,16 @@ const Storage* storage_of_this_machine(location_t at) {
   static const std::optional<Storage> storage = [&]() -> std::optional<Storage> {
     const auto file = find_storage_file(options.storage);
     if (!file) {
+      error_at(at, "%s", file.error().message.c_str());
+      return std::nullopt;
+    }
+    if (!*file) {
       warning_at(at, OPT_Wpragmas,
                  "no storage description: no file is redirected; make one with %<iosig storage probe%> or name it with "
                  "%<-fplugin-arg-iosig-storage=FILE%>");
       return std::nullopt;
     }
-    auto read = read_storage_file(*file, FreeSpace::leave);
+    auto read = read_storage_file((*file)->path, FreeSpace::leave);
     if (read) return *std::move(read);
     error_at(at, "%s", read.error().message.c_str());
     return std::nullopt;

@@ -116,10 +116,11 @@ Result<StoragePointer> storage_description() {
   if (!own.storage) {
     own.storage = [&]() -> Result<StoragePointer> {
       const auto file = find_storage_file();
-      if (!file)
+      if (!file) return pass_on(file.error());
+      if (!*file)
         return fail(ErrorKind::bad_input,
                     "no storage description; streams stay where they are; run 'iosig storage probe'");
-      return read_storage_file(*file, FreeSpace::leave).map([](Storage storage) {
+      return read_storage_file((*file)->path, FreeSpace::leave).map([](Storage storage) {
         for (Device& device : storage.devices) device.provenance.clear();  // not used here, and often copied
         return std::make_shared<const Storage>(std::move(storage));
       });

@@ -3,18 +3,50 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "iosig/base/result.h"
 #include "iosig/model/storage.h"
 
 namespace iosig {
 
-/// Returns `explicit_path` (--storage) if not empty, else $IOSIG_STORAGE, else the user's file if it exists, else
-/// /etc/iosig/storage.toml if it exists, else nothing.
-[[nodiscard]] std::optional<std::string> find_storage_file(const std::string& explicit_path = {});
+/// Why a storage description applies, the strongest reason first.
+enum class StorageReason {
+  option,       ///< the caller names it (--storage)
+  environment,  ///< $IOSIG_STORAGE names it
+  host,         ///< the user's, for the name of this host
+  hosts,        ///< the user's, for a pattern of hosts that covers this one
+  user,         ///< the user's, for hosts without a description of their own
+  system,       ///< the machine's
+};
 
-/// Returns where `iosig storage probe` writes by default: `~/.config/iosig/storage.toml` of the user. Empty: no home.
+struct StorageFile {
+  std::string path;
+  StorageReason reason = StorageReason::option;
+  std::string hosts = {};  ///< of `host` and `hosts`: the name or pattern
+};
+
+/// Returns the reason as a phrase for messages ("for the hosts 'node*'"), and as a word for JSON ("hosts").
+[[nodiscard]] std::string reason_text(const StorageFile& file);
+[[nodiscard]] std::string_view name_of(StorageReason reason);
+
+/// Returns `explicit_path` (--storage) if not empty, else $IOSIG_STORAGE, else find_user_storage_file(), else
+/// /etc/iosig/storage.toml if it exists, else nothing. Fails as find_user_storage_file().
+[[nodiscard]] Result<std::optional<StorageFile>> find_storage_file(const std::string& explicit_path = {});
+
+/// Returns the file of `~/.config/iosig/storage.d` for this host (config/host_files.h), else
+/// `~/.config/iosig/storage.toml` if it exists, else nothing. Fails with `system` if storage.d exists and cannot be
+/// listed. Costs one open(2) if there is no storage.d; safe in a program's signal handlers.
+[[nodiscard]] Result<std::optional<StorageFile>> find_user_storage_file();
+
+/// Returns `~/.config/iosig/storage.toml` of the user. Empty: no home.
 [[nodiscard]] std::string user_storage_file();
+
+/// Returns `~/.config/iosig/storage.d/HOSTS.toml` of the user. Empty: no home.
+[[nodiscard]] std::string host_storage_file(std::string_view hosts);
+
+/// Whether IOSIG finds a description at `path` without being told.
+[[nodiscard]] bool is_standard_storage_file(const std::string& path);
 
 enum class FreeSpace { ask, leave };
 
