@@ -39,6 +39,7 @@ const char* name_of(Origin origin) {
     case Origin::inspected: return "inspected";
     case Origin::computed: return "computed";
     case Origin::assumed: return "default";
+    case Origin::administrator: return "administrator";
   }
   return "";
 }
@@ -80,7 +81,8 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"device", mount.device},
           {"filesystem", mount.filesystem},
           {"block_bytes", mount.block_bytes},
-          {"free_bytes", optional_json(mount.free_bytes)},
+          {"free_bytes", mount.free_bytes ? ordered_json(allowed_bytes(mount)) : ordered_json(nullptr)},
+          {"withheld_bytes", mount.withheld_bytes},
           {"promised_bytes", mount.reserved_bytes},
           {"max_file_bytes", optional_json(mount.max_file_bytes)},
           {"visibility", mount.visibility == Visibility::global ? "global" : "local"},
@@ -88,6 +90,8 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"follows_links", mount.follows_links},
           {"archive", mount.archive},
           {"tamperproof", mount.tamperproof},
+          {"forbidden", mount.forbidden},
+          {"max_share", optional_json(mount.max_share)},
           {"origins", origins_json(mount.provenance, mount_point_keys())}};
 }
 
@@ -142,10 +146,14 @@ ordered_json storage_json(const Storage& storage) {
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 std::string about_free(const MountPoint& mount) {
+  if (mount.forbidden) return "forbidden";
   if (!mount.free_bytes) return "-";
-  std::string free = about_bytes(static_cast<double>(*mount.free_bytes));
-  if (mount.reserved_bytes == 0) return free;
-  return fmt::format("{}, {} reserved", free, about_bytes(static_cast<double>(mount.reserved_bytes)));
+  std::string free = about_bytes(static_cast<double>(allowed_bytes(mount)));
+  if (mount.reserved_bytes != 0)
+    free += fmt::format(", {} reserved", about_bytes(static_cast<double>(mount.reserved_bytes)));
+  if (mount.withheld_bytes != 0)
+    free += fmt::format(", {} withheld", about_bytes(static_cast<double>(mount.withheld_bytes)));
+  return free;
 }
 
 Table storage_table(const Storage& storage) {
@@ -171,6 +179,9 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
     if (value.empty()) continue;
     if (key == "free" || key == "capacity" || key == "max_file_size")  // rounded; the file has the exact bytes
       if (const auto bytes = parse_bytes(value)) value = about_bytes(static_cast<double>(*bytes));
+    if constexpr (std::is_same_v<Owner, MountPoint>)
+      if (key == "free" && owner.withheld_bytes != 0)
+        remark = fmt::format("{} of it withheld by max_share", about_bytes(static_cast<double>(owner.withheld_bytes)));
     if (known != owner.provenance.end()) {
       const Provenance& provenance = known->second;
       if (!provenance.probed_low_text.empty())

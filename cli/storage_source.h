@@ -15,12 +15,14 @@ namespace iosig::cli {
 
 struct StorageSource {
   Storage storage;
-  std::string file;   ///< empty: no file; the machine was inspected, with conservative defaults
-  StorageFile found;  ///< why this file applies; only if there is one
+  std::string file;         ///< empty: no file; the machine was inspected, with conservative defaults
+  StorageFile found;        ///< why this file applies; only if there is one
+  bool has_system = false;  ///< the machine's description was read beside it
 };
 
-/// Loads --storage, $IOSIG_STORAGE, the user's file for this host, or /etc/iosig/storage.toml, in this order. Without
-/// any it inspects the machine quickly and notes so.
+/// Loads --storage, $IOSIG_STORAGE, the user's file for this host, or /etc/iosig/storage.toml, in this order, with what
+/// the last adds (config/storage_file.h); notes if that cannot be read. Without any it inspects the machine quickly and
+/// notes so.
 [[nodiscard]] Result<StorageSource> load_storage(const std::string& option, const Console& console);
 
 /// Returns the path of the description that was read, and why it applies.

@@ -4,23 +4,25 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <vector>
 
 #include "iosig/base/call_with_timeout.h"
 #include "iosig/base/files.h"
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/room.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/config/host_files.h"
+#include "iosig/config/system_storage.h"
 #include "iosig/format/storage_toml.h"
 
 namespace iosig {
 namespace {
 
-constexpr const char* system_storage_file = "/etc/iosig/storage.toml";
 /// One part in so many is left for what a file system stores beside the data: a file as large as all that statvfs calls
 /// free does not fit.
 constexpr std::uint64_t headroom_share = 50;
@@ -47,11 +49,26 @@ std::vector<std::string> names_of(const Fd& directory) {
   return names;
 }
 
+std::optional<std::uint64_t> free_space_of(const MountPoint& mount) {
+  if (is_free_space_set(mount)) return mount.free_bytes;
+  const auto room = room_bytes_at(mount.path);
+  return room ? std::optional(*room - *room / headroom_share) : std::nullopt;
+}
+
+/// Returns how many of the free bytes `max_share` withholds; all, if the file system does not tell its size.
+std::uint64_t withheld_from(const MountPoint& mount) {
+  const auto total = total_bytes_at(mount.path), free = free_bytes_at(mount.path);
+  if (!total || !free) return *mount.free_bytes;
+  const double kept = (1 - *mount.max_share) * static_cast<double>(*total);
+  const std::uint64_t allowed = *free - std::min(*free, static_cast<std::uint64_t>(kept));
+  return *mount.free_bytes - std::min(*mount.free_bytes, allowed);
+}
+
 /// Returns the user's file for this host in storage.d, if there is one.
 Result<std::optional<StorageFile>> find_host_file() {
   const std::string directory = hosts_directory();
   if (directory.empty()) return std::optional<StorageFile>{};
-  const Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd opened = open_file_at(AT_FDCWD, directory.c_str(), O_RDONLY | O_DIRECTORY);
   if (!opened) {
     const int failure = errno;
     if (!exists(directory)) return std::optional<StorageFile>{};
@@ -132,15 +149,50 @@ Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space)
   return storage;
 }
 
-std::optional<std::uint64_t> ask_free_space(const MountPoint& mount) {
-  if (is_free_space_set(mount)) return mount.free_bytes;
-  const auto room = room_bytes_at(mount.path);
-  return room ? std::optional(*room - *room / headroom_share) : std::nullopt;
+Result<std::optional<AppliedStorage>> read_applied_storage(const std::string& explicit_path) {
+  const auto file = find_storage_file(explicit_path);
+  if (!file) return pass_on(file.error());
+  if (!*file) return std::optional<AppliedStorage>{};
+  auto read = read_storage_file((*file)->path, FreeSpace::leave);
+  if (!read) return pass_on(read.error());
+  AppliedStorage applied{*std::move(read), **file};
+  if (applied.file.reason == StorageReason::system) {
+    const Storage system = applied.storage;
+    apply_limits(system, applied.storage);
+    return applied;
+  }
+  if (!exists(system_storage_file)) return applied;
+  const auto system = read_storage_file(system_storage_file, FreeSpace::leave);
+  if (!system) {
+    applied.system_fault = system.error().message;
+    return applied;
+  }
+  const bool is_named =
+      applied.file.reason == StorageReason::option || applied.file.reason == StorageReason::environment;
+  if (!is_named) add_system_mount_points(*system, applied.storage);
+  apply_limits(*system, applied.storage);
+  applied.has_system = true;
+  return applied;
+}
+
+void ask_free_space(MountPoint& mount) {
+  mount.free_bytes = free_space_of(mount);
+  mount.withheld_bytes = mount.max_share && mount.free_bytes ? withheld_from(mount) : 0;
 }
 
 void refresh_free_space(Storage& storage) {
-  for (MountPoint& mount : storage.mount_points)
-    mount.free_bytes = call_with_timeout([&] { return ask_free_space(mount); }).value_or(std::nullopt);
+  struct Room {
+    std::optional<std::uint64_t> free_bytes;
+    std::uint64_t withheld_bytes = 0;
+  };
+  for (MountPoint& mount : storage.mount_points) {
+    const auto room = call_with_timeout([&] {
+      ask_free_space(mount);
+      return Room{mount.free_bytes, mount.withheld_bytes};
+    });
+    mount.free_bytes = room ? room->free_bytes : std::nullopt;
+    mount.withheld_bytes = room ? room->withheld_bytes : 0;
+  }
 }
 
 }  // namespace iosig

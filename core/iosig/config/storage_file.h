@@ -48,15 +48,32 @@ struct StorageFile {
 /// Whether IOSIG finds a description at `path` without being told.
 [[nodiscard]] bool is_standard_storage_file(const std::string& path);
 
+inline constexpr const char* system_storage_file = "/etc/iosig/storage.toml";
+
 enum class FreeSpace { ask, leave };
 
 /// Reads `path` and, unless `free_space` is `leave`, refreshes the free space. Refuses a file that an untrusted user
 /// could write or replace (base/trust.h).
 [[nodiscard]] Result<Storage> read_storage_file(const std::string& path, FreeSpace free_space = FreeSpace::ask);
 
-/// Returns the manually set value, else the current room (base/room) less a fiftieth, which the file system needs
-/// beside the data; nothing if that fails. Blocks while the server of a network file system does not respond.
-[[nodiscard]] std::optional<std::uint64_t> ask_free_space(const MountPoint& mount);
+/// A description with what the machine's adds to it.
+struct AppliedStorage {
+  Storage storage;
+  StorageFile file;
+  bool has_system = false;        ///< the machine's description was read besides `file`
+  std::string system_fault = {};  ///< why it was not, although it exists: its mount points and limits do not count
+};
+
+/// Reads the description that applies (find_storage_file), and beside it /etc/iosig/storage.toml if it exists. Its
+/// limits hold for every description; its mount points are added to the user's, but not to a file that is named
+/// (config/system_storage.h). Returns nothing if there is no description. Does not ask for the free space.
+[[nodiscard]] Result<std::optional<AppliedStorage>> read_applied_storage(const std::string& explicit_path = {});
+
+/// Sets `free_bytes`: the manually set value, else the current room (base/room) less a fiftieth, which the file system
+/// needs beside the data; nothing if that fails. Sets `withheld_bytes` for a `max_share`: of the free bytes, all but
+/// those that can be used until this share of the file system is in use. Blocks while the server of a network file
+/// system does not respond.
+void ask_free_space(MountPoint& mount);
 
 /// Calls ask_free_space for every mount point, with a time limit (base/call_with_timeout). Only for our own programs:
 /// in other processes, query only the mount points that a choice needs.
