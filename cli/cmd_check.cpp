@@ -59,10 +59,11 @@ SourceLanguage language_of(const CheckArguments& options, const std::string& fil
 
 /// Reads the description as if all mount points were empty: a full disk is not an error in a source.
 Result<Storage> read_description(const std::string& file) {
-  auto storage = read_storage_file(file, FreeSpace::leave);
-  if (!storage) return storage;
-  for (MountPoint& mount : storage->mount_points) {
-    const Device* device = storage->find_device(mount.device);
+  auto applied = read_applied_storage(file);
+  if (!applied) return pass_on(applied.error());
+  Storage storage = std::move((*applied)->storage);  // there is one: `file` names it
+  for (MountPoint& mount : storage.mount_points) {
+    const Device* device = storage.find_device(mount.device);
     if (!mount.free_bytes) mount.free_bytes = device->capacity_bytes.value_or(max_bytes);
   }
   return storage;

@@ -179,25 +179,31 @@ Findings changes_since(const Storage& storage) {
 void examine_description(Findings& findings) {
   constexpr const char* part = "description";
   constexpr std::int64_t old_s = 180 * 86'400;
-  const auto file = find_storage_file();
-  if (!file) {
+  const auto applied = read_applied_storage();
+  if (!applied) {
+    findings.push_back({part, State::broken, applied.error().message, "mend the file, or run 'iosig storage probe'"});
+    return;
+  }
+  if (!*applied) {
     findings.push_back({part, State::limited, "none: choices use conservative defaults",
                         "run 'iosig storage probe'; it takes about ten seconds for each mount point"});
     return;
   }
-  const auto storage = read_storage_file(*file, FreeSpace::leave);
-  if (!storage) {
-    findings.push_back({part, State::broken, storage.error().message, "mend the file, or run 'iosig storage probe'"});
-    return;
-  }
+  const StorageFile& file = (*applied)->file;
   struct stat status {};
-  const bool has_age = ::stat(file->c_str(), &status) == 0;
+  const bool has_age = ::stat(file.path.c_str(), &status) == 0;
   const std::int64_t age_s = has_age ? std::max<std::int64_t>(0, std::time(nullptr) - status.st_mtime) : 0;
   const bool is_old = age_s > old_s;
-  findings.push_back({part, is_old ? State::limited : State::works,
-                      fmt::format("{}, {} old", *file, about_seconds(static_cast<double>(age_s))),
-                      is_old ? "run 'iosig storage probe' again: storage wears and machines change" : ""});
-  std::ranges::move(changes_since(*storage), std::back_inserter(findings));
+  findings.push_back(
+      {part, is_old ? State::limited : State::works,
+       fmt::format("{} ({}), {} old", file.path, reason_text(file), about_seconds(static_cast<double>(age_s))),
+       is_old ? "run 'iosig storage probe' again: storage wears and machines change" : ""});
+  if (const std::string& fault = (*applied)->system_fault; !fault.empty())
+    findings.push_back({"machine's description", State::broken, fault,
+                        "tell the administrator: its mount points and limits do not count"});
+  else if ((*applied)->has_system)
+    findings.push_back({"machine's description", State::works, system_storage_file});
+  std::ranges::move(changes_since((*applied)->storage), std::back_inserter(findings));
 }
 
 void examine_journal(Findings& findings) {

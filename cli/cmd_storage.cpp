@@ -16,9 +16,11 @@
 
 #include "commands.h"
 #include "iosig/base/files.h"
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
+#include "iosig/config/host_files.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/cost/reliability.h"
 #include "iosig/format/storage_toml.h"
@@ -37,6 +39,7 @@ const char* name_of(Origin origin) {
     case Origin::inspected: return "inspected";
     case Origin::computed: return "computed";
     case Origin::assumed: return "default";
+    case Origin::administrator: return "administrator";
   }
   return "";
 }
@@ -62,6 +65,11 @@ ordered_json optional_json(const std::optional<T>& value) {
 
 ordered_json file_json(const std::string& file) { return file.empty() ? ordered_json(nullptr) : ordered_json(file); }
 
+/// Why the file applies; null: no file.
+ordered_json applies_json(const StorageSource& source) {
+  return source.file.empty() ? ordered_json(nullptr) : ordered_json(name_of(source.found.reason));
+}
+
 ordered_json origins_json(const Provenances& provenance, const std::vector<std::string_view>& keys) {
   ordered_json origins = ordered_json::object();
   for (const std::string_view key : keys) origins[std::string(key)] = name_of(origin_of(provenance, key));
@@ -73,7 +81,8 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"device", mount.device},
           {"filesystem", mount.filesystem},
           {"block_bytes", mount.block_bytes},
-          {"free_bytes", optional_json(mount.free_bytes)},
+          {"free_bytes", mount.free_bytes ? ordered_json(allowed_bytes(mount)) : ordered_json(nullptr)},
+          {"withheld_bytes", mount.withheld_bytes},
           {"promised_bytes", mount.reserved_bytes},
           {"max_file_bytes", optional_json(mount.max_file_bytes)},
           {"visibility", mount.visibility == Visibility::global ? "global" : "local"},
@@ -81,6 +90,8 @@ ordered_json mount_point_json(const MountPoint& mount) {
           {"follows_links", mount.follows_links},
           {"archive", mount.archive},
           {"tamperproof", mount.tamperproof},
+          {"forbidden", mount.forbidden},
+          {"max_share", optional_json(mount.max_share)},
           {"origins", origins_json(mount.provenance, mount_point_keys())}};
 }
 
@@ -135,10 +146,14 @@ ordered_json storage_json(const Storage& storage) {
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 std::string about_free(const MountPoint& mount) {
+  if (mount.forbidden) return "forbidden";
   if (!mount.free_bytes) return "-";
-  std::string free = about_bytes(static_cast<double>(*mount.free_bytes));
-  if (mount.reserved_bytes == 0) return free;
-  return fmt::format("{}, {} reserved", free, about_bytes(static_cast<double>(mount.reserved_bytes)));
+  std::string free = about_bytes(static_cast<double>(allowed_bytes(mount)));
+  if (mount.reserved_bytes != 0)
+    free += fmt::format(", {} reserved", about_bytes(static_cast<double>(mount.reserved_bytes)));
+  if (mount.withheld_bytes != 0)
+    free += fmt::format(", {} withheld", about_bytes(static_cast<double>(mount.withheld_bytes)));
+  return free;
 }
 
 Table storage_table(const Storage& storage) {
@@ -164,6 +179,9 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
     if (value.empty()) continue;
     if (key == "free" || key == "capacity" || key == "max_file_size")  // rounded; the file has the exact bytes
       if (const auto bytes = parse_bytes(value)) value = about_bytes(static_cast<double>(*bytes));
+    if constexpr (std::is_same_v<Owner, MountPoint>)
+      if (key == "free" && owner.withheld_bytes != 0)
+        remark = fmt::format("{} of it withheld by max_share", about_bytes(static_cast<double>(owner.withheld_bytes)));
     if (known != owner.provenance.end()) {
       const Provenance& provenance = known->second;
       if (!provenance.probed_low_text.empty())
@@ -179,14 +197,15 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
 // ---- probe ----------------------------------------------------------------------------------------------------------
 
 struct ProbeFlags {
-  bool quick = false, dry_run = false;
+  bool quick = false, dry_run = false, this_host = false;
   std::string output;
+  std::optional<std::string> hosts;
   std::vector<std::string> mounts;
 };
 
 /// Returns the current description, or an empty one. Does not read free space, because it may list dead mounts.
 Result<Storage> current_storage(const std::string& file) {
-  const bool is_named = file != user_storage_file();
+  const bool is_named = !is_standard_storage_file(file);
   if (::access(file.c_str(), F_OK) != 0)
     return is_named ? Storage{} : check_directory(file).map([] { return Storage{}; });
   return read_configuration(file, is_named ? Configuration::named : Configuration::found)
@@ -260,10 +279,34 @@ Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file
   return storage;
 }
 
+/// Returns the file that the probe writes: the named one, that of the given hosts, or the user's file that applies
+/// here.
+Result<std::string> file_to_write(const ProbeFlags& flags) {
+  if (!flags.output.empty()) return flags.output;
+  if (user_storage_file().empty())
+    return fail(ErrorKind::usage, "there is no home directory to write storage.toml to; give --output FILE");
+  if (!flags.this_host && !flags.hosts)
+    return find_user_storage_file().map([](const auto& found) { return found ? found->path : user_storage_file(); });
+  const std::string host = host_name(), hosts = flags.hosts.value_or(host);
+  if (covers_host(hosts, host)) return host_storage_file(hosts);
+  return fail(ErrorKind::usage,
+              "'{}' does not cover this host, '{}', which is what the probe measures; expected its name or a pattern "
+              "such as '{}*'",
+              printable(hosts), printable(host), printable(host.substr(0, 1)));
+}
+
+/// Notes if another of the user's files applies on this host than the one that was written for it.
+void note_what_applies(const ProbeFlags& flags, const std::string& written, Console& console) {
+  if (!flags.this_host && !flags.hosts) return;
+  const auto found = find_user_storage_file();
+  if (found && *found && (*found)->path != written)
+    console.note(fmt::format("on this host, {} applies instead ({})", printable((*found)->path), reason_text(**found)));
+}
+
 int run_probe(const ProbeFlags& flags, Console& console) {
-  const std::string file = flags.output.empty() ? user_storage_file() : flags.output;
-  if (file.empty())
-    return console.fail({ErrorKind::usage, "there is no home directory to write storage.toml to; give --output FILE"});
+  const auto written = file_to_write(flags);
+  if (!written) return console.fail(written.error());
+  const std::string& file = *written;
   const auto current = current_storage(file);
   if (!current) return console.fail(current.error());
 
@@ -282,6 +325,7 @@ int run_probe(const ProbeFlags& flags, Console& console) {
 
   auto merged = merge_and_write(flags, file, *current, probe->storage, console);
   if (!merged) return console.fail(merged.error());
+  if (!flags.dry_run) note_what_applies(flags, file, console);
   Storage& storage = *merged;
   refresh_free_space(storage);
   if (console.json) {
@@ -303,13 +347,14 @@ int run_probe(const ProbeFlags& flags, Console& console) {
 int run_list(const std::string& file, Console& console) {
   const auto source = load_storage(file, console);
   if (!source) return console.fail(source.error());
-  if (!source->file.empty()) console.note(fmt::format("storage description: {}", printable(source->file)));
+  if (!source->file.empty()) console.note(fmt::format("storage description: {}", about_file(*source)));
   if (!console.json) {
     console.say(storage_table(source->storage));
     return yes;
   }
   ordered_json document = storage_json(source->storage);
   document["file"] = file_json(source->file);
+  document["applies"] = applies_json(*source);
   document["policy"] = name_of(source->storage.policy.value_or(Policy::job));
   console.say_json("iosig.storage/1", document);
   return yes;
@@ -376,7 +421,7 @@ ordered_json shown_json(const Storage& storage, const MountPoint& mount, const D
 int run_show(const std::string& path, const std::string& file, Console& console) {
   const auto source = load_storage(file, console);
   if (!source) return console.fail(source.error());
-  if (!source->file.empty()) console.note(fmt::format("storage description: {}", printable(source->file)));
+  if (!source->file.empty()) console.note(fmt::format("storage description: {}", about_file(*source)));
   const Storage& storage = source->storage;
   if (!path.empty())
     if (const auto known = described_mount_point(storage, path); !known) return console.fail(known.error());
@@ -397,7 +442,9 @@ int run_show(const std::string& path, const std::string& file, Console& console)
     }
   }
   if (console.json)
-    console.say_json("iosig.storage.values/1", {{"file", file_json(source->file)}, {"mount_points", std::move(shown)}});
+    console.say_json(
+        "iosig.storage.values/1",
+        {{"file", file_json(source->file)}, {"applies", applies_json(*source)}, {"mount_points", std::move(shown)}});
   else
     console.say(table);
   return yes;
@@ -419,8 +466,15 @@ void add_storage(Verb app, Action& action) {
                          "iosig storage probe --quick --dry-run");
   const auto flags = std::make_shared<ProbeFlags>();
   probe.add_flag("--quick", flags->quick, "about 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
-  probe.add_option("--output", flags->output, "file to write instead of ~/.config/iosig/storage.toml")
-      .type_name("FILE");
+  const auto output =
+      probe.add_option("--output", flags->output, "file to write instead of the user's description").type_name("FILE");
+  const auto this_host =
+      probe.add_flag("--this-host", flags->this_host, "describe this host alone, for a home directory that hosts share")
+          .excludes(output);
+  probe.add_option("--hosts", flags->hosts, "describe the hosts that this glob pattern covers, e.g. 'node*'")
+      .type_name("PATTERN")
+      .excludes(output)
+      .excludes(this_host);
   probe.add_option("--mount", flags->mounts, "probe only this directory (repeatable); the rest of the file stays")
       .type_name("PATH")
       .repeatable();

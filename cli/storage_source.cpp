@@ -8,13 +8,23 @@
 #include "iosig/storage/discover.h"
 
 namespace iosig::cli {
+namespace {
+
+void note_system_fault(const AppliedStorage& applied, const Console& console) {
+  if (applied.system_fault.empty()) return;
+  console.note(applied.system_fault + "; so its mount points and limits do not count; tell the administrator");
+}
+
+}  // namespace
 
 Result<StorageSource> load_storage(const std::string& option, const Console& console) {
-  if (const auto file = find_storage_file(option)) {
-    auto storage = read_storage_file(*file, FreeSpace::leave);
-    if (!storage) return pass_on(storage.error());
-    ask_room(*storage);
-    return StorageSource{*std::move(storage), *file};
+  auto applied = read_applied_storage(option);
+  if (!applied) return pass_on(applied.error());
+  if (*applied) {
+    note_system_fault(**applied, console);
+    ask_room((*applied)->storage);
+    const StorageFile& file = (*applied)->file;
+    return StorageSource{std::move((*applied)->storage), file.path, file, (*applied)->has_system};
   }
   auto storage = inspect_storage();
   if (!storage) return pass_on(storage.error());
@@ -22,7 +32,12 @@ Result<StorageSource> load_storage(const std::string& option, const Console& con
   console.note(
       "there is no storage description: this is a quick look with conservative defaults; "
       "'iosig storage probe' measures");
-  return StorageSource{*std::move(storage), {}};
+  return StorageSource{*std::move(storage), {}, {}, false};
+}
+
+std::string about_file(const StorageSource& source) {
+  return fmt::format("{} ({}){}", printable(source.file), reason_text(source.found),
+                     source.has_system ? fmt::format(", and {}", system_storage_file) : "");
 }
 
 void add_storage_option(Verb verb, std::string& file) {
@@ -41,11 +56,12 @@ Result<const MountPoint*> described_mount_point(const Storage& storage, const st
 std::vector<std::string> known_mount_points(const Journal& journal, const Console& console) {
   std::set<std::string> paths;
   for (const JournalEntry& entry : journal.entries) paths.insert(entry.mount_point);
-  if (const auto file = find_storage_file()) {
-    if (const auto storage = read_storage_file(*file, FreeSpace::leave))
-      for (const MountPoint& mount : storage->mount_points) paths.insert(mount.path);
-    else
-      console.note(storage.error().message);
+  const auto applied = read_applied_storage();
+  if (!applied) {
+    console.note(applied.error().message);
+  } else if (*applied) {
+    note_system_fault(**applied, console);
+    for (const MountPoint& mount : (*applied)->storage.mount_points) paths.insert(mount.path);
   }
   return {paths.begin(), paths.end()};
 }

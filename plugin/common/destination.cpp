@@ -29,8 +29,7 @@ tl::expected<std::string, NoDestination> choose_destination(const Signature& wan
                                                             const SourcePlace& site) {
   const auto given = circumstances_at(nullptr, wanted, storage, {}, [] { return ask_page_cache(); });
   if (!given) return tl::unexpected(NoDestination{given.error().message, {}});
-  const Choice choice =
-      choose_mount_point(wanted, storage, *given, [](MountPoint& mount) { mount.free_bytes = ask_free_space(mount); });
+  const Choice choice = choose_mount_point(wanted, storage, *given, [](MountPoint& mount) { ask_free_space(mount); });
   if (!choice.chosen) {
     NoDestination none{fmt::format("no mount point suits '{}': the file is not redirected", signature_text(wanted)),
                        {}};

@@ -30,17 +30,20 @@ namespace {
 /// Returns the storage description, which is read once per compilation; null, after a warning, if there is none.
 const Storage* storage_of_this_machine(location_t at) {
   static const std::optional<Storage> storage = [&]() -> std::optional<Storage> {
-    const auto file = find_storage_file(options.storage);
-    if (!file) {
+    auto applied = read_applied_storage(options.storage);
+    if (!applied) {
+      error_at(at, "%s", applied.error().message.c_str());
+      return std::nullopt;
+    }
+    if (!*applied) {
       warning_at(at, OPT_Wpragmas,
                  "no storage description: no file is redirected; make one with %<iosig storage probe%> or name it with "
                  "%<-fplugin-arg-iosig-storage=FILE%>");
       return std::nullopt;
     }
-    auto read = read_storage_file(*file, FreeSpace::leave);
-    if (read) return *std::move(read);
-    error_at(at, "%s", read.error().message.c_str());
-    return std::nullopt;
+    if (const std::string& fault = (*applied)->system_fault; !fault.empty())
+      warning_at(at, OPT_Wpragmas, "%s", fault.c_str());
+    return std::move((*applied)->storage);
   }();
   return storage ? &*storage : nullptr;
 }

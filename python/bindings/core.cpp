@@ -97,7 +97,10 @@ NB_MODULE(_core, module) {
       "parse_signature", [](const std::string& text) { return signature_text(signature_of(text)); }, "text"_a);
   module.def(
       "read_storage", [](const std::string& path) { return value_or_raise(read_storage_file(path)); }, "path"_a);
-  module.def("find_storage", [] { return find_storage_file(); });
+  module.def("find_storage", [] {
+    const auto file = value_or_raise(find_storage_file());
+    return file ? std::optional(file->path) : std::nullopt;
+  });
   module.def("predict", predict_dict, "signature"_a, "storage"_a, "mount_point"_a, "model"_a = "mixed");
   module.def(
       "uncorrectable_bit_error_rate",

@@ -74,7 +74,7 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
   const auto place = locate(AT_FDCWD, path);
   if (!place) return pass_on(place.error());
   Storage storage = **described;
-  for (MountPoint& mount : storage.mount_points) mount.free_bytes = ask_free_space(mount);
+  for (MountPoint& mount : storage.mount_points) ask_free_space(mount);
   // The droppings stay where they are, and the path leads to a directory: nothing comes home.
   auto given = circumstances_at(nullptr, signature, storage, {.residence = Residence::rest}, page_cache);
   if (!given) return pass_on(std::move(given.error()));

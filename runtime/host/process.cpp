@@ -115,14 +115,14 @@ Result<StoragePointer> storage_description() {
   const std::lock_guard held(own.lock);
   if (!own.storage) {
     own.storage = [&]() -> Result<StoragePointer> {
-      const auto file = find_storage_file();
-      if (!file)
+      auto applied = read_applied_storage();
+      if (!applied) return pass_on(applied.error());
+      if (!*applied)
         return fail(ErrorKind::bad_input,
                     "no storage description; streams stay where they are; run 'iosig storage probe'");
-      return read_storage_file(*file, FreeSpace::leave).map([](Storage storage) {
-        for (Device& device : storage.devices) device.provenance.clear();  // not used here, and often copied
-        return std::make_shared<const Storage>(std::move(storage));
-      });
+      Storage& storage = (*applied)->storage;
+      for (Device& device : storage.devices) device.provenance.clear();  // not used here, and often copied
+      return std::make_shared<const Storage>(std::move(storage));
     }();
   }
   return *own.storage;

@@ -50,7 +50,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
     if (signature.total_bytes)
       ask_room(mount, *signature.total_bytes);
     else
-      mount.free_bytes = ask_free_space(mount);
+      ask_free_space(mount);
   };
 
   const auto given = circumstances_at(

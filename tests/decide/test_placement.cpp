@@ -61,6 +61,33 @@ TEST_CASE("placement: the fast mount point wins only while the stream fits on it
   CHECK(chosen("totalsize(2TB)") == "none");
 }
 
+TEST_CASE("placement: a forbidden mount point is no choice, except for a file that the program has there anyway") {
+  Storage storage = two_mounts();
+  storage.mount_points[0].forbidden = true;
+  CHECK(chosen("", storage) == "/slow");
+  CHECK(reasons("", "/fast", storage) == "forbidden by the storage description");
+  storage.mount_points[0].provenance["forbidden"].origin = Origin::administrator;
+  CHECK(reasons("", "/fast", storage) == "forbidden by the administrator");
+  const Circumstances at_home{.policy = Policy::paper, .home = Home{"/fast"}};
+  CHECK(choose_mount_point(*parse_signature(""), storage, at_home).chosen == "/fast");
+  storage.mount_points[1].forbidden = true;
+  CHECK(chosen("", storage) == "none");
+}
+
+TEST_CASE("placement: what max_share withholds is no room, except at home") {
+  Storage storage = two_mounts();
+  storage.mount_points[0].max_share = 0.5;
+  storage.mount_points[0].withheld_bytes = 4 * GiB;
+  CHECK(chosen("totalsize(6GB)", storage) == "/fast");
+  CHECK(chosen("totalsize(7GB)", storage) == "/slow");
+  CHECK(reasons("totalsize(7GB)", "/fast", storage) ==
+        "no room: totalsize 7GB, free 10 GB, 4 GB of them withheld (max_share 0.5)");
+  const Circumstances at_home{.policy = Policy::paper, .home = Home{"/fast"}};
+  CHECK(choose_mount_point(*parse_signature("totalsize(10GB)"), storage, at_home).chosen == "/fast");
+  storage.mount_points[0].withheld_bytes = 10 * GiB;
+  CHECK(reasons("", "/fast", storage) == "no room: free 10 GB, 10 GB of them withheld (max_share 0.5)");
+}
+
 TEST_CASE("placement: a mount point that cannot be asked or whose files are too small is no choice") {
   Storage storage = two_mounts();
   storage.mount_points[0].free_bytes.reset();

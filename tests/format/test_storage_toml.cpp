@@ -60,6 +60,19 @@ TEST_CASE("storage.toml: what is written is read back, origins and spreads too")
   CHECK(again.find_device("nvram")->provenance.at("read_bandwidth").origin == Origin::config);
 }
 
+TEST_CASE("storage.toml: limits are read and written back, and a share is above 0 and at most 1") {
+  const Storage storage = parsed(head + mount + "forbidden = true\nmax_share = 0.5\n" + device);
+  CHECK(storage.mount_points.front().forbidden);
+  CHECK(storage.mount_points.front().max_share == 0.5);
+  CHECK(parsed(storage_text(storage)).mount_points == storage.mount_points);
+  CHECK_FALSE(parsed(head + mount + device).mount_points.front().max_share);
+  CHECK(parsed(head + mount + "max_share = 1\n" + device).mount_points.front().max_share == 1);
+  for (const char* share : {"0", "1.01", "-0.5", "nan", "\"50%\"", "true"})
+    CHECK_MESSAGE(
+        refusal(head + mount + "max_share = " + share + "\n" + device).find("max_share: ") != std::string::npos, share);
+  CHECK(refusal(head + mount + "forbidden = 1\n" + device).find("expected true or false") != std::string::npos);
+}
+
 TEST_CASE("storage.toml: the values of a page cache are read, written back, and absent where nobody gave them") {
   const std::string given =
       "random_write_latency = \"8ms\"\nrandom_read_latency = \"7ms\"\nrewrite_latency = \"6ms\"\n"

@@ -247,6 +247,12 @@ Result<std::uint64_t> free_bytes_at(const std::string& path) {
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
+Result<std::uint64_t> total_bytes_at(const std::string& path) {
+  struct statvfs status {};
+  if (::statvfs(path.c_str(), &status) != 0) return system_failure("ask the size of", path);
+  return static_cast<std::uint64_t>(status.f_blocks) * status.f_frsize;
+}
+
 std::string home_directory() {
   if (const char* home = ::secure_getenv("HOME"); home != nullptr && home[0] == '/') return home;
   struct passwd entry {};

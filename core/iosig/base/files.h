@@ -107,6 +107,8 @@ void write_in_place(int fd);
 
 /// Returns the bytes available to this user on the file system of `path` (statvfs); 0 also if no inodes are left.
 [[nodiscard]] Result<std::uint64_t> free_bytes_at(const std::string& path);
+/// Returns the size of the file system of `path` in bytes, used ones included (statvfs).
+[[nodiscard]] Result<std::uint64_t> total_bytes_at(const std::string& path);
 
 // In a program with elevated privileges (set-uid), these functions ignore the environment.
 /// Returns $HOME, or the home directory of the password entry if $HOME is not set; empty if there is neither.

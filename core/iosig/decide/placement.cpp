@@ -11,8 +11,9 @@
 namespace iosig {
 namespace {
 
-std::uint64_t room_bytes(const MountPoint& mount) {
-  const std::uint64_t free = mount.free_bytes.value_or(0);
+/// Returns the room on `mount`. At home, where the program writes without IOSIG, nothing is withheld.
+std::uint64_t room_bytes(const MountPoint& mount, bool at_home) {
+  const std::uint64_t free = at_home ? mount.free_bytes.value_or(0) : allowed_bytes(mount);
   return free - std::min(free, mount.reserved_bytes);
 }
 
@@ -37,6 +38,26 @@ std::uint64_t needed_bytes(const Signature& wanted, const MountPoint& mount, con
   return given.policy == Policy::job && given.home && !is_home(mount, given) ? assumed_total_bytes : 1;
 }
 
+/// Returns which parts of the free room the stream may not use: ", 3 GB of them reserved for other streams"; "" if
+/// none.
+std::string unusable_text(const MountPoint& mount, bool at_home) {
+  std::string text;
+  if (mount.reserved_bytes != 0)
+    text +=
+        fmt::format(", {} of them reserved for other streams", about_bytes(static_cast<double>(mount.reserved_bytes)));
+  if (mount.withheld_bytes != 0 && !at_home)
+    text += fmt::format(", {} of them withheld (max_share {:g})",
+                        about_bytes(static_cast<double>(mount.withheld_bytes)), mount.max_share.value_or(1));
+  return text;
+}
+
+/// Returns who forbids the mount point.
+const char* forbidder_of(const MountPoint& mount) {
+  const auto known = mount.provenance.find("forbidden");
+  const bool is_limit = known != mount.provenance.end() && known->second.origin == Origin::administrator;
+  return is_limit ? "the administrator" : "the storage description";
+}
+
 /// Returns every constraint of `wanted` that `mount` fails, with the numbers; empty: admissible. `mttdl`: of the data
 /// there.
 std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& mount, const Circumstances& given,
@@ -45,6 +66,7 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
   const auto exclude = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
     reasons.push_back(fmt::format(text, std::forward<Args>(args)...));
   };
+  if (mount.forbidden && !is_home(mount, given)) exclude("forbidden by {}", forbidder_of(mount));
   if (wanted.visibility == Visibility::global && mount.visibility != Visibility::global)
     exclude("not global: only this node sees it");
   if (wanted.lifetime == Lifetime::persist && !mount.persistent) exclude("not persistent: lost with power");
@@ -60,18 +82,19 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
 
   if (!mount.free_bytes) {
     exclude("not reachable: it does not exist, or its file system does not answer");
-  } else if (const std::uint64_t needed = needed_bytes(wanted, mount, given), room = room_bytes(mount); room < needed) {
-    const std::string reserved = mount.reserved_bytes == 0
-                                     ? ""
-                                     : fmt::format(", {} of them reserved for other streams",
-                                                   about_bytes(static_cast<double>(mount.reserved_bytes)));
+  } else if (const std::uint64_t needed = needed_bytes(wanted, mount, given),
+             room = room_bytes(mount, is_home(mount, given));
+             room < needed) {
+    const std::string unusable = unusable_text(mount, is_home(mount, given));
     const bool is_memory = is_volatile_filesystem(mount.filesystem) && !is_free_space_set(mount);
     if (needed > 1)
       exclude("no room: totalsize {}{}, free {}{}{}", bytes_text(needed), wanted.total_bytes ? "" : " (assumed)",
               about_bytes(static_cast<double>(*mount.free_bytes)),
-              is_memory ? " (at most what the job's memory leaves)" : "", reserved);
+              is_memory ? " (at most what the job's memory leaves)" : "", unusable);
+    else if (unusable.empty())
+      exclude("no room: it is full");
     else
-      exclude("no room: {}", reserved.empty() ? "it is full" : "what is free is reserved for other streams");
+      exclude("no room: free {}{}", about_bytes(static_cast<double>(*mount.free_bytes)), unusable);
   }
   if (wanted.total_bytes && mount.max_file_bytes && *mount.max_file_bytes < *wanted.total_bytes)
     exclude("too large for one file here: totalsize {}, largest file {}", bytes_text(*wanted.total_bytes),
@@ -118,9 +141,10 @@ std::string no_way_home(const Signature& wanted, const Storage& storage, const M
   const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
   if (given.policy != Policy::job || home == nullptr || !wanted.total_bytes || !must_come_home(wanted, mount, given))
     return {};
-  if (!home->free_bytes || room_bytes(*home) >= *wanted.total_bytes) return {};
+  const std::uint64_t room = room_bytes(*home, /*at_home=*/true);
+  if (!home->free_bytes || room >= *wanted.total_bytes) return {};
   return fmt::format("the data could not come home: {} has room for {}", home->path,
-                     about_bytes(static_cast<double>(room_bytes(*home))));
+                     about_bytes(static_cast<double>(room)));
 }
 
 bool is_memory(const MountPoint& mount) { return is_volatile_filesystem(mount.filesystem); }
@@ -322,12 +346,12 @@ std::string room_warning(const Signature& wanted, const Storage& storage, const 
   const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
   const MountPoint* there = choice.chosen ? storage.find_mount_point(*choice.chosen) : nullptr;
   if (wanted.total_bytes || home == nullptr || there == nullptr || there == home) return {};
-  if (room_bytes(*there) >= room_bytes(*home)) return {};
+  const std::uint64_t room = room_bytes(*there, /*at_home=*/false), room_at_home = room_bytes(*home, /*at_home=*/true);
+  if (room >= room_at_home) return {};
   return fmt::format(
       "no totalsize is given: beyond {} the program gets 'no space left on device' on {}, although its own place has "
       "{}",
-      about_bytes(static_cast<double>(room_bytes(*there))), there->path,
-      about_bytes(static_cast<double>(room_bytes(*home))));
+      about_bytes(static_cast<double>(room)), there->path, about_bytes(static_cast<double>(room_at_home)));
 }
 
 void explain_break_even(const Signature& wanted, const Storage& storage, const Circumstances& given, Choice& choice) {

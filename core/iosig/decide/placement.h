@@ -37,7 +37,7 @@ inline constexpr double assumed_duration_s = year_s;       ///< only for availab
 [[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& storage, const Circumstances& given,
                                         CostModel model = CostModel::mixed);
 
-/// Sets `free_bytes` and `reserved_bytes`.
+/// Sets `free_bytes`, `reserved_bytes` and `withheld_bytes`.
 using AskRoom = std::function<void(MountPoint&)>;
 
 /// As above, but queries free space only where the choice depends on it: for the best mount point, for the next one if

@@ -197,8 +197,8 @@ void clear_stale(const Fd& locked_table, Records& reservations) {
 
 /// Returns how much may be reserved while `needed_bytes` still fit.
 std::uint64_t spare_bytes(const MountPoint& mount, std::uint64_t needed_bytes) {
-  const std::uint64_t free = mount.free_bytes.value_or(0);
-  return free - std::min(free, needed_bytes);
+  const std::uint64_t allowed = allowed_bytes(mount);
+  return allowed - std::min(allowed, needed_bytes);
 }
 
 /// Clears the reservations of `id`, and removes the table if no living process has one.
@@ -220,7 +220,7 @@ void drop_reservations(const UserDirectory& directory, std::optional<std::uint64
 }  // namespace
 
 void ask_room(MountPoint& mount, std::uint64_t needed_bytes) {
-  mount.free_bytes = ask_free_space(mount);
+  ask_free_space(mount);
   mount.reserved_bytes = 0;
   const auto directory = open_user_directory(mount.path, IfMissing::refuse);
   if (!directory) return;
@@ -231,15 +231,16 @@ void ask_room(MountPoint& mount, std::uint64_t needed_bytes) {
 void ask_room(Storage& storage) {
   struct Room {
     std::optional<std::uint64_t> free_bytes;
-    std::uint64_t reserved_bytes = 0;
+    std::uint64_t reserved_bytes = 0, withheld_bytes = 0;
   };
   for (MountPoint& mount : storage.mount_points) {
     const auto room = call_with_timeout([&] {
       ask_room(mount, std::numeric_limits<std::uint64_t>::max());
-      return Room{mount.free_bytes, mount.reserved_bytes};
+      return Room{mount.free_bytes, mount.reserved_bytes, mount.withheld_bytes};
     });
     mount.free_bytes = room ? room->free_bytes : std::nullopt;
     mount.reserved_bytes = room ? room->reserved_bytes : 0;
+    mount.withheld_bytes = room ? room->withheld_bytes : 0;
   }
 }
 
@@ -274,12 +275,11 @@ Result<Reservation> reserve(const UserDirectory& directory, MountPoint mount,
   if (!table) return pass_on(table.error());
   reservation.table_ = *std::move(table);
   Records reservations = read_table(reservation.table_);
-  mount.free_bytes = ask_free_space(mount);
+  ask_free_space(mount);
   const std::uint64_t reserved = reserved_bytes(directory, reservations, spare_bytes(mount, *total_bytes));
-  if (reserved > spare_bytes(mount, *total_bytes) || mount.free_bytes.value_or(0) < *total_bytes)
+  if (reserved > spare_bytes(mount, *total_bytes) || allowed_bytes(mount) < *total_bytes)
     return fail(ErrorKind::infeasible, "'{}': no room for {}: {} free, {} of them reserved for other streams",
-                printable(mount.path), bytes_text(*total_bytes),
-                about_bytes(static_cast<double>(mount.free_bytes.value_or(0))),
+                printable(mount.path), bytes_text(*total_bytes), about_bytes(static_cast<double>(allowed_bytes(mount))),
                 about_bytes(static_cast<double>(reserved)));
   // Reservations that are never released (a program that was never settled) are cleared each time the table has
   // doubled.

@@ -15,9 +15,9 @@
 
 namespace iosig {
 
-/// Fills in the free bytes of `mount` and the reserved part of them. If an upper bound of the reservations leaves
-/// `needed_bytes` free, it is the result; otherwise every reserved file is inspected, which takes about a microsecond
-/// each, and its written bytes are subtracted.
+/// Fills in the free bytes of `mount`, and the reserved and withheld parts of them. If an upper bound of the
+/// reservations leaves `needed_bytes` free, it is the result; otherwise every reserved file is inspected, which takes
+/// about a microsecond each, and its written bytes are subtracted.
 void ask_room(MountPoint& mount, std::uint64_t needed_bytes);
 
 /// Does the same for every mount point, exactly. The free space of a mount point that does not answer in time

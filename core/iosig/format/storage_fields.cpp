@@ -184,6 +184,8 @@ const std::vector<Field<MountPoint>>& mount_point_fields() {
       field("follows_links", &M::follows_links, truth_of, truth_text),
       field("archive", &M::archive, truth_of, truth_text),
       field("tamperproof", &M::tamperproof, truth_of, truth_text),
+      field("forbidden", &M::forbidden, truth_of, truth_text),
+      field("max_share", &M::max_share, ranged<number_of>(1e-6, 1, "a number above 0, up to 1"), toml_number),
   };
   return fields;
 }

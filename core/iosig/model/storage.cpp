@@ -71,6 +71,11 @@ bool is_free_space_set(const MountPoint& mount) {
   return known != mount.provenance.end() && known->second.origin == Origin::config;
 }
 
+std::uint64_t allowed_bytes(const MountPoint& mount) {
+  const std::uint64_t free = mount.free_bytes.value_or(0);
+  return free - std::min(free, mount.withheld_bytes);
+}
+
 Device assumed_device(DeviceKind kind) {
   Device device;
   device.kind = kind;

@@ -43,7 +43,8 @@ struct Code {
 
 /// The origin of a value. `probed_text` and the spread exist if the probe found one, even if a manual value takes
 /// precedence.
-enum class Origin { config, measured, inspected, computed, assumed };
+/// `administrator`: a limit of the machine's description, whatever the user's says.
+enum class Origin { config, measured, inspected, computed, assumed, administrator };
 struct Provenance {
   Origin origin = Origin::config;
   std::string probed_text;                        ///< value of the last probe as TOML text; empty: none
@@ -97,6 +98,9 @@ struct MountPoint {
   bool persistent = true;
   bool follows_links = true;  ///< a symbolic link on it may lead to other storage (sshfs, nosymfollow, FAT: false)
   bool archive = false, tamperproof = false;
+  bool forbidden = false;            ///< IOSIG places no data here; programs' own files stay
+  std::optional<double> max_share;   ///< of the file system's total room: may be in use after a stream was placed
+  std::uint64_t withheld_bytes = 0;  ///< of `free_bytes`, what max_share leaves to others; never in the file
   Provenances provenance;
 
   bool operator==(const MountPoint&) const = default;
@@ -104,6 +108,9 @@ struct MountPoint {
 
 /// Returns whether the user set `free_bytes` in the file: then it is what a stream may use, and nobody is asked.
 [[nodiscard]] bool is_free_space_set(const MountPoint& mount);
+
+/// Returns the free bytes that `max_share` leaves to streams, reserved ones included.
+[[nodiscard]] std::uint64_t allowed_bytes(const MountPoint& mount);
 
 /// Invariant, ensured by the reader: names and paths are unique, each `device` and member exists, no composite contains
 /// itself, every number is finite and in range.
