@@ -309,7 +309,8 @@ def test_a_copy_into_the_page_cache_takes_as_long_on_every_disk_with_the_same_ki
     mounts = [word for name in ("hdd1", "ssd1") for word in ("--mount", str(lab.directory / name))]
     hdd, ssd = iosig.json("storage", "probe", "--quick", "--dry-run", *mounts)["devices"]
     for value in ("buffered_write_bytes_per_s", "buffered_write_latency_s", "buffered_small_write_latency_s"):
-        assert hdd[value] == ssd[value] > 0
+        assert hdd[value] == ssd[value]
+    assert hdd["buffered_write_bytes_per_s"] > 0  # beside other programs a latency can be lost in the noise: 0
     # A flush seeks on the hard disk; random accesses to files this small may stay on one track.
     assert hdd["operation_latency_s"] > 5 * ssd["operation_latency_s"]
 
