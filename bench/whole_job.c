@@ -26,9 +26,9 @@ int main(int count, char** words) {
   const uint64_t total = strtoull(words[2], NULL, 10), size = strtoull(words[3], NULL, 10), blocks = total / size;
   const int random = strcmp(words[4], "random") == 0, sync = strcmp(words[5], "sync") == 0, passes = atoi(words[6]);
   char* const data = malloc(size);
-  uint64_t *const order = malloc(blocks * sizeof *order), state_begin = 88172645463325252u;
+  uint64_t* const order = malloc(blocks * sizeof *order);
   if (!data || !order) stop("memory");
-  uint64_t state = state_begin;
+  uint64_t state = 88172645463325252u;
   for (uint64_t i = 0; i < size; ++i) data[i] = (char)next_random(&state);
   const int fd = open(words[1], O_CREAT | O_RDWR, 0644);
   if (fd < 0) stop("open");

@@ -84,8 +84,7 @@ std::string man_page(const std::string& name, const CLI::App& app, bool is_root)
     page +=
         ".SH FILES\n.TP\n.I ~/.config/iosig/storage.toml\nthe storage description that iosig storage probe writes\n"
         ".TP\n.I ~/.config/iosig/storage.d/HOSTS.toml\nthat of one host, or of the hosts that a pattern covers: it "
-        "goes "
-        "before storage.toml there\n"
+        "goes before storage.toml there\n"
         ".TP\n.I /etc/iosig/storage.toml\nthe machine's: its mount points are added to the user's, its limits hold for "
         "everybody\n"
         ".TP\n.I ~/.local/state/iosig/journal\nwhat was redirected\n"

@@ -83,8 +83,8 @@ class Panel:
         return list(dict.fromkeys(curve.kind for curve in self.curves if not curve.look.is_published))
 
     def colours(self, by_kind: dict[str, str] | None = None) -> list[str]:
-        """Of each curve. `by_kind`: those of a whole figure (colours_of)."""
-        by_name = by_kind or colour_of(self.own_kinds())
+        """Of each curve. `by_kind`: those of a whole figure (colours_of), which accesses are not part of."""
+        by_name = by_kind if by_kind and not self.shows_accesses() else colour_of(self.own_kinds())
         has_bars = bool(self.bars())
         return [
             "black" if has_bars and curve.look.is_published else by_name.get(curve.kind, "black")
@@ -212,8 +212,7 @@ def plot_accesses(axes: Axes, panel: Panel) -> None:
 def in_mixed_order(panel: Panel, by_kind: dict[str, str]) -> Iterator[tuple[Curve, str]]:
     """What to draw one after the other, and its colour: the curves, or pieces of many accesses, so that along x each
     curve in turn is the last."""
-    colours = panel.colours(None if panel.shows_accesses() else by_kind)
-    coloured = list(zip(panel.curves, colours, strict=True))
+    coloured = list(zip(panel.curves, panel.colours(by_kind), strict=True))
     turns = len(coloured) if panel.shows_accesses() and sum(len(curve.x) for curve in panel.curves) > 2000 else 1
     stretches = 200 / (panel.last_count() + 1) if turns > 1 else 0
     for turn in range(turns):

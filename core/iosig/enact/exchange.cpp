@@ -32,9 +32,7 @@ class Swap {
     const bool linked = ::linkat(directory(), draft_.c_str(), directory(), displaced_.c_str(), 0) == 0;
     const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may derive inode numbers from names
     if (linked && !unlike && exchange()) {
-      // In a directory that others may write to, the copy's temporary name may have led to another file by then.
-      const auto at_path = look(place_.name);
-      const bool was_link = taken_out_is(Stands::link) && at_path && *at_path != Stands::other;
+      const bool was_link = taken_out_is(Stands::link);
       if (was_link && handover.complete()) return remove(displaced_).and_then([&] { return remove(draft_); });
       if (auto undone = undo(); !undone) return undone;
       return was_link ? just_opened() : link_was_replaced();
