@@ -1,0 +1,30 @@
+// The calls that a trace knows, by number, name and layer (calls.inc).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace iosig::trace {
+
+/// The layer of the I/O software to which a call belongs, from the program down.
+enum class Layer : std::uint8_t { mpi_io, stdio, posix };
+inline constexpr std::string_view layer_names[] = {"mpi-io", "stdio", "posix"};
+
+/// Stands in trace files as its number.
+enum class Call : std::uint16_t {
+  none = 0,
+#define IOSIG_CALL(number, name, layer) name = number,
+#include "iosig/trace/calls.inc"
+#undef IOSIG_CALL
+};
+/// Greater than every call's number.
+inline constexpr std::uint16_t call_limit = 400;
+
+/// Returns the call's name; "" of a number that no call has.
+[[nodiscard]] std::string_view name_of(Call call);
+/// Returns the call of this name; Call::none if there is none.
+[[nodiscard]] Call call_of(std::string_view name);
+/// Returns the layer of a call that has a name.
+[[nodiscard]] Layer layer_of(Call call);
+
+}  // namespace iosig::trace
