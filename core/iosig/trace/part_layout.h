@@ -1,11 +1,14 @@
 // The layout of a part, the trace of one thread, in memory and on disk (docs/formats/trace.md). Little-endian.
 //
-//     0        PartHeader, a page
+//     0        PartHeader
+//     512      pending chunks: those that are not appended yet; the first bytes that are no chunk end them
 //     4096     slots: the latest calls, one of 64 bytes each; mapped by the recorder, so that they survive SIGKILL
 //     40960    chunks, appended one after another: facts of the process, names of files, blocks of packed calls
 //
 // When the slots are full, the recorder appends them as a block, then empties them. A kill in between leaves calls in
-// both places; their ids tell. A part has a hole where a short process used few slots.
+// both places; their ids tell. So does a kill while pending chunks are appended: a chunk may be there twice, which says
+// the same. A part has a hole where a short process used few slots; the trace of such a process is often no more than
+// the first two pages.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +21,7 @@ namespace iosig::trace {
 inline constexpr std::uint32_t part_version = 1;
 inline constexpr char part_magic[8] = {'I', 'O', 'S', 'I', 'G', 'T', 'R', '1'};
 inline constexpr std::size_t page_bytes = 4096;
+inline constexpr std::size_t pending_offset = 512;  ///< to the end of the page
 /// Slots that every part has from its start, and all that it can have.
 inline constexpr std::uint32_t first_slots = 64, max_slots = first_slots + 512;
 inline constexpr std::size_t slots_offset = page_bytes;
@@ -35,17 +39,17 @@ enum SlotFlag : std::uint16_t {
 /// One call. `start` != 0 and `end` == 0: it has begun, and had not returned when the process ended (or when the part
 /// was read). `start` == 0: unused. The recorder stores `end` last.
 struct Slot {
-  std::uint64_t start, end;   ///< ticks of the part's clock
-  std::int64_t offset;        ///< bytes from the start of the file; no_offset
-  std::int64_t length;        ///< bytes asked for; of open: the flags; of the second path of rename: its path id
-  std::int64_t result;        ///< what the call returned, or -errno
-  std::uint32_t id;           ///< of the call in its part, from 1 in the order in which calls begin; lower 32 bits
-  std::uint32_t parent;       ///< id of the call of the same thread during which it was made; 0: none
-  std::uint32_t file;         ///< the open file (open file description) in its process, from 1; 0: none
-  std::int32_t fd;            ///< -1: none
-  std::uint32_t path;         ///< id of a name chunk of the process; 0: none or that of the file
+  std::uint64_t start, end;  ///< ticks of the part's clock
+  std::int64_t offset;       ///< bytes from the start of the file; no_offset
+  std::int64_t length;       ///< bytes asked for; of open: the flags; of the second path of rename: its path id
+  std::int64_t result;       ///< what the call returned, or -errno
+  std::uint32_t id;          ///< of the call in its part, from 1 in the order in which calls begin; lower 32 bits
+  std::uint32_t parent;      ///< id of the call of the same thread during which it was made; 0: none
+  std::uint32_t file;        ///< the open file (open file description) in its process, from 1; 0: none
+  std::int32_t fd;           ///< -1: none
+  std::uint32_t path;        ///< id of a name chunk of the process; 0: none or that of the file
   Call call;
-  std::uint16_t flags;        ///< SlotFlag
+  std::uint16_t flags;  ///< SlotFlag
 };
 static_assert(sizeof(Slot) == 64);
 
@@ -61,29 +65,34 @@ enum ClockKind : std::uint32_t {
   tsc = 1,          ///< ticks are the processor's time stamp counter; their rate follows from clock pairs
 };
 
-/// The first page of a part. The recorder writes it once, but for `tid`, `latest` and `lost_calls`.
+/// The start of a part.
 struct PartHeader {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t slot_capacity;        ///< first_slots or max_slots; slots beyond it are not there
-  std::uint64_t process;              ///< differs for each process of a trace: chosen at random
-  std::int32_t pid, parent_pid, tid;  ///< tid: of the thread whose calls are in the slots
   ClockKind clock;
-  ClockPair first;                    ///< when the part was made
-  std::uint64_t realtime_ns;          ///< CLOCK_REALTIME at the same moment
-  ClockPair latest;                   ///< when the last block was packed, or the thread or process ended; or first
-  std::uint64_t boot;                 ///< the first 8 bytes of the boot id: parts with equal ones share a clock
-  std::uint64_t lost_calls;           ///< calls that could not be kept (the directory was full)
-  std::uint32_t is_closed;            ///< 1 when the thread or the process ended in an orderly way
-  std::uint32_t checksum;             ///< CRC-32C of all before `tid`, and of clock, first, realtime_ns and boot
-  char host[64];                      ///< NUL-terminated, cut if longer
+  std::uint64_t process;  ///< chosen at random: differs for each process of a trace
+  std::int32_t pid, parent_pid;
+  ClockPair first;            ///< when the part was made
+  std::uint64_t realtime_ns;  ///< CLOCK_REALTIME at that moment
+  std::uint64_t boot;         ///< the first 8 bytes of the boot id: parts with equal ones share a clock
+  char host[64];              ///< ended by NUL, cut if longer
+  std::uint32_t zero;
+  std::uint32_t checksum;  ///< CRC-32C of all before it
+
+  // What the recorder changes.
+  std::uint32_t slot_capacity;  ///< first_slots or max_slots; there are no slots beyond it
+  std::int32_t tid;             ///< of the thread whose calls are in the slots
+  ClockPair latest;             ///< when a block was packed last, or the thread or the process ended; else `first`
+  std::uint64_t lost_calls;     ///< calls that could not be kept, because the directory was full
+  std::uint32_t is_closed;      ///< 1: the thread or the process ended in an orderly way
+  std::uint32_t unused;
 };
-static_assert(sizeof(PartHeader) <= page_bytes);
+static_assert(sizeof(PartHeader) <= pending_offset);
 
 /// Precedes a chunk's payload. Payloads are padded with zeros to a multiple of 8 bytes.
 struct ChunkHeader {
-  std::uint32_t magic;     ///< chunk_magic
-  std::uint16_t kind;      ///< ChunkKind
+  std::uint32_t magic;  ///< chunk_magic
+  std::uint16_t kind;   ///< ChunkKind
   std::uint16_t zero;
   std::uint32_t bytes;     ///< of the payload, without padding
   std::uint32_t checksum;  ///< CRC-32C of magic, kind, zero, bytes and of the payload
@@ -92,9 +101,10 @@ static_assert(sizeof(ChunkHeader) == 16);
 inline constexpr std::uint32_t chunk_magic = 0x4b4e4843;  // "CHNK"
 
 enum class ChunkKind : std::uint16_t {
-  process = 1,  ///< "key=value" texts, each ended by NUL: program, argument (each), directory, rank, size, user, variables
-  name = 2,     ///< NameChunk, followed by the path's bytes
-  block = 3,    ///< BlockHeader, followed by packed columns
+  process =
+      1,     ///< "key=value" texts, each ended by NUL: program, argument (each), directory, rank, size, user, variables
+  name = 2,  ///< NameChunk, followed by the path's bytes
+  block = 3,  ///< BlockHeader, followed by packed columns
 };
 
 /// A path that calls of this process name. Written before the first call that refers to it ends.
@@ -104,14 +114,14 @@ struct NameChunk {
 
 /// Says what a block has, so that queries can skip it without unpacking.
 struct BlockHeader {
-  std::uint32_t calls;            ///< number of slots
+  std::uint32_t calls;  ///< number of slots
   std::int32_t tid;
-  std::uint64_t first_id;         ///< the least id, all 64 bits
-  std::uint64_t last_id;          ///< the greatest
+  std::uint64_t first_id;                   ///< the least id, all 64 bits
+  std::uint64_t last_id;                    ///< the greatest
   std::uint64_t least_start, greatest_end;  ///< ticks
-  ClockPair clock;                ///< at the moment of packing
-  std::uint64_t call_set;         ///< bit (call % 64) is set for each call
-  std::uint64_t file_set;         ///< bit (file % 64) is set for each file
+  ClockPair clock;                          ///< at the moment of packing
+  std::uint64_t call_set;                   ///< bit (call % 64) is set for each call
+  std::uint64_t file_set;                   ///< bit (file % 64) is set for each file
 };
 static_assert(sizeof(BlockHeader) == 80);
 
