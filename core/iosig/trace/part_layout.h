@@ -123,6 +123,6 @@ struct BlockHeader {
   std::uint64_t call_set;                   ///< bit (call % 64) is set for each call
   std::uint64_t file_set;                   ///< bit (file % 64) is set for each file
 };
-static_assert(sizeof(BlockHeader) == 80);
+static_assert(sizeof(BlockHeader) == 72);
 
 }  // namespace iosig::trace

@@ -1,0 +1,36 @@
+#include "iosig/trace/calls.h"
+
+#include <algorithm>
+#include <array>
+
+namespace iosig::trace {
+namespace {
+
+struct Known {
+  std::string_view name;
+  Layer layer = Layer::posix;
+};
+
+constexpr std::array<Known, call_limit> known_calls = [] {
+  std::array<Known, call_limit> known{};
+#define IOSIG_CALL(number, name, layer) known[number] = {#name, Layer::layer};
+#include "iosig/trace/calls.inc"
+#undef IOSIG_CALL
+  return known;
+}();
+
+}  // namespace
+
+std::string_view name_of(Call call) {
+  const auto number = static_cast<std::uint16_t>(call);
+  return number < call_limit ? known_calls[number].name : std::string_view();
+}
+
+Call call_of(std::string_view name) {
+  const auto* const found = std::ranges::find(known_calls, name, &Known::name);
+  return name.empty() || found == known_calls.end() ? Call::none : static_cast<Call>(found - known_calls.begin());
+}
+
+Layer layer_of(Call call) { return known_calls[static_cast<std::uint16_t>(call)].layer; }
+
+}  // namespace iosig::trace

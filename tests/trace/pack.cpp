@@ -1,0 +1,175 @@
+#include "iosig/trace/pack.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+
+#include "iosig/base/crc32c.h"
+#include "iosig/trace/unpack.h"
+
+using namespace iosig::trace;
+
+namespace {
+
+bool operator_equal(const Slot& a, const Slot& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+std::vector<std::byte> packed(const std::vector<Slot>& slots, PackOptions options = {}, std::uint64_t base = 0) {
+  static const auto memory = std::make_unique<PackMemory>();
+  std::vector<std::byte> out(max_packed_bytes);
+  out.resize(pack(slots, 7, base, {1, 2}, options, *memory, out));
+  return out;
+}
+
+std::span<const std::byte> payload_of(const std::vector<std::byte>& chunk) {
+  ChunkHeader header;
+  REQUIRE(chunk.size() >= sizeof header);
+  std::memcpy(&header, chunk.data(), sizeof header);
+  REQUIRE(header.magic == chunk_magic);
+  REQUIRE(chunk.size() == sizeof header + (header.bytes + 7) / 8 * 8);
+  const auto bytes = std::span(reinterpret_cast<const std::uint8_t*>(chunk.data()), chunk.size());
+  REQUIRE(header.checksum ==
+          iosig::crc32c(bytes.subspan(sizeof header, header.bytes), iosig::crc32c(bytes.first(12))));
+  return std::span(chunk).subspan(sizeof header, header.bytes);
+}
+
+void check_round_trip(const std::vector<Slot>& slots, std::uint64_t base = 0) {
+  const auto chunk = packed(slots, {}, base);
+  const auto again = unpack(payload_of(chunk));
+  REQUIRE(again);
+  REQUIRE(again->size() == slots.size());
+  for (std::size_t n = 0; n < slots.size(); ++n) REQUIRE(operator_equal((*again)[n], slots[n]));
+}
+
+/// Returns bytes per call, after a round trip.
+double bytes_per_call(const std::vector<Slot>& slots, PackOptions options = {}) {
+  if (options.quantum_ticks < 2) check_round_trip(slots);
+  return static_cast<double>(packed(slots, options).size()) / static_cast<double>(slots.size());
+}
+
+using Random = std::mt19937_64;
+
+/// A stream of `count` calls on one file, with times like those of a processor whose counter steps by 26 ticks of
+/// 0.385 ns each: a gap of about 50 ns, and a duration with a long tail.
+std::vector<Slot> stream(std::size_t count, Call call, double duration_ns, const std::function<std::int64_t(int)>& offset,
+                         std::int64_t length) {
+  Random random(1);
+  std::lognormal_distribution<double> spread(0, 0.1), rare(0, 1);
+  std::vector<Slot> slots;
+  std::uint64_t now = 26'000'000'000'000;
+  const auto ticks = [](double ns) { return static_cast<std::uint64_t>(ns * 2.6 / 26) * 26; };
+  for (std::size_t n = 0; n < count; ++n) {
+    Slot slot{};
+    now += ticks(50 * spread(random));
+    slot.start = now;
+    now += ticks(duration_ns * (n % 50 == 0 ? 1 + rare(random) : spread(random)));
+    slot.end = now;
+    slot.offset = offset(static_cast<int>(n));
+    slot.length = slot.result = length;
+    slot.id = static_cast<std::uint32_t>(n + 1);
+    slot.file = 1;
+    slot.fd = 3;
+    slot.call = call;
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
+std::uint64_t extreme(Random& random) {
+  static constexpr std::uint64_t some[] = {0, 1, UINT64_MAX, 0x8000000000000000U, 0x7fffffffffffffffU, 4096, 1000};
+  switch (random() % 4) {
+    case 0:
+      return some[random() % std::size(some)];
+    case 1:
+      return some[random() % std::size(some)] + random() % 9 - 4;
+    case 2:
+      return random() >> random() % 64;
+    default:
+      return random();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("pack: whatever the values, they come back, within the promised room") {
+  Random random(5);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<Slot> slots(round % 10 == 0 ? max_slots : 1 + random() % 70);
+    const std::uint64_t fields = random();  // which of them vary; each in one of a few ways
+    const std::uint64_t few = 1 + random() % 5;
+    for (std::size_t n = 0; n < slots.size(); ++n) {
+      const auto value = [&](int field) -> std::uint64_t {
+        if ((fields >> field & 1) == 0) return fields >> 32 & 3;
+        switch (fields >> (16 + field) & 3) {
+          case 0:
+            return extreme(random);
+          case 1:
+            return n * few;
+          case 2:
+            return random() % few;
+          default:
+            return random() % 16 == 0 ? extreme(random) : 26 * (random() % 100);
+        }
+      };
+      Slot& slot = slots[n];
+      slot.start = value(0);
+      slot.end = value(1);
+      slot.offset = static_cast<std::int64_t>(value(2));
+      slot.length = static_cast<std::int64_t>(value(3));
+      slot.result = static_cast<std::int64_t>(value(4));
+      slot.id = static_cast<std::uint32_t>(value(5));
+      slot.parent = static_cast<std::uint32_t>(value(6));
+      slot.file = static_cast<std::uint32_t>(value(7));
+      slot.fd = static_cast<std::int32_t>(value(8));
+      slot.path = static_cast<std::uint32_t>(value(9));
+      slot.call = static_cast<Call>(value(10) & 0xffff);
+      slot.flags = static_cast<std::uint16_t>(value(11));
+    }
+    check_round_trip(slots);
+  }
+}
+
+TEST_CASE("pack: random 64-byte slots take no more than 70 bytes each") {
+  Random random(6);
+  std::vector<Slot> slots(max_slots);
+  for (Slot& slot : slots) {
+    std::uint64_t words[8];
+    for (std::uint64_t& word : words) word = random();
+    std::memcpy(&slot, words, sizeof slot);
+  }
+  check_round_trip(slots);
+  CHECK(packed(slots).size() < 70 * max_slots);
+  CHECK(packed(slots).size() <= max_packed_bytes);
+}
+
+TEST_CASE("pack: ids beyond 32 bits are told apart by the base") {
+  auto slots = stream(10, Call::pread, 200, [](int n) { return n * 64; }, 64);
+  const std::uint64_t base = 0x1'ffff'fffa;
+  for (std::size_t n = 0; n < slots.size(); ++n) slots[n].id = static_cast<std::uint32_t>(base + n);
+  const auto chunk = packed(slots, {}, base - 5);
+  const auto header = block_header(payload_of(chunk));
+  REQUIRE(header);
+  CHECK(header->first_id == base);
+  CHECK(header->last_id == base + 9);
+  CHECK(full_id(slots[9].id, header->first_id) == base + 9);
+  check_round_trip(slots, base - 5);
+}
+
+TEST_CASE("pack: regular and random streams take few bytes a call") {
+  Random random(2);
+  const auto regular = stream(512, Call::pwrite, 300, [](int n) { return std::int64_t{n} * 64; }, 64);
+  CHECK(bytes_per_call(regular) < 2.5);
+  const auto device = stream(512, Call::pread, 80'000, [](int n) { return std::int64_t{n} * 4096; }, 4096);
+  CHECK(bytes_per_call(device) < 3.5);
+  const auto in_64MB = stream(512, Call::pread, 700, [&](int) { return static_cast<std::int64_t>(random() % (1 << 14)) * 4096; }, 4096);
+  CHECK(bytes_per_call(in_64MB) < 4);
+  const auto in_1TB = stream(512, Call::pread, 700, [&](int) { return static_cast<std::int64_t>(random() % (std::uint64_t{1} << 40)); }, 4096);
+  CHECK(bytes_per_call(in_1TB) < 6.5);
+  const PackOptions microseconds{.quantum_ticks = 2600};
+  CHECK(bytes_per_call(regular, microseconds) < 0.5);
+  CHECK(bytes_per_call(device, microseconds) < 1.2);
+  MESSAGE(bytes_per_call(regular), ' ', bytes_per_call(device), ' ', bytes_per_call(in_64MB), ' ', bytes_per_call(in_1TB), ' ',
+          bytes_per_call(regular, microseconds), ' ', bytes_per_call(device, microseconds));
+}
