@@ -54,9 +54,9 @@ using Random = std::mt19937_64;
 /// A stream of `count` calls on one file, with times like those of a processor whose counter steps by 26 ticks of
 /// 0.385 ns each: a gap of about 50 ns, and a duration with a long tail.
 std::vector<Slot> stream(std::size_t count, Call call, double duration_ns, const std::function<std::int64_t(int)>& offset,
-                         std::int64_t length) {
+                         std::int64_t length, double spread_of_log = 0.1) {
   Random random(1);
-  std::lognormal_distribution<double> spread(0, 0.1), rare(0, 1);
+  std::lognormal_distribution<double> spread(0, spread_of_log), rare(0, 1);
   std::vector<Slot> slots;
   std::uint64_t now = 26'000'000'000'000;
   const auto ticks = [](double ns) { return static_cast<std::uint64_t>(ns * 2.6 / 26) * 26; };
@@ -161,7 +161,7 @@ TEST_CASE("pack: regular and random streams take few bytes a call") {
   Random random(2);
   const auto regular = stream(512, Call::pwrite, 300, [](int n) { return std::int64_t{n} * 64; }, 64);
   CHECK(bytes_per_call(regular) < 2.5);
-  const auto device = stream(512, Call::pread, 80'000, [](int n) { return std::int64_t{n} * 4096; }, 4096);
+  const auto device = stream(512, Call::pread, 80'000, [](int n) { return std::int64_t{n} * 4096; }, 4096, 0.05);
   CHECK(bytes_per_call(device) < 3.5);
   const auto in_64MB = stream(512, Call::pread, 700, [&](int) { return static_cast<std::int64_t>(random() % (1 << 14)) * 4096; }, 4096);
   CHECK(bytes_per_call(in_64MB) < 4);
@@ -172,4 +172,98 @@ TEST_CASE("pack: regular and random streams take few bytes a call") {
   CHECK(bytes_per_call(device, microseconds) < 1.2);
   MESSAGE(bytes_per_call(regular), ' ', bytes_per_call(device), ' ', bytes_per_call(in_64MB), ' ', bytes_per_call(in_1TB), ' ',
           bytes_per_call(regular, microseconds), ' ', bytes_per_call(device, microseconds));
+}
+
+TEST_CASE("pack: nested calls and several files at a time stay small") {
+  // fread() of 512 bytes from a buffer that read(2) fills each 8 calls; two files in turn.
+  Random random(3);
+  std::vector<Slot> slots;
+  std::uint64_t now = 1'000'000'000;
+  std::uint32_t id = 0;
+  const auto pass = [&](unsigned least) { now += 26 * (least + random() % least); };
+  for (int n = 0; slots.size() < 500; ++n)
+    for (std::uint32_t file = 1; file <= 2; ++file) {
+      pass(4);
+      Slot outer{};
+      outer.start = now;
+      outer.id = ++id;
+      outer.file = file;
+      outer.fd = static_cast<std::int32_t>(2 + file);
+      outer.offset = n * 512;
+      outer.length = outer.result = 512;
+      outer.call = Call::fread;
+      pass(2);
+      if (n % 8 == 0) {
+        Slot inner = outer;
+        inner.id = ++id;
+        inner.parent = outer.id;
+        inner.call = Call::read;
+        inner.start = now;
+        inner.offset = n * 512;
+        inner.length = inner.result = 4096;
+        pass(30);
+        inner.end = now;
+        slots.push_back(inner);
+      }
+      pass(4);
+      outer.end = now;
+      slots.push_back(outer);
+    }
+  const double size = bytes_per_call(slots);
+  MESSAGE(size);
+  CHECK(size < 2.5);
+}
+
+TEST_CASE("pack: an open, a read and a close for each of many files stay small") {
+  Random random(4);
+  std::vector<Slot> slots;
+  std::uint64_t now = 1'000'000'000;
+  for (std::uint32_t file = 1; file <= 170; ++file)
+    for (const Call call : {Call::open, Call::read, Call::close}) {
+      Slot slot{};
+      slot.start = now += 26 * (5 + random() % 8);
+      slot.end = now += 26 * (30 + random() % 60);
+      slot.id = static_cast<std::uint32_t>(slots.size() + 1);
+      slot.file = file;
+      slot.fd = 3;
+      slot.call = call;
+      slot.path = call == Call::open ? file : 0;
+      slot.offset = call == Call::read ? 0 : no_offset;
+      slot.length = call == Call::read ? 1000 : call == Call::open ? 0 : no_length;
+      slot.result = call == Call::read ? 1000 : call == Call::open ? 3 : 0;
+      slots.push_back(slot);
+    }
+  const double size = bytes_per_call(slots);
+  MESSAGE(size);
+  CHECK(size < 3.5);
+}
+
+TEST_CASE("pack: times in microseconds are off by less than one, and no call ends before it starts") {
+  const auto slots = stream(512, Call::pwrite, 1500, [](int n) { return std::int64_t{n} * 64; }, 64);
+  const auto rounded = unpack(payload_of(packed(slots, {.quantum_ticks = 2600})));
+  REQUIRE(rounded);
+  for (std::size_t n = 0; n < slots.size(); ++n) {
+    const Slot& slot = (*rounded)[n];
+    REQUIRE(slot.start % 2600 == 0);
+    REQUIRE(slots[n].start - slot.start < 2600);
+    REQUIRE(slot.end >= slot.start);
+    const auto error = static_cast<std::int64_t>((slot.end - slot.start) - (slots[n].end - slots[n].start));
+    REQUIRE(std::abs(error) <= 1300);
+    REQUIRE(slot.offset == slots[n].offset);
+  }
+}
+
+TEST_CASE("unpack: every prefix and every changed byte is a refusal or another block, never more") {
+  auto slots = stream(40, Call::pwrite, 300, [](int n) { return std::int64_t{n} * n * 64; }, 64);
+  slots[7].result = -5;
+  const auto chunk = packed(slots);
+  const auto payload = payload_of(chunk);
+  for (std::size_t size = 0; size < payload.size(); ++size) REQUIRE_FALSE(unpack(payload.first(size)));
+  std::vector<std::byte> changed(payload.begin(), payload.end());
+  for (std::byte& byte : changed)
+    for (unsigned bits = 1; bits < 256; ++bits) {
+      byte ^= static_cast<std::byte>(bits);
+      if (const auto other = unpack(changed)) REQUIRE(other->size() <= max_slots);
+      byte ^= static_cast<std::byte>(bits);
+    }
 }

@@ -105,7 +105,7 @@ Plan plan_of(std::span<const std::uint64_t> values) {
   plan.bits = plan.plain_bits =
       static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(greatest) - static_cast<std::uint64_t>(least)));
   plan.cost_bits = count * plan.bits;
-  if (count < 16 || plan.bits <= 1) return plan;
+  if (count < 16 || plan.bits == 0) return plan;
 
   std::uint64_t samples[16], sorted[16];
   for (std::size_t n = 0; n < 16; ++n) sorted[n] = samples[n] = values[n * (count - 1) / 15];
@@ -128,7 +128,6 @@ Plan plan_of(std::span<const std::uint64_t> values) {
     const std::uint64_t quotient = divider.divided(value - base);
     ++of_width[n++ & 1][divider.is_multiple(quotient) ? static_cast<unsigned>(std::bit_width(quotient)) : 65];
   }
-  const auto widths = static_cast<unsigned>(std::bit_width(granule));
   std::uint64_t exceptions_bits = 0;
   std::uint64_t best_cost = UINT64_MAX;
   for (int bits = 65; bits >= 0; --bits) {
@@ -137,8 +136,8 @@ Plan plan_of(std::span<const std::uint64_t> values) {
       plan.bits = static_cast<unsigned>(bits);
     }
     const unsigned here = of_width[0][bits] + of_width[1][bits];
-    const unsigned width = bits == 65 ? 32 : static_cast<unsigned>(bits) + widths;
-    exceptions_bits += here * (8 + 8 * ((width + 7) / 7));
+    const unsigned width = bits == 65 ? 32 : static_cast<unsigned>(bits);
+    exceptions_bits += here * (8 + 8 * (width / 7 + 1));
   }
   if (best_cost >= plan.cost_bits) {
     plan.bits = plan.plain_bits;
@@ -187,8 +186,10 @@ void write_packed(std::span<const std::uint64_t> values, const Plan& plan, ByteW
       plain.bits = plan.plain_bits;
       return write_packed(values, plain, out);
     }
-    out.number(at - expected);
-    out.signed_number(values[at] - plan.base);
+    const std::uint64_t above = values[at] - plan.base, quotient = packed_of(values[at]), minus = divider.divided(0 - above);
+    const bool is_multiple = divider.is_multiple(quotient) || divider.is_multiple(minus);
+    out.number((at - expected) << 1 | (is_multiple ? 1 : 0));
+    out.signed_number(!is_multiple ? above : divider.is_multiple(quotient) ? quotient : 0 - minus);
     expected = at + 1;
   }
 }

@@ -29,7 +29,8 @@ void read_packed(ByteReader& in, std::span<std::uint64_t> values) {
   in.bytes = in.bytes.subspan(bytes);
   std::uint64_t next = 0;
   for (std::uint64_t n = 0; n < exceptions && in.sound; ++n) {
-    const std::uint64_t skipped = in.number(), value = base + in.signed_number();
+    const std::uint64_t place = in.number(), skipped = place >> 1;
+    const std::uint64_t value = base + in.signed_number() * ((place & 1) != 0 ? granule : 1);
     if (skipped >= values.size() - next) {
       in.sound = false;
       return;

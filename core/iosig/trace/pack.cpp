@@ -92,8 +92,8 @@ class Packer {
     trace::write_column(values, mode, memory_.column[3], out_);
   }
 
-  /// Gives each call its kind; writes the kinds' fields and the calls' kinds. 0: the kind that followed last time;
-  /// 1: a new one; 2 + n: kind n.
+  /// Gives each call its kind; writes the kinds' fields and the calls' kinds. 0: the kind that followed last time (of
+  /// the first call: a new one); 1: a new one; 2 + n: kind n.
   void write_kinds() {
     PredictMemory& predict = memory_.predict;
     std::uint64_t* const codes = memory_.column[0];
@@ -113,6 +113,7 @@ class Packer {
         }
       }
       const std::uint16_t kind = find_or_add(key, static_cast<std::uint16_t>(n), codes[n]);
+      if (n == 0) codes[n] = 0;
       if (before != no_kind) predict.next[before] = kind;
       predict.kind_of[n] = before = kind;
       expected = key;

@@ -84,13 +84,14 @@ class Unpacker {
     std::uint16_t before = no_kind;
     for (std::uint32_t n = 0; n < count_; ++n) {
       std::uint16_t kind = 0;
-      if (values_[n] == 1) {
+      if (values_[n] == (n == 0 ? 0 : 1)) {
         kind = memory.kinds;
         if (kind >= number) return false;
         slots_[n] = kinds[kind];
         memory.add_kind(slots_.data(), static_cast<std::uint16_t>(n));
+      } else if (n == 0) {
+        return false;
       } else if (values_[n] == 0) {
-        if (before == no_kind) return false;
         kind = memory.next[before];
       } else {
         if (values_[n] - 2 >= memory.kinds) return false;
