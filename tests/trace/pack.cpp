@@ -30,8 +30,7 @@ std::span<const std::byte> payload_of(const std::vector<std::byte>& chunk) {
   REQUIRE(header.magic == chunk_magic);
   REQUIRE(chunk.size() == sizeof header + (header.bytes + 7) / 8 * 8);
   const auto bytes = std::span(reinterpret_cast<const std::uint8_t*>(chunk.data()), chunk.size());
-  REQUIRE(header.checksum ==
-          iosig::crc32c(bytes.subspan(sizeof header, header.bytes), iosig::crc32c(bytes.first(12))));
+  REQUIRE(header.checksum == iosig::crc32c(bytes.subspan(sizeof header, header.bytes), iosig::crc32c(bytes.first(12))));
   return std::span(chunk).subspan(sizeof header, header.bytes);
 }
 
@@ -53,8 +52,9 @@ using Random = std::mt19937_64;
 
 /// A stream of `count` calls on one file, with times like those of a processor whose counter steps by 26 ticks of
 /// 0.385 ns each: a gap of about 50 ns, and a duration with a long tail.
-std::vector<Slot> stream(std::size_t count, Call call, double duration_ns, const std::function<std::int64_t(int)>& offset,
-                         std::int64_t length, double spread_of_log = 0.1) {
+std::vector<Slot> stream(std::size_t count, Call call, double duration_ns,
+                         const std::function<std::int64_t(int)>& offset, std::int64_t length,
+                         double spread_of_log = 0.1) {
   Random random(1);
   std::lognormal_distribution<double> spread(0, spread_of_log), rare(0, 1);
   std::vector<Slot> slots;
@@ -80,14 +80,10 @@ std::vector<Slot> stream(std::size_t count, Call call, double duration_ns, const
 std::uint64_t extreme(Random& random) {
   static constexpr std::uint64_t some[] = {0, 1, UINT64_MAX, 0x8000000000000000U, 0x7fffffffffffffffU, 4096, 1000};
   switch (random() % 4) {
-    case 0:
-      return some[random() % std::size(some)];
-    case 1:
-      return some[random() % std::size(some)] + random() % 9 - 4;
-    case 2:
-      return random() >> random() % 64;
-    default:
-      return random();
+    case 0: return some[random() % std::size(some)];
+    case 1: return some[random() % std::size(some)] + random() % 9 - 4;
+    case 2: return random() >> random() % 64;
+    default: return random();
   }
 }
 
@@ -103,14 +99,10 @@ TEST_CASE("pack: whatever the values, they come back, within the promised room")
       const auto value = [&](int field) -> std::uint64_t {
         if ((fields >> field & 1) == 0) return fields >> 32 & 3;
         switch (fields >> (16 + field) & 3) {
-          case 0:
-            return extreme(random);
-          case 1:
-            return n * few;
-          case 2:
-            return random() % few;
-          default:
-            return random() % 16 == 0 ? extreme(random) : 26 * (random() % 100);
+          case 0: return extreme(random);
+          case 1: return n * few;
+          case 2: return random() % few;
+          default: return random() % 16 == 0 ? extreme(random) : 26 * (random() % 100);
         }
       };
       Slot& slot = slots[n];
@@ -145,7 +137,8 @@ TEST_CASE("pack: random 64-byte slots take no more than 70 bytes each") {
 }
 
 TEST_CASE("pack: ids beyond 32 bits are told apart by the base") {
-  auto slots = stream(10, Call::pread, 200, [](int n) { return n * 64; }, 64);
+  auto slots = stream(
+      10, Call::pread, 200, [](int n) { return n * 64; }, 64);
   const std::uint64_t base = 0x1'ffff'fffa;
   for (std::size_t n = 0; n < slots.size(); ++n) slots[n].id = static_cast<std::uint32_t>(base + n);
   const auto chunk = packed(slots, {}, base - 5);
@@ -159,19 +152,24 @@ TEST_CASE("pack: ids beyond 32 bits are told apart by the base") {
 
 TEST_CASE("pack: regular and random streams take few bytes a call") {
   Random random(2);
-  const auto regular = stream(512, Call::pwrite, 300, [](int n) { return std::int64_t{n} * 64; }, 64);
+  const auto regular = stream(
+      512, Call::pwrite, 300, [](int n) { return std::int64_t{n} * 64; }, 64);
   CHECK(bytes_per_call(regular) < 2.5);
-  const auto device = stream(512, Call::pread, 80'000, [](int n) { return std::int64_t{n} * 4096; }, 4096, 0.05);
+  const auto device = stream(
+      512, Call::pread, 80'000, [](int n) { return std::int64_t{n} * 4096; }, 4096, 0.05);
   CHECK(bytes_per_call(device) < 3.5);
-  const auto in_64MB = stream(512, Call::pread, 700, [&](int) { return static_cast<std::int64_t>(random() % (1 << 14)) * 4096; }, 4096);
+  const auto in_64MB = stream(
+      512, Call::pread, 700, [&](int) { return static_cast<std::int64_t>(random() % (1 << 14)) * 4096; }, 4096);
   CHECK(bytes_per_call(in_64MB) < 4);
-  const auto in_1TB = stream(512, Call::pread, 700, [&](int) { return static_cast<std::int64_t>(random() % (std::uint64_t{1} << 40)); }, 4096);
+  const auto in_1TB = stream(
+      512, Call::pread, 700, [&](int) { return static_cast<std::int64_t>(random() % (std::uint64_t{1} << 40)); }, 4096);
   CHECK(bytes_per_call(in_1TB) < 6.5);
   const PackOptions microseconds{.quantum_ticks = 2600};
   CHECK(bytes_per_call(regular, microseconds) < 0.5);
   CHECK(bytes_per_call(device, microseconds) < 1.2);
-  MESSAGE(bytes_per_call(regular), ' ', bytes_per_call(device), ' ', bytes_per_call(in_64MB), ' ', bytes_per_call(in_1TB), ' ',
-          bytes_per_call(regular, microseconds), ' ', bytes_per_call(device, microseconds));
+  MESSAGE(bytes_per_call(regular), ' ', bytes_per_call(device), ' ', bytes_per_call(in_64MB), ' ',
+          bytes_per_call(in_1TB), ' ', bytes_per_call(regular, microseconds), ' ',
+          bytes_per_call(device, microseconds));
 }
 
 TEST_CASE("pack: nested calls and several files at a time stay small") {
@@ -239,7 +237,8 @@ TEST_CASE("pack: an open, a read and a close for each of many files stay small")
 }
 
 TEST_CASE("pack: times in microseconds are off by less than one, and no call ends before it starts") {
-  const auto slots = stream(512, Call::pwrite, 1500, [](int n) { return std::int64_t{n} * 64; }, 64);
+  const auto slots = stream(
+      512, Call::pwrite, 1500, [](int n) { return std::int64_t{n} * 64; }, 64);
   const auto rounded = unpack(payload_of(packed(slots, {.quantum_ticks = 2600})));
   REQUIRE(rounded);
   for (std::size_t n = 0; n < slots.size(); ++n) {
@@ -254,7 +253,8 @@ TEST_CASE("pack: times in microseconds are off by less than one, and no call end
 }
 
 TEST_CASE("unpack: every prefix and every changed byte is a refusal or another block, never more") {
-  auto slots = stream(40, Call::pwrite, 300, [](int n) { return std::int64_t{n} * n * 64; }, 64);
+  auto slots = stream(
+      40, Call::pwrite, 300, [](int n) { return std::int64_t{n} * n * 64; }, 64);
   slots[7].result = -5;
   const auto chunk = packed(slots);
   const auto payload = payload_of(chunk);

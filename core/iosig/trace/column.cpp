@@ -55,19 +55,12 @@ class Divider {
   }
   /// Returns the quotient; of other numbers than multiples something for which is_multiple() is false.
   [[nodiscard]] std::uint64_t divided(std::uint64_t value) const { return std::rotr(value * inverse_, twos_); }
+  [[nodiscard]] std::uint64_t limit() const { return limit_; }
   [[nodiscard]] bool is_multiple(std::uint64_t quotient) const { return quotient <= limit_; }
 
  private:
   int twos_;
   std::uint64_t limit_, inverse_;
-};
-
-struct Plan {
-  std::uint64_t base = 0, granule = 1;
-  unsigned bits = 0;
-  std::uint64_t cost_bits = 0;
-  unsigned plain_bits = 0;  ///< the width without granule and exceptions
-  std::uint64_t least = 0;  ///< base of that
 };
 
 std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
@@ -84,7 +77,8 @@ Granule granule_of(const std::uint64_t* samples) {
     group[n] = 0;
     for (int at = 5 * n; at < 5 * n + 5 && group[n] != 1; ++at) {
       const std::int64_t step = as_signed(samples[at + 1] - samples[at]);
-      group[n] = common_divisor(group[n], step < 0 ? 0 - static_cast<std::uint64_t>(step) : static_cast<std::uint64_t>(step));
+      group[n] =
+          common_divisor(group[n], step < 0 ? 0 - static_cast<std::uint64_t>(step) : static_cast<std::uint64_t>(step));
     }
   }
   const std::uint64_t first = common_divisor(group[0], group[1]), second = common_divisor(group[1], group[2]),
@@ -93,20 +87,9 @@ Granule granule_of(const std::uint64_t* samples) {
   return {std::max(second, ends), samples[15]};
 }
 
-Plan plan_of(std::span<const std::uint64_t> values) {
+/// Chooses base, granule and bits.
+void refine(std::span<const std::uint64_t> values, ColumnPlan& plan) {
   const std::size_t count = values.size();
-  std::int64_t least = as_signed(values[0]), greatest = least;
-  for (const std::uint64_t value : values) {
-    least = std::min(least, as_signed(value));
-    greatest = std::max(greatest, as_signed(value));
-  }
-  Plan plan;
-  plan.least = plan.base = static_cast<std::uint64_t>(least);
-  plan.bits = plan.plain_bits =
-      static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(greatest) - static_cast<std::uint64_t>(least)));
-  plan.cost_bits = count * plan.bits;
-  if (count < 16 || plan.bits == 0) return plan;
-
   std::uint64_t samples[16], sorted[16];
   for (std::size_t n = 0; n < 16; ++n) sorted[n] = samples[n] = values[n * (count - 1) / 15];
   std::sort(sorted, sorted + 16, [](std::uint64_t a, std::uint64_t b) { return as_signed(a) < as_signed(b); });
@@ -122,71 +105,62 @@ Plan plan_of(std::span<const std::uint64_t> values) {
   if (off_phase != 0) base -= granule - off_phase;
 
   const Divider divider(granule);
-  std::uint16_t of_width[2][66] = {};
-  std::size_t n = 0;
-  for (const std::uint64_t value : values) {
-    const std::uint64_t quotient = divider.divided(value - base);
-    ++of_width[n++ & 1][divider.is_multiple(quotient) ? static_cast<unsigned>(std::bit_width(quotient)) : 65];
+  const std::size_t stride = count < 128 ? 1 : 4;
+  std::uint16_t of_width[66] = {};
+  for (std::size_t n = 0; n < count; n += stride) {
+    const std::uint64_t quotient = divider.divided(values[n] - base);
+    ++of_width[divider.is_multiple(quotient) ? static_cast<unsigned>(std::bit_width(quotient)) : 65];
   }
-  std::uint64_t exceptions_bits = 0;
-  std::uint64_t best_cost = UINT64_MAX;
-  for (int bits = 65; bits >= 0; --bits) {
-    if (bits < 65 && count * static_cast<unsigned>(bits) + exceptions_bits < best_cost) {
-      best_cost = count * static_cast<unsigned>(bits) + exceptions_bits;
-      plan.bits = static_cast<unsigned>(bits);
+  std::uint64_t exceptions_bits = 0, best_cost = UINT64_MAX;
+  unsigned best_bits = 0;
+  for (unsigned bits = 66; bits-- > 0;) {
+    if (bits < 65 && count * bits + exceptions_bits < best_cost) {
+      best_cost = count * bits + exceptions_bits;
+      best_bits = bits;
     }
-    const unsigned here = of_width[0][bits] + of_width[1][bits];
-    const unsigned width = bits == 65 ? 32 : static_cast<unsigned>(bits);
-    exceptions_bits += here * (8 + 8 * (width / 7 + 1));
+    exceptions_bits += of_width[bits] * stride * (8 + 8 * ((bits == 65 ? 32 : bits) / 7 + 1));
   }
-  if (best_cost >= plan.cost_bits) {
-    plan.bits = plan.plain_bits;
-    return plan;
-  }
+  if (best_cost >= plan.cost_bits) return;
+  plan.bits = best_bits;
   plan.cost_bits = best_cost;
   plan.base = base;
   plan.granule = granule;
-  return plan;
 }
 
-void write_packed(std::span<const std::uint64_t> values, const Plan& plan, ByteWriter& out) {
+void write_packed(std::span<const std::uint64_t> values, const ColumnPlan& plan, ByteWriter& out) {
   std::byte* const start = out.at;
   const Divider divider(plan.granule);
-  const auto packed_of = [&](std::uint64_t value) { return divider.divided(value - plan.base); };
-  const auto fits = [&](std::uint64_t quotient) {
-    return divider.is_multiple(quotient) && (plan.bits == 64 || quotient >> plan.bits == 0);
-  };
-  std::uint32_t exceptions = 0;
-  if (plan.bits > 0)
-    for (const std::uint64_t value : values) exceptions += fits(packed_of(value)) ? 0 : 1;
-  else
-    for (const std::uint64_t value : values) exceptions += value != plan.base ? 1 : 0;
+  std::uint16_t exceptions[max_slots];
+  std::uint32_t exception_count = 0;
   out.byte(plan.bits);
   out.number(plan.granule);
   out.signed_number(plan.base);
-  out.number(exceptions);
-  if (plan.bits > 0) {
-    BitWriter bits(out.at);
-    for (const std::uint64_t value : values) {
-      const std::uint64_t quotient = packed_of(value);
-      bits.put(exceptions == 0 || fits(quotient) ? quotient : 0, plan.bits);
-    }
-    out.at = bits.finish();
+  const std::uint64_t greatest = plan.bits == 64 ? UINT64_MAX : (std::uint64_t{1} << plan.bits) - 1;
+  const std::uint64_t limit = std::min(greatest, divider.limit());
+  BitWriter bits(out.at);
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    const std::uint64_t quotient = divider.divided(values[at] - plan.base);
+    const bool fits = quotient <= limit;
+    exceptions[exception_count] = static_cast<std::uint16_t>(at);
+    exception_count += fits ? 0 : 1;
+    bits.put(fits ? quotient : 0, plan.bits);
   }
-  if (exceptions == 0) return;
+  out.at = bits.finish();
+  out.number(exception_count);
   const std::size_t plain_bytes = (values.size() * plan.plain_bits + 7) / 8 + max_column_overhead / 2;
   std::size_t expected = 0;
-  for (std::size_t at = 0; at < values.size(); ++at) {
-    if (fits(packed_of(values[at]))) continue;
+  for (std::uint32_t n = 0; n < exception_count; ++n) {
     if (static_cast<std::size_t>(out.at - start) > plain_bytes) {  // the estimate was wrong
       out.at = start;
-      Plan plain = plan;
+      ColumnPlan plain = plan;
       plain.base = plan.least;
       plain.granule = 1;
       plain.bits = plan.plain_bits;
       return write_packed(values, plain, out);
     }
-    const std::uint64_t above = values[at] - plan.base, quotient = packed_of(values[at]), minus = divider.divided(0 - above);
+    const std::size_t at = exceptions[n];
+    const std::uint64_t above = values[at] - plan.base;
+    const std::uint64_t quotient = divider.divided(above), minus = divider.divided(0 - above);
     const bool is_multiple = divider.is_multiple(quotient) || divider.is_multiple(minus);
     out.number((at - expected) << 1 | (is_multiple ? 1 : 0));
     out.signed_number(!is_multiple ? above : divider.is_multiple(quotient) ? quotient : 0 - minus);
@@ -194,48 +168,51 @@ void write_packed(std::span<const std::uint64_t> values, const Plan& plan, ByteW
   }
 }
 
-struct Look {
-  std::uint64_t any = 0, differing = 0;  ///< bits
-};
-
-Look look_at(std::span<const std::uint64_t> values) {
-  Look look;
-  for (const std::uint64_t value : values) {
-    look.any |= value;
-    look.differing |= value ^ values[0];
-  }
-  return look;
-}
-
 }  // namespace
 
-std::uint64_t column_bits(std::span<const std::uint64_t> values) noexcept {
-  if (look_at(values).differing == 0) return 0;
-  const Plan plan = plan_of(values);
-  std::uint64_t others = 0;
-  for (const std::uint64_t value : values) others += value != 0 ? 1 : 0;
-  return std::min(plan.cost_bits, values.size() + others * plan.plain_bits);
+ColumnPlan plan_column(std::span<const std::uint64_t> values) noexcept {
+  ColumnPlan plan;
+  std::uint64_t differing = 0;
+  std::int64_t least = as_signed(values[0]), greatest = least;
+  std::uint32_t others = 0;
+  for (const std::uint64_t value : values) {
+    differing |= value ^ values[0];
+    others += value != 0 ? 1 : 0;
+  }
+  plan.count = static_cast<std::uint32_t>(values.size());
+  plan.others = others;
+  plan.is_constant = differing == 0;
+  plan.least = plan.base = values[0];
+  if (plan.is_constant) return plan;
+  for (const std::uint64_t value : values) {
+    least = std::min(least, as_signed(value));
+    greatest = std::max(greatest, as_signed(value));
+  }
+  plan.least = plan.base = static_cast<std::uint64_t>(least);
+  plan.bits = plan.plain_bits =
+      static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(greatest) - static_cast<std::uint64_t>(least)));
+  plan.cost_bits = values.size() * plan.bits;
+  if (values.size() >= 16) refine(values, plan);
+  return plan;
 }
 
-void write_column(std::span<const std::uint64_t> values, unsigned mode, std::uint64_t* scratch,
+void write_column(std::span<const std::uint64_t> values, const ColumnPlan& plan, unsigned mode, std::uint64_t* scratch,
                   ByteWriter& out) noexcept {
   const auto begin = [&](ColumnKind kind) { out.byte(static_cast<unsigned>(kind) | mode << 4); };
-  const Look look = look_at(values);
-  if (look.any == 0) return begin(ColumnKind::zeros);
-  if (look.differing == 0) {
+  if (plan.others == 0) return begin(ColumnKind::zeros);
+  if (plan.is_constant) {
     begin(ColumnKind::constant);
     return out.signed_number(values[0]);
   }
-  const Plan dense = plan_of(values);
-  std::size_t others = 0;
-  for (const std::uint64_t value : values) {
-    scratch[others] = value;
-    others += value != 0 ? 1 : 0;
-  }
-  if (others < values.size() - values.size() / 4 && dense.cost_bits > values.size()) {
+  if (plan.others < values.size() - values.size() / 4 && plan.cost_bits > values.size()) {
+    std::size_t others = 0;
+    for (std::size_t n = 0; others < plan.others; ++n) {
+      scratch[others] = values[n];
+      others += values[n] != 0 ? 1 : 0;
+    }
     const std::span<const std::uint64_t> rest(scratch, others);
-    const Plan sparse = plan_of(rest);
-    if (values.size() + sparse.cost_bits < dense.cost_bits) {
+    const ColumnPlan sparse = plan_column(rest);
+    if (values.size() + sparse.cost_bits < plan.cost_bits) {
       begin(ColumnKind::sparse);
       BitWriter bits(out.at);
       for (const std::uint64_t value : values) bits.put(value != 0 ? 1 : 0, 1);
@@ -244,7 +221,7 @@ void write_column(std::span<const std::uint64_t> values, unsigned mode, std::uin
     }
   }
   begin(ColumnKind::packed);
-  write_packed(values, dense, out);
+  write_packed(values, plan, out);
 }
 
 }  // namespace iosig::trace

@@ -67,14 +67,27 @@ struct ByteReader {
   }
 };
 
-/// Writes `values` (1 to max_slots) as a column. `mode` (0 to 15) is kept in its first byte. `scratch`: max_slots
-/// numbers. Takes at most max_column_overhead bytes more than values of the same width each; see pack.h for what it
-/// refrains from.
-void write_column(std::span<const std::uint64_t> values, unsigned mode, std::uint64_t* scratch,
-                  ByteWriter& out) noexcept;
+/// How a column is best stored.
+struct ColumnPlan {
+  std::uint32_t count = 0, others = 0;  ///< values, and those that are not 0
+  bool is_constant = false;
+  std::uint64_t least = 0;  ///< the least value, signed
+  unsigned plain_bits = 0;  ///< of each value above the least
+  std::uint64_t base = 0, granule = 1;
+  unsigned bits = 0;            ///< of each value's quotient
+  std::uint64_t cost_bits = 0;  ///< about what the column takes in all
 
-/// Says what write_column() would take for `values`, roughly, in bits.
-[[nodiscard]] std::uint64_t column_bits(std::span<const std::uint64_t> values) noexcept;
+  /// Whether nearly all values are 0.
+  [[nodiscard]] bool is_good() const { return others <= count / 32; }
+};
+
+/// Looks at the values (1 to max_slots); says how to store them.
+[[nodiscard]] ColumnPlan plan_column(std::span<const std::uint64_t> values) noexcept;
+
+/// Writes `values` as a column. `mode` (0 to 15) is kept in its first byte. `scratch`: max_slots numbers. Takes at most
+/// max_column_overhead bytes more than values of the same width each; see pack.h for what it refrains from.
+void write_column(std::span<const std::uint64_t> values, const ColumnPlan& plan, unsigned mode, std::uint64_t* scratch,
+                  ByteWriter& out) noexcept;
 
 /// Reads a column of `values.size()` values; returns its mode. `in.sound` says whether it was one.
 unsigned read_column(ByteReader& in, std::span<std::uint64_t> values);

@@ -8,9 +8,9 @@ namespace {
 
 void read_packed(ByteReader& in, std::span<std::uint64_t> values) {
   const unsigned bits = in.byte();
-  const std::uint64_t granule = in.number(), base = in.signed_number(), exceptions = in.number();
+  const std::uint64_t granule = in.number(), base = in.signed_number();
   const std::size_t bytes = (values.size() * bits + 7) / 8;
-  if (!in.sound || bits > 64 || exceptions > values.size() || bytes > in.bytes.size()) {
+  if (!in.sound || bits > 64 || bytes > in.bytes.size()) {
     in.sound = false;
     return;
   }
@@ -27,6 +27,7 @@ void read_packed(ByteReader& in, std::span<std::uint64_t> values) {
     value = base + granule * quotient;
   }
   in.bytes = in.bytes.subspan(bytes);
+  const std::uint64_t exceptions = in.number();
   std::uint64_t next = 0;
   for (std::uint64_t n = 0; n < exceptions && in.sound; ++n) {
     const std::uint64_t place = in.number(), skipped = place >> 1;
@@ -37,7 +38,6 @@ void read_packed(ByteReader& in, std::span<std::uint64_t> values) {
     }
     values[next + skipped] = value;
     next += skipped + 1;
-    if (next == values.size() && n + 1 < exceptions) in.sound = false;
   }
 }
 
@@ -46,15 +46,9 @@ void read_packed(ByteReader& in, std::span<std::uint64_t> values) {
 unsigned read_column(ByteReader& in, std::span<std::uint64_t> values) {
   const std::uint8_t first = in.byte();
   switch (static_cast<ColumnKind>(first & 0xf)) {
-    case ColumnKind::zeros:
-      std::fill(values.begin(), values.end(), 0);
-      break;
-    case ColumnKind::constant:
-      std::fill(values.begin(), values.end(), in.signed_number());
-      break;
-    case ColumnKind::packed:
-      read_packed(in, values);
-      break;
+    case ColumnKind::zeros: std::fill(values.begin(), values.end(), 0); break;
+    case ColumnKind::constant: std::fill(values.begin(), values.end(), in.signed_number()); break;
+    case ColumnKind::packed: read_packed(in, values); break;
     case ColumnKind::sparse: {
       const std::size_t bytes = (values.size() + 7) / 8;
       if (bytes > in.bytes.size()) {
@@ -70,8 +64,7 @@ unsigned read_column(ByteReader& in, std::span<std::uint64_t> values) {
       for (std::size_t n = values.size(); n-- > 0;) values[n] = is_set(n) ? values[--others] : 0;
       break;
     }
-    default:
-      in.sound = false;
+    default: in.sound = false;
   }
   return first >> 4;
 }

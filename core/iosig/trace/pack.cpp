@@ -53,13 +53,16 @@ class Packer {
   void write(const BlockHeader& header, const Rounder& times) {
     write_kinds();
     std::uint64_t *const values = memory_.column[0], *const others = memory_.column[1];
-    predict_ids(slots_, count_, static_cast<std::uint32_t>(header.first_id), memory_.predict,
-                [&](std::uint32_t n, std::uint32_t prediction) {
-                  values[n] = difference(slots_[n].id, prediction);
-                  return slots_[n].id;
-                });
-    write_column(values);
-    write_best([&](unsigned mode, std::uint64_t* to) { fill_parents(mode, to); });
+    const bool is_flat = write_if_flat(header);
+    if (!is_flat) {
+      predict_ids(slots_, count_, static_cast<std::uint32_t>(header.first_id), memory_.predict,
+                  [&](std::uint32_t n, std::uint32_t prediction) {
+                    values[n] = difference(slots_[n].id, prediction);
+                    return slots_[n].id;
+                  });
+      write_column(values);
+      write_best([&](unsigned mode, std::uint64_t* to) { fill_parents(mode, to); });
+    }
     predict_times(slots_, count_, header.least_start, memory_.predict,
                   [&](std::uint32_t n, std::uint64_t before, std::uint64_t after, bool has_child) {
                     const std::uint64_t start = times.start(slots_[n]), end = times.end(slots_[n]);
@@ -82,6 +85,16 @@ class Packer {
   [[nodiscard]] std::byte* end() const { return out_.at; }
 
  private:
+  /// Writes ids and parents, if the ids are consecutive and no call has a parent: the predictions are right then.
+  bool write_if_flat(const BlockHeader& header) {
+    std::uint32_t differing = 0, id = static_cast<std::uint32_t>(header.first_id);
+    for (std::uint32_t n = 0; n < count_; ++n) differing |= (slots_[n].id - id++) | slots_[n].parent;
+    if (differing != 0) return false;
+    out_.byte(static_cast<unsigned>(ColumnKind::zeros));
+    out_.byte(static_cast<unsigned>(ColumnKind::zeros));
+    return true;
+  }
+
   /// The difference of two 32-bit numbers, modulo 2^32, so that it takes no more bits than they.
   static std::uint64_t difference(std::uint32_t one, std::uint32_t other) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(one - other)));
@@ -89,7 +102,10 @@ class Packer {
 
   void write_column(const std::uint64_t* values, unsigned mode = 0) { write_column({values, count_}, mode); }
   void write_column(std::span<const std::uint64_t> values, unsigned mode = 0) {
-    trace::write_column(values, mode, memory_.column[3], out_);
+    trace::write_column(values, plan_column(values), mode, memory_.column[3], out_);
+  }
+  void write_planned(const std::uint64_t* values, const ColumnPlan& plan, unsigned mode) {
+    trace::write_column({values, count_}, plan, mode, memory_.column[3], out_);
   }
 
   /// Gives each call its kind; writes the kinds' fields and the calls' kinds. 0: the kind that followed last time (of
@@ -164,19 +180,15 @@ class Packer {
   template <class Fill>
   void write_best(Fill fill) {
     fill(0, memory_.column[0]);
-    if (is_good(memory_.column[0])) return write_column(memory_.column[0], 0);
+    const ColumnPlan first = plan_of(memory_.column[0]);
+    if (first.is_good()) return write_planned(memory_.column[0], first, 0);
     fill(1, memory_.column[1]);
-    const bool is_better = bits_of(memory_.column[1]) < bits_of(memory_.column[0]);
-    write_column(memory_.column[is_better ? 1 : 0], is_better ? 1 : 0);
+    const ColumnPlan second = plan_of(memory_.column[1]);
+    if (second.cost_bits < first.cost_bits) return write_planned(memory_.column[1], second, 1);
+    write_planned(memory_.column[0], first, 0);
   }
 
-  [[nodiscard]] std::uint64_t bits_of(const std::uint64_t* values) const { return column_bits({values, count_}); }
-  /// Whether nearly all predictions were right.
-  [[nodiscard]] bool is_good(const std::uint64_t* values) const {
-    std::uint32_t wrong = 0;
-    for (std::uint32_t n = 0; n < count_; ++n) wrong += values[n] != 0 ? 1 : 0;
-    return wrong <= count_ / 32;
-  }
+  [[nodiscard]] ColumnPlan plan_of(const std::uint64_t* values) const { return plan_column({values, count_}); }
 
   void fill_parents(unsigned mode, std::uint64_t* to) {
     predict_parents(slots_, count_, mode, memory_.predict, [&](std::uint32_t n, std::uint32_t prediction) {
@@ -203,17 +215,18 @@ class Packer {
   }
 
   void write_offsets() {
-    const auto write_as = [&](OffsetMode mode) {
-      write_column(memory_.column[static_cast<unsigned>(mode)], static_cast<unsigned>(mode));
+    const auto write_as = [&](OffsetMode mode, const ColumnPlan& plan) {
+      write_planned(memory_.column[static_cast<unsigned>(mode)], plan, static_cast<unsigned>(mode));
     };
-    if (is_good(fill_offsets<OffsetMode::steps>())) return write_as(OffsetMode::steps);
-    if (is_good(fill_offsets<OffsetMode::position>())) return write_as(OffsetMode::position);
-    const std::uint64_t none = bits_of(fill_offsets<OffsetMode::none>());
-    const std::uint64_t steps = bits_of(memory_.column[static_cast<unsigned>(OffsetMode::steps)]);
-    const std::uint64_t position = bits_of(memory_.column[static_cast<unsigned>(OffsetMode::position)]);
-    write_as(none <= steps && none <= position ? OffsetMode::none
-             : steps <= position               ? OffsetMode::steps
-                                               : OffsetMode::position);
+    const ColumnPlan steps = plan_of(fill_offsets<OffsetMode::steps>());
+    if (steps.is_good()) return write_as(OffsetMode::steps, steps);
+    const ColumnPlan position = plan_of(fill_offsets<OffsetMode::position>());
+    if (position.is_good()) return write_as(OffsetMode::position, position);
+    const ColumnPlan none = plan_of(fill_offsets<OffsetMode::none>());
+    if (none.cost_bits <= steps.cost_bits && none.cost_bits <= position.cost_bits)
+      return write_as(OffsetMode::none, none);
+    if (steps.cost_bits <= position.cost_bits) return write_as(OffsetMode::steps, steps);
+    write_as(OffsetMode::position, position);
   }
 
   const Slot* slots_;

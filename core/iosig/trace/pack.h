@@ -17,7 +17,8 @@ namespace iosig::trace {
 inline constexpr std::size_t max_packed_bytes = std::size_t{40} * 1024;
 
 struct PackOptions {
-  /// Times are kept in multiples of so many ticks; 0 and 1: exactly. A start is rounded down, a duration to the nearest.
+  /// Times are kept in multiples of so many ticks; 0 and 1: exactly. A start is rounded down, a duration to the
+  /// nearest.
   std::uint64_t quantum_ticks = 0;
 };
 

@@ -17,10 +17,10 @@ inline constexpr std::uint16_t no_kind = 0xffff;
 
 /// What the predictions remember of a block.
 struct PredictMemory {
-  std::uint16_t kinds = 0;              ///< number of kinds
-  std::uint16_t kind_of[max_slots];     ///< of each call
-  std::uint16_t first[max_slots];       ///< for each kind: its first call
-  std::uint16_t like[max_slots];        ///< for each kind: the latest earlier one whose call has the same remainder; no_kind
+  std::uint16_t kinds = 0;           ///< number of kinds
+  std::uint16_t kind_of[max_slots];  ///< of each call
+  std::uint16_t first[max_slots];    ///< for each kind: its first call
+  std::uint16_t like[max_slots];  ///< for each kind: the latest earlier one whose call has the same remainder; no_kind
   std::uint16_t file_kind[max_slots];   ///< for each kind: stands for its file
   std::uint16_t next[max_slots];        ///< for each kind: the one that followed its latest call
   std::uint16_t by_call[512];           ///< the latest kind, by call % 512

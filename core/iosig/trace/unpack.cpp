@@ -120,8 +120,7 @@ class Unpacker {
       case static_cast<unsigned>(OffsetMode::position):
         predict_offsets<OffsetMode::position>(slots_.data(), count_, *memory_, visit);
         return true;
-      default:
-        return false;
+      default: return false;
     }
   }
 
