@@ -53,16 +53,16 @@ int run_export(const ExportArguments& options, Console& console) {
     text.clear();
     return written;
   };
+  std::vector<Error> faults;
   auto done = opened->for_each(
       [&](const trace::Access& access) -> Result<void> {
         trace::append_csv(access, text);
         return text.size() < (1 << 16) ? Result<void>{} : flush();
       },
-      *selection);
-  // What was read before a fault is worth having.
-  const auto flushed = flush();
+      *selection, faults);
   if (!done) return console.fail(done.error());
-  if (!flushed) return console.fail(flushed.error());
+  if (auto flushed = flush(); !flushed) return console.fail(flushed.error());
+  note_faults(faults, console);
   return yes;
 }
 

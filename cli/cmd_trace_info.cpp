@@ -222,6 +222,7 @@ int run_info(const InfoArguments& options, Console& console) {
   note_faults(*opened, console);
   const auto summary = trace::summary_of(*opened, *selection);
   if (!summary) return console.fail(summary.error());
+  note_faults(summary->faults, console);
   if (console.json)
     show_json(*opened, *summary, console);
   else

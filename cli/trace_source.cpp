@@ -49,4 +49,9 @@ void note_faults(const trace::Trace& trace, const Console& console) {
                              printable(host)));
 }
 
+void note_faults(const std::vector<Error>& faults, const Console& console) {
+  for (const Error& fault : faults)
+    console.note(fmt::format("{}; the later calls of that thread are left out", fault.message));
+}
+
 }  // namespace iosig::cli

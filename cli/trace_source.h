@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "iosig/trace/trace.h"
 #include "verb.h"
@@ -15,5 +16,8 @@ void add_selection_options(Verb verb, std::string& layer, std::string& files);
 
 /// Notes parts that cannot be read or are damaged, lost calls, and durations that cannot be known.
 void note_faults(const trace::Trace& trace, const Console& console);
+
+/// Notes blocks that cannot be read.
+void note_faults(const std::vector<Error>& faults, const Console& console);
 
 }  // namespace iosig::cli

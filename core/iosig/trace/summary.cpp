@@ -143,7 +143,7 @@ Result<Summary> summary_of(const Trace& trace, const Selection& selection) {
         }
         return {};
       },
-      selection);
+      selection, summary.faults);
   if (!done) return pass_on(done.error());
   for (auto& [process, each] : processes) {
     summary.threads += each.threads.size();

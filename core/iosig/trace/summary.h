@@ -44,6 +44,7 @@ struct Summary {
   std::map<std::string, FileTotals, std::less<>> files;  ///< by path; bytes of calls without a parent
   std::vector<ProcessSummary> processes;                 ///< by host and pid
   std::uint64_t threads = 0, lost_calls = 0, packed_bytes = 0, packed_calls = 0;
+  std::vector<Error> faults;  ///< of blocks
 };
 
 [[nodiscard]] Result<Summary> summary_of(const Trace& trace, const Selection& selection = {});

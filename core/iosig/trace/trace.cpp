@@ -185,7 +185,9 @@ void Trace::list_batches() {
   for (Clock& clock : clocks_) clock.ns -= started_ns_;
 }
 
-Result<void> Trace::for_each(const std::function<Result<void>(const Access&)>& take, const Selection& selection) const {
+Result<void> Trace::for_each(const std::function<Result<void>(const Access&)>& take, const Selection& selection,
+                             std::vector<Error>& faults) const {
+  std::vector<std::uint32_t> sound_blocks(parts_.size(), UINT32_MAX);  // of each part: the number before the first fault
   struct Open {  // a batch that is being passed on
     std::uint32_t part;
     std::int32_t tid;
@@ -205,6 +207,7 @@ Result<void> Trace::for_each(const std::function<Result<void>(const Access&)>& t
     if (next < batches_.size() &&
         (open.empty() || batches_[next].start_ns <= open.front()->calls[open.front()->next].first)) {
       const Batch& batch = batches_[next++];
+      if (batch.block != loose_calls && batch.block >= sound_blocks[batch.part]) continue;
       const Part& part = parts_[batch.part];
       auto begun = std::make_unique<Open>();
       begun->part = batch.part;
@@ -214,7 +217,11 @@ Result<void> Trace::for_each(const std::function<Result<void>(const Access&)>& t
         calls = part.loose;
       } else {
         auto read = read_block(directory_, part, part.blocks[batch.block], shown(part));
-        if (!read) return pass_on(read.error());
+        if (!read) {
+          faults.push_back(std::move(read.error()));
+          sound_blocks[batch.part] = std::min(sound_blocks[batch.part], batch.block);
+          continue;
+        }
         calls = std::move(*read);
       }
       for (PartCall& call : calls) begun->calls.emplace_back(clocks_[batch.part].at(call.slot.start), call);

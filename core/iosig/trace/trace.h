@@ -1,6 +1,5 @@
 // Reads a trace: a directory with a part for each thread (part.h) and a manifest. Puts all parts on one clock.
 //
-// Example: for (each access) is `trace->for_each([](const Access& access) { ...; return Result<void>{}; })`.
 #pragma once
 
 #include <cstdint>
@@ -79,10 +78,12 @@ class Trace {
   /// Hosts whose parts do not say how long a tick is: their durations are wrong.
   [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
 
-  /// Calls `take` for each selected call of all parts, in the order of start, then of id. A failure of `take` stops.
+  /// Calls `take` for each selected call of all parts, in the order of start, then of part and id. A failure of `take`
+  /// stops. A block that cannot be read, or has impossible content, goes to `faults`; the calls of its part that are not
+  /// in earlier blocks are left out.
   /// Memory: about a block for each level of nested calls of each thread that is active at a time.
   [[nodiscard]] Result<void> for_each(const std::function<Result<void>(const Access&)>& take,
-                                      const Selection& selection = {}) const;
+                                      const Selection& selection, std::vector<Error>& faults) const;
 
  private:
   /// Takes ticks of a part to nanoseconds since started_ns().
