@@ -1,0 +1,84 @@
+// `iosig export`: the accesses of a trace as text, one line for each.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "commands.h"
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/trace/export.h"
+#include "iosig/trace/trace.h"
+#include "trace_source.h"
+
+namespace iosig::cli {
+namespace {
+
+struct ExportArguments {
+  std::string directory, format = "csv", output, layer, files;
+};
+
+/// The file that is written, or standard output.
+class Output {
+ public:
+  Result<void> open(const std::string& path) {
+    path_ = path;
+    if (path.empty() || path == "-") return {};
+    file_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!file_) return system_failure("write", path);
+    return {};
+  }
+  Result<void> write(std::string_view text) {
+    return file_ ? write_all(file_.get(), text, path_) : write_all(STDOUT_FILENO, text, "standard output");
+  }
+
+ private:
+  std::string path_;
+  Fd file_;
+};
+
+int run_export(const ExportArguments& options, Console& console) {
+  auto selection = selection_of(options.layer, options.files);
+  if (!selection) return console.fail(selection.error());
+  const auto opened = trace::Trace::open(options.directory);
+  if (!opened) return console.fail(opened.error());
+  note_faults(*opened, console);
+  Output output;
+  if (auto done = output.open(options.output); !done) return console.fail(done.error());
+  std::string text(trace::csv_header);
+  const auto flush = [&]() -> Result<void> {
+    auto written = output.write(text);
+    text.clear();
+    return written;
+  };
+  std::vector<Error> faults;
+  auto done = opened->for_each(
+      [&](const trace::Access& access) -> Result<void> {
+        trace::append_csv(access, text);
+        return text.size() < (1 << 16) ? Result<void>{} : flush();
+      },
+      *selection, faults);
+  if (!done) return console.fail(done.error());
+  if (auto flushed = flush(); !flushed) return console.fail(flushed.error());
+  note_faults(faults, console);
+  return yes;
+}
+
+}  // namespace
+
+void add_export(Verb app, Action& action) {
+  const Verb verb = app.add_verb("export", "Print every access of a trace, for other programs");
+  const auto options = std::make_shared<ExportArguments>();
+  verb.add_option("TRACE", options->directory, "the directory that 'iosig trace -o' made").type_name("DIR").required();
+  verb.add_option("--format", options->format, "csv, which is the default").check(one_of({"csv"})).type_name("NAME");
+  verb.add_option("-o,--output", options->output, "file to write; standard output unless given").type_name("FILE");
+  add_selection_options(verb, options->layer, options->files);
+  verb.footer(
+      "Fields: id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result\n"
+      "Example: iosig export --format csv job.trace > job.csv");
+  verb.when_chosen(action, "", [options](Console& console) { return run_export(*options, console); });
+}
+
+}  // namespace iosig::cli

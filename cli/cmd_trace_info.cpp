@@ -1,0 +1,244 @@
+// `iosig trace info`: what is in a trace, by process, layer and call, and what is missing.
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "commands.h"
+#include "iosig/base/json_text.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/trace/summary.h"
+#include "trace_source.h"
+
+namespace iosig::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using trace::CallTotals;
+using trace::Summary;
+using trace::Trace;
+
+constexpr const char* info_schema = "iosig.trace.info/1";
+constexpr std::size_t shown_files = 20;
+
+struct InfoArguments {
+  std::string directory, layer, files;
+};
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+std::string utc_text(std::int64_t unix_ns) {
+  const std::time_t whole = unix_ns / 1'000'000'000;
+  std::tm parts{};
+  ::gmtime_r(&whole, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+ordered_json totals_json(const CallTotals& totals) {
+  return {{"calls", totals.calls},
+          {"failed", totals.failed},
+          {"in_flight", totals.in_flight},
+          {"read_bytes", totals.read_bytes},
+          {"written_bytes", totals.written_bytes},
+          {"inclusive_s", seconds(totals.inclusive_ns)},
+          {"exclusive_s", seconds(totals.exclusive_ns)}};
+}
+
+/// The command of the manifest, or that of the first process.
+std::string command_text(const Trace& opened, const Summary& summary) {
+  const ordered_json manifest = parse_json(opened.manifest(), 8);
+  std::string text;
+  if (manifest.is_object() && manifest.contains("command") && manifest["command"].is_array())
+    for (const auto& word : manifest["command"])
+      if (word.is_string()) text += (text.empty() ? "" : " ") + word.get<std::string>();
+  if (text.empty() && !summary.processes.empty())
+    for (const std::string& word : summary.processes.front().process->arguments)
+      text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// Paths of the files with the most bytes, then calls.
+std::vector<std::string_view> greatest_files(const Summary& summary) {
+  std::vector<std::string_view> paths;
+  for (const auto& [path, totals] : summary.files) paths.push_back(path);
+  const auto bytes = [&](std::string_view path) {
+    const trace::FileTotals& file = summary.files.find(path)->second;
+    return std::pair(file.read_bytes + file.written_bytes, file.calls);
+  };
+  const std::size_t count = std::min(shown_files, paths.size());
+  std::ranges::partial_sort(paths, paths.begin() + static_cast<std::ptrdiff_t>(count),
+                            [&](std::string_view a, std::string_view b) { return bytes(a) > bytes(b); });
+  paths.resize(count);
+  return paths;
+}
+
+ordered_json part_json(const trace::Part& part) {
+  ordered_json shown{{"part", part.name},
+                     {"pid", part.header.pid},
+                     {"state", part.fault && !part.fault->is_cut ? "damaged"
+                               : part.header.is_closed == 1      ? "complete"
+                                                                 : "open"}};
+  if (part.fault) shown["fault"] = {{"byte", part.fault->at}, {"what", part.fault->what}};
+  return shown;
+}
+
+void show_json(const Trace& opened, const Summary& summary, const Console& console) {
+  ordered_json layers = ordered_json::object(), calls = ordered_json::object();
+  for (std::size_t n = 0; n < summary.layers.size(); ++n)
+    layers[std::string(trace::layer_names[n])] = totals_json(summary.layers[n]);
+  for (const auto& [call, totals] : summary.calls) calls[std::string(trace::name_of(call))] = totals_json(totals);
+  ordered_json processes = ordered_json::array(), files = ordered_json::array(), parts = ordered_json::array();
+  for (const trace::ProcessSummary& each : summary.processes) {
+    ordered_json shown{
+        {"host", each.process->host}, {"pid", each.process->pid}, {"parent_pid", each.process->parent_pid}};
+    shown["rank"] = each.process->rank ? ordered_json(*each.process->rank) : ordered_json(nullptr);
+    shown["ranks"] = each.process->ranks ? ordered_json(*each.process->ranks) : ordered_json(nullptr);
+    shown["program"] = each.process->program;
+    shown["arguments"] = each.process->arguments;
+    shown["directory"] = each.process->directory;
+    shown["variables"] = ordered_json::object();
+    for (const auto& [key, value] : each.process->variables) shown["variables"][key] = value;
+    shown["threads"] = each.threads.size();
+    shown["complete"] = each.is_closed;
+    shown["lost_calls"] = each.lost_calls;
+    shown["calls"] = each.totals.calls;
+    shown["in_flight"] = each.totals.in_flight;
+    shown["read_bytes"] = each.totals.read_bytes;
+    shown["written_bytes"] = each.totals.written_bytes;
+    shown["io_s"] = seconds(each.totals.inclusive_ns);
+    processes.push_back(std::move(shown));
+  }
+  for (const std::string_view path : greatest_files(summary)) {
+    const trace::FileTotals& file = summary.files.find(path)->second;
+    files.push_back({{"path", path},
+                     {"calls", file.calls},
+                     {"read_bytes", file.read_bytes},
+                     {"written_bytes", file.written_bytes}});
+  }
+  for (const trace::Part& part : opened.parts()) parts.push_back(part_json(part));
+  for (const trace::UnreadablePart& part : opened.unreadable())
+    parts.push_back({{"part", part.name}, {"state", "unreadable"}, {"fault", {{"what", part.error.message}}}});
+  console.say_json(info_schema, {{"command", command_text(opened, summary)},
+                                 {"started_ns", opened.started_ns()},
+                                 {"span_s", seconds(summary.span_ns)},
+                                 {"threads", summary.threads},
+                                 {"lost_calls", summary.lost_calls},
+                                 {"packed_calls", summary.packed_calls},
+                                 {"packed_bytes", summary.packed_bytes},
+                                 {"layers", std::move(layers)},
+                                 {"calls", std::move(calls)},
+                                 {"processes", std::move(processes)},
+                                 {"file_count", summary.files.size()},
+                                 {"files", std::move(files)},
+                                 {"parts", std::move(parts)}});
+}
+
+std::vector<std::string> totals_row(std::string name, const CallTotals& totals) {
+  return {std::move(name),
+          fmt::format("{}", totals.calls),
+          totals.failed > 0 ? fmt::format("{}", totals.failed) : "",
+          totals.in_flight > 0 ? fmt::format("{}", totals.in_flight) : "",
+          totals.read_bytes > 0 ? about_bytes(static_cast<double>(totals.read_bytes)) : "",
+          totals.written_bytes > 0 ? about_bytes(static_cast<double>(totals.written_bytes)) : "",
+          about_seconds(seconds(totals.inclusive_ns)),
+          about_seconds(seconds(totals.exclusive_ns))};
+}
+
+void show_text(const Trace& opened, const Summary& summary, const Console& console) {
+  const auto plural = [](std::uint64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with('s') ? "es" : "s");
+  };
+  std::uint64_t calls = 0, in_flight = 0;
+  for (const CallTotals& layer : summary.layers) {
+    calls += layer.calls;
+    in_flight += layer.in_flight;
+  }
+  console.say(fmt::format("{}", printable(command_text(opened, summary))));
+  console.say(fmt::format("began {}, {}; {}, {}, {}, {}", utc_text(opened.started_ns()),
+                          about_seconds(seconds(summary.span_ns)), plural(summary.processes.size(), "process"),
+                          plural(summary.threads, "thread"), plural(calls, "call"),
+                          plural(summary.files.size(), "file")));
+  const auto open = std::ranges::count_if(summary.processes, [](const auto& each) { return !each.is_closed; });
+  if (open == 0 && opened.unreadable().empty() && summary.lost_calls == 0)
+    console.say("complete");
+  else if (open > 0)
+    console.say(fmt::format("{} not end: still running, or killed; {} in flight",
+                            open == 1 ? "1 process did" : fmt::format("{} processes did", open),
+                            plural(in_flight, "call")));
+  if (summary.packed_calls > 0)
+    console.say(fmt::format("{} packed in {}: {:.2f} bytes a call", plural(summary.packed_calls, "call"),
+                            about_bytes(static_cast<double>(summary.packed_bytes)),
+                            static_cast<double>(summary.packed_bytes) / static_cast<double>(summary.packed_calls)));
+
+  console.say("");
+  Table by_call({"LAYER OR CALL", "CALLS", "FAILED", "IN FLIGHT", "READ", "WRITTEN", "TIME", "OWN TIME"});
+  for (std::size_t n = 0; n < summary.layers.size(); ++n) {
+    if (summary.layers[n].calls == 0) continue;
+    by_call.add(totals_row(std::string(trace::layer_names[n]), summary.layers[n]));
+    for (const auto& [call, totals] : summary.calls)
+      if (static_cast<std::size_t>(trace::layer_of(call)) == n)
+        by_call.add(totals_row(fmt::format("  {}", trace::name_of(call)), totals));
+  }
+  console.say(by_call);
+
+  console.say("");
+  Table by_process({"HOST", "PID", "RANK", "THREADS", "CALLS", "READ", "WRITTEN", "TIME", "STATE", "PROGRAM"});
+  for (const trace::ProcessSummary& each : summary.processes)
+    by_process.add(
+        {printable(each.process->host), fmt::format("{}", each.process->pid),
+         each.process->rank ? fmt::format("{}", *each.process->rank) : "", fmt::format("{}", each.threads.size()),
+         fmt::format("{}", each.totals.calls), about_bytes(static_cast<double>(each.totals.read_bytes)),
+         about_bytes(static_cast<double>(each.totals.written_bytes)), about_seconds(seconds(each.totals.inclusive_ns)),
+         each.is_closed ? "complete" : "open", printable(each.process->program)});
+  console.say(by_process);
+
+  if (!summary.files.empty()) {
+    console.say("");
+    Table by_file({"FILE", "CALLS", "READ", "WRITTEN"});
+    for (const std::string_view path : greatest_files(summary)) {
+      const trace::FileTotals& file = summary.files.find(path)->second;
+      by_file.add({printable(path), fmt::format("{}", file.calls), about_bytes(static_cast<double>(file.read_bytes)),
+                   about_bytes(static_cast<double>(file.written_bytes))});
+    }
+    console.say(by_file);
+    if (summary.files.size() > shown_files)
+      console.say(fmt::format("and {} more", plural(summary.files.size() - shown_files, "file")));
+  }
+  console.say("");
+  console.say(
+      "not seen: statically linked and setuid programs, system calls that are made without the C library, io_uring "
+      "with SQPOLL, loads and stores in mapped files");
+}
+
+int run_info(const InfoArguments& options, Console& console) {
+  const auto selection = selection_of(options.layer, options.files);
+  if (!selection) return console.fail(selection.error());
+  const auto opened = Trace::open(options.directory);
+  if (!opened) return console.fail(opened.error());
+  note_faults(*opened, console);
+  const auto summary = trace::summary_of(*opened, *selection);
+  if (!summary) return console.fail(summary.error());
+  note_faults(summary->faults, console);
+  if (console.json)
+    show_json(*opened, *summary, console);
+  else
+    show_text(*opened, *summary, console);
+  return yes;
+}
+
+}  // namespace
+
+void add_trace_info(Verb trace, Action& action) {
+  const Verb info = trace.add_verb("info", "Say what is in a trace: processes, calls, bytes, times, files");
+  const auto options = std::make_shared<InfoArguments>();
+  info.add_option("TRACE", options->directory, "the directory that 'iosig trace -o' made").type_name("DIR").required();
+  add_selection_options(info, options->layer, options->files);
+  info.footer("Example: iosig trace info job.trace");
+  info.when_chosen(action, info_schema, [options](Console& console) { return run_info(*options, console); });
+}
+
+}  // namespace iosig::cli

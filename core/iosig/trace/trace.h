@@ -1,0 +1,121 @@
+// Reads a trace: a directory with a part for each thread (part.h) and a manifest. Puts all parts on one clock.
+//
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "iosig/base/files.h"
+#include "iosig/base/result.h"
+#include "iosig/trace/calls.h"
+#include "iosig/trace/part.h"
+
+namespace iosig::trace {
+
+inline constexpr std::string_view trace_schema = "iosig.trace/1";
+
+struct Process {
+  std::uint64_t key = 0;  ///< PartHeader::process
+  std::string host;
+  std::int32_t pid = 0, parent_pid = 0;
+  std::optional<std::int64_t> rank, ranks;
+  std::string program, directory;
+  std::vector<std::string> arguments;
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::unordered_map<std::uint32_t, std::string> names;  ///< paths by id
+};
+
+/// A call. Times are nanoseconds since Trace::started_ns().
+struct Access {
+  std::uint64_t id = 0, parent = 0;  ///< unique in the trace; 0: no parent
+  const Process* process = nullptr;
+  std::int32_t tid = 0;
+  Call call = Call::none;
+  std::uint16_t flags = 0;  ///< SlotFlag
+  std::uint32_t file = 0;   ///< open file of the process; 0: none
+  std::string_view path;    ///< of the call or of its file; empty: none, or not known
+  std::int32_t fd = -1;     ///< -1: none
+  std::int64_t offset = no_offset, length = no_length;
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::int64_t result = 0;
+  bool is_in_flight = false;  ///< it had not returned: there is neither end nor result
+};
+
+/// What for_each() passes on.
+struct Selection {
+  std::optional<Layer> layer;
+  /// A glob for the path, or for its last component if it has no slash (fnmatch(3) without flags); empty: all.
+  std::string files;
+};
+
+/// A part that cannot be read at all.
+struct UnreadablePart {
+  std::string name;
+  Error error;
+};
+
+class Trace {
+ public:
+  /// Opens the trace in `directory`; reads everything except blocks of calls. Fails if the directory cannot be read, if
+  /// it has no part (`bad_input`), or if no part can be read (the first part's error).
+  /// Memory: 32 bytes for each block of some 500 calls, and the names of files.
+  [[nodiscard]] static Result<Trace> open(const std::string& directory);
+
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+  [[nodiscard]] const Process& process_of(const Part& part) const { return processes_.at(part.header.process); }
+  [[nodiscard]] const std::unordered_map<std::uint64_t, Process>& processes() const { return processes_; }
+  [[nodiscard]] const std::vector<UnreadablePart>& unreadable() const { return unreadable_; }
+  /// The manifest's text; empty: there is none.
+  [[nodiscard]] const std::string& manifest() const { return manifest_; }
+  /// When the earliest call began: nanoseconds since 1970.
+  [[nodiscard]] std::int64_t started_ns() const { return started_ns_; }
+  /// Hosts whose parts do not say how long a tick is: their durations are wrong.
+  [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
+
+  /// Calls `take` for each selected call of all parts, in the order of start, then of part and id. A failure of `take`
+  /// stops. A block that cannot be read, or has impossible content, goes to `faults`; the calls of its part that are not
+  /// in earlier blocks are left out.
+  /// Memory: about a block for each level of nested calls of each thread that is active at a time.
+  [[nodiscard]] Result<void> for_each(const std::function<Result<void>(const Access&)>& take,
+                                      const Selection& selection, std::vector<Error>& faults) const;
+
+ private:
+  /// Takes ticks of a part to nanoseconds since started_ns().
+  struct Clock {
+    std::uint64_t ticks = 0;
+    std::int64_t ns = 0;
+    long double ns_per_tick = 1;
+    [[nodiscard]] std::int64_t at(std::uint64_t ticks_then) const;
+  };
+  /// Calls that are together: a block, or the loose calls of a part.
+  struct Batch {
+    std::int64_t start_ns;
+    std::uint32_t part;
+    std::uint32_t block;  ///< number in the part; loose_calls
+  };
+  static constexpr std::uint32_t loose_calls = UINT32_MAX;
+
+  void add_process(const Part& part);
+  void set_clocks();
+  void list_batches();
+  [[nodiscard]] std::string shown(const Part& part) const;
+
+  std::string path_;
+  Fd directory_;
+  std::string manifest_;
+  std::vector<Part> parts_;
+  std::vector<Clock> clocks_;  ///< of each part
+  std::vector<Batch> batches_;
+  std::unordered_map<std::uint64_t, Process> processes_;
+  std::vector<UnreadablePart> unreadable_;
+  std::vector<std::string> hosts_without_clock_;
+  std::int64_t started_ns_ = 0;
+};
+
+}  // namespace iosig::trace
