@@ -187,6 +187,7 @@ void add_trace(Verb app, Action& action) {
       "Example: iosig trace -o job.trace -- ./solver input.txt\n"
       "         mpirun -n 4 iosig trace -o job.trace -- ./solver");
   verb.when_chosen(action, "", [options](Console& console) { return trace_command(*options, console); });
+  add_trace_info(verb, action);
 }
 
 }  // namespace iosig::cli

@@ -114,7 +114,8 @@ Verb Verb::group(const std::string& heading) const { return Verb(*app_->group(he
 void Verb::when_chosen(Action& action, std::string_view document, Action run) const {
   const auto json = std::make_shared<bool>(false);
   if (!document.empty()) add_flag("--json", *json, fmt::format("print one JSON document, {}", document));
-  app_->callback([=, &action, run = std::move(run)] {
+  app_->callback([=, app = app_, &action, run = std::move(run)] {
+    if (!app->get_subcommands().empty()) return;  // one of its verbs was chosen
     action = [=](Console& console) {
       console.json = *json;
       return run(console);

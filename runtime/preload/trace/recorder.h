@@ -119,7 +119,8 @@ struct Subject {
   return taken;
 }
 
-/// A call that is being recorded, from its begin until end() is called.
+/// A call that is being recorded, from its begin until end() or cancel() is called. It has no destructor: when the thread
+/// is cancelled in the call, the C library unwinds the stack by an unwinder that is not the one this library has.
 class Recording {
  public:
   Recording(Call call, const Subject& subject) {
@@ -166,14 +167,6 @@ class Recording {
   }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
-  /// Reached without end() when the thread is cancelled in the call.
-  ~Recording() {
-    if (Slot* const left = slot(); left != nullptr) [[unlikely]] {
-      left->flags |= iosig::trace::abandoned;
-      end(0);
-    }
-  }
-
   /// Where the call is recorded, until it ends; null: nowhere. Slots move when others are packed: asked for each time.
   /// In a child made by fork() during the call there is none.
   [[nodiscard]] Slot* slot() const {

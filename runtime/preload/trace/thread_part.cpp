@@ -289,6 +289,12 @@ void say_that_no_part_was_made(int failure) {
   });
 }
 
+/// Ends a call that never returns: longjmp(3) or the cancellation of its thread has left it.
+void abandon(const OpenCall& call) {
+  call.slot->flags |= abandoned;
+  call.slot->end = call.slot->start;
+}
+
 /// At the end of a thread: its part is packed and left to a thread to come.
 void end_thread(void* ended) {
   auto& part = *static_cast<ThreadPart*>(ended);
@@ -296,6 +302,7 @@ void end_thread(void* ended) {
   const runtime::ErrnoKept kept;
   const SignalsLater later;
   this_part = &no_part;
+  for (std::uint32_t n = 0; n < std::min<std::size_t>(part.depth, part.open.size()); ++n) abandon(part.open[n]);
   part.depth = 0;
   pack_slots(part);
   part.header->is_closed = 1;
@@ -351,11 +358,7 @@ void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
   if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) != 0) return;
   const SignalsLater later;
   const OpenCall newest = part.open[call];
-  while (call > 0 && part.open[call - 1].stack <= newest.stack) {
-    Slot& left = *part.open[--call].slot;
-    left.flags |= abandoned;
-    left.end = left.start;
-  }
+  while (call > 0 && part.open[call - 1].stack <= newest.stack) abandon(part.open[--call]);
   part.open[call] = newest;
   part.depth = call + 1;
 }

@@ -1,0 +1,300 @@
+"""`iosig trace` on real programs: what they did is in the trace, and they do not notice."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from preloading import compiled  # noqa: F401
+from redirecting import needs_mounts
+from tracing import Tracing, tracing  # noqa: F401
+
+SUPPORT = Path(__file__).resolve().parent.parent / "support"
+NONE = -(2**63)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_call_is_there_with_every_field(
+    tracing: Tracing,  # noqa: F811
+    compiled: Callable[[Path], Path],  # noqa: F811
+    seed: int,
+) -> None:
+    said = tracing(compiled(SUPPORT / "traced_calls.c"), seed, 3000)
+    wanted = [line.split() for line in said.splitlines()]
+    calls = {line[0] for line in wanted}
+    found = [
+        [row.call, Path(row.path).name, *(str(NONE if each is None else each) for each in (row.offset, row.length, row.result))]
+        for row in tracing.rows(lambda row: row.path.startswith(str(tracing.directory)) and row.call in calls)
+    ]  # fmt: skip
+    assert len(found) == len(wanted) > 3000
+    for one, other in zip(found, wanted, strict=True):
+        if int(other[4]) < 0 and other[0] in ("readv", "writev", "preadv", "pwritev"):
+            one[3] = other[3]  # nobody reads the array of a call that failed
+        assert one == other
+
+
+def test_times_are_in_order_and_within_the_run(tracing: Tracing) -> None:  # noqa: F811
+    tracing("sh", "-c", "dd if=/etc/passwd of=copy; sleep 0.05; dd if=copy of=again")
+    rows = tracing.rows()
+    assert [row.start_ns for row in rows] == sorted(row.start_ns for row in rows)
+    assert all(row.end_ns is not None and row.end_ns >= row.start_ns for row in rows)
+    assert 0.05e9 < max(row.end_ns or 0 for row in rows) - min(row.start_ns for row in rows) < 60e9
+    writes = tracing.of_file("copy", "write")
+    reads = tracing.of_file("copy", "read")
+    assert writes and reads and (writes[-1].end_ns or 0) + 0.04e9 < reads[0].start_ns
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_returned_before_a_kill_is_in_the_trace(
+    tracing: Tracing,  # noqa: F811
+    compiled: Callable[[Path], Path],  # noqa: F811
+    seed: int,
+) -> None:
+    threads = 4
+    program = tracing.start(compiled(SUPPORT / "traced_threads.c"), threads)
+    time.sleep(0.2 + random.Random(seed).random() * 0.3)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    counts = struct.unpack(f"<{threads}Q", (tracing.directory / "counts").read_bytes()[: 8 * threads])
+    for own, count in enumerate(counts):
+        rows = tracing.of_file(f"data.{own}", "pwrite")
+        returned = [row for row in rows if row.end_ns is not None]
+        begun = [row for row in rows if row.end_ns is None]
+        assert count > 0 and count <= len(returned) <= count + 1 and len(begun) <= 1
+        assert [row.offset for row in rows] == [n % 1000 * 8 for n in range(len(rows))]
+
+
+def test_calls_that_are_left_without_a_return_harm_no_other(
+    tracing: Tracing,  # noqa: F811
+    compiled: Callable[[Path], Path],  # noqa: F811
+) -> None:
+    made, by_handler, _ = map(int, tracing(compiled(SUPPORT / "traced_jumps.c")).split())
+    rows = tracing.of_file("jumps", "pwrite")
+    assert Counter(row.offset == 4096 for row in rows) == {False: made, True: by_handler}
+    assert all(row.end_ns is not None for row in rows) and by_handler > 0
+    ids = {row.id for row in rows if row.offset == 4096}
+    assert not any(row.parent in ids for row in rows)
+
+
+PROCESSES = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void put(const char *path) {
+  const int fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0666);
+  if (write(fd, "x", 1) != 1) abort();
+  close(fd);
+}
+static void *thread(void *path) { put(path); return 0; }
+int main(int argc, char **argv) {
+  if (argc == 2) { put(argv[1]); return 0; }
+  put("parent");
+  const int kept = open("kept", O_CREAT | O_RDWR, 0666);
+  if (write(kept, "12345", 5) != 5) return 1;
+  if (fork() == 0) { put("forked"); if (write(kept, "678", 3) != 3) _exit(1); _exit(0); }
+  while (wait(0) > 0) {}
+  if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) { put("cloned"); _exit(0); }
+  if (vfork() == 0) { execl(argv[0], argv[0], "vforked", (char *)0); _exit(1); }
+  pthread_t made[20];
+  for (int n = 0; n < 20; ++n) pthread_create(&made[n], 0, thread, "threads");
+  for (int n = 0; n < 20; ++n) pthread_join(made[n], 0);
+  while (wait(0) > 0) {}
+  put("parent");
+  if (fork() == 0) execl(argv[0], argv[0], "executed", (char *)0);
+  while (wait(0) > 0) {}
+  return 0;
+}
+"""
+
+
+def test_processes_and_threads_of_all_kinds(tracing: Tracing, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "program.c").write_text(PROCESSES)
+    subprocess.run(["gcc", "-O1", "-w", "-o", tmp_path / "program", tmp_path / "program.c", "-pthread"], check=True)
+    tracing(tmp_path / "program")
+    pids = {}
+    for name, writes in {"parent": 2, "forked": 1, "cloned": 1, "vforked": 1, "threads": 20, "executed": 1}.items():
+        rows = tracing.of_file(name, "write")
+        assert len(rows) == writes, name
+        pids[name] = {row.pid for row in rows}
+        assert len(pids[name]) == 1
+    assert pids["threads"] == pids["parent"]
+    assert len({*map(tuple, pids.values())}) == 5
+    assert len({row.tid for row in tracing.of_file("threads", "write")}) > 1
+    assert [(row.offset, row.length) for row in tracing.of_file("kept", "write")] == [(0, 5), (5, 3)]
+
+
+def test_streams_have_their_system_calls_below_them(tracing: Tracing) -> None:  # noqa: F811
+    tracing(sys.executable, "-S", "-E", "-c",
+            "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.fopen.restype = ctypes.c_void_p\n"
+            "f = ctypes.c_void_p(libc.fopen(b'out', b'w'))\n"
+            "for n in range(300): libc.fprintf(f, b'%s', b'x' * 99)\nlibc.fclose(f)\n"
+            "f = ctypes.c_void_p(libc.fopen(b'out', b'r'))\nb = ctypes.create_string_buffer(5000)\n"
+            "while libc.fread(b, 1, 5000, f): pass\nlibc.fclose(f)\n")  # fmt: skip
+    rows = tracing.of_file("out")
+    by_id = {row.id: row for row in rows}
+    written = [row for row in rows if row.call == "write"]
+    assert sum(row.result or 0 for row in written) == 300 * 99
+    assert all(by_id[row.parent].call in ("fprintf", "fclose") for row in written)
+    assert sum(row.result or 0 for row in rows if row.call == "fprintf") == 300 * 99
+    assert sum(row.result or 0 for row in rows if row.call == "fread") == 300 * 99
+    assert {by_id[row.parent].call for row in rows if row.call == "read"} == {"fread"}
+    assert {row.layer for row in rows} == {"stdio", "posix"}
+
+
+def test_programs_do_the_same_traced(tracing: Tracing, tmp_path: Path) -> None:  # noqa: F811
+    script = (
+        "set -e; mkdir d; seq 20000 | sort -R --random-source=/dev/zero > d/numbers; sort -n d/numbers > sorted;"
+        "tar cf d.tar d; tar xf d.tar -O | md5sum; gzip -n -k d.tar; zcat d.tar.gz | cmp - d.tar;"
+        "cp sorted copy; mv copy moved; ln moved link; ls | sort; wc moved link; find d -type f; grep -c 7 moved;"
+        "dd if=moved of=dd bs=1000 skip=3 seek=7 conv=notrunc 2>/dev/null; md5sum dd; sed -i s/1/2/ moved; md5sum moved"
+    )
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    wanted = subprocess.run(["bash", "-c", script], cwd=plain, capture_output=True, text=True, check=True).stdout
+    assert tracing("bash", "-c", script) == wanted
+
+
+def test_segments_files_and_calls_are_chosen(tracing: Tracing) -> None:  # noqa: F811
+    program = (
+        "import ctypes, os\nswitch = ctypes.CDLL(None).iosig_trace_switch\n"
+        "fd = os.open('data', os.O_RDWR | os.O_CREAT)\nos.write(fd, b'before')\nswitch(1)\nos.write(fd, b'in')\n"
+        "os.pread(fd, 5, 1)\nother = os.open('other.log', os.O_RDWR | os.O_CREAT)\nos.write(other, b'log')\n"
+        "switch(0)\nos.write(fd, b'after')\n"
+    )
+    python = (sys.executable, "-S", "-E", "-c", program)
+    tracing(*python, options=("--paused",))
+    assert [(row.call, row.offset) for row in tracing.of_file("data") if row.call != "inherited"] == [
+        ("write", 6),
+        ("pread", 1),
+    ]
+    tracing(*python, options=("--ops", "pread,open"))
+    assert [row.call for row in tracing.of_file("data")] == ["open", "pread"]
+    tracing(*python, options=("--files", "*.log"))
+    assert {Path(row.path).name for row in tracing.rows()} == {"other.log"}
+    assert [row.call for row in tracing.of_file("other.log")][:2] == ["open", "write"]
+
+
+@needs_mounts
+def test_a_full_file_system_costs_calls_of_the_trace_and_nothing_else(tracing: Tracing) -> None:  # noqa: F811
+    room = tracing.directory.parent / "room"
+    room.mkdir()
+    done = subprocess.run(
+        ["unshare", "-m", "bash", "-c",
+         f"mount -t tmpfs -o size=200k none {room} && {tracing.iosig.binary} trace -o {room}/t -- {sys.executable} -S -E -c "
+         "'import os,threading\nfd = os.open(\"data\", os.O_RDWR | os.O_CREAT)\n"
+         "def work():\n  for n in range(20000): os.pwrite(fd, b\"x\" * (n % 50), (n * 7919) % 1000003)\n"
+         "all = [threading.Thread(target=work) for _ in range(4)]\n[t.start() for t in all]\n[t.join() for t in all]' && "
+         f"{tracing.iosig.binary} trace info {room}/t"],
+        cwd=tracing.directory, env=tracing.iosig.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "could not be recorded" in done.stderr or "tracing fails" in done.stderr
+
+
+def test_a_directory_that_cannot_be_written(tracing: Tracing) -> None:  # noqa: F811
+    """Said once; the program goes on."""
+    program = tracing.start("sh", "-c", f"mv {tracing.directory.parent}/trace.0 gone; cat /etc/passwd; cat /etc/group",
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    out, complaints = program.communicate(timeout=60)
+    assert program.returncode == 0 and out.decode() == Path("/etc/passwd").read_text() + Path("/etc/group").read_text()
+    assert b"cannot make a file in" in complaints
+
+
+def test_a_trace_is_never_mixed_with_another(tracing: Tracing) -> None:  # noqa: F811
+    tracing("true")
+    again = [str(tracing.iosig.binary), "trace", "-o", str(tracing.trace), "--", "true"]
+    refused = subprocess.run(again, env=tracing.iosig.env, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "has a trace already" in refused.stderr and str(tracing.trace) in refused.stderr
+
+
+def test_odd_names(tracing: Tracing) -> None:  # noqa: F811
+    name = b'new\nline \xff "quoted", comma'
+    tracing(sys.executable, "-S", "-E", "-c", f"import os; os.close(os.open({name!r}, os.O_CREAT))")
+    export = [str(tracing.iosig.binary), "export", "--format", "csv", str(tracing.trace)]
+    exported = subprocess.run(export, env=tracing.iosig.env, capture_output=True, check=True).stdout
+    rows = list(csv.DictReader(io.StringIO(exported.decode(errors="surrogateescape"), newline="")))
+    paths = [os.fsencode(row["path"]) for row in rows if row["call"] == "open"]
+    assert os.fsencode(tracing.directory) + b"/" + name in paths
+
+
+def test_errors_are_recorded_and_passed_on(tracing: Tracing) -> None:  # noqa: F811
+    tracing(sys.executable, "-S", "-E", "-c",
+            "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+            "assert libc.open(b'nothing/here', 0) == -1 and ctypes.get_errno() == 2\n"
+            "fd = os.open('data', os.O_CREAT | os.O_RDONLY)\n"
+            "assert libc.pwrite(fd, b'x', ctypes.c_size_t(1), ctypes.c_long(0)) == -1 and ctypes.get_errno() == 9\n"
+            "assert libc.read(fd, ctypes.c_void_p(8), ctypes.c_size_t(10)) in (0, -1)\n"
+            "assert libc.open(ctypes.c_void_p(8), 0) == -1 and ctypes.get_errno() == 14\n"
+            "assert libc.stat(ctypes.c_void_p(8), ctypes.c_void_p(8)) == -1 and ctypes.get_errno() == 14\n"
+            "assert libc.writev(fd, ctypes.c_void_p(8), 2) == -1\n")  # fmt: skip
+    results = [(row.call, row.result) for row in tracing.rows()]
+    assert ("open", -errno.ENOENT) in results and ("pwrite", -errno.EBADF) in results
+    assert ("open", -errno.EFAULT) in results
+
+
+MPI = r"""
+#include <mpi.h>
+#include <string.h>
+int main(int argc, char **argv) {
+  int rank, size;
+  char bytes[4096];
+  MPI_File file;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  memset(bytes, rank, sizeof bytes);
+  MPI_File_open(MPI_COMM_WORLD, "out", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  for (int n = 0; n < 3; ++n)
+    MPI_File_write_at(file, (MPI_Offset)(n * size + rank) * 4096, bytes, 1024, MPI_INT, MPI_STATUS_IGNORE);
+  PMPI_File_write_at_all(file, (MPI_Offset)(9 * size + rank) * 4096, bytes, 4096, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_read_at(file, (MPI_Offset)rank * 4096, bytes, 2, MPI_DOUBLE, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_ranks_and_layers_of_mpi(tracing: Tracing, tmp_path: Path, mpi: str) -> None:  # noqa: F811
+    if not shutil.which(f"mpicc.{mpi}") or not shutil.which(f"mpirun.{mpi}"):
+        pytest.skip(f"needs {mpi}")
+    (tmp_path / "program.c").write_text(MPI)
+    subprocess.run([f"mpicc.{mpi}", "-O1", "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
+    command = [f"mpirun.{mpi}", *(["--oversubscribe"] if mpi == "openmpi" else []), "-n", "2",
+               *tracing.command(tmp_path / "program")]  # fmt: skip
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    subprocess.run(command, cwd=tracing.directory, env={**os.environ, **tracing.iosig.env, **allowed}, check=True,
+                   capture_output=True, timeout=120)  # fmt: skip
+    rows = tracing.of_file("out")
+    for rank in range(2):
+        own = [row for row in rows if row.rank == rank and row.layer == "mpi-io"]
+        assert [(row.call, row.offset, row.length) for row in own if "open" not in row.call and "close" not in row.call] == [
+            *(("MPI_File_write_at", (n * 2 + rank) * 4096, 4096) for n in range(3)),
+            ("MPI_File_write_at_all", (18 + rank) * 4096, 4096),
+            ("MPI_File_read_at", rank * 4096, 16),
+        ]  # fmt: skip
+        ids = {row.id for row in own if row.call == "MPI_File_write_at"}
+        below = [row for row in rows if row.parent in ids]
+        assert sum(row.result or 0 for row in below if "write" in row.call) == 3 * 4096
