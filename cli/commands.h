@@ -14,6 +14,7 @@ void add_pattern(Verb app, Action& action);
 void add_container(Verb app, Action& action);
 void add_mount(Verb app, Action& action);
 void add_run(Verb app, Action& action);
+void add_trace(Verb app, Action& action);
 void add_replay(Verb app, Action& action);
 void add_export(Verb app, Action& action);
 /// `iosig trace info`, below `iosig trace`.

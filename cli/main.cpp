@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   add_container(root, action);
   add_mount(root, action);
   add_run(root, action);
+  add_trace(root, action);
   add_replay(root, action);
   add_export(root, action);
   add_prepare(root, action);

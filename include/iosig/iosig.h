@@ -7,6 +7,7 @@
 #ifndef IOSIG_IOSIG_H
 #define IOSIG_IOSIG_H
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -109,6 +110,16 @@ static __inline__ const char* iosig_signed_path(const char* signature, const cha
   return path;
 }
 #undef IOSIG_AT_FDCWD
+
+/* Under `iosig trace`, record the calls of the whole process only from a start to a stop: of a segment of the code. With
+ * `iosig trace --paused` nothing is recorded before the first start. Otherwise they do nothing. They need no library. */
+static __inline__ void iosig_trace_switch_to(int is_on) {
+  void (*change)(int) = NULL;
+  *(void**)&change = dlsym(NULL /* RTLD_DEFAULT */, "iosig_trace_switch");
+  if (change) change(is_on);
+}
+static __inline__ void iosig_trace_start(void) { iosig_trace_switch_to(1); }
+static __inline__ void iosig_trace_stop(void) { iosig_trace_switch_to(0); }
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -92,6 +92,13 @@ int __wrap_fcntl(int fd, int command, ...) {
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
 }
 int __wrap_ioctl(int fd, unsigned long request, void* argument) { return real().ioctl(fd, request, argument); }
+int __wrap_fprintf(FILE* stream, const char* format, ...) {
+  va_list rest;
+  va_start(rest, format);
+  const int done = real().vfprintf(stream, format, rest);
+  va_end(rest);
+  return done;
+}
 void __wrap__exit(int status) {
   for (;;) (void)::syscall(SYS_exit_group, status);
 }

@@ -17,6 +17,7 @@
 #include "preload/files/open_file.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
+#include "preload/trace/thread_part.h"
 
 namespace iosig::preload {
 namespace {
@@ -25,6 +26,7 @@ namespace {
   if (!is_stray_child()) {
     begin_exit();
     finish_all();
+    trace::mark_parts(true);
   }
   for (;;) (void)::syscall(SYS_exit_group, status);
 }
@@ -39,7 +41,10 @@ int changed_limit(int done) {
 template <class Begin>
 int become(Begin begin) {
   leave_open(true);
+  const bool is_own = !is_stray_child();
+  if (is_own) trace::mark_parts(true);
   const int failed = begin();
+  if (is_own) trace::mark_parts(false);
   leave_open(false);
   return failed;
 }

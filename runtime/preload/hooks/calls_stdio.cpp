@@ -1,7 +1,7 @@
 // FILE streams. glibc's stdio makes its reads and writes through internal calls that cannot be intercepted. But all
-// file streams share a table of functions (the vtable _IO_file_jumps). Before its first container is open, the library
-// replaces five functions in that table. This covers stdin and stdout redirected to a container by a shell, and streams
-// whose descriptor is replaced later (dup2).
+// file streams share a table of functions (the vtable _IO_file_jumps). Before its first container is open, and when the
+// program is traced, the library replaces five functions in that table. This covers stdin and stdout redirected to a
+// container by a shell, and streams whose descriptor is replaced later (dup2).
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,9 +19,11 @@
 #include "preload/files/data.h"
 #include "preload/files/opening.h"
 #include "preload/files/process_files.h"
+#include "preload/hooks/entry.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
+#include "preload/trace/recorder.h"
 
 namespace iosig::preload {
 namespace {
@@ -39,19 +41,22 @@ struct StreamCalls {
 StreamCalls libc_calls;
 bool are_streams_tried = false, has_streams = false;
 
+/// Whether a stream's calls go through this library: those on containers, and all while the program is traced.
+bool is_seen(int fd) { return trace::is_tracing || is_ours(fd); }
+
 ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
-  if (!is_ours(stream->_fileno)) return libc_calls.read(stream, bytes, count);
-  return hook::read(stream->_fileno, bytes, static_cast<size_t>(count));
+  if (!is_seen(stream->_fileno)) return libc_calls.read(stream, bytes, count);
+  return entry::read(stream->_fileno, bytes, static_cast<size_t>(count));
 }
 
 /// Like glibc's function: continues until all bytes are written, and updates the offset that the stream remembers.
 ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
-  if (!is_ours(stream->_fileno)) return libc_calls.write(stream, bytes, count);
+  if (!is_seen(stream->_fileno)) return libc_calls.write(stream, bytes, count);
   constexpr int error_seen = 0x20;  // _IO_ERR_SEEN
   ssize_t done = 0;
   while (done < count) {
     const ssize_t put =
-        hook::write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
+        entry::write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
     if (put < 0) {
       stream->_flags |= error_seen;
       break;
@@ -63,12 +68,12 @@ ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
 }
 
 off64_t stream_seek(FILE* stream, off64_t offset, int whence) {
-  if (!is_ours(stream->_fileno)) return libc_calls.seek(stream, offset, whence);
-  return hook::lseek(stream->_fileno, offset, whence);
+  if (!is_seen(stream->_fileno)) return libc_calls.seek(stream, offset, whence);
+  return entry::lseek(stream->_fileno, offset, whence);
 }
 
 int stream_close(FILE* stream) {
-  return is_ours(stream->_fileno) ? hook::close(stream->_fileno) : libc_calls.close(stream);
+  return is_seen(stream->_fileno) ? entry::close(stream->_fileno) : libc_calls.close(stream);
 }
 
 int stream_stat(FILE* stream, void* status) {

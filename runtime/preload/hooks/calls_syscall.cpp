@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "preload/files/open_file.h"
+#include "preload/hooks/entry.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
+#include "preload/trace/recorder.h"
 
 namespace iosig::preload {
 namespace {
@@ -44,6 +46,9 @@ bool changes(int fd) { return !is_in_call && (is_ours(fd) || engine_fds.has(fd))
 /// A call on a path, or on a range of descriptors.
 bool may_meet_container() { return !is_in_call; }
 
+/// A call that is traced, whatever it is made on.
+bool is_traced_by_number() { return trace::is_tracing && !is_in_call && !trace::is_in_posix_call(); }
+
 /// Makes the call with the first arguments, as many as the function has.
 template <auto function>
 long call_function(const Argument (&a)[6]) {
@@ -61,32 +66,32 @@ long call_function(const Argument (&a)[6]) {
 
 // Calls whose arguments are not the function's.
 template <>
-long call_function<hook::open>(const Argument (&a)[6]) {
-  return hook::open(a[0], a[1], static_cast<mode_t>(a[2]));
+long call_function<entry::open>(const Argument (&a)[6]) {
+  return entry::open(a[0], a[1], static_cast<mode_t>(a[2]));
 }
 template <>
-long call_function<hook::openat>(const Argument (&a)[6]) {
-  return hook::openat(a[0], a[1], a[2], static_cast<mode_t>(a[3]));
+long call_function<entry::openat>(const Argument (&a)[6]) {
+  return entry::openat(a[0], a[1], a[2], static_cast<mode_t>(a[3]));
 }
 template <>
-long call_function<hook::fcntl>(const Argument (&a)[6]) {
-  return hook::fcntl(a[0], a[1], a[2].value);
+long call_function<entry::fcntl>(const Argument (&a)[6]) {
+  return entry::fcntl(a[0], a[1], a[2].value);
 }
 template <>  // the offset of these two takes two arguments, the second of which counts on 32-bit systems only
-long call_function<hook::preadv2>(const Argument (&a)[6]) {
-  return hook::preadv2(a[0], a[1], a[2], a[3], a[5]);
+long call_function<entry::preadv2>(const Argument (&a)[6]) {
+  return entry::preadv2(a[0], a[1], a[2], a[3], a[5]);
 }
 template <>
-long call_function<hook::pwritev2>(const Argument (&a)[6]) {
-  return hook::pwritev2(a[0], a[1], a[2], a[3], a[5]);
+long call_function<entry::pwritev2>(const Argument (&a)[6]) {
+  return entry::pwritev2(a[0], a[1], a[2], a[3], a[5]);
 }
 template <>
-long call_function<hook::faccessat>(const Argument (&a)[6]) {
-  return hook::faccessat(a[0], a[1], a[2], 0);
+long call_function<entry::faccessat>(const Argument (&a)[6]) {
+  return entry::faccessat(a[0], a[1], a[2], 0);
 }
 template <>  // without a path it is futimens()
-long call_function<hook::utimensat>(const Argument (&a)[6]) {
-  return a[1].value == 0 ? hook::futimens(a[0], a[2]) : hook::utimensat(a[0], a[1], a[2], a[3]);
+long call_function<entry::utimensat>(const Argument (&a)[6]) {
+  return a[1].value == 0 ? entry::futimens(a[0], a[2]) : entry::utimensat(a[0], a[1], a[2], a[3]);
 }
 
 /// syscall() is not a cancellation point, the functions that stand in for it are.

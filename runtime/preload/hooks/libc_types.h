@@ -32,6 +32,9 @@ using DirentOrder = int(const dirent**, const dirent**);
 using GlobError = int(const char*, int);
 /// A communicator, file or info of any MPI library: a pointer in Open MPI, an int in MPICH.
 using MpiHandle = std::uintptr_t;
+/// MPI_Offset and MPI_Count of both.
+using MpiOffset = long long;
+using MpiCount = long long;
 
 // On 64-bit machines the functions for large files are the same as the others: other names of them in calls.txt.
 static_assert(sizeof(off_t) == sizeof(off64_t) && sizeof(struct stat) == sizeof(struct stat64));

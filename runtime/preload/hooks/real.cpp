@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "preload/mpi/library.h"
+
 namespace iosig::preload {
 namespace {
 
@@ -91,6 +93,7 @@ void* find_next_definition(const char* name) {
     is_behind = is_behind || each->l_ld == _DYNAMIC;
     if (each == last) break;
   }
+  if (std::strncmp(name, "MPI_", 4) == 0 || std::strncmp(name, "PMPI_", 5) == 0) return mpiio::function_behind(name);
   return ::dlsym(RTLD_NEXT, name);
 }
 

@@ -1,0 +1,192 @@
+// `iosig trace`: runs an unmodified program and records its operations on files (runtime/preload/trace).
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "iosig/base/files.h"
+#include "iosig/base/machine.h"
+#include "iosig/base/text.h"
+#include "iosig/trace/calls.h"
+#include "program.h"
+
+namespace iosig::cli {
+namespace {
+
+using trace::Call;
+
+struct TraceArguments {
+  std::string directory, calls;
+  std::vector<std::string> files, command;
+  bool paused = false, dry_run = false;
+};
+
+constexpr const char* manifest_name = "manifest.json";
+/// Ranks of one job that has no name of its own start within this time.
+constexpr std::int64_t max_start_spread_ns = 60'000'000'000;
+
+std::string value_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr ? value : "";
+}
+
+/// Returns the name that the launcher or the batch system gave to the parallel job that this process is a part of.
+std::string job_name() {
+  for (const char* variable : {"PMIX_NAMESPACE", "PALS_APID", "FLUX_JOB_ID", "PMI_JOBID"})
+    if (const std::string name = value_of(variable); !name.empty()) return name;
+  const std::string job = value_of("SLURM_JOB_ID"), step = value_of("SLURM_STEP_ID");
+  return job.empty() || step.empty() ? std::string() : fmt::format("{}.{}", job, step);
+}
+
+/// Whether this process is one of several ranks.
+bool is_rank() {
+  return std::ranges::any_of(std::initializer_list<const char*>{"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK",
+                                                                "SLURM_PROCID", "FLUX_TASK_RANK"},
+                             [](const char* variable) { return std::getenv(variable) != nullptr; });
+}
+
+/// Whether the time stamp counter is the same clock on all processors, whatever they do.
+bool has_tsc_clock() {
+#if defined(__x86_64__)
+  const auto clock = read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  if (clock && clock->starts_with("tsc")) return true;
+  const auto processors = read_file("/proc/cpuinfo");
+  return processors && clock && (clock->starts_with("kvm-clock") || clock->starts_with("hyperv")) &&
+         processors->find(" constant_tsc") != std::string::npos &&
+         processors->find(" nonstop_tsc") != std::string::npos;
+#else
+  return false;
+#endif
+}
+
+std::int64_t now_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// Makes the manifest of a new trace. false: the directory has one already.
+Result<bool> make_manifest(const Fd& directory, const TraceArguments& options) {
+  const nlohmann::ordered_json manifest{
+      {"schema", "iosig.trace/1"}, {"command", options.command}, {"host", host_name()},   {"started_ns", now_ns()},
+      {"job", job_name()},         {"calls", options.calls},     {"files", options.files}};
+  const std::string text = manifest.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string draft = fmt::format(".{}.{}.{}", manifest_name, host_name(), ::getpid());
+  {
+    const Fd file(
+        ::openat(directory.get(), draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) return system_failure("write", options.directory);
+    if (auto done = write_all(file.get(), text, options.directory); !done) {
+      ::unlinkat(directory.get(), draft.c_str(), 0);
+      return pass_on(done.error());
+    }
+  }
+  const bool is_made = ::linkat(directory.get(), draft.c_str(), directory.get(), manifest_name, 0) == 0;
+  const int failure = errno;
+  ::unlinkat(directory.get(), draft.c_str(), 0);
+  if (is_made || failure == EEXIST) return is_made;
+  return system_failure("write", fmt::format("{}/{}", options.directory, manifest_name), failure);
+}
+
+/// Whether the trace that has begun in the directory is this job's: another rank was first.
+Result<void> check_manifest(const Fd& directory, const TraceArguments& options) {
+  const std::string shown = fmt::format("{}/{}", options.directory, manifest_name);
+  const auto text = read_file_in(directory, manifest_name, shown, 1u << 20);
+  if (!text) return pass_on(text.error());
+  const auto manifest = nlohmann::json::parse(*text, nullptr, false);
+  if (manifest.is_object() && is_rank() && manifest.value("job", "") == job_name() &&
+      (!job_name().empty() || now_ns() - manifest.value("started_ns", std::int64_t{0}) < max_start_spread_ns))
+    return {};
+  return fail(ErrorKind::usage, "'{0}' has a trace already; name another directory with -o, or remove it: rm -r '{0}'",
+              printable(options.directory));
+}
+
+/// Makes the trace's directory, or joins that of the job's other ranks. Returns its absolute path.
+Result<std::string> begin_trace(const TraceArguments& options, const Console& console) {
+  const std::string path = std::filesystem::absolute(options.directory).lexically_normal().string();
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_failure("make", options.directory);
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return system_failure("open", options.directory);
+  const auto is_new = make_manifest(directory, options);
+  if (!is_new) return pass_on(is_new.error());
+  if (*is_new)
+    console.note(fmt::format("tracing into '{0}'; afterwards: iosig trace info '{0}'", printable(options.directory)));
+  else if (auto joined = check_manifest(directory, options); !joined)
+    return pass_on(joined.error());
+  return path;
+}
+
+/// Refuses names that are neither calls nor layers.
+Result<void> check_calls(std::string_view names) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    const std::string_view name = names.substr(0, end);
+    if (trace::call_of(name) == Call::none &&
+        std::ranges::find(trace::layer_names, name) == std::end(trace::layer_names))
+      return fail(ErrorKind::usage,
+                  "--ops: '{}' is no call that a trace knows; expected layers ({}) or calls (pread, fopen, "
+                  "MPI_File_write_at_all, ...), separated by commas",
+                  printable(std::string(name)), fmt::join(trace::layer_names, ", "));
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return {};
+}
+
+int trace_command(TraceArguments& options, Console& console) {
+  if (options.command.empty())
+    return console.fail({ErrorKind::usage, "expected a command, e.g. iosig trace -o job.trace -- ./solver input.txt"});
+  if (auto known = check_calls(options.calls); !known) return console.fail(known.error());
+  for (const std::string& glob : options.files)
+    if (glob.empty() || glob.find(':') != std::string::npos)
+      return console.fail(
+          {ErrorKind::usage, fmt::format("--files '{}': expected a glob without colons", printable(glob))});
+  if (options.directory.empty())
+    options.directory = std::filesystem::path(options.command.front()).filename().string() + ".trace";
+  auto preloaded = preload_setting();
+  if (!preloaded) return console.fail(preloaded.error());
+  std::string path = std::filesystem::absolute(options.directory).lexically_normal().string();
+  if (!options.dry_run) {
+    auto begun = begin_trace(options, console);
+    if (!begun) return console.fail(begun.error());
+  }
+  std::vector<Setting> settings{std::move(*preloaded), {"IOSIG_TRACE", std::move(path)}};
+  if (!options.calls.empty()) settings.push_back({"IOSIG_TRACE_OPS", options.calls});
+  if (!options.files.empty())
+    settings.push_back({"IOSIG_TRACE_FILES", fmt::format("{}", fmt::join(options.files, ":"))});
+  if (options.paused) settings.push_back({"IOSIG_TRACE_PAUSED", "1"});
+  if (has_tsc_clock()) settings.push_back({"IOSIG_TRACE_CLOCK", "tsc"});
+  return become_program(options.command, settings, options.dry_run, console);
+}
+
+}  // namespace
+
+void add_trace(Verb app, Action& action) {
+  const Verb verb = app.add_verb("trace", "Record every operation of an unmodified program on files");
+  const auto options = std::make_shared<TraceArguments>();
+  verb.add_option("COMMAND", options->command, "after --: a program and its arguments");
+  verb.add_option("-o,--output", options->directory, "directory of the trace, new [PROGRAM.trace]").type_name("DIR");
+  verb.add_option("--ops", options->calls, "record these calls or layers only, e.g. mpi-io,pread,pwrite")
+      .type_name("LIST");
+  verb.add_option("--files", options->files, "record only files whose name (or path, if GLOB has a slash) matches")
+      .type_name("GLOB")
+      .repeatable();
+  verb.add_flag("--paused", options->paused, "record nothing until the program calls iosig_trace_start() (iosig.h)");
+  verb.add_flag("--dry-run", options->dry_run, "print the environment and the command; run nothing");
+  verb.footer(
+      "The command replaces the iosig process. The program and those that it starts are recorded, each thread in a "
+      "file\n"
+      "of the directory; all ranks of an MPI job share one directory.\n"
+      "Exit status: the program's; 126 it cannot be executed, 127 it is not found; 2, 3, 4 iosig itself failed.\n"
+      "Example: iosig trace -o job.trace -- ./solver input.txt\n"
+      "         mpirun -n 4 iosig trace -o job.trace -- ./solver");
+  verb.when_chosen(action, "", [options](Console& console) { return trace_command(*options, console); });
+}
+
+}  // namespace iosig::cli

@@ -1,0 +1,25 @@
+// Runs a program with libiosig-preload.so, for `iosig run` and `iosig trace`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "console.h"
+#include "iosig/base/result.h"
+
+namespace iosig::cli {
+
+/// An environment variable for the program.
+struct Setting {
+  std::string name, value;
+};
+
+/// Returns LD_PRELOAD with this library before those that it has.
+[[nodiscard]] Result<Setting> preload_setting();
+
+/// Replaces this process by the program, and returns only if that fails, with the exit status of a shell that cannot
+/// run a command. Notes if no library can intercept the program's calls. `is_dry`: prints the command and returns.
+[[nodiscard]] int become_program(const std::vector<std::string>& command, const std::vector<Setting>& settings,
+                                 bool is_dry, Console& console);
+
+}  // namespace iosig::cli

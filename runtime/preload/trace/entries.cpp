@@ -1,0 +1,183 @@
+// The entries of traced calls, as hooks/calls.txt says (recording.inc), and those with `trace=own`.
+#include <linux/close_range.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstring>
+
+#include "preload/files/open_file.h"
+#include "preload/hooks/entry.h"
+#include "preload/trace/mpi_files.h"
+#include "preload/trace/streams.h"
+#include "preload/trace/subjects.h"
+
+namespace iosig::preload {
+
+using iosig::trace::Call;
+using trace::here;
+
+namespace {
+
+/// Records an open. The result is a descriptor, `number(result)`; -1 if the call failed.
+template <Call call, class Make, class Number>
+auto open_traced(int directory, const char* path, int flags, const Make& make, const Number& number) {
+  const bool is_recorded = trace::uses[static_cast<std::uint16_t>(call)] == trace::Use::record;
+  trace::Recording recording(call, {.length = flags});
+  const auto result = make();
+  const int fd = number(result);
+  const int failure = errno;
+  const std::uint32_t id = fd < 0 && failure == EFAULT ? 0 : trace::path_at(directory, path);
+  const std::uint32_t file = fd < 0 ? 0 : trace::opened(fd, flags, id != trace::left_out_path);
+  if (id == trace::left_out_path || (!is_recorded && fd < 0)) {
+    recording.cancel();
+  } else if (trace::Slot* const slot = recording.slot(); slot != nullptr) {
+    if (!is_recorded) slot->call = Call::inherited;  // the file's later calls may be: they need its name
+    slot->path = id;
+    slot->file = file;
+    slot->fd = fd;
+  }
+  recording.end(fd < 0 ? -failure : fd);
+  errno = failure;
+  return result;
+}
+
+template <class Make>
+int open_descriptor(int directory, const char* path, int flags, const Make& make) {
+  return open_traced<Call::open>(directory, path, flags, make, [](int fd) { return fd; });
+}
+
+/// Records a duplication: the new descriptor is the result, `of` the old one.
+template <class Make>
+int duplicate(int of, const Make& make) {
+  const int fd = trace::on<Call::dup>(of, make);
+  if (fd >= 0 && !is_stray_child()) trace::duplicated(fd, of);
+  return fd;
+}
+
+mode_t mode_of(int flags, va_list rest) { return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, unsigned) : 0; }
+
+}  // namespace
+
+namespace entry {
+
+#include "recording.inc"
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = mode_of(flags, rest);
+  va_end(rest);
+  if (!trace::is_used(Call::open)) [[likely]]
+    return hook::open(path, flags, mode);
+  return open_descriptor(AT_FDCWD, path, flags, [&] { return hook::open(path, flags, mode); });
+}
+int openat(int directory, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = mode_of(flags, rest);
+  va_end(rest);
+  if (!trace::is_used(Call::open)) [[likely]]
+    return hook::openat(directory, path, flags, mode);
+  return open_descriptor(directory, path, flags, [&] { return hook::openat(directory, path, flags, mode); });
+}
+int creat(const char* path, mode_t mode) { return entry::open(path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
+int __open_2(const char* path, int flags) { return entry::open(path, flags); }
+int __openat_2(int directory, const char* path, int flags) { return entry::openat(directory, path, flags); }
+
+int dup(int fd) {
+  if (!trace::is_used(Call::dup)) [[likely]]
+    return hook::dup(fd);
+  return duplicate(fd, [&] { return hook::dup(fd); });
+}
+int dup2(int fd, int to) {
+  if (!trace::is_used(Call::dup)) [[likely]]
+    return hook::dup2(fd, to);
+  return duplicate(fd, [&] { return hook::dup2(fd, to); });
+}
+int dup3(int fd, int to, int flags) {
+  if (!trace::is_used(Call::dup)) [[likely]]
+    return hook::dup3(fd, to, flags);
+  return duplicate(fd, [&] { return hook::dup3(fd, to, flags); });
+}
+int fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  if (!trace::is_tracing) [[likely]]
+    return hook::fcntl(fd, command, argument);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+    return duplicate(fd, [&] { return hook::fcntl(fd, command, argument); });
+  const int result =
+      trace::is_used(Call::fcntl)
+          ? trace::on<Call::fcntl>(fd, trace::here, command, [&] { return hook::fcntl(fd, command, argument); })
+          : hook::fcntl(fd, command, argument);
+  if (command == F_SETFL && result == 0)
+    if (trace::Description* const known = trace::description_of(fd); known != &trace::left_out)
+      known->asks_kernel = known->asks_kernel || (reinterpret_cast<std::intptr_t>(argument) & O_APPEND) != 0;
+  return result;
+}
+int close_range(unsigned first, unsigned last, int flags) {
+  if (trace::is_tracing && (flags & CLOSE_RANGE_CLOEXEC) == 0 && !is_stray_child()) trace::closed_range(first, last);
+  return hook::close_range(first, last, flags);
+}
+void closefrom(int least) {
+  if (trace::is_tracing && !is_stray_child())
+    trace::closed_range(least < 0 ? 0 : static_cast<unsigned>(least), INT_MAX);
+  hook::closefrom(least);
+}
+int chdir(const char* path) {
+  if (!trace::is_tracing) [[likely]]
+    return hook::chdir(path);
+  const int done = trace::at<Call::chdir>(path, [&] { return hook::chdir(path); });
+  trace::working_directory_changed();
+  return done;
+}
+void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) {
+  if (fd < 0 || (flags & MAP_ANONYMOUS) != 0 || !trace::is_used(Call::mmap)) [[likely]]
+    return hook::mmap(at, length, protection, flags, fd, offset);
+  return trace::on<Call::mmap>(fd, offset, length,
+                               [&] { return hook::mmap(at, length, protection, flags, fd, offset); });
+}
+
+FILE* fopen(const char* path, const char* mode) {
+  if (!trace::is_used(Call::fopen)) [[likely]]
+    return hook::fopen(path, mode);
+  return open_traced<Call::fopen>(
+      AT_FDCWD, path, trace::flags_of(mode), [&] { return hook::fopen(path, mode); },
+      [](FILE* made) { return made == nullptr ? -1 : ::fileno_unlocked(made); });
+}
+FILE* freopen(const char* path, const char* mode, FILE* stream) {
+  if (!trace::is_used(Call::freopen)) [[likely]]
+    return hook::freopen(path, mode, stream);
+  if (const int before = ::fileno_unlocked(stream); before >= 0) trace::closed(before);
+  if (path == nullptr) return hook::freopen(path, mode, stream);
+  return open_traced<Call::freopen>(
+      AT_FDCWD, path, trace::flags_of(mode), [&] { return hook::freopen(path, mode, stream); },
+      [](FILE* made) { return made == nullptr ? -1 : ::fileno_unlocked(made); });
+}
+int fclose(FILE* stream) {
+  if (!trace::is_used(Call::fclose)) [[likely]]
+    return hook::fclose(stream);
+  const int fd = ::fileno_unlocked(stream);
+  const trace::Subject subject = fd < 0 ? trace::Subject{.is_left_out = true} : trace::subject_of(fd);
+  return trace::record<Call::fclose>(subject, [&] { return hook::fclose(stream); });
+}
+int fprintf(FILE* stream, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int done = entry::vfprintf(stream, format, arguments);
+  va_end(arguments);
+  return done;
+}
+int __fprintf_chk(FILE* stream, int flag, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int done = entry::__vfprintf_chk(stream, flag, format, arguments);
+  va_end(arguments);
+  return done;
+}
+
+}  // namespace entry
+}  // namespace iosig::preload

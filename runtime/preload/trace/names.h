@@ -1,0 +1,25 @@
+// The names in a trace: each path is written once by each thread, and has an id in its process.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace iosig::preload::trace {
+
+/// What path_at() returns for files that are not to be traced (iosig trace --files).
+inline constexpr std::uint32_t left_out_path = UINT32_MAX;
+
+/// Returns the id of the absolute path that `path` means, from 1, and writes it to this thread's part if it has not
+/// been there lately. 0: unknown. `path` is not resolved: symbolic links and ".." stay. Preserves errno.
+[[nodiscard]] std::uint32_t path_at(int directory, const char* path);
+/// The same for an open descriptor, whose path the kernel knows.
+[[nodiscard]] std::uint32_t path_of_descriptor(int fd);
+
+/// Called after the process has changed its working directory.
+void working_directory_changed();
+
+/// Sets the globs whose files are traced, separated by colons; "": all. Called once. `globs` lives as long as the
+/// process.
+void set_traced_globs(std::string_view globs);
+
+}  // namespace iosig::preload::trace

@@ -1,0 +1,100 @@
+#include "preload/trace/process_facts.h"
+
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "preload/files/raw_calls.h"
+#include "preload/trace/thread_part.h"
+
+namespace iosig::preload::trace {
+namespace {
+
+utsname machine{};
+std::uint64_t boot = 0;
+int argument_count = 0;
+char** arguments = nullptr;
+
+/// Where MPI libraries and batch systems say a process's rank and the number of ranks, in the order of trust: what
+/// started the program last comes first.
+constexpr const char* rank_variables[] = {
+    "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK", "SLURM_PROCID"};
+constexpr const char* size_variables[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "FLUX_JOB_SIZE",
+                                          "SLURM_NTASKS"};
+constexpr const char* job_variables[] = {"SLURM_JOB_ID",    "SLURM_STEP_ID",    "SLURM_JOB_NAME",
+                                         "PBS_JOBID",       "LSB_JOBID",        "FLUX_JOB_ID",
+                                         "OMP_NUM_THREADS", "IOSIG_CONTAINERS", "IOSIG_RULES"};
+
+/// Texts "key=value", each ended by NUL. What does not fit is left out.
+class Facts {
+ public:
+  void add(std::string_view key, std::string_view value) {
+    if (key.size() + value.size() + 2 > text_.size() - length_) return;
+    for (const std::string_view piece : {key, std::string_view("="), value}) {
+      std::ranges::copy(piece, text_.data() + length_);
+      length_ += piece.size();
+    }
+    text_[length_++] = '\0';
+  }
+  void add_variable(std::string_view key, const char* variable) {
+    if (const char* const value = std::getenv(variable); value != nullptr) add(key, value);
+  }
+  [[nodiscard]] std::string_view text() const { return {text_.data(), length_}; }
+
+ private:
+  std::array<char, 3000> text_{};
+  std::size_t length_ = 0;
+};
+
+template <std::size_t count>
+void add_first(Facts& facts, std::string_view key, const char* const (&variables)[count]) {
+  for (const char* each : variables)
+    if (std::getenv(each) != nullptr) return facts.add_variable(key, each);
+}
+
+}  // namespace
+
+void write_process_facts(ThreadPart& part) {
+  // Static: the stack may be a signal handler's. A process writes its facts once.
+  static constinit Facts facts;
+  static std::array<char, 1024> path;
+  facts = {};
+  const long length = ::syscall(SYS_readlink, "/proc/self/exe", path.data(), path.size());
+  if (length > 0) facts.add("program", {path.data(), static_cast<std::size_t>(length)});
+  const long directory = ::syscall(SYS_getcwd, path.data(), path.size());
+  if (directory > 1) facts.add("directory", {path.data(), static_cast<std::size_t>(directory - 1)});
+  add_first(facts, "rank", rank_variables);
+  add_first(facts, "size", size_variables);
+  for (const char* each : job_variables) facts.add_variable(each, each);
+  for (int n = 0; n < argument_count; ++n)
+    if (arguments[n] != nullptr) facts.add("argument", arguments[n]);
+  add_chunk(part, iosig::trace::ChunkKind::process, nullptr, 0, facts.text().data(), facts.text().size());
+}
+
+std::string_view host_name() { return machine.nodename; }
+std::uint64_t boot_number() { return boot; }
+
+void remember_machine(int count, char** given) {
+  argument_count = count;
+  arguments = given;
+  (void)::uname(&machine);
+  std::array<char, 40> text{};
+  const long fd = sys_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)::syscall(SYS_read, fd, text.data(), text.size() - 1);
+  sys_close(fd);
+  int digits = 0;
+  for (const char each : text) {
+    if (digits == 16 || each == '\0') break;
+    if (each == '-') continue;
+    boot = boot << 4 | static_cast<std::uint64_t>(each <= '9' ? each - '0' : each - 'a' + 10);
+    ++digits;
+  }
+}
+
+}  // namespace iosig::preload::trace

@@ -1,0 +1,254 @@
+// The recorder: what a traced call does more than an untraced one. The entries of the intercepted calls (entries.inc,
+// made from hooks/calls.txt) call record().
+//
+// Each thread has a part (core/iosig/trace/part_layout.h), a file of which the first pages are mapped. A call takes a
+// slot, stores what it is about to do, makes the real call, and stores the result. So the kernel has every call that
+// returned, and those that began, even if the process is killed. When the slots are full, they are packed and
+// appended to the file (thread_part.cpp).
+//
+// No lock, allocation or system call here, except on the way out to the cold functions at the end. Signal handlers may
+// record calls between any two instructions, and may leave by longjmp(3).
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <type_traits>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "iosig/trace/part_layout.h"
+#include "preload/trace/descriptions.h"
+
+namespace iosig::preload::trace {
+
+using iosig::trace::Call;
+using iosig::trace::Slot;
+
+/// What happens at a call of a kind. `follow`: it is not recorded, but the recorder must know of it, because it opens,
+/// closes or moves a descriptor.
+enum class Use : std::uint8_t { none, record, follow };
+
+/// By the call's number. All `none` while nothing is traced: this is the only overhead then.
+extern constinit Use uses[iosig::trace::call_limit];
+/// Whether any is not.
+extern constinit bool is_tracing;
+/// Whether the time stamp counter is the clock; else CLOCK_MONOTONIC.
+extern constinit bool has_tsc_clock;
+
+[[nodiscard]] inline bool is_used(Call call) { return uses[static_cast<std::uint16_t>(call)] != Use::none; }
+
+[[nodiscard]] inline std::uint64_t now() {
+#if defined(__x86_64__)
+  if (has_tsc_clock) [[likely]]
+    return __rdtsc();
+#endif
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// A call of this thread that has begun and not ended.
+struct OpenCall {
+  Slot* slot;
+  const void* stack;  ///< an address in the call's stack frame
+  std::uint32_t id;
+  Call call;
+};
+
+/// The state of a thread's recording, in a page of its own that fork() empties (MADV_WIPEONFORK): the child's first
+/// call finds no slots and makes a part of its own, also after a bare clone(2).
+struct ThreadPart {
+  std::uint32_t used;   ///< slots in use
+  std::uint32_t limit;  ///< slots that there are; 0: there is no part yet
+  bool is_claiming;     ///< between the two steps of a claim, which a signal handler may interrupt
+  std::uint32_t depth;  ///< open calls
+  std::uint64_t last_id;
+  Slot* slots;
+  std::array<OpenCall, 24> open;  ///< outermost first
+
+  // For thread_part.cpp alone.
+  iosig::trace::PartHeader* header;
+  std::byte* memory;          ///< for packing
+  std::uint64_t chunks_end;   ///< bytes of the file
+  std::uint32_t pending;      ///< bytes of pending chunks
+  std::uint32_t pid, number;  ///< number of the part in its process: its file's name has both
+  ThreadPart* next;           ///< of all parts of the process
+  ThreadPart* next_free;
+};
+
+extern constinit thread_local ThreadPart* this_part __attribute__((tls_model("initial-exec")));
+
+/// Makes room for at least one slot: makes the part, or packs what it has. false: the call cannot be recorded.
+[[nodiscard]] bool make_room(ThreadPart*& part);
+/// Forgets open calls below `call`, the newest one, that longjmp(3) has left, and marks their slots.
+void drop_left_calls(ThreadPart& part, std::uint32_t& call);
+
+/// What a call is about, as its row in calls.txt says.
+struct Subject {
+  int fd = -1;
+  std::int64_t offset = iosig::trace::no_offset;
+  std::int64_t length = iosig::trace::no_length;
+  std::uint32_t file = 0;
+  std::uint32_t path = 0;
+  Description* description = nullptr;
+  bool is_left_out = false;
+};
+
+/// Returns the recorded call of this thread that has begun last; Call::none if none is open.
+[[nodiscard]] inline Call innermost_call() {
+  const ThreadPart& part = *this_part;
+  return part.depth == 0 || part.depth > part.open.size() ? Call::none : part.open[part.depth - 1].call;
+}
+/// Whether that is one of the lowest layer.
+[[nodiscard]] inline bool is_in_posix_call() {
+  const Call call = innermost_call();
+  return call != Call::none && static_cast<std::uint16_t>(call) < 200;
+}
+
+/// Increments as one instruction, so that a signal handler of the same thread gets another number.
+[[nodiscard]] inline std::uint32_t take_number(std::uint32_t& next) {
+  std::uint32_t taken = 1;
+#if defined(__x86_64__)
+  __asm__ volatile("xaddl %0, %1" : "+r"(taken), "+m"(next) : : "cc", "memory");
+#else
+  taken = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+#endif
+  return taken;
+}
+
+/// A call that is being recorded, from its begin until end() is called.
+class Recording {
+ public:
+  Recording(Call call, const Subject& subject) {
+    ThreadPart* part = this_part;
+    std::uint32_t index = 0;
+    for (;;) {
+      if (part->used >= part->limit) [[unlikely]]
+        if (!make_room(part)) return;
+      part->is_claiming = true;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      index = take_number(part->used);
+      if (index < part->limit) [[likely]]
+        break;
+      part->is_claiming = false;  // a signal handler has taken the last slot
+    }
+    Slot& slot = part->slots[index];
+    depth_ = take_number(part->depth);
+    if (depth_ >= part->open.size()) [[unlikely]] {
+      part->depth = depth_;
+      part->is_claiming = false;
+      return;
+    }
+    const auto id = static_cast<std::uint32_t>(++part->last_id);
+    part->open[depth_] = {.slot = &slot, .stack = this, .id = id, .call = call};
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    part->is_claiming = false;
+    if (depth_ != 0) [[unlikely]]
+      if (part->open[depth_ - 1].stack <= this) drop_left_calls(*part, depth_);
+    part_ = part;
+    id_ = id;
+    slot.offset = subject.offset;
+    slot.length = subject.length;
+    slot.id = id;
+    slot.parent = depth_ == 0 ? 0 : part->open[depth_ - 1].id;
+    slot.file = subject.file;
+    slot.fd = subject.fd;
+    slot.path = subject.path;
+    slot.call = call;
+    slot.flags = 0;
+    slot.result = 0;
+    slot.end = 0;
+    std::atomic_signal_fence(std::memory_order_release);
+    slot.start = now();
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  /// Reached without end() when the thread is cancelled in the call.
+  ~Recording() {
+    if (Slot* const left = slot(); left != nullptr) [[unlikely]] {
+      left->flags |= iosig::trace::abandoned;
+      end(0);
+    }
+  }
+
+  /// Where the call is recorded, until it ends; null: nowhere. Slots move when others are packed: asked for each time.
+  /// In a child made by fork() during the call there is none.
+  [[nodiscard]] Slot* slot() const {
+    return part_ != nullptr && part_->depth > depth_ && part_->open[depth_].id == id_ ? part_->open[depth_].slot
+                                                                                      : nullptr;
+  }
+
+  void end(std::int64_t result) {
+    if (Slot* const ended = slot(); ended != nullptr) [[likely]] {
+      ended->result = result;
+      std::atomic_signal_fence(std::memory_order_release);
+      ended->end = now();
+      part_->depth = depth_;
+    }
+    part_ = nullptr;
+  }
+
+  /// Removes the call from the trace: it turned out to concern a file that is left out.
+  void cancel() {
+    if (Slot* const cancelled = slot(); cancelled != nullptr) {
+      cancelled->start = 0;
+      part_->depth = depth_;
+    }
+    part_ = nullptr;
+  }
+
+ private:
+  ThreadPart* part_ = nullptr;
+  std::uint32_t depth_ = 0, id_ = 0;
+};
+
+/// Converts a call's result for the trace: negative numbers and null pointers become -errno.
+template <class Result>
+[[nodiscard]] std::int64_t as_result(Result result) {
+  if constexpr (std::is_pointer_v<Result>) {
+    const auto address = reinterpret_cast<std::intptr_t>(result);
+    return address == 0 || address == -1 ? -errno : 0;
+  } else {
+    return result < 0 ? -errno : static_cast<std::int64_t>(result);
+  }
+}
+
+/// Calls whose offset is the file offset: they move it by their result, or set it.
+[[nodiscard]] constexpr bool moves_offset(Call call) {
+  return call == Call::read || call == Call::write || call == Call::readv || call == Call::writev;
+}
+
+/// Makes the call, `make`, and records it. Keeps errno.
+template <Call call, class Make>
+[[nodiscard]] auto record(const Subject& subject, const Make& make) {
+  if (subject.is_left_out) return make();
+  if (uses[static_cast<std::uint16_t>(call)] == Use::follow) [[unlikely]] {
+    const auto result = make();
+    if constexpr (moves_offset(call))
+      if (subject.description != nullptr) (void)subject.description->moved_by(subject.fd, result);
+    if constexpr (call == Call::lseek)
+      if (subject.description != nullptr && result >= 0) subject.description->position = result;
+    return result;
+  }
+  Recording recording(call, subject);
+  const auto result = make();
+  const std::int64_t recorded = as_result(result);
+  if constexpr (moves_offset(call)) {
+    if (subject.description != nullptr) [[likely]] {
+      const std::int64_t offset = subject.description->moved_by(subject.fd, recorded);
+      if (Slot* const slot = recording.slot(); slot != nullptr) [[likely]] {
+        slot->offset = offset;
+        slot->flags = iosig::trace::derived_offset;
+      }
+    }
+  }
+  if constexpr (call == Call::lseek)
+    if (subject.description != nullptr && recorded >= 0) subject.description->position = recorded;
+  recording.end(recorded);
+  return result;
+}
+
+}  // namespace iosig::preload::trace

@@ -1,0 +1,91 @@
+// Whether and what this process records, as `iosig trace` says in the environment:
+//
+//   IOSIG_TRACE         the trace's directory, an absolute path; without it nothing is recorded
+//   IOSIG_TRACE_OPS     calls, or layers, separated by commas (core/iosig/trace/calls.inc); without it all
+//   IOSIG_TRACE_FILES   globs of the files, separated by colons; without it all
+//   IOSIG_TRACE_CLOCK   "tsc": the time stamp counter is a clock on this machine
+//   IOSIG_TRACE_PAUSED  nothing is recorded until the program calls iosig_trace_start()
+//
+// The environment, and so the trace, goes on to the programs that the process starts.
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <mutex>
+
+#include "host/process.h"
+#include "preload/files/process_files.h"
+#include "preload/hooks/hook.h"
+#include "preload/trace/names.h"
+#include "preload/trace/process_facts.h"
+#include "preload/trace/thread_part.h"
+
+namespace iosig::preload::trace {
+namespace {
+
+using iosig::trace::call_limit;
+using iosig::trace::call_of;
+using iosig::trace::layer_names;
+using iosig::trace::layer_of;
+using iosig::trace::name_of;
+
+/// Calls that open, close or move descriptors: the recorder follows them, recorded or not.
+constexpr Call followed_calls[] = {Call::open,   Call::close,         Call::dup,           Call::read,
+                                   Call::write,  Call::readv,         Call::writev,        Call::lseek,
+                                   Call::fopen,  Call::fclose,        Call::freopen,       Call::chdir,
+                                   Call::preadv, Call::pwritev,       Call::sendfile,      Call::copy_file_range,
+                                   Call::splice, Call::MPI_File_open, Call::MPI_File_close};
+
+bool is_named(std::string_view names, Call call) {
+  if (names.empty() || call == Call::inherited) return true;
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    const std::string_view name = names.substr(0, end);
+    if (name == name_of(call) || name == layer_names[static_cast<std::size_t>(layer_of(call))]) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
+
+/// Sets what happens at each call. While the recorder is paused it follows descriptors only.
+void choose_calls(std::string_view names, bool is_paused) {
+  for (std::uint16_t number = 1; number < call_limit; ++number) {
+    const auto call = static_cast<Call>(number);
+    const bool is_recorded = !name_of(call).empty() && is_named(names, call);
+    const bool is_followed = std::ranges::find(followed_calls, call) != std::end(followed_calls);
+    uses[number] = is_recorded && (!is_paused || call == Call::inherited) ? Use::record
+                   : is_followed                                          ? Use::follow
+                                                                          : Use::none;
+  }
+}
+
+/// glibc passes a library's constructors what it passes main().
+__attribute__((constructor(103))) void load(int argument_count, char** arguments, char** /*environment*/) {
+  const std::string_view directory = runtime::setting("IOSIG_TRACE");
+  if (!directory.starts_with('/')) return;
+  const runtime::ErrnoKept kept;
+  has_tsc_clock = runtime::setting("IOSIG_TRACE_CLOCK") == "tsc";
+  remember_machine(argument_count, arguments);
+  set_traced_globs(runtime::setting("IOSIG_TRACE_FILES"));
+  start_parts(directory);
+  {
+    const ReentrancyGuard inside(is_inside);
+    (void)run_isolated_step([] {
+      const std::lock_guard lock(process().lock);
+      stand_in_for_streams();
+      return 0;
+    });
+  }
+  choose_calls(runtime::setting("IOSIG_TRACE_OPS"), !runtime::setting("IOSIG_TRACE_PAUSED").empty());
+  is_tracing = true;
+}
+
+__attribute__((destructor)) void unload() { mark_parts(true); }
+
+}  // namespace
+}  // namespace iosig::preload::trace
+
+void iosig::preload::hook::iosig_trace_switch(int is_on) {
+  using namespace iosig::preload::trace;  // NOLINT(google-build-using-namespace)
+  if (!is_tracing) return;
+  choose_calls(iosig::runtime::setting("IOSIG_TRACE_OPS"), is_on == 0);
+}

@@ -1,0 +1,408 @@
+#include "preload/trace/thread_part.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+
+#include "host/diagnostics.h"
+#include "host/run_isolated.h"
+#include "iosig/base/crc32c.h"
+#include "iosig/base/signals.h"
+#include "iosig/trace/pack.h"
+#include "preload/trace/names.h"
+#include "preload/trace/process_facts.h"
+
+namespace iosig::preload::trace {
+
+using namespace iosig::trace;  // NOLINT(google-build-using-namespace): the format that this file writes
+
+namespace {
+
+/// Where this_part leads before a thread's first call.
+constinit ThreadPart no_part{};
+/// That of a thread for which no part could be made.
+constinit ThreadPart failed_part{};
+
+}  // namespace
+
+constinit thread_local ThreadPart* this_part __attribute__((tls_model("initial-exec"))) = &no_part;
+constinit Use uses[call_limit]{};
+constinit bool is_tracing = false;
+constinit bool has_tsc_clock = false;
+
+namespace {
+
+constexpr std::size_t mapped_bytes = chunks_offset;
+constexpr std::uint64_t id_span = 1u << 31;  ///< ids of calls that are packed together differ by less
+
+/// What a thread needs beside its mapped pages; private and zero at first.
+struct PartMemory {
+  NameCache names;
+  std::array<char, PATH_MAX> path;  ///< of the part's file
+  PackMemory pack;
+  std::array<Slot, max_slots> whole;  ///< the slots that are packed, if some are not
+  std::array<std::byte, max_packed_bytes> packed;
+};
+
+/// Of this process. In a page that fork() empties: a child that finds it so begins a process of its own.
+struct ProcessState {
+  std::uint64_t process;
+  std::atomic<std::uint32_t> files, paths, parts;
+  std::atomic<ThreadPart*> all;
+  std::atomic<ThreadPart*> free;
+  std::atomic<bool> is_free_taken;
+};
+ProcessState* state = nullptr;
+
+std::string_view trace_directory;
+pthread_key_t thread_end;
+
+PartMemory& memory_of(ThreadPart& part) { return *reinterpret_cast<PartMemory*>(part.memory); }
+
+/// Memory that is empty in a child made by fork(); null: there is none.
+void* map_emptied_at_fork(std::size_t bytes) {
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  if (::madvise(mapped, bytes, MADV_WIPEONFORK) == 0) return mapped;
+  ::munmap(mapped, bytes);
+  return nullptr;
+}
+
+ClockPair read_clocks() {
+  timespec time{};
+  const std::uint64_t before = now();
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::uint64_t after = now();
+  return {before + (after - before) / 2,
+          static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec)};
+}
+
+/// Writes the path of the part's file to its memory. The stack may be a signal handler's, and tiny.
+const char* path_of(ThreadPart& part) {
+  auto& text = memory_of(part).path;
+  std::size_t length = 0;
+  const auto put = [&](std::string_view added) {
+    added = added.substr(0, std::min(added.size(), text.size() - 1 - length));
+    std::copy(added.begin(), added.end(), text.data() + length);
+    length += added.size();
+  };
+  const auto put_number = [&](std::uint64_t value, unsigned base) {
+    char digits[24];
+    std::size_t count = 0;
+    do digits[sizeof digits - ++count] = "0123456789abcdef"[value % base];
+    while ((value /= base) > 0);
+    put({digits + sizeof digits - count, count});
+  };
+  put(trace_directory);
+  put("/");
+  put(host_name());
+  put(".");
+  put_number(part.pid, 10);
+  put(".");
+  put_number(state->process, 16);
+  put(".");
+  put_number(part.number, 10);
+  put(".part");
+  text[length] = '\0';
+  return text.data();
+}
+
+/// Writes all bytes at `offset` of the part's file, which is opened for that: the recorder keeps no descriptor that the
+/// program could close, and needs none of its share.
+bool put_in_file(ThreadPart& part, const void* bytes, std::size_t count, std::uint64_t offset) {
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (fd < 0) return false;
+  std::size_t done = 0;
+  while (done < count) {
+    const long put = ::syscall(SYS_pwrite64, fd, static_cast<const char*>(bytes) + done, count - done, offset + done);
+    if (put <= 0) break;
+    done += static_cast<std::size_t>(put);
+  }
+  ::syscall(SYS_close, fd);
+  return done == count;
+}
+
+/// Makes the file's bytes from `first` to `end` real: a mapped hole of a full file system would be a SIGBUS.
+bool fill(long fd, std::size_t first, std::size_t end) {
+  static constexpr std::array<std::byte, page_bytes> zeros{};
+  for (; first < end; first += zeros.size())
+    if (::syscall(SYS_pwrite64, fd, zeros.data(), std::min(zeros.size(), end - first), first) !=
+        static_cast<long>(std::min(zeros.size(), end - first)))
+      return false;
+  return true;
+}
+
+/// Grows the part from its first slots to all. false: the directory is full.
+bool grow(ThreadPart& part) {
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool is_done = fill(fd, slots_offset + first_slots * sizeof(Slot), chunks_offset);
+  ::syscall(SYS_close, fd);
+  if (!is_done) return false;
+  part.header->slot_capacity = max_slots;
+  part.limit = max_slots;
+  return true;
+}
+
+std::byte* pending_of(const ThreadPart& part) { return reinterpret_cast<std::byte*>(part.header) + pending_offset; }
+
+/// Appends the pending chunks to the file.
+void append_pending(ThreadPart& part) {
+  if (part.pending == 0) return;
+  if (put_in_file(part, pending_of(part), part.pending, part.chunks_end)) part.chunks_end += part.pending;
+  std::memset(pending_of(part), 0, sizeof(ChunkHeader));
+  part.pending = 0;
+}
+
+/// Packs and appends the slots of calls that have ended, and empties them. Calls that have not ended move to the front.
+void pack_slots(ThreadPart& part) {
+  append_pending(part);
+  PartMemory& memory = memory_of(part);
+  const std::uint32_t used = std::min(part.used, part.limit);
+  std::span<const Slot> ended(part.slots, used);
+  const auto has_ended = [](const Slot& slot) { return slot.start != 0 && slot.end != 0; };
+  if (!std::ranges::all_of(ended, has_ended))
+    ended = {memory.whole.begin(), std::ranges::copy_if(ended, memory.whole.begin(), has_ended).out};
+  const ClockPair clock = read_clocks();
+  if (!ended.empty()) {
+    const std::size_t bytes = pack(ended, part.header->tid, part.last_id > id_span ? part.last_id - id_span : 0, clock,
+                                   PackOptions{}, memory.pack, memory.packed);
+    if (bytes > 0 && put_in_file(part, memory.packed.data(), bytes, part.chunks_end))
+      part.chunks_end += bytes;
+    else
+      part.header->lost_calls += ended.size();
+  }
+  part.header->latest = clock;
+  // The slot of the open call number n from the outside is number n or a later one.
+  const std::uint32_t kept = std::min<std::uint32_t>(part.depth, static_cast<std::uint32_t>(part.open.size()));
+  for (std::uint32_t n = 0; n < kept; ++n) {
+    OpenCall& open = part.open[n];
+    if (&part.slots[n] != open.slot) part.slots[n] = *open.slot;
+    open.slot = &part.slots[n];
+  }
+  for (std::uint32_t n = kept; n < used; ++n) part.slots[n].start = part.slots[n].end = 0;
+  part.used = kept;
+}
+
+/// Begins a process of its own in a child made by fork().
+bool begin_process() {
+  if (state->process != 0) return true;
+  std::uint64_t random = 0;
+  while (random == 0)
+    if (::syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK) != sizeof random)
+      random = now() ^ static_cast<std::uint64_t>(::getpid()) << 40;
+  forget_descriptions();
+  working_directory_changed();
+  state->process = random;
+  return true;
+}
+
+bool make_file(ThreadPart& part) {
+  part.number = state->parts.fetch_add(1) + 1;
+  part.pid = static_cast<std::uint32_t>(::getpid());
+  const long fd =
+      ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  void* mapped = MAP_FAILED;
+  if (fill(fd, 0, slots_offset + first_slots * sizeof(Slot)))
+    mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
+  ::syscall(SYS_close, fd);
+  if (mapped == MAP_FAILED) return false;
+  (void)::madvise(mapped, mapped_bytes, MADV_DONTFORK);
+  auto* const header = static_cast<PartHeader*>(mapped);
+  std::ranges::copy(part_magic, header->magic);
+  header->version = part_version;
+  header->clock = has_tsc_clock ? ClockKind::tsc : ClockKind::nanoseconds;
+  header->process = state->process;
+  header->pid = ::getpid();
+  header->parent_pid = ::getppid();
+  header->first = read_clocks();
+  timespec time{};
+  ::clock_gettime(CLOCK_REALTIME, &time);
+  header->realtime_ns =
+      static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+  header->boot = boot_number();
+  const std::string_view host = host_name();
+  std::ranges::copy(host.substr(0, sizeof header->host - 1), header->host);
+  header->checksum = crc32c({reinterpret_cast<const std::uint8_t*>(header), offsetof(PartHeader, checksum)});
+  header->slot_capacity = first_slots;
+  header->latest = header->first;
+  part.header = header;
+  part.slots = reinterpret_cast<Slot*>(static_cast<std::byte*>(mapped) + slots_offset);
+  part.chunks_end = chunks_offset;
+  return true;
+}
+
+/// Takes a part that an ended thread has left; null: there is none.
+ThreadPart* take_free_part() {
+  while (state->is_free_taken.exchange(true, std::memory_order_acquire)) {
+  }
+  ThreadPart* const part = state->free.load(std::memory_order_relaxed);
+  if (part != nullptr) state->free.store(part->next_free, std::memory_order_relaxed);
+  state->is_free_taken.store(false, std::memory_order_release);
+  return part;
+}
+
+void leave_part(ThreadPart& part) {
+  while (state->is_free_taken.exchange(true, std::memory_order_acquire)) {
+  }
+  part.next_free = state->free.load(std::memory_order_relaxed);
+  state->free.store(&part, std::memory_order_relaxed);
+  state->is_free_taken.store(false, std::memory_order_release);
+}
+
+ThreadPart* make_part() {
+  if (ThreadPart* const left = take_free_part(); left != nullptr) return left;
+  void* page = map_emptied_at_fork(page_bytes);
+  void* const memory = page == nullptr ? nullptr : map_emptied_at_fork(sizeof(PartMemory));
+  if (memory == nullptr) return nullptr;
+  auto* const part = new (page) ThreadPart{};
+  part->memory = static_cast<std::byte*>(memory);
+  if (!make_file(*part)) {
+    ::munmap(memory, sizeof(PartMemory));
+    ::munmap(page, page_bytes);
+    return nullptr;
+  }
+  part->next = state->all.load();
+  while (!state->all.compare_exchange_weak(part->next, part)) {
+  }
+  if (part->number == 1) write_process_facts(*part);
+  return part;
+}
+
+void say_that_no_part_was_made(int failure) {
+  static std::atomic<bool> is_said{false};
+  if (is_said.exchange(true)) return;
+  (void)runtime::run_isolated([&] {
+    runtime::say(fmt::format("tracing fails in this process: cannot make a file in '{}': {}; the program goes on",
+                             trace_directory, std::strerror(failure)));  // NOLINT(concurrency-mt-unsafe)
+  });
+}
+
+/// At the end of a thread: its part is packed and left to a thread to come.
+void end_thread(void* ended) {
+  auto& part = *static_cast<ThreadPart*>(ended);
+  if (this_part != &part || part.limit == 0) return;
+  const runtime::ErrnoKept kept;
+  const SignalsLater later;
+  this_part = &no_part;
+  part.depth = 0;
+  pack_slots(part);
+  part.header->is_closed = 1;
+  leave_part(part);
+}
+
+/// make_room() on a stack that is large enough.
+bool make_room_here(ThreadPart*& part) {
+  const runtime::ErrnoKept kept;
+  const SignalsLater later;
+  part = this_part;
+  if (part->is_claiming) {  // a signal handler that has interrupted a claim
+    if (part->header != nullptr) ++part->header->lost_calls;
+    return false;
+  }
+  if (part->limit != 0) {
+    if (part->used < part->limit) return true;
+    part->used = part->limit;
+    if (part->limit == first_slots && grow(*part)) return true;
+    pack_slots(*part);
+    return part->used < part->limit;
+  }
+  if (!begin_process()) return false;
+  ThreadPart* const made = make_part();
+  if (made == nullptr) {
+    const int failure = errno;
+    this_part = part = &failed_part;
+    say_that_no_part_was_made(failure);
+    return false;
+  }
+  made->header->tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
+  made->header->is_closed = 0;
+  made->limit = made->header->slot_capacity;
+  this_part = part = made;
+  if (made->header->tid != made->header->pid) (void)::pthread_setspecific(thread_end, made);
+  return true;
+}
+
+}  // namespace
+
+bool make_room(ThreadPart*& part) {
+  part = this_part;
+  if (part == &failed_part || state == nullptr) return false;
+  stack_t other{};
+  if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) == 0) return make_room_here(part);
+  bool is_made = false;  // packing takes more than a signal handler's stack may have
+  return runtime::run_isolated([&] { is_made = make_room_here(part); }) && is_made;
+}
+
+void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
+  stack_t other{};
+  // A signal handler on a stack of its own has no place in the order of the thread's stack.
+  if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) != 0) return;
+  const SignalsLater later;
+  const OpenCall newest = part.open[call];
+  while (call > 0 && part.open[call - 1].stack <= newest.stack) {
+    Slot& left = *part.open[--call].slot;
+    left.flags |= abandoned;
+    left.end = left.start;
+  }
+  part.open[call] = newest;
+  part.depth = call + 1;
+}
+
+NameCache& names_of(ThreadPart& part) { return memory_of(part).names; }
+
+std::uint32_t next_file_id() { return state->files.fetch_add(1, std::memory_order_relaxed) + 1; }
+std::uint32_t next_path_id() { return state->paths.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t head_bytes, const void* rest,
+               std::size_t rest_bytes) {
+  const std::size_t bytes = head_bytes + rest_bytes;
+  const std::size_t whole = (sizeof(ChunkHeader) + bytes + 7) / 8 * 8;
+  const bool fits = whole <= page_bytes - pending_offset;
+  if (!fits || part.pending + whole > page_bytes - pending_offset) append_pending(part);
+  std::byte* const at = fits ? pending_of(part) + part.pending : memory_of(part).packed.data();
+  if (whole > max_packed_bytes) return;
+  std::memset(at + whole - 8, 0, 8);
+  if (head_bytes > 0) std::memcpy(at + sizeof(ChunkHeader), head, head_bytes);
+  std::memcpy(at + sizeof(ChunkHeader) + head_bytes, rest, rest_bytes);
+  if (fits && part.pending + whole + sizeof(ChunkHeader) <= page_bytes - pending_offset)
+    std::memset(at + whole, 0, sizeof(ChunkHeader));
+  ChunkHeader header{chunk_magic, static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes), 0};
+  header.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(&header), offsetof(ChunkHeader, checksum)});
+  header.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(at) + sizeof header, bytes}, header.checksum);
+  std::memcpy(at, &header, sizeof header);
+  if (fits)
+    part.pending += static_cast<std::uint32_t>(whole);
+  else if (put_in_file(part, at, whole, part.chunks_end))
+    part.chunks_end += whole;
+}
+
+void start_parts(std::string_view directory) {
+  trace_directory = directory;
+  prepare_to_pack();
+  void* const page = map_emptied_at_fork(page_bytes);
+  if (page == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) return;
+  state = new (page) ProcessState{};
+}
+
+void mark_parts(bool are_closed) {
+  if (state == nullptr || state->process == 0) return;
+  const ClockPair clock = read_clocks();
+  for (ThreadPart* part = state->all.load(); part != nullptr; part = part->next) {
+    part->header->is_closed = are_closed ? 1 : 0;
+    part->header->latest = clock;
+  }
+}
+
+}  // namespace iosig::preload::trace

@@ -1,0 +1,43 @@
+// The file behind a thread's recording (recorder.h): made at the first call, packed when its slots are full, closed
+// when the thread or the process ends.
+#pragma once
+
+#include <array>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "iosig/trace/part_layout.h"
+#include "preload/trace/recorder.h"
+
+namespace iosig::preload::trace {
+
+/// What a thread remembers of the names that it has written (names.cpp). In its part's memory, zero at first.
+struct NameCache {
+  struct Name {
+    std::uint64_t hash;
+    std::uint32_t id;
+  };
+  std::array<Name, 512> names;
+  std::uint32_t directory_changes, directory_length;
+  std::array<char, PATH_MAX> directory;
+  std::array<char, 2 * PATH_MAX + 2> path;
+};
+[[nodiscard]] NameCache& names_of(ThreadPart& part);
+
+/// Ids in this process, from 1.
+[[nodiscard]] std::uint32_t next_file_id();
+[[nodiscard]] std::uint32_t next_path_id();
+
+/// Adds a chunk to the part: two pieces of payload. Signals are blocked.
+void add_chunk(ThreadPart& part, iosig::trace::ChunkKind kind, const void* head, std::size_t head_bytes,
+               const void* rest, std::size_t rest_bytes);
+
+/// Traces into the directory from now on; `directory` is absolute and lives as long as the process.
+void start_parts(std::string_view directory);
+
+/// Marks all parts of the process as closed, or open again: before execve(2) or the end, or after its failure.
+void mark_parts(bool are_closed);
+
+}  // namespace iosig::preload::trace
