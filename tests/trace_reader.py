@@ -220,7 +220,9 @@ def read_slots(data: bytes, capacity: int, tid: int) -> list[Call]:
         slot = data[4096 + 64 * n : 4160 + 64 * n]
         if len(slot) < 64 or slot[:8] == bytes(8):
             continue
-        start, end, offset, length, result, id_, parent, file, fd, path, call, flags = struct.unpack("<QQqqqIIIiIHH", slot)
+        start, end, offset, length, result, id_, parent, file, fd, path, call, flags = struct.unpack(
+            "<QQqqqIIIiIHH", slot
+        )
         calls.append(Call(call, flags, fd, file, path, id_, parent, start, end, length, result, offset, tid))
     return calls
 
