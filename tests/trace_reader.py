@@ -139,7 +139,9 @@ def read_block(payload: bytes) -> list[Call]:
         before = now
         of.append(kinds[now])
     assert seen == number
-    calls = [Call(*kind.fields, tid=tid) for kind in of]
+    calls = [Call(*kind.fields) for kind in of]
+    for call in calls:
+        call.tid = tid
 
     def kept(n: int, name: str, default: int) -> int:
         """What the latest call of the kind, or of its like, keeps."""

@@ -22,8 +22,8 @@ SLOT = struct.Struct("<QQqqqIIIiIHH")
 
 def slot(call: Call) -> bytes:
     return SLOT.pack(
-        call.start, call.end, call.offset, call.length, call.result, call.id, call.parent, call.file, call.fd, call.path,
-        call.call, call.flags,
+        call.start, call.end, call.offset, call.length, call.result, call.id, call.parent, call.file, call.fd,
+        call.path, call.call, call.flags,
     )  # fmt: skip
 
 
