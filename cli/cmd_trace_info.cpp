@@ -4,6 +4,7 @@
 #include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "commands.h"
@@ -22,7 +23,7 @@ using trace::Summary;
 using trace::Trace;
 
 constexpr const char* info_schema = "iosig.trace.info/1";
-constexpr std::size_t shown_files = 20;
+constexpr std::size_t shown_files = 20, shown_processes = 40;
 
 struct InfoArguments {
   std::string directory, layer, files;
@@ -187,7 +188,8 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
 
   console.say("");
   Table by_process({"HOST", "PID", "RANK", "THREADS", "CALLS", "READ", "WRITTEN", "TIME", "STATE", "PROGRAM"});
-  for (const trace::ProcessSummary& each : summary.processes)
+  const std::size_t shown = std::min(summary.processes.size(), shown_processes);
+  for (const trace::ProcessSummary& each : std::span(summary.processes).first(shown))
     by_process.add(
         {printable(each.process->host), fmt::format("{}", each.process->pid),
          each.process->rank ? fmt::format("{}", *each.process->rank) : "", fmt::format("{}", each.threads.size()),
@@ -195,6 +197,8 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
          about_bytes(static_cast<double>(each.totals.written_bytes)), about_seconds(seconds(each.totals.inclusive_ns)),
          each.is_closed ? "complete" : "open", printable(each.process->program)});
   console.say(by_process);
+  if (shown < summary.processes.size())
+    console.say(fmt::format("and {}; --json has all", plural(summary.processes.size() - shown, "process")));
 
   if (!summary.files.empty()) {
     console.say("");

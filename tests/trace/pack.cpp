@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -14,7 +15,7 @@ using namespace iosig::trace;
 
 namespace {
 
-bool operator_equal(const Slot& a, const Slot& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool is_equal(const Slot& a, const Slot& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 std::vector<std::byte> packed(const std::vector<Slot>& slots, PackOptions options = {}, std::uint64_t base = 0) {
   static const auto memory = std::make_unique<PackMemory>();
@@ -39,7 +40,7 @@ void check_round_trip(const std::vector<Slot>& slots, std::uint64_t base = 0) {
   const auto again = unpack(payload_of(chunk));
   REQUIRE(again);
   REQUIRE(again->size() == slots.size());
-  for (std::size_t n = 0; n < slots.size(); ++n) REQUIRE(operator_equal((*again)[n], slots[n]));
+  for (std::size_t n = 0; n < slots.size(); ++n) REQUIRE(is_equal((*again)[n], slots[n]));
 }
 
 /// Returns bytes per call, after a round trip.
@@ -167,9 +168,6 @@ TEST_CASE("pack: regular and random streams take few bytes a call") {
   const PackOptions microseconds{.quantum_ticks = 2600};
   CHECK(bytes_per_call(regular, microseconds) < 0.5);
   CHECK(bytes_per_call(device, microseconds) < 1.2);
-  MESSAGE(bytes_per_call(regular), ' ', bytes_per_call(device), ' ', bytes_per_call(in_64MB), ' ',
-          bytes_per_call(in_1TB), ' ', bytes_per_call(regular, microseconds), ' ',
-          bytes_per_call(device, microseconds));
 }
 
 TEST_CASE("pack: nested calls and several files at a time stay small") {
@@ -207,9 +205,9 @@ TEST_CASE("pack: nested calls and several files at a time stay small") {
       outer.end = now;
       slots.push_back(outer);
     }
-  const double size = bytes_per_call(slots);
-  MESSAGE(size);
-  CHECK(size < 2.5);
+  CHECK(bytes_per_call(slots) < 2.5);
+  std::ranges::sort(slots, {}, &Slot::id);  // as the recorder has them: in the order of begins
+  CHECK(bytes_per_call(slots) < 2.5);
 }
 
 TEST_CASE("pack: an open, a read and a close for each of many files stay small") {
@@ -231,9 +229,7 @@ TEST_CASE("pack: an open, a read and a close for each of many files stay small")
       slot.result = call == Call::read ? 1000 : call == Call::open ? 3 : 0;
       slots.push_back(slot);
     }
-  const double size = bytes_per_call(slots);
-  MESSAGE(size);
-  CHECK(size < 3.5);
+  CHECK(bytes_per_call(slots) < 3.5);
 }
 
 TEST_CASE("pack: times in microseconds are off by less than one, and no call ends before it starts") {

@@ -63,15 +63,14 @@ class Packer {
       write_column(values);
       write_best([&](unsigned mode, std::uint64_t* to) { fill_parents(mode, to); });
     }
-    predict_times(slots_, count_, header.least_start, memory_.predict,
-                  [&](std::uint32_t n, std::uint64_t before, std::uint64_t after, bool has_child) {
-                    const std::uint64_t start = times.start(slots_[n]), end = times.end(slots_[n]);
-                    // A child's start is taken from the slots, so it is rounded here.
-                    const std::uint64_t rounded = has_child && !times.is_exact() ? times.down(before) : before;
-                    values[n] = has_child ? rounded - start : start - rounded;
-                    others[n] = end - (has_child ? after : start);
-                    return end;
-                  });
+    predict_times(slots_, count_, header.least_start, memory_.predict, [&](std::uint32_t n, const TimeBase& base) {
+      const Times actual{times.start(slots_[n]), times.end(slots_[n])};
+      values[n] = base.is_start_below ? base.start - actual.start : actual.start - base.start;
+      others[n] = base.end_is == TimeBase::below
+                      ? base.end - actual.end
+                      : actual.end - (base.end_is == TimeBase::above ? base.end : actual.start);
+      return actual;
+    });
     write_column(values);
     write_column(others);
     write_best([&](unsigned mode, std::uint64_t* to) { fill_lengths(mode, to); });

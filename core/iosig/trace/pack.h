@@ -32,8 +32,8 @@ struct PackMemory {
 /// Call it once before the first pack(), outside of signal handlers: the first checksum of a process allocates.
 void prepare_to_pack();
 
-/// Packs completed slots (1 to max_slots, in the order of completion) as a whole chunk: ChunkHeader, BlockHeader,
-/// columns, padding. Returns the bytes of `out` used: a multiple of 8, at most max_packed_bytes.
+/// Packs completed slots (1 to max_slots, best in the order of begins or of ends) as a whole chunk: ChunkHeader,
+/// BlockHeader, columns, padding. Returns the bytes of `out` used: a multiple of 8, at most max_packed_bytes.
 ///
 /// `first_id_base`: a 64-bit id that is not greater than that of any slot, and less than 2^32 below each; 0 is right
 /// until ids exceed 32 bits.

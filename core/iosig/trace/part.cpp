@@ -228,8 +228,8 @@ class PartReader {
     std::ranges::stable_sort(part_.loose, [](const PartCall& a, const PartCall& b) {
       return a.id != b.id ? a.id < b.id : (a.slot.end != 0) > (b.slot.end != 0);
     });
-    const auto twice = std::ranges::unique(part_.loose, {}, &PartCall::id);
-    part_.loose.erase(twice.begin(), twice.end());
+    const auto is_same_call = [](const PartCall& a, const PartCall& b) { return a.id == b.id; };
+    part_.loose.erase(std::unique(part_.loose.begin(), part_.loose.end(), is_same_call), part_.loose.end());
     return drop_packed();
   }
 

@@ -56,7 +56,7 @@ struct Part {
 [[nodiscard]] Result<std::optional<Part>> read_part(const Fd& directory, const std::string& name,
                                                     const std::string& shown);
 
-/// Reads the calls of a block in the order of completion.
+/// Reads the calls of a block in its order.
 [[nodiscard]] Result<std::vector<PartCall>> read_block(const Fd& directory, const Part& part, const BlockPlace& place,
                                                        const std::string& shown);
 

@@ -83,20 +83,49 @@ void predict_parents(const Slot* slots, std::uint32_t count, unsigned mode, Pred
   }
 }
 
-/// Times. An ordinary call starts after the end of the call before it; `visit` gets its distance from there, and the
-/// duration. A call whose child is in the block starts before the child, and ends after the call before it.
-/// visit(n, before_what, after_what, has_child) -> end, in which start is before_what -+ the first number, and end is
-/// after_what + the second one (of a call without child: start + it).
+/// What a call's times are predicted from.
+struct TimeBase {
+  std::uint64_t start;
+  bool is_start_below = false;  ///< the call's start is `start` minus, not plus, the first number
+  std::uint64_t end;
+  enum { from_start, above, below } end_is = from_start;  ///< start or `end` plus, or `end` minus, the second number
+
+  [[nodiscard]] std::uint64_t start_of(std::uint64_t first) const {
+    return is_start_below ? start - first : start + first;
+  }
+  [[nodiscard]] std::uint64_t end_of(std::uint64_t own_start, std::uint64_t second) const {
+    return end_is == from_start ? own_start + second : end_is == above ? end + second : end - second;
+  }
+};
+struct Times {
+  std::uint64_t start, end;
+};
+
+/// Times. Calls may be in the order of begins or of ends. An ordinary call starts after the greatest end so far. One
+/// right behind its parent starts after the parent, and ends before it. One behind a call with the same parent starts
+/// after that one's end. One whose first child is earlier in the block starts before the child, and ends after the call
+/// before it. visit(n, base) -> times.
 template <class Visit>
 void predict_times(const Slot* slots, std::uint32_t count, std::uint64_t least_start, PredictMemory& memory,
                    Visit visit) {
   std::memset(memory.by_id, 0xff, sizeof memory.by_id);
-  std::uint64_t end = least_start;
+  std::uint64_t(*const times)[2] = memory.of_kind;  // of each call: start, end
+  std::uint64_t greatest_end = least_start;
   for (std::uint32_t n = 0; n < count; ++n) {
-    const std::uint32_t id = slots[n].id;
+    const std::uint32_t id = slots[n].id, parent = slots[n].parent;
+    TimeBase base{.start = greatest_end, .end = 0};
     const std::uint16_t child = memory.by_id[(id + 1) % 1024];
-    const bool has_child = child != no_kind && slots[child].id == id + 1 && slots[child].parent == id;
-    end = visit(n, has_child ? slots[child].start : end, end, has_child);
+    if (child != no_kind && slots[child].id == id + 1 && slots[child].parent == id) {
+      base = {.start = times[child][0], .is_start_below = true, .end = times[n - 1][1], .end_is = TimeBase::above};
+    } else if (n > 0 && parent != 0 && slots[n - 1].id == parent) {
+      base = {.start = times[n - 1][0], .end = times[n - 1][1], .end_is = TimeBase::below};
+    } else if (n > 0 && parent != 0 && slots[n - 1].parent == parent) {
+      base.start = times[n - 1][1];
+    }
+    const Times actual = visit(n, base);
+    times[n][0] = actual.start;
+    times[n][1] = actual.end;
+    if (actual.end > greatest_end) greatest_end = actual.end;
     memory.by_id[id % 1024] = static_cast<std::uint16_t>(n);
   }
 }

@@ -187,8 +187,9 @@ void Trace::list_batches() {
 
 Result<void> Trace::for_each(const std::function<Result<void>(const Access&)>& take, const Selection& selection,
                              std::vector<Error>& faults) const {
-  std::vector<std::uint32_t> sound_blocks(parts_.size(), UINT32_MAX);  // of each part: the number before the first fault
-  struct Open {  // a batch that is being passed on
+  std::vector<std::uint32_t> sound_blocks(parts_.size(),
+                                          UINT32_MAX);  // of each part: the number before the first fault
+  struct Open {                                         // a batch that is being passed on
     std::uint32_t part;
     std::int32_t tid;
     std::vector<std::pair<std::int64_t, PartCall>> calls;

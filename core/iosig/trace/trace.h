@@ -79,9 +79,9 @@ class Trace {
   [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
 
   /// Calls `take` for each selected call of all parts, in the order of start, then of part and id. A failure of `take`
-  /// stops. A block that cannot be read, or has impossible content, goes to `faults`; the calls of its part that are not
-  /// in earlier blocks are left out.
-  /// Memory: about a block for each level of nested calls of each thread that is active at a time.
+  /// stops. A block that cannot be read, or has impossible content, goes to `faults`; the calls of its part that are
+  /// not in earlier blocks are left out. Memory: about a block for each level of nested calls of each thread that is
+  /// active at a time.
   [[nodiscard]] Result<void> for_each(const std::function<Result<void>(const Access&)>& take,
                                       const Selection& selection, std::vector<Error>& faults) const;
 

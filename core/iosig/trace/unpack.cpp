@@ -29,11 +29,11 @@ class Unpacker {
       return slots_[n].parent = prediction + static_cast<std::uint32_t>(values_[n]);
     });
     if (read(values_) != 0 || read(others_) != 0) return false;
-    predict_times(slots_.data(), count_, header.least_start, memory,
-                  [&](std::uint32_t n, std::uint64_t before, std::uint64_t after, bool has_child) {
-                    slots_[n].start = has_child ? before - values_[n] : before + values_[n];
-                    return slots_[n].end = others_[n] + (has_child ? after : slots_[n].start);
-                  });
+    predict_times(slots_.data(), count_, header.least_start, memory, [&](std::uint32_t n, const TimeBase& base) {
+      slots_[n].start = base.start_of(values_[n]);
+      slots_[n].end = base.end_of(slots_[n].start, others_[n]);
+      return Times{slots_[n].start, slots_[n].end};
+    });
     const unsigned length_mode = read(values_);
     if (length_mode > 1) return false;
     predict_lengths(count_, length_mode, memory, [&](std::uint32_t n, std::uint64_t prediction) {

@@ -13,7 +13,7 @@ namespace iosig::trace {
 /// Returns the header of a block chunk's payload; nothing if it is too short or impossible.
 [[nodiscard]] std::optional<BlockHeader> block_header(std::span<const std::byte> payload);
 
-/// Returns the calls of a block chunk's payload (without padding) in the order of completion, exactly as they were
+/// Returns the calls of a block chunk's payload (without padding) in the order of the block, exactly as they were
 /// packed. Nothing if the payload is no block, has bytes beyond its columns, or a header that contradicts the calls.
 [[nodiscard]] std::optional<std::vector<Slot>> unpack(std::span<const std::byte> payload);
 
