@@ -1,10 +1,11 @@
 // Writes a file until BYTES are written, in one of several ways; what the kernel refuses ends it with status 1.
 //
-//   fill HOW PATH BYTES
+//   fill HOW PATH BYTES [PAUSE]
 //
 // The byte at offset N is N / 4096 + N, modulo 256. HOW: write, append, pwrite, writev, fallocate, stdio, dup, or what
 // makes the file one that cannot be moved unseen: mapped, locked, reopened, shared (a child has it). `threads`: another
-// thread overwrites the first 4096 bytes with ever greater numbers and prints the last one that the kernel accepted.
+// thread overwrites the first 4096 bytes with ever greater numbers and prints the last one that the kernel accepted; it
+// pauses for PAUSE microseconds after each.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ enum { piece_bytes = 65536 };
 static char piece[piece_bytes];
 static int fd;
 static atomic_int is_over;
-static long accepted;
+static long accepted, pause_us;
 
 static void make_piece(long at) {
   for (long n = 0; n < piece_bytes; ++n) piece[n] = (char)((at + n) / 4096 + at + n);
@@ -33,6 +34,7 @@ static void *count_up(void *none) {
   for (long n = 1; !is_over; ++n) {
     for (int k = 0; k < 512; ++k) numbers[k] = n;
     if (pwrite(fd, numbers, sizeof numbers, 0) == (ssize_t)sizeof numbers) accepted = n;
+    if (pause_us > 0) usleep((unsigned)pause_us);
   }
   return none;
 }
@@ -54,6 +56,7 @@ static int write_all(const char *how, long at) {
 int main(int argc, char **argv) {
   const char *how = argv[1], *path = argv[2];
   long bytes = argc > 3 ? atol(argv[3]) : 0;
+  pause_us = argc > 4 ? atol(argv[4]) : 0;
   if (!strcmp(how, "stdio")) {
     FILE *file = fopen(path, "w");
     for (long at = 0; at < bytes; at += piece_bytes) {

@@ -119,6 +119,8 @@ class WayHome {
     was_copied_ = true;
     const std::size_t index = watch_.add(from_.data.name, std::move(content));
     content_ = Fd(::fcntl(watch_.file(index).get(), F_DUPFD_CLOEXEC, 0));
+    if (options_.followers != nullptr && !watch_.sees_writes())
+      return fail(ErrorKind::infeasible, "{}: writes to '{}' are not reported", shown(), destination());
     auto copy = copy_verified(watch_.file(index), *draft, options_.copy);
     if (!copy) {
       (void)remove_at(*draft);
@@ -149,7 +151,11 @@ class WayHome {
   bool complete() {
     const Followers* followers = options_.followers;
     if (followers == nullptr) return is_home_ = retire_checked();
-    if (auto followed = followers->follow(); !followed) return refuse(followed.error());
+    const auto is_unchanged = [&] {
+      const auto answer = watch_.look(/*thorough=*/false, /*may_be_open=*/true);
+      return answer && *answer == Answer::unchanged && !watch_.was_written();
+    };
+    if (auto followed = followers->follow(is_unchanged); !followed) return refuse(followed.error());
     is_home_ = retire_checked();
     // Before the names are exchanged back: that keeps a copy at the path to which another thread has written by now.
     if (is_home_ || followers->go_back()) return is_home_;
@@ -173,9 +179,12 @@ class WayHome {
     return false;
   }
 
+  /// The followers may write to the copy already, so its content proves nothing then; events do.
   bool may_go(bool thorough, const std::string& renamed_to = {}) {
-    const auto answer = watch_.look(thorough, options_.force, renamed_to);
+    const bool has_followers = options_.followers != nullptr;
+    auto answer = watch_.look(thorough && !has_followers, options_.force, renamed_to);
     if (!answer) return refuse(answer.error());
+    if (has_followers && *answer == Answer::unchanged && watch_.was_written()) answer = Answer::changed;
     if (*answer == Answer::unchanged) return true;
     return refuse(Error{ErrorKind::infeasible,
                         fmt::format("{}: a program has just {} its data; settle it when the program has ended", shown(),

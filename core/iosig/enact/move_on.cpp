@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <cstdio>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "iosig/base/text.h"
@@ -21,6 +24,8 @@
 
 namespace iosig {
 namespace {
+
+constexpr int max_pause_ms = 100;  ///< between tries: 1, 8, 64 ms
 
 /// The status flags of an open file that F_GETFL reports and open(2) accepts.
 constexpr int kept_flags = O_ACCMODE | O_APPEND | O_NONBLOCK | O_SYNC | O_DSYNC | O_NOATIME | O_ASYNC;
@@ -47,6 +52,43 @@ std::vector<int> numbers_in(const std::string& path) {
   }
   return numbers;
 }
+
+/// The other threads of this process, watched through /proc.
+class OtherThreads {
+ public:
+  /// Whether all sleep, none of them in a call on one of the descriptors. Remembers how often each has run.
+  bool are_asleep(const std::vector<int>& descriptors) {
+    switches_ = count_switches();
+    for (const auto& [thread, switches] : switches_) {
+      const std::string directory = fmt::format("/proc/self/task/{}", thread);
+      const auto status = read_file(directory + "/status"), call = read_file(directory + "/syscall");
+      if (!status || !call || status->find("\nState:\tS") == std::string::npos) return false;
+      unsigned long long number = 0, argument = 0;
+      if (std::sscanf(call->c_str(), "%llu %llx", &number, &argument) != 2) return false;  // "running"
+      if (std::ranges::find(descriptors, static_cast<int>(argument)) != descriptors.end()) return false;
+    }
+    return !have_run();
+  }
+
+  /// Whether one has run, or begun, since then.
+  [[nodiscard]] bool have_run() const { return count_switches() != switches_; }
+
+ private:
+  using Switches = std::map<int, std::string>;  ///< thread -> the lines with its context switches
+
+  static Switches count_switches() {
+    Switches all;
+    for (const int thread : numbers_in("/proc/self/task")) {
+      if (thread == ::gettid()) continue;
+      const auto status = read_file(fmt::format("/proc/self/task/{}/status", thread));
+      const std::size_t at = status ? status->find("voluntary_ctxt_switches") : std::string::npos;
+      all[thread] = at == std::string::npos ? "unknown" : status->substr(at);
+    }
+    return all;
+  }
+
+  Switches switches_;
+};
 
 /// The open file behind the program's descriptors.
 class OpenFile {
@@ -81,7 +123,12 @@ class OpenFile {
     return {};
   }
 
-  Result<void> follow() {
+  /// A write of another thread between its last look at the data and the exchange would stay behind, and one between
+  /// the exchange and its undoing would be on the copy alone. So all other threads sleep when this begins, and if one
+  /// has run since, it is not undone.
+  Result<void> follow(const std::function<bool()>& is_unchanged) {
+    if (!threads_.are_asleep(numbers_)) return refused("another thread of the program is at work");
+    if (!is_unchanged()) return refused("another thread has just written to it");
     has_left_ = true;
     const bool follows = lead_to(copy_);
     const int failure = errno;
@@ -92,6 +139,7 @@ class OpenFile {
   }
 
   bool go_back() {
+    if (threads_.have_run()) return false;
     has_left_ = !lead_to(open_again(found_.get()));
     return !has_left_;
   }
@@ -162,6 +210,7 @@ class OpenFile {
   int flags_ = 0;
   struct stat status_ {};
   std::vector<int> numbers_;
+  OtherThreads threads_;
   Fd found_, copy_;  ///< the data (O_PATH); the copy, opened with the program's flags
   bool has_left_ = false;
 };
@@ -199,6 +248,27 @@ Result<Survey> survey_clean(JournalEntry& entry) {
   return rewrite_entry(entry).map([&] { return std::move(found); });
 }
 
+/// Steps 3 and 4 of move_on().
+Result<MovedOn> try_to_move(JournalEntry& entry, OpenFile& file, std::uint64_t more_bytes) {
+  const auto found = survey_clean(entry);
+  if (!found) return pass_on(found.error());
+  const auto free = free_bytes_at(found->link->directory_path);
+  if (!free || *free < found->data_bytes || *free - found->data_bytes < more_bytes)
+    return fail(ErrorKind::infeasible, "'{}' has no room for it, either", printable(found->link->directory_path));
+  const Followers followers{[&](const Fd& copy) { return file.get_ready(copy); },
+                            [&](const auto& is_unchanged) { return file.follow(is_unchanged); },
+                            [&] { return file.go_back(); }};
+  SettleOptions options;
+  options.followers = &followers;
+  const auto home = bring_home(entry, *found, options);
+  if (!home && !file.has_left()) return pass_on(home.error());
+  MovedOn moved{found->path, entry.mount_point, found->data_bytes};
+  const auto finished =
+      home ? finish_settled(entry, *found, /*keeps_data=*/false) : Result<void>(pass_on(home.error()));
+  if (!finished) moved.trouble = finished.error().message;
+  return moved;
+}
+
 }  // namespace
 
 bool leads_to_redirected(int fd) {
@@ -222,7 +292,8 @@ bool leads_to_redirected(int fd) {
 ///
 /// 1. Take the entry's lock. Another thread may have moved the file while this one waited.
 /// 2. Refuse what cannot be moved unseen.
-/// 3. Bring the data home, and let the descriptors follow. On failure all leads to the data as before.
+/// 3. Bring the data home, and let the descriptors follow. On failure all leads to the data as before, and it is tried
+///    again a few times.
 /// 4. Remove the data and the entry. A failure here is reported, but the file has been moved.
 Result<MovedOn> move_on(int fd, std::uint64_t more_bytes) {
   const std::string path = target_of(self_path(fd));
@@ -237,22 +308,13 @@ Result<MovedOn> move_on(int fd, std::uint64_t more_bytes) {
   if (!entry) return pass_on(entry.error());
   OpenFile file(fd, path);
   if (auto alone = file.check(); !alone) return pass_on(alone.error());
-  const auto found = survey_clean(*entry);
-  if (!found) return pass_on(found.error());
-  const auto free = free_bytes_at(found->link->directory_path);
-  if (!free || *free < found->data_bytes || *free - found->data_bytes < more_bytes)
-    return fail(ErrorKind::infeasible, "'{}' has no room for it, either", printable(found->link->directory_path));
-  const Followers followers{[&](const Fd& copy) { return file.get_ready(copy); }, [&] { return file.follow(); },
-                            [&] { return file.go_back(); }};
-  SettleOptions options;
-  options.followers = &followers;
-  const auto home = bring_home(*entry, *found, options);
-  if (!home && !file.has_left()) return pass_on(home.error());
-  MovedOn moved{found->path, entry->mount_point, found->data_bytes};
-  const auto finished =
-      home ? finish_settled(*entry, *found, /*keeps_data=*/false) : Result<void>(pass_on(home.error()));
-  if (!finished) moved.trouble = finished.error().message;
-  return moved;
+  // Other threads that fill the file get ENOSPC in a moment, too, and wait for this move. Until then they write.
+  for (int pause_ms = 1;; pause_ms *= 8) {
+    auto moved = try_to_move(*entry, file, more_bytes);
+    if (moved || moved.error().kind != ErrorKind::infeasible || pause_ms > max_pause_ms) return moved;
+    const timespec pause{0, pause_ms * 1'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
 }
 
 }  // namespace iosig

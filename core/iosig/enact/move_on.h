@@ -30,7 +30,9 @@ struct MovedOn {
 ///
 /// `infeasible`, and nothing is changed: the file is mapped, locked, open a second time or in another process, sealed,
 /// of another journal, or has companions; its link is gone; home lacks the room, or lies on the same file system; a
-/// file system cannot tell who has it open. Waits while another run of iosig settles the file.
+/// file system cannot tell who has it open; another thread of this process writes the file, or does not sleep in the
+/// moment of the exchange.
+/// Waits while another run of iosig settles the file.
 [[nodiscard]] Result<MovedOn> move_on(int fd, std::uint64_t more_bytes);
 
 }  // namespace iosig

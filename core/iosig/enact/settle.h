@@ -18,7 +18,9 @@ namespace iosig {
 /// For data that this process has open itself (enact/move_on.h): what makes its descriptors follow the data home.
 struct Followers {
   std::function<Result<void>(const Fd& copy)> get_ready;  ///< the copy is complete; nothing has changed yet
-  std::function<Result<void>()> follow;                   ///< the path leads home: now the descriptors do too
+  /// The path leads home: now the descriptors do too. Calls `is_unchanged` immediately before, and refuses if the data
+  /// have changed since they were copied.
+  std::function<Result<void>(const std::function<bool()>& is_unchanged)> follow;
   /// The path will lead to the data again. False: the descriptors stay on the copy, so the path must lead to it, too.
   std::function<bool()> go_back;
 };
