@@ -106,15 +106,20 @@ def test_a_systemd_that_refuses_is_told_and_a_process_drains(world: World, syste
     eventually(lambda: is_home(path))
 
 
-def test_a_socket_that_nobody_serves_is_no_systemd(world: World, systemd: Path) -> None:
-    stale = world.root / "run/systemd/private"
-    stale.unlink()
-    for make in (lambda: None, lambda: stale.write_text(""), lambda: (stale.unlink(), os.mkfifo(stale))):
-        make()
-        path, _ = world.prepared("out", b"data")
-        assert world.iosig.json("finalize", "--background", path)["drain"]["unit"] is None
-        eventually(lambda path=path: is_home(path))
-        path.unlink()
+@pytest.mark.parametrize("kind", ["stale", "missing", "file", "fifo"])
+def test_a_socket_that_nobody_serves_is_no_systemd(world: World, systemd: Path, kind: str) -> None:
+    private = world.root / "run/systemd/private"
+    private.unlink()
+    if kind == "stale":
+        with socket.socket(socket.AF_UNIX) as closed, contextlib.chdir(private.parent):
+            closed.bind("private")
+    if kind == "file":
+        private.write_text("")
+    if kind == "fifo":
+        os.mkfifo(private)
+    path, _ = world.prepared("out", b"data")
+    assert world.iosig.json("finalize", "--background", path)["drain"]["unit"] is None
+    eventually(lambda: is_home(path))
     assert not pids(systemd)
 
 
