@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,12 +16,16 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <functional>
+#include <optional>
+#include <system_error>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/enact/journal_directory.h"
 #include "settling.h"
+#include "user_service.h"
 
 namespace iosig::cli {
 namespace {
@@ -59,6 +64,18 @@ void close_inherited() {
   for (const int fd : inherited) ::close(fd);
 }
 
+/// The job always wins: the drain runs when the processors and the device have nothing else to do. Linux shares the
+/// processors among sessions first (sched(7), autogroup): there the priority of a process counts only within its
+/// session, and that of the session has a file of its own.
+void take_lowest_priority() {
+  (void)::setpriority(PRIO_PROCESS, 0, lowest_priority);
+  const sched_param none{};
+  (void)::sched_setscheduler(0, SCHED_IDLE, &none);
+  if (const Fd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC)); group)
+    (void)write_all(group.get(), std::to_string(lowest_priority), "/proc/self/autogroup");
+  (void)::syscall(SYS_ioprio_set, of_process, 0, idle_class);
+}
+
 void settle_in(const Fd& log) {
   ::setsid();
   (void)::signal(SIGHUP, SIG_IGN);
@@ -68,8 +85,7 @@ void settle_in(const Fd& log) {
   ::dup2(log.get(), STDERR_FILENO);
   close_inherited();
   if (::chdir("/") != 0) return;
-  (void)::setpriority(PRIO_PROCESS, 0, lowest_priority);
-  (void)::syscall(SYS_ioprio_set, of_process, 0, idle_class);
+  take_lowest_priority();
 }
 
 void write_line(int fd, std::string_view text) {
@@ -116,16 +132,11 @@ Result<pid_t> run_detached(const Fd& log, const std::function<void(const Log&)>&
   return worker;
 }
 
-}  // namespace
-
-Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, DrainOptions options) {
-  const auto journal = open_journal_directory();  // makes the state directory
-  if (!journal) return pass_on(journal.error());
-  StartedDrain started;
-  started.log_path = state_directory() + "/drain.log";
-  const auto log = open_log(started.log_path);
-  if (!log) return pass_on(log.error());
-  Drain drain(options);
+/// Takes on the entries and sorts them into `started`.
+void take_all(Drain& drain, const std::vector<JournalEntry>& entries, StartedDrain& started) {
+  started.taken.clear();
+  started.busy.clear();
+  started.refused.clear();
   for (const JournalEntry& entry : entries) {
     const auto taken = drain.take(entry);
     if (!taken)
@@ -133,21 +144,97 @@ Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, Drain
     else
       (*taken ? started.taken : started.busy).push_back(entry);
   }
+}
+
+void work_through(Drain& drain, const std::vector<JournalEntry>& taken, const Log& write) {
+  drain.log_to(write);
+  drain.sign();
+  write(taken.empty() ? std::string("begins") : "begins with " + one_or_count(taken.front().path, taken.size()));
+  drain.run();
+  write("ends");
+}
+
+/// Waits until the service has taken on one of the entries, or has settled it already. Returns its process; -1: it does
+/// not begin.
+pid_t process_of_service(const std::vector<JournalEntry>& entries) {
+  if (entries.empty()) return 0;
+  const std::string& id = entries.front().id;
+  for (int tries = 0; tries < 500; ++tries) {
+    if (const auto record = drain_record(id); record && record->pid != ::getpid() && is_locked(id, LockFor::draining))
+      return static_cast<pid_t>(record->pid);
+    if (!is_recorded(id)) return 0;
+    const timespec moment{0, 10'000'000};
+    ::nanosleep(&moment, nullptr);
+  }
+  return -1;
+}
+
+/// Starts the drain as a service. The locks of `drain` are the service's to take, so they are released first.
+Result<void> start_service(std::optional<Drain>& drain, const std::vector<std::string>& words, StartedDrain& started) {
+  std::error_code none;
+  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe", none)};
+  command.insert(command.end(), words.begin(), words.end());
+  const auto name = new_journal_entry(RedirectedBy::prepare);  // for its id
+  if (!name) return pass_on(name.error());
+  const std::string unit = "iosig-drain-" + name->id;
+  drain.reset();
+  if (auto begun = start_user_service(unit, command, started.log_path); !begun) return begun;
+  const pid_t pid = process_of_service(started.taken);
+  if (pid < 0)
+    return fail(ErrorKind::system, "the user service {} does not begin; systemctl --user status {}", unit, unit);
+  started.pid = pid;
+  started.unit = unit;
+  return {};
+}
+
+}  // namespace
+
+Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, DrainOptions options,
+                                 const std::vector<std::string>& as_service) {
+  const auto journal = open_journal_directory();  // makes the state directory
+  if (!journal) return pass_on(journal.error());
+  StartedDrain started;
+  started.log_path = state_directory() + "/drain.log";
+  const auto log = open_log(started.log_path);
+  if (!log) return pass_on(log.error());
+  std::optional<Drain> drain(std::in_place, options);
+  take_all(*drain, entries, started);
   if (started.taken.empty() && options.job.empty()) return started;
-  const auto pid = run_detached(*log, [&](const Log& write) {
-    drain.log_to(write);
-    drain.sign();
-    write(started.taken.empty() ? std::string("begins")
-                                : "begins with " + one_or_count(started.taken.front().path, started.taken.size()));
-    drain.run();
-    write("ends");
-  });
+  if (has_user_services()) {
+    const auto begun = start_service(drain, as_service, started);
+    if (begun) return started;
+    started.no_service = begun.error().message;
+    if (!drain) {
+      drain.emplace(options);
+      take_all(*drain, entries, started);
+    }
+  }
+  const auto pid = run_detached(*log, [&](const Log& write) { work_through(*drain, started.taken, write); });
   if (!pid) {
     for (const JournalEntry& entry : started.taken) remove_drain_record(entry.id);
     return pass_on(pid.error());
   }
   started.pid = *pid;
   return started;
+}
+
+Result<void> drain_here(const std::vector<JournalEntry>& entries, DrainOptions options) {
+  const auto journal = open_journal_directory();
+  if (!journal) return pass_on(journal.error());
+  take_lowest_priority();
+  Drain drain(options);
+  StartedDrain started;
+  take_all(drain, entries, started);
+  if (!started.refused.empty()) return pass_on(started.refused.front());
+  if (started.taken.empty() && options.job.empty()) return {};
+  work_through(drain, started.taken, [](std::string_view text) { write_line(STDOUT_FILENO, text); });
+  return {};
+}
+
+std::string text_of(const StartedDrain& started) {
+  if (started.unit.empty()) return fmt::format("process {}", started.pid);
+  return fmt::format("user service {}{}", started.unit,
+                     started.pid != 0 ? fmt::format(" (process {})", started.pid) : "");
 }
 
 }  // namespace iosig::cli

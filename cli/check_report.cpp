@@ -151,6 +151,7 @@ Json sarif(std::span<const SourceFinding> findings) {
       {"association", "a signature must stand directly before one call that opens a file"},
       {"callee", "a wrapper's declaration must name the function and its arguments"},
       {"storage", "a mount point of the storage description should satisfy each signature"},
+      {"room", "a stream without a totalsize may fill the storage that is chosen for it"},
       {"file", "rules files and storage descriptions must follow their formats"},
       {"source", "a source must be small enough to be checked"}};
   Json all_rules = Json::array();

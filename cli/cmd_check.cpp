@@ -72,6 +72,11 @@ Result<Storage> read_description(const std::string& file) {
 void check_storage(const SourcePosition& at, const Signature& wanted, const Storage& storage, Report& report) {
   const auto given = circumstances_at(nullptr, wanted, storage, {}, [] { return ask_page_cache(); });
   const Choice choice = choose_mount_point(wanted, storage, given.value_or(Circumstances{}));
+  if (const std::string warning = choice.chosen ? room_warning(wanted, storage, {}, choice) : ""; !warning.empty()) {
+    constexpr const char* rule = "room";  // once: it is about the storage more than about this stream
+    if (std::ranges::find(report.findings, rule, &SourceFinding::rule) == report.findings.end())
+      report.findings.push_back({Severity::warning, rule, at, warning + "; declare totalsize(...)", "", false, {}});
+  }
   if (choice.chosen) return;
   SourceFinding finding{Severity::warning,
                         "storage",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "iosig/enact/job.h"
 #include "iosig/enact/settle.h"
 #include "settling.h"
+#include "user_service.h"
 
 namespace iosig::cli {
 namespace {
@@ -25,7 +27,7 @@ struct FinalizeArguments {
   bool all = false, home = false;
   std::string verify = "copy";
   std::string job, timeout, max_rate;
-  bool wait = false, background = false;
+  bool wait = false, background = false, foreground = false;
   std::uint32_t jobs = 0;
   double timeout_s = 0, max_bytes_per_s = 0;  ///< 0: no limit
   SettleOptions settle;
@@ -81,6 +83,7 @@ Result<void> complete(FinalizeArguments& options) {
   if (!options.timeout.empty() && !options.wait && !options.background)
     return fail(ErrorKind::usage, "--timeout needs --wait or --background");
   const bool is_foreground_only = options.settle.dry_run || options.settle.force || options.settle.drop_orphans;
+  if (options.foreground && !options.background) return fail(ErrorKind::usage, "--foreground needs --background");
   if (options.background && is_foreground_only)
     return fail(ErrorKind::usage, "--background excludes --dry-run, --force and --drop-orphans");
   options.settle.leave_resting = options.paths.empty() && !options.home;
@@ -133,7 +136,25 @@ Result<void> wait_for_job(const FinalizeArguments& options, Console& console) {
   }
 }
 
-/// Starts a drain of the entries.
+/// Returns the words with which a service does what this command was asked to. Its working directory is another.
+std::vector<std::string> words_of_service(const FinalizeArguments& options) {
+  std::vector<std::string> words = {"finalize", "--background", "--foreground", "--verify=" + options.verify};
+  const auto flag = [&](bool is_set, const char* word) {
+    if (is_set) words.emplace_back(word);
+  };
+  flag(options.all, "--all");
+  flag(options.home, "--home");
+  flag(options.wait, "--wait");
+  flag(options.settle.keep_temp, "--keep-temp");
+  if (!options.job.empty()) words.push_back("--job=" + options.job);
+  if (!options.timeout.empty()) words.push_back("--timeout=" + options.timeout);
+  if (!options.max_rate.empty()) words.push_back("--max-rate=" + options.max_rate);
+  if (!options.paths.empty()) words.emplace_back("--");
+  for (const std::string& path : options.paths) words.push_back(std::filesystem::absolute(path).string());
+  return words;
+}
+
+/// Starts a drain of the entries, or is one.
 int run_in_background(const FinalizeArguments& options, const Work& work, Console& console) {
   int status = yes;
   ordered_json taken = ordered_json::array(), elsewhere = ordered_json::array(), refused = ordered_json::array();
@@ -142,37 +163,45 @@ int run_in_background(const FinalizeArguments& options, const Work& work, Consol
     status = std::max(status, console.fail(error));
   };
   for (const Error& error : work.refused) refuse(error);
-  const auto started = start_drain(
-      work.entries, {options.settle, options.job, options.wait, options.max_bytes_per_s, options.timeout_s});
+  const DrainOptions drain{options.settle, options.job, options.wait, options.max_bytes_per_s, options.timeout_s};
+  if (options.foreground) {
+    if (auto drained = drain_here(work.entries, drain); !drained) refuse(drained.error());
+    return status;
+  }
+  const auto started = start_drain(work.entries, drain, words_of_service(options));
   if (!started) return console.fail(started.error());
   for (const JournalEntry& entry : started->taken) taken.push_back(entry.path);
   for (const JournalEntry& entry : started->busy) elsewhere.push_back(entry.path);
   for (const Error& error : started->refused) refuse(error);
   if (console.json) {
-    console.say_json("iosig.finalize/1", {{"dry_run", false},
-                                          {"settled", ordered_json::array()},
-                                          {"settled_by_another_run", ordered_json::array()},
-                                          {"refused", refused},
-                                          {"nothing_at", work.nothing_at},
-                                          {"drain",
-                                           {{"pid", started->pid},
-                                            {"log", started->log_path},
-                                            {"draining", taken},
-                                            {"drained_by_another", elsewhere}}}});
+    console.say_json("iosig.finalize/1",
+                     {{"dry_run", false},
+                      {"settled", ordered_json::array()},
+                      {"settled_by_another_run", ordered_json::array()},
+                      {"refused", refused},
+                      {"nothing_at", work.nothing_at},
+                      {"drain",
+                       {{"pid", started->pid},
+                        {"unit", started->unit.empty() ? ordered_json() : ordered_json(started->unit)},
+                        {"log", started->log_path},
+                        {"draining", taken},
+                        {"drained_by_another", elsewhere}}}});
     return status;
   }
   for (const std::string& path : work.nothing_at)
     console.say(fmt::format("'{}': nothing is redirected there", printable(path)));
   for (const JournalEntry& entry : started->busy)
     console.say(fmt::format("'{}': another drain has it", printable(entry.path)));
-  if (started->pid != 0)
-    console.say(fmt::format("process {} drains {} in the background; iosig status shows it, '{}' is its log",
-                            started->pid,
+  if (!started->no_service.empty()) console.note(started->no_service + "; a process drains instead");
+  if (started->pid != 0 || !started->unit.empty())
+    console.say(fmt::format("{} drains {} in the background; iosig status shows it, '{}' is its log", text_of(*started),
                             started->taken.empty() ? fmt::format("what job '{}' will redirect", printable(options.job))
                                                    : one_or_count(started->taken.front().path, started->taken.size()),
                             printable(started->log_path)));
   else if (work.entries.empty() && work.refused.empty() && work.nothing_at.empty())
     console.say("nothing is redirected");
+  if (!started->unit.empty() && !services_outlive_logins())
+    console.note("your services end with your last login here; 'loginctl enable-linger' lets them go on");
   return status;
 }
 
@@ -255,7 +284,8 @@ void add_finalize(Verb app, Action& action) {
       .type_name("ID");
   verb.add_flag("--wait", options->wait, "with --job: wait for the end of the job");
   verb.add_flag("--background", options->background,
-                "start a process that brings each file home when its program has closed it");
+                "start a user service or a process that brings each file home when its program has closed it");
+  verb.add_flag("--foreground", options->foreground, "with --background: drain in this process, as a service does");
   verb.add_option("--timeout", options->timeout, "give up after this time (--wait: no limit; --background: 7d)")
       .type_name("TIME");
   verb.add_flag("--keep-temp", options->settle.keep_temp, "bring temporary data home too");

@@ -17,6 +17,7 @@
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/agreement.h"
+#include "iosig/enact/coming_home.h"
 #include "iosig/enact/link_check.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/reserve.h"
@@ -39,10 +40,22 @@ struct PrepareArguments {
   bool dry_run = false, literal = false, drain = false;
 };
 
+struct Wanted {
+  std::string path;
+  Signature signature;
+  bool drain = false;
+};
+
 /// The result for one path: a line for the user, and a JSON object.
 struct Prepared {
   std::string text;
   ordered_json json;
+};
+
+/// What the streams of the journal and the paths before this one will need.
+struct SoFar {
+  ComingHome coming;
+  bool has_reserved = false;
 };
 
 /// Returns the destination of IOSIG's link at `place`, or nothing if the path is free. Refuses anything else.
@@ -88,9 +101,9 @@ std::string explanation(const Choice& choice) {
   return text + break_even_text(choice, "\n    ");
 }
 
-/// Prepares one path. Updates the free and reserved space in `storage`.
+/// Prepares one path. Updates the free and reserved space in `storage`, and `so_far`.
 Result<Prepared> prepare(const std::string& path, const Signature& declared, Storage& storage, const Asked& asked,
-                         bool dry_run, int tries_left = 3) {
+                         SoFar& so_far, bool dry_run, int tries_left = 3) {
   const auto place = locate(AT_FDCWD, path);
   if (!place) return pass_on(place.error());
   const auto [signature, why_agreed] = agree(declared, *place, storage);
@@ -102,9 +115,10 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
     json.update({{"action", "already"}, {"destination", **standing}});
     return Prepared{fmt::format("{}: leads to {} already", shown, printable(**standing)), json};
   }
-  if (signature.total_bytes) ask_room(storage);  // space may have been reserved for the previous path
-  const auto given = circumstances_at(&*place, signature, storage, asked, [] { return ask_page_cache(); });
+  if (signature.total_bytes || so_far.has_reserved) ask_room(storage);  // also for the previous paths
+  auto given = circumstances_at(&*place, signature, storage, asked, [] { return ask_page_cache(); });
   if (!given) return pass_on(given.error());
+  given->coming_home_bytes = so_far.coming.bytes_to(place->device);
   Choice choice = choose_mount_point(signature, storage, *given);
   explain_break_even(signature, storage, *given, choice);
   if (!why_agreed.empty()) choice.assumptions.push_back(why_agreed);
@@ -126,15 +140,21 @@ Result<Prepared> prepare(const std::string& path, const Signature& declared, Sto
   }
   if (const auto possible = links_lead_on(*place, storage); !possible) return pass_on(possible.error());
   json["action"] = "linked";
-  if (dry_run)
-    return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explained), json};
   const MountPoint& mount = *storage.find_mount_point(*choice.chosen);
-  const auto entry = make_link(*place, mount, with_residence(signature, mount, *given), RedirectedBy::prepare);
+  const Signature recorded = with_residence(signature, mount, *given);
+  if (dry_run) {
+    so_far.coming.add(place->device, recorded, {});
+    return Prepared{fmt::format("{}: would lead to {}{}", shown, printable(*choice.chosen), explained), json};
+  }
+  const auto entry = make_link(*place, mount, recorded, RedirectedBy::prepare);
   const bool somebody_was_first = entry ? !*entry : entry.error().kind == ErrorKind::infeasible;
-  if (somebody_was_first && tries_left > 0) return prepare(path, declared, storage, asked, dry_run, tries_left - 1);
+  if (somebody_was_first && tries_left > 0)
+    return prepare(path, declared, storage, asked, so_far, dry_run, tries_left - 1);
   if (!entry) return pass_on(entry.error());
   if (!*entry) return fail(ErrorKind::infeasible, "'{}': path keeps changing; giving up", shown);
   json["destination"] = (*entry)->destination;
+  so_far.coming.add(place->device, recorded, {});
+  so_far.has_reserved = so_far.has_reserved || recorded.total_bytes;
   return Prepared{fmt::format("{}: leads to {}{}", shown, printable((*entry)->destination), explained), json};
 }
 
@@ -170,15 +190,15 @@ Result<Signature> signature_in(const std::vector<std::string>& words) {
 
 /// Returns the paths to prepare, each with its signature. Rules match absolute paths, with symbolic links resolved or
 /// as given. Passes refused paths to `refuse` and continues with the others.
-Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
-    const PrepareArguments& options, const Console& console, ordered_json& unmatched,
-    const std::function<void(const std::string&, const Error&)>& refuse) {
-  std::vector<std::pair<std::string, Signature>> wanted;
+Result<std::vector<Wanted>> wanted_streams(const PrepareArguments& options, const Console& console,
+                                           ordered_json& unmatched,
+                                           const std::function<void(const std::string&, const Error&)>& refuse) {
+  std::vector<Wanted> wanted;
   if (options.rules.empty()) {
     if (auto fine = check_pattern(options.words.front(), options); !fine) return pass_on(fine.error());
     auto signature = signature_in(options.words);
     if (!signature) return pass_on(signature.error());
-    wanted.emplace_back(options.words.front(), *std::move(signature));
+    wanted.push_back({options.words.front(), *std::move(signature), options.drain});
     return wanted;
   }
   const auto rules = read_rules(options.rules, console);
@@ -196,7 +216,7 @@ Result<std::vector<std::pair<std::string, Signature>>> wanted_streams(
     const Rule* rule = match_rule(*rules, place ? place->path() : path);
     if (rule == nullptr) rule = match_rule(*rules, std::filesystem::absolute(path).lexically_normal());
     if (rule != nullptr) {
-      wanted.emplace_back(path, rule->signature);
+      wanted.push_back({path, rule->signature, options.drain || rule->drain});
       continue;
     }
     console.note(fmt::format("no rule matches '{}'; it stays where it is", printable(path)));
@@ -214,11 +234,14 @@ Result<void> drain_links_at(const std::vector<std::string>& paths, Console& cons
     if (entry.signature.residence != Residence::rest && std::ranges::find(paths, entry.path) != paths.end())
       entries.push_back(entry);
   if (entries.empty()) return {};
-  const auto started = start_drain(entries, {.give_up_after_s = drain_timeout_s});
+  std::vector<std::string> words = {"finalize", "--background", "--foreground", "--"};
+  for (const JournalEntry& entry : entries) words.push_back(entry.path);
+  const auto started = start_drain(entries, {.give_up_after_s = drain_timeout_s}, words);
   if (!started) return pass_on(started.error());
   if (!started->refused.empty()) return pass_on(started->refused.front());
-  if (!console.json && started->pid != 0)
-    console.say(fmt::format("process {} settles {} when the program has closed {}", started->pid,
+  if (!started->no_service.empty()) console.note(started->no_service + "; a process drains instead");
+  if (!console.json && (started->pid != 0 || !started->unit.empty()))
+    console.say(fmt::format("{} settles {} when the program has closed {}", text_of(*started),
                             started->taken.size() == 1 ? "it" : "them", started->taken.size() == 1 ? "it" : "each"));
   return {};
 }
@@ -241,22 +264,25 @@ int run_prepare(const PrepareArguments& options, Console& console) {
   if (!asked) return console.fail(asked.error());
   auto source = load_storage(options.storage, console);
   if (!source) return console.fail(source.error());
-  std::vector<std::string> linked;
-  for (const auto& [path, signature] : *wanted) {
+  std::vector<std::string> to_drain;
+  SoFar so_far;
+  if (std::ranges::any_of(*wanted, [](const Wanted& each) { return each.signature.total_bytes.has_value(); }))
+    if (const auto journal = read_journal()) so_far.coming.add(*journal);
+  for (const auto& [path, signature, drain] : *wanted) {
     if (signature.container_targets)
       console.note(
           fmt::format("'{}': only 'iosig run' makes containers; it is placed as one ordinary file", printable(path)));
-    auto prepared = prepare(path, signature, source->storage, *asked, options.dry_run);
+    auto prepared = prepare(path, signature, source->storage, *asked, so_far, options.dry_run);
     if (!prepared) {
       refuse(path, prepared.error());
       continue;
     }
     if (!console.json) console.say(prepared->text);
-    if (prepared->json.contains("destination")) linked.push_back(prepared->json["path"]);
+    if (drain && prepared->json.contains("destination")) to_drain.push_back(prepared->json["path"]);
     redirects.push_back(std::move(prepared->json));
   }
-  if (options.drain && !options.dry_run && !linked.empty())
-    if (auto started = drain_links_at(linked, console); !started)
+  if (!options.dry_run && !to_drain.empty())
+    if (auto started = drain_links_at(to_drain, console); !started)
       status = std::max(status, console.fail(started.error()));
   if (console.json) console.say_json("iosig.prepare/1", {{"dry_run", options.dry_run}, {"redirects", redirects}});
   return status;

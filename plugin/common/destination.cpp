@@ -25,7 +25,7 @@ std::string directory_and_name(const SourcePlace& site) {
 
 }  // namespace
 
-tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted, const Storage& storage,
+tl::expected<Destination, NoDestination> choose_destination(const Signature& wanted, const Storage& storage,
                                                             const SourcePlace& site) {
   const auto given = circumstances_at(nullptr, wanted, storage, {}, [] { return ask_page_cache(); });
   if (!given) return tl::unexpected(NoDestination{given.error().message, {}});
@@ -41,7 +41,15 @@ tl::expected<std::string, NoDestination> choose_destination(const Signature& wan
   if (!directory)
     return tl::unexpected(NoDestination{
         fmt::format("the file is not redirected to '{}': {}", *choice.chosen, directory.error().message), {}});
-  return directory->path + '/' + directory_and_name(site);
+  std::string warning;
+  if (!wanted.total_bytes) {
+    Storage asked = storage;
+    // A server that does not respond would stop the compiler.
+    for (MountPoint& mount : asked.mount_points)
+      if (mount.path == choice.chosen || mount.visibility == Visibility::local) ask_free_space(mount);
+    warning = room_warning(wanted, asked, *given, choice);
+  }
+  return Destination{directory->path + '/' + directory_and_name(site), std::move(warning)};
 }
 
 }  // namespace iosig

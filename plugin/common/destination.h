@@ -22,6 +22,11 @@ struct NoDestination {
   std::vector<std::string> reasons;
 };
 
+struct Destination {
+  std::string path;
+  std::string warning;  ///< the chosen mount point may fill up where others have room; "" if not
+};
+
 /// Path of the one file that `site` may redirect: named after the source file, in a directory named by a hash of the
 /// position, inside this user's directory on the best mount point. Equal inputs give equal paths; different positions
 /// give different ones.
@@ -30,7 +35,7 @@ struct NoDestination {
 /// $IOSIG_POLICY has a wrong value.
 /// Creates only the user's directory if it is missing; the program creates the one below. Fails if no mount point is
 /// admissible, or if the directory on the chosen one does not belong to this user.
-[[nodiscard]] tl::expected<std::string, NoDestination> choose_destination(const Signature& wanted,
+[[nodiscard]] tl::expected<Destination, NoDestination> choose_destination(const Signature& wanted,
                                                                           const Storage& storage,
                                                                           const SourcePlace& site);
 

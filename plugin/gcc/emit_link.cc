@@ -53,7 +53,12 @@ std::optional<std::string> destination_of(const Site& site) {
   if (storage == nullptr) return std::nullopt;
   const expanded_location place = expand_location(site.at);
   const auto destination = choose_destination(site.signature, *storage, {place.file, place.line, place.column});
-  if (destination) return *destination;
+  if (destination) {
+    static bool has_warned = false;  // it is about the storage more than about this stream
+    if (!destination->warning.empty() && !has_warned)
+      has_warned = warning_at(site.at, OPT_Wpragmas, "%s; declare totalsize(...)", destination->warning.c_str());
+    return destination->path;
+  }
   const auto_diagnostic_group group;
   if (warning_at(site.at, OPT_Wpragmas, "%s", destination.error().summary.c_str()))
     for (const std::string& reason : destination.error().reasons) inform(site.at, "%s", reason.c_str());

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "host/diagnostics.h"
@@ -31,6 +33,16 @@ struct Decision {
 
 Decision trouble(const Error& error) { return {Outcome::failed, error.message, "trouble"}; }
 
+/// For a user who asked for messages: says once that the chosen mount point may fill up although home has room.
+void warn_of_room(const Signature& signature, const Storage& described, const Circumstances& given,
+                  const Choice& choice) {
+  Storage storage = described;
+  for (MountPoint& mount : storage.mount_points)
+    if (mount.path == choice.chosen || (given.home && mount.path == given.home->mount_point)) ask_free_space(mount);
+  if (const std::string warning = room_warning(signature, storage, given, choice); !warning.empty())
+    say_once("room", "warning: " + warning);
+}
+
 Decision decide(int dirfd, const char* path, const char* signature_words) {
   const auto declared = parsed(signature_words);
   if (!declared) return {Outcome::failed, declared.error().message, fmt::format("signature {}", signature_words)};
@@ -44,13 +56,9 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
   const Agreed agreed = agree(*declared, *place, storage);
   const Signature& signature = agreed.signature;
   const std::string assumed = agreed.why.empty() ? "" : fmt::format("; {}", agreed.why);
-  // A stream without a totalsize may use up space that is reserved for others in any case. Therefore only the free
-  // space is checked for it.
+  // A stream without a totalsize gets no reservation, and what is reserved for others is not room for it.
   const auto ask = [&](MountPoint& mount) {
-    if (signature.total_bytes)
-      ask_room(mount, *signature.total_bytes);
-    else
-      ask_free_space(mount);
+    ask_room(mount, signature.total_bytes.value_or(std::numeric_limits<std::uint64_t>::max()));
   };
 
   const auto given = circumstances_at(
@@ -73,6 +81,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
     if (const auto possible = links_lead_on(*place, storage); !possible)
       return {Outcome::failed, possible.error().message, "links"};
     const MountPoint& mount = *storage.find_mount_point(*choice.chosen);
+    if (is_verbose()) warn_of_room(signature, storage, *given, choice);
     const auto made = make_link(*place, mount, with_residence(signature, mount, *given), RedirectedBy::runtime);
     if (!made && made.error().kind == ErrorKind::infeasible && rounds_left > 1) continue;
     if (!made && !links_lead_on(*place, storage)) return {Outcome::failed, made.error().message, "links"};

@@ -185,3 +185,25 @@ def test_the_language_follows_from_the_name_or_is_told(iosig: Iosig, tmp_path: P
         (tmp_path / name).write_text(number)
         iosig("check", tmp_path / name, check=status)
     assert "write it in quotes" in iosig("check", "-x", "c++", tmp_path / "a.h", check=1).stdout
+
+
+def test_a_stream_that_may_fill_its_mount_point_is_told_once(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "big").mkdir()
+    storage = tmp_path / "storage.toml"
+    storage.write_text(
+        'schema = "iosig.storage/1"\n'
+        f'[[mount_point]]\npath = "{tmp_path}"\ndevice = "fast"\nfree = "2GB"\n'
+        f'[[mount_point]]\npath = "{tmp_path}/big"\ndevice = "slow"\nfree = "2TB"\n'
+        '[[device]]\nname = "fast"\nkind = "ssd"\n[[device]]\nname = "slow"\nkind = "hdd"\n'
+    )
+    rules = tmp_path / "rules.toml"
+    sized, unsized = "random totalsize(1GB)", "random"
+    for signatures, lines in (([sized], []), ([sized, unsized, unsized], [7])):
+        rules.write_text(
+            'schema = "iosig.rules/1"\n'
+            + "".join(f'[[rule]]\npath = "{n}"\nsig = "{each}"\n' for n, each in enumerate(signatures))
+        )
+        findings = iosig.json("check", rules, "--storage", storage)["findings"]
+        assert [(each["line"], each["rule"]) for each in findings] == [(line, "room") for line in lines]
+    assert f"beyond 2 GB the program gets 'no space left on device' on {tmp_path}" in findings[0]["message"]
+    assert f"although {tmp_path}/big has 2 TB; declare totalsize(...)" in findings[0]["message"]

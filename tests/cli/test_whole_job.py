@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -200,6 +202,54 @@ def test_a_place_from_which_the_data_could_not_come_home_is_refused(job: World) 
     refused = job.iosig("prepare", job.work / "out", "size-per-IO(4KB) totalsize(2MB)", check=1).stderr
     assert f"the data could not come home: {job.root} has room for 1 MB" in refused
     assert prepared(job, "rests", "size-per-IO(4KB) totalsize(2MB) rest")["action"] == "linked"
+
+
+def test_streams_that_come_home_share_the_room_there(job: World) -> None:
+    job.storage.write_text(job.storage.read_text().replace('device = "slow"\n', 'device = "slow"\nfree = "3MB"\n', 1))
+    signature = "size-per-IO(4KB) totalsize(1MB)"
+    assert [prepared(job, name, signature)["action"] for name in "abc"] == ["linked"] * 3
+    refused = job.iosig("prepare", job.work / "d", signature, check=1).stderr
+    assert f"the data could not come home: {job.root} has 3 MB free, 3 MB of them for other streams" in refused
+    assert "no room: totalsize 1MB, free 3 MB, 3 MB of them for other streams that will come home" in refused
+    assert prepared(job, "scratch", signature, "temp")["action"] == "linked"
+    job.iosig("finalize", job.work / "a")
+    assert prepared(job, "d", signature)["action"] == "linked"
+
+
+def test_the_paths_of_one_command_are_added_up_also_when_nothing_is_changed(job: World) -> None:
+    job.storage.write_text(job.storage.read_text().replace('device = "slow"\n', 'device = "slow"\nfree = "3MB"\n', 1))
+    rules = job.root / "rules.toml"
+    rules.write_text('schema = "iosig.rules/1"\n[[rule]]\npath = "*"\nsig = "size-per-IO(4KB) totalsize(2MB)"\n')
+    for dry_run in (["--dry-run"], []):
+        paths = (job.root / "a", job.root / "b")
+        told = job.iosig.json("prepare", "--rules", rules, *dry_run, *paths, check=1)["redirects"]
+        assert [each["action"] for each in told] == ["linked", "refused"]
+
+
+def test_what_is_reserved_is_not_room_for_a_stream_without_a_totalsize(job: World) -> None:
+    job.storage.write_text(job.storage.read_text().replace('device = "fast"\n', 'device = "fast"\nfree = "2GB"\n', 1))
+    assert prepared(job, "before", "size-per-IO(4KB)")["action"] == "linked"
+    assert prepared(job, "sized", "size-per-IO(4KB) totalsize(1200MB)")["action"] == "linked"
+    said = job.iosig("prepare", job.work / "after", "size-per-IO(4KB)").stdout
+    assert "no room: totalsize 1GB (assumed), free 2 GB, 1.17 GB of them reserved" in said
+    assert not os.path.lexists(job.work / "after")
+
+
+def test_rules_ask_for_drains(job: World) -> None:
+    rules = job.root / "rules.toml"
+    rules.write_text(
+        f'schema = "iosig.rules/1"\ndrain = true\n[[rule]]\npath = "*.out"\nsig = "{SMALL_SYNCED}"\n'
+        f'[[rule]]\npath = "*.log"\nsig = "{SMALL_SYNCED}"\ndrain = false\n'
+    )
+    said = job.iosig("prepare", "--rules", rules, job.root / "a.out", job.root / "a.log").stdout
+    pid = int(re.findall(r"process (\d+) settles it", said)[0])
+    try:
+        drained = {Path(each["path"]).name: each["drain"] for each in job.iosig.json("status")["redirects"]}
+        assert drained["a.out"] is not None and drained["a.log"] is None
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    rules.write_text('schema = "iosig.rules/1"\ndrain = "yes"\n[[rule]]\npath = "*"\nsig = "random"\n')
+    assert "rules.toml:2:9: error: drain: expected true or false" in job.iosig("check", rules, check=1).stdout
 
 
 def test_temporary_data_cannot_be_promised_home(job: World) -> None:

@@ -152,7 +152,7 @@ def test_status_shows_how_far_a_drain_is(world: World, drains: Drains) -> None:
     path, _ = world.prepared("out", CONTENT)
     drains.start("--max-rate", SLOW, path)
     shown = eventually(lambda: "copying: " in (text := world.iosig("status").stdout) and text)
-    assert re.search(r"'.*out': process \d+ drains it; copying: [\d.]+ MB of 16 MB, [\d.]+ MB/s", shown)
+    assert re.search(r"'.*out': process \d+ drains it; copying: [\d.]+ [KM]B of 16 MB, [\d.]+ [KM]B/s", shown)
     assert "killed run" not in world.iosig("status").stderr  # its temporary names are those of a living one
     drains.end()
     assert path.read_bytes() == CONTENT

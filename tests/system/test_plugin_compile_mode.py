@@ -261,6 +261,26 @@ def test_what_cannot_be_decided_while_compiling_is_said_and_left_alone(machine: 
     assert names_in(machine.out) == ["mode", "nowhere"]
 
 
+def test_streams_that_may_fill_their_mount_point_are_told_once(machine: Machine) -> None:
+    source = r"""
+    #include <stdio.h>
+    int main(void) {
+    #pragma sig temp
+      FILE *f = fopen("out/one", "w");
+    #pragma sig temp
+      f = fopen("out/two", "w");
+    #pragma sig temp totalsize(1MB)
+      f = fopen("out/sized", "w");
+      return f == 0;
+    }
+    """
+    assert machine.diagnostics(source, *machine.flags) == []
+    machine.storage.write_text(machine.storage.read_text().replace('"2GB"', '"2TB"').replace('"2TB"', '"2GB"', 1))
+    [told] = machine.diagnostics(source, *machine.flags)
+    assert told["kind"] == "warning" and "no totalsize is given: beyond 2 GB the program gets" in told["message"]
+    assert f"although {machine.safe} has 2 TB; declare totalsize(...)" in told["message"]
+
+
 def test_a_missing_or_broken_storage_description_is_told_once(machine: Machine) -> None:
     [found] = machine.diagnostics(EVERY_WAY, "-fplugin-arg-iosig-resolve=compile", "-fplugin-arg-iosig-storage=gone")
     assert (found["kind"], found["message"]) == ("error", "cannot open 'gone': No such file or directory")

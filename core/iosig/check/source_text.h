@@ -32,7 +32,8 @@ struct SourceNote {
 
 struct SourceFinding {
   Diagnostic::Severity severity = Diagnostic::Severity::error;
-  std::string_view rule;  ///< kind, for tools that filter: signature, definition, association, callee, source
+  std::string_view rule;  ///< kind, for tools that filter: signature, definition, association, callee, source,
+                          ///< storage, room, file
   SourcePosition at;
   std::string message;       ///< without the suggestion
   std::string suggestion;    ///< what was probably meant, or empty

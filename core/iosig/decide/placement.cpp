@@ -17,6 +17,19 @@ std::uint64_t room_bytes(const MountPoint& mount, bool at_home) {
   return free - std::min(free, mount.reserved_bytes);
 }
 
+/// Returns the room that other streams leave at home when they have come home.
+std::uint64_t room_at_home_bytes(const MountPoint& home, const Circumstances& given) {
+  const std::uint64_t room = room_bytes(home, /*at_home=*/true);
+  return given.policy == Policy::job ? room - std::min(room, given.coming_home_bytes) : room;
+}
+
+/// Returns ", 8 GB of them for streams that will come home"; "" if there are none.
+std::string coming_home_text(const Circumstances& given) {
+  if (given.policy != Policy::job || given.coming_home_bytes == 0) return {};
+  return fmt::format(", {} of them for other streams that will come home",
+                     about_bytes(static_cast<double>(given.coming_home_bytes)));
+}
+
 /// ext4 stops leaving data to the page cache when more than half of the free space is waiting to be stored, because it
 /// must allocate blocks immediately (measured: 159 instead of 5000 MB/s).
 bool overfills_cache(const Signature& wanted, const MountPoint& mount) {
@@ -83,9 +96,10 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
   if (!mount.free_bytes) {
     exclude("not reachable: it does not exist, or its file system does not answer");
   } else if (const std::uint64_t needed = needed_bytes(wanted, mount, given),
-             room = room_bytes(mount, is_home(mount, given));
+             room = is_home(mount, given) ? room_at_home_bytes(mount, given) : room_bytes(mount, /*at_home=*/false);
              room < needed) {
-    const std::string unusable = unusable_text(mount, is_home(mount, given));
+    const std::string unusable =
+        unusable_text(mount, is_home(mount, given)) + (is_home(mount, given) ? coming_home_text(given) : std::string());
     const bool is_memory = is_volatile_filesystem(mount.filesystem) && !is_free_space_set(mount);
     if (needed > 1)
       exclude("no room: totalsize {}{}, free {}{}{}", bytes_text(needed), wanted.total_bytes ? "" : " (assumed)",
@@ -141,10 +155,13 @@ std::string no_way_home(const Signature& wanted, const Storage& storage, const M
   const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
   if (given.policy != Policy::job || home == nullptr || !wanted.total_bytes || !must_come_home(wanted, mount, given))
     return {};
-  const std::uint64_t room = room_bytes(*home, /*at_home=*/true);
+  const std::uint64_t room = room_at_home_bytes(*home, given);
   if (!home->free_bytes || room >= *wanted.total_bytes) return {};
-  return fmt::format("the data could not come home: {} has room for {}", home->path,
-                     about_bytes(static_cast<double>(room)));
+  if (given.coming_home_bytes == 0)
+    return fmt::format("the data could not come home: {} has room for {}", home->path,
+                       about_bytes(static_cast<double>(room)));
+  return fmt::format("the data could not come home: {} has {} free{}", home->path,
+                     about_bytes(static_cast<double>(*home->free_bytes)), coming_home_text(given));
 }
 
 bool is_memory(const MountPoint& mount) { return is_volatile_filesystem(mount.filesystem); }
@@ -343,15 +360,24 @@ void explain_reliability(const Signature& wanted, const Storage& storage, Choice
 
 std::string room_warning(const Signature& wanted, const Storage& storage, const Circumstances& given,
                          const Choice& choice) {
-  const MountPoint* home = given.home ? storage.find_mount_point(given.home->mount_point) : nullptr;
   const MountPoint* there = choice.chosen ? storage.find_mount_point(*choice.chosen) : nullptr;
-  if (wanted.total_bytes || home == nullptr || there == nullptr || there == home) return {};
-  const std::uint64_t room = room_bytes(*there, /*at_home=*/false), room_at_home = room_bytes(*home, /*at_home=*/true);
-  if (room >= room_at_home) return {};
-  return fmt::format(
-      "no totalsize is given: beyond {} the program gets 'no space left on device' on {}, although its own place has "
-      "{}",
-      about_bytes(static_cast<double>(room)), there->path, about_bytes(static_cast<double>(room_at_home)));
+  if (wanted.total_bytes || there == nullptr || is_home(*there, given)) return {};
+  const std::uint64_t room = room_bytes(*there, /*at_home=*/false);
+  const auto warn = [&](std::string_view other, std::uint64_t room_there) {
+    if (room >= room_there) return std::string();
+    return fmt::format(
+        "no totalsize is given: beyond {} the program gets 'no space left on device' on {}, although {} {}",
+        about_bytes(static_cast<double>(room)), there->path, other, about_bytes(static_cast<double>(room_there)));
+  };
+  if (given.home) {
+    const MountPoint* home = storage.find_mount_point(given.home->mount_point);
+    return home == nullptr ? "" : warn("its own place has", room_bytes(*home, /*at_home=*/true));
+  }
+  const MountPoint* roomiest = there;
+  for (const MountPoint& mount : storage.mount_points)
+    if (mount.free_bytes != max_bytes && room_bytes(mount, true) > room_bytes(*roomiest, true)) roomiest = &mount;
+  if (roomiest == there) return {};
+  return warn(fmt::format("{} has", roomiest->path), room_bytes(*roomiest, /*at_home=*/true));
 }
 
 void explain_break_even(const Signature& wanted, const Storage& storage, const Circumstances& given, Choice& choice) {

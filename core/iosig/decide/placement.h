@@ -57,7 +57,9 @@ using AskRoom = std::function<void(MountPoint&)>;
 void explain_reliability(const Signature& wanted, const Storage& storage, Choice& choice);
 
 /// Returns a warning if the chosen mount point may fill up although home has room: the stream declares no totalsize,
-/// and there is less room there. Else "". Needs the free space of both.
+/// and there is less room there. Else "". Where no path is known, home may be any mount point: the one with the most
+/// room counts. Needs their free space; one without it counts as full, one
+/// with max_bytes (unknown) does not count.
 [[nodiscard]] std::string room_warning(const Signature& wanted, const Storage& storage, const Circumstances& given,
                                        const Choice& choice);
 

@@ -13,6 +13,7 @@
 #include "iosig/enact/companions.h"
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/own_file.h"
+#include "iosig/enact/reserve.h"
 
 namespace iosig {
 namespace {
@@ -28,7 +29,7 @@ Result<void> check_room(const std::string& shown, const std::string& directory, 
 }
 
 std::string still_there(const JournalEntry& entry, const Error& why) {
-  return fmt::format("'{}' is complete, but its data are also still in '{}': {}; run finalize again",
+  return fmt::format("'{}' is settled, but its data are also still in '{}': {}; run finalize again",
                      printable(entry.path), printable(entry.destination), why.message);
 }
 
@@ -87,6 +88,8 @@ class WayHome {
       needed_bytes += static_cast<std::uint64_t>(data.st_blocks) * 512;
     }
     one_device_ = from_.data.device == to_.device;
+    if (options_.followers != nullptr && (one_device_ || !found_.has_data))
+      return fail(ErrorKind::infeasible, "{}: its place is on the same file system", shown());
     if (auto possible = companions_.check(); !possible) return possible;
     return one_device_ ? Result<void>() : check_room(shown(), to_.directory_path, needed_bytes);
   }
@@ -116,6 +119,8 @@ class WayHome {
     was_copied_ = true;
     const std::size_t index = watch_.add(from_.data.name, std::move(content));
     content_ = Fd(::fcntl(watch_.file(index).get(), F_DUPFD_CLOEXEC, 0));
+    if (options_.followers != nullptr && !watch_.sees_writes())
+      return fail(ErrorKind::infeasible, "{}: writes to '{}' are not reported", shown(), destination());
     auto copy = copy_verified(watch_.file(index), *draft, options_.copy);
     if (!copy) {
       (void)remove_at(*draft);
@@ -125,7 +130,10 @@ class WayHome {
     copy_ = std::move(copy->file);
     way_ = copy->way;
     watch_.set_copy(index, copy_);
-    return {};
+    if (options_.followers == nullptr) return {};
+    auto ready = options_.followers->get_ready(copy_);
+    if (!ready) (void)remove_at(*draft);
+    return ready;
   }
 
   Result<void> place_companions() {
@@ -140,7 +148,21 @@ class WayHome {
   }
 
   /// Steps 4 to 6. True: there is no way back.
-  bool complete() { return is_home_ = retire_checked(); }
+  bool complete() {
+    const Followers* followers = options_.followers;
+    if (followers == nullptr) return is_home_ = retire_checked();
+    const auto is_unchanged = [&] {
+      const auto answer = watch_.look(/*thorough=*/false, /*may_be_open=*/true);
+      return answer && *answer == Answer::unchanged && !watch_.was_written();
+    };
+    if (auto followed = followers->follow(is_unchanged); !followed) return refuse(followed.error());
+    is_home_ = retire_checked();
+    // Before the names are exchanged back: that keeps a copy at the path to which another thread has written by now.
+    if (is_home_ || followers->go_back()) return is_home_;
+    left_behind_ = Error{ErrorKind::infeasible, fmt::format("both {} and the data in '{}' are kept: {}", shown(),
+                                                            destination(), refusal_ ? refusal_->message : "")};
+    return is_home_ = true;
+  }
 
   bool retire_checked() {
     if (found_.has_data && !has_come_home()) return false;
@@ -157,9 +179,12 @@ class WayHome {
     return false;
   }
 
+  /// The followers may write to the copy already, so its content proves nothing then; events do.
   bool may_go(bool thorough, const std::string& renamed_to = {}) {
-    const auto answer = watch_.look(thorough, options_.force, renamed_to);
+    const bool has_followers = options_.followers != nullptr;
+    auto answer = watch_.look(thorough && !has_followers, options_.force, renamed_to);
     if (!answer) return refuse(answer.error());
+    if (has_followers && *answer == Answer::unchanged && watch_.was_written()) answer = Answer::changed;
     if (*answer == Answer::unchanged) return true;
     return refuse(Error{ErrorKind::infeasible,
                         fmt::format("{}: a program has just {} its data; settle it when the program has ended", shown(),
@@ -235,6 +260,20 @@ Result<void> sync_directory(const Place& place) {
 
 Result<std::string> bring_home(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
   return WayHome(entry, found, options).go();
+}
+
+Result<void> finish_settled(const JournalEntry& entry, const Survey& found, bool keeps_data) {
+  if (found.destination) {
+    if (!keeps_data)
+      if (auto removed = remove_retired(entry); !removed)
+        return fail(removed.error().kind, "{}", still_there(entry, removed.error()));
+    const Destination& at = *found.destination;
+    if (auto synced = sync_directory(at.directory ? *at.directory : at.data); !synced) return synced;
+  }
+  if (found.link)
+    if (auto synced = sync_directory(*found.link); !synced) return synced;
+  release(entry);
+  return forget(entry);
 }
 
 /// Example: finalize was killed after it had put the copy at `a.db` and removed its temporary names, so `a.db` is a

@@ -8,6 +8,9 @@
 //   5. flushes what came home, and retires the data: no path leads to them any more (enact/destination.h)
 //   6. checks them once more, for a program that had resolved their path before step 5
 //
+// If this process has the data open itself, its descriptors are exchanged after step 3 (`SettleOptions::followers`), so
+// steps 4 and 6 also find what other threads wrote in between.
+//
 // If a file has changed, or a program has it open, everything is undone. The caller deletes the retired data
 // afterwards.
 #pragma once
@@ -22,6 +25,10 @@ namespace iosig {
 /// and give the reason.
 [[nodiscard]] Result<std::string> bring_home(const JournalEntry& entry, const Survey& found,
                                              const SettleOptions& options);
+
+/// The last steps of a settlement: **deletes** the retired data, unless `keeps_data`, flushes the directories of data
+/// and link, drops the reservation, removes the journal entry. If it is killed, the next run completes it.
+[[nodiscard]] Result<void> finish_settled(const JournalEntry& entry, const Survey& found, bool keeps_data);
 
 /// Checks whether a complete copy of the data and of their companions is at `home`, the entry's path. If so, retires
 /// the data as above, unless `options.dry_run`.

@@ -81,8 +81,20 @@ Result<void> ChangeWatch::add_name(std::string name) {
 
 bool ChangeWatch::was_touched() {
   alignas(inotify_event) std::array<char, 4096> space{};
-  while (events_ && ::read(events_.get(), space.data(), space.size()) > 0) was_touched_ = true;
+  for (ssize_t got; events_ && (got = ::read(events_.get(), space.data(), space.size())) > 0;) {
+    was_touched_ = true;
+    for (ssize_t at = 0; at < got;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(space.data() + at);
+      at += static_cast<ssize_t>(sizeof *event + event->len);
+      was_written_ = was_written_ || (event->mask & (IN_MODIFY | IN_Q_OVERFLOW)) != 0;
+    }
+  }
   return was_touched_;
+}
+
+bool ChangeWatch::was_written() {
+  (void)was_touched();
+  return was_written_;
 }
 
 bool ChangeWatch::is_as_added(const File& file, const std::string& renamed_to) const {

@@ -60,6 +60,11 @@ class ChangeWatch {
   /// writing. For files without a copy, whose content look() cannot compare.
   [[nodiscard]] bool was_touched();
 
+  /// Whether writes to the added files are reported. Then was_written() tells of each since it was added, even of one
+  /// that leaves size and times as they were. For files whose copies this process lets a program change.
+  [[nodiscard]] bool sees_writes() const { return !is_blind_; }
+  [[nodiscard]] bool was_written();
+
  private:
   struct File {
     std::string name;
@@ -75,6 +80,7 @@ class ChangeWatch {
   std::optional<std::vector<std::string>> names_;
   bool is_blind_ = false;     ///< no events, or incomplete ones: only the content is proof
   bool was_touched_ = false;  ///< an event was reported
+  bool was_written_ = false;  ///< one of a write, or events were lost
 };
 
 }  // namespace iosig

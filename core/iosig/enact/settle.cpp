@@ -257,21 +257,9 @@ class Settling {
     return paths;
   }
 
-  /// **Deletes** the retired data, flushes the directories, then removes the journal entry.
   Result<Settlement> finish(Action action, std::string_view why) const {
-    if (found_.destination) {
-      if (action != Action::sealed)
-        if (auto removed = remove_retired(entry_); !removed)
-          return fail(removed.error().kind, "{} is {}, but its data are also still in '{}': {}; run finalize again",
-                      shown(), action == Action::brought_home ? "complete" : "settled", destination(),
-                      removed.error().message);
-      const Destination& at = *found_.destination;
-      if (auto synced = sync_directory(at.directory ? *at.directory : at.data); !synced) return pass_on(synced.error());
-    }
-    if (found_.link)
-      if (auto synced = sync_directory(*found_.link); !synced) return pass_on(synced.error());
-    release(entry_);
-    if (auto forgotten = forget(entry_); !forgotten) return pass_on(forgotten.error());
+    if (auto finished = finish_settled(entry_, found_, action == Action::sealed); !finished)
+      return pass_on(finished.error());
     return done(action, why);
   }
 

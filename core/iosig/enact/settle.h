@@ -5,6 +5,7 @@
 // completes a run that crashed at any point.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,16 @@
 #include "iosig/enact/survey.h"
 
 namespace iosig {
+
+/// For data that this process has open itself (enact/move_on.h): what makes its descriptors follow the data home.
+struct Followers {
+  std::function<Result<void>(const Fd& copy)> get_ready;  ///< the copy is complete; nothing has changed yet
+  /// The path leads home: now the descriptors do too. Calls `is_unchanged` immediately before, and refuses if the data
+  /// have changed since they were copied.
+  std::function<Result<void>(const std::function<bool()>& is_unchanged)> follow;
+  /// The path will lead to the data again. False: the descriptors stay on the copy, so the path must lead to it, too.
+  std::function<bool()> go_back;
+};
 
 struct SettleOptions {
   bool keep_temp = false;      ///< bring temporary data home too
@@ -23,6 +34,7 @@ struct SettleOptions {
   CopyOptions copy = {};
   OpenFiles open_files = {};
   KnownLinks* links = nullptr;  ///< links already read, shared by many settlements
+  const Followers* followers = nullptr;
 };
 
 struct Settlement {

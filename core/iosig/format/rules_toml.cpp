@@ -70,11 +70,20 @@ Result<std::optional<Policy>> read_policy(const toml::table& root, std::string_v
   return *policy;
 }
 
-Result<Rule> read_rule(const toml::node& node, std::string_view source, const SignatureDefinitions& definitions) {
+/// Returns the value of the key `drain`, or `otherwise` if there is none.
+Result<bool> read_drain(const toml::table& table, std::string_view source, bool otherwise) {
+  const toml::node* node = table.get("drain");
+  if (node == nullptr) return otherwise;
+  if (const auto* value = node->as_boolean()) return value->get();
+  return fail(ErrorKind::bad_input, "{}: drain: expected true or false", place(source, node->source().begin));
+}
+
+Result<Rule> read_rule(const toml::node& node, std::string_view source, const SignatureDefinitions& definitions,
+                       bool drain) {
   const std::string at = place(source, node.source().begin);
   const auto* table = node.as_table();
   if (table == nullptr) return fail(ErrorKind::bad_input, "{}: expected a table, i.e. [[rule]]", at);
-  if (auto known = check_keys(*table, source, {"path", "sig"}); !known) return pass_on(known.error());
+  if (auto known = check_keys(*table, source, {"path", "sig", "drain"}); !known) return pass_on(known.error());
   const auto* path = (*table)["path"].as_string();
   const auto* sig = (*table)["sig"].as_string();
   if (path == nullptr || path->get().empty() || sig == nullptr)
@@ -85,7 +94,9 @@ Result<Rule> read_rule(const toml::node& node, std::string_view source, const Si
                 path->get() == "~" ? "~/" : printable(path->get()));
   auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin) + ": sig");
   if (!signature) return pass_on(signature.error());
-  return Rule{absolute_glob(path->get(), source), *signature, sig->source().begin.line};
+  return read_drain(*table, source, drain).map([&](bool drains) {
+    return Rule{absolute_glob(path->get(), source), *signature, drains, sig->source().begin.line};
+  });
 }
 
 }  // namespace
@@ -96,17 +107,19 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
   const toml::table& root = *parsed;
   if (root["schema"].value_or(std::string{}) != rules_schema)
     return fail(ErrorKind::bad_input, "{}:1:1: expected schema = \"{}\" at the top", source, rules_schema);
-  if (auto known = check_keys(root, source, {"schema", "policy", "sigdef", "rule"}); !known)
+  if (auto known = check_keys(root, source, {"schema", "policy", "drain", "sigdef", "rule"}); !known)
     return pass_on(known.error());
   Rules rules;
   if (auto read = read_definitions(root, source, rules); !read) return pass_on(read.error());
   const auto policy = read_policy(root, source);
   if (!policy) return pass_on(policy.error());
+  const auto drain = read_drain(root, source, false);
+  if (!drain) return pass_on(drain.error());
   const toml::node* list = root.get("rule");
   if (list == nullptr || !list->is_array() || list->as_array()->empty())
     return fail(ErrorKind::bad_input, "{}:1:1: there is no [[rule]]; expected at least one", source);
   for (const toml::node& node : *list->as_array()) {
-    auto rule = read_rule(node, source, rules.definitions);
+    auto rule = read_rule(node, source, rules.definitions, *drain);
     if (!rule) return pass_on(rule.error());
     if (!rule->signature.policy) rule->signature.policy = *policy;
     rules.rules.push_back(*std::move(rule));

@@ -2,6 +2,7 @@
 //
 //   schema = "iosig.rules/1"
 //   policy = "job"                 optional: for every rule whose signature has none
+//   drain = true                   optional: for every rule that does not have the key
 //   [sigdef]
 //   scratch = "temp random"
 //   [[rule]]
@@ -22,6 +23,7 @@ struct Rule {
   std::string
       path_glob;  ///< fnmatch(3) with FNM_PATHNAME; a leading "~/" is the home directory; relative to the rules file
   Signature signature;
+  bool drain = false;    ///< prepare starts a drain: the file comes home when the program has closed it
   std::size_t line = 0;  ///< of the signature in the rules file, counted from 1
 };
 

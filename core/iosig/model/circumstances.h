@@ -3,6 +3,7 @@
 // Plain data, so a choice can be repeated elsewhere. enact/circumstances gathers it on this machine.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,7 @@ struct Circumstances {
   double min_gain = default_min_gain;     ///< another mount point must save this share of the time at home
   double redirect_s = 0;  ///< what a redirect itself costs: making the link and settling it, without the data
   PageCache page_cache = {};
+  std::uint64_t coming_home_bytes = 0;  ///< of other streams that will be brought home, to the file system of `home`
 
   static constexpr double default_min_gain = 0.2;
 };

@@ -5,6 +5,7 @@
 
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
+#include "preload/hooks/full.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 
@@ -29,15 +30,23 @@ ssize_t hook::read(int fd, void* bytes, size_t count) {
   return is_ours(fd) ? read_from(fd, bytes_at<std::byte>(bytes, count), at_file_offset) : real().read(fd, bytes, count);
 }
 ssize_t hook::write(int fd, const void* bytes, size_t count) {
-  return is_ours(fd) ? write_to(fd, bytes_at<const std::byte>(bytes, count), at_file_offset)
-                     : real().write(fd, bytes, count);
+  if (is_ours(fd)) return write_to(fd, bytes_at<const std::byte>(bytes, count), at_file_offset);
+  const ssize_t done = real().write(fd, bytes, count);
+  if (done == static_cast<ssize_t>(count)) [[likely]]
+    return done;
+  return write_rest(fd, bytes, count, at_own_offset, done);
 }
 ssize_t hook::pread(int fd, void* bytes, size_t count, off_t offset) {
   if (!is_ours(fd)) return real().pread(fd, bytes, count, offset);
   return is_place(offset) ? read_from(fd, bytes_at<std::byte>(bytes, count), offset) : -1;
 }
 ssize_t hook::pwrite(int fd, const void* bytes, size_t count, off_t offset) {
-  if (!is_ours(fd)) return real().pwrite(fd, bytes, count, offset);
+  if (!is_ours(fd)) {
+    const ssize_t done = real().pwrite(fd, bytes, count, offset);
+    if (done == static_cast<ssize_t>(count)) [[likely]]
+      return done;
+    return offset < 0 ? done : write_rest(fd, bytes, count, offset, done);
+  }
   return is_place(offset) ? write_to(fd, bytes_at<const std::byte>(bytes, count), offset) : -1;
 }
 
@@ -56,7 +65,7 @@ ssize_t hook::readv(int fd, const iovec* parts, int count) {
   return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, at_file_offset); });
 }
 ssize_t hook::writev(int fd, const iovec* parts, int count) {
-  if (!is_ours(fd)) return real().writev(fd, parts, count);
+  if (!is_ours(fd)) return unless_full(fd, 0, [&] { return real().writev(fd, parts, count); });
   return with_open_file(fd, [&](OpenFile& file) { return put_parts(file, parts, count, at_file_offset); });
 }
 ssize_t hook::preadv(int fd, const iovec* parts, int count, off_t offset) {
@@ -65,7 +74,7 @@ ssize_t hook::preadv(int fd, const iovec* parts, int count, off_t offset) {
   return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
 }
 ssize_t hook::pwritev(int fd, const iovec* parts, int count, off_t offset) {
-  if (!is_ours(fd)) return real().pwritev(fd, parts, count, offset);
+  if (!is_ours(fd)) return unless_full(fd, 0, [&] { return real().pwritev(fd, parts, count, offset); });
   if (!is_place(offset)) return -1;
   return with_open_file(fd, [&](OpenFile& file) { return put_parts(file, parts, count, offset); });
 }
@@ -81,7 +90,7 @@ ssize_t hook::preadv2(int fd, const iovec* parts, int count, off_t offset, int f
   return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
 }
 ssize_t hook::pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
-  if (!is_ours(fd)) return real().pwritev2(fd, parts, count, offset, flags);
+  if (!is_ours(fd)) return unless_full(fd, 0, [&] { return real().pwritev2(fd, parts, count, offset, flags); });
   if ((flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC)) != 0 || offset < -1) {
     errno = offset < -1 ? EINVAL : EOPNOTSUPP;
     return -1;
@@ -127,7 +136,7 @@ int hook::ftruncate(int fd, off_t size) {
 }
 
 int hook::fallocate(int fd, int mode, off_t offset, off_t length) {
-  if (!is_ours(fd)) return real().fallocate(fd, mode, offset, length);
+  if (!is_ours(fd)) return unless_full(fd, length, [&] { return real().fallocate(fd, mode, offset, length); });
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
     if (offset < 0 || length <= 0) return -EINVAL;
     if (!file.writes()) return -EBADF;
@@ -137,7 +146,10 @@ int hook::fallocate(int fd, int mode, off_t offset, off_t length) {
 }
 // These return the error number instead of setting errno.
 int hook::posix_fallocate(int fd, off_t offset, off_t length) {
-  if (!is_ours(fd)) return real().posix_fallocate(fd, offset, length);
+  if (!is_ours(fd)) {
+    const int failure = real().posix_fallocate(fd, offset, length);
+    return failure != 0 && has_moved(fd, failure, length) ? real().posix_fallocate(fd, offset, length) : failure;
+  }
   const int before = errno;
   const int failure = hook::fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
   errno = before;

@@ -10,6 +10,7 @@
 
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
+#include "preload/hooks/full.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
@@ -175,8 +176,20 @@ int hook::close_range(unsigned first, unsigned last, int flags) {
 void hook::closefrom(int least) { (void)hook::close_range(least < 0 ? 0 : static_cast<unsigned>(least), ~0U, 0); }
 
 int hook::dup(int fd) { return duplicated(real().dup(fd), fd); }
-int hook::dup2(int fd, int to) { return is_taken(to) ? -1 : duplicated(real().dup2(fd, to), fd); }
-int hook::dup3(int fd, int to, int flags) { return is_taken(to) ? -1 : duplicated(real().dup3(fd, to, flags), fd); }
+namespace {
+
+/// The standard streams exist before their descriptors are replaced (sort -o).
+int watched(int made) {
+  if (made >= 0 && made <= STDERR_FILENO && !is_ours(made)) watch_stream(made);
+  return made;
+}
+
+}  // namespace
+
+int hook::dup2(int fd, int to) { return is_taken(to) ? -1 : watched(duplicated(real().dup2(fd, to), fd)); }
+int hook::dup3(int fd, int to, int flags) {
+  return is_taken(to) ? -1 : watched(duplicated(real().dup3(fd, to, flags), fd));
+}
 
 int hook::fcntl(int fd, int command, ...) {
   va_list rest;

@@ -20,6 +20,7 @@
 #include "preload/files/opening.h"
 #include "preload/files/process_files.h"
 #include "preload/hooks/entry.h"
+#include "preload/hooks/full.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
@@ -49,10 +50,25 @@ ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
   return entry::read(stream->_fileno, bytes, static_cast<size_t>(count));
 }
 
+constexpr int error_seen = 0x20;  // _IO_ERR_SEEN
+
+/// Lets libc write; if the storage is full, moves the file and writes the rest (hooks/full.h).
+ssize_t write_ordinary(FILE* stream, const void* bytes, ssize_t count) {
+  const int flags = stream->_flags;
+  const ssize_t done = libc_calls.write(stream, bytes, count);
+  if (done == count || !is_full(errno)) [[likely]]
+    return done;
+  const auto left = static_cast<size_t>(count - done);
+  const ssize_t rest = write_rest(stream->_fileno, static_cast<const char*>(bytes) + done, left, at_own_offset, -1);
+  if (rest <= 0) return done;
+  if (done + rest == count) stream->_flags = flags;
+  if (stream->_offset >= 0) stream->_offset += rest;
+  return done + rest;
+}
+
 /// Like glibc's function: continues until all bytes are written, and updates the offset that the stream remembers.
 ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
-  if (!is_seen(stream->_fileno)) return libc_calls.write(stream, bytes, count);
-  constexpr int error_seen = 0x20;  // _IO_ERR_SEEN
+  if (!is_seen(stream->_fileno)) return write_ordinary(stream, bytes, count);
   ssize_t done = 0;
   while (done < count) {
     const ssize_t put =
@@ -186,6 +202,7 @@ FILE* open_stream(const char* path, const char* text) {
   if (!concerns_container(path, mode)) {
     FILE* const made = real().fopen(path, text);
     if (made == nullptr) (void)as_below_file(-1, AT_FDCWD, path);
+    if (made != nullptr && mode.flags > 0) watch_stream(made->_fileno);
     return made;
   }
   const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
@@ -209,7 +226,9 @@ FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
     // libc closes or replaces the stream's descriptor through internal calls.
     if (was_ours) (void)::fflush(stream);
     if (was_ours && path != nullptr) let_go(before);
-    return real().freopen(path, text, stream);
+    FILE* const made = real().freopen(path, text, stream);
+    if (made != nullptr) watch_stream(made->_fileno);
+    return made;
   }
   if (was_ours) (void)::fflush(stream);
   const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
@@ -237,7 +256,10 @@ using namespace iosig::preload;
 FILE* hook::fopen(const char* path, const char* mode) { return open_stream(path, mode); }
 FILE* hook::freopen(const char* path, const char* mode, FILE* stream) { return reopen_stream(path, mode, stream); }
 FILE* hook::fdopen(int fd, const char* text) {
-  if (!is_ours(fd)) return real().fdopen(fd, text);
+  if (!is_ours(fd)) {
+    watch_stream(fd);
+    return real().fdopen(fd, text);
+  }
   Mode mode = parse(text);
   const int flags = hook::fcntl(fd, F_GETFL), wanted = mode.flags & O_ACCMODE;
   if (mode.flags < 0 || (wanted != (flags & O_ACCMODE) && (flags & O_ACCMODE) != O_RDWR)) {

@@ -13,6 +13,7 @@
 
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
+#include "preload/hooks/full.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
@@ -181,7 +182,8 @@ void* hook::mmap(void* at, size_t length, int protection, int flags, int fd, off
 }
 
 ssize_t hook::sendfile(int to, int from, off_t* offset, size_t count) {
-  if (!is_ours(to) && !is_ours(from)) return real().sendfile(to, from, offset, count);
+  if (!is_ours(to) && !is_ours(from))
+    return unless_full(to, 0, [&] { return real().sendfile(to, from, offset, count); });
   if (const int failure = is_there(offset) ? transfer_refusal(from, to, EINVAL) : EFAULT; failure != 0) {
     errno = failure;
     return -1;
@@ -191,7 +193,8 @@ ssize_t hook::sendfile(int to, int from, off_t* offset, size_t count) {
 
 ssize_t hook::copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count,
                               unsigned flags) {
-  if (!is_ours(to) && !is_ours(from)) return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
+  if (!is_ours(to) && !is_ours(from))
+    return unless_full(to, 0, [&] { return real().copy_file_range(from, from_offset, to, to_offset, count, flags); });
   const auto place = [](int fd, const off64_t* given) {
     return given != nullptr ? *given : hook::lseek(fd, 0, SEEK_CUR);
   };
