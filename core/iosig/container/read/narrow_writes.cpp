@@ -69,7 +69,7 @@ class NarrowWrites {
         size_ = std::max(size_, writes.logical_end);
         const std::uint64_t first = count;
         count += writes.count();
-        if (count > UINT32_MAX) return;
+        if (count > UINT32_MAX || !writes.entries.empty()) return;
         frames_.push_back({&writes, writer.id, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)});
       }
     is_narrow_ = count > 0 && size_ > 0 && last_sequence_ - least_sequence_ <= UINT32_MAX;
