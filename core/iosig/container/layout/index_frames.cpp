@@ -49,16 +49,22 @@ void append_text(std::string_view text, Bytes& out) {
   out.insert(out.end(), text.begin(), text.end());
 }
 
-Bytes head_of_frame(std::span<const std::uint8_t> payload) {
-  Bytes head(frame_magic.begin(), frame_magic.end());
-  append_fixed(payload.size(), 4, head);
-  append_fixed(crc32c(payload), 4, head);
+std::array<std::uint8_t, frame_head> head_of_frame(std::span<const std::uint8_t> payload) {
+  std::array<std::uint8_t, frame_head> head{};
+  std::ranges::copy(frame_magic, head.begin());
+  const std::uint32_t checksum = crc32c(payload);
+  for (std::size_t n = 0; n < 4; ++n) {
+    head[4 + n] = static_cast<std::uint8_t>(payload.size() >> (8 * n));
+    head[8 + n] = static_cast<std::uint8_t>(checksum >> (8 * n));
+  }
   return head;
 }
 
 Bytes framed(const Bytes& payload) {
-  Bytes frame = head_of_frame(payload);
+  const auto head = head_of_frame(payload);
+  Bytes frame;
   frame.reserve(frame_head + payload.size());
+  frame.assign(head.begin(), head.end());
   frame.insert(frame.end(), payload.begin(), payload.end());
   return frame;
 }
@@ -392,7 +398,9 @@ std::vector<std::uint8_t> index_frame(const IndexLoss& loss) {
 }
 
 std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged) {
-  Bytes frame(frame_head);  // filled in at the end, since a table may be large
+  Bytes frame;
+  frame.reserve(256);
+  frame.resize(frame_head);  // filled in at the end, since a table may be large
   frame.push_back(merged.table ? kind_table : kind_snapshot);
   append_number(frame_version, frame);
   append_text(merged.container, frame);
@@ -406,8 +414,7 @@ std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged) {
     const Bytes pieces = pattern_bytes(merged.pattern);
     frame.insert(frame.end(), pieces.begin(), pieces.end());
   }
-  const Bytes head = head_of_frame(std::span(frame).subspan(frame_head));
-  std::ranges::copy(head, frame.begin());
+  std::ranges::copy(head_of_frame(std::span(frame).subspan(frame_head)), frame.begin());
   return frame;
 }
 
