@@ -3,13 +3,15 @@
 //     bench_container DIRECTORY [WRITES [BYTES...]]
 //     bench_container DIRECTORY writers COUNT
 //     bench_container DIRECTORY make-writers COUNT | make-random COUNT
+//     bench_container DIRECTORY syncs COUNT
 //     bench_container open CONTAINER
 //
 // Simulated writers take turns in one process: 4 and 64 of them write BYTES (64 and 4096) at a time, strided as N-1
 // checkpoints are, WRITES (65536) in all for each row. CPU time, since the device is not what is measured. DIRECTORY
 // should be on tmpfs. The second form closes COUNT writers of 16 strided writes each, one after the other, and opens
 // the container without a snapshot and with one. The third form leaves such a container, or one of COUNT writes of 64
-// bytes by 4 writers at random. The fourth opens one without a snapshot, once: for figures of a fresh process.
+// bytes by 4 writers at random. The fourth compares what the first and a later sync cost with a plain file; DIRECTORY
+// should be on a device. The last opens a container without a snapshot, once: for figures of a fresh process.
 #include "iosig/container/admin/container.h"
 
 #include <fcntl.h>
@@ -26,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/write/container_writer.h"
 
@@ -147,6 +150,54 @@ void open_once(const std::string& path) {
   (void)::unlink(snapshot.c_str());
 }
 
+double median(std::vector<double> of) {
+  std::ranges::sort(of);
+  return of[of.size() / 2];
+}
+
+/// `count` times in turn: a new plain file, and a new writer of a container that others have closed, write 4 KB and
+/// sync, twice; then the record of a sync alone is appended and flushed.
+void measure_syncs(std::int64_t count, const std::string& path) {
+  const std::vector<std::byte> data(4096, std::byte{'x'});
+  const auto directory = sound(create_container(path));
+  std::vector<double> plain, plain_named, plain_again, first, again, record;
+  const auto timed = [](std::vector<double>& times, auto work) {
+    const double start = wall_s();
+    work();
+    times.push_back(1e6 * (wall_s() - start));
+  };
+  const auto must = [](bool is_done) {
+    if (!is_done) std::abort();
+  };
+  for (std::int64_t n = 0; n < count; ++n) {
+    const std::string flat = path + ".flat";
+    const Fd file(::open(flat.c_str(), O_RDWR | O_CREAT | O_EXCL, 0644));
+    const Fd above(::open((path + "/..").c_str(), O_RDONLY | O_DIRECTORY));
+    must(::pwrite(file.get(), data.data(), data.size(), 0) > 0);
+    timed(plain, [&] { must(::fsync(file.get()) == 0); });
+    timed(plain_named, [&] { must(::fsync(above.get()) == 0); });
+    plain_named.back() += plain.back();
+    must(::pwrite(file.get(), data.data(), data.size(), 4096) > 0);
+    timed(plain_again, [&] { must(::fsync(file.get()) == 0); });
+    ::unlink(flat.c_str());
+
+    const auto writer = sound(ContainerWriter::open(directory));
+    (void)sound(writer->write(4096 * n, data));
+    timed(first, [&] { sound(writer->sync()); });
+    (void)sound(writer->write(4096 * (n + count), data));
+    timed(again, [&] { sound(writer->sync()); });
+    sound(writer->close());
+    const Fd records = SyncRecord::open_file(*directory);
+    SyncRecord alone;
+    timed(record, [&] { alone.append(*directory, records, {.id = n, .data_bytes = 0}); });
+  }
+  fmt::print(
+      "medians of {}, us: plain file, first sync {:.0f}, with its directory's {:.0f}, again {:.0f}; "
+      "container, first sync {:.0f}, again {:.0f}; of the first, the record alone {:.0f}\n",
+      count, median(plain), median(plain_named), median(plain_again), median(first), median(again), median(record));
+  sound(remove_container(path));
+}
+
 void measure_many(std::int64_t count, const std::string& path) {
   const double written_s = make_many(count, path);
   const std::int64_t before_kb = peak_kb();
@@ -228,7 +279,8 @@ void measure(const Job& job, IndexKind index, const std::string& path, std::span
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: bench_container DIRECTORY [WRITES [BYTES...] | writers COUNT] | open CONTAINER\n");
+    fmt::print(stderr,
+               "usage: bench_container DIRECTORY [WRITES [BYTES...] | writers COUNT | syncs COUNT] | open CONTAINER\n");
     return 2;
   }
   if (argc == 3 && argv[1] == std::string_view("open")) {
@@ -238,6 +290,10 @@ int main(int argc, char** argv) {
   const std::string path = std::string(argv[1]) + "/bench-container";
   if (argc == 4 && argv[2] == std::string_view("writers")) {
     measure_many(std::atoll(argv[3]), path);
+    return 0;
+  }
+  if (argc == 4 && argv[2] == std::string_view("syncs")) {
+    measure_syncs(std::atoll(argv[3]), path);
     return 0;
   }
   if (argc == 4 && argv[2] == std::string_view("make-writers")) {

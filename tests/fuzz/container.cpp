@@ -1,7 +1,8 @@
 // Fuzzes what a container's droppings say. The first byte says what the rest is: a manifest; an index dropping, as it
 // is or with every frame's checksum made to fit; a tail; a merged index with its checksum; records of closed
 // writers. Indices of two writers are
-// merged and looked up, in both forms.
+// merged and looked up, in all forms.
+#include <algorithm>
 #include <cstring>
 
 #include "iosig/analyze/lookup.h"
@@ -9,6 +10,7 @@
 #include "iosig/container/layout/container_manifest.h"
 #include "iosig/container/layout/index_frames.h"
 #include "iosig/container/layout/tail.h"
+#include "iosig/container/read/irregular_index.h"
 #include "iosig/container/read/merge_indices.h"
 #include "property.h"
 
@@ -77,7 +79,15 @@ void use(const IndexContent& index) {
   const auto extents = piece_map_of(content);
   const auto pattern = merge_indices(content);
   const auto lookup = pattern ? PatternLookup::of(*pattern) : Result<PatternLookup>(pass_on(pattern.error()));
+  const bool has_entries =
+      std::ranges::any_of(index.writes, [](const IndexedWrites& writes) { return !writes.entries.empty(); });
+  const auto table = has_entries ? std::nullopt : piece_table_of(content);
   for (std::int64_t at = 0, steps = 0; at < size && steps < 200; ++steps) {
+    if (extents && table) {
+      const Piece one = extents->piece_at(at), other = table->piece_at(at);
+      hold((one.is_hole || one.id == hole_id) == other.is_hole, "a table has the holes of the map");
+      hold(other.is_hole || (one.id == other.id && one.physical == other.physical), "and its pieces");
+    }
     const Piece piece = extents ? extents->piece_at(at) : Piece{at, 1, 0, 0, true};
     hold(piece.length > 0, "a piece has bytes");
     if (lookup) hold(lookup->piece_at(at).length > 0, "a piece has bytes");
@@ -89,6 +99,7 @@ void use(const IndexContent& index) {
 void try_index(const Bytes& bytes) {
   const auto index = read_index(bytes);
   if (!index) {
+    hold(!read_only_writes(bytes), "the quick way refuses what is refused");
     hold(index.error().kind == ErrorKind::bad_input, "a refusal is bad input");
     return hold(index.error().message.starts_with("byte "), "a refusal names the place");
   }
@@ -98,6 +109,13 @@ void try_index(const Bytes& bytes) {
     hold(!damage.is_tail || damage.next_sequence == INT64_MAX, "nothing sound follows the last damage");
     last = damage.at + damage.bytes;
   }
+  const bool has_only_writes = index->writes.size() == 1 && index->writes[0].entries.empty() && index->marks.empty() &&
+                               index->losses.empty() && index->damage.empty();
+  const auto only = read_only_writes(bytes);
+  hold(only.has_value() == has_only_writes, "the quick way reads indices of one frame of writes, and no others");
+  hold(!only ||
+           (only->container == index->head.container && only->id == index->head.id && only->writes == index->writes[0]),
+       "the quick way reads the same");
   Bytes again = index_frame(index->head);
   for (const IndexedWrites& writes : index->writes) append_frame(index_frame(writes), index->head, again);
   for (const IndexLoss& loss : index->losses) append_frame(index_frame(loss), index->head, again);

@@ -132,14 +132,39 @@ void PieceTable::append_part(std::span<const Extent> extents) {
   parts_.push_back(part);
 }
 
+void PieceTable::append(const PieceTable& next) {
+  if (next.parts_.empty()) return;
+  if (parts_.empty()) {
+    *this = next;
+    return;
+  }
+  const std::size_t at = body_.size() - slack;
+  body_.resize(at);
+  body_.insert(body_.end(), next.body_.begin(), next.body_.end());
+  firsts_.insert(firsts_.end(), next.firsts_.begin(), next.firsts_.end());
+  for (Part part : next.parts_) {
+    part.at += at;
+    parts_.push_back(part);
+  }
+}
+
 std::vector<std::uint8_t> PieceTable::bytes() const {
+  std::vector<std::uint8_t> bytes;
+  append_bytes(bytes);
+  return bytes;
+}
+
+void PieceTable::append_bytes(std::vector<std::uint8_t>& to) const {
   const std::uint64_t count = parts_.size();
   const std::size_t heads = count * sizeof(Part);
-  std::vector<std::uint8_t> bytes(sizeof count + heads + body_.size());
-  std::memcpy(bytes.data(), &count, sizeof count);
-  if (heads > 0) std::memcpy(bytes.data() + sizeof count, parts_.data(), heads);
-  std::ranges::copy(body_, bytes.begin() + static_cast<std::ptrdiff_t>(sizeof count + heads));
-  return bytes;
+  to.reserve(to.size() + sizeof count + heads + body_.size());
+  const auto append_raw = [&](const void* from, std::size_t bytes) {
+    const auto* const first = static_cast<const std::uint8_t*>(from);
+    to.insert(to.end(), first, first + bytes);
+  };
+  append_raw(&count, sizeof count);
+  if (heads > 0) append_raw(parts_.data(), heads);
+  append_raw(body_.data(), body_.size());
 }
 
 Result<PieceTable> PieceTable::read(std::span<const std::uint8_t> bytes, std::string_view source) {

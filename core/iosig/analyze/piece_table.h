@@ -31,8 +31,11 @@ class PieceTable {
 
   /// Returns the piece from `offset` >= 0 on. A hole ends at the next piece, or at byte 2^63 - 1.
   [[nodiscard]] Piece piece_at(std::int64_t offset) const;
+  /// Adds the pieces of a table that begins behind the last piece of this one.
+  void append(const PieceTable& next);
   /// The table as in a file (docs/formats/container.md, Index snapshot).
   [[nodiscard]] std::vector<std::uint8_t> bytes() const;
+  void append_bytes(std::vector<std::uint8_t>& to) const;
   [[nodiscard]] std::size_t memory_bytes() const {
     return parts_.size() * sizeof(Part) + firsts_.size() * sizeof(std::uint64_t) + body_.size();
   }

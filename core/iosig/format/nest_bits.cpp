@@ -206,6 +206,7 @@ class NestReader {
   }
 
   bool natural(std::uint64_t& value) {
+    if (value = bits_.take_short_natural(); value > 0) return true;
     unsigned more = 0;
     while (bits_.take(1) == 0)
       if (++more == 64 || bits_.is_past_end()) return refuse("a number longer than 64 bits");

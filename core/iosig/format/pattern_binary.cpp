@@ -158,6 +158,7 @@ class BinaryReader {
       const auto size = size_of_block(bytes_.subspan(at_), pattern_.columns);
       if (!size) return refuse("this is not a block of literals");
       const auto place = bytes_.subspan(at_, size->bytes);
+      if (pattern_.literals.empty()) pattern_.literals.reserve(bytes_.size() - at_);
       pattern_.terms.push_back({false, first, size->vectors, pattern_.literals.size()});
       pattern_.literals.insert(pattern_.literals.end(), place.begin(), place.end());
       at_ += size->bytes;

@@ -65,14 +65,18 @@ void append_varint(std::uint64_t value, std::vector<std::uint8_t>& bytes) {
   bytes.push_back(static_cast<std::uint8_t>(value));
 }
 
-std::optional<std::uint64_t> read_varint(std::span<const std::uint8_t> bytes, std::size_t& at) {
+std::optional<std::uint64_t> read_long_varint(std::span<const std::uint8_t> bytes, std::size_t& at) {
   std::uint64_t value = 0;
-  for (unsigned shift = 0; at < bytes.size() && shift < 64; shift += 7) {
-    const std::uint64_t byte = bytes[at++];
-    if (shift == 63 && byte > 1) return std::nullopt;
+  std::size_t next = at;  // not `at` itself, which the compiler would store for each byte
+  for (unsigned shift = 0; next < bytes.size() && shift < 64; shift += 7) {
+    const std::uint64_t byte = bytes[next++];
+    if (shift == 63 && byte > 1) break;
     value |= (byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
+    if (byte >= 0x80) continue;
+    at = next;
+    return value;
   }
+  at = next;
   return std::nullopt;
 }
 

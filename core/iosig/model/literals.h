@@ -37,8 +37,12 @@ struct BlockSize {
 
 // LEB128 and zigzag, also for format/pattern_binary.
 void append_varint(std::uint64_t value, std::vector<std::uint8_t>& bytes);
+[[nodiscard]] std::optional<std::uint64_t> read_long_varint(std::span<const std::uint8_t> bytes, std::size_t& at);
 /// Reads a number and advances `at` past it. Returns nothing for truncated input or more than 64 bits.
-[[nodiscard]] std::optional<std::uint64_t> read_varint(std::span<const std::uint8_t> bytes, std::size_t& at);
+[[nodiscard]] inline std::optional<std::uint64_t> read_varint(std::span<const std::uint8_t> bytes, std::size_t& at) {
+  if (at < bytes.size() && bytes[at] < 0x80) return bytes[at++];
+  return read_long_varint(bytes, at);
+}
 [[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) {
   return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
 }

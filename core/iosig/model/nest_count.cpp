@@ -175,9 +175,19 @@ Indices indices_of(std::span<const std::int64_t> outer) {
   return at;
 }
 
+/// Returns the nodes of a loop's body if they are leaves only; 0 for others.
+std::uint64_t leaves_of_row(const NestView& nest, std::uint32_t loop) {
+  if (!nest.nodes[loop].is_loop) return 0;
+  for (std::uint32_t node = loop + 1; node < nest.nodes[loop].end; ++node)
+    if (nest.nodes[node].is_loop) return 0;
+  return nest.nodes[loop].end - loop - 1;
+}
+
 }  // namespace
 
 std::uint64_t count_of(const NestView& nest, std::uint32_t node, std::span<const std::int64_t> outer) {
+  if (const std::uint64_t leaves = outer.empty() ? leaves_of_row(nest, node) : 0; leaves > 0)
+    return leaves * static_cast<std::uint64_t>(nest.numbers[nest.nodes[node].numbers]);
   Indices at = indices_of(outer);
   return static_cast<std::uint64_t>(tally_of(nest, node, at, outer.size()).elements);
 }

@@ -22,7 +22,9 @@ constexpr std::int64_t max_ids = std::int64_t{1} << 48;
 }  // namespace
 
 std::string dropping_name(Dropping kind, std::int64_t id) {
-  return fmt::format("{}{}", prefixes[static_cast<std::size_t>(kind)], id);
+  std::array<char, 20> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id).ptr;
+  return std::string(prefixes[static_cast<std::size_t>(kind)]).append(digits.data(), end);
 }
 
 std::string subdirectory_name(std::int64_t number) { return fmt::format("d{}", number); }
@@ -31,11 +33,12 @@ std::optional<DroppingName> parse_dropping_name(std::string_view name) {
   for (std::size_t kind = 0; kind < prefixes.size(); ++kind) {
     if (!name.starts_with(prefixes[kind])) continue;
     const std::string_view digits = name.substr(prefixes[kind].size());
+    // A number has one name: no sign, and no zero before it.
+    if (digits.empty() || digits[0] == '-' || (digits[0] == '0' && digits.size() > 1)) return {};
     std::int64_t id = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
     const bool is_whole = failure == std::errc() && end == digits.data() + digits.size();
-    if (is_whole && id >= 0 && id <= max_ids && dropping_name(static_cast<Dropping>(kind), id) == name)
-      return DroppingName{static_cast<Dropping>(kind), id};
+    if (is_whole && id <= max_ids) return DroppingName{static_cast<Dropping>(kind), id};
   }
   return {};
 }

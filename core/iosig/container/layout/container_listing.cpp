@@ -19,9 +19,20 @@
 namespace iosig {
 namespace {
 
+/// `ids`: none is negative. Where most numbers up to the greatest are there, as usual, it takes linear time.
 void sort_unique(std::vector<std::int64_t>& ids) {
-  std::ranges::sort(ids);
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  constexpr std::size_t min_dense = 1024, max_numbers_per_id = 16;
+  const std::int64_t greatest = ids.empty() ? 0 : std::ranges::max(ids);
+  if (ids.size() < min_dense || static_cast<std::size_t>(greatest) / max_numbers_per_id >= ids.size()) {
+    std::ranges::sort(ids);
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    return;
+  }
+  std::vector<bool> is_there(static_cast<std::size_t>(greatest) + 1);
+  for (const std::int64_t id : ids) is_there[static_cast<std::size_t>(id)] = true;
+  ids.clear();
+  for (std::int64_t id = 0; id <= greatest; ++id)
+    if (is_there[static_cast<std::size_t>(id)]) ids.push_back(id);
 }
 
 /// Returns the number in a subdirectory's name; no value for other names.

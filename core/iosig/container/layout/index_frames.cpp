@@ -49,11 +49,22 @@ void append_text(std::string_view text, Bytes& out) {
   out.insert(out.end(), text.begin(), text.end());
 }
 
+std::array<std::uint8_t, frame_head> head_of_frame(std::span<const std::uint8_t> payload) {
+  std::array<std::uint8_t, frame_head> head{};
+  std::ranges::copy(frame_magic, head.begin());
+  const std::uint32_t checksum = crc32c(payload);
+  for (std::size_t n = 0; n < 4; ++n) {
+    head[4 + n] = static_cast<std::uint8_t>(payload.size() >> (8 * n));
+    head[8 + n] = static_cast<std::uint8_t>(checksum >> (8 * n));
+  }
+  return head;
+}
+
 Bytes framed(const Bytes& payload) {
-  Bytes frame(frame_magic.begin(), frame_magic.end());
+  const auto head = head_of_frame(payload);
+  Bytes frame;
   frame.reserve(frame_head + payload.size());
-  append_fixed(payload.size(), 4, frame);
-  append_fixed(crc32c(payload), 4, frame);
+  frame.assign(head.begin(), head.end());
   frame.insert(frame.end(), payload.begin(), payload.end());
   return frame;
 }
@@ -97,8 +108,14 @@ class Payload {
   bool is_sound_ = true;
 };
 
-std::optional<IndexHead> head_of(Payload payload) {
-  IndexHead head;
+/// An IndexHead that refers to the bytes it was read from.
+struct HeadFields {
+  std::int64_t version = 0, id = 0, target = -1, pid = 0, created_unix_ns = 0;
+  std::string_view container{}, host{};
+};
+
+std::optional<HeadFields> head_of(Payload payload) {
+  HeadFields head;
   head.version = payload.number();
   payload.hold(head.version >= 1 && head.version <= newest_container_version);
   head.container = payload.text();
@@ -231,12 +248,17 @@ std::optional<SyncedWriter> synced_of(Payload payload) {
 }
 
 /// What the checksum of a frame at byte `at` continues: a frame is valid in its own index and place only.
+std::uint32_t seed_of(std::int64_t version, std::string_view container, std::int64_t id, std::uint64_t at) {
+  if (version == 1) return 0;
+  std::array<std::uint8_t, 16> place{};
+  for (std::size_t n = 0; n < 8; ++n) {
+    place[n] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(id) >> (8 * n));
+    place[8 + n] = static_cast<std::uint8_t>(at >> (8 * n));
+  }
+  return crc32c(place, crc32c({reinterpret_cast<const std::uint8_t*>(container.data()), container.size()}));
+}
 std::uint32_t seed_of(const IndexHead& head, std::uint64_t at) {
-  if (head.version == 1) return 0;
-  Bytes place(head.container.begin(), head.container.end());
-  append_fixed(static_cast<std::uint64_t>(head.id), 8, place);
-  append_fixed(at, 8, place);
-  return crc32c(place);
+  return seed_of(head.version, head.container, head.id, at);
 }
 
 /// Returns the payload of the frame at `at` if its length and checksum are valid.
@@ -283,7 +305,14 @@ Result<PlacedHead> read_head(std::span<const std::uint8_t> bytes) {
   if (!head)
     return fail(ErrorKind::bad_input,
                 "byte 0: expected the head of an index dropping; it was cut or changed: what it describes is lost");
-  return PlacedHead{*std::move(head), frame_head + frame->size()};
+  return PlacedHead{.head = {.container = std::string(head->container),
+                             .id = head->id,
+                             .target = head->target,
+                             .host = std::string(head->host),
+                             .pid = head->pid,
+                             .created_unix_ns = head->created_unix_ns,
+                             .version = head->version},
+                    .bytes = frame_head + frame->size()};
 }
 
 template <class T>
@@ -369,16 +398,24 @@ std::vector<std::uint8_t> index_frame(const IndexLoss& loss) {
 }
 
 std::vector<std::uint8_t> index_frame(const IndexSnapshot& merged) {
-  Bytes payload{merged.table ? kind_table : kind_snapshot};
-  append_number(frame_version, payload);
-  append_text(merged.container, payload);
-  append_fixed(merged.state, 8, payload);
+  Bytes frame;
+  frame.reserve(256);
+  frame.resize(frame_head);  // filled in at the end, since a table may be large
+  frame.push_back(merged.table ? kind_table : kind_snapshot);
+  append_number(frame_version, frame);
+  append_text(merged.container, frame);
+  append_fixed(merged.state, 8, frame);
   for (const std::int64_t number : {merged.status.size, merged.status.blocks, merged.status.modified_unix_ns,
                                     merged.status.accessed_unix_ns, merged.status.changed_unix_ns})
-    append_number(number, payload);
-  const Bytes pieces = merged.table ? merged.table->bytes() : pattern_bytes(merged.pattern);
-  payload.insert(payload.end(), pieces.begin(), pieces.end());
-  return framed(payload);
+    append_number(number, frame);
+  if (merged.table) {
+    merged.table->append_bytes(frame);
+  } else {
+    const Bytes pieces = pattern_bytes(merged.pattern);
+    frame.insert(frame.end(), pieces.begin(), pieces.end());
+  }
+  std::ranges::copy(head_of_frame(std::span(frame).subspan(frame_head)), frame.begin());
+  return frame;
 }
 
 std::vector<std::uint8_t> index_frame(const ClosedWriter& closed) {
@@ -427,6 +464,18 @@ ClosedWriterRecords read_closed_writers(std::span<const std::uint8_t> bytes) {
     at = next;
   }
   return records;
+}
+
+std::optional<OnlyWrites> read_only_writes(std::span<const std::uint8_t> bytes) {
+  const auto frame = payload_at(bytes, 0);
+  const auto head = frame && frame->front() == kind_head ? head_of(Payload(frame->subspan(1))) : std::nullopt;
+  if (!head) return {};
+  const std::size_t at = frame_head + frame->size();
+  const auto payload = payload_at(bytes, at, seed_of(head->version, head->container, head->id, at));
+  if (!payload || payload->front() != kind_pattern || at + frame_head + payload->size() != bytes.size()) return {};
+  auto writes = writes_of(Payload(payload->subspan(1)), kind_pattern);
+  if (!writes) return {};
+  return OnlyWrites{head->container, head->id, *std::move(writes)};
 }
 
 Result<IndexContent> read_index(std::span<const std::uint8_t> bytes) {

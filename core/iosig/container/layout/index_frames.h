@@ -160,6 +160,16 @@ struct IndexContent {
 /// because the writer is then unknown. Allocates memory in proportion to the input, whatever lengths it declares.
 [[nodiscard]] Result<IndexContent> read_index(std::span<const std::uint8_t> bytes);
 
+/// Writes that are all that an index describes.
+struct OnlyWrites {
+  std::string_view container;  ///< refers to the bytes
+  std::int64_t id = 0;
+  IndexedWrites writes;
+};
+/// Returns what read_index() finds in an index of a head and one frame of writes as a pattern, in less time. Nothing
+/// for other indices.
+[[nodiscard]] std::optional<OnlyWrites> read_only_writes(std::span<const std::uint8_t> bytes);
+
 /// The records of one file, in their order.
 struct ClosedWriterRecords {
   std::vector<ClosedWriter> writers;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <memory>
-#include <new>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -12,6 +10,9 @@
 
 #include "iosig/base/parallel.h"
 #include "iosig/container/read/merge_indices.h"
+#include "iosig/container/read/narrow_writes.h"
+#include "iosig/container/read/sweep.h"
+#include "iosig/container/read/unset_vector.h"
 #include "iosig/model/pattern_cursor.h"
 
 namespace iosig {
@@ -19,25 +20,6 @@ namespace {
 
 constexpr std::uint64_t min_literals = 4096, max_table_writes = 1u << 27;
 constexpr std::uint64_t max_regular_share = 4;  ///< writes for each literal
-
-/// Elements of a resized vector begin without a value, so that each thread is the first to touch its own pages.
-template <class T>
-struct Unset : std::allocator<T> {
-  template <class U>
-  struct rebind {
-    using other = Unset<U>;
-  };
-  template <class U>
-  void construct(U* at) {
-    ::new (static_cast<void*>(at)) U;
-  }
-  template <class U, class... Args>
-  void construct(U* at, Args&&... args) {
-    ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
-  }
-};
-template <class T>
-using Many = std::vector<T, Unset<T>>;
 
 /// A write or a hole. Its place in the list decides between equal sequence numbers.
 struct Write {
@@ -65,7 +47,7 @@ struct Offsets {
 };
 
 struct Writes {
-  Many<Write> list;
+  UnsetVector<Write> list;
   Offsets offsets;
 };
 
@@ -119,11 +101,11 @@ std::optional<Writes> writes_of(const ContainerContent& content) {
 
 /// Returns the numbers of the writes, sorted by logical offset; equal ones keep their order. A radix sort where the
 /// offsets, as in most files, have few different bits.
-Many<std::uint32_t> sorted_by_offset(const Writes& writes) {
+UnsetVector<std::uint32_t> sorted_by_offset(const Writes& writes) {
   constexpr unsigned digit_bits = 11;
   constexpr std::size_t digits = std::size_t{1} << digit_bits, part = 1 << 16;
-  const Many<Write>& list = writes.list;
-  Many<std::uint32_t> order(list.size());
+  const UnsetVector<Write>& list = writes.list;
+  UnsetVector<std::uint32_t> order(list.size());
   if (list.empty()) return order;
   const std::int64_t least = writes.offsets.least;
   const int zeros = writes.offsets.bits == 0 ? 0 : std::countr_zero(writes.offsets.bits),
@@ -137,7 +119,7 @@ Many<std::uint32_t> sorted_by_offset(const Writes& writes) {
   struct Keyed {
     std::uint32_t key, number;
   };
-  Many<Keyed> keyed(list.size()), sorted(list.size());
+  UnsetVector<Keyed> keyed(list.size()), sorted(list.size());
   for_each_in_parallel((list.size() + part - 1) / part, list.size() < many_writes ? 1 : 0, [&](std::size_t each) {
     for (std::size_t n = each * part; n < std::min(list.size(), (each + 1) * part); ++n)
       keyed[n] = {static_cast<std::uint32_t>(static_cast<std::uint64_t>(list[n].logical - least) >> zeros),
@@ -154,48 +136,27 @@ Many<std::uint32_t> sorted_by_offset(const Writes& writes) {
   return order;
 }
 
-/// Sweeps over the file. A heap holds the writes over the current byte, the latest on top, and ended ones below it.
-///
-/// Example: write 0 of [0, 100), write 1 of [50, 60). At 0 the heap is {0}: [0, 50) is of 0. At 50 it is {1, 0}: [50,
-/// 60) is of 1. Then 1 has ended: [60, 100) is of 0.
-PieceTable swept(const Many<Write>& writes, const Many<std::uint32_t>& order) {
-  PieceTableBuilder table;
-  const auto add = [&](const Write& write, std::int64_t begin, std::int64_t end) {
-    if (write.id != hole_id) table.add({begin, end - begin, write.id, write.physical + (begin - write.logical)});
-  };
-  std::vector<std::uint32_t> over;
-  const auto is_older = [&](std::uint32_t one, std::uint32_t other) {
-    return std::tuple(writes[one].sequence, one) < std::tuple(writes[other].sequence, other);
-  };
-  std::int64_t at = 0;
-  constexpr std::size_t ahead = 24;  ///< writes that memory fetches meanwhile: they lie anywhere
-  for (std::size_t next = 0; next < order.size() || !over.empty();) {
-    if (next + ahead < order.size()) __builtin_prefetch(&writes[order[next + ahead]]);
-    if (over.empty()) {
-      const Write& write = writes[order[next]];
-      if (next + 1 == order.size() || writes[order[next + 1]].logical >= write.end) {  // nothing lies over it
-        add(write, write.logical, write.end);
-        ++next;
-        continue;
-      }
-      at = write.logical;
-    }
-    for (; next < order.size() && writes[order[next]].logical == at; ++next) {
-      over.push_back(order[next]);
-      std::ranges::push_heap(over, is_older);
-    }
-    while (!over.empty() && writes[over.front()].end <= at) {
-      std::ranges::pop_heap(over, is_older);
-      over.pop_back();
-    }
-    if (over.empty()) continue;
-    const Write& latest = writes[over.front()];
-    const std::int64_t end = next < order.size() ? std::min(latest.end, writes[order[next]].logical) : latest.end;
-    add(latest, at, end);
-    at = end;
+/// The writes in the order of `order`.
+struct SortedWrites {
+  const UnsetVector<Write>& writes;
+  const UnsetVector<std::uint32_t>& order;
+
+  [[nodiscard]] const Write& at(std::uint32_t n) const { return writes[order[n]]; }
+  [[nodiscard]] std::size_t size() const { return order.size(); }
+  [[nodiscard]] std::int64_t begin_of(std::uint32_t n) const { return at(n).logical; }
+  [[nodiscard]] std::int64_t end_of(std::uint32_t n) const { return at(n).end; }
+  [[nodiscard]] bool is_hole(std::uint32_t n) const { return at(n).id == hole_id; }
+  [[nodiscard]] bool is_older(std::uint32_t one, std::uint32_t other) const {
+    return std::tuple(at(one).sequence, order[one]) < std::tuple(at(other).sequence, order[other]);
   }
-  return table.finish();
-}
+  [[nodiscard]] Extent extent(std::uint32_t n, std::int64_t from, std::int64_t to) const {
+    return {from, to - from, at(n).id, at(n).physical + (from - at(n).logical)};
+  }
+  void fetch_soon(std::uint32_t n) const {  // the writes lie anywhere in memory
+    constexpr std::size_t ahead = 24;
+    if (n + ahead < order.size()) __builtin_prefetch(&writes[order[n + ahead]]);
+  }
+};
 
 }  // namespace
 
@@ -212,9 +173,13 @@ bool is_irregular(const ContainerContent& content) {
 }
 
 std::optional<PieceTable> piece_table_of(const ContainerContent& content) {
-  auto writes = writes_of(content);
+  if (auto table = table_of_narrow_writes(content)) return table;
+  const auto writes = writes_of(content);
   if (!writes) return {};
-  return swept(writes->list, sorted_by_offset(*writes));
+  const UnsetVector<std::uint32_t> order = sorted_by_offset(*writes);
+  PieceTableBuilder table;
+  sweep(SortedWrites{writes->list, order}, table);
+  return table.finish();
 }
 
 }  // namespace iosig

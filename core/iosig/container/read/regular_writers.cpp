@@ -8,7 +8,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <future>
 #include <span>
+#include <system_error>
 #include <thread>
 
 #include "iosig/base/kept_fds.h"
@@ -21,7 +23,8 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t min_regular_writers = 128;
-constexpr std::size_t buffer_bytes = 1 << 20;  ///< for records that are read at once
+constexpr std::size_t buffer_bytes = 1 << 20;           ///< for records that are read at once
+constexpr std::size_t min_bytes_for_threads = 1 << 16;  ///< with fewer, starting threads costs more than it saves
 constexpr std::size_t stats_at_once = 256;
 constexpr std::size_t min_writers_per_run = 8;  ///< on average; with fewer, the general way finds a smaller pattern
 
@@ -72,12 +75,9 @@ bool take_writes(const Pattern& pattern, RegularWriter& writer) {
 /// Returns a writer from the record of its close; nothing if it is not simple.
 std::optional<RegularWriter> writer_of(const ClosedWriter& closed, const std::string& container) {
   if (closed.container != container || closed.is_given_up || closed.index.empty()) return {};
-  const auto index = read_index(closed.index);
-  const bool is_simple = index && index->damage.empty() && index->marks.empty() && index->losses.empty() &&
-                         index->writes.size() == 1 && index->writes[0].entries.empty() &&
-                         index->head.container == container && index->head.id == closed.id;
-  if (!is_simple) return {};
-  const IndexedWrites& writes = index->writes[0];
+  const auto index = read_only_writes(closed.index);
+  if (!index || index->container != container || index->id != closed.id) return {};
+  const IndexedWrites& writes = index->writes;
   RegularWriter writer{.id = closed.id,
                        .recorded_unix_ns = closed.recorded_unix_ns,
                        .opened = writes.opened,
@@ -92,17 +92,27 @@ std::optional<RegularWriter> writer_of(const ClosedWriter& closed, const std::st
   return fits ? std::optional(writer) : std::nullopt;
 }
 
-/// Returns how many bytes at the beginning are frames that are complete, if their lengths are right.
-std::size_t whole_frames(std::span<const std::uint8_t> bytes) {
-  constexpr std::size_t head = 12;
-  std::size_t at = 0;
-  while (bytes.size() - at >= head) {
+/// Frames that are complete, if their lengths are right, in parts for the threads.
+struct Frames {
+  std::vector<std::span<const std::uint8_t>> parts;
+  std::size_t bytes = 0;
+};
+
+Frames frames_at_the_beginning_of(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t head = 12, part_bytes = 1 << 15;
+  Frames frames;
+  std::size_t part = 0;
+  while (bytes.size() - frames.bytes >= head) {
     std::size_t payload = 0;
-    for (std::size_t n = 0; n < 4; ++n) payload |= std::size_t{bytes[at + 4 + n]} << (8 * n);
-    if (payload > bytes.size() - at - head) break;
-    at += head + payload;
+    for (std::size_t n = 0; n < 4; ++n) payload |= std::size_t{bytes[frames.bytes + 4 + n]} << (8 * n);
+    if (payload > bytes.size() - frames.bytes - head) break;
+    frames.bytes += head + payload;
+    if (frames.bytes - part < part_bytes) continue;
+    frames.parts.push_back(bytes.subspan(part, frames.bytes - part));
+    part = frames.bytes;
   }
-  return at;
+  if (frames.bytes > part) frames.parts.push_back(bytes.subspan(part, frames.bytes - part));
+  return frames;
 }
 
 /// The records of a container, of which only the simple writers' numbers are kept.
@@ -125,10 +135,11 @@ class RecordReader {
       if (got <= 0) return got == 0 && held == 0;
       at += got;
       held += static_cast<std::size_t>(got);
-      const std::size_t whole = whole_frames(std::span(buffer_).first(held));
-      if (!take(std::span(buffer_).first(whole))) return false;
-      std::copy(buffer_.begin() + static_cast<long>(whole), buffer_.begin() + static_cast<long>(held), buffer_.begin());
-      held -= whole;
+      const Frames frames = frames_at_the_beginning_of(std::span(buffer_).first(held));
+      if (!take(frames)) return false;
+      std::copy(buffer_.begin() + static_cast<long>(frames.bytes), buffer_.begin() + static_cast<long>(held),
+                buffer_.begin());
+      held -= frames.bytes;
       if (held == buffer_.size()) return false;  // a record of more than the buffer
     }
   }
@@ -146,19 +157,39 @@ class RecordReader {
   std::vector<RegularWriter> writers;
 
  private:
-  bool take(std::span<const std::uint8_t> frames) {
+  struct Part {
+    std::vector<RegularWriter> writers;
+    std::vector<std::int64_t> synced;
+  };
+
+  /// Returns nothing if there is something that is not simple.
+  [[nodiscard]] std::optional<Part> read_part(std::span<const std::uint8_t> frames) const {
     const ClosedWriterRecords records = read_closed_writers(frames);
-    if (records.damaged_bytes > 0) return false;
-    for (const SyncedWriter& synced : records.synced) synced_.push_back(synced.id);
-    std::vector<std::optional<RegularWriter>> found(records.writers.size());
+    if (records.damaged_bytes > 0) return {};
+    Part part;
+    for (const SyncedWriter& synced : records.synced) part.synced.push_back(synced.id);
+    part.writers.reserve(records.writers.size());
+    for (const ClosedWriter& closed : records.writers) {
+      const auto writer = writer_of(closed, directory_.manifest().id);
+      if (!writer) return {};
+      part.writers.push_back(*writer);
+    }
+    return part;
+  }
+
+  bool take(const Frames& frames) {
+    std::vector<std::optional<Part>> parts(frames.parts.size());
     std::atomic<bool> is_simple = true;
-    for_each_in_parallel(found.size(), found.size() < min_regular_writers ? 1 : 0, [&](std::size_t n) {
+    for_each_in_parallel(parts.size(), frames.bytes < min_bytes_for_threads ? 1 : 0, [&](std::size_t n) {
       if (!is_simple) return;
-      found[n] = writer_of(records.writers[n], directory_.manifest().id);
-      if (!found[n]) is_simple = false;
+      parts[n] = read_part(frames.parts[n]);
+      if (!parts[n]) is_simple = false;
     });
     if (!is_simple) return false;
-    for (const auto& each : found) writers.push_back(*each);
+    for (const auto& part : parts) {
+      writers.insert(writers.end(), part->writers.begin(), part->writers.end());
+      synced_.insert(synced_.end(), part->synced.begin(), part->synced.end());
+    }
     return true;
   }
 
@@ -167,41 +198,71 @@ class RecordReader {
   std::vector<std::int64_t> synced_;
 };
 
-/// Inspects the data droppings. Returns their status, without the size; nothing if one is not as its writer left it.
-std::optional<ContainerStatus> inspect_data(const ContainerDirectory& directory,
-                                            const std::vector<RegularWriter>& writers,
-                                            const std::vector<std::int64_t>& ids) {
+/// Data droppings of the ids that were asked for.
+struct InspectedData {
+  std::vector<std::int64_t> bytes;
+  ContainerStatus status;  ///< of all of them, without the size
+
+  void add(const ContainerStatus& other) {
+    status.blocks += other.blocks;
+    status.modified_unix_ns = std::max(status.modified_unix_ns, other.modified_unix_ns);
+    status.accessed_unix_ns = std::max(status.accessed_unix_ns, other.accessed_unix_ns);
+    status.changed_unix_ns = std::max(status.changed_unix_ns, other.changed_unix_ns);
+  }
+};
+
+/// Inspects data droppings. Nothing if one is missing or not a regular file, or if it was stopped.
+std::optional<InspectedData> inspect_data(const ContainerDirectory& directory, const std::vector<std::int64_t>& ids,
+                                          const std::atomic<bool>& is_stopped) {
   DroppingReader droppings(directory);
   droppings.open_directories(ids);
-  const std::size_t parts = (writers.size() + stats_at_once - 1) / stats_at_once;
-  std::vector<std::optional<ContainerStatus>> found(parts);
+  const std::size_t parts = (ids.size() + stats_at_once - 1) / stats_at_once;
+  std::vector<std::optional<InspectedData>> found(parts);
   // Mostly waits for the storage.
   const unsigned threads = std::max(8U, std::thread::hardware_concurrency());
   for_each_in_parallel(parts, threads, [&](std::size_t part) {
-    ContainerStatus whole;
-    const std::size_t end = std::min(writers.size(), (part + 1) * stats_at_once);
-    for (std::size_t n = part * stats_at_once; n < end; ++n) {
-      const auto status = droppings.status(Dropping::data, writers[n].id);
-      if (!status || !*status || !S_ISREG((*status)->st_mode) ||
-          (*status)->st_size != writers[n].count * writers[n].length)
-        return;
-      whole.blocks += (*status)->st_blocks;
-      whole.modified_unix_ns = std::max(whole.modified_unix_ns, unix_ns((*status)->st_mtim));
-      whole.accessed_unix_ns = std::max(whole.accessed_unix_ns, unix_ns((*status)->st_atim));
-      whole.changed_unix_ns = std::max(whole.changed_unix_ns, unix_ns((*status)->st_ctim));
+    if (is_stopped) return;
+    InspectedData whole;
+    whole.bytes.reserve(stats_at_once);
+    for (std::size_t n = part * stats_at_once; n < std::min(ids.size(), (part + 1) * stats_at_once); ++n) {
+      const auto status = droppings.status(Dropping::data, ids[n]);
+      if (!status || !*status || !S_ISREG((*status)->st_mode)) return;
+      const struct stat& it = **status;
+      whole.bytes.push_back(it.st_size);
+      whole.add({0, it.st_blocks, unix_ns(it.st_mtim), unix_ns(it.st_atim), unix_ns(it.st_ctim)});
     }
-    found[part] = whole;
+    found[part] = std::move(whole);
   });
-  ContainerStatus whole;
+  InspectedData whole;
   for (const auto& part : found) {
     if (!part) return {};
-    whole.blocks += part->blocks;
-    whole.modified_unix_ns = std::max(whole.modified_unix_ns, part->modified_unix_ns);
-    whole.accessed_unix_ns = std::max(whole.accessed_unix_ns, part->accessed_unix_ns);
-    whole.changed_unix_ns = std::max(whole.changed_unix_ns, part->changed_unix_ns);
+    whole.bytes.insert(whole.bytes.end(), part->bytes.begin(), part->bytes.end());
+    whole.add(part->status);
   }
   return whole;
 }
+
+/// Inspects data droppings while its owner does something else.
+class DataInspection {
+ public:
+  DataInspection(const ContainerDirectory& directory, const std::vector<std::int64_t>& ids) {
+    const auto inspect = [&] { return inspect_data(directory, ids, is_stopped_); };
+    try {
+      data_ = std::async(std::launch::async, inspect);
+    } catch (const std::system_error&) {  // no more threads
+      data_ = std::async(std::launch::deferred, inspect);
+    }
+  }
+  DataInspection(const DataInspection&) = delete;
+  DataInspection& operator=(const DataInspection&) = delete;
+  ~DataInspection() { is_stopped_ = true; }  // data_ then waits for the thread
+
+  std::optional<InspectedData> result() { return data_.get(); }
+
+ private:
+  std::atomic<bool> is_stopped_ = false;
+  std::future<std::optional<InspectedData>> data_;
+};
 
 bool goes_on(const Run& run, const RegularWriter& last, const RegularWriter& next) {
   const RegularWriter& first = run.first;
@@ -288,6 +349,7 @@ std::optional<IndexSnapshot> merge_regular_writers(const ContainerDirectory& dir
   if (directory.manifest().index != IndexKind::pattern || listing.index.size() < min_regular_writers ||
       !holds_nothing_else(listing))
     return {};
+  DataInspection inspection(directory, listing.data);
   RecordReader records(directory, listing.index.size());
   for (const std::string& name : listing.closed_writers)
     if (!records.read(name)) return {};
@@ -296,9 +358,10 @@ std::optional<IndexSnapshot> merge_regular_writers(const ContainerDirectory& dir
   const std::vector<Run> runs = runs_of(writers);
   if (runs.size() * min_writers_per_run > writers.size()) return {};
   if (!are_in_order(writers) && !(runs.size() == 1 && are_apart(runs.front()))) return {};
-  const auto status = inspect_data(directory, writers, listing.data);
-  if (!status) return {};
-  IndexSnapshot merged{directory.manifest().id, 0, *status, {}};
+  const auto data = inspection.result();
+  const auto data_bytes = [](const RegularWriter& writer) { return writer.count * writer.length; };
+  if (!data || !std::ranges::equal(writers, data->bytes, {}, data_bytes)) return {};
+  IndexSnapshot merged{directory.manifest().id, 0, data->status, {}};
   for (const RegularWriter& writer : writers) merged.status.size = std::max(merged.status.size, writer.logical_end);
   PatternBuilder builder(index_columns, {-1, -1, -1, -1, -1, -1, -1, -1});
   for (const Run& run : runs) append(run, builder);

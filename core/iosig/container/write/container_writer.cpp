@@ -395,7 +395,9 @@ Result<void> ContainerWriter::reopen_fds() {
 
 /// Flushes the names of the droppings and of their directories, so they survive a power failure.
 Result<void> ContainerWriter::sync_names() {
+  const bool have_one_directory = directory_->target_of(id_) < 0;
   for (const Dropping kind : {Dropping::index, Dropping::data}) {
+    if (kind == Dropping::data && have_one_directory) break;
     const auto subdirectory = directory_->open_subdirectory(kind, id_);
     if (!subdirectory) return pass_on(subdirectory.error());
     const Fd above = open_file_at(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY);
