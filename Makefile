@@ -8,6 +8,8 @@ CXX := /usr/bin/g++
 TESTS := OFF
 CMAKE_FLAGS = -DIOSIG_TESTS=$(TESTS) -DCMAKE_C_COMPILER=$(CC) -DCMAKE_CXX_COMPILER=$(CXX) \
   $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+# Without these two ccache keeps no object that was compiled with a precompiled header, which is nearly all of them.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 # Nothing of the machine's own Python set-up reaches .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1

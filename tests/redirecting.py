@@ -169,6 +169,13 @@ def at_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+@pytest.fixture(scope="session")
+def fork_at_step(at_step: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/support/fork_at_step.c, compiled. Asks for `at_step`, which is skipped where no process can be traced."""
+    source = (ROOT / "tests/support/fork_at_step.c").read_text()
+    return compile_c(source, tmp_path_factory.mktemp("fork_at_step"), "fork_at_step", "-Werror")
+
+
 def race_for_one_path(world: World, hinted: Path, name: str, signature: str) -> None:
     """Twelve processes open a new path at once and append a line each: one file must have them all."""
     racers = [

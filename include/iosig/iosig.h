@@ -45,7 +45,8 @@ const char* iosig_last_error(void);
  * same thread.
  *
  * Any thread may use any handle, but threads that write much should have one handle each. After fork(2) the child must
- * close the handles that it inherited and open its own. */
+ * close the handles that it inherited and open its own. If another thread of the parent was using such a handle at that
+ * moment, every call of the child but iosig_container_close() fails with EBADF. */
 typedef struct iosig_container iosig_container;
 
 /* Opens the container at `path`. flags: O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC. With O_CREAT a

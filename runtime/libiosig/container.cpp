@@ -34,11 +34,15 @@ struct iosig_container {
   std::shared_ptr<SharedContainer> container;
   OpenWriter* writer = nullptr;  ///< null: for reading only
   bool reads = false;
+  std::atomic<int> calls{0};  ///< that use it at this moment
+  bool is_inherited = false;  ///< a child's copy
+  bool is_torn = false;       ///< a child's copy that was made during such a call
 };
 
 namespace {
 
-/// The open handles, for the end of the process. Never destroyed: other threads may still use some of them.
+/// The open handles, for the end of the process and for its children. Made when the library is loaded and never
+/// destroyed: other threads may still use some of them.
 struct OpenHandles {
   std::mutex mutex;
   std::set<iosig_container*> all;
@@ -46,6 +50,9 @@ struct OpenHandles {
 std::atomic<bool> has_opened{false};
 OpenHandles& open_handles() {
   static OpenHandles* const handles = [] {
+    // fork() acquires the locks in the reverse order of registration. The memory lock, which process.cpp registers,
+    // must be acquired after this one: this call makes it be registered first.
+    (void)runtime::is_disabled();
     constexpr auto hold = [] {
       runtime::block_signals_at_fork();
       open_handles().mutex.lock();
@@ -54,12 +61,35 @@ OpenHandles& open_handles() {
       open_handles().mutex.unlock();
       runtime::restore_signals_at_fork();
     };
-    ::pthread_atfork(hold, let_go, let_go);
+    constexpr auto let_go_in_child = [] {
+      for (iosig_container* handle : open_handles().all) {
+        handle->is_inherited = true;
+        handle->is_torn |= handle->calls.load() != 0;
+      }
+      open_handles().mutex.unlock();
+      runtime::restore_signals_at_fork();
+    };
+    ::pthread_atfork(hold, let_go, let_go_in_child);
     alignas(OpenHandles) static std::byte room[sizeof(OpenHandles)];  // static: allocation could fail here
     return new (room) OpenHandles;
   }();
   return *handles;
 }
+
+__attribute__((constructor)) void make_open_handles() { (void)open_handles(); }
+
+/// Marks the handle as in use while it lives. A fork meanwhile copies the engine's objects in the middle of a change,
+/// with locks that no thread of the child releases.
+class InUse {
+ public:
+  explicit InUse(iosig_container& handle) : handle_(handle) { handle_.calls.fetch_add(1); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+  ~InUse() { handle_.calls.fetch_sub(1); }
+
+ private:
+  iosig_container& handle_;
+};
 
 /// At the end of the process: deletes unlinked containers that the program leaves open. The kernel closes their
 /// descriptors but does not delete them.
@@ -118,6 +148,14 @@ std::int64_t answer_here(Step step) {
   }
   state->inside = false;
   return answer(value, before);
+}
+
+/// Whether a call may use the handle; records why not.
+bool is_usable(const iosig_container* handle) {
+  if (handle == nullptr) return false;
+  if (handle->is_torn)
+    remember("the parent was using the handle in another thread at the fork: close it and open the container again");
+  return !handle->is_torn;
 }
 
 /// Makes a container at `path`. Returns 0 or errno; EEXIST if the path exists.
@@ -224,30 +262,36 @@ iosig_container* iosig_container_open(const char* path, int flags, unsigned mode
 int iosig_container_close(iosig_container* container) {
   if (container == nullptr) return 0;
   return static_cast<int>(run_isolated_for_value([&]() -> std::int64_t {
-    const std::unique_ptr<iosig_container> own(container);
     {
       const std::lock_guard lock(open_handles().mutex);
       open_handles().all.erase(container);
     }
+    if (container->is_torn) {  // its objects cannot even be destroyed
+      let_go_container(std::move(container->directory));
+      return 0;
+    }
+    const std::unique_ptr<iosig_container> own(container);
     const int failure = own->writer != nullptr ? own->container->writers().remove(own->writer) : 0;
     own->container.reset();
     let_go_container(std::move(own->directory));
-    return -failure;
+    return own->is_inherited ? 0 : -failure;  // the parent completes what it has written
   }));
 }
 
 int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset) {
   return answer_here([&]() -> std::int64_t {
-    if (container == nullptr || !container->reads) return -EBADF;
+    if (!is_usable(container) || !container->reads) return -EBADF;
+    const InUse now(*container);
     return container->container->view().read(offset, {static_cast<std::byte*>(buffer), bytes});
   });
 }
 
 int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset) {
   return answer_here([&]() -> std::int64_t {
-    if (container == nullptr || container->writer == nullptr) return -EBADF;
+    if (!is_usable(container) || container->writer == nullptr) return -EBADF;
     if (offset < 0) return -EINVAL;
     if (bytes == 0) return 0;
+    const InUse now(*container);
     return container->container->writers().write(*container->writer, offset,
                                                  {static_cast<const std::byte*>(buffer), bytes}, false);
   });
@@ -255,8 +299,9 @@ int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, s
 
 int64_t iosig_container_append(iosig_container* container, const void* buffer, size_t bytes, int64_t* offset) {
   return answer_here([&]() -> std::int64_t {
-    if (container == nullptr || container->writer == nullptr) return -EBADF;
+    if (!is_usable(container) || container->writer == nullptr) return -EBADF;
     if (bytes == 0) return 0;
+    const InUse now(*container);
     std::int64_t at = 0;
     const std::int64_t done = container->container->writers().write(
         *container->writer, at, {static_cast<const std::byte*>(buffer), bytes}, true);
@@ -268,7 +313,8 @@ int64_t iosig_container_append(iosig_container* container, const void* buffer, s
 int64_t iosig_container_size(iosig_container* container) {
   return run_isolated_for_value([&]() -> std::int64_t {
     struct stat status {};
-    if (container == nullptr) return -EBADF;
+    if (!is_usable(container)) return -EBADF;
+    const InUse now(*container);
     if (const int failure = container->container->status().get(status, 0); failure != 0) return -failure;
     return status.st_size;
   });
@@ -276,15 +322,19 @@ int64_t iosig_container_size(iosig_container* container) {
 
 int iosig_container_truncate(iosig_container* container, int64_t size) {
   return static_cast<int>(run_isolated_for_value([&]() -> std::int64_t {
-    if (container == nullptr) return -EBADF;
+    if (!is_usable(container)) return -EBADF;
     if (container->writer == nullptr || size < 0) return -EINVAL;
+    const InUse now(*container);
     return -container->container->truncate(container->writer, size);
   }));
 }
 
 int iosig_container_sync(iosig_container* container) {
-  return static_cast<int>(run_isolated_for_value(
-      [&]() -> std::int64_t { return container == nullptr ? -EBADF : -container->container->writers().sync(); }));
+  return static_cast<int>(run_isolated_for_value([&]() -> std::int64_t {
+    if (!is_usable(container)) return -EBADF;
+    const InUse now(*container);
+    return -container->container->writers().sync();
+  }));
 }
 
 int iosig_container_unlink(const char* path) {

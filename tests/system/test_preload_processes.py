@@ -92,6 +92,15 @@ def test_signal_handlers_use_containers_while_the_program_forks(run: Preloaded, 
     assert run("timeout", "-k", "1", "60", str(tmp_path / "forks")) == "0 1\n"
 
 
+def test_a_child_never_waits_for_a_thread_that_only_its_parent_has(run: Preloaded, fork_at_step: Path) -> None:
+    """Whatever step of writing a container another thread is in when the program forks, the child can write one."""
+    program = run.start(fork_at_step, "file", "", "5")
+    said, complained = program.communicate(timeout=600)
+    assert program.returncode == 0 and not complained, said.decode() + complained.decode()
+    assert int(said.split()[0]) > 40
+    assert run.is_container("thread1") and run.content("child1") == b"x" and run.is_sound("child1")
+
+
 def test_appends_of_many_processes_are_whole(run: Preloaded) -> None:
     text = """
 import os, sys

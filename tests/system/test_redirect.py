@@ -261,6 +261,20 @@ def test_threads_and_the_children_they_fork_decide_at_once(world: World, tmp_pat
     assert len(world.journal()) == len(names)
 
 
+@pytest.mark.parametrize(
+    ("mode", "signature", "stride"),
+    [("hint", "random", 1), ("hint", "random totalsize(1K)", 5), ("handle", "", 7)],
+    ids=["hint", "reservation", "handle"],
+)
+def test_a_child_never_waits_for_a_thread_that_only_its_parent_has(
+    world: World, fork_at_step: Path, mode: str, signature: str, stride: int
+) -> None:
+    """Whatever call of the library another thread is in when the program forks, the child can use the library."""
+    done = world.run(fork_at_step, mode, signature, stride, timeout=600)
+    assert done.returncode == 0, done.stdout.decode()
+    assert int(done.stdout.split()[0]) > 40
+
+
 @pytest.mark.parametrize("name", [b"new\nline", b"\xff\xfe no utf-8", b"n" * 255, "ä".encode() * 127 + b"x", b"-rf *"])
 def test_any_name_goes_out_and_comes_home(world: World, hinted: Path, name: bytes) -> None:
     path = world.work / os.fsdecode(name)

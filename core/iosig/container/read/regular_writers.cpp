@@ -23,7 +23,7 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t min_regular_writers = 128;
-constexpr std::size_t buffer_bytes = 1 << 20;           ///< for records that are read at once
+constexpr std::size_t records_buffer_bytes = 1 << 20;   ///< for records that are read at once
 constexpr std::size_t min_bytes_for_threads = 1 << 16;  ///< with fewer, starting threads costs more than it saves
 constexpr std::size_t stats_at_once = 256;
 constexpr std::size_t min_writers_per_run = 8;  ///< on average; with fewer, the general way finds a smaller pattern
@@ -127,7 +127,7 @@ class RecordReader {
     const Fd file = open_file_at(directory_.fd().get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-    buffer_.resize(buffer_bytes);
+    buffer_.resize(records_buffer_bytes);
     std::size_t held = 0;
     for (off_t at = 0;;) {
       const ssize_t got = ::pread(file.get(), buffer_.data() + held, buffer_.size() - held, at);
