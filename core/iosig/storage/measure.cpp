@@ -1,6 +1,7 @@
 #include "iosig/storage/measure.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -163,6 +164,18 @@ class Scratch {
     while (size_ + buffer_.size() <= limit_bytes_ && (seconds_since(start) < limit_s || size_ < 2 * buffer_.size()))
       if (const auto took = append(buffer_.size()); !took) return pass_on(took.error());
     return {};
+  }
+
+  /// Returns whether a file that grows by truncation has no blocks yet. FAT and its kin store zeros instead.
+  Result<bool> has_holes() {
+    if (const auto emptied = empty(); !emptied) return pass_on(emptied.error());
+    struct stat status {};
+    constexpr std::uint64_t stat_block_bytes = 512;
+    const std::uint64_t bytes = std::min<std::uint64_t>(limit_bytes_, MiB);
+    if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0 || ::fsync(fd_.get()) != 0 ||
+        ::fstat(fd_.get(), &status) != 0)
+      return refused("grow");
+    return static_cast<std::uint64_t>(status.st_blocks) * stat_block_bytes < bytes / 2;
   }
 
   /// Makes the file a hole of all the space that may be used, with a new order of its blocks for write_new_block().
@@ -359,12 +372,13 @@ Result<void> measure_drain(Scratch& scratch, std::uint64_t block_bytes, double l
   return {};
 }
 
-/// Returns the mean time of each of `block_size_steps`, without those that were not timed.
-std::vector<TimedSize> means_of(const std::vector<std::vector<double>>& times) {
-  std::vector<TimedSize> means;
+/// Returns the least time of each of `block_size_steps`, without those that were not timed: other work only adds to
+/// what the blocks take.
+std::vector<TimedSize> least_of(const std::vector<std::vector<double>>& times) {
+  std::vector<TimedSize> least;
   for (std::size_t i = 0; i < times.size(); ++i)
-    if (!times[i].empty()) means.push_back({block_size_steps[i], estimate_of(times[i]).mean});
-  return means;
+    if (!times[i].empty()) least.push_back({block_size_steps[i], std::ranges::min(times[i])});
+  return least;
 }
 
 /// Returns the scratch space to use: 5 % of the room.
@@ -423,11 +437,15 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   pause();
 
   progress("random writes of new blocks");
-  if (done = scratch.make_sparse(); !done) return pass_on(done.error());
-  std::vector<Series> news{{block, {}}};
-  done = run_passes(news, effort(0.06), [&](std::uint64_t) { return scratch.write_new_block(); });
-  if (!done) return pass_on(done.error());
-  result.random_new_write_latency_s = estimate_of(news.front().seconds);
+  const auto has_holes = scratch.has_holes();
+  if (!has_holes) return pass_on(has_holes.error());
+  if (*has_holes) {
+    if (done = scratch.make_sparse(); !done) return pass_on(done.error());
+    std::vector<Series> news{{block, {}}};
+    done = run_passes(news, effort(0.06), [&](std::uint64_t) { return scratch.write_new_block(); });
+    if (!done) return pass_on(done.error());
+    result.random_new_write_latency_s = estimate_of(news.front().seconds);
+  }
   if (done = scratch.empty(); !done) return pass_on(done.error());
   pause();
 
@@ -437,6 +455,7 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   done = run_passes(overwrites, effort(0.06), [&](std::uint64_t) { return scratch.overwrite_anywhere(); });
   if (!done) return pass_on(done.error());
   result.random_write_latency_s = estimate_of(overwrites.front().seconds);
+  if (!*has_holes) result.random_new_write_latency_s = result.random_write_latency_s;
   pause();
 
   progress("random buffered writes");
@@ -500,22 +519,20 @@ Result<std::uint64_t> measure_block_bytes(const std::string& directory, std::uin
   if (!fd) return pass_on(fd.error());
   progress("block size");
   Scratch scratch(std::move(*fd), directory, std::max<std::uint64_t>(reported, 4 * KiB), *usable);
-  // Rounds over all sizes, each from the beginning of an empty file, where the first chunk is aligned.
-  constexpr std::size_t max_rounds = 12;
-  constexpr double share = 0.1;
+  // Rounds over all sizes, each at the beginning of an empty file, where blocks begin, too.
+  constexpr std::size_t max_rounds = 40;
+  constexpr double share = 0.2;
   std::vector<std::vector<double>> times(block_size_steps.size());
   const Clock::time_point begin = Clock::now();
   for (std::size_t round = 0; round < max_rounds; ++round)
     for (std::size_t i = 0; i < times.size(); ++i) {
-      if (seconds_since(begin) > share * limits.seconds) return closest_block_bytes(means_of(times), reported);
+      if (seconds_since(begin) > share * limits.seconds) return closest_block_bytes(least_of(times), reported);
       if (const auto emptied = scratch.empty(); !emptied) return pass_on(emptied.error());
-      for (std::size_t chunk = 0; chunk < 4; ++chunk) {
-        const auto took = scratch.append(block_size_steps[i]);
-        if (!took) return pass_on(took.error());
-        times[i].push_back(*took);
-      }
+      const auto took = scratch.append(block_size_steps[i]);
+      if (!took) return pass_on(took.error());
+      times[i].push_back(*took);
     }
-  return closest_block_bytes(means_of(times), reported);
+  return closest_block_bytes(least_of(times), reported);
 }
 
 }  // namespace iosig

@@ -55,7 +55,7 @@ using MeasurePause = std::function<void()>;
 
 /// Returns the block size that the times of appended writes match, waiting for the storage after each
 /// (storage/block_size); `reported` if none matches better. For devices whose block size the file system does not know:
-/// network file systems and composites. Takes at most a tenth of `limits.seconds`. Fails as measure() does.
+/// network file systems and composites. Takes at most a fifth of `limits.seconds`. Fails as measure() does.
 [[nodiscard]] Result<std::uint64_t> measure_block_bytes(const std::string& directory, std::uint64_t reported,
                                                         const MeasureLimits& limits, const MeasureProgress& progress);
 
