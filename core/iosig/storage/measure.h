@@ -12,11 +12,11 @@
 namespace iosig {
 
 struct MeasureLimits {
-  double seconds = 20;                 ///< at most, approximately; a slow device gets at least one pass of each kind
+  double seconds = 15;                 ///< at most, approximately; a slow device gets at least one pass of each kind
   double pass_s = 0.05;                ///< a pass repeats its operation for this long; its mean is one sample
   std::uint64_t bytes = 256ull << 20;  ///< scratch space; never more than 5 % of the free space
 };
-inline constexpr MeasureLimits quick_limits{.seconds = 4, .pass_s = 0.01, .bytes = 64ull << 20};
+inline constexpr MeasureLimits quick_limits{.seconds = 3, .pass_s = 0.01, .bytes = 64ull << 20};
 
 /// The times of a program that writes and then waits for its data to be stored (fdatasync), as the paper's experiments
 /// do; `buffered`: of a program that writes to the page cache only.
