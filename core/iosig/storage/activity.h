@@ -5,8 +5,6 @@
 // rest is pure.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
