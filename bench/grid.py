@@ -36,8 +36,9 @@ SMALL_REGRET = 0.05
 
 
 def signature(workload: Mapping[Hashable, Any]) -> str:
-    share = " read-share(1)" if workload["operation"] == "read" else ""
-    return f"{workload['access']} {workload['sync']} size-per-IO({workload['chunk_bytes']}){share}"
+    # Random writes overwrite what is there: nearly all of so many passes do.
+    more = " read-share(1)" if workload["operation"] == "read" else " passes(1000000)"
+    return f"{workload['access']} {workload['sync']} size-per-IO({workload['chunk_bytes']}){more}"
 
 
 def medians(rows: pd.DataFrame) -> pd.DataFrame:

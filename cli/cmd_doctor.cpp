@@ -186,7 +186,7 @@ void examine_description(Findings& findings) {
   }
   if (!*applied) {
     findings.push_back({part, State::limited, "none: choices use conservative defaults",
-                        "run 'iosig storage probe'; it takes about ten seconds for each mount point"});
+                        "run 'iosig storage probe'; it takes 10 to 20 seconds for each mount point"});
     return;
   }
   const StorageFile& file = (*applied)->file;

@@ -21,9 +21,12 @@
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/config/host_files.h"
+#include "iosig/config/resolve_links.h"
 #include "iosig/config/storage_file.h"
+#include "iosig/config/system_storage.h"
 #include "iosig/cost/reliability.h"
 #include "iosig/format/storage_toml.h"
+#include "iosig/storage/activity.h"
 #include "iosig/storage/probe.h"
 #include "storage_source.h"
 
@@ -117,6 +120,7 @@ ordered_json device_json(const Device& device) {
           {"read_operation_latency_s", device.read_operation_latency_s.value_or(device.operation_latency_s)},
           {"seek_latency_s", device.seek_latency_s},
           {"random_write_latency_s", optional_json(device.random_write_latency_s)},
+          {"random_new_write_latency_s", optional_json(device.random_new_write_latency_s)},
           {"random_read_latency_s", optional_json(device.random_read_latency_s)},
           {"random_drain_bytes_per_s", optional_json(device.random_drain_bytes_per_s)},
           {"rewrite_latency_s", optional_json(device.rewrite_latency_s)},
@@ -127,6 +131,7 @@ ordered_json device_json(const Device& device) {
           {"buffered_read_latency_s", optional_json(device.buffered_read_latency_s)},
           {"buffered_read_bytes_per_s", optional_json(device.buffered_read_bytes_per_s)},
           {"max_iops", optional_json(device.max_iops)},
+          {"busy_share", optional_json(device.busy_share)},
           {"mttf_s", optional_json(device.mttf_s)},
           {"bit_error_rate", optional_json(device.bit_error_rate)},
           {"sector_bits", device.sector_bits},
@@ -185,7 +190,8 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
     if (known != owner.provenance.end()) {
       const Provenance& provenance = known->second;
       if (!provenance.probed_low_text.empty())
-        remark = fmt::format("{} .. {}", provenance.probed_low_text, provenance.probed_high_text);
+        remark = fmt::format("{} .. {}{}", provenance.probed_low_text, provenance.probed_high_text,
+                             provenance.probed_settled ? "" : ", not settled");
       if (provenance.origin == Origin::config && !provenance.probed_text.empty())
         remark = fmt::format("{} found {}{}{}", name_of(provenance.probed_origin), unquoted(provenance.probed_text),
                              remark.empty() ? "" : ", ", remark);
@@ -197,7 +203,10 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
 // ---- probe ----------------------------------------------------------------------------------------------------------
 
 struct ProbeFlags {
-  bool quick = false, dry_run = false, this_host = false;
+  bool quick = false, dry_run = false, force = false, this_host = false;
+
+  /// Whether a busy machine may be a reason not to write.
+  [[nodiscard]] bool guards_description() const { return !force && !dry_run; }
   std::string output;
   std::optional<std::string> hosts;
   std::vector<std::string> mounts;
@@ -257,15 +266,17 @@ Result<Fd> lock_directory_of(const std::string& file) {
   return locked;
 }
 
-/// Merges the probe's result into the current description and writes it. `before`: the description when the probe
-/// began. Keeps what other probes have written since.
+/// Merges the probe's result into the current description and writes it, unless that would replace good values by those
+/// of a busy machine. `before`: the description when the probe began. Keeps what other probes have written since.
 Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file, const Storage& before,
-                                const Storage& found, Console& console) {
+                                const Probe& probe, Console& console) {
   const auto lock = flags.dry_run ? Fd() : lock_directory_of(file);
   if (!lock) return pass_on(lock.error());
   const auto current = current_storage(file);
   if (!current) return pass_on(current.error());
-  Storage storage = merge_probe(*current, found);
+  if (flags.guards_description())
+    if (const auto allowed = may_overwrite(*current, probe.activity); !allowed) return pass_on(allowed.error());
+  Storage storage = merge_probe(*current, probe.storage);
   Storage others = *current;
   if (flags.mounts.empty()) {  // the probe covered all mount points in `before`: those not found are dropped
     std::erase_if(others.mount_points,
@@ -303,6 +314,33 @@ void note_what_applies(const ProbeFlags& flags, const std::string& written, Cons
     console.note(fmt::format("on this host, {} applies instead ({})", printable((*found)->path), reason_text(**found)));
 }
 
+/// Returns what tells why a directory must not be probed: the machine's description forbids it. If that description
+/// cannot be read, says so; then nothing is forbidden.
+std::function<std::string(const std::string&)> forbidden_by_administrator(const Console& console) {
+  if (::access(system_storage_file, F_OK) != 0) return {};
+  auto system = read_storage_file(system_storage_file, FreeSpace::leave);
+  if (!system) {
+    console.note(system.error().message + "; so its limits do not count; tell the administrator");
+    return {};
+  }
+  return [system = *std::move(system), resolve = link_resolver()](const std::string& path) {
+    return is_forbidden_by(system, path, resolve)
+               ? fmt::format("is forbidden by the administrator ({})", system_storage_file)
+               : std::string{};
+  };
+}
+
+/// Every measured value whose mean is not known as well as wanted.
+ordered_json unsettled_json(const Storage& storage) {
+  ordered_json unsettled = ordered_json::array();
+  for (const Device& device : storage.devices)
+    for (const auto& [key, known] : device.provenance)
+      if (!known.probed_settled)
+        unsettled.push_back(
+            {{"device", device.name}, {"key", key}, {"low", known.probed_low_text}, {"high", known.probed_high_text}});
+  return unsettled;
+}
+
 int run_probe(const ProbeFlags& flags, Console& console) {
   const auto written = file_to_write(flags);
   if (!written) return console.fail(written.error());
@@ -314,6 +352,9 @@ int run_probe(const ProbeFlags& flags, Console& console) {
   if (flags.quick) options.limits = quick_limits;
   options.only = flags.mounts;
   for (const MountPoint& mount : current->mount_points) options.directories.push_back(mount.path);
+  options.refusal = forbidden_by_administrator(console);
+  if (flags.guards_description() && std::ranges::any_of(current->devices, is_worth_keeping))
+    options.first_look = [&](const auto& seen) { return may_overwrite(*current, seen); };
   auto probe = probe_storage(options, [&](std::string_view what) { console.progress(what); });
   console.end_progress();
   if (!probe) return console.fail(probe.error());
@@ -323,7 +364,7 @@ int run_probe(const ProbeFlags& flags, Console& console) {
   if (probe->storage.mount_points.empty())
     return console.fail({ErrorKind::infeasible, "no file system was found on which you can create files"});
 
-  auto merged = merge_and_write(flags, file, *current, probe->storage, console);
+  auto merged = merge_and_write(flags, file, *current, *probe, console);
   if (!merged) return console.fail(merged.error());
   if (!flags.dry_run) note_what_applies(flags, file, console);
   Storage& storage = *merged;
@@ -334,6 +375,7 @@ int run_probe(const ProbeFlags& flags, Console& console) {
     document["skipped"] = ordered_json::array();
     for (const Skipped& skipped : probe->skipped)
       document["skipped"].push_back({{"path", skipped.path}, {"reason", skipped.reason}});
+    document["unsettled"] = unsettled_json(probe->storage);
     console.say_json("iosig.storage/1", document);
   } else {
     console.say(storage_table(storage));
@@ -413,7 +455,9 @@ ordered_json shown_json(const Storage& storage, const MountPoint& mount, const D
   ordered_json spreads = ordered_json::object();
   for (const auto& [key, provenance] : device.provenance)
     if (!provenance.probed_low_text.empty())
-      spreads[key] = {{"low", provenance.probed_low_text}, {"high", provenance.probed_high_text}};
+      spreads[key] = {{"low", provenance.probed_low_text},
+                      {"high", provenance.probed_high_text},
+                      {"settled", provenance.probed_settled}};
   shown["spreads"] = std::move(spreads);
   return shown;
 }
@@ -465,7 +509,7 @@ void add_storage(Verb app, Action& action) {
   const Verb probe = add("probe", "Find and measure the storage where you can put files, and write storage.toml",
                          "iosig storage probe --quick --dry-run");
   const auto flags = std::make_shared<ProbeFlags>();
-  probe.add_flag("--quick", flags->quick, "about 2 s and 64 MB for each mount point instead of 10 s and 256 MB");
+  probe.add_flag("--quick", flags->quick, "2 to 4 s and 64 MB for each mount point instead of 10 to 20 s and 256 MB");
   const auto output =
       probe.add_option("--output", flags->output, "file to write instead of the user's description").type_name("FILE");
   const auto this_host =
@@ -478,6 +522,7 @@ void add_storage(Verb app, Action& action) {
   probe.add_option("--mount", flags->mounts, "probe only this directory (repeatable); the rest of the file stays")
       .type_name("PATH")
       .repeatable();
+  probe.add_flag("--force", flags->force, "replace the description even if other programs keep the machine busy");
   probe.add_flag("--dry-run", flags->dry_run, "measure and show, but write nothing");
   probe.when_chosen(action, "iosig.storage/1", [flags](Console& console) { return run_probe(*flags, console); });
 

@@ -27,7 +27,8 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def probe(iosig: Any, scratch: Path, *more: object) -> Any:
-    return iosig.json("storage", "probe", "--quick", "--mount", scratch, *more)
+    """Other tests keep the machine busy, so without --force a second probe would be refused."""
+    return iosig.json("storage", "probe", "--quick", "--force", "--mount", scratch, *more)
 
 
 def user_file(iosig: Any) -> Path:
@@ -50,6 +51,11 @@ def test_a_probe_writes_the_users_file_and_list_and_show_read_it(iosig: Any, scr
     assert str(scratch) in table and device["name"] in table
     shown = iosig("storage", "show", scratch)
     assert re.search(r"write_bandwidth +\S+B/s +measured +\S+ \.\. \S+", shown.stdout)
+    assert device["busy_share"] is not None and device["origins"]["busy_share"] == "measured"
+    spreads = iosig.json("storage", "show", scratch)["mount_points"][0]["spreads"]
+    wide = {entry["key"] for entry in document["unsettled"]}
+    assert {key for key, spread in spreads.items() if not spread["settled"]} == wide
+    assert shown.stdout.count(", not settled") == len(wide)
     assert str(user_file(iosig)) in shown.stderr
 
 
@@ -81,7 +87,7 @@ def test_values_by_hand_survive_a_second_probe_and_win(iosig: Any, scratch: Path
 
 def test_a_directory_that_was_chosen_stays_the_mount_point_in_later_probes(iosig: Any, scratch: Path) -> None:
     probe(iosig, scratch)
-    document = iosig.json("storage", "probe", "--quick")
+    document = iosig.json("storage", "probe", "--quick", "--force")
     assert str(scratch) in [m["path"] for m in document["mount_points"]]
 
 

@@ -70,7 +70,7 @@ def test_a_probe_writes_the_file_of_this_host_and_later_probes_renew_it(
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    words = ("storage", "probe", "--quick", "--mount", scratch)
+    words = ("storage", "probe", "--quick", "--force", "--mount", scratch)
     plain = (config / "storage.toml").read_text()
     pattern, own = config / "storage.d" / f"{HOST[:1]}*.toml", config / "storage.d" / f"{HOST}.toml"
     assert iosig.json(*words, "--hosts", f"{HOST[:1]}*")["file"] == str(pattern)

@@ -109,6 +109,23 @@ TEST_CASE("limits: hold below their path under any spelling, up to the next path
     CHECK_MESSAGE(!limited("forbidden = true\n", "", path).forbidden, path);
 }
 
+TEST_CASE("limits: hold for a path that leads below their path, and for a limit whose own path is a link") {
+  const ResolvePath links = [](const std::string& path) {
+    return path == "/link/mine" ? "/data/mine" : path == "/alias" ? "/data" : path;
+  };
+  const auto forbids = [&](const std::string& path_of_limit, const std::string& path) {
+    const Storage system = described(mount(path_of_limit, "x", "forbidden = true\n") + device("x", "hdd"));
+    Storage storage = described(mount(path, "a") + device("a", "ssd"));
+    apply_limits(system, storage, links);
+    CHECK(storage.mount_points.front().forbidden == is_forbidden_by(system, path, links));
+    return storage.mount_points.front().forbidden;
+  };
+  CHECK(forbids("/data", "/link/mine"));
+  CHECK(forbids("/alias", "/data/mine"));
+  CHECK(forbids("/alias", "/link/mine"));
+  CHECK_FALSE(forbids("/link", "/link/mine"));
+}
+
 TEST_CASE("limits: max_share withholds the last part of the file system, also from free space that is set by hand") {
   const test::Directory there;
   MountPoint mount_point;

@@ -104,6 +104,22 @@ TEST_CASE("mixed model: an unaligned write at random reads the blocks that it co
   CHECK(predict({.bytes_per_io = 8193, .random = true}, device, 4096).operation_s == doctest::Approx(12e-3 + 3e-3));
 }
 
+TEST_CASE("mixed model: a random write of a new block has a latency of its own and reads nothing") {
+  Device device = page_cache_device();
+  const auto write_s = [&](double new_share, std::uint64_t bytes = 4096, bool sync = true) {
+    return predict({.bytes_per_io = bytes, .random = true, .sync = sync, .new_share = new_share}, device, 4096)
+        .operation_s;
+  };
+  CHECK(write_s(1) == doctest::Approx(13e-3));  // 12 ms and a block; no value of its own
+  device.random_new_write_latency_s = 20e-3;
+  CHECK(write_s(0) == doctest::Approx(13e-3));
+  CHECK(write_s(1) == doctest::Approx(21e-3));
+  CHECK(write_s(0.25) == doctest::Approx(15e-3));     // 3 of 4 passes overwrite
+  CHECK(write_s(1, 2048) == doctest::Approx(21e-3));  // the rest of the block holds nothing
+  CHECK(write_s(0, 2048) > 13e-3);
+  CHECK(write_s(1, 4096, false) == write_s(0, 4096, false));
+}
+
 TEST_CASE("mixed model: reads in sequence wait once for each block, which the next one shares") {
   const Device device = page_cache_device();
   CHECK(predict({.bytes_per_io = 512, .read_share = 1}, device, 4096).operation_s ==

@@ -97,6 +97,32 @@ TEST_CASE("storage.toml: the values of a page cache are read, written back, and 
         std::string::npos);
 }
 
+TEST_CASE("storage.toml: how busy a probe saw the machine, and what did not settle, are read and written back") {
+  const std::string given = "random_new_write_latency = \"9ms\"\nbusy_share = 0.25\n";
+  const std::string records =
+      "[device.probed]\n"
+      "random_new_write_latency = { value = \"9ms\", by = \"measured\", low = \"5ms\", high = \"13ms\", "
+      "settled = false }\n"
+      "busy_share = { value = 0.25, by = \"measured\" }\n";
+  const Storage storage = parsed(head + mount + device + given + records);
+  const Device& read = storage.devices.front();
+  CHECK(read.random_new_write_latency_s == doctest::Approx(9e-3));
+  CHECK(read.busy_share == 0.25);
+  CHECK_FALSE(read.provenance.at("random_new_write_latency").probed_settled);
+  CHECK(read.provenance.at("busy_share").probed_settled);
+  CHECK(storage_text(storage).find(given) != std::string::npos);
+  CHECK(storage_text(storage).find(records) != std::string::npos);
+  CHECK(parsed(storage_text(storage)).devices == storage.devices);
+  CHECK_FALSE(parsed(head + mount + device).devices.front().busy_share);
+  for (const char* share : {"1.01", "-0.1", "nan", "\"25%\"", "true"})
+    CHECK_MESSAGE(
+        refusal(head + mount + device + "busy_share = " + share + "\n").find("busy_share: ") != std::string::npos,
+        share);
+  const std::string bad =
+      "busy_share = 0.25\n[device.probed]\nbusy_share = { value = 0.25, by = \"measured\", settled = 1 }";
+  CHECK(refusal(head + mount + device + bad).find("settled: expected true or false") != std::string::npos);
+}
+
 TEST_CASE("storage.toml: a value that is not given has a default and says so") {
   const Storage storage = parsed(head + mount + device);
   const Device& a = storage.devices[0];

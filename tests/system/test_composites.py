@@ -174,7 +174,7 @@ def test_members_reliability_by_hand_gives_the_composites_mttdl_and_survives_a_p
         a=$(disk a); b=$(disk b)
         made -d raid1 -m raid1 $a $b; mount $a mnt
         mkdir "mnt/${a#/dev/}"; mount -t tmpfs t "mnt/${a#/dev/}"  # named like a member, but none
-        probe() { $iosig storage probe --quick --mount "$PWD/mnt" --output storage.toml --json; }
+        probe() { $iosig storage probe --quick --force --mount "$PWD/mnt" --output storage.toml --json; }
         probe
         sed -i '/^name = "loop/a mttf = "1000d"\\nber = 1e-18\\nmttr = "1d"' storage.toml
         sed -i '/^name = "btrfs/a mttr = "1d"' storage.toml

@@ -121,7 +121,7 @@ def test_a_mount_has_the_persistence_of_what_lies_beneath(iosig: Iosig, director
 def test_what_cannot_be_told_is_said_and_the_users_word_counts(iosig: Iosig, directory: Path) -> None:
     done = run(iosig, directory, """
         mkdir disk untold; fuse disk untold bucket
-        probe() { $iosig storage probe --quick --mount "$directory/untold" --output "$directory/s.toml" "$@"; }
+        probe() { $iosig storage probe --quick --force --mount "$directory/untold" --output "$directory/s.toml" "$@"; }
         probe >/dev/null
         grep -q 'persistent = false' s.toml || exit 5
         $iosig choose persist --storage s.toml && exit 6

@@ -110,6 +110,35 @@ def test_a_forbidden_mount_point_takes_no_data_whatever_the_user_names(machine: 
     assert (world.work / "moved").is_symlink()
 
 
+def test_a_link_to_a_forbidden_place_is_as_forbidden(machine: Machine, hinted: Path) -> None:
+    world = machine.world
+    alias = world.root / "alias"
+    alias.symlink_to(world.fast)
+    machine.user_file.write_text(machine.user_file.read_text().replace(str(world.fast), str(alias)))
+    forbidding = description(mount_point(world.fast, "x", "forbidden = true"), device("x", "ram"))
+    listed = {m["path"]: m for m in machine.json(forbidding, "storage", "list")["mount_points"]}
+    assert listed[str(alias)]["forbidden"] and listed[str(alias)]["origins"]["forbidden"] == "administrator"
+    assert machine(forbidding, hinted, "open", "kept", NEW, "random") == (0, "0 77\n", "")
+    assert not (world.work / "kept").is_symlink()
+
+    through = world.root / "through"  # the administrator's path is the link
+    through.symlink_to(world.fast)
+    machine.user_file.write_text(machine.user_file.read_text().replace(str(alias), str(world.fast)))
+    forbidding = description(mount_point(through, "x", "forbidden = true"), device("x", "ram"))
+    assert machine(forbidding, hinted, "open", "kept too", NEW, "random") == (0, "0 77\n", "")
+    assert not (world.work / "kept too").is_symlink()
+
+
+def test_a_probe_leaves_alone_what_the_administrator_forbids(machine: Machine) -> None:
+    world = machine.world
+    forbidding = description(mount_point(world.fast, "x", "forbidden = true"), device("x", "ram"))
+    probe = (world.iosig.binary, "storage", "probe", "--quick", "--dry-run", "--mount", world.fast)
+    status, out, said = machine(forbidding, *probe)
+    assert status == 1 and out == ""
+    assert f"'{world.fast}' is not a destination: it is forbidden by the administrator" in said
+    assert "buffered writes" not in said
+
+
 def test_a_share_caps_what_a_choice_and_the_list_count_as_room(machine: Machine, hinted: Path) -> None:
     world = machine.world
     disk = world.root / "disk"

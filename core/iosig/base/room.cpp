@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "iosig/base/files.h"
+#include "iosig/base/quota.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -76,11 +77,15 @@ void limit_by_groups(std::uint64_t& room, const std::string& directory, std::str
 
 }  // namespace
 
-Result<std::uint64_t> room_bytes_at(const std::string& path) {
-  auto free = free_bytes_at(path);
+Result<Room> room_at(const std::string& path) {
+  const auto free = free_bytes_at(path);
+  if (!free) return pass_on(free.error());
+  Room room{*free};
+  if (const auto left = quota_room_bytes(path); left && *left < room.bytes) room = {*left, true};
   struct statfs status {};
-  if (!free || ::statfs(path.c_str(), &status) != 0 || status.f_type != TMPFS_MAGIC) return free;
-  return std::min(*free, memory_room_bytes().value_or(*free));
+  if (::statfs(path.c_str(), &status) != 0 || status.f_type != TMPFS_MAGIC) return room;
+  if (const auto memory = memory_room_bytes(); memory && *memory < room.bytes) room = {*memory, false};
+  return room;
 }
 
 std::optional<std::uint64_t> memory_room_bytes(const std::string& root) {

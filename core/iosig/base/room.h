@@ -10,9 +10,14 @@
 
 namespace iosig {
 
-/// Returns free_bytes_at(path); on tmpfs at most memory_room_bytes(), because statvfs reports the size of the mount,
-/// whether or not there is memory for it.
-[[nodiscard]] Result<std::uint64_t> room_bytes_at(const std::string& path);
+struct Room {
+  std::uint64_t bytes = 0;
+  bool by_quota = false;  ///< a quota leaves less than the file system has
+};
+
+/// Returns free_bytes_at(path), at most what quotas leave (base/quota); on tmpfs at most memory_room_bytes(), because
+/// statvfs reports the size of the mount, whether or not there is memory for it.
+[[nodiscard]] Result<Room> room_at(const std::string& path);
 
 /// Returns how many bytes this process can put into memory before the kernel swaps, or kills a process: the least of
 /// the machine's (MemAvailable) and that of each memory control group of the process and above it (versions 1 and 2:

@@ -17,6 +17,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/config/host_files.h"
+#include "iosig/config/resolve_links.h"
 #include "iosig/config/system_storage.h"
 #include "iosig/format/storage_toml.h"
 
@@ -49,10 +50,14 @@ std::vector<std::string> names_of(const Fd& directory) {
   return names;
 }
 
-std::optional<std::uint64_t> free_space_of(const MountPoint& mount) {
-  if (is_free_space_set(mount)) return mount.free_bytes;
-  const auto room = room_bytes_at(mount.path);
-  return room ? std::optional(*room - *room / headroom_share) : std::nullopt;
+void ask_room_of(MountPoint& mount) {
+  mount.is_free_by_quota = false;
+  if (is_free_space_set(mount)) return;
+  mount.free_bytes.reset();
+  const auto room = room_at(mount.path);
+  if (!room) return;
+  mount.free_bytes = room->bytes - room->bytes / headroom_share;
+  mount.is_free_by_quota = room->by_quota;
 }
 
 /// Returns how many of the free bytes `max_share` withholds; all, if the file system does not tell its size.
@@ -158,7 +163,7 @@ Result<std::optional<AppliedStorage>> read_applied_storage(const std::string& ex
   AppliedStorage applied{*std::move(read), **file};
   if (applied.file.reason == StorageReason::system) {
     const Storage system = applied.storage;
-    apply_limits(system, applied.storage);
+    if (has_limits(system)) apply_limits(system, applied.storage, link_resolver());
     return applied;
   }
   if (!exists(system_storage_file)) return applied;
@@ -170,27 +175,29 @@ Result<std::optional<AppliedStorage>> read_applied_storage(const std::string& ex
   const bool is_named =
       applied.file.reason == StorageReason::option || applied.file.reason == StorageReason::environment;
   if (!is_named) add_system_mount_points(*system, applied.storage);
-  apply_limits(*system, applied.storage);
+  if (has_limits(*system)) apply_limits(*system, applied.storage, link_resolver());
   applied.has_system = true;
   return applied;
 }
 
 void ask_free_space(MountPoint& mount) {
-  mount.free_bytes = free_space_of(mount);
+  ask_room_of(mount);
   mount.withheld_bytes = mount.max_share && mount.free_bytes ? withheld_from(mount) : 0;
 }
 
 void refresh_free_space(Storage& storage) {
-  struct Room {
-    std::optional<std::uint64_t> free_bytes;
+  struct Free {
+    std::optional<std::uint64_t> bytes;
     std::uint64_t withheld_bytes = 0;
+    bool by_quota = false;
   };
   for (MountPoint& mount : storage.mount_points) {
     const auto room = call_with_timeout([&] {
       ask_free_space(mount);
-      return Room{mount.free_bytes, mount.withheld_bytes};
+      return Free{mount.free_bytes, mount.withheld_bytes, mount.is_free_by_quota};
     });
-    mount.free_bytes = room ? room->free_bytes : std::nullopt;
+    mount.free_bytes = room ? room->bytes : std::nullopt;
+    mount.is_free_by_quota = room && room->by_quota;
     mount.withheld_bytes = room ? room->withheld_bytes : 0;
   }
 }

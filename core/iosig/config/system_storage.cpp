@@ -44,12 +44,14 @@ class Adoption {
   std::map<std::string, std::string> names_;  ///< by name in `from_`
 };
 
-/// Returns the mount point of `system` that `path`, a normal one, lies on; nullptr: none.
-const MountPoint* nearest_above(const Storage& system, const std::string& path) {
+/// Returns the mount point of `system` that `given` lies on; nullptr: none.
+const MountPoint* nearest_above(const Storage& system, const std::string& given, const ResolvePath& resolve) {
+  const auto resolved = [&](const std::string& path) { return resolve ? resolve(path) : normal_path(path); };
+  const std::string path = resolved(given);
   const MountPoint* nearest = nullptr;
   std::size_t longest = 0;
   for (const MountPoint& mount : system.mount_points) {
-    const std::string above = normal_path(mount.path);
+    const std::string above = resolved(mount.path);
     if (!is_below(path, above) || above.size() <= longest) continue;
     nearest = &mount;
     longest = above.size();
@@ -79,9 +81,19 @@ void add_system_mount_points(const Storage& system, Storage& storage) {
   if (!storage.policy) storage.policy = system.policy;
 }
 
-void apply_limits(const Storage& system, Storage& storage) {
+bool has_limits(const Storage& system) {
+  return std::ranges::any_of(system.mount_points,
+                             [](const MountPoint& mount) { return mount.forbidden || mount.max_share.has_value(); });
+}
+
+bool is_forbidden_by(const Storage& system, const std::string& path, const ResolvePath& resolve) {
+  const MountPoint* limits = nearest_above(system, path, resolve);
+  return limits != nullptr && limits->forbidden;
+}
+
+void apply_limits(const Storage& system, Storage& storage, const ResolvePath& resolve) {
   for (MountPoint& mount : storage.mount_points) {
-    const MountPoint* limits = nearest_above(system, normal_path(mount.path));
+    const MountPoint* limits = nearest_above(system, mount.path, resolve);
     if (limits == nullptr) continue;
     if (limits->forbidden) {
       mount.forbidden = true;

@@ -92,7 +92,9 @@ Operation mixed_read(const Blocks& blocks, bool random, bool sync, const Device&
   return read;
 }
 
-Operation mixed_write(const Blocks& blocks, bool random, bool sync, const Device& device, double slot_s) {
+Operation mixed_write(const Blocks& blocks, const Workload& workload, const Device& device, double slot_s) {
+  const bool random = workload.random, sync = workload.sync;
+  const double new_share = sync ? workload.new_share : 0;
   const bool copies = !sync && device.buffered_write_bytes_per_s;
   if (!copies && !device.random_write_latency_s) return eq3(blocks, random, device, slot_s);
   Operation write;
@@ -102,7 +104,9 @@ Operation mixed_write(const Blocks& blocks, bool random, bool sync, const Device
                              : blocks.shared(new_block_s, device.buffered_small_write_latency_s.value_or(new_block_s));
     write.move(blocks.chunk_bytes, *device.buffered_write_bytes_per_s);
   } else {
-    write = random ? latency_with_seek(*device.random_write_latency_s, device)
+    const double old_s = random ? *device.random_write_latency_s : 0;
+    const double new_s = device.random_new_write_latency_s.value_or(old_s);
+    write = random ? latency_with_seek(new_share * new_s + (1 - new_share) * old_s, device)
                    : Operation{.latency_s = device.operation_latency_s};
     write.iops_s = slot_s;
     write.move(blocks.moved_bytes, device.write_bytes_per_s);
@@ -114,7 +118,7 @@ Operation mixed_write(const Blocks& blocks, bool random, bool sync, const Device
     };
     const double far_s = device.rewrite_latency_s.value_or(block_read_s(true));
     const double near_s = std::min(far_s, block_read_s(false));
-    write.extra_read_s = copies ? far_s + (blocks.partial() - 1) * near_s : blocks.partial() * near_s;
+    write.extra_read_s = copies ? far_s + (blocks.partial() - 1) * near_s : (1 - new_share) * blocks.partial() * near_s;
   }
   return write;
 }
@@ -132,8 +136,8 @@ Prediction predict(const Workload& workload, const Device& device, std::uint64_t
   const double slot_s = device.max_iops ? 1 / *device.max_iops : 0;
   const bool paper = model == CostModel::paper;
   const double read_share = paper ? 0 : workload.read_share;
-  const Operation write = paper ? eq3(blocks, workload.random, device, slot_s)
-                                : mixed_write(blocks, workload.random, workload.sync, device, slot_s);
+  const Operation write =
+      paper ? eq3(blocks, workload.random, device, slot_s) : mixed_write(blocks, workload, device, slot_s);
   const Operation read = mixed_read(blocks, workload.random, workload.sync, device, slot_s);
   const double operation_s = (1 - read_share) * write.seconds() + read_share * read.seconds();
   Operation mean;

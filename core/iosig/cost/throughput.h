@@ -17,6 +17,7 @@ struct Workload {
   bool random = false;
   double read_share = 0;  ///< share of the operations that read, 0 to 1
   bool sync = true;       ///< operations wait for the storage, not only for the page cache
+  double new_share = 0;   ///< share of the random writes to places where the file has no block yet, 0 to 1
 };
 
 struct Prediction {
@@ -47,6 +48,8 @@ inline constexpr std::uint64_t page_bytes = 4096;
 ///   They are close to each other and to the write, whose latency includes the seek: each costs n, a sequential read of
 ///   one block, or rewrite_latency if that is less. A write that does not wait includes no seek: rewrite_latency
 ///   (without it: a random read) + (p - 1) n.
+/// - random_new_write_latency: of the random writes that wait, the share new_share costs this instead of
+///   random_write_latency, since the file system also allocates a block and stores that; they read nothing.
 /// - buffered_write_bandwidth, if not `sync`: a write is a copy, l + ds / buffered_write_bandwidth. For an overwrite, l
 ///   is buffered_random_write_latency (copy-on-write file systems reserve space for it); for an append, l is w
 ///   buffered_write_latency + (1 - w) buffered_small_write_latency, where the share w = ds/cs, at most 1, takes a new

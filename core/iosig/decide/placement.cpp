@@ -104,9 +104,12 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
     if (needed > 1)
       exclude("no room: totalsize {}{}, free {}{}{}", bytes_text(needed), wanted.total_bytes ? "" : " (assumed)",
               about_bytes(static_cast<double>(*mount.free_bytes)),
-              is_memory ? " (at most what the job's memory leaves)" : "", unusable);
+              mount.is_free_by_quota ? " (what a quota leaves)"
+              : is_memory            ? " (at most what the job's memory leaves)"
+                                     : "",
+              unusable);
     else if (unusable.empty())
-      exclude("no room: it is full");
+      exclude("no room: {}", mount.is_free_by_quota ? "a quota is used up" : "it is full");
     else
       exclude("no room: free {}{}", about_bytes(static_cast<double>(*mount.free_bytes)), unusable);
   }
@@ -283,10 +286,13 @@ bool knows_page_cache(const Device& device) {
 }  // namespace
 
 Workload workload_of(const Signature& wanted, const MountPoint& mount) {
+  const double read_share = wanted.read_share.value_or(0);
+  const double written_passes = static_cast<double>(wanted.passes.value_or(1)) * (1 - read_share);
   return {.bytes_per_io = wanted.bytes_per_io.value_or(assumed_bytes_per_io),
           .random = wanted.access == AccessOrder::random,
-          .read_share = wanted.read_share.value_or(0),
-          .sync = wanted.synchrony != Synchrony::nosync || overfills_cache(wanted, mount)};
+          .read_share = read_share,
+          .sync = wanted.synchrony != Synchrony::nosync || overfills_cache(wanted, mount),
+          .new_share = written_passes > 1 ? 1 / written_passes : 1};  // each byte is new once
 }
 
 bool must_come_home(const Signature& wanted, const MountPoint& mount, const Circumstances& given) {

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
+#include "iosig/base/quota.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/change_watch.h"
@@ -21,7 +23,8 @@ namespace {
 using Answer = ChangeWatch::Answer;
 
 Result<void> check_room(const std::string& shown, const std::string& directory, std::uint64_t needed_bytes) {
-  const auto free = free_bytes_at(directory);
+  auto free = free_bytes_at(directory);
+  if (free) free = std::min(*free, quota_room_bytes(directory).value_or(*free));
   if (!free || *free >= needed_bytes) return {};  // if the file system does not report free space, the write will fail
   return fail(ErrorKind::infeasible, "{}: no room in '{}': {} needed, {} free, {} missing; nothing was changed", shown,
               printable(directory), about_bytes(static_cast<double>(needed_bytes)),

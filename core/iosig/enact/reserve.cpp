@@ -229,16 +229,18 @@ void ask_room(MountPoint& mount, std::uint64_t needed_bytes) {
 }
 
 void ask_room(Storage& storage) {
-  struct Room {
-    std::optional<std::uint64_t> free_bytes;
+  struct Free {
+    std::optional<std::uint64_t> bytes;
     std::uint64_t reserved_bytes = 0, withheld_bytes = 0;
+    bool by_quota = false;
   };
   for (MountPoint& mount : storage.mount_points) {
     const auto room = call_with_timeout([&] {
       ask_room(mount, std::numeric_limits<std::uint64_t>::max());
-      return Room{mount.free_bytes, mount.reserved_bytes, mount.withheld_bytes};
+      return Free{mount.free_bytes, mount.reserved_bytes, mount.withheld_bytes, mount.is_free_by_quota};
     });
-    mount.free_bytes = room ? room->free_bytes : std::nullopt;
+    mount.free_bytes = room ? room->bytes : std::nullopt;
+    mount.is_free_by_quota = room && room->by_quota;
     mount.reserved_bytes = room ? room->reserved_bytes : 0;
     mount.withheld_bytes = room ? room->withheld_bytes : 0;
   }

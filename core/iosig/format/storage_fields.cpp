@@ -144,6 +144,7 @@ const std::vector<Field<Device>>& device_fields() {
       field("read_operation_latency", &D::read_operation_latency_s, latency, quoted_seconds),
       field("seek_latency", &D::seek_latency_s, latency, quoted_seconds),
       field("random_write_latency", &D::random_write_latency_s, latency, quoted_seconds),
+      field("random_new_write_latency", &D::random_new_write_latency_s, latency, quoted_seconds),
       field("random_read_latency", &D::random_read_latency_s, latency, quoted_seconds),
       field("random_drain_bandwidth", &D::random_drain_bytes_per_s, rate_of, quoted_rate),
       field("rewrite_latency", &D::rewrite_latency_s, latency, quoted_seconds),
@@ -154,6 +155,7 @@ const std::vector<Field<Device>>& device_fields() {
       field("buffered_read_latency", &D::buffered_read_latency_s, latency, quoted_seconds),
       field("buffered_read_bandwidth", &D::buffered_read_bytes_per_s, rate_of, quoted_rate),
       field("max_iops", &D::max_iops, ranged<number_of>(1e-6, 1e12, "a number above 0, up to 1e12"), toml_number),
+      field("busy_share", &D::busy_share, ranged<number_of>(0, 1, "0 to 1"), toml_number),
       field("mttf", &D::mttf_s, ranged<seconds_of>(1, 1e6 * century_s, "at least 1s"), quoted_seconds),
       field("ber", &D::bit_error_rate, ranged<number_of>(0, 0.5, "0 to 0.5 bit errors per bit"), toml_number),
       field(

@@ -120,8 +120,8 @@ class StorageReader {
     return {};
   }
 
-  /// Reads `{ value = ..., by = "measured", low = ..., high = ... }`. A value that equals its record came from the
-  /// probe.
+  /// Reads `{ value = ..., by = "measured", low = ..., high = ..., settled = false }`. A value that equals its record
+  /// came from the probe.
   template <class Owner>
   Result<void> read_record(const Field<Owner>& known, const toml::node& node, Owner& owner) {
     const auto* record = node.as_table();
@@ -134,8 +134,8 @@ class StorageReader {
     const auto origin = enum_of(*by, probed_names);
     if (!origin) return refuse(*by, "by: {}", origin.error().message);
     for (const auto& [key, entry] : *record)
-      if (key != "value" && key != "by" && key != "low" && key != "high")
-        return unknown_key(key, {"value", "by", "low", "high"});
+      if (key != "value" && key != "by" && key != "low" && key != "high" && key != "settled")
+        return unknown_key(key, {"value", "by", "low", "high", "settled"});
     const auto current = owner.provenance.find(known.key);
     if (current == owner.provenance.end()) return {};  // the value was removed manually: it has its default
     Provenance& provenance = current->second;
@@ -143,6 +143,10 @@ class StorageReader {
     provenance.probed_origin = *origin;
     provenance.probed_low_text = (*record)["low"].value_or(std::string{});
     provenance.probed_high_text = (*record)["high"].value_or(std::string{});
+    if (const toml::node* settled = record->get("settled")) {
+      if (!settled->is_boolean()) return refuse(*settled, "settled: expected true or false");
+      provenance.probed_settled = settled->value_or(true);
+    }
     if (known.show(owner) == provenance.probed_text) provenance.origin = *origin;
     return {};
   }
@@ -322,6 +326,7 @@ std::string record_text(std::string_view key, const Provenance& known, const std
   if (!known.probed_low_text.empty())
     record +=
         fmt::format(", low = {}, high = {}", toml_string(known.probed_low_text), toml_string(known.probed_high_text));
+  if (!known.probed_settled) record += ", settled = false";
   return record + " }\n";
 }
 

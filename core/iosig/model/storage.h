@@ -49,7 +49,8 @@ struct Provenance {
   Origin origin = Origin::config;
   std::string probed_text;                        ///< value of the last probe as TOML text; empty: none
   Origin probed_origin = Origin::measured;        ///< measured or inspected: the probe's method
-  std::string probed_low_text, probed_high_text;  ///< spread of the measurement (first and last decile), or empty
+  std::string probed_low_text, probed_high_text;  ///< 95 % confidence interval of the measurement, or empty
+  bool probed_settled = true;                     ///< false: the probe gave up before the interval lay within ±5 %
 
   bool operator==(const Provenance&) const = default;
 };
@@ -68,15 +69,19 @@ struct Device {
   std::optional<double> read_operation_latency_s;  ///< ours: a read that misses the cache is often much faster
   double seek_latency_s = 0;                       ///< paid by random access, on devices that seek
   // Ours: what Eq. 3 lacks for devices behind a page cache. Absent: predicted from the values above.
-  std::optional<double> random_write_latency_s;    ///< of one synchronised overwrite anywhere in a file, seek included
-  std::optional<double> random_read_latency_s;     ///< of one read anywhere that misses the cache, seek included
-  std::optional<double> random_drain_bytes_per_s;  ///< of storing random overwrites from the page cache
-  std::optional<double> rewrite_latency_s;         ///< of reading a block that is overwritten in part, seek included
+  std::optional<double> random_write_latency_s;  ///< of one synchronised overwrite anywhere in a file, seek included
+  std::optional<double> random_new_write_latency_s;  ///< the same where the file has no block yet
+  std::optional<double> random_read_latency_s;       ///< of one read anywhere that misses the cache, seek included
+  std::optional<double> random_drain_bytes_per_s;    ///< of storing random overwrites from the page cache
+  std::optional<double> rewrite_latency_s;           ///< of reading a block that is overwritten in part, seek included
   std::optional<double> buffered_write_latency_s, buffered_write_bytes_per_s;  ///< appending to the page cache
   std::optional<double> buffered_random_write_latency_s;                       ///< of an overwrite anywhere there
   std::optional<double> buffered_small_write_latency_s;                        ///< of an append to an existing block
   std::optional<double> buffered_read_latency_s, buffered_read_bytes_per_s;    ///< sequential, with read-ahead
   std::optional<double> max_iops;                                              ///< absent: unlimited
+  /// Share of the processors' or of the device's time that other programs used during the probe. Absent: unknown, and
+  /// counts as quiet. No prediction uses it.
+  std::optional<double> busy_share;
   std::optional<double> mttf_s, bit_error_rate;
   std::uint32_t sector_bits = 0, ecc_bits = 0;
   double mttr_s = 0;
@@ -92,6 +97,7 @@ struct MountPoint {
   std::string filesystem;
   std::uint64_t block_bytes = 0;
   std::optional<std::uint64_t> free_bytes;  ///< set manually, or from statvfs when the description was loaded
+  bool is_free_by_quota = false;            ///< a quota leaves less than the file system has; never in the file
   std::uint64_t reserved_bytes = 0;         ///< of those, reserved for running streams; never in the file
   std::optional<std::uint64_t> max_file_bytes;
   Visibility visibility = Visibility::local;

@@ -1,6 +1,7 @@
 #include "iosig/storage/measure.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <span>
 #include <thread>
@@ -19,6 +21,8 @@
 #include "iosig/base/files.h"
 #include "iosig/base/room.h"
 #include "iosig/base/units.h"
+#include "iosig/storage/block_size.h"
+#include "iosig/storage/confidence.h"
 #include "iosig/storage/fit.h"
 #include "iosig/storage/scratch.h"
 
@@ -28,17 +32,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Returns the value below which `share` of the samples lie. `samples` must not be empty.
-double quantile(std::vector<double> samples, double share) {
-  const auto nth = samples.begin() + std::lround(share * static_cast<double>(samples.size() - 1));
-  std::ranges::nth_element(samples, nth);
-  return *nth;
-}
-
-Spread spread_of(const std::vector<double>& samples) {
-  return {quantile(samples, 0.5), quantile(samples, 0.1), quantile(samples, 0.9)};
-}
 
 /// Memory that O_DIRECT accepts, filled with incompressible bytes.
 class Buffer {
@@ -62,11 +55,17 @@ class Buffer {
   std::unique_ptr<std::byte[], Free> data_;
 };
 
-/// The times of one chunk size.
+/// The times of one chunk size: the mean of each pass, and some single ones.
 struct Series {
   std::uint64_t bytes = 0;
-  std::vector<double> seconds;
+  std::vector<double> seconds, single_s = {};
 };
+
+double median_of(std::vector<double> samples) {
+  const auto middle = samples.begin() + std::ssize(samples) / 2;
+  std::ranges::nth_element(samples, middle);
+  return *middle;
+}
 
 std::vector<Series> sizes_between(std::uint64_t smallest, std::uint64_t largest) {
   std::vector<Series> series;
@@ -74,65 +73,63 @@ std::vector<Series> sizes_between(std::uint64_t smallest, std::uint64_t largest)
   return series;
 }
 
-/// Fills `series` in rounds over all sizes for about `limit_s`; a change of the machine's load thus affects every size
-/// alike. Repeats small chunks, which are noisier, within a round. `transfer(bytes)` moves one chunk and returns its
-/// seconds.
-template <class Transfer>
-Result<void> sample(std::vector<Series>& series, double limit_s, const Transfer& transfer) {
-  constexpr std::size_t max_rounds = 40;  // enough for a fast device, and flash wears out
-  const Clock::time_point start = Clock::now();
-  for (std::size_t round = 0; round < max_rounds && seconds_since(start) < limit_s; ++round)
-    for (Series& each : series) {
-      const std::uint64_t repeats = std::clamp<std::uint64_t>(MiB / each.bytes, 1, 8);
-      for (std::uint64_t i = 0; i < repeats; ++i) {
-        if (seconds_since(start) > limit_s && !each.seconds.empty()) break;
-        const auto took = transfer(each.bytes);
-        if (!took) return pass_on(took.error());
-        each.seconds.push_back(*took);
-      }
-      // On a slow device larger sizes would take too long.
-      if (round == 0 && each.seconds.back() > limit_s / 4) break;
-    }
-  std::erase_if(series, [](const Series& each) { return each.seconds.empty(); });
-  return {};
-}
+/// How long passes are, and when they end at the latest.
+struct Effort {
+  double pass_s = 0, limit_s = 0;
+  std::uint64_t max_pass_bytes = std::uint64_t{1} << 60;  ///< flash wears out
+};
 
-/// Fills `series` with the mean time of a chunk in each of ten passes over all sizes, in about `limit_s`. For work that
-/// the kernel does for many chunks at once, such as read-ahead, which a median would miss. Calls `start()` before each
-/// size of each pass, `transfer(bytes)` as in sample().
+/// Fills `series` with the mean time of a chunk in each pass, in rounds over all sizes; a change of the machine's load
+/// thus affects every size alike. Repeats the passes of each size until its mean is settled, there are `max_passes`, or
+/// `limit_s` have passed. Calls `start()` before each pass; `transfer(bytes)` moves one chunk and returns its seconds.
+/// Drops sizes that take too long on a slow device; at least two remain.
 template <class Start, class Transfer>
-Result<void> average(std::vector<Series>& series, double limit_s, const Start& start, const Transfer& transfer) {
-  constexpr int passes = 10;
-  const double share_s = limit_s / passes / static_cast<double>(series.size());
-  for (int pass = 0; pass < passes; ++pass)
-    for (Series& each : series) {
+Result<void> run_passes(std::vector<Series>& series, const Effort& effort, const Start& start,
+                        const Transfer& transfer) {
+  constexpr std::size_t max_passes = 20, max_single = 1 << 14;
+  constexpr double max_share = 1.0 / 8;  // of the time limit, for the first pass of one size
+  const Clock::time_point begin = Clock::now();
+  const auto is_late = [&] { return seconds_since(begin) > effort.limit_s; };
+  for (std::size_t pass = 0; pass < max_passes; ++pass)
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      Series& each = series[i];
+      if (!each.seconds.empty() && (is_late() || settled(each.seconds))) continue;
       if (const auto started = start(); !started) return pass_on(started.error());
-      double spent = 0;
+      double spent_s = 0;
       std::uint64_t chunks = 0;
-      for (; chunks == 0 || spent < share_s; ++chunks) {
+      do {
         const auto took = transfer(each.bytes);
         if (!took) return pass_on(took.error());
-        spent += *took;
-      }
-      each.seconds.push_back(spent / static_cast<double>(chunks));
+        spent_s += *took;
+        ++chunks;
+        if (each.single_s.size() < max_single) each.single_s.push_back(*took);
+      } while (spent_s < effort.pass_s && (chunks + 1) * each.bytes <= effort.max_pass_bytes && !is_late());
+      each.seconds.push_back(spent_s / static_cast<double>(chunks));
+      if (pass == 0 && i > 0 && spent_s > max_share * effort.limit_s) series.resize(i + 1);
     }
   return {};
 }
 
-/// Returns `value` with the relative spread of samples.
-Spread around(double value, double low_share, double high_share) {
-  return {value, value * low_share, value * high_share};
+/// As above, for operations that need no start.
+template <class Transfer>
+Result<void> run_passes(std::vector<Series>& series, const Effort& effort, const Transfer& transfer) {
+  return run_passes(
+      series, effort, []() -> Result<void> { return {}; }, transfer);
 }
 
-/// Fits latency and bandwidth to all series; the spreads are those of the smallest and the largest chunks.
-void fit(const std::vector<Series>& series, Spread& latency_s, Spread& bytes_per_s) {
-  std::vector<TimedSize> medians;
-  for (const Series& each : series) medians.push_back({each.bytes, spread_of(each.seconds).median});
-  const Spread small = spread_of(series.front().seconds), large = spread_of(series.back().seconds);
-  const auto line = fit_service_time(medians).value_or(
-      ServiceTime{small.median, static_cast<double>(series.back().bytes) / large.median});
-  latency_s = around(line.latency_s, small.low / small.median, small.high / small.median);
-  bytes_per_s = around(line.bytes_per_s, large.median / large.high, large.median / large.low);
+/// Fits latency and bandwidth to the means of all series; their intervals are as wide, relatively, as those of the
+/// smallest and the largest chunks.
+void fit(const std::vector<Series>& series, Estimate& latency_s, Estimate& bytes_per_s) {
+  std::vector<TimedSize> means;
+  for (const Series& each : series) means.push_back({each.bytes, estimate_of(each.seconds).mean});
+  const Estimate small = estimate_of(series.front().seconds), large = estimate_of(series.back().seconds);
+  const auto line =
+      fit_service_time(means).value_or(ServiceTime{small.mean, static_cast<double>(series.back().bytes) / large.mean});
+  latency_s = {line.latency_s, line.latency_s * small.low / small.mean, line.latency_s * small.high / small.mean,
+               small.passes, small.settled};
+  constexpr double tiny = 1e-3;  // of the mean: an interval that reaches down to 0 has no upper rate
+  bytes_per_s = {line.bytes_per_s, line.bytes_per_s * large.mean / large.high,
+                 line.bytes_per_s * large.mean / std::max(large.low, tiny * large.mean), large.passes, large.settled};
 }
 
 /// One measurement: a scratch file that grows up to `limit_bytes`, and the operations on it.
@@ -169,8 +166,44 @@ class Scratch {
     return {};
   }
 
+  /// Returns whether a file that grows by truncation has no blocks yet. FAT and its kin store zeros instead.
+  Result<bool> has_holes() {
+    if (const auto emptied = empty(); !emptied) return pass_on(emptied.error());
+    struct stat status {};
+    constexpr std::uint64_t stat_block_bytes = 512;
+    const std::uint64_t bytes = std::min<std::uint64_t>(limit_bytes_, MiB);
+    if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0 || ::fsync(fd_.get()) != 0) return refused("grow");
+    if (::fstat(fd_.get(), &status) != 0) return true;  // FUSE, of a file without a name; it has what lies behind
+    return static_cast<std::uint64_t>(status.st_blocks) * stat_block_bytes < bytes / 2;
+  }
+
+  /// Makes the file a hole of all the space that may be used, with a new order of its blocks for write_new_block().
+  Result<void> make_sparse() {
+    if (const auto emptied = empty(); !emptied) return emptied;
+    constexpr std::uint64_t max_blocks = 1 << 18;
+    const std::uint64_t blocks = std::min(limit_bytes_ / block_bytes_, max_blocks);
+    size_ = blocks * block_bytes_;
+    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0 || ::fsync(fd_.get()) != 0) return refused("grow");
+    new_blocks_.resize(blocks);
+    std::iota(new_blocks_.begin(), new_blocks_.end(), std::uint64_t{0});
+    std::ranges::shuffle(new_blocks_, random_);
+    return {};
+  }
+
+  /// Writes one random block that was never written, and waits until it is stored: the file system also allocates the
+  /// block and stores that, as it does for a job that fills a new file in random order.
+  Result<double> write_new_block() {
+    if (new_blocks_.empty())
+      if (const auto made = make_sparse(); !made) return pass_on(made.error());
+    const std::uint64_t at = new_blocks_.back() * block_bytes_;
+    new_blocks_.pop_back();
+    const Clock::time_point start = Clock::now();
+    if (!put(block_bytes_, at) || ::fdatasync(fd_.get()) != 0) return refused("write");
+    return seconds_since(start);
+  }
+
   /// Overwrites one random block and waits until it is stored.
-  Result<double> overwrite_anywhere(std::uint64_t) {
+  Result<double> overwrite_anywhere() {
     const Clock::time_point start = Clock::now();
     if (!put(block_bytes_, random_block(random_) * block_bytes_) || ::fdatasync(fd_.get()) != 0)
       return refused("overwrite");
@@ -296,17 +329,19 @@ class Scratch {
   Buffer buffer_;
   std::uint64_t size_ = 0, cursor_ = 0;
   bool direct_ = false;
+  std::vector<std::uint64_t> new_blocks_;  ///< of a sparse file, in random order
   std::minstd_rand random_{1};
 };
 
-/// Overwrites blocks at random places without waiting, then waits until they are stored, in passes of twice as many
-/// blocks each, for about `limit_s`. Means, because a copy-on-write file system makes few writes wait long; of the last
-/// pass, because the disk sorts a larger number of blocks better.
+/// Overwrites blocks at random places without waiting, then waits until they are stored. The number of blocks doubles
+/// until a pass is long, because the disk sorts a larger number better; passes of this size are the samples.
 Result<void> measure_drain(Scratch& scratch, std::uint64_t block_bytes, double limit_s, Measurement& result) {
   constexpr std::uint64_t fewest_blocks = 64, most_blocks = 1 << 16;
-  std::vector<double> latencies_s, rates;
+  constexpr double long_share = 0.1;  // of the time limit
+  constexpr std::size_t max_passes = 10;
+  std::vector<double> latencies_s, block_s;
   const Clock::time_point start = Clock::now();
-  for (std::uint64_t blocks = fewest_blocks; blocks <= most_blocks; blocks *= 2) {
+  for (std::uint64_t blocks = fewest_blocks;;) {
     scratch.forget();
     double writing_s = 0;
     const Clock::time_point pass = Clock::now();
@@ -316,22 +351,38 @@ Result<void> measure_drain(Scratch& scratch, std::uint64_t block_bytes, double l
       writing_s += *took;
     }
     if (auto stored = scratch.store(); !stored) return stored;
+    const double pass_s = seconds_since(pass);
     latencies_s.push_back(writing_s / static_cast<double>(blocks));
-    rates.push_back(static_cast<double>(blocks * block_bytes) / seconds_since(pass));
-    if (seconds_since(start) + 2 * seconds_since(pass) > limit_s) break;
+    block_s.push_back(pass_s / static_cast<double>(blocks));
+    if (seconds_since(start) > limit_s || block_s.size() >= max_passes) break;
+    if (pass_s < long_share * limit_s && blocks < most_blocks) {
+      blocks *= 2;
+      latencies_s.clear();
+      block_s.clear();
+    } else if (settled(latencies_s) && settled(block_s)) {
+      break;
+    }
   }
-  const auto last = [](const std::vector<double>& passes) {
-    const std::vector<double> recent(passes.end() - std::min<std::ptrdiff_t>(3, std::ssize(passes)), passes.end());
-    return Spread{passes.back(), quantile(recent, 0), quantile(recent, 1)};
-  };
-  result.buffered_random_write_latency_s = last(latencies_s);
-  result.random_drain_bytes_per_s = last(rates);
+  result.buffered_random_write_latency_s = estimate_of(latencies_s);
+  const Estimate each = estimate_of(block_s);
+  const auto block = static_cast<double>(block_bytes);
+  result.random_drain_bytes_per_s = {block / each.mean, block / each.high, block / std::max(each.low, 1e-3 * each.mean),
+                                     each.passes, each.settled};
   return {};
+}
+
+/// Returns the least time of each of `block_size_steps`, without those that were not timed: other work only adds to
+/// what the blocks take.
+std::vector<TimedSize> least_of(const std::vector<std::vector<double>>& times) {
+  std::vector<TimedSize> least;
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (!times[i].empty()) least.push_back({block_size_steps[i], std::ranges::min(times[i])});
+  return least;
 }
 
 /// Returns the scratch space to use: 5 % of the room.
 Result<std::uint64_t> usable_bytes(const std::string& directory, std::uint64_t wanted) {
-  const auto room = room_bytes_at(directory);
+  const auto room = room_at(directory).map([](const Room& each) { return each.bytes; });
   if (!room) return pass_on(room.error());
   const std::uint64_t usable = std::min(wanted, *room / 20);
   if (usable < MiB)
@@ -344,7 +395,7 @@ Result<std::uint64_t> usable_bytes(const std::string& directory, std::uint64_t w
 }  // namespace
 
 Result<Measurement> measure(const std::string& directory, std::uint64_t block_bytes, const MeasureLimits& limits,
-                            const MeasureProgress& progress) {
+                            const MeasureProgress& progress, const MeasurePause& pause) {
   const auto usable = usable_bytes(directory, limits.bytes);
   if (!usable) return pass_on(usable.error());
   auto fd = open_scratch_file(directory);
@@ -354,84 +405,133 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   const std::uint64_t largest = Scratch::largest_chunk(*usable);
   Measurement result;
 
+  const auto effort = [&](double share) { return Effort{.pass_s = limits.pass_s, .limit_s = share * limits.seconds}; };
+  const auto empty = [&] { return scratch.empty(); };
+
   progress("buffered writes");
   constexpr std::uint64_t parts = 8;  // of a block, for small writes
   const std::uint64_t many_blocks = std::max(2 * block, std::min(largest, MiB));
+  const auto append_to_cache = [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); };
   std::vector<Series> copies{{block, {}}, {many_blocks, {}}};
-  auto done = average(
-      copies, 0.1 * limits.seconds, [&] { return scratch.empty(); },
-      [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); });
+  auto done = run_passes(copies, effort(0.1), empty, append_to_cache);
   if (!done) return pass_on(done.error());
   fit(copies, result.buffered_write_latency_s, result.buffered_write_bytes_per_s);
   std::vector<Series> small{{block / parts, {}}};
-  done = average(
-      small, 0.02 * limits.seconds, [&] { return scratch.empty(); },
-      [&](std::uint64_t bytes) { return scratch.append_to_cache(bytes); });
+  done = run_passes(small, effort(0.04), empty, append_to_cache);
   if (!done) return pass_on(done.error());
-  const auto within = [&](double part_s, double block_s) {
-    return std::max(0.0, (part_s - block_s / parts) / (1 - 1.0 / parts));
-  };
-  const Spread part = spread_of(small.front().seconds), first = spread_of(copies.front().seconds);
-  result.buffered_small_write_latency_s = {within(part.median, first.median), within(part.low, first.median),
-                                           within(part.high, first.median)};
+  const Estimate part = estimate_of(small.front().seconds), first = estimate_of(copies.front().seconds);
+  const auto within = [&](double part_s) { return std::max(0.0, (part_s - first.mean / parts) / (1 - 1.0 / parts)); };
+  result.buffered_small_write_latency_s = {within(part.mean), within(part.low), within(part.high), part.passes,
+                                           part.settled && first.settled};
   if (done = scratch.empty(); !done) return pass_on(done.error());
+  pause();
 
   progress("synchronised writes");
+  Effort synced = effort(0.22);
+  synced.max_pass_bytes = largest;
   auto writes = sizes_between(block, largest);
-  done = sample(writes, 0.25 * limits.seconds, [&](std::uint64_t bytes) { return scratch.append(bytes); });
+  done = run_passes(writes, synced, [&](std::uint64_t bytes) { return scratch.append(bytes); });
   if (!done) return pass_on(done.error());
   fit(writes, result.operation_latency_s, result.write_bytes_per_s);
+  pause();
+
+  progress("random writes of new blocks");
+  const auto has_holes = scratch.has_holes();
+  if (!has_holes) return pass_on(has_holes.error());
+  if (*has_holes) {
+    if (done = scratch.make_sparse(); !done) return pass_on(done.error());
+    std::vector<Series> news{{block, {}}};
+    done = run_passes(news, effort(0.06), [&](std::uint64_t) { return scratch.write_new_block(); });
+    if (!done) return pass_on(done.error());
+    result.random_new_write_latency_s = estimate_of(news.front().seconds);
+  }
+  if (done = scratch.empty(); !done) return pass_on(done.error());
+  pause();
 
   progress("random writes");
-  if (done = scratch.fill(0.1 * limits.seconds); !done) return pass_on(done.error());
+  if (done = scratch.fill(0.06 * limits.seconds); !done) return pass_on(done.error());
   std::vector<Series> overwrites{{block, {}}};
-  done =
-      sample(overwrites, 0.1 * limits.seconds, [&](std::uint64_t bytes) { return scratch.overwrite_anywhere(bytes); });
+  done = run_passes(overwrites, effort(0.06), [&](std::uint64_t) { return scratch.overwrite_anywhere(); });
   if (!done) return pass_on(done.error());
-  result.random_write_latency_s = spread_of(overwrites.front().seconds);
+  result.random_write_latency_s = estimate_of(overwrites.front().seconds);
+  if (!*has_holes) result.random_new_write_latency_s = result.random_write_latency_s;
+  pause();
 
   progress("random buffered writes");
   if (done = measure_drain(scratch, block, 0.15 * limits.seconds, result); !done) return pass_on(done.error());
-  const auto rewrite = [&](std::uint64_t bytes, Spread& latency_s) -> Result<void> {
-    scratch.forget();
-    std::vector<Series> rewrites{{bytes, {}}};
-    auto sampled =
-        sample(rewrites, 0.05 * limits.seconds, [&](std::uint64_t size) { return scratch.rewrite_anywhere(size); });
-    if (!sampled) return sampled;
-    latency_s = spread_of(rewrites.front().seconds);
-    return scratch.store();
-  };
-  progress("writes of parts of blocks");
-  if (done = rewrite(block / 2, result.rewrite_latency_s); !done) return pass_on(done.error());
+  pause();
 
+  progress("writes of parts of blocks");
+  std::vector<Series> rewrites{{block / 2, {}}};
+  done = run_passes(
+      rewrites, effort(0.05),
+      [&] {
+        auto stored = scratch.store();
+        scratch.forget();
+        return stored;
+      },
+      [&](std::uint64_t bytes) { return scratch.rewrite_anywhere(bytes); });
+  if (!done) return pass_on(done.error());
+  result.rewrite_latency_s = estimate_of(rewrites.front().seconds);
+  if (done = scratch.store(); !done) return pass_on(done.error());
+  pause();
+
+  const auto read_on = [&](std::uint64_t bytes) { return scratch.read_on(bytes); };
   progress("buffered reads");
+  scratch.forget();
   std::vector<Series> ahead{{block / parts, {}}, {many_blocks, {}}};
-  done = average(
-      ahead, 0.1 * limits.seconds, []() -> Result<void> { return {}; },  // a restart would wait for the read-ahead
-      [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
+  done = run_passes(ahead, effort(0.1), read_on);  // a restart before each pass would wait for the read-ahead
   if (!done) return pass_on(done.error());
   fit(ahead, result.buffered_read_latency_s, result.buffered_read_bytes_per_s);
+  pause();
 
   progress("reads past the cache");
   result.direct_reads = scratch.bypass_cache();
   auto reads = sizes_between(block, largest);
-  done = sample(reads, 0.15 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_on(bytes); });
+  done = run_passes(reads, effort(0.12), read_on);
   if (!done) return pass_on(done.error());
   fit(reads, result.read_operation_latency_s, result.read_bytes_per_s);
+  pause();
 
   progress("random reads");
   std::vector<Series> random{{block, {}}};
-  done = sample(random, 0.05 * limits.seconds, [&](std::uint64_t bytes) { return scratch.read_anywhere(bytes); });
+  done = run_passes(random, effort(0.05), [&](std::uint64_t bytes) { return scratch.read_anywhere(bytes); });
   if (!done) return pass_on(done.error());
-  result.random_read_latency_s = spread_of(random.front().seconds);
+  result.random_read_latency_s = estimate_of(random.front().seconds);
+  result.seek_s = std::max(0.0, median_of(random.front().single_s) - median_of(reads.front().single_s));
 
   progress("operations per second");
   constexpr unsigned threads = 4;
-  const double share_s = 0.05 * limits.seconds;
+  const double share_s = 10 * limits.pass_s;
   result.max_iops = std::max({scratch.iops(false, threads, share_s), scratch.iops(true, threads, share_s),
-                              1 / result.operation_latency_s.median, 1 / result.read_operation_latency_s.median,
-                              1 / result.random_write_latency_s.median, 1 / result.random_read_latency_s.median});
+                              1 / result.operation_latency_s.mean, 1 / result.read_operation_latency_s.mean,
+                              1 / result.random_write_latency_s.mean, 1 / result.random_read_latency_s.mean});
+  pause();
   return result;
+}
+
+Result<std::uint64_t> measure_block_bytes(const std::string& directory, std::uint64_t reported,
+                                          const MeasureLimits& limits, const MeasureProgress& progress) {
+  const auto usable = usable_bytes(directory, limits.bytes);
+  if (!usable) return pass_on(usable.error());
+  auto fd = open_scratch_file(directory);
+  if (!fd) return pass_on(fd.error());
+  progress("block size");
+  Scratch scratch(std::move(*fd), directory, std::max<std::uint64_t>(reported, 4 * KiB), *usable);
+  // Rounds over all sizes, each at the beginning of an empty file, where blocks begin, too.
+  constexpr std::size_t max_rounds = 40;
+  constexpr double share = 0.2;
+  std::vector<std::vector<double>> times(block_size_steps.size());
+  const Clock::time_point begin = Clock::now();
+  for (std::size_t round = 0; round < max_rounds; ++round)
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (seconds_since(begin) > share * limits.seconds) return closest_block_bytes(least_of(times), reported);
+      if (const auto emptied = scratch.empty(); !emptied) return pass_on(emptied.error());
+      const auto took = scratch.append(block_size_steps[i]);
+      if (!took) return pass_on(took.error());
+      times[i].push_back(*took);
+    }
+  return closest_block_bytes(least_of(times), reported);
 }
 
 }  // namespace iosig

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -41,38 +42,39 @@ double rounded_rate(double bytes_per_s) { return rounded_in(bytes_per_s, {1.0 * 
 double rounded_seconds(double seconds) { return rounded_in(seconds, {1.0, 1e-3, 1e-6, 1e-9}); }
 
 template <class Member, class Round, class Text>
-void set_measured(Device& device, Member Device::*member, std::string_view key, const Spread& spread, Round round,
+void set_measured(Device& device, Member Device::*member, std::string_view key, const Estimate& estimate, Round round,
                   Text text) {
-  device.*member = round(spread.median);
+  device.*member = round(estimate.mean);
   set_origin(device.provenance, key, Origin::measured);
   Provenance& provenance = device.provenance.find(key)->second;
-  provenance.probed_low_text = text(round(spread.low));
-  provenance.probed_high_text = text(round(spread.high));
+  provenance.probed_low_text = text(round(estimate.low));
+  provenance.probed_high_text = text(round(estimate.high));
+  provenance.probed_settled = estimate.settled;
 }
 template <class Member>
-void set_rate(Device& device, Member Device::*member, std::string_view key, const Spread& spread) {
-  set_measured(device, member, key, spread, rounded_rate, rate_text);
+void set_rate(Device& device, Member Device::*member, std::string_view key, const Estimate& estimate) {
+  set_measured(device, member, key, estimate, rounded_rate, rate_text);
 }
 template <class Member>
-void set_seconds(Device& device, Member Device::*member, std::string_view key, const Spread& spread) {
-  set_measured(device, member, key, spread, rounded_seconds, seconds_text);
+void set_seconds(Device& device, Member Device::*member, std::string_view key, const Estimate& estimate) {
+  set_measured(device, member, key, estimate, rounded_seconds, seconds_text);
 }
 
-/// Returns `spread` less `seconds`, at least 0.
-Spread less(const Spread& spread, double seconds) {
-  return {std::max(0.0, spread.median - seconds), std::max(0.0, spread.low - seconds),
-          std::max(0.0, spread.high - seconds)};
+/// Returns `estimate` less `seconds`, at least 0.
+Estimate less(Estimate estimate, double seconds) {
+  for (double* value : {&estimate.mean, &estimate.low, &estimate.high}) *value = std::max(0.0, *value - seconds);
+  return estimate;
 }
 
 /// Stores the measurements in the description. The amount by which random blocks are slower than sequential ones is the
 /// seek latency of a device that seeks.
 void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found) {
-  const double block_s = static_cast<double>(block_bytes) / measured.read_bytes_per_s.median;
-  const Spread& sequential = measured.read_operation_latency_s;
-  const Spread seek = less(measured.random_read_latency_s, sequential.median + block_s);
+  const double block_s = static_cast<double>(block_bytes) / measured.read_bytes_per_s.mean;
+  const Estimate& sequential = measured.read_operation_latency_s;
+  const Estimate seek = less(measured.random_read_latency_s, sequential.mean + block_s);
   Device& device = found.device;
   if (!found.kind_is_sure) {
-    device.kind = seek.median > shortest_seek_s ? DeviceKind::hdd : DeviceKind::ssd;
+    device.kind = measured.seek_s > shortest_seek_s ? DeviceKind::hdd : DeviceKind::ssd;
     set_origin(device.provenance, "kind", Origin::measured);
   }
   set_rate(device, &Device::read_bytes_per_s, "read_bandwidth", measured.read_bytes_per_s);
@@ -83,13 +85,16 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
               less(measured.random_read_latency_s, block_s));
   set_seconds(
       device, &Device::random_write_latency_s, "random_write_latency",
-      less(measured.random_write_latency_s, static_cast<double>(block_bytes) / measured.write_bytes_per_s.median));
+      less(measured.random_write_latency_s, static_cast<double>(block_bytes) / measured.write_bytes_per_s.mean));
+  set_seconds(
+      device, &Device::random_new_write_latency_s, "random_new_write_latency",
+      less(measured.random_new_write_latency_s, static_cast<double>(block_bytes) / measured.write_bytes_per_s.mean));
   set_rate(device, &Device::random_drain_bytes_per_s, "random_drain_bandwidth", measured.random_drain_bytes_per_s);
   set_seconds(device, &Device::rewrite_latency_s, "rewrite_latency",
-              less(measured.rewrite_latency_s, measured.buffered_random_write_latency_s.median));
+              less(measured.rewrite_latency_s, measured.buffered_random_write_latency_s.mean));
   set_seconds(device, &Device::buffered_random_write_latency_s, "buffered_random_write_latency",
               less(measured.buffered_random_write_latency_s,
-                   static_cast<double>(block_bytes) / measured.buffered_write_bytes_per_s.median));
+                   static_cast<double>(block_bytes) / measured.buffered_write_bytes_per_s.mean));
   set_rate(device, &Device::buffered_write_bytes_per_s, "buffered_write_bandwidth",
            measured.buffered_write_bytes_per_s);
   set_seconds(device, &Device::buffered_write_latency_s, "buffered_write_latency", measured.buffered_write_latency_s);
@@ -97,7 +102,7 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
               measured.buffered_small_write_latency_s);
   set_rate(device, &Device::buffered_read_bytes_per_s, "buffered_read_bandwidth", measured.buffered_read_bytes_per_s);
   set_seconds(device, &Device::buffered_read_latency_s, "buffered_read_latency", measured.buffered_read_latency_s);
-  const bool has_disks = device.kind == DeviceKind::composite && seek.median > shortest_seek_s;
+  const bool has_disks = device.kind == DeviceKind::composite && measured.seek_s > shortest_seek_s;
   if (device.kind == DeviceKind::hdd || device.kind == DeviceKind::network || has_disks) {
     set_seconds(device, &Device::seek_latency_s, "seek_latency", seek);
   } else {
@@ -108,16 +113,56 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
   set_origin(device.provenance, "max_iops", Origin::measured);
 }
 
-/// Returns a warning if other programs keep the processors busy, "" otherwise. A program that waits for a disk then
-/// also waits for a processor, which can make a synchronised write twenty times slower.
-std::string busy_warning() {
-  double load = 0;
-  const auto processors = static_cast<double>(std::thread::hardware_concurrency());
-  if (::getloadavg(&load, 1) != 1 || load <= processors) return {};
+/// Watches other programs, while this one does nothing.
+void watch(Activity& activity, std::chrono::milliseconds pause) {
+  const ActivityCounters begin = read_counters();
+  std::this_thread::sleep_for(pause);
+  activity.add(begin, read_counters());
+}
+
+SeenActivity seen_by(const Activity& activity, const Device& device) {
+  return {device.name, activity.busy_share(), activity.text()};
+}
+
+/// Looks at what other programs do, before anything is measured.
+std::vector<SeenActivity> first_look(const std::vector<Found>& found) {
+  constexpr std::chrono::milliseconds look{500};
+  const ActivityCounters begin = read_counters();
+  std::this_thread::sleep_for(look);
+  const ActivityCounters end = read_counters();
+  std::vector<SeenActivity> seen;
+  for (const Found& each : found) {
+    Activity activity(watched_device(each.device, each.members));
+    activity.add(begin, end);
+    seen.push_back(seen_by(activity, each.device));
+  }
+  return seen;
+}
+
+/// Records the activity of others in the description. Returns a warning if it was too high, or unknown, else "".
+std::string record_activity(const SeenActivity& seen, const std::string& path, Device& device) {
+  if (!seen.busy_share)
+    return fmt::format(
+        "{}: this system does not tell what other programs do; the values count as measured on a quiet "
+        "machine",
+        printable(path));
+  device.busy_share = std::min(1.0, std::round(100 * *seen.busy_share) / 100);
+  set_origin(device.provenance, "busy_share", Origin::measured);
+  if (*seen.busy_share < busy_share_limit) return {};
   return fmt::format(
-      "the machine was busy (load {:.1f} on {:.0f} processors): latencies include the wait for a "
-      "processor; probe again when it is quiet",
-      load, processors);
+      "{}: the machine was busy while it was measured: {}; so the values may be wrong several times over; "
+      "probe again when it is quiet",
+      printable(path), seen.text);
+}
+
+/// Returns "PATH: KEY KEY ... did not settle" for the values whose interval is wider than wanted, else "".
+std::string unsettled_note(const std::string& path, const Device& device) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, known] : device.provenance)
+    if (!known.probed_settled) keys.push_back(key);
+  if (keys.empty()) return {};
+  return fmt::format("{}: not known to {:.0f} % after the most passes: {}; 'iosig storage show' has the intervals",
+                     printable(path), 100 * settled_share, fmt::join(keys, " "));
 }
 
 std::string real_path(const std::string& path) {
@@ -135,15 +180,37 @@ std::optional<Place> place_at(const std::string& path) {
   return Place{status.st_dev, status.st_ino};
 }
 
-/// Calls measure() and fails if the measured directory was replaced meanwhile: an open file outlives its directory and
-/// even its mount.
-Result<Measurement> measure_in_place(const MountPoint& mount, const MeasureLimits& limits,
-                                     const MeasureProgress& progress) {
+struct Measured {
+  Found found;
+  Measurement measurement;
+  SeenActivity activity;
+};
+
+/// Returns whether the file system may store data in other blocks than it reports.
+bool hides_block_size(const Found& found) {
+  return found.device.kind == DeviceKind::composite || found.device.kind == DeviceKind::network ||
+         found.mount.filesystem.starts_with("fuse");
+}
+
+/// Measures `found` and fails if its directory was replaced meanwhile: an open file outlives its directory and even its
+/// mount.
+Result<Measured> measure_in_place(Found found, const MeasureLimits& limits, const MeasureProgress& progress) {
+  constexpr std::chrono::milliseconds pause{40};
+  MountPoint& mount = found.mount;
   const auto before = place_at(mount.path);
-  auto measured = measure(mount.path, mount.block_bytes, limits, progress);
-  if (measured && place_at(mount.path) != before)
+  if (hides_block_size(found)) {
+    const auto block_bytes = measure_block_bytes(mount.path, mount.block_bytes, limits, progress);
+    if (!block_bytes) return pass_on(block_bytes.error());
+    if (*block_bytes != mount.block_bytes) set_origin(mount.provenance, "block_size", Origin::measured);
+    mount.block_bytes = *block_bytes;
+  }
+  Activity activity(watched_device(found.device, found.members));
+  auto measured = measure(mount.path, mount.block_bytes, limits, progress, [&] { watch(activity, pause); });
+  if (!measured) return pass_on(measured.error());
+  if (place_at(mount.path) != before)
     return fail(ErrorKind::system, "'{}' was removed or unmounted while it was measured", printable(mount.path));
-  return measured;
+  SeenActivity seen = seen_by(activity, found.device);
+  return Measured{std::move(found), *std::move(measured), std::move(seen)};
 }
 
 /// Keeps only the parts of `discovery` that the user named.
@@ -178,10 +245,21 @@ Result<void> keep_only(const std::vector<std::string>& directories, Discovery& d
   return {};
 }
 
-struct Measured {
-  Found found;
-  Measurement measurement;
-};
+/// Skips what may not be measured; fails if the user named it.
+Result<void> skip_refused(const ProbeOptions& options, Discovery& discovery) {
+  std::vector<Found> kept;
+  for (Found& each : discovery.found) {
+    std::string reason = options.refusal(each.mount.path);
+    if (!reason.empty() && !options.only.empty())
+      return fail(ErrorKind::infeasible, "'{}' is not a destination: it {}", printable(each.mount.path), reason);
+    if (reason.empty())
+      kept.push_back(std::move(each));
+    else
+      discovery.skipped.push_back({each.mount.path, std::move(reason)});
+  }
+  discovery.found = std::move(kept);
+  return {};
+}
 
 /// Returns whether this machine is a guest that returns free memory to its host (free page reporting; enabled if the
 /// order is one of the kernel's free lists). Writes to new files then wait for the host again and again.
@@ -193,13 +271,15 @@ bool returns_free_memory() {
          order < orders;
 }
 
-/// Sets `member` of each of `alike` to the median over all, with the widest spread.
-void pool(const std::vector<Measurement*>& alike, Spread Measurement::*member) {
-  std::vector<Spread> each;
+/// Sets `member` of each of `alike` to the median over all, with the widest interval.
+void pool(const std::vector<Measurement*>& alike, Estimate Measurement::*member) {
+  std::vector<Estimate> each;
   for (const Measurement* measurement : alike) each.push_back(measurement->*member);
-  std::ranges::sort(each, {}, &Spread::median);
-  const Spread pooled{each[each.size() / 2].median, std::ranges::min(each, {}, &Spread::low).low,
-                      std::ranges::max(each, {}, &Spread::high).high};
+  std::ranges::sort(each, {}, &Estimate::mean);
+  Estimate pooled = each[each.size() / 2];
+  pooled.low = std::ranges::min(each, {}, &Estimate::low).low;
+  pooled.high = std::ranges::max(each, {}, &Estimate::high).high;
+  pooled.settled = std::ranges::all_of(each, &Estimate::settled);
   for (Measurement* measurement : alike) measurement->*member = pooled;
 }
 
@@ -210,9 +290,9 @@ void pool(const std::vector<Measurement*>& alike, Spread Measurement::*member) {
 void pool_copies(std::vector<Measured>& measured, bool capped) {
   std::map<std::string, std::vector<Measurement*>> copies;
   double memory_bytes_per_s = 0;
-  for (auto& [found, measurement] : measured) {
+  for (auto& [found, measurement, activity] : measured) {
     if (found.device.kind == DeviceKind::ram)
-      memory_bytes_per_s = std::max(memory_bytes_per_s, measurement.buffered_write_bytes_per_s.median);
+      memory_bytes_per_s = std::max(memory_bytes_per_s, measurement.buffered_write_bytes_per_s.mean);
     else if (found.device.kind != DeviceKind::network && !found.mount.filesystem.starts_with("fuse"))
       copies[found.mount.filesystem].push_back(&measurement);
   }
@@ -223,8 +303,8 @@ void pool_copies(std::vector<Measured>& measured, bool capped) {
       pool(alike, member);
     if (!capped || memory_bytes_per_s == 0) continue;
     for (Measurement* measurement : alike) {
-      double& median = measurement->buffered_write_bytes_per_s.median;
-      median = std::min(median, memory_bytes_per_s);
+      double& mean = measurement->buffered_write_bytes_per_s.mean;
+      mean = std::min(mean, memory_bytes_per_s);
     }
   }
 }
@@ -239,25 +319,29 @@ Result<Probe> probe_storage(const ProbeOptions& options, const MeasureProgress& 
   if (!options.only.empty())
     if (const auto kept = keep_only(options.only, *discovery); !kept) return pass_on(kept.error());
 
+  if (options.refusal)
+    if (const auto skipped = skip_refused(options, *discovery); !skipped) return pass_on(skipped.error());
+  if (options.first_look)
+    if (const auto quiet = options.first_look(first_look(discovery->found)); !quiet) return pass_on(quiet.error());
+
   Probe probe;
-  if (std::string busy = busy_warning(); !busy.empty()) probe.notes.push_back(std::move(busy));
   std::vector<Measured> measured;
   for (Found& found : discovery->found) {
-    const std::string& path = found.mount.path;
-    auto measurement = measure_in_place(found.mount, options.limits, [&](std::string_view what) {
+    const std::string path = found.mount.path;
+    auto done = measure_in_place(std::move(found), options.limits, [&](std::string_view what) {
       progress(fmt::format("{}: {}", printable(path), what));
     });
-    if (!measurement) {
-      discovery->skipped.push_back({path, measurement.error().message});
+    if (!done) {
+      discovery->skipped.push_back({path, done.error().message});
       continue;
     }
-    if (!found.remark.empty()) probe.notes.push_back(found.remark);
-    if (!measurement->direct_reads)
+    if (!done->found.remark.empty()) probe.notes.push_back(done->found.remark);
+    if (!done->measurement.direct_reads)
       probe.notes.push_back(
           fmt::format("{}: {} refuses O_DIRECT; reads were measured after asking the kernel to drop "
                       "the file from its cache",
-                      printable(path), found.mount.filesystem));
-    measured.push_back({std::move(found), *std::move(measurement)});
+                      printable(path), done->found.mount.filesystem));
+    measured.push_back(*std::move(done));
   }
   const bool capped = returns_free_memory();
   if (capped)
@@ -267,7 +351,12 @@ Result<Probe> probe_storage(const ProbeOptions& options, const MeasureProgress& 
   pool_copies(measured, capped);
   std::vector<Found> described;
   for (Measured& each : measured) {
+    const std::string& path = each.found.mount.path;
     apply(each.measurement, each.found.mount.block_bytes, each.found);
+    for (std::string note :
+         {record_activity(each.activity, path, each.found.device), unsettled_note(path, each.found.device)})
+      if (!note.empty()) probe.notes.push_back(std::move(note));
+    probe.activity.push_back(std::move(each.activity));
     described.push_back(std::move(each.found));
   }
   probe.storage = storage_of(std::move(described));
