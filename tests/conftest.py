@@ -22,7 +22,7 @@ STARTED_S = time.time()
 # inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["redirecting", "plugin_compiler", "mounting", "preloading"]
+pytest_plugins = ["redirecting", "plugin_compiler", "mounting", "preloading", "tracing"]
 # Their fixtures: world, hinted; compiler; mount; run, small, compiled.
 
 

@@ -14,7 +14,10 @@ import pytest
 
 from conftest import Iosig
 
-FIELDS = "id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result".split(",")
+FIELDS = (
+    "id", "parent", "host", "pid", "tid", "rank", "layer", "call", "path", "fd", "offset", "length", "start_ns",
+    "end_ns", "result",
+)  # fmt: skip
 
 
 @dataclass
@@ -71,7 +74,7 @@ class Tracing:
         exported = self.iosig("export", "--format", "csv", self.trace).stdout
         found = []
         for line in csv.DictReader(exported.splitlines()):
-            assert list(line) == FIELDS
+            assert tuple(line) == FIELDS
             row = Row(
                 line["id"], line["parent"], int(line["pid"]), int(line["tid"]), number(line["rank"]), line["layer"],
                 line["call"], line["path"], number(line["fd"]), number(line["offset"]), number(line["length"]),
