@@ -44,7 +44,7 @@ std::string value_of(const char* variable) {
 /// Returns the name that the launcher or the batch system gave to the parallel job that this process is a part of.
 std::string job_name() {
   for (const char* variable : {"PMIX_NAMESPACE", "PALS_APID", "FLUX_JOB_ID", "PMI_JOBID"})
-    if (const std::string name = value_of(variable); !name.empty()) return name;
+    if (std::string name = value_of(variable); !name.empty()) return name;
   const std::string job = value_of("SLURM_JOB_ID"), step = value_of("SLURM_STEP_ID");
   return job.empty() || step.empty() ? std::string() : fmt::format("{}.{}", job, step);
 }

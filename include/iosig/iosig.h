@@ -112,8 +112,9 @@ static __inline__ const char* iosig_signed_path(const char* signature, const cha
 }
 #undef IOSIG_AT_FDCWD
 
-/* Under `iosig trace`, record the calls of the whole process only from a start to a stop: of a segment of the code. With
- * `iosig trace --paused` nothing is recorded before the first start. Otherwise they do nothing. They need no library. */
+/* Under `iosig trace`, record the calls of the whole process only from a start to a stop: of a segment of the code.
+ * With `iosig trace --paused` nothing is recorded before the first start. Otherwise they do nothing. They need no
+ * library. */
 static __inline__ void iosig_trace_switch_to(int is_on) {
   void (*change)(int) = NULL;
   *(void**)&change = dlsym(NULL /* RTLD_DEFAULT */, "iosig_trace_switch");

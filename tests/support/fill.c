@@ -29,7 +29,7 @@ static void make_piece(long at) {
   for (long n = 0; n < piece_bytes; ++n) piece[n] = (char)((at + n) / 4096 + at + n);
 }
 
-static void *count_up(void *none) {
+static void* count_up(void* none) {
   static long numbers[512];
   for (long n = 1; !is_over; ++n) {
     for (int k = 0; k < 512; ++k) numbers[k] = n;
@@ -39,11 +39,11 @@ static void *count_up(void *none) {
   return none;
 }
 
-static int write_all(const char *how, long at) {
+static int write_all(const char* how, long at) {
   for (long put = 0; put < piece_bytes;) {
-    const char *rest = piece + put;
+    const char* rest = piece + put;
     size_t count = (size_t)(piece_bytes - put);
-    struct iovec parts[2] = {{(void *)rest, count / 2}, {(void *)(rest + count / 2), count - count / 2}};
+    struct iovec parts[2] = {{(void*)rest, count / 2}, {(void*)(rest + count / 2), count - count / 2}};
     ssize_t done = !strcmp(how, "pwrite")   ? pwrite(fd, rest, count, at + put)
                    : !strcmp(how, "writev") ? writev(fd, parts, 2)
                                             : write(fd, rest, count);
@@ -53,12 +53,12 @@ static int write_all(const char *how, long at) {
   return 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const char *how = argv[1], *path = argv[2];
   long bytes = argc > 3 ? atol(argv[3]) : 0;
   pause_us = argc > 4 ? atol(argv[4]) : 0;
   if (!strcmp(how, "stdio")) {
-    FILE *file = fopen(path, "w");
+    FILE* file = fopen(path, "w");
     for (long at = 0; at < bytes; at += piece_bytes) {
       make_piece(at);
       if (fwrite(piece, piece_bytes, 1, file) != 1) return perror(how), 1;

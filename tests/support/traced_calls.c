@@ -13,15 +13,18 @@
 #include <unistd.h>
 
 static char bytes[70000];
-static struct { int fd; const char *path; } files[6];
+static struct {
+  int fd;
+  const char* path;
+} files[6];
 
-static void say(const char *call, const char *path, long long offset, long long length, long long result) {
+static void say(const char* call, const char* path, long long offset, long long length, long long result) {
   printf("%s %s %lld %lld %lld\n", call, path, offset, length, result < 0 ? -(long long)errno : result);
 }
 
 static void make_call(int at) {
   const int fd = files[at].fd;
-  const char *const path = files[at].path;
+  const char* const path = files[at].path;
   const long long length = rand() % (rand() % 4 == 0 ? 70000 : 100), offset = rand() % 300000;
   const off_t before = lseek(fd, 0, SEEK_CUR);
   say("lseek", path, 0, SEEK_CUR, before);
@@ -45,10 +48,10 @@ static void make_call(int at) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 3) return 2;
   srand((unsigned)atoi(argv[1]));
-  static const char *const names[] = {"a", "b", "c"};
+  static const char* const names[] = {"a", "b", "c"};
   for (int n = 0; n < 3; ++n) files[n].fd = open(files[n].path = names[n], O_RDWR | O_CREAT, 0666);
   files[3].fd = dup(files[0].fd);  // shares the file offset
   files[3].path = "a";

@@ -29,9 +29,9 @@ static void tick(void (*handler)(int), int microseconds, int flags) {
   sigaction(SIGALRM, &action, 0);
   setitimer(ITIMER_REAL, &(struct itimerval){{0, microseconds}, {0, microseconds}}, 0);
 }
-static void *read_forever(void *from) {
+static void* read_forever(void* from) {
   char byte;
-  (void)!read(*(int *)from, &byte, 1);
+  (void)!read(*(int*)from, &byte, 1);
   return 0;
 }
 

@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static volatile uint64_t *counts;
+static volatile uint64_t* counts;
 
-static void *write_on(void *number) {
+static void* write_on(void* number) {
   const int own = (int)(intptr_t)number;
   char name[20];
   snprintf(name, sizeof name, "data.%d", own);
@@ -21,13 +21,13 @@ static void *write_on(void *number) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const int threads = atoi(argv[1]), fd = open("counts", O_RDWR | O_CREAT, 0666);
   if (ftruncate(fd, 4096) != 0) return 1;
   counts = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   pthread_t thread;
-  for (intptr_t n = 0; n < threads; ++n) pthread_create(&thread, 0, write_on, (void *)n);
+  for (intptr_t n = 0; n < threads; ++n) pthread_create(&thread, 0, write_on, (void*)n);
   pause();
   return 0;
 }

@@ -85,7 +85,7 @@ def test_a_copy_that_is_in_place_is_completed_when_the_mount_point_works_again(w
         path, destination = world.prepared("out", CONTENT)
         faults.write_text("unlink EROFS")
         said = world.iosig("finalize", path, check=4).stderr
-        assert "is complete" in said and str(destination) in said
+        assert "is settled" in said and str(destination) in said
         assert not path.is_symlink() and path.read_bytes() == CONTENT
         faults.write_text("")
         assert "1 finished" in world.iosig("recover").stdout

@@ -21,11 +21,14 @@ ROW = re.compile(r"^[\w ]+[ *]+(\w+)\([^()]*\) *\|[^|]*\|([^|]*)$", re.MULTILINE
 
 
 def names() -> list[str]:
-    """Every name in the table, the other names of a function after its own."""
+    """Every name in the table, the other names of a function after its own. A profiled row is two functions."""
     return [
         name
         for function, attributes in ROW.findall((HOOKS / "calls.txt").read_text())
-        for name in (function, *re.findall(r"also=(\w+)", attributes))
+        for name in (
+            *((function, f"P{function}") if " profiled " in attributes else (function,)),
+            *re.findall(r"also=(\w+)", attributes),
+        )
     ]
 
 

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +61,16 @@ def test_times_are_in_order_and_within_the_run(tracing: Tracing) -> None:
     assert writes and reads and (writes[-1].end_ns or 0) + 0.04e9 < reads[0].start_ns
 
 
+def counted(tracing: Tracing, threads: int) -> tuple[int, ...]:
+    """The writes that have returned, by thread."""
+    counts = tracing.directory / "counts"
+    return (
+        struct.unpack(f"<{threads}Q", counts.read_bytes()[: 8 * threads].ljust(8 * threads, b"\0"))
+        if counts.exists()
+        else (0,)
+    )
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_what_returned_before_a_kill_is_in_the_trace(
     tracing: Tracing,
@@ -69,12 +79,16 @@ def test_what_returned_before_a_kill_is_in_the_trace(
 ) -> None:
     threads = 4
     program = tracing.start(compiled(SUPPORT / "traced_threads.c"), threads)
-    time.sleep(0.2 + random.Random(seed).random() * 0.3)
+    while not all(counted(tracing, threads)):  # the smaller the trace, the sooner it is read
+        assert program.poll() is None
+    time.sleep(random.Random(seed).random() * 0.02)
     program.send_signal(signal.SIGKILL)
     program.wait()
-    counts = struct.unpack(f"<{threads}Q", (tracing.directory / "counts").read_bytes()[: 8 * threads])
-    for own, count in enumerate(counts):
-        rows = tracing.of_file(f"data.{own}", "pwrite")
+    rows_of = defaultdict(list)
+    for row in tracing.rows(lambda row: row.call == "pwrite"):
+        rows_of[Path(row.path).name].append(row)
+    for own, count in enumerate(counted(tracing, threads)):
+        rows = rows_of[f"data.{own}"]
         returned = [row for row in rows if row.end_ns is not None]
         begun = [row for row in rows if row.end_ns is None]
         assert count > 0 and count <= len(returned) <= count + 1 and len(begun) <= 1
@@ -225,6 +239,13 @@ def test_a_directory_that_cannot_be_written(tracing: Tracing) -> None:
     out, complaints = program.communicate(timeout=60)
     assert program.returncode == 0 and out.decode() == Path("/etc/passwd").read_text() + Path("/etc/group").read_text()
     assert b"cannot make a file in" in complaints
+
+
+def test_a_limit_of_file_sizes_is_for_the_trace_as_well(tracing: Tracing) -> None:
+    """The recorder does not raise SIGXFSZ; the trace has what fits."""
+    tracing("bash", "-c", "ulimit -f 8; for n in 1 2 3; do cat /etc/passwd > copy.$n; done")
+    tracing("bash", "-c", "ulimit -f 60; exec dd if=/dev/zero of=data bs=1 count=20000")
+    assert len(tracing.of_file("data", "write")) > 500
 
 
 def test_a_trace_is_never_mixed_with_another(tracing: Tracing) -> None:

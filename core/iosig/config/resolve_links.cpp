@@ -63,7 +63,9 @@ std::string resolve_links(std::string_view path, const std::set<std::string>& bl
       resolved.resize(resolved.empty() ? 0 : resolved.rfind('/'));
       continue;
     }
-    const std::string next = resolved + "/" + part;
+    std::string next = resolved;
+    next += '/';
+    next += part;
     follows = follows && links < max_links && !blocking.contains(next);
     std::array<char, PATH_MAX> content;
     const ssize_t length = follows ? ::readlink(next.c_str(), content.data(), content.size()) : -1;

@@ -38,7 +38,7 @@ std::string target_of(const std::string& link) {
   return std::string(target, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
 }
 
-bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+bool is_one_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 /// Returns the numbers that name entries of the directory: process ids, descriptors.
 std::vector<int> numbers_in(const std::string& path) {
@@ -152,7 +152,7 @@ class OpenFile {
 
   [[nodiscard]] bool is_this(const std::string& link) const {
     struct stat status {};
-    return ::stat(link.c_str(), &status) == 0 && is_same_file(status, status_);
+    return ::stat(link.c_str(), &status) == 0 && is_one_file(status, status_);
   }
 
   static bool contains(const std::string& file, std::string_view text) {
@@ -222,7 +222,7 @@ Result<JournalEntry> entry_of(int fd, const std::string& path) {
   struct stat open {
   }, named{};
   if (!entry || entry->kind != RedirectKind::link || ::fstat(fd, &open) != 0 ||
-      ::stat(entry->destination.c_str(), &named) != 0 || !is_same_file(open, named))
+      ::stat(entry->destination.c_str(), &named) != 0 || !is_one_file(open, named))
     return fail(ErrorKind::infeasible, "it is not the file of an entry in this program's journal");
   return *std::move(entry);
 }

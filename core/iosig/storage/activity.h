@@ -20,7 +20,7 @@ namespace iosig {
 /// The number of a block device, as in /proc/diskstats.
 struct DeviceNumber {
   unsigned major = 0, minor = 0;
-  auto operator<=>(const DeviceNumber&) const = default;
+  auto operator<=>(const DeviceNumber&) const = default;  // NOLINT(modernize-use-nullptr): of the compiler's code
 };
 
 /// Counters of the kernel at one moment. Missing: /proc does not have them, or may not be read.

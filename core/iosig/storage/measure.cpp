@@ -179,7 +179,7 @@ class Scratch {
 
   /// Makes the file a hole of all the space that may be used, with a new order of its blocks for write_new_block().
   Result<void> make_sparse() {
-    if (const auto emptied = empty(); !emptied) return emptied;
+    if (auto emptied = empty(); !emptied) return emptied;
     constexpr std::uint64_t max_blocks = 1 << 18;
     const std::uint64_t blocks = std::min(limit_bytes_ / block_bytes_, max_blocks);
     size_ = blocks * block_bytes_;

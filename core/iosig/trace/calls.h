@@ -13,7 +13,7 @@ inline constexpr std::string_view layer_names[] = {"mpi-io", "stdio", "posix"};
 /// Stands in trace files as its number.
 enum class Call : std::uint16_t {
   none = 0,
-#define IOSIG_CALL(number, name, layer) name = number,
+#define IOSIG_CALL(number, name, layer) name = (number),
 #include "iosig/trace/calls.inc"
 #undef IOSIG_CALL
 };

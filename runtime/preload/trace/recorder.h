@@ -119,8 +119,9 @@ struct Subject {
   return taken;
 }
 
-/// A call that is being recorded, from its begin until end() or cancel() is called. It has no destructor: when the thread
-/// is cancelled in the call, the C library unwinds the stack by an unwinder that is not the one this library has.
+/// A call that is being recorded, from its begin until end() or cancel() is called. It has no destructor: when the
+/// thread is cancelled in the call, the C library unwinds the stack by an unwinder that is not the one this library
+/// has.
 class Recording {
  public:
   Recording(Call call, const Subject& subject) {

@@ -18,6 +18,7 @@
 #include "host/run_isolated.h"
 #include "iosig/base/crc32c.h"
 #include "iosig/base/signals.h"
+#include "iosig/base/size_limit.h"
 #include "iosig/trace/pack.h"
 #include "preload/trace/names.h"
 #include "preload/trace/process_facts.h"
@@ -120,6 +121,7 @@ const char* path_of(ThreadPart& part) {
 /// Writes all bytes at `offset` of the part's file, which is opened for that: the recorder keeps no descriptor that the
 /// program could close, and needs none of its share.
 bool put_in_file(ThreadPart& part, const void* bytes, std::size_t count, std::uint64_t offset) {
+  if (exceeds_size_limit(static_cast<std::int64_t>(offset + count))) return false;  // SIGXFSZ would end the program
   const long fd = ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
   if (fd < 0) return false;
   std::size_t done = 0;
@@ -135,6 +137,10 @@ bool put_in_file(ThreadPart& part, const void* bytes, std::size_t count, std::ui
 /// Makes the file's bytes from `first` to `end` real: a mapped hole of a full file system would be a SIGBUS.
 bool fill(long fd, std::size_t first, std::size_t end) {
   static constexpr std::array<std::byte, page_bytes> zeros{};
+  if (exceeds_size_limit(static_cast<std::int64_t>(end))) {
+    errno = EFBIG;
+    return false;
+  }
   for (; first < end; first += zeros.size())
     if (::syscall(SYS_pwrite64, fd, zeros.data(), std::min(zeros.size(), end - first), first) !=
         static_cast<long>(std::min(zeros.size(), end - first)))
