@@ -32,6 +32,7 @@ struct TraceArguments {
   bool paused = false, dry_run = false;
 };
 
+constexpr std::size_t max_glob_bytes = 255;  ///< as the recorder keeps them
 constexpr const char* manifest_name = "manifest.json";
 /// Ranks of one job that has no name of its own start within this time.
 constexpr std::int64_t max_start_spread_ns = 60'000'000'000;
@@ -144,9 +145,10 @@ int trace_command(TraceArguments& options, Console& console) {
     return console.fail({ErrorKind::usage, "expected a command, e.g. iosig trace -o job.trace -- ./solver input.txt"});
   if (auto known = check_calls(options.calls); !known) return console.fail(known.error());
   for (const std::string& glob : options.files)
-    if (glob.empty() || glob.find(':') != std::string::npos)
+    if (glob.empty() || glob.find(':') != std::string::npos || glob.size() > max_glob_bytes)
       return console.fail(
-          {ErrorKind::usage, fmt::format("--files '{}': expected a glob without colons", printable(glob))});
+          {ErrorKind::usage, fmt::format("--files '{}': expected a glob of at most {} bytes without colons",
+                                         printable(glob), max_glob_bytes)});
   if (options.directory.empty())
     options.directory = std::filesystem::path(options.command.front()).filename().string() + ".trace";
   auto preloaded = preload_setting();

@@ -115,6 +115,7 @@ PROCESSES = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +139,10 @@ int main(int argc, char **argv) {
   for (int n = 0; n < 20; ++n) pthread_join(made[n], 0);
   while (wait(0) > 0) {}
   put("parent");
+  if (write(kept, "9", 1) != 1) return 1;
+  if (mkdir("folder", 0777) != 0 || fchdir(open("folder", O_RDONLY)) != 0) return 1;
+  put("inside");
+  if (fchdir(open("..", O_RDONLY)) != 0) return 1;
   if (fork() == 0) execl(argv[0], argv[0], "executed", (char *)0);
   while (wait(0) > 0) {}
   return 0;
@@ -158,7 +163,9 @@ def test_processes_and_threads_of_all_kinds(tracing: Tracing, tmp_path: Path) ->
     assert pids["threads"] == pids["parent"]
     assert len({*map(tuple, pids.values())}) == 5
     assert len({row.tid for row in tracing.of_file("threads", "write")}) > 1
-    assert [(row.offset, row.length) for row in tracing.of_file("kept", "write")] == [(0, 5), (5, 3)]
+    assert [(row.offset, row.length) for row in tracing.of_file("kept", "write")] == [(0, 5), (5, 3), (8, 1)]
+    assert len(tracing.of_file("folder/inside", "write")) == 1
+    assert all(row.path for row in tracing.rows() if row.fd is not None)
 
 
 def test_streams_have_their_system_calls_below_them(tracing: Tracing) -> None:

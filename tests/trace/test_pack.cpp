@@ -1,5 +1,3 @@
-#include "iosig/trace/pack.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <random>
 
 #include "iosig/base/crc32c.h"
+#include "iosig/trace/pack.h"
 #include "iosig/trace/unpack.h"
 
 using namespace iosig::trace;

@@ -1,5 +1,3 @@
-#include "iosig/trace/part.h"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +8,7 @@
 #include <map>
 
 #include "iosig/trace/export.h"
+#include "iosig/trace/part.h"
 #include "iosig/trace/summary.h"
 #include "part_maker.h"
 

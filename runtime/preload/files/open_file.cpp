@@ -23,6 +23,7 @@
 #include "preload/files/process_files.h"
 #include "preload/files/raw_calls.h"
 #include "preload/hooks/user_memory.h"
+#include "preload/trace/recorder.h"
 
 namespace iosig::preload {
 
@@ -179,6 +180,7 @@ __attribute__((constructor(102))) void load() {
       [] {
         runtime::block_signals_at_fork();
         process().lock.lock();
+        if (trace::is_tracing) trace::share_descriptions();
         for (const OpenFile* file : process().files)
           if (file->is_live) file->shared->begun_children.fetch_add(1);
       },
@@ -188,6 +190,7 @@ __attribute__((constructor(102))) void load() {
       },
       [] {
         reinit_after_fork();
+        if (trace::is_tracing) trace::forget_descriptions();
         runtime::restore_signals_at_fork();
       });
   if (!may_have_inherited()) return;

@@ -43,6 +43,7 @@ int become(Begin begin) {
   leave_open(true);
   const bool is_own = !is_stray_child();
   if (is_own) trace::mark_parts(true);
+  if (!is_own && trace::is_tracing) trace::share_descriptions();  // of its parent, which has called vfork(2)
   const int failed = begin();
   if (is_own) trace::mark_parts(false);
   leave_open(false);

@@ -14,6 +14,7 @@
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
+#include "preload/trace/recorder.h"
 
 // An action as glibc keeps it since 2.2; newer versions only added kinds. glibc names it so.
 struct __spawn_action {  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
@@ -157,12 +158,14 @@ using namespace iosig::preload;
 
 int hook::posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
                       const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
+  if (trace::is_tracing) trace::share_descriptions();
   return with_files(actions, [&](const posix_spawn_file_actions_t* used) {
     return real().posix_spawn(child, path, used, attributes, arguments, environment);
   });
 }
 int hook::posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                        const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
+  if (trace::is_tracing) trace::share_descriptions();
   return with_files(actions, [&](const posix_spawn_file_actions_t* used) {
     return real().posix_spawnp(child, name, used, attributes, arguments, environment);
   });

@@ -13,6 +13,7 @@ Library find_library() {
   found.comm_size = reinterpret_cast<decltype(found.comm_size)>(function_behind("PMPI_Comm_size"));
   found.comm_rank = reinterpret_cast<decltype(found.comm_rank)>(function_behind("PMPI_Comm_rank"));
   found.broadcast = reinterpret_cast<decltype(found.broadcast)>(function_behind("PMPI_Bcast"));
+  found.error_class = reinterpret_cast<decltype(found.error_class)>(function_behind("PMPI_Error_class"));
   found.type_size = reinterpret_cast<decltype(found.type_size)>(function_behind("PMPI_Type_size"));
   if (void* const open_mpis = function_behind("ompi_mpi_byte"))
     found.byte = reinterpret_cast<Handle>(open_mpis);

@@ -16,6 +16,7 @@ struct Library {
   int (*comm_size)(Handle, int*) = nullptr;
   int (*comm_rank)(Handle, int*) = nullptr;
   int (*broadcast)(void*, int, Handle, int, Handle) = nullptr;
+  int (*error_class)(int, int*) = nullptr;
   int (*type_size)(Handle, int*) = nullptr;
   Handle byte = 0;  ///< MPI_BYTE
 

@@ -217,8 +217,11 @@ bool would_lie_in_container(int directory, const char* path) {
   return true;
 }
 
-int as_below_file(int done, int directory, const char* path) {
-  if (done >= 0 || errno != ENOENT) return done;
+namespace {
+
+// These two have large frames. They are functions of their own, so that a call that does not need them fits on the
+// stack of a coroutine or a signal handler.
+[[gnu::noinline]] int as_below_file_slowly(int done, int directory, const char* path) {
   std::array<char, PATH_MAX> above;
   struct stat status {};
   bool is_below = false;
@@ -230,8 +233,7 @@ int as_below_file(int done, int directory, const char* path) {
   return done;
 }
 
-bool is_bound(int directory, const char* path) {
-  if (!runtime::has_bindings() || !is_string(path)) return false;
+[[gnu::noinline]] bool is_bound_slowly(int directory, const char* path) {
   const std::string_view name = last_name(path);
   if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
   std::array<char, 2 * PATH_MAX> whole;
@@ -241,6 +243,16 @@ bool is_bound(int directory, const char* path) {
     return false;
   bool is_bound = false;
   return runtime::run_isolated([&] { is_bound = runtime::is_bound(whole.data()); }) && is_bound;
+}
+
+}  // namespace
+
+int as_below_file(int done, int directory, const char* path) {
+  return done >= 0 || errno != ENOENT ? done : as_below_file_slowly(done, directory, path);
+}
+
+bool is_bound(int directory, const char* path) {
+  return runtime::has_bindings() && is_string(path) && is_bound_slowly(directory, path);
 }
 
 bool concerns_container(int directory, const char* path, int flags) {

@@ -101,6 +101,10 @@ void closed_range(unsigned first, unsigned last) {
     closed(static_cast<int>(fd));
 }
 
+void share_descriptions() {
+  for (unsigned n = 0; n <= greatest_place.load(std::memory_order_relaxed); ++n) all_descriptions[n].asks_kernel = true;
+}
+
 void forget_descriptions() {
   for (int fd = 0; fd <= greatest_fd.load(std::memory_order_relaxed); ++fd)
     descriptions[static_cast<unsigned>(fd)].store(nullptr, std::memory_order_relaxed);

@@ -69,6 +69,9 @@ void duplicated(int fd, int of);
 void closed(int fd);
 /// Called before the descriptors from `first` to `last` are closed.
 void closed_range(unsigned first, unsigned last);
+/// Called before the process gets a child, which shares its open files and may move their offsets: they are asked for
+/// from now on.
+void share_descriptions();
 /// Forgets all: in a child, whose trace is one of its own.
 void forget_descriptions();
 

@@ -134,6 +134,14 @@ int chdir(const char* path) {
   trace::working_directory_changed();
   return done;
 }
+int fchdir(int fd) {
+  if (!trace::is_tracing) [[likely]]
+    return hook::fchdir(fd);
+  const int done =
+      trace::is_used(Call::chdir) ? trace::on<Call::chdir>(fd, [&] { return hook::fchdir(fd); }) : hook::fchdir(fd);
+  trace::working_directory_changed();
+  return done;
+}
 void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) {
   if (fd < 0 || (flags & MAP_ANONYMOUS) != 0 || !trace::is_used(Call::mmap)) [[likely]]
     return hook::mmap(at, length, protection, flags, fd, offset);

@@ -51,6 +51,12 @@ void file_closed(MpiHandle file) {
     known->handle.store(0, std::memory_order_release);
 }
 
+int class_of(int failure) {
+  const auto find = mpiio::library().error_class;
+  int found = failure;
+  return failure == 0 || find == nullptr || find(failure, &found) != mpiio::success ? failure : found;
+}
+
 std::int64_t bytes_of(long long count, MpiHandle type) {
   const auto size_of = mpiio::library().type_size;
   int bytes = 0;

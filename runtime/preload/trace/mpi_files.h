@@ -14,6 +14,8 @@ namespace iosig::preload::trace {
 std::uint32_t file_opened(MpiHandle file);
 /// Called before a file is closed.
 void file_closed(MpiHandle file);
+/// Returns the class of an error code; 0 of success.
+[[nodiscard]] int class_of(int failure);
 /// Returns the bytes of `count` elements of a datatype.
 [[nodiscard]] std::int64_t bytes_of(long long count, MpiHandle type);
 
@@ -24,7 +26,7 @@ template <Call call, class Make>
     return make();
   Recording recording(call, subject);
   const int failure = make();
-  recording.end(failure != 0 ? -std::int64_t{failure} : subject.length > 0 ? subject.length : 0);
+  recording.end(failure != 0 ? -std::int64_t{class_of(failure)} : subject.length > 0 ? subject.length : 0);
   return failure;
 }
 
@@ -59,7 +61,7 @@ template <Call call, class Make>
   } else if (uses[static_cast<std::uint16_t>(call)] != Use::record) {
     recording.cancel();
   }
-  recording.end(-std::int64_t{failure});
+  recording.end(-std::int64_t{class_of(failure)});
   return failure;
 }
 

@@ -29,7 +29,7 @@ bool matches(std::string_view glob, const char* path) {
   *std::copy(glob.begin(), glob.end(), text) = '\0';
   const bool is_of_names = glob.find('/') == std::string_view::npos;
   const char* const slash = std::strrchr(path, '/');
-  return ::fnmatch(text, is_of_names && slash != nullptr ? slash + 1 : path, is_of_names ? 0 : FNM_PATHNAME) == 0;
+  return ::fnmatch(text, is_of_names && slash != nullptr ? slash + 1 : path, 0) == 0;
 }
 
 bool is_traced(const char* path) {

@@ -62,6 +62,7 @@ struct ProcessState {
   std::atomic<ThreadPart*> all;
   std::atomic<ThreadPart*> free;
   std::atomic<bool> is_free_taken;
+  std::atomic<bool> is_ending;  ///< what comes now is the C library's flush of its streams
 };
 ProcessState* state = nullptr;
 
@@ -340,7 +341,7 @@ bool make_room_here(ThreadPart*& part) {
     return false;
   }
   made->header->tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
-  made->header->is_closed = 0;
+  made->header->is_closed = state->is_ending ? 1 : 0;
   made->limit = made->header->slot_capacity;
   this_part = part = made;
   if (made->header->tid != made->header->pid) (void)::pthread_setspecific(thread_end, made);
@@ -406,7 +407,9 @@ void start_parts(std::string_view directory) {
 }
 
 void mark_parts(bool are_closed) {
-  if (state == nullptr || state->process == 0) return;
+  if (state == nullptr) return;
+  state->is_ending = are_closed;
+  if (state->process == 0) return;
   const ClockPair clock = read_clocks();
   for (ThreadPart* part = state->all.load(); part != nullptr; part = part->next) {
     part->header->is_closed = are_closed ? 1 : 0;
