@@ -255,6 +255,16 @@ def test_a_limit_of_file_sizes_is_for_the_trace_as_well(tracing: Tracing) -> Non
     assert len(tracing.of_file("data", "write")) > 500
 
 
+def test_a_file_that_takes_the_place_of_a_part_is_not_written(tracing: Tracing) -> None:
+    """Whoever may write in the trace's directory could lead the recorder to any file of the user's."""
+    (tracing.directory / "precious").write_bytes(bytes(50000))
+    tracing(sys.executable, "-S", "-E", "-c",
+            "import glob, os\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\nos.write(fd, b'x')\n"
+            "part, = glob.glob('../trace.0/*.part')\nos.rename(part, 'moved')\nos.link('precious', part)\n"
+            "for n in range(5000): os.pwrite(fd, b'x', n)\n")  # fmt: skip
+    assert (tracing.directory / "precious").read_bytes() == bytes(50000)
+
+
 def test_a_trace_is_never_mixed_with_another(tracing: Tracing) -> None:
     tracing("true")
     again = [str(tracing.iosig.binary), "trace", "-o", str(tracing.trace), "--", "true"]

@@ -13,7 +13,6 @@
 
 #include "host/run_isolated.h"
 #include "iosig/base/signals.h"
-#include "preload/hooks/real.h"
 #include "preload/trace/recorder.h"
 #include "preload/trace/thread_part.h"
 

@@ -75,7 +75,8 @@ struct ThreadPart {
   std::uint64_t chunks_end;   ///< bytes of the file
   std::uint32_t pending;      ///< bytes of pending chunks
   std::uint32_t pid, number;  ///< number of the part in its process: its file's name has both
-  ThreadPart* next;           ///< of all parts of the process
+  std::uint64_t device, inode;
+  ThreadPart* next;  ///< of all parts of the process
   ThreadPart* next_free;
 };
 
@@ -105,7 +106,7 @@ struct Subject {
 /// Whether that is one of the lowest layer.
 [[nodiscard]] inline bool is_in_posix_call() {
   const Call call = innermost_call();
-  return call != Call::none && static_cast<std::uint16_t>(call) < 200;
+  return call != Call::none && iosig::trace::layer_of(call) == iosig::trace::Layer::posix;
 }
 
 /// Increments as one instruction, so that a signal handler of the same thread gets another number.

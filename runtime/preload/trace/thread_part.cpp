@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -119,11 +120,21 @@ const char* path_of(ThreadPart& part) {
   return text.data();
 }
 
-/// Writes all bytes at `offset` of the part's file, which is opened for that: the recorder keeps no descriptor that the
-/// program could close, and needs none of its share.
+/// Opens the part's file for a moment: the recorder keeps no descriptor that the program could close, and needs none of
+/// its share. -1: its name is gone, or leads to another file by now, **which must not be written**.
+long open_file_of(ThreadPart& part) {
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  struct stat now {};
+  if (fd < 0 || (::fstat(static_cast<int>(fd), &now) == 0 && now.st_dev == part.device && now.st_ino == part.inode))
+    return fd;
+  ::syscall(SYS_close, fd);
+  return -1;
+}
+
+/// Writes all bytes at `offset` of the part's file.
 bool put_in_file(ThreadPart& part, const void* bytes, std::size_t count, std::uint64_t offset) {
   if (exceeds_size_limit(static_cast<std::int64_t>(offset + count))) return false;  // SIGXFSZ would end the program
-  const long fd = ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  const long fd = open_file_of(part);
   if (fd < 0) return false;
   std::size_t done = 0;
   while (done < count) {
@@ -151,7 +162,7 @@ bool fill(long fd, std::size_t first, std::size_t end) {
 
 /// Grows the part from its first slots to all. false: the directory is full.
 bool grow(ThreadPart& part) {
-  const long fd = ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  const long fd = open_file_of(part);
   if (fd < 0) return false;
   const bool is_done = fill(fd, slots_offset + first_slots * sizeof(Slot), chunks_offset);
   ::syscall(SYS_close, fd);
@@ -202,8 +213,8 @@ void pack_slots(ThreadPart& part) {
 }
 
 /// Begins a process of its own in a child made by fork().
-bool begin_process() {
-  if (state->process != 0) return true;
+void begin_process() {
+  if (state->process != 0) return;
   std::uint64_t random = 0;
   while (random == 0)
     if (::syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK) != sizeof random)
@@ -211,7 +222,6 @@ bool begin_process() {
   forget_descriptions();
   working_directory_changed();
   state->process = random;
-  return true;
 }
 
 bool make_file(ThreadPart& part) {
@@ -221,7 +231,8 @@ bool make_file(ThreadPart& part) {
       ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return false;
   void* mapped = MAP_FAILED;
-  if (fill(fd, 0, slots_offset + first_slots * sizeof(Slot)))
+  struct stat made {};
+  if (::fstat(static_cast<int>(fd), &made) == 0 && fill(fd, 0, slots_offset + first_slots * sizeof(Slot)))
     mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
   ::syscall(SYS_close, fd);
   if (mapped == MAP_FAILED) return false;
@@ -244,6 +255,8 @@ bool make_file(ThreadPart& part) {
   header->checksum = crc32c({reinterpret_cast<const std::uint8_t*>(header), offsetof(PartHeader, checksum)});
   header->slot_capacity = first_slots;
   header->latest = header->first;
+  part.device = made.st_dev;
+  part.inode = made.st_ino;
   part.header = header;
   part.slots = reinterpret_cast<Slot*>(static_cast<std::byte*>(mapped) + slots_offset);
   part.chunks_end = chunks_offset;
@@ -332,7 +345,7 @@ bool make_room_here(ThreadPart*& part) {
     pack_slots(*part);
     return part->used < part->limit;
   }
-  if (!begin_process()) return false;
+  begin_process();
   ThreadPart* const made = make_part();
   if (made == nullptr) {
     const int failure = errno;
