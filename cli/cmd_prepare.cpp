@@ -52,7 +52,7 @@ struct Prepared {
   ordered_json json;
 };
 
-/// What the streams of the journal and the paths before this one will need.
+/// Space that is already spoken for: by the streams in the journal, and by the paths prepared before this one.
 struct SoFar {
   ComingHome coming;
   bool has_reserved = false;

@@ -12,13 +12,13 @@ struct if_dqblk;
 
 namespace iosig {
 
-/// What one quota leaves. Absent: it sets no limit.
+/// Bytes and inodes that one quota still allows. Absent: it sets no limit.
 struct QuotaRoom {
   std::optional<std::uint64_t> bytes, files;
 };
 
-/// Returns what the quota leaves at time `now_unix_s`. Hard limits hold always; soft ones once their grace time is
-/// over, when the kernel refuses more. Pure.
+/// Returns what the quota still allows at time `now_unix_s`. Hard limits hold always; soft ones once their grace time
+/// is over, when the kernel refuses more. Pure.
 [[nodiscard]] QuotaRoom room_under(const if_dqblk& quota, std::int64_t now_unix_s);
 
 /// Returns how many bytes the quotas leave to new files of this process in the directory `path`: the lesser of the

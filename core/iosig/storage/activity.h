@@ -1,8 +1,8 @@
-// What other programs do while a probe measures: how long they keep the processors and a device busy.
+// Measures how long other programs keep the processors and a device busy while a probe runs.
 //
-// A probe's own I/O is done in kernel threads as well, and would be taken for that of others. Therefore others are
-// watched in pauses in which the probe does nothing and has nothing left to store. read_counters() does the I/O; the
-// rest is pure.
+// Kernel threads do part of the probe's own I/O, and the kernel's counters cannot tell it from that of other programs.
+// Therefore the counters are read in pauses, in which the probe does nothing and has no data left to store.
+// read_counters() does the I/O; the rest is pure.
 #pragma once
 
 #include <cstdint>
@@ -76,15 +76,16 @@ class Activity {
 /// From this share on, other programs falsify a measurement.
 inline constexpr double busy_share_limit = 0.2;
 
-/// What a probe found of one device: the share of time that others used, and in words.
+/// How busy other programs kept one device while a probe measured it.
 struct SeenActivity {
   std::string device;
-  std::optional<double> busy_share;  ///< nothing: could not be watched, which counts as quiet
-  std::string text;
+  std::optional<double> busy_share;  ///< absent: the kernel has no counters of this device, which counts as quiet
+  std::string text;                  ///< the same in words
 };
 
-/// Returns whether a probe measured `device`, and others were quiet then: a description to keep. A description without
-/// a busy_share counts as quiet. What is set by hand does not count: a probe leaves it alone.
+/// Returns whether `device` was measured by a probe while other programs were quiet, so that the result is worth
+/// keeping. A description without a busy_share counts as quiet. Values set by hand do not count: a probe leaves them
+/// alone.
 [[nodiscard]] bool is_worth_keeping(const Device& device);
 
 /// Decides whether the results of a probe may replace `current`. Pure. Fails with `infeasible` if others were busy

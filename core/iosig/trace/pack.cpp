@@ -31,7 +31,7 @@ class Rounder {
   std::uint64_t quantum_, inverse_;
 };
 
-/// What makes a kind: file, fd, path, call, flags.
+/// Slots with equal keys are of one kind: the same file, descriptor, path, call and flags.
 struct Key {
   std::uint64_t first, second;
   bool operator==(const Key&) const = default;

@@ -22,7 +22,7 @@ struct PackOptions {
   std::uint64_t quantum_ticks = 0;
 };
 
-/// What pack() needs besides its stack. No content is kept between calls.
+/// Working memory of pack(), too large for a stack. Nothing in it outlives a call.
 struct PackMemory {
   PredictMemory predict;
   std::uint16_t by_key[1024];  ///< hash table of kinds
