@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -153,6 +154,10 @@ Result<Pattern> paper_pattern(const PatternArguments& options, VectorLines& line
 int run_detect(PatternArguments& options, Console& console) {
   if (const auto sound = check_plot(options.plot, options.file, "detect", console.json); !sound)
     return console.fail(sound.error());
+  if (std::error_code ignored; std::filesystem::is_directory(options.file, ignored))
+    return console.fail(
+        {ErrorKind::usage,
+         fmt::format("'{0}' is a directory; if it is a trace: iosig pattern trace {0}", printable(options.file))});
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   const auto names = names_given(options);
   if (!names) return console.fail(names.error());
@@ -302,6 +307,8 @@ void add_pattern(Verb app, Action& action) {
   lookup.footer("Example: iosig pattern lookup trace.pattern 40000 6000");
   lookup.when_chosen(action, pattern_lookup_schema,
                      [options](Console& console) { return run_lookup(*options, console); });
+
+  add_pattern_trace(pattern, action);
 }
 
 }  // namespace iosig::cli

@@ -11,6 +11,8 @@ void add_check(Verb app, Action& action);
 void add_choose(Verb app, Action& action);
 void add_reliability(Verb app, Action& action);
 void add_pattern(Verb app, Action& action);
+/// `iosig pattern trace`, below `iosig pattern`.
+void add_pattern_trace(Verb pattern, Action& action);
 void add_container(Verb app, Action& action);
 void add_mount(Verb app, Action& action);
 void add_run(Verb app, Action& action);

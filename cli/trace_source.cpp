@@ -10,7 +10,10 @@
 namespace iosig::cli {
 
 void add_selection_options(Verb verb, std::string& layer, std::string& files) {
-  verb.add_option("--layer", layer, "only calls of this layer: mpi-io, stdio or posix").type_name("NAME");
+  verb.add_option("--layer", layer,
+                  fmt::format("only calls of this layer: mpi-io, stdio or posix{}",
+                              layer.empty() ? "" : fmt::format("; {} unless given", layer)))
+      .type_name("NAME");
   verb.add_option("--files", files, "only calls on files whose name (or path, if GLOB has a slash) matches")
       .type_name("GLOB");
 }
