@@ -38,6 +38,18 @@ TEST_CASE("signature: each parameter stands in the docs and in the fuzzer's seed
   }
 }
 
+TEST_CASE("signature: each parameter's example is understood, changes the signature, and is printed again") {
+  for (const ParameterInfo& parameter : signature_parameters()) {
+    const std::string text = parameter.example.empty() ? std::string(parameter.name)
+                                                       : fmt::format("{}({})", parameter.name, parameter.example);
+    CAPTURE(text);
+    const Signature signature = parsed(text);
+    CHECK(signature != Signature{});
+    CHECK(signature_text(signature).starts_with(parameter.name));
+    CHECK(parsed(signature_text(signature)) == signature);
+  }
+}
+
 TEST_CASE("signature: every parameter of the paper's section 3, and read-share and duration of ours, is understood") {
   const Signature s = parsed(
       "global random persist size-per-IO(16MB) totalsize(6GB) MTTDL(20y) availability(1e-6) duration(2h) archive "

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -17,23 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_levels = 8, max_devices = 10000;  // limits of a description (format/storage_toml)
 constexpr std::size_t max_steps = 16;                       // from a mount to a disk, including layers over one device
-
-constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
-
-using MountReader = std::optional<Part> (*)(const Mount&, const Machine&);
-constexpr auto mount_readers = std::to_array<std::pair<std::string_view, MountReader>>({
-    {"btrfs", read_btrfs},
-    {"zfs", read_zfs},
-    {"fuse.glusterfs", read_glusterfs},
-    {"ceph", read_cephfs},
-    {"fuse.ceph", read_cephfs},
-    {"fuse.ceph-fuse", read_cephfs},
-    {"lustre", read_lustre},
-    {"beegfs", read_beegfs},
-    {"gpfs", read_gpfs},
-    {"fuse.mfs", read_moosefs},
-    {"pvfs2", read_orangefs},
-});
 
 /// A device with everything below it.
 struct Tree {

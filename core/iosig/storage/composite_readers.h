@@ -3,11 +3,13 @@
 // (md/, dm/, bcache/ in sysfs). Used by storage/composite, and individually by tests.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "iosig/model/storage.h"
@@ -71,5 +73,26 @@ struct Part {
 [[nodiscard]] std::optional<Part> read_gpfs(const Mount& mount, const Machine& machine);
 [[nodiscard]] std::optional<Part> read_moosefs(const Mount& mount, const Machine& machine);
 [[nodiscard]] std::optional<Part> read_orangefs(const Mount& mount, const Machine& machine);
+
+// Every reader is in one of these lists, which storage/composite goes through.
+
+/// Of block devices: the first that recognises the device counts.
+inline constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
+
+using MountReader = std::optional<Part> (*)(const Mount&, const Machine&);
+/// Of mounts, by the type in mountinfo.
+inline constexpr auto mount_readers = std::to_array<std::pair<std::string_view, MountReader>>({
+    {"btrfs", read_btrfs},
+    {"zfs", read_zfs},
+    {"fuse.glusterfs", read_glusterfs},
+    {"ceph", read_cephfs},
+    {"fuse.ceph", read_cephfs},
+    {"fuse.ceph-fuse", read_cephfs},
+    {"lustre", read_lustre},
+    {"beegfs", read_beegfs},
+    {"gpfs", read_gpfs},
+    {"fuse.mfs", read_moosefs},
+    {"pvfs2", read_orangefs},
+});
 
 }  // namespace iosig
