@@ -36,7 +36,7 @@ demo: ## the main job on this machine: annotated and unannotated programs on the
 	@$(MAKE) --no-print-directory python
 	@$(PYTHON) examples/demo.py $(if $(FULL),--full)
 
-test: ## every test: C++, Python, and the core again under the sanitizers
+test: ## every test: Python, and C++ under the sanitizers
 	@tools/setup build python lab test
 	@$(MAKE) --no-print-directory python TESTS=ON
 	@$(PYTHON) tools/run_tests $(CMAKE_FLAGS) -DIOSIG_TESTS=ON

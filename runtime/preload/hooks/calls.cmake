@@ -170,9 +170,13 @@ function(make_calls table made)
       set(traced " || is_traced_by_number()")
       string(APPEND entries "${at_row}${result} ${name}(${parameters}) __asm__(\"${exported}\");\n")
       if(NOT trace STREQUAL "own")
-        string(APPEND recording "${at_row}${result} ${name}(${parameters}) {\n"
+        # Two functions, so that the one that records nothing needs no stack frame.
+        string(APPEND recording
+          "${at_row}[[gnu::noinline]] static ${result} record_${name}(${parameters}) {\n"
+          "  return trace::${recorder}<Call::${call}>(${recorded}, [&] { return hook::${name}(${arguments}); });\n}\n"
+          "${at_row}${result} ${name}(${parameters}) {\n"
           "  if (!trace::is_used(Call::${call})) [[likely]] return hook::${name}(${arguments});\n"
-          "  return trace::${recorder}<Call::${call}>(${recorded}, [&] { return hook::${name}(${arguments}); });\n}\n")
+          "  return record_${name}(${arguments});\n}\n")
       endif()
     endif()
     if(NOT number STREQUAL "")
