@@ -31,7 +31,7 @@ using trace::Moves;
 constexpr const char* streams_schema = "iosig.trace.patterns/1";
 constexpr std::size_t shown_streams = 20;
 
-struct TraceArguments {
+struct PatternTraceArguments {
   std::string directory, layer = "posix", files, output;
   bool reads = false, writes = false;
   PlotOptions plot;
@@ -101,7 +101,7 @@ Result<const AccessStream*> only_stream(const AccessStreams& found, std::string_
               option, found.streams.size());
 }
 
-int run_trace(TraceArguments& options, Console& console) {
+int run_trace(PatternTraceArguments& options, Console& console) {
   if (const auto sound = check_plot(options.plot, options.directory, "trace", console.json); !sound)
     return console.fail(sound.error());
   const auto selection = selection_of(options.layer, options.files);
@@ -139,7 +139,7 @@ int run_trace(TraceArguments& options, Console& console) {
 
 void add_pattern_trace(Verb pattern, Action& action) {
   const Verb verb = pattern.add_verb("trace", "Describe the reads and the writes of each file in a trace");
-  const auto options = std::make_shared<TraceArguments>();
+  const auto options = std::make_shared<PatternTraceArguments>();
   verb.add_option("TRACE", options->directory, "the directory that 'iosig trace -o' made").type_name("DIR");
   add_selection_options(verb, options->layer, options->files);
   const Option reads = verb.add_flag("--reads", options->reads, "only reads");

@@ -311,7 +311,7 @@ def test_a_copy_into_the_page_cache_takes_as_long_on_every_disk_with_the_same_ki
     for value in ("buffered_write_bytes_per_s", "buffered_write_latency_s", "buffered_small_write_latency_s"):
         assert hdd[value] == ssd[value]
     assert hdd["buffered_write_bytes_per_s"] > 0  # beside other programs a latency can be lost in the noise: 0
-    # A flush seeks on the hard disk (8 ms in lab/lab), and other programs make that no shorter; random accesses to files
+    # A flush seeks on the hard disk (8 ms in lab/lab); other programs make that no shorter. Random accesses to files
     # this small may stay on one track.
     assert hdd["operation_latency_s"] > 0.008
 

@@ -24,7 +24,7 @@ struct AccessStream {
   std::string path;
   Moves moves = Moves::reads;
   std::vector<std::int64_t> ids = {};  ///< processes, ascending
-  std::uint64_t bytes = 0;        ///< transferred: the sum of the results
+  std::uint64_t bytes = 0;             ///< transferred: the sum of the results
   /// Columns logical, length (as asked for), id. The accesses of a process are in the order of their starts, the
   /// processes one after the other.
   Pattern pattern = {};
