@@ -23,6 +23,9 @@ using trace::Summary;
 using trace::Trace;
 
 constexpr const char* info_schema = "iosig.trace.info/1";
+constexpr std::string_view not_seen =
+    "not seen: statically linked and setuid programs, system calls that are made without the C library, io_uring with "
+    "SQPOLL, loads and stores in mapped files";
 constexpr std::size_t shown_files = 20, shown_processes = 40;
 
 struct InfoArguments {
@@ -159,6 +162,11 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
     in_flight += layer.in_flight;
   }
   console.say(fmt::format("{}", printable(command_text(opened, summary))));
+  if (calls == 0) {
+    console.say("no call was recorded, or is selected");
+    console.say(not_seen);
+    return;
+  }
   console.say(fmt::format("began {}, {}; {}, {}, {}, {}", utc_text(opened.started_ns()),
                           about_seconds(seconds(summary.span_ns)), plural(summary.processes.size(), "process"),
                           plural(summary.threads, "thread"), plural(calls, "call"),
@@ -213,9 +221,7 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
       console.say(fmt::format("and {} more", plural(summary.files.size() - shown_files, "file")));
   }
   console.say("");
-  console.say(
-      "not seen: statically linked and setuid programs, system calls that are made without the C library, io_uring "
-      "with SQPOLL, loads and stores in mapped files");
+  console.say(not_seen);
 }
 
 int run_info(const InfoArguments& options, Console& console) {

@@ -131,5 +131,6 @@ def test_what_is_not_there_is_said(tracing: Tracing) -> None:
     assert "iosig pattern trace" in run("pattern", "detect", tracing.trace, check=2).stderr
     assert "left out: 1 access that failed" in run("pattern", "trace", tracing.trace, "--writes").stderr
     assert run.json("pattern", "trace", tracing.trace, "--files", "absent")["streams"] == []
+    assert "no call was recorded, or is selected" in run("trace", "info", tracing.trace, "--files", "absent").stdout
     assert "is no trace" in run("pattern", "trace", tracing.directory, check=3).stderr
     run("pattern", "trace", check=2)
