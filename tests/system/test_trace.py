@@ -255,6 +255,45 @@ def test_a_limit_of_file_sizes_is_for_the_trace_as_well(tracing: Tracing) -> Non
     assert len(tracing.of_file("data", "write")) > 500
 
 
+def test_flushes_and_ends_of_mappings_have_their_place_in_the_file(
+    tracing: Tracing, compiled: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "maps.c").write_text(r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  const long page = 4096;
+  int fd = open("data", O_CREAT | O_RDWR, 0600);
+  ftruncate(fd, 100 * page);
+  char* at = mmap(0, 8 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 20 * page);
+  close(fd);
+  at[0] = 1;
+  msync(at + 2 * page, page, MS_SYNC);
+  mmap(at + page, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0); /* not the file any more */
+  msync(at + page, page, MS_ASYNC);
+  munmap(at + 3 * page, page); /* leaves two mappings */
+  msync(at + 4 * page, 4 * page, MS_SYNC);
+  munmap(at + 3 * page, page); /* nothing is there */
+  if (fork() == 0) _exit(msync(at, page, MS_SYNC));
+  wait(0);
+  munmap(at, 8 * page); /* the first of its three parts */
+  munmap(at, 8 * page);
+  char* none = mmap(0, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  munmap(none, page);
+  return 0;
+}
+""")
+    tracing(compiled(tmp_path / "maps.c"))
+    rows = tracing.rows(lambda row: row.call in ("mmap", "msync", "munmap"))
+    assert {row.path for row in rows} == {str(tracing.directory / "data")}
+    assert [(row.call, (row.offset or 0) // 4096, (row.length or 0) // 4096, row.result) for row in rows] == [
+        ("mmap", 20, 8, 0), ("msync", 22, 1, 0), ("munmap", 23, 1, 0), ("msync", 24, 4, 0), ("munmap", 20, 1, 0),
+    ]  # fmt: skip
+
+
 def test_a_file_that_takes_the_place_of_a_part_is_not_written(tracing: Tracing) -> None:
     """Whoever may write in the trace's directory could lead the recorder to any file of the user's."""
     (tracing.directory / "precious").write_bytes(bytes(50000))

@@ -1,5 +1,6 @@
 // The entries of traced calls, as hooks/calls.txt says (recording.inc), and those with `trace=own`.
 #include <linux/close_range.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <climits>
@@ -8,6 +9,7 @@
 
 #include "preload/files/open_file.h"
 #include "preload/hooks/entry.h"
+#include "preload/trace/mappings.h"
 #include "preload/trace/mpi_files.h"
 #include "preload/trace/streams.h"
 #include "preload/trace/subjects.h"
@@ -143,10 +145,18 @@ int fchdir(int fd) {
   return done;
 }
 void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) {
-  if (fd < 0 || (flags & MAP_ANONYMOUS) != 0 || !trace::is_used(Call::mmap)) [[likely]]
+  if (!trace::is_used(Call::mmap)) [[likely]]
     return hook::mmap(at, length, protection, flags, fd, offset);
-  return trace::on<Call::mmap>(fd, offset, length,
-                               [&] { return hook::mmap(at, length, protection, flags, fd, offset); });
+  if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) {
+    void* const made = hook::mmap(at, length, protection, flags, fd, offset);
+    if (made != MAP_FAILED && (flags & MAP_FIXED) != 0) trace::unmapped(made, length);
+    return made;
+  }
+  const trace::Subject subject = trace::subject_of(fd, offset, static_cast<std::int64_t>(length));
+  void* const made =
+      trace::record<Call::mmap>(subject, [&] { return hook::mmap(at, length, protection, flags, fd, offset); });
+  if (made != MAP_FAILED) trace::mapped(made, length, subject, offset);
+  return made;
 }
 
 FILE* fopen(const char* path, const char* mode) {

@@ -21,6 +21,7 @@
 #include "iosig/base/signals.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/trace/pack.h"
+#include "preload/trace/mappings.h"
 #include "preload/trace/names.h"
 #include "preload/trace/process_facts.h"
 
@@ -220,6 +221,7 @@ void begin_process() {
     if (::syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK) != sizeof random)
       random = now() ^ static_cast<std::uint64_t>(::getpid()) << 40;
   forget_descriptions();
+  forget_mappings();
   working_directory_changed();
   state->process = random;
 }
