@@ -8,7 +8,8 @@ in it. The floor is what any recorder of begin and end pays: two clock reads and
 written once. Bytes: what the trace's files grow by, for each call, lossless.
 
 Starts: a shell runs /bin/true a hundred times, in turns with an empty preloaded library, with the recorder's library
-that does not record, and traced. strace, if it is there, as a peer: processor time of the same calls, of all processes.
+that does not record, and traced. Peers: strace, if it is there, and DFTracer: pip download --no-deps dftracer==2.2.0,
+unzip, --dftracer DIRECTORY. Processor time of the same calls, of all processes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
@@ -194,33 +196,66 @@ def starts(work: Path, turns: int) -> None:
         print(f"{name:20} {statistics.median(each):6.0f}   {above:6.0f}")
 
 
-def peers(work: Path) -> None:
+@dataclass
+class Way:
+    """A way to run the program; `logs`: globs below the working directory of what it writes then."""
+
+    command: list[object]
+    logs: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def ways_of(work: Path, program: list[object], dftracer: Path | None) -> dict[str, Way]:
+    """Alone, traced by us, and by each peer that is there."""
+    ways = {
+        "alone": Way(program),
+        "iosig trace": Way(
+            [BUILD / "bin/iosig", "trace", "-o", work / "iosig.trace", "--", *program], "iosig.trace/*.part"
+        ),
+    }
+    if strace := shutil.which("strace"):
+        traced_by = [strace, "-f", "--seccomp-bpf", "-ttt", "-T", "-e", "trace=pwrite64", "-o", work / "strace.out"]
+        ways["strace --seccomp-bpf"] = Way([*traced_by, *program], "strace.out")
+    if dftracer:
+        libraries = dftracer / "dftracer" / "lib64"
+        ways["DFTracer, with offsets"] = Way(
+            program,
+            "dftracer-*",
+            {
+                "LD_PRELOAD": str(libraries / "libdftracer_preload.so"),
+                "LD_LIBRARY_PATH": f"{libraries}:{dftracer / 'dftracer.libs'}",
+                "DFTRACER_ENABLE": "1",
+                "DFTRACER_INIT": "PRELOAD",
+                "DFTRACER_INC_METADATA": "1",
+                "DFTRACER_LOG_FILE": str(work / "dftracer"),
+                "DFTRACER_DATA_DIR": str(work),
+            },
+        )
+    return ways
+
+
+def peers(work: Path, dftracer: Path | None) -> None:
     """Prints the table of whole processes: the program that only calls, traced by each."""
-    strace = shutil.which("strace")
-    program = [work / "calls", work / "file", 0, 61, 1, 1]
-    ways: dict[str, list[object]] = {"alone": program}
-    ways["iosig trace"] = [BUILD / "bin/iosig", "trace", "-o", work / "peers.trace", "--", *program]
-    if strace:
-        ways["strace --seccomp-bpf"] = [strace, "-f", "--seccomp-bpf", "-ttt", "-T", "-e", "trace=pwrite64", "-o",
-                                        work / "strace.out", *program]  # fmt: skip
+    turns = 61
+    ways = ways_of(work, [work / "calls", work / "file", 0, turns, 1, 1], dftracer)
     print("\n250,000 pwrites of 64 B        CPU s, of all processes   ns a call above alone   bytes a call")
     taken: dict[str, list[float]] = {name: [] for name in ways}
-    bytes_: dict[str, int] = dict.fromkeys(ways, 0)
+    written: dict[str, int] = {}
     for _ in range(3):
-        for name, command in ways.items():
-            taken[name].append(cpu_s(command))
-            if name == "iosig trace":
-                bytes_[name] = sum(part.stat().st_size for part in (work / "peers.trace").glob("*.part"))
-                shutil.rmtree(work / "peers.trace")
-            elif name != "alone":
-                bytes_[name] = (work / "strace.out").stat().st_size
+        for name, way in ways.items():
+            taken[name].append(cpu_s(way.command, env=os.environ | way.env))
+            logs = [log for log in work.glob(way.logs) if log.is_file()] if way.logs else []
+            written[name] = sum(log.stat().st_size for log in logs)
+            for log in logs:
+                log.unlink()
+            shutil.rmtree(work / "iosig.trace", ignore_errors=True)
     for name, each in taken.items():
         above = statistics.median(each) - statistics.median(taken["alone"])
-        print(
-            f"{name:30} {statistics.median(each):8.2f} {above / 61 / 4096 * 1e9:32.0f} {bytes_[name] / 61 / 4096:18.1f}"
-        )
-    if not strace:
-        print("strace: not there, not measured")
+        a_call = f"{above / turns / 4096 * 1e9:32.0f} {written[name] / turns / 4096:18.1f}" if name != "alone" else ""
+        print(f"{name:30} {statistics.median(each):8.2f} {a_call}")
+    for peer, is_there in (("strace", shutil.which("strace")), ("DFTracer (--dftracer)", dftracer)):
+        if not is_there:
+            print(f"{peer}: not there, not measured")
 
 
 def main() -> None:
@@ -229,13 +264,14 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=41)
     options.add_argument("--processes", type=int, default=5)
     options.add_argument("--turns", type=int, default=15)
+    options.add_argument("--dftracer", type=Path, help="where the wheel of its Python package is unpacked")
     told = options.parse_args()
     os.closerange(3, 4096)  # what the shell left open would be looked through by each process
     print(f"load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory(dir=told.directory) as work:
         calls(Path(work), told.rounds, told.processes)
         starts(Path(work), told.turns)
-        peers(Path(work))
+        peers(Path(work), told.dftracer)
 
 
 if __name__ == "__main__":
