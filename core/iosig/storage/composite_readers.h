@@ -47,7 +47,8 @@ struct Part {
 /// Returns a stripe of groups of `each` consecutive `parts`; each group survives `losses` of its own.
 [[nodiscard]] std::optional<Part> striped_groups(std::uint32_t losses, std::size_t each, std::vector<Part> parts);
 
-/// Returns the output of a tool; nothing if it failed or its last line is truncated.
+/// Returns the output of a tool that prints lines; nothing if it failed or its last line is truncated. Names that go to
+/// a tool must not be options.
 [[nodiscard]] std::optional<std::string> ask(const Machine& machine, const Command& command);
 
 // These take the sysfs directory of a whole block device (composite_block.cpp).
@@ -80,7 +81,7 @@ struct Part {
 inline constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
 
 using MountReader = std::optional<Part> (*)(const Mount&, const Machine&);
-/// Of mounts, by the type in mountinfo.
+/// Of mounts, by Mount::filesystem.
 inline constexpr auto mount_readers = std::to_array<std::pair<std::string_view, MountReader>>({
     {"btrfs", read_btrfs},
     {"zfs", read_zfs},

@@ -15,7 +15,6 @@
 
 #include "iosig/base/result.h"
 #include "iosig/model/pattern.h"
-#include "iosig/trace/summary.h"
 #include "iosig/trace/trace.h"
 
 namespace iosig::trace {

@@ -9,11 +9,12 @@ namespace {
 struct Known {
   std::string_view name;
   Layer layer = Layer::posix;
+  Moves moves = Moves::nothing;
 };
 
 constexpr std::array<Known, call_limit> known_calls = [] {
   std::array<Known, call_limit> known{};
-#define IOSIG_CALL(number, name, layer) known[number] = {#name, Layer::layer};
+#define IOSIG_CALL(number, name, layer, moves) known[number] = {#name, Layer::layer, Moves::moves};
 #include "iosig/trace/calls.inc"
 #undef IOSIG_CALL
   return known;
@@ -32,5 +33,7 @@ Call call_of(std::string_view name) {
 }
 
 Layer layer_of(Call call) { return known_calls[static_cast<std::uint16_t>(call)].layer; }
+
+Moves moves_of(Call call) { return known_calls[static_cast<std::uint16_t>(call)].moves; }
 
 }  // namespace iosig::trace

@@ -10,10 +10,13 @@ namespace iosig::trace {
 enum class Layer : std::uint8_t { mpi_io, stdio, posix };
 inline constexpr std::string_view layer_names[] = {"mpi-io", "stdio", "posix"};
 
+/// Whether a call moves bytes, and which way; its result is their number then.
+enum class Moves : std::uint8_t { nothing, reads, writes };
+
 /// Stands in trace files as its number.
 enum class Call : std::uint16_t {
   none = 0,
-#define IOSIG_CALL(number, name, layer) name = (number),
+#define IOSIG_CALL(number, name, layer, moves) name = (number),
 #include "iosig/trace/calls.inc"
 #undef IOSIG_CALL
 };
@@ -26,5 +29,6 @@ inline constexpr std::uint16_t call_limit = 400;
 [[nodiscard]] Call call_of(std::string_view name);
 /// Returns the layer of a call that has a name.
 [[nodiscard]] Layer layer_of(Call call);
+[[nodiscard]] Moves moves_of(Call call);
 
 }  // namespace iosig::trace

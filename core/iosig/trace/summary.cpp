@@ -6,54 +6,6 @@
 
 namespace iosig::trace {
 
-Moves moves_of(Call call) {
-  switch (call) {
-    case Call::read:
-    case Call::pread:
-    case Call::readv:
-    case Call::preadv:
-    case Call::fread:
-    case Call::MPI_File_read:
-    case Call::MPI_File_read_at:
-    case Call::MPI_File_read_all:
-    case Call::MPI_File_read_at_all:
-    case Call::MPI_File_read_shared:
-    case Call::MPI_File_read_ordered:
-    case Call::MPI_File_iread:
-    case Call::MPI_File_iread_at:
-    case Call::MPI_File_iread_all:
-    case Call::MPI_File_iread_at_all:
-    case Call::MPI_File_iread_shared:
-    case Call::MPI_File_read_all_begin:
-    case Call::MPI_File_read_at_all_begin:
-    case Call::MPI_File_read_ordered_begin: return Moves::reads;
-    case Call::write:
-    case Call::pwrite:
-    case Call::writev:
-    case Call::pwritev:
-    case Call::sendfile:
-    case Call::copy_file_range:
-    case Call::splice:
-    case Call::fwrite:
-    case Call::fprintf:
-    case Call::MPI_File_write:
-    case Call::MPI_File_write_at:
-    case Call::MPI_File_write_all:
-    case Call::MPI_File_write_at_all:
-    case Call::MPI_File_write_shared:
-    case Call::MPI_File_write_ordered:
-    case Call::MPI_File_iwrite:
-    case Call::MPI_File_iwrite_at:
-    case Call::MPI_File_iwrite_all:
-    case Call::MPI_File_iwrite_at_all:
-    case Call::MPI_File_iwrite_shared:
-    case Call::MPI_File_write_all_begin:
-    case Call::MPI_File_write_at_all_begin:
-    case Call::MPI_File_write_ordered_begin: return Moves::writes;
-    default: return Moves::nothing;
-  }
-}
-
 void CallTotals::add(const CallTotals& other) {
   calls += other.calls;
   failed += other.failed;

@@ -12,10 +12,6 @@
 
 namespace iosig::trace {
 
-/// Whether a call moves bytes, and which way; its result is their number then.
-enum class Moves : std::uint8_t { nothing, reads, writes };
-[[nodiscard]] Moves moves_of(Call call);
-
 struct CallTotals {
   std::uint64_t calls = 0, failed = 0, in_flight = 0;
   std::uint64_t read_bytes = 0, written_bytes = 0;

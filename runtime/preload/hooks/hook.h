@@ -1,7 +1,7 @@
 // The behaviours of the intercepted calls: a program that calls pread() gets hook::pread(). Declared from the rows of
 // calls.txt and defined in calls_FAMILY.cpp. Three names for one call, in every source of this library:
 //
-//   hook::pread()   what programs get
+//   hook::pread()   what programs get; of a traced call through entry::pread(), which records it (entry.h)
 //   real().pread()  the next definition: libc's, or that of another library that is preloaded after this one (real.h)
 //   ::pread()       the engine's, which goes to the system and concerns none of the program's files
 //                   (engine/engine_calls.cpp)
