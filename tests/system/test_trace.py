@@ -359,12 +359,38 @@ int main(int argc, char **argv) {
 """
 
 
+FORTRAN = """
+program same
+  use mpi
+  implicit none
+  integer :: failure, file, rank, ranks, n, status(MPI_STATUS_SIZE)
+  integer(kind=MPI_OFFSET_KIND) :: page = 4096
+  character(len=4096) :: bytes
+  call MPI_Init(failure)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, failure)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, failure)
+  bytes = 'x'
+  call MPI_File_open(MPI_COMM_WORLD, 'out', MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, file, failure)
+  do n = 0, 2
+    call MPI_File_write_at(file, (n * ranks + rank) * page, bytes, 1024, MPI_INTEGER, status, failure)
+  end do
+  call MPI_File_write_at_all(file, (9 * ranks + rank) * page, bytes, 4096, MPI_BYTE, status, failure)
+  call MPI_File_read_at(file, rank * page, bytes, 2, MPI_DOUBLE_PRECISION, status, failure)
+  call MPI_File_close(file, failure)
+  call MPI_Finalize(failure)
+end program
+"""
+
+
+@pytest.mark.parametrize(("compiler", "name", "source"), [("mpicc", "a.c", MPI), ("mpifort", "a.f90", FORTRAN)])
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
-def test_ranks_and_layers_of_mpi(tracing: Tracing, tmp_path: Path, mpi: str) -> None:
-    if not shutil.which(f"mpicc.{mpi}") or not shutil.which(f"mpirun.{mpi}"):
-        pytest.skip(f"needs {mpi}")
-    (tmp_path / "program.c").write_text(MPI)
-    subprocess.run([f"mpicc.{mpi}", "-O1", "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
+def test_ranks_and_layers_of_mpi(
+    tracing: Tracing, tmp_path: Path, mpi: str, compiler: str, name: str, source: str
+) -> None:
+    if not shutil.which(f"{compiler}.{mpi}") or not shutil.which(f"mpirun.{mpi}"):
+        pytest.skip(f"needs {compiler} of {mpi}")
+    (tmp_path / name).write_text(source)
+    subprocess.run([f"{compiler}.{mpi}", "-O1", "-o", tmp_path / "program", tmp_path / name], check=True, cwd=tmp_path)
     command = [f"mpirun.{mpi}", *(["--oversubscribe"] if mpi == "openmpi" else []), "-n", "2",
                *tracing.command(tmp_path / "program")]  # fmt: skip
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
