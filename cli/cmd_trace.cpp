@@ -29,7 +29,7 @@ using trace::Call;
 struct TraceArguments {
   std::string directory, calls;
   std::vector<std::string> files, command;
-  bool paused = false, dry_run = false;
+  bool paused = false, microseconds = false, dry_run = false;
 };
 
 constexpr std::size_t max_glob_bytes = 255;  ///< as the recorder keeps them
@@ -162,6 +162,7 @@ int trace_command(TraceArguments& options, Console& console) {
   if (!options.calls.empty()) settings.push_back({"IOSIG_TRACE_OPS", options.calls});
   if (!options.files.empty())
     settings.push_back({"IOSIG_TRACE_FILES", fmt::format("{}", fmt::join(options.files, ":"))});
+  if (options.microseconds) settings.push_back({"IOSIG_TRACE_TIMES", "us"});
   if (options.paused) settings.push_back({"IOSIG_TRACE_PAUSED", "1"});
   if (has_tsc_clock()) settings.push_back({"IOSIG_TRACE_CLOCK", "tsc"});
   return become_program(options.command, settings, options.dry_run, console);
@@ -180,6 +181,7 @@ void add_trace(Verb app, Action& action) {
       .type_name("GLOB")
       .repeatable();
   verb.add_flag("--paused", options->paused, "record nothing until the program calls iosig_trace_start() (iosig.h)");
+  verb.add_flag("--microseconds", options->microseconds, "keep times as whole microseconds, in fewer bytes");
   verb.add_flag("--dry-run", options->dry_run, "print the environment and the command; run nothing");
   verb.footer(
       "The command replaces the iosig process. The program and those that it starts are recorded, each thread in a "

@@ -255,6 +255,22 @@ def test_a_limit_of_file_sizes_is_for_the_trace_as_well(tracing: Tracing) -> Non
     assert len(tracing.of_file("data", "write")) > 500
 
 
+def test_times_in_microseconds_take_fewer_bytes(tracing: Tracing) -> None:
+    program = (sys.executable, "-S", "-E", "-c",
+               "import os\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\n"
+               "for n in range(20000): os.pwrite(fd, b'x', n)\n")  # fmt: skip
+    sizes = []
+    for options in ((), ("--microseconds",)):
+        tracing(*program, options=options)
+        sizes.append(sum(part.stat().st_size for part in tracing.trace.glob("*.part")))
+        rows = tracing.of_file("data", "pwrite")
+        took = [row.end_ns - row.start_ns for row in rows[:19000] if row.end_ns is not None]
+        whole = [ns for ns in took if ns < 20000 and abs(ns - round(ns / 1000) * 1000) < 40]
+        short = [ns for ns in took if ns < 20000]
+        assert len(took) == 19000 and (whole == short) == bool(options)
+    assert sizes[1] < sizes[0] - 19000  # a byte a call
+
+
 def test_flushes_and_ends_of_mappings_have_their_place_in_the_file(
     tracing: Tracing, compiled: Callable[[Path], Path], tmp_path: Path
 ) -> None:

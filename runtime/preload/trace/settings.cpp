@@ -4,6 +4,7 @@
 //   IOSIG_TRACE_OPS     calls, or layers, separated by commas (core/iosig/trace/calls.inc); without it all
 //   IOSIG_TRACE_FILES   globs of the files, separated by colons; without it all
 //   IOSIG_TRACE_CLOCK   "tsc": the time stamp counter is a clock on this machine
+//   IOSIG_TRACE_TIMES   "us": times are kept as whole microseconds; without it exactly
 //   IOSIG_TRACE_PAUSED  nothing is recorded until the program calls iosig_trace_start()
 //
 // The environment, and so the trace, goes on to the programs that the process starts.
@@ -66,7 +67,7 @@ __attribute__((constructor(103))) void load(int argument_count, char** arguments
   has_tsc_clock = runtime::setting("IOSIG_TRACE_CLOCK") == "tsc";
   remember_machine(argument_count, arguments);
   set_traced_globs(runtime::setting("IOSIG_TRACE_FILES"));
-  start_parts(directory);
+  start_parts(directory, runtime::setting("IOSIG_TRACE_TIMES") == "us");
   {
     const ReentrancyGuard inside(is_inside);
     (void)run_isolated_step([] {

@@ -69,6 +69,7 @@ struct ProcessState {
 ProcessState* state = nullptr;
 
 std::string_view trace_directory;
+bool keeps_microseconds = false;
 pthread_key_t thread_end;
 
 PartMemory& memory_of(ThreadPart& part) { return *reinterpret_cast<PartMemory*>(part.memory); }
@@ -183,6 +184,15 @@ void append_pending(ThreadPart& part) {
   part.pending = 0;
 }
 
+/// How many ticks a microsecond has, by the part's clock since its start; 0: not known yet.
+std::uint64_t ticks_in_microsecond(const ThreadPart& part, const ClockPair& clock) {
+  if (!has_tsc_clock) return 1000;
+  const ClockPair& first = part.header->first;
+  return clock.monotonic_ns < first.monotonic_ns + 1000
+             ? 0
+             : (clock.ticks - first.ticks) * 1000 / (clock.monotonic_ns - first.monotonic_ns);
+}
+
 /// Packs and appends the slots of calls that have ended, and empties them. Calls that have not ended move to the front.
 void pack_slots(ThreadPart& part) {
   append_pending(part);
@@ -194,8 +204,9 @@ void pack_slots(ThreadPart& part) {
     ended = {memory.whole.begin(), std::ranges::copy_if(ended, memory.whole.begin(), has_ended).out};
   const ClockPair clock = read_clocks();
   if (!ended.empty()) {
+    const PackOptions options{.quantum_ticks = keeps_microseconds ? ticks_in_microsecond(part, clock) : 0};
     const std::size_t bytes = pack(ended, part.header->tid, part.last_id > id_span ? part.last_id - id_span : 0, clock,
-                                   PackOptions{}, memory.pack, memory.packed);
+                                   options, memory.pack, memory.packed);
     if (bytes > 0 && put_in_file(part, memory.packed.data(), bytes, part.chunks_end))
       part.chunks_end += bytes;
     else
@@ -413,8 +424,9 @@ void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t h
     part.chunks_end += whole;
 }
 
-void start_parts(std::string_view directory) {
+void start_parts(std::string_view directory, bool in_microseconds) {
   trace_directory = directory;
+  keeps_microseconds = in_microseconds;
   prepare_to_pack();
   void* const page = map_emptied_at_fork(page_bytes);
   if (page == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) return;

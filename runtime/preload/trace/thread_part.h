@@ -34,8 +34,9 @@ struct NameCache {
 void add_chunk(ThreadPart& part, iosig::trace::ChunkKind kind, const void* head, std::size_t head_bytes,
                const void* rest, std::size_t rest_bytes);
 
-/// Traces into the directory from now on; `directory` is absolute and lives as long as the process.
-void start_parts(std::string_view directory);
+/// Traces into the directory from now on; `directory` is absolute and lives as long as the process. `in_microseconds`:
+/// times are packed as whole microseconds.
+void start_parts(std::string_view directory, bool in_microseconds);
 
 /// Marks all parts of the process as closed, or open again: before execve(2) or the end, or after its failure.
 void mark_parts(bool are_closed);
