@@ -621,6 +621,14 @@ def drain_traced(world: World, path: Path, *options: str) -> str:
     return log.read_text(errors="replace")
 
 
+def test_a_settled_redirect_leaves_no_record_of_a_drain_that_was_killed(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    for left in ("drain", "drain.draft"):
+        (world.state / "journal" / f".{path.readlink().parent.name}.{left}").write_text("cut")
+    world.iosig("finalize", path)
+    assert is_home(path) and not [*(world.state / "journal").glob(".*.drain*")]
+
+
 def test_a_drain_that_is_killed_at_any_step_loses_nothing_and_goes_on(world: World) -> None:
     """strace kills it before the N-th call of each kind that changes files; the next drain, or finalize, finishes."""
     if shutil.which("strace") is None:

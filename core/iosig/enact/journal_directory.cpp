@@ -205,7 +205,8 @@ Result<void> forget(const JournalEntry& entry) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
   const std::string full = *path + "/" + file_name(entry);
-  ::unlink(fmt::format("{}/.{}.drain", *path, entry.id).c_str());  // first: no record without an entry after a kill
+  // First: no record without an entry after a kill. The draft is of a drain that was killed.
+  for (const char* end : {".drain.draft", ".drain"}) ::unlink(fmt::format("{}/.{}{}", *path, entry.id, end).c_str());
   if (::unlink(full.c_str()) != 0 && errno != ENOENT) return system_failure("remove the journal entry", full);
   return {};
 }
