@@ -290,6 +290,7 @@ int main(void) {
   msync(at + 2 * page, page, MS_SYNC);
   mmap(at + page, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0); /* not the file any more */
   msync(at + page, page, MS_ASYNC);
+  munmap(at + 1, page); /* fails: not a page's address */
   munmap(at + 3 * page, page); /* leaves two mappings */
   msync(at + 4 * page, 4 * page, MS_SYNC);
   munmap(at + 3 * page, page); /* nothing is there */
@@ -306,7 +307,7 @@ int main(void) {
     rows = tracing.rows(lambda row: row.call in ("mmap", "msync", "munmap"))
     assert {row.path for row in rows} == {str(tracing.directory / "data")}
     assert [(row.call, (row.offset or 0) // 4096, (row.length or 0) // 4096, row.result) for row in rows] == [
-        ("mmap", 20, 8, 0), ("msync", 22, 1, 0), ("munmap", 23, 1, 0), ("msync", 24, 4, 0), ("munmap", 20, 1, 0),
+        ("mmap", 20, 8, 0), ("msync", 22, 1, 0), ("munmap", 20, 0, -22), ("munmap", 23, 1, 0), ("msync", 24, 4, 0), ("munmap", 20, 1, 0),
     ]  # fmt: skip
 
 

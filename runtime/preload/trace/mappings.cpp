@@ -1,5 +1,7 @@
 #include "preload/trace/mappings.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -23,13 +25,15 @@ constinit std::atomic<bool> is_taken{false};
 /// interrupted.
 template <class Use>
 void alone(const Use& use) {
-  constexpr int tries = 1000;
-  for (int n = 0; n < tries; ++n)
+  constexpr int quick_tries = 100, tries = 1000;
+  for (int n = 0; n < tries; ++n) {
     if (!is_taken.exchange(true, std::memory_order_acquire)) {
       use();
       is_taken.store(false, std::memory_order_release);
       return;
     }
+    if (n >= quick_tries) ::sched_yield();  // the thread that has it waits for a processor
+  }
 }
 
 std::uintptr_t number_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }

@@ -11,8 +11,14 @@ namespace iosig::preload::trace {
 
 /// Called after `length` bytes from `offset` of the file of `subject` were mapped at `at`.
 void mapped(const void* at, std::size_t length, const Subject& subject, std::int64_t offset);
-/// Called after the addresses were unmapped, or mapped to something else.
+/// Called before the addresses are unmapped, since another thread's mmap(2) may get them in the moment in which they are
+/// free; and after they were mapped to something else.
 void unmapped(const void* at, std::size_t length);
+/// Whether munmap(2) accepts the arguments. It then fails only where the process has too many mappings; the file's
+/// mapping is forgotten all the same.
+[[nodiscard]] inline bool can_unmap(const void* at, std::size_t length) {
+  return reinterpret_cast<std::uintptr_t>(at) % iosig::trace::page_bytes == 0 && length != 0;
+}
 /// Returns what a call on these addresses is about: of the part that lies in the first mapping met. `is_left_out` if
 /// none is known.
 [[nodiscard]] Subject subject_at(const void* at, std::size_t length);
@@ -23,10 +29,9 @@ void forget_mappings();
 template <Call call, class Make>
 [[nodiscard]] int mapping(const void* at, std::size_t length, const Make& make) {
   const Subject subject = subject_at(at, length);
-  const int done = record<call>(subject, make);
   if constexpr (call == Call::munmap)
-    if (done == 0 && !subject.is_left_out) unmapped(at, length);
-  return done;
+    if (!subject.is_left_out && can_unmap(at, length)) unmapped(at, length);
+  return record<call>(subject, make);
 }
 
 }  // namespace iosig::preload::trace
