@@ -25,7 +25,7 @@ constexpr int cannot = 16;  ///< MPI_ERR_OTHER, or a similar error class, depend
 constexpr std::uint64_t max_index_bytes = 1u << 30, max_at_once = 1u << 20;
 
 /// Set during an intercepted call. A nested call, through PMPI or another preloaded library, is passed on unchanged.
-constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
+constinit thread_local bool is_in_mpi_call __attribute__((tls_model("initial-exec"))) = false;
 
 /// Memory for the broadcast index; bytes() is empty if there is none. A rank without memory still takes part in the
 /// broadcast.
@@ -64,8 +64,8 @@ bool broadcast(std::byte* bytes, std::uint64_t length, Handle communicator) {
 int open(OpenCall behind, Handle communicator, const char* path, int mode, Handle info, Handle* file) {
   if (behind == nullptr) return cannot;
   const Library& mpi = library();
-  if (is_inside || !mpi.is_known()) return behind(communicator, path, mode, info, file);
-  const runtime::ReentrancyGuard inside(is_inside);
+  if (is_in_mpi_call || !mpi.is_known()) return behind(communicator, path, mode, info, file);
+  const runtime::ReentrancyGuard inside(is_in_mpi_call);
   int ranks = 0, rank = 0;
   const bool is_shared =
       mpi.comm_size(communicator, &ranks) == success && ranks > 1 && mpi.comm_rank(communicator, &rank) == success;
@@ -88,7 +88,7 @@ int open(OpenCall behind, Handle communicator, const char* path, int mode, Handl
 int sync(SyncCall behind, Handle file) {
   if (behind == nullptr) return cannot;
   const int status = behind(file);
-  if (!is_inside) preload::refresh_from_other_nodes();
+  if (!is_in_mpi_call) preload::refresh_from_other_nodes();
   return status;
 }
 
