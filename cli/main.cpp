@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   add_trace(root, action);
   add_replay(root, action);
   add_export(root, action);
+  add_infer(root, action);
   add_prepare(root, action);
   add_finalize(root, action);
   add_status(root, action);

@@ -127,6 +127,10 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
   return rules;
 }
 
+std::string rule_text(std::string_view path_glob, std::string_view signature) {
+  return fmt::format("[[rule]]\npath = {}\nsig = {}\n", toml_string(path_glob), toml_string(signature));
+}
+
 const Rule* rule_that_hides(const Rules& rules, std::size_t number) {
   // A pattern with only `*` matches the text of a narrower pattern in the same way as each path of that pattern.
   for (std::size_t earlier = 0; earlier < number; ++earlier) {

@@ -32,6 +32,10 @@ struct Rules {
   std::vector<Rule> rules;  ///< in file order; the first match counts
 };
 
+/// Starts a rules file.
+inline constexpr std::string_view rules_head = "schema = \"iosig.rules/1\"\n";
+/// Returns a rule as lines of a rules file. The glob is UTF-8.
+[[nodiscard]] std::string rule_text(std::string_view path_glob, std::string_view signature);
 [[nodiscard]] Result<Rules> parse_rules(std::string_view text, std::string_view source);
 /// Returns an earlier rule that matches everything that `rules.rules[number]` matches, which makes the latter
 /// unreachable. Returns nullptr if there is none or it is not evident (evident only if `*` is the earlier rule's only

@@ -19,20 +19,6 @@ Result<std::uint32_t> count_of(const toml::node& node, std::uint32_t most) {
   return static_cast<std::uint32_t>(number->get());
 }
 
-std::string toml_string(std::string_view text) {
-  std::string shown = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      (shown += '\\') += c;
-    else if (byte < 0x20 || byte == 0x7f)
-      shown += fmt::format("\\u{:04x}", byte);
-    else
-      shown += c;
-  }
-  return shown + '"';
-}
-
 namespace {
 
 template <class T>

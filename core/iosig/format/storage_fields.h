@@ -47,8 +47,6 @@ std::vector<std::string_view> keys_of(const std::vector<Field<Owner>>& fields) {
 [[nodiscard]] Result<std::uint32_t> count_of(const toml::node& node, std::uint32_t most);
 /// Returns the node's text; `expected` is for the message if it is not text.
 [[nodiscard]] Result<std::string> text_of(const toml::node& node, std::string_view expected);
-/// Returns `text` as a TOML string.
-[[nodiscard]] std::string toml_string(std::string_view text);
 
 template <class Enum, std::size_t N>
 using Names = std::array<std::pair<std::string_view, Enum>, N>;

@@ -122,4 +122,18 @@ Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
   }
 }
 
+std::string toml_string(std::string_view text) {
+  std::string shown = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      (shown += '\\') += c;
+    else if (byte < 0x20 || byte == 0x7f)
+      shown += fmt::format("\\u{:04x}", byte);
+    else
+      shown += c;
+  }
+  return shown + '"';
+}
+
 }  // namespace iosig

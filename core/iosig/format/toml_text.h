@@ -1,4 +1,4 @@
-// TOML text -> table, for the formats that users edit. Internal to format/.
+// TOML text -> table, and text -> TOML string, for the formats that users edit. Internal to format/.
 #pragma once
 
 #define TOML_EXCEPTIONS 1                      // otherwise running out of memory would end the program
@@ -33,5 +33,8 @@ namespace iosig {
 
 /// Fails with `bad_input`: "source:line:column: what is wrong". Refuses text with excessive nesting.
 [[nodiscard]] Result<toml::table> parse_toml(std::string_view text, std::string_view source);
+
+/// Returns `text`, which is UTF-8, as a TOML string.
+[[nodiscard]] std::string toml_string(std::string_view text);
 
 }  // namespace iosig

@@ -86,6 +86,15 @@ int openat(int directory, const char* path, int flags, ...) {
 int creat(const char* path, mode_t mode) { return entry::open(path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 int __open_2(const char* path, int flags) { return entry::open(path, flags); }
 int __openat_2(int directory, const char* path, int flags) { return entry::openat(directory, path, flags); }
+int mkstemp(char* name) { return entry::mkostemps(name, 0, 0); }
+int mkstemps(char* name, int suffix) { return entry::mkostemps(name, suffix, 0); }
+int mkostemp(char* name, int flags) { return entry::mkostemps(name, 0, flags); }
+int mkostemps(char* name, int suffix, int flags) {
+  if (!trace::is_used(Call::open)) [[likely]]
+    return hook::mkostemps(name, suffix, flags);
+  return open_descriptor(AT_FDCWD, name, flags | O_RDWR | O_CREAT | O_EXCL,
+                         [&] { return hook::mkostemps(name, suffix, flags); });
+}
 
 int dup(int fd) {
   if (!trace::is_used(Call::dup)) [[likely]]

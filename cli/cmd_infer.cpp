@@ -1,0 +1,234 @@
+// `iosig infer`: signatures of streams that nobody declared, from traces of runs.
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "commands.h"
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/format/rules_toml.h"
+#include "iosig/observe/infer.h"
+#include "trace_source.h"
+
+namespace iosig::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using observe::InferredStream;
+using observe::TracedRun;
+
+constexpr const char* infer_schema = "iosig.infer/1";
+/// Directories of the system, whose files a job only reads and nobody places.
+constexpr std::string_view system_directories[] = {"/usr", "/lib",  "/lib32", "/lib64", "/bin", "/sbin",
+                                                   "/etc", "/proc", "/sys",   "/dev",   "/run"};
+/// Files that are only read, and less of them, are configuration and code.
+constexpr std::uint64_t least_read_bytes = MiB;
+/// In these, an id that a batch system gives the job.
+constexpr std::string_view job_variables[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"};
+
+struct InferArguments {
+  std::vector<std::string> directories;
+  std::string files, output, least_bytes = "0";
+  double least_confidence = 0.6;
+  bool why = false, pragmas = false, all = false;
+};
+
+bool is_of_system(std::string_view path) {
+  if (is_below(path, "/dev/shm")) return false;
+  return std::ranges::any_of(system_directories, [&](std::string_view directory) { return is_below(path, directory); });
+}
+
+observe::RunNumbers numbers_of(const trace::Trace& opened) {
+  observe::RunNumbers numbers;
+  for (const auto& [key, process] : opened.processes()) {
+    numbers.words.insert(fmt::format("{}", process.pid));
+    for (const auto& [name, value] : process.variables)
+      if (std::ranges::find(job_variables, name) != std::end(job_variables))
+        numbers.words.insert(value.substr(0, value.find_first_not_of("0123456789")));
+  }
+  return numbers;
+}
+
+/// Reads one trace. Sets `left_out` to the number of streams in the system's directories.
+Result<TracedRun> read_run(const std::string& directory, const InferArguments& options, std::size_t& left_out,
+                           const Console& console) {
+  const auto opened = trace::Trace::open(directory);
+  if (!opened) return pass_on(opened.error());
+  note_faults(*opened, console);
+  TracedRun run{.name = directory, .numbers = numbers_of(*opened)};
+  for (const trace::Part& part : opened->parts())
+    run.is_complete =
+        run.is_complete && part.header.is_closed != 0 && part.header.lost_calls == 0 && !part.fault.has_value();
+  run.is_complete = run.is_complete && opened->unreadable().empty();
+  observe::FactGatherer gatherer;
+  std::vector<Error> faults;
+  std::int64_t end_ns = 0;
+  auto done = opened->for_each(
+      [&](const trace::Access& access) -> Result<void> {
+        end_ns = std::max(end_ns, access.end_ns);
+        gatherer.add(access);
+        return {};
+      },
+      {.layer = std::nullopt, .files = options.files}, faults);
+  if (!done) return pass_on(done.error());
+  note_faults(faults, console);
+  run.is_complete = run.is_complete && faults.empty();
+  run.numbers.started_s = opened->started_ns() / 1'000'000'000;
+  run.numbers.ended_s = (opened->started_ns() + end_ns) / 1'000'000'000;
+  const std::time_t started = run.numbers.started_s;
+  std::tm local{};
+  if (::localtime_r(&started, &local) != nullptr) run.numbers.seconds_east = local.tm_gmtoff;
+  run.facts = gatherer.finish();
+  if (!options.all)
+    left_out += std::erase_if(run.facts, [](const observe::StreamFacts& facts) { return is_of_system(facts.path); });
+  return run;
+}
+
+std::string files_text(const InferredStream& stream) {
+  std::string text = stream.paths.size() == 1 ? "1 file" : fmt::format("{} files", stream.paths.size());
+  if (stream.written_bytes > 0)
+    text += fmt::format(", {} written", about_bytes(static_cast<double>(stream.written_bytes)));
+  if (stream.read_bytes > 0) text += fmt::format(", {} read", about_bytes(static_cast<double>(stream.read_bytes)));
+  if (stream.processes > 1) text += fmt::format(", by {} processes ({})", stream.processes, stream.sharing);
+  return text;
+}
+
+/// Adds a comment line for each reason.
+void add_reasons(const InferredStream& stream, double least_confidence, std::string& text) {
+  std::size_t width = 0;
+  for (const auto& finding : stream.findings) width = std::max(width, finding.word.size());
+  for (const auto& finding : stream.findings)
+    text += fmt::format("# {:<{}}  {:.2f}{}  {}\n", finding.word, width, finding.confidence,
+                        finding.confidence < least_confidence ? " (left out)" : "", finding.why);
+  if (!stream.family.why.empty()) text += fmt::format("# path: {}\n", stream.family.why);
+  for (const std::string& remark : stream.remarks) text += fmt::format("# {}\n", remark);
+}
+
+/// The rules file. A path that is no UTF-8 cannot stand in it.
+std::string rules_text(const std::vector<InferredStream>& streams, const InferArguments& options,
+                       const Console& console) {
+  std::string text(rules_head);
+  for (const InferredStream& stream : streams) {
+    const std::string shown = printable(stream.family.glob);
+    text += fmt::format("\n# {}\n", files_text(stream));
+    if (options.why) add_reasons(stream, options.least_confidence, text);
+    if (shown != stream.family.glob) {
+      console.note(fmt::format("no rule for {}: its name is not plain text", shown));
+      continue;
+    }
+    const std::string signature = stream.signature_text(options.least_confidence);
+    if (signature.empty())
+      text += fmt::format("# no rule for {}: no word is sure enough\n", shown);
+    else
+      text += rule_text(shown, signature);
+  }
+  return text;
+}
+
+std::string pragmas_text(const std::vector<InferredStream>& streams, const InferArguments& options) {
+  std::string text;
+  for (const InferredStream& stream : streams) {
+    text += fmt::format("{}// {}: {}\n", text.empty() ? "" : "\n", printable(stream.family.glob), files_text(stream));
+    if (options.why) {
+      std::string reasons;
+      add_reasons(stream, options.least_confidence, reasons);
+      for (const std::string_view line : split(trimmed(reasons), '\n')) text += fmt::format("//{}\n", line.substr(1));
+    }
+    text += fmt::format("#pragma sig {}\n", stream.signature_text(options.least_confidence));
+  }
+  return text;
+}
+
+ordered_json json_of(const std::vector<InferredStream>& streams, const InferArguments& options) {
+  ordered_json all = ordered_json::array();
+  for (const InferredStream& stream : streams) {
+    ordered_json words = ordered_json::array();
+    for (const auto& finding : stream.findings)
+      words.push_back({{"word", finding.word}, {"confidence", finding.confidence}, {"why", finding.why}});
+    all.push_back({{"glob", stream.family.glob},
+                   {"glob_why", stream.family.why},
+                   {"paths", stream.paths},
+                   {"signature", stream.signature_text(options.least_confidence)},
+                   {"words", std::move(words)},
+                   {"order", stream.order.empty() ? ordered_json(nullptr) : ordered_json(stream.order)},
+                   {"sharing", stream.sharing},
+                   {"processes", stream.processes},
+                   {"reads", stream.reads},
+                   {"writes", stream.writes},
+                   {"read_bytes", stream.read_bytes},
+                   {"written_bytes", stream.written_bytes},
+                   {"size_p10", stream.least_size},
+                   {"size_p90", stream.greatest_size},
+                   {"aligned_share", stream.aligned_share},
+                   {"remarks", stream.remarks}});
+  }
+  return all;
+}
+
+int run_infer(const InferArguments& options, Console& console) {
+  const auto least_bytes = parse_bytes(options.least_bytes);
+  if (!least_bytes) return console.fail(least_bytes.error());
+  std::vector<TracedRun> runs;
+  std::size_t left_out = 0;
+  for (const std::string& directory : options.directories) {
+    auto run = read_run(directory, options, left_out, console);
+    if (!run) return console.fail(run.error());
+    runs.push_back(std::move(*run));
+  }
+  std::vector<InferredStream> streams = observe::infer(runs);
+  left_out += std::erase_if(streams, [&](const InferredStream& stream) {
+    const bool is_code = stream.writes == 0 && stream.read_bytes < least_read_bytes && !options.all;
+    return is_code || stream.read_bytes + stream.written_bytes < *least_bytes;
+  });
+  if (left_out > 0)
+    console.note(fmt::format("left out: {} of the system, or only read and small; --all has them",
+                             left_out == 1 ? "1 file" : fmt::format("{} files", left_out)));
+  if (streams.empty()) console.note("no file was read or written");
+  if (console.json) {
+    console.say_json(infer_schema, {{"traces", options.directories}, {"streams", json_of(streams, options)}});
+    return yes;
+  }
+  const std::string text = options.pragmas ? pragmas_text(streams, options) : rules_text(streams, options, console);
+  if (!options.output.empty()) {
+    if (auto written = write_output(options.output, text); !written) return console.fail(written.error());
+    return yes;
+  }
+  console.say(trimmed(text));
+  return yes;
+}
+
+}  // namespace
+
+void add_infer(Verb app, Action& action) {
+  const Verb verb = app.add_verb("infer", "Find the signature of each file that a traced program used");
+  const auto options = std::make_shared<InferArguments>();
+  verb.add_option("TRACE", options->directories, "directories that 'iosig trace -o' made: runs of one program")
+      .type_name("DIR")
+      .required();
+  verb.add_option("-o,--output", options->output, "file to write; standard output unless given").type_name("FILE");
+  const Option pragmas = verb.add_flag("--pragmas", options->pragmas, "lines for the source, not a rules file");
+  verb.add_flag("--why", options->why, "give the evidence and the confidence of each word");
+  verb.add_option("--min-confidence", options->least_confidence, "leave out words that are less sure")
+      .check(between(0, 1))
+      .type_name("SHARE")
+      .shows_default();
+  verb.add_option("--min-bytes", options->least_bytes, "leave out streams that transfer less")
+      .type_name("SIZE")
+      .shows_default();
+  verb.add_option("--files", options->files, "only files whose name matches").type_name("GLOB");
+  verb.add_flag("--all", options->all,
+                "also files in /usr, /etc and the like, and those of which less than 1 MB is read");
+  verb.footer(
+      "Several traces: what differs in the names of files becomes a wildcard; what differs in how they are used is\n"
+      "less sure.\n"
+      "Example: iosig trace -o job.trace -- ./solver && iosig infer job.trace -o solver.toml");
+  verb.when_chosen(action, infer_schema, [options](Console& console) { return run_infer(*options, console); });
+}
+
+}  // namespace iosig::cli

@@ -1,0 +1,375 @@
+#include "iosig/observe/infer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+
+namespace iosig::observe {
+namespace {
+
+constexpr double nearly_all = 0.9;     ///< a share from which the others are exceptions
+constexpr double once = 0.92;          ///< the confidence in a number that was measured exactly, in one run
+constexpr double repeatedly = 0.97;    ///< in several runs or files, always the same
+constexpr double if_incomplete = 0.6;  ///< factor if the trace does not have everything
+constexpr double least_think_s = 0.5;
+constexpr double if_mapped = 0.6;  ///< factor if loads and stores are not seen
+
+std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
+
+std::string count_of(std::uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+/// Returns part / whole; 0 of nothing.
+double share_of(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// The files of one family in all runs.
+class Group {
+ public:
+  struct Member {
+    const TracedRun* run;
+    const StreamFacts* facts;
+    const Transfers* transfers;
+  };
+
+  void add(const TracedRun& run, const StreamFacts& facts) {
+    const Transfers& each = *facts.transfers();
+    members.push_back({&run, &facts, &each});
+    reads += each.reads, writes += each.writes;
+    read_bytes += each.read_bytes, written_bytes += each.written_bytes;
+    forward += each.forward, first_jumps += each.first_jumps;
+    followed += each.followed, contiguous += each.contiguous, same_stride += each.same_stride;
+    aligned += each.aligned, waited += each.waited, syncs += facts.syncs;
+    sizes.add(each.sizes);
+    is_complete = is_complete && run.is_complete;
+    is_mapped = is_mapped || facts.mapped_bytes > 0;
+  }
+
+  [[nodiscard]] std::uint64_t count() const { return reads + writes; }
+  /// Lowers a confidence for what may be missing in the traces.
+  [[nodiscard]] double trusted(double confidence) const {
+    return confidence * (is_complete ? 1 : if_incomplete) * (is_mapped ? if_mapped : 1);
+  }
+  [[nodiscard]] bool all(auto is_true) const { return std::ranges::all_of(members, is_true); }
+
+  std::vector<Member> members;
+  std::uint64_t reads = 0, writes = 0, read_bytes = 0, written_bytes = 0;
+  std::uint64_t followed = 0, contiguous = 0, forward = 0, first_jumps = 0, same_stride = 0, aligned = 0, waited = 0,
+                syncs = 0;
+  SizeCounts sizes;
+  bool is_complete = true, is_mapped = false;
+};
+
+/// Whether the data are deleted with the job.
+void find_lifetime(const Group& group, InferredStream& stream) {
+  const auto is_removed = [](const Group::Member& each) { return each.facts->is_removed; };
+  if (group.writes == 0) {
+    if (std::ranges::any_of(group.members, is_removed)) stream.remarks.emplace_back("removed by the run that read it");
+    return;  // the data exist: where a copy of them lies is no matter of their life
+  }
+  const auto removed = static_cast<std::size_t>(std::ranges::count_if(group.members, is_removed));
+  if (removed == group.members.size()) {
+    const bool is_made =
+        group.all([](const Group::Member& each) { return each.facts->is_created && !each.facts->was_there; });
+    stream.findings.push_back({"temp", group.trusted(is_made ? 0.95 : 0.7),
+                               is_made ? "made, written and removed in the run" : "written and removed in the run"});
+    return;
+  }
+  // Another process, or another run, that reads what was written shows that it is wanted.
+  bool is_read_later = false, is_synced = group.syncs > 0;
+  for (const Group::Member& each : group.members)
+    is_read_later = is_read_later || (!each.transfers->writers.empty() &&
+                                      !std::ranges::includes(each.transfers->writers, each.transfers->readers));
+  const std::string& path = group.members.front().facts->path;
+  const bool is_in_tmp = is_below(path, "/tmp") || is_below(path, "/var/tmp") || is_below(path, "/dev/shm");
+  std::string why = removed == 0 ? "still there at the end of the run"
+                                 : fmt::format("{} of {} files are still there at the end",
+                                               group.members.size() - removed, group.members.size());
+  double confidence = removed > 0 ? 0.6 : is_read_later ? 0.95 : is_synced ? 0.92 : is_in_tmp ? 0.6 : 0.85;
+  if (is_read_later)
+    why += ", and read by another process than its writer";
+  else if (is_synced)
+    why += ", and made durable by fsync";
+  if (is_in_tmp) why += "; but it lies in a directory for temporary files";
+  // A file that is there at the end of a cut trace may have been removed after it.
+  stream.findings.push_back({"persist", group.is_complete ? confidence : confidence * if_incomplete, std::move(why)});
+}
+
+/// Whether all nodes must see it.
+void find_visibility(const Group& group, std::size_t hosts_of_job, InferredStream& stream) {
+  std::size_t most = 0;
+  for (const Group::Member& each : group.members) most = std::max(most, each.transfers->hosts.size());
+  if (most > 1)
+    stream.findings.push_back({"global", 0.95, fmt::format("processes of {} nodes access one file", most)});
+  else if (hosts_of_job > 1 && !stream.findings.empty() && stream.findings.front().word == "temp")
+    stream.findings.push_back(
+        {"local", group.trusted(0.85), fmt::format("no file is accessed by more than one of {} nodes", hosts_of_job)});
+}
+
+void find_order(const Group& group, InferredStream& stream) {
+  if (group.followed == 0) {
+    stream.findings.push_back({"sequential", group.trusted(0.6), "no thread made two accesses one after the other"});
+    stream.order = "sequential";
+    return;
+  }
+  const double contiguous = share_of(group.contiguous, group.followed);
+  const double few = group.followed < 4 ? 0.85 : 1;
+  if (contiguous >= 0.6) {
+    stream.order = "sequential";
+    stream.findings.push_back(
+        {"sequential", group.trusted(few * std::min(contiguous, 0.98)),
+         fmt::format("{} of the accesses begin where the thread's access before ended", percent(contiguous))});
+    return;
+  }
+  // With a constant stride, or forwards by varying steps as in the rows of a block of a matrix.
+  const double strided = share_of(group.contiguous + group.same_stride, group.followed - group.first_jumps);
+  const double forwards = share_of(group.contiguous + group.forward, group.followed);
+  if (strided >= nearly_all || forwards >= nearly_all) {
+    stream.order = "strided";
+    // Together they may fill the file: then what reaches a local disk is nearly in order.
+    const bool is_full = group.all([](const Group::Member& each) {
+      return static_cast<double>(each.transfers->bytes()) >= nearly_all * static_cast<double>(each.transfers->end);
+    });
+    stream.findings.push_back(
+        {is_full ? "sequential" : "random", group.trusted(few * (strided >= nearly_all ? 0.7 : 0.6)),
+         fmt::format("{} of the accesses go forwards with gaps{}; {}", percent(1 - contiguous),
+                     strided >= nearly_all ? " of one size" : "",
+                     is_full ? "together they fill the file" : "not all of the file is accessed")});
+    return;
+  }
+  if (contiguous <= 0.4) {
+    stream.order = "random";
+    stream.findings.push_back({"random", group.trusted(few * std::min(1 - contiguous, 0.98)),
+                               fmt::format("{} of the accesses do not begin where the thread's access before ended",
+                                           percent(1 - contiguous))});
+    return;
+  }
+  stream.remarks.push_back(
+      fmt::format("{} of the accesses are contiguous: neither sequential nor random", percent(contiguous)));
+}
+
+/// Whether each operation waits for the storage.
+void find_synchrony(const Group& group, InferredStream& stream) {
+  const double waited = static_cast<double>(group.waited) / static_cast<double>(group.count());
+  if (waited >= 0.5) {
+    stream.findings.push_back(
+        {"sync", group.trusted(waited * repeatedly),
+         fmt::format("{} of the accesses are through descriptors with O_SYNC, O_DSYNC or O_DIRECT", percent(waited))});
+    return;
+  }
+  if (group.writes == 0) {
+    stream.findings.push_back({"nosync", group.trusted(repeatedly), "reads go through the page cache"});
+    return;
+  }
+  const double syncs = static_cast<double>(group.syncs) / static_cast<double>(group.writes);
+  // With a sync for every few writes the time is still that of the syncs.
+  const std::string why = fmt::format("{} for {}", count_of(group.syncs, "fsync"), count_of(group.writes, "write"));
+  if (syncs >= 0.2)
+    stream.findings.push_back({"sync", group.trusted(syncs >= nearly_all ? 0.95 : syncs >= 0.5 ? 0.8 : 0.65), why});
+  else
+    stream.findings.push_back({"nosync", group.trusted(syncs <= 0.02 && waited <= 0.1 ? 0.95 : 0.75),
+                               group.syncs == 0 ? "no write waits for the storage" : "only " + why});
+}
+
+void find_size_per_io(const Group& group, InferredStream& stream) {
+  const SizeCounts& sizes = group.sizes;
+  stream.least_size = sizes.quantile(0.1), stream.greatest_size = sizes.quantile(0.9);
+  const auto around = [](std::uint64_t size) { return std::pair(size / 2, size > UINT64_MAX / 2 ? size : 2 * size); };
+  // The typical size is that of most accesses. Where these are of no one size, it is that of most bytes.
+  std::uint64_t typical = sizes.most_frequent();
+  if (sizes.share(typical, typical) < 0.5) typical = sizes.quantile(0.5);
+  auto [least, most] = around(typical);
+  double share = sizes.share(least, most);
+  std::string_view of = "accesses";
+  double confidence = share;
+  if (share < 0.5) {
+    typical = sizes.quantile_of_bytes(0.5);
+    std::tie(least, most) = around(typical);
+    share = sizes.share_of_bytes(least, most);
+    confidence = 0.7 * share;
+    of = "bytes";
+  }
+  const double few = group.count() == 1 ? 0.75 : group.count() < 4 ? 0.85 : 1;
+  std::string why = fmt::format("{} of the {} have {} to {}", percent(share), of, bytes_text(least), bytes_text(most));
+  if (stream.least_size != stream.greatest_size)
+    why += fmt::format("; from {} (10th percentile) to {} (90th)", bytes_text(stream.least_size),
+                       bytes_text(stream.greatest_size));
+  else
+    why = fmt::format("{} have this size", percent(sizes.share(typical, typical)));
+  stream.findings.push_back({fmt::format("size-per-IO({})", bytes_text(typical)),
+                             group.trusted(few * std::min(confidence, repeatedly)), std::move(why)});
+}
+
+std::uint64_t size_of(const Group::Member& each) { return static_cast<std::uint64_t>(each.transfers->end); }
+
+void find_total_bytes(const Group& group, InferredStream& stream) {
+  std::map<const TracedRun*, std::uint64_t> of_run;
+  std::uint64_t least = UINT64_MAX, most = 0;
+  for (const Group::Member& each : group.members) {
+    const std::uint64_t bytes = size_of(each);
+    of_run[each.run] = std::max(of_run[each.run], bytes);
+    least = std::min(least, bytes), most = std::max(most, bytes);
+  }
+  if (most == 0) return;  // no access has an offset
+  double confidence = group.members.size() > 1 && least == most ? repeatedly : once;
+  std::string why = group.writes > 0 ? "the end of the furthest access" : "the end of the furthest read";
+  if (group.writes == 0 && !group.all([](const Group::Member& each) { return each.facts->has_read_end; })) {
+    confidence = 0.7;
+    why += "; the file may be larger";
+  }
+  if (least != most) {
+    why = fmt::format("the largest of {} files, of {} to {}", group.members.size(),
+                      about_bytes(static_cast<double>(least)), about_bytes(static_cast<double>(most)));
+    confidence = std::min(confidence, 0.85);
+  }
+  std::vector<std::string> each_run;
+  for (const auto& [run, bytes] : of_run)
+    each_run.push_back(fmt::format("{} in {}", about_bytes(static_cast<double>(bytes)), printable(run->name)));
+  if (of_run.size() > 1 && std::ranges::any_of(of_run, [&](const auto& each) { return each.second != most; })) {
+    why += fmt::format("; runs differ: {}", fmt::join(each_run, ", "));
+    confidence = std::min(confidence, 0.7);
+  } else if (of_run.size() > 1) {
+    why += fmt::format("; the same in {} runs", of_run.size());
+  }
+  stream.findings.push_back(
+      {fmt::format("totalsize({})", bytes_text(most)), group.trusted(confidence), std::move(why)});
+}
+
+void find_reads(const Group& group, InferredStream& stream) {
+  if (group.reads == 0) return;
+  const double share = static_cast<double>(group.reads) / static_cast<double>(group.count());
+  const double rounded = std::round(100 * share) / 100;
+  stream.findings.push_back(
+      {rounded >= 1 ? "read-share(1)" : fmt::format("read-share({:g}%)", std::max(1.0, 100 * rounded)),
+       group.trusted(group.writes == 0 ? 0.95 : once),
+       group.writes == 0 ? "only read"
+                         : fmt::format("{}, {}", count_of(group.reads, "read"), count_of(group.writes, "write"))});
+}
+
+void find_passes(const Group& group, InferredStream& stream) {
+  double bytes = 0, size = 0;
+  for (const Group::Member& each : group.members)
+    bytes += static_cast<double>(each.transfers->bytes()), size += static_cast<double>(size_of(each));
+  if (size == 0) return;
+  const double passes = bytes / size;
+  if (passes < 1.5) {
+    if (passes < 0.75)
+      stream.remarks.push_back(fmt::format("accesses transfer {} of the files' size", percent(passes)));
+    return;
+  }
+  stream.findings.push_back({fmt::format("passes({:.0f})", std::min(std::round(passes), 1e6)),
+                             group.trusted(std::abs(passes - std::round(passes)) < 0.1 ? once : 0.75),
+                             fmt::format("{} transferred, {} of files", about_bytes(bytes), about_bytes(size))});
+}
+
+void find_think_time(const Group& group, InferredStream& stream) {
+  std::int64_t ns = 0;
+  for (const Group::Member& each : group.members) ns += each.transfers->think_ns;
+  const double seconds = static_cast<double>(ns) / 1e9 / static_cast<double>(group.members.size());
+  if (seconds < least_think_s) return;
+  const double unit = std::pow(10, std::floor(std::log10(seconds)) - 1);  // two digits
+  stream.findings.push_back({fmt::format("think-time({})", seconds_text(std::round(seconds / unit) * unit)),
+                             group.trusted(0.75), "pauses of at least 10 ms between accesses to the file"});
+}
+
+void find_sharing(const Group& group, InferredStream& stream) {
+  std::map<const TracedRun*, std::set<std::uint64_t>> of_run;
+  std::size_t most = 0;
+  for (const Group::Member& each : group.members) {
+    std::set<std::uint64_t> of_file = each.transfers->readers;
+    of_file.insert(each.transfers->writers.begin(), each.transfers->writers.end());
+    most = std::max(most, of_file.size());
+    of_run[each.run].merge(of_file);
+  }
+  for (const auto& [run, processes] : of_run) stream.processes = std::max(stream.processes, processes.size());
+  stream.sharing = most > 1 ? "N-1" : stream.processes > 1 ? "N-N" : "one process";
+}
+
+/// What the program asks of a higher layer, if it is not what reaches the file.
+void remark_on_layers(const Group& group, InferredStream& stream) {
+  const Group::Member& first = group.members.front();
+  for (std::size_t layer = 0; layer < first.facts->layers.size(); ++layer) {
+    const Transfers* const each = first.facts->layers[layer].get();
+    if (each == nullptr || each == first.transfers ||
+        each->sizes.most_frequent() == first.transfers->sizes.most_frequent())
+      continue;
+    stream.remarks.push_back(fmt::format("through {}, mostly {} at once; the words say what reaches the file system",
+                                         trace::layer_names[layer], bytes_text(each->sizes.most_frequent())));
+    return;
+  }
+}
+
+InferredStream inferred(const Group& group, std::size_t hosts_of_job) {
+  InferredStream stream;
+  stream.reads = group.reads, stream.writes = group.writes;
+  stream.read_bytes = group.read_bytes, stream.written_bytes = group.written_bytes;
+  stream.aligned_share = static_cast<double>(group.aligned) / static_cast<double>(group.count());
+  find_sharing(group, stream);
+  find_lifetime(group, stream);
+  find_visibility(group, hosts_of_job, stream);
+  find_order(group, stream);
+  find_synchrony(group, stream);
+  find_size_per_io(group, stream);
+  find_total_bytes(group, stream);
+  find_reads(group, stream);
+  find_passes(group, stream);
+  find_think_time(group, stream);
+  remark_on_layers(group, stream);
+  if (group.is_mapped) stream.remarks.emplace_back("mapped: loads and stores are not in the trace");
+  if (!group.is_complete) stream.remarks.emplace_back("the trace does not have every call");
+  if (const std::string& to = group.members.front().facts->renamed_to; !to.empty())
+    stream.remarks.push_back(fmt::format("renamed to '{}' after it was written", printable(to)));
+  return stream;
+}
+
+}  // namespace
+
+std::string InferredStream::signature_text(double least_confidence) const {
+  std::string text;
+  for (const Finding& each : findings)
+    if (each.confidence >= least_confidence) text += (text.empty() ? "" : " ") + each.word;
+  return text;
+}
+
+std::vector<InferredStream> infer(const std::vector<TracedRun>& runs) {
+  std::vector<PathUse> uses;
+  std::vector<std::pair<const TracedRun*, const StreamFacts*>> sources;
+  std::set<std::string> hosts;
+  std::map<std::string_view, int> kinds;  // a file that one run writes and another reads is one stream
+  for (const TracedRun& run : runs)
+    for (const StreamFacts& facts : run.facts) {
+      const Transfers* const transfers = facts.transfers();
+      if (transfers == nullptr) continue;
+      kinds[facts.path] |= (transfers->writes > 0 ? 1 : 0) | (facts.is_removed ? 2 : 0);
+      uses.push_back({.path = facts.path, .may_be_random = facts.is_created_alone, .run = &run.numbers});
+      sources.emplace_back(&run, &facts);
+      hosts.insert(transfers->hosts.begin(), transfers->hosts.end());
+    }
+  for (PathUse& use : uses) use.kind = kinds[use.path];
+  std::vector<InferredStream> streams;
+  for (PathFamily& family : families_of(uses)) {
+    Group group;
+    std::set<std::string> paths;
+    for (const std::size_t number : family.members) {
+      group.add(*sources[number].first, *sources[number].second);
+      paths.insert(uses[number].path);
+    }
+    InferredStream& made = streams.emplace_back(inferred(group, hosts.size()));
+    made.paths.assign(paths.begin(), paths.end());
+    made.family = std::move(family);
+  }
+  return streams;
+}
+
+}  // namespace iosig::observe

@@ -1,0 +1,56 @@
+// Infers the signature of each stream from traces of runs, for programs in which nobody declared any.
+//
+// Each word of a signature has a confidence, 0 to 1: how sure it is that the word will be right in the next run of the
+// same program on similar input. It is an estimate by rules (infer.cpp gives each with its reason), not a statistic. It
+// is lower if the trace is cut or has lost calls, if a file was mapped, if there are few accesses, or if runs differ.
+//
+// Source: docs/references.md#iosig sections 3 and 9 (signatures, and getting them from traces as future work). The
+// rules are ours.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "iosig/observe/path_family.h"
+#include "iosig/observe/stream_facts.h"
+
+namespace iosig::observe {
+
+/// What one trace says.
+struct TracedRun {
+  std::string name;                ///< for messages: the trace's path
+  std::vector<StreamFacts> facts;  ///< FactGatherer
+  RunNumbers numbers;
+  bool is_complete = true;  ///< every process ended in an orderly way, and no call is lost or damaged
+};
+
+/// One word of a signature, and why.
+struct Finding {
+  std::string word;  ///< as in a signature: "sequential", "size-per-IO(1MB)"
+  double confidence = 0;
+  std::string why;
+};
+
+struct InferredStream {
+  PathFamily family;               ///< its members are places in `paths`
+  std::vector<std::string> paths;  ///< ascending, each once
+  std::vector<Finding> findings;   ///< in the order of a signature
+  std::uint64_t reads = 0, writes = 0, read_bytes = 0, written_bytes = 0;
+  std::string order;          ///< "sequential", "strided", "random"; empty: too few accesses, or mixed
+  std::string sharing;        ///< "one process", "N-1" (a file has several), "N-N" (each process has files of its own)
+  std::size_t processes = 0;  ///< that read or write
+  double aligned_share = 0;   ///< of accesses whose offset and size are multiples of 4096
+  std::uint64_t least_size = 0, greatest_size = 0;  ///< of accesses: 10th and 90th percentile
+  std::vector<std::string> remarks;                 ///< what a user should know and no word says
+
+  /// The words that are at least this sure, as the text of a signature.
+  [[nodiscard]] std::string signature_text(double least_confidence) const;
+};
+
+/// Streams that have accesses, in the order of rules: the first whose glob matches a path is its own. The paths of all
+/// runs count as one set: what differs in the names of two runs becomes a wildcard, and what differs in what they do is
+/// in `why`, at a lower confidence.
+[[nodiscard]] std::vector<InferredStream> infer(const std::vector<TracedRun>& runs);
+
+}  // namespace iosig::observe

@@ -1,0 +1,170 @@
+#include "iosig/observe/stream_facts.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace iosig::observe {
+namespace {
+
+using trace::Access;
+using trace::Call;
+using trace::Moves;
+
+constexpr std::int64_t least_pause_ns = 10'000'000;
+constexpr std::int64_t block_bytes = 4096;
+constexpr std::size_t max_found = 100'000;
+
+bool is_open(Call call) { return call == Call::open || call == Call::fopen || call == Call::freopen; }
+
+bool is_sync(Call call) {
+  return call == Call::fsync || call == Call::fdatasync || call == Call::sync_file_range || call == Call::msync;
+}
+
+/// Calls that succeed only if there is a file.
+bool finds(Call call) { return call == Call::stat || call == Call::access || call == Call::getxattr; }
+
+}  // namespace
+
+const Transfers* StreamFacts::transfers() const {
+  const auto lowest = std::find_if(layers.rbegin(), layers.rend(), [](const auto& layer) { return layer != nullptr; });
+  return lowest == layers.rend() ? nullptr : lowest->get();
+}
+
+const Transfers* StreamFacts::program_transfers() const {
+  const auto highest = std::find_if(layers.begin(), layers.end(), [](const auto& layer) { return layer != nullptr; });
+  return highest == layers.end() ? nullptr : highest->get();
+}
+
+std::size_t FactGatherer::KeyHash::operator()(const LastKey& key) const {
+  std::size_t hash = std::hash<const void*>{}(key.process);
+  for (const std::size_t part : {key.stream, static_cast<std::size_t>(key.tid), static_cast<std::size_t>(key.way)})
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15;
+  return hash ^ hash >> 32;
+}
+
+std::size_t FactGatherer::number_of(std::string_view path) {
+  if (const auto known = numbers_.find(path); known != numbers_.end()) return known->second;
+  const std::size_t number = streams_.size();
+  streams_.emplace_back().path = path;
+  numbers_.emplace(path, number);
+  return number;
+}
+
+void FactGatherer::add(const Access& access) {
+  if (access.path.empty() || access.is_in_flight || access.result < 0) return;
+  const Moves moves = moves_of(access.call);
+  if (moves != Moves::nothing) return add_transfer(access, moves);
+  if (is_open(access.call)) return add_open(access);
+  if (access.call == Call::unlink) return add_removal(access.path);
+  if (access.call == Call::rename) {
+    const auto to = access.process->names.find(static_cast<std::uint32_t>(access.length));
+    return add_rename(access.path, to == access.process->names.end() ? std::string_view{} : to->second);
+  }
+  if (is_sync(access.call)) ++streams_[number_of(access.path)].syncs;
+  if (access.call == Call::mmap && access.length > 0)
+    streams_[number_of(access.path)].mapped_bytes += static_cast<std::uint64_t>(access.length);
+  if (finds(access.call) && found_.size() < max_found && !named_.contains(access.path)) found_.emplace(access.path);
+}
+
+void FactGatherer::add_transfer(const Access& access, Moves moves) {
+  StreamFacts& stream = streams_[number_of(access.path)];
+  if (access.result == 0) {
+    stream.has_read_end = stream.has_read_end || moves == Moves::reads;
+    return;
+  }
+  auto& layer = stream.layers[static_cast<std::size_t>(layer_of(access.call))];
+  if (layer == nullptr) layer = std::make_unique<Transfers>();
+  Transfers& all = *layer;
+  const bool reads = moves == Moves::reads;
+  const auto bytes = static_cast<std::uint64_t>(access.result);
+  (reads ? all.reads : all.writes) += 1;
+  (reads ? all.read_bytes : all.written_bytes) += bytes;
+  (reads ? all.readers : all.writers).insert(access.process->key);
+  if (!all.hosts.contains(access.process->host)) all.hosts.insert(access.process->host);
+  all.sizes.add(bytes);
+  if (const auto waiting = waiting_files_.find(access.process);
+      waiting != waiting_files_.end() && waiting->second.contains(access.file))
+    ++all.waited;
+  if (all.busy_until_ns != 0 && access.start_ns - all.busy_until_ns >= least_pause_ns)
+    all.think_ns += access.start_ns - all.busy_until_ns;
+  all.busy_until_ns = std::max(all.busy_until_ns, access.end_ns);
+  if (access.offset < 0 || access.result > INT64_MAX - access.offset) return;
+
+  const std::int64_t end = access.offset + access.result;
+  all.end = std::max(all.end, end);
+  if (!reads) all.written_end = std::max(all.written_end, end);
+  if (access.offset % block_bytes == 0 && access.result % block_bytes == 0) ++all.aligned;
+  const auto way = static_cast<std::uint16_t>(static_cast<int>(layer_of(access.call)) * 2 + (reads ? 1 : 0));
+  const auto [known, is_new] = last_.try_emplace({.stream = static_cast<std::size_t>(&stream - streams_.data()),
+                                                  .process = access.process,
+                                                  .tid = access.tid,
+                                                  .way = way},
+                                                 Last{});
+  Last& last = known->second;
+  const std::int64_t distance = access.offset - last.end;
+  // Another open, and a jump to the start of the file, begin anew. Files that are opened for each record go on.
+  const bool is_start = is_new || access.offset == 0 || (access.file != last.file && distance != 0);
+  if (!is_start) {
+    ++all.followed;
+    if (distance == 0) {
+      ++all.contiguous;
+    } else if (distance > 0) {
+      ++all.forward;
+      if (last.is_first)
+        ++all.first_jumps;
+      else if (distance == last.distance)
+        ++all.same_stride;
+    }
+  }
+  last = {.end = end, .distance = is_start ? 0 : distance, .file = access.file, .is_first = is_start};
+}
+
+void FactGatherer::add_open(const Access& access) {
+  const auto flags = static_cast<int>(access.length);
+  if ((flags & __O_TMPFILE) == __O_TMPFILE || (flags & O_PATH) != 0) return;  // the path is a directory, or not opened
+  const std::size_t number = number_of(access.path);
+  StreamFacts& stream = streams_[number];
+  const bool is_known = named_.contains(access.path);
+  if ((flags & O_CREAT) != 0 && !is_known) {
+    stream.is_created_alone = stream.is_created_alone || (flags & O_EXCL) != 0;
+    if ((flags & O_EXCL) == 0 && found_.contains(std::string(access.path))) stream.was_there = true;
+    stream.is_created = stream.is_created || !stream.was_there;
+  } else if (!is_known) {
+    stream.was_there = true;
+  }
+  found_.erase(std::string(access.path));
+  stream.is_removed = false;
+  auto& named = named_[stream.path];
+  if (std::ranges::find(named, number) == named.end()) named.push_back(number);
+  if ((flags & (O_SYNC | O_DSYNC | O_DIRECT)) != 0) waiting_files_[access.process].insert(access.file);
+}
+
+std::vector<std::size_t> FactGatherer::take_named(std::string_view path) {
+  const auto named = named_.find(path);
+  if (named == named_.end()) return {};
+  std::vector<std::size_t> streams = std::move(named->second);
+  named_.erase(named);
+  return streams;
+}
+
+void FactGatherer::add_removal(std::string_view path) {
+  for (const std::size_t number : take_named(path)) streams_[number].is_removed = true;
+  found_.erase(std::string(path));
+}
+
+void FactGatherer::add_rename(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> moved = take_named(from);
+  if (to.empty()) return;
+  add_removal(to);  // what had the name is gone
+  for (const std::size_t number : moved) streams_[number].renamed_to = to;
+  if (!moved.empty()) named_[std::string(to)] = std::move(moved);
+}
+
+std::vector<StreamFacts> FactGatherer::finish() {
+  std::ranges::sort(streams_, {}, &StreamFacts::path);
+  return std::move(streams_);
+}
+
+}  // namespace iosig::observe

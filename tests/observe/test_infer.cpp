@@ -1,0 +1,200 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <map>
+
+#include "iosig/observe/infer.h"
+
+using namespace iosig::observe;
+using iosig::trace::Access;
+using iosig::trace::Call;
+using iosig::trace::Process;
+
+namespace {
+
+/// Calls that a program makes, as its trace has them.
+class Run {
+ public:
+  const Process* process(std::int32_t pid, const std::string& host = "n1") {
+    Process& made = processes_[pid];
+    made.key = static_cast<std::uint64_t>(pid);
+    made.pid = pid;
+    made.host = host;
+    return &made;
+  }
+  void call(const Process* process, Call call, std::string_view path, std::int64_t offset, std::int64_t length,
+            std::int64_t result, std::int64_t pause_ns = 0) {
+    now_ns_ += pause_ns;
+    gatherer_.add({.process = process,
+                   .tid = process->pid,
+                   .call = call,
+                   .file = 1,
+                   .path = path,
+                   .offset = offset,
+                   .length = length,
+                   .start_ns = now_ns_,
+                   .end_ns = now_ns_ + 1000,
+                   .result = result});
+    now_ns_ += 2000;
+  }
+  void open(const Process* process, std::string_view path, int flags) {
+    call(process, Call::open, path, iosig::trace::no_offset, flags, 3);
+  }
+  void rename(std::int32_t pid, std::string_view from, std::string to) {
+    process(pid);
+    processes_[pid].names[77] = std::move(to);
+    call(&processes_[pid], Call::rename, from, iosig::trace::no_offset, 77, 0);
+  }
+  TracedRun end(const std::string& name = "run.trace") { return {.name = name, .facts = gatherer_.finish()}; }
+
+ private:
+  std::map<std::int32_t, Process> processes_;
+  FactGatherer gatherer_;
+  std::int64_t now_ns_ = 1000;
+};
+
+std::string signature_of(Run& run) {
+  std::vector<TracedRun> runs;
+  runs.push_back(run.end());
+  const auto streams = infer(runs);
+  REQUIRE(streams.size() == 1);
+  return streams.front().signature_text(0.5);
+}
+
+constexpr auto none = iosig::trace::no_offset;
+
+}  // namespace
+
+TEST_CASE("a file that is written once from start to end") {
+  Run run;
+  const Process* p = run.process(1);
+  run.open(p, "/d/out", O_WRONLY | O_CREAT | O_TRUNC);
+  for (int n = 0; n < 10; ++n) run.call(p, Call::write, "/d/out", n * 1024, 1024, 1024);
+  CHECK(signature_of(run) == "persist sequential nosync size-per-IO(1KB) totalsize(10KB)");
+}
+
+TEST_CASE("a scratch file: written and read at random, and removed under another name") {
+  Run run;
+  const Process* p = run.process(1);
+  run.open(p, "/d/scratch", O_RDWR | O_CREAT | O_EXCL);
+  for (const int n : {7, 2, 5, 0, 6, 1, 4, 3}) run.call(p, Call::pwrite, "/d/scratch", n * 512, 512, 512);
+  for (const int n : {3, 1, 7, 6, 2, 0, 5, 4}) run.call(p, Call::pread, "/d/scratch", n * 512, 512, 512);
+  run.rename(1, "/d/scratch", "/d/other");
+  run.call(p, Call::unlink, "/d/other", none, none, 0);
+  CHECK(signature_of(run) == "temp random nosync size-per-IO(512B) totalsize(4KB) read-share(50%) passes(2)");
+}
+
+TEST_CASE("a file that takes the place of another one persists; the one that had the name is gone") {
+  Run run;
+  const Process* p = run.process(1);
+  run.open(p, "/d/a", O_WRONLY | O_CREAT);
+  run.call(p, Call::write, "/d/a", 0, 10, 10);
+  run.open(p, "/d/b", O_WRONLY | O_CREAT);
+  run.call(p, Call::write, "/d/b", 0, 10, 10);
+  run.rename(1, "/d/b", "/d/a");
+  std::vector<TracedRun> runs;
+  runs.push_back(run.end());
+  const auto streams = infer(runs);
+  REQUIRE(streams.size() == 2);
+  CHECK(streams[0].findings.front().word == "temp");
+  CHECK(streams[1].findings.front().word == "persist");
+}
+
+TEST_CASE("writes wait if most are followed by fsync, or their descriptor says so") {
+  for (const bool has_flag : {false, true}) {
+    Run run;
+    const Process* p = run.process(1);
+    run.open(p, "/d/log", O_WRONLY | O_CREAT | (has_flag ? O_DSYNC : 0));
+    for (int n = 0; n < 6; ++n) {
+      run.call(p, Call::write, "/d/log", n * 100, 100, 100);
+      if (!has_flag) run.call(p, Call::fdatasync, "/d/log", none, none, 0);
+    }
+    CHECK(signature_of(run) == "persist sequential sync size-per-IO(100B) totalsize(600B)");
+  }
+}
+
+TEST_CASE("ranks that fill a file with strides, on several nodes") {
+  Run run;
+  for (int n = 0; n < 5; ++n)
+    for (int rank = 0; rank < 4; ++rank)
+      run.call(run.process(rank + 1, rank < 2 ? "n1" : "n2"), Call::pwrite, "/d/shared", (n * 4 + rank) * 4096, 4096,
+               4096);
+  std::vector<TracedRun> runs;
+  runs.push_back(run.end());
+  const auto streams = infer(runs);
+  REQUIRE(streams.size() == 1);
+  CHECK(streams[0].order == "strided");
+  CHECK(streams[0].sharing == "N-1");
+  CHECK(streams[0].processes == 4);
+  CHECK(streams[0].aligned_share == 1);
+  CHECK(streams[0].signature_text(0.5) == "persist global sequential nosync size-per-IO(4KB) totalsize(80KB)");
+}
+
+TEST_CASE("data that are read twice, with pauses, and whose end was read") {
+  Run run;
+  const Process* p = run.process(1);
+  run.open(p, "/d/in", O_RDONLY);
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int n = 0; n < 4; ++n) run.call(p, Call::read, "/d/in", n * 4096, 4096, 4096, n == 0 ? 1'000'000'000 : 0);
+    run.call(p, Call::read, "/d/in", 16384, 4096, 0);
+  }
+  CHECK(signature_of(run) ==
+        "sequential nosync size-per-IO(4KB) totalsize(16KB) read-share(1) passes(2) think-time(1s)");
+}
+
+TEST_CASE("what reaches the file is told, and what the program asked for is a remark") {
+  Run run;
+  const Process* p = run.process(1);
+  for (int n = 0; n < 8; ++n) run.call(p, Call::fwrite, "/d/out", n * 512, 512, 512);
+  run.call(p, Call::write, "/d/out", 0, 4096, 4096);
+  std::vector<TracedRun> runs;
+  runs.push_back(run.end());
+  const auto streams = infer(runs);
+  REQUIRE(streams.size() == 1);
+  CHECK(streams[0].writes == 1);
+  REQUIRE(streams[0].remarks.size() == 1);
+  CHECK(streams[0].remarks[0].starts_with("through stdio, mostly 512B at once"));
+}
+
+TEST_CASE("a trace that is cut, and runs that differ, are less sure") {
+  const auto write = [](std::int64_t bytes, const std::string& name) {
+    Run run;
+    const Process* p = run.process(1);
+    run.open(p, "/d/out", O_WRONLY | O_CREAT);
+    for (std::int64_t at = 0; at < bytes; at += 1024) run.call(p, Call::write, "/d/out", at, 1024, 1024);
+    return run.end(name);
+  };
+  const auto total = [](const std::vector<TracedRun>& runs) {
+    const auto streams = infer(runs);
+    REQUIRE(streams.size() == 1);
+    const auto found = std::ranges::find_if(streams[0].findings,
+                                            [](const Finding& each) { return each.word.starts_with("totalsize"); });
+    REQUIRE(found != streams[0].findings.end());
+    return *found;
+  };
+  std::vector<TracedRun> runs;
+  runs.push_back(write(8192, "a"));
+  const Finding alone = total(runs);
+  runs.front().is_complete = false;
+  CHECK(total(runs).confidence < 0.6);
+  runs.front().is_complete = true;
+  runs.push_back(write(16384, "b"));
+  const Finding both = total(runs);
+  CHECK(both.word == "totalsize(16KB)");
+  CHECK(both.confidence < alone.confidence);
+  CHECK(both.why.find("8 KB in a, 16 KB in b") != std::string::npos);
+}
+
+TEST_CASE("sizes: exact while they are few, within an eighth when they are many") {
+  SizeCounts few, many;
+  few.add(100, 3), few.add(1000), few.add(5000);
+  CHECK(few.most_frequent() == 100);
+  CHECK(few.quantile(0.5) == 100);
+  CHECK(few.quantile_of_bytes(0.5) == 5000);
+  CHECK(few.share(100, 1000) == 0.8);
+  for (std::uint64_t size = 1; size <= 1000; ++size) many.add(size);
+  CHECK(many.count() == 1000);
+  CHECK(std::abs(static_cast<double>(many.quantile(0.5)) - 500) <= 63);
+  CHECK(std::abs(many.share(1, 500) - 0.5) <= 0.07);
+}

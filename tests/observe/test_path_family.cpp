@@ -1,0 +1,78 @@
+#include <doctest/doctest.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "iosig/observe/path_family.h"
+
+using namespace iosig::observe;
+
+namespace {
+
+/// The globs, in their order; each path is checked to be matched first by that of its own family.
+std::vector<std::string> globs_of(const std::vector<PathUse>& paths) {
+  const std::vector<PathFamily> families = families_of(paths);
+  std::vector<std::string> globs;
+  std::vector<std::size_t> seen;
+  for (const PathFamily& family : families) {
+    globs.push_back(family.glob);
+    for (const std::size_t member : family.members) {
+      seen.push_back(member);
+      const auto first = std::ranges::find_if(families, [&](const PathFamily& each) {
+        return ::fnmatch(each.glob.c_str(), paths[member].path.c_str(), FNM_PATHNAME) == 0;
+      });
+      REQUIRE(first != families.end());
+      CHECK(first->glob == family.glob);
+    }
+  }
+  std::ranges::sort(seen);
+  CHECK(seen.size() == paths.size());
+  CHECK(std::ranges::adjacent_find(seen) == seen.end());
+  return globs;
+}
+
+using Globs = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a number that varies becomes a wildcard, one that does not stays") {
+  CHECK(globs_of({{.path = "/out2/step0001.h5"}, {.path = "/out2/step0002.h5"}, {.path = "/out2/mesh3.h5"}}) ==
+        Globs{"/out2/mesh3.h5", "/out2/step[0-9]*.h5"});
+  CHECK(globs_of({{.path = "/out1/r7"}, {.path = "/out2/r7"}}) == Globs{"/out[0-9]*/r7"});
+}
+
+TEST_CASE("files that are written and files that are only read are never one family") {
+  const std::vector<PathUse> paths{{.path = "/in1", .kind = 0},
+                                   {.path = "/in2", .kind = 0},
+                                   {.path = "/in3", .kind = 0},
+                                   {.path = "/in4", .kind = 1},
+                                   {.path = "/in5", .kind = 1}};
+  CHECK(globs_of(paths) == Globs{"/in4", "/in5", "/in[0-9]*"});
+}
+
+TEST_CASE("ids of processes and jobs, and the date of the run, are open; other numbers are not") {
+  // 2026-11-26 23:30:00 UTC is the 27th an hour further east.
+  const RunNumbers run{.words = {"4711"}, .started_s = 1795735800, .ended_s = 1795735860, .seconds_east = 3600};
+  CHECK(globs_of({{.path = "/log.4711", .run = &run}}) == Globs{"/log.[0-9]*"});
+  CHECK(globs_of({{.path = "/log.4712", .run = &run}}) == Globs{"/log.4712"});
+  CHECK(globs_of({{.path = "/2026-11-27/a", .run = &run}}) == Globs{"/[0-9]*-[0-9]*-[0-9]*/a"});
+  CHECK(globs_of({{.path = "/2026-11-25/a", .run = &run}}) == Globs{"/2026-11-25/a"});
+  CHECK(globs_of({{.path = "/run_20261127_003012.log", .run = &run}}) == Globs{"/run_[0-9]*_[0-9]*.log"});
+  CHECK(globs_of({{.path = "/run_123456.log", .run = &run}}) == Globs{"/run_123456.log"});
+  CHECK(globs_of({{.path = "/t1795735801", .run = &run}}) == Globs{"/t[0-9]*"});
+}
+
+TEST_CASE("random letters are open where open(2) had O_EXCL") {
+  CHECK(globs_of({{.path = "/scratch.aB3xYz", .may_be_random = true},
+                  {.path = "/scratch.Qw9rTz", .may_be_random = true}}) == Globs{"/scratch.??????"});
+  CHECK(globs_of({{.path = "/tmpab3d_9xk", .may_be_random = true}}) == Globs{"/tmp????????"});
+  CHECK(globs_of({{.path = "/ccaB3xYz.s", .may_be_random = true}}) == Globs{"/cc??????.s"});
+  CHECK(globs_of({{.path = "/scratch.aB3xYz"}}) == Globs{"/scratch.aB3xYz"});
+  CHECK(globs_of({{.path = "/results", .may_be_random = true}, {.path = "/output", .may_be_random = true}}) ==
+        Globs{"/output", "/results"});
+}
+
+TEST_CASE("characters that mean something in a glob are escaped") {
+  CHECK(globs_of({{.path = "/a[1]*?\\b"}}) == Globs{"/a\\[1]\\*\\?\\\\b"});
+  CHECK(globs_of({{.path = "/a[1]"}, {.path = "/a[2]"}}) == Globs{"/a\\[[0-9]*]"});
+}
