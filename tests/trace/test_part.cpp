@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,52 +10,13 @@
 #include "iosig/trace/part.h"
 #include "iosig/trace/summary.h"
 #include "part_maker.h"
+#include "place.h"
 
 using namespace iosig;
 using namespace iosig::trace;
 using namespace iosig::trace::test;
 
 namespace {
-
-/// An empty directory.
-struct Place {
-  std::string path = [] {
-    std::string made = std::filesystem::temp_directory_path() / "iosig-trace-XXXXXX";
-    REQUIRE(::mkdtemp(made.data()) != nullptr);
-    return made;
-  }();
-  Fd directory{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-
-  Place() = default;
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  ~Place() { std::filesystem::remove_all(path); }
-
-  void put(const std::string& name, std::span<const std::byte> bytes) const {
-    const Fd file(::open((path + "/" + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    REQUIRE(::write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  }
-  [[nodiscard]] Result<std::optional<Part>> read(const std::string& name) const {
-    return read_part(directory, name, name);
-  }
-  /// The calls that can be read, by id.
-  [[nodiscard]] std::map<std::uint64_t, Slot> calls_of(const Part& part) const {
-    std::map<std::uint64_t, Slot> found;
-    for (const BlockPlace& block : part.blocks) {
-      const auto read = read_block(directory, part, block, part.name);
-      REQUIRE(read);
-      for (const PartCall& each : *read) {
-        const bool is_new = found.emplace(each.id, each.slot).second;
-        REQUIRE(is_new);
-      }
-    }
-    for (const PartCall& each : part.loose) {
-      const bool is_new = found.emplace(each.id, each.slot).second;
-      REQUIRE(is_new);
-    }
-    return found;
-  }
-};
 
 /// A part with 60 calls in three blocks, 10 in slots, one in flight, names before and in the pending room.
 Bytes some_part() {
@@ -69,15 +29,6 @@ Bytes some_part() {
 }
 
 bool is_same(const Slot& a, const Slot& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-
-std::vector<Access> all_of(const Trace& trace, const Selection& selection = {}) {
-  std::vector<Access> found;
-  std::vector<Error> faults;
-  REQUIRE(
-      trace.for_each([&](const Access& access) { return found.push_back(access), Result<void>{}; }, selection, faults));
-  REQUIRE(faults.empty());
-  return found;
-}
 
 }  // namespace
 

@@ -14,29 +14,17 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/trace/part_bytes.h"
 
 namespace iosig::trace {
 namespace {
 
 constexpr unsigned part_bits = 20;  ///< of an access's id: the part; the others are the call's id in it
 
-/// As the recorder turns the boot id into a number: its first 16 digits.
-std::uint64_t this_boot() {
-  std::uint64_t boot = 0;
-  int digits = 0;
-  for (const char each : boot_id()) {
-    if (digits == 16) break;
-    if (each == '-') continue;
-    boot = boot << 4 | static_cast<std::uint64_t>(each <= '9' ? each - '0' : each - 'a' + 10);
-    ++digits;
-  }
-  return boot;
-}
-
 /// This machine's clocks, if it is still in that boot and has a time stamp counter.
 std::optional<ClockPair> clocks_now(std::uint64_t boot) {
 #if defined(__x86_64__)
-  if (boot == 0 || boot != this_boot()) return std::nullopt;
+  if (boot == 0 || boot != boot_number(boot_id())) return std::nullopt;
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
   return ClockPair{__rdtsc(), static_cast<std::uint64_t>(unix_ns(time))};

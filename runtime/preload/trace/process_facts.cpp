@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "iosig/trace/part_bytes.h"
 #include "preload/files/raw_calls.h"
 #include "preload/trace/thread_part.h"
 
@@ -19,16 +20,6 @@ utsname machine{};
 std::uint64_t boot = 0;
 int argument_count = 0;
 char** arguments = nullptr;
-
-/// Where MPI libraries and batch systems say a process's rank and the number of ranks, in the order of trust: what
-/// started the program last comes first.
-constexpr const char* rank_variables[] = {
-    "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK", "SLURM_PROCID"};
-constexpr const char* size_variables[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "FLUX_JOB_SIZE",
-                                          "SLURM_NTASKS"};
-constexpr const char* job_variables[] = {"SLURM_JOB_ID",    "SLURM_STEP_ID",    "SLURM_JOB_NAME",
-                                         "PBS_JOBID",       "LSB_JOBID",        "FLUX_JOB_ID",
-                                         "OMP_NUM_THREADS", "IOSIG_CONTAINERS", "IOSIG_RULES"};
 
 /// Texts "key=value", each ended by NUL. What does not fit is left out.
 class Facts {
@@ -68,9 +59,9 @@ void write_process_facts(ThreadPart& part) {
   if (length > 0) facts.add("program", {path.data(), static_cast<std::size_t>(length)});
   const long directory = ::syscall(SYS_getcwd, path.data(), path.size());
   if (directory > 1) facts.add("directory", {path.data(), static_cast<std::size_t>(directory - 1)});
-  add_first(facts, "rank", rank_variables);
-  add_first(facts, "size", size_variables);
-  for (const char* each : job_variables) facts.add_variable(each, each);
+  add_first(facts, "rank", iosig::trace::rank_variables);
+  add_first(facts, "size", iosig::trace::size_variables);
+  for (const char* each : iosig::trace::job_variables) facts.add_variable(each, each);
   for (int n = 0; n < argument_count; ++n)
     if (arguments[n] != nullptr) facts.add("argument", arguments[n]);
   add_chunk(part, iosig::trace::ChunkKind::process, nullptr, 0, facts.text().data(), facts.text().size());
@@ -88,13 +79,7 @@ void remember_machine(int count, char** given) {
   if (fd < 0) return;
   (void)::syscall(SYS_read, fd, text.data(), text.size() - 1);
   sys_close(fd);
-  int digits = 0;
-  for (const char each : text) {
-    if (digits == 16 || each == '\0') break;
-    if (each == '-') continue;
-    boot = boot << 4 | static_cast<std::uint64_t>(each <= '9' ? each - '0' : each - 'a' + 10);
-    ++digits;
-  }
+  boot = iosig::trace::boot_number({text.data(), text.size()});
 }
 
 }  // namespace iosig::preload::trace

@@ -17,10 +17,10 @@
 
 #include "host/diagnostics.h"
 #include "host/run_isolated.h"
-#include "iosig/base/crc32c.h"
 #include "iosig/base/signals.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/trace/pack.h"
+#include "iosig/trace/part_bytes.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/names.h"
 #include "preload/trace/process_facts.h"
@@ -251,23 +251,18 @@ bool make_file(ThreadPart& part) {
   if (mapped == MAP_FAILED) return false;
   (void)::madvise(mapped, mapped_bytes, MADV_DONTFORK);
   auto* const header = static_cast<PartHeader*>(mapped);
-  std::ranges::copy(part_magic, header->magic);
-  header->version = part_version;
-  header->clock = has_tsc_clock ? ClockKind::tsc : ClockKind::nanoseconds;
-  header->process = state->process;
-  header->pid = ::getpid();
-  header->parent_pid = ::getppid();
-  header->first = read_clocks();
   timespec time{};
   ::clock_gettime(CLOCK_REALTIME, &time);
-  header->realtime_ns =
-      static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-  header->boot = boot_number();
-  const std::string_view host = host_name();
-  std::ranges::copy(host.substr(0, sizeof header->host - 1), header->host);
-  header->checksum = crc32c({reinterpret_cast<const std::uint8_t*>(header), offsetof(PartHeader, checksum)});
+  *header = part_header({.host = host_name(),
+                         .process = state->process,
+                         .pid = ::getpid(),
+                         .parent_pid = ::getppid(),
+                         .clock = has_tsc_clock ? ClockKind::tsc : ClockKind::nanoseconds,
+                         .first = read_clocks(),
+                         .realtime_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                                        static_cast<std::uint64_t>(time.tv_nsec),
+                         .boot = boot_number()});
   header->slot_capacity = first_slots;
-  header->latest = header->first;
   part.device = made.st_dev;
   part.inode = made.st_ino;
   part.header = header;
@@ -403,21 +398,14 @@ std::uint32_t next_path_id() { return state->paths.fetch_add(1, std::memory_orde
 
 void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t head_bytes, const void* rest,
                std::size_t rest_bytes) {
-  const std::size_t bytes = head_bytes + rest_bytes;
-  const std::size_t whole = (sizeof(ChunkHeader) + bytes + 7) / 8 * 8;
+  const std::size_t whole = chunk_bytes(head_bytes + rest_bytes);
   const bool fits = whole <= page_bytes - pending_offset;
   if (!fits || part.pending + whole > page_bytes - pending_offset) append_pending(part);
   std::byte* const at = fits ? pending_of(part) + part.pending : memory_of(part).packed.data();
   if (whole > max_packed_bytes) return;
-  std::memset(at + whole - 8, 0, 8);
-  if (head_bytes > 0) std::memcpy(at + sizeof(ChunkHeader), head, head_bytes);
-  std::memcpy(at + sizeof(ChunkHeader) + head_bytes, rest, rest_bytes);
   if (fits && part.pending + whole + sizeof(ChunkHeader) <= page_bytes - pending_offset)
     std::memset(at + whole, 0, sizeof(ChunkHeader));
-  ChunkHeader header{chunk_magic, static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes), 0};
-  header.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(&header), offsetof(ChunkHeader, checksum)});
-  header.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(at) + sizeof header, bytes}, header.checksum);
-  std::memcpy(at, &header, sizeof header);
+  put_chunk(kind, {static_cast<const std::byte*>(head), head_bytes}, {static_cast<const char*>(rest), rest_bytes}, at);
   if (fits)
     part.pending += static_cast<std::uint32_t>(whole);
   else if (put_in_file(part, at, whole, part.chunks_end))
