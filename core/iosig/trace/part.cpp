@@ -183,7 +183,7 @@ class PartReader {
         const auto header = block_header(chunk.payload);
         if (!header) return false;
         part_.blocks.push_back({at + sizeof(ChunkHeader), chunk.header.bytes, header->calls, header->least_start,
-                                header->last_id, header->tid});
+                                header->greatest_end, header->last_id, header->call_set, header->tid});
         if (header->clock.ticks > part_.last_clock.ticks && header->clock.monotonic_ns > part_.last_clock.monotonic_ns)
           part_.last_clock = header->clock;
         greatest_id_ = std::max(greatest_id_, header->last_id);

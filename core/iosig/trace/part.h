@@ -26,9 +26,10 @@ struct BlockPlace {
   std::uint64_t offset = 0;  ///< of the payload
   std::uint32_t bytes = 0;   ///< of the payload
   std::uint32_t calls = 0;
-  std::uint64_t least_start = 0;  ///< ticks
-  std::uint64_t last_id = 0;      ///< the greatest
-  std::int32_t tid = 0;           ///< of the thread that made the calls
+  std::uint64_t least_start = 0, greatest_end = 0;  ///< ticks
+  std::uint64_t last_id = 0;                        ///< the greatest
+  std::uint64_t call_set = 0;                       ///< BlockHeader::call_set
+  std::int32_t tid = 0;                             ///< of the thread that made the calls
 };
 
 /// What is wrong in a part.

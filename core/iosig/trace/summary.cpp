@@ -4,6 +4,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "iosig/trace/accesses.h"
+
 namespace iosig::trace {
 
 void CallTotals::add(const CallTotals& other) {
@@ -70,7 +72,7 @@ Result<Summary> summary_of(const Trace& trace, const Selection& selection) {
         process.totals.failed += one.failed;
         process.totals.in_flight += one.in_flight;
 
-        std::vector<Active>& stack = active[access.id >> 44];
+        std::vector<Active>& stack = active[access.id >> call_id_bits];
         std::erase_if(stack, [&](const Active& each) { return each.end_ns < access.start_ns; });
         const auto parent = std::ranges::find(stack, access.parent, &Active::id);
         const bool is_inner = access.parent != 0 && parent != stack.end();

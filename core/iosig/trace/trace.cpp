@@ -1,25 +1,22 @@
 #include "iosig/trace/trace.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <map>
-#include <memory>
-#include <queue>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/trace/accesses.h"
 #include "iosig/trace/part_bytes.h"
 
 namespace iosig::trace {
 namespace {
 
-constexpr unsigned part_bits = 20;  ///< of an access's id: the part; the others are the call's id in it
+constexpr std::size_t max_parts = std::size_t{1} << (64 - call_id_bits);
 
 /// This machine's clocks, if it is still in that boot and has a time stamp counter.
 std::optional<ClockPair> clocks_now(std::uint64_t boot) {
@@ -81,8 +78,8 @@ Result<Trace> Trace::open(const std::string& directory) {
       continue;
     }
     if (!*part) continue;
-    if (trace.parts_.size() == std::size_t{1} << part_bits)
-      return fail(ErrorKind::bad_input, "{}: more than {} parts", printable(trace.path_), 1u << part_bits);
+    if (trace.parts_.size() == max_parts)
+      return fail(ErrorKind::bad_input, "{}: more than {} parts", printable(trace.path_), max_parts);
     trace.add_process(**part);
     (*part)->names = {};
     trace.parts_.push_back(std::move(**part));
@@ -175,94 +172,9 @@ void Trace::list_batches() {
 
 Result<void> Trace::for_each(const std::function<Result<void>(const Access&)>& take, const Selection& selection,
                              std::vector<Error>& faults) const {
-  std::vector<std::uint32_t> sound_blocks(parts_.size(),
-                                          UINT32_MAX);  // of each part: the number before the first fault
-  struct Open {                                         // a batch that is being passed on
-    std::uint32_t part;
-    std::int32_t tid;
-    std::vector<std::pair<std::int64_t, PartCall>> calls;
-    std::size_t next = 0;
-  };
-  const auto is_later = [](const std::unique_ptr<Open>& a, const std::unique_ptr<Open>& b) {
-    const auto key = [](const Open& open) {
-      const auto& [start_ns, call] = open.calls[open.next];
-      return std::tuple(start_ns, open.part, call.id);
-    };
-    return key(*a) > key(*b);
-  };
-  std::vector<std::unique_ptr<Open>> open;  // a heap
-  std::unordered_map<const Process*, std::unordered_map<std::uint32_t, std::uint32_t>> path_of_file;
-  for (std::size_t next = 0; next < batches_.size() || !open.empty();) {
-    if (next < batches_.size() &&
-        (open.empty() || batches_[next].start_ns <= open.front()->calls[open.front()->next].first)) {
-      const Batch& batch = batches_[next++];
-      if (batch.block != loose_calls && batch.block >= sound_blocks[batch.part]) continue;
-      const Part& part = parts_[batch.part];
-      auto begun = std::make_unique<Open>();
-      begun->part = batch.part;
-      begun->tid = batch.block == loose_calls ? part.header.tid : part.blocks[batch.block].tid;
-      std::vector<PartCall> calls;
-      if (batch.block == loose_calls) {
-        calls = part.loose;
-      } else {
-        auto read = read_block(directory_, part, part.blocks[batch.block], shown(part));
-        if (!read) {
-          faults.push_back(std::move(read.error()));
-          sound_blocks[batch.part] = std::min(sound_blocks[batch.part], batch.block);
-          continue;
-        }
-        calls = std::move(*read);
-      }
-      for (PartCall& call : calls) begun->calls.emplace_back(clocks_[batch.part].at(call.slot.start), call);
-      std::ranges::sort(begun->calls, [](const auto& a, const auto& b) {
-        return std::pair(a.first, a.second.id) < std::pair(b.first, b.second.id);
-      });
-      open.push_back(std::move(begun));
-      std::ranges::push_heap(open, is_later);
-      continue;
-    }
-    std::ranges::pop_heap(open, is_later);
-    Open& first = *open.back();
-    const auto& [start_ns, call] = first.calls[first.next];
-    const Slot& slot = call.slot;
-    Access access;
-    access.id = std::uint64_t{first.part} << (64 - part_bits) | call.id;
-    access.parent = call.parent == 0 ? 0 : std::uint64_t{first.part} << (64 - part_bits) | call.parent;
-    access.process = &process_of(parts_[first.part]);
-    access.tid = first.tid;
-    access.call = slot.call;
-    access.flags = slot.flags;
-    access.file = slot.file;
-    access.fd = slot.fd;
-    access.offset = slot.offset;
-    access.length = slot.length;
-    access.start_ns = start_ns;
-    access.is_in_flight = slot.end == 0;
-    access.end_ns = access.is_in_flight ? 0 : clocks_[first.part].at(slot.end);
-    access.result = slot.result;
-    std::uint32_t path = slot.path;
-    if (slot.file != 0) {
-      auto& paths = path_of_file[access.process];
-      if (path != 0)
-        paths[slot.file] = path;
-      else if (const auto known = paths.find(slot.file); known != paths.end())
-        path = known->second;
-    }
-    if (const auto known = access.process->names.find(path); known != access.process->names.end())
-      access.path = known->second;
-    bool is_selected = !selection.layer || layer_of(slot.call) == *selection.layer;
-    if (is_selected && !selection.files.empty()) {
-      std::string name(access.path);
-      if (selection.files.find('/') == std::string::npos) name = name.substr(name.rfind('/') + 1);
-      is_selected = ::fnmatch(selection.files.c_str(), name.c_str(), 0) == 0;
-    }
-    if (is_selected)
-      if (auto taken = take(access); !taken) return taken;
-    if (++first.next == first.calls.size())
-      open.pop_back();
-    else
-      std::ranges::push_heap(open, is_later);
-  }
+  Accesses accesses(*this, selection, faults);
+  while (const Access* const access = accesses.next())
+    if (auto taken = take(*access); !taken) return taken;
   return {};
 }
 

@@ -47,11 +47,18 @@ struct Access {
   bool is_in_flight = false;  ///< it had not returned: there is neither end nor result
 };
 
-/// What for_each() passes on.
+/// Which accesses are passed on.
 struct Selection {
-  std::optional<Layer> layer;
+  std::optional<Layer> layer = {};
   /// A glob for the path, or for its last component if it has no slash (fnmatch(3) without flags); empty: all.
-  std::string files;
+  std::string files = {};
+  /// Returns whether the process's accesses are wanted; empty: all are.
+  std::function<bool(const Process&)> processes = {};
+
+  // Blocks without a wanted access are not read, which saves most of the time. Unwanted accesses of other blocks are
+  // passed on.
+  std::int64_t ended_since_ns = INT64_MIN;  ///< wanted: accesses that ended then or later
+  std::uint64_t call_set = UINT64_MAX;      ///< wanted: calls whose bit (call % 64) is set
 };
 
 /// A part that cannot be read at all.
@@ -64,7 +71,7 @@ class Trace {
  public:
   /// Opens the trace in `directory`; reads everything except blocks of calls. Fails if the directory cannot be read, if
   /// it has no part (`bad_input`), or if no part can be read (the first part's error).
-  /// Memory: 32 bytes for each block of some 500 calls, and the names of files.
+  /// Memory: some 70 bytes for each block of some 500 calls, and the names of files.
   [[nodiscard]] static Result<Trace> open(const std::string& directory);
 
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
@@ -78,14 +85,12 @@ class Trace {
   /// Hosts whose parts do not say how long a tick is: their durations are wrong.
   [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
 
-  /// Calls `take` for each selected call of all parts, in the order of start, then of part and id. A failure of `take`
-  /// stops. A block that cannot be read, or has impossible content, goes to `faults`; the calls of its part that are
-  /// not in earlier blocks are left out. Memory: about a block for each level of nested calls of each thread that is
-  /// active at a time.
+  /// Calls `take` for each access that Accesses passes on. A failure of `take` stops.
   [[nodiscard]] Result<void> for_each(const std::function<Result<void>(const Access&)>& take,
                                       const Selection& selection, std::vector<Error>& faults) const;
 
  private:
+  friend class Accesses;
   /// Takes ticks of a part to nanoseconds since started_ns().
   struct Clock {
     std::uint64_t ticks = 0;
