@@ -27,6 +27,7 @@
 #include "iosig/container/layout/container_directory.h"
 #include "iosig/storage/mountinfo.h"
 #include "parts.h"
+#include "trace_directory.h"
 
 namespace iosig::cli {
 namespace {
@@ -39,7 +40,8 @@ struct MountArguments {
   std::vector<std::string> containers;
   unsigned threads = 4;
   double cache_s = 1;
-  bool foreground = false, read_only = false;
+  bool foreground = false, read_only = false, uncached = false;
+  std::string trace;  ///< directory; empty: none
 };
 
 /// Returns the topmost mount at exactly this path, or nothing.
@@ -135,6 +137,24 @@ Result<void> check_mount_point(const std::string& source, const std::string& mou
   return {};
 }
 
+/// Makes the directory of the mount's trace. Returns its absolute path.
+Result<std::string> begin_trace_of(const MountArguments& options) {
+  std::error_code failure;
+  const std::filesystem::path path =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(options.trace), failure);
+  if (failure) return system_failure("find", options.trace, failure.value());
+  if (is_below(path.string(), options.mount_point))
+    return fail(
+        ErrorKind::bad_input,
+        "the trace '{}' is below the mount point '{}', and would record its own writes; give a directory outside",
+        printable(options.trace), printable(options.mount_point));
+  auto made = make_trace_directory(path.string(), {.command = {"iosig", "mount", options.source, options.mount_point},
+                                                   .mount = options.mount_point});
+  if (!made) return pass_on(made.error());
+  if (!made->is_new) return another_trace(options.trace, "--trace");
+  return std::move(made->path);
+}
+
 Result<void> check_device() {
   const Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (device) return {};
@@ -156,6 +176,8 @@ std::vector<std::string> words_for_daemon(const std::string& daemon, const Mount
   for (const std::string& glob : options.containers)
     if (glob != "existing") words.push_back("containers=" + (glob == "all" ? "*" : glob));
   if (options.read_only) words.emplace_back("read_only=1");
+  if (options.uncached) words.emplace_back("uncached=1");
+  if (!options.trace.empty()) words.push_back("trace=" + options.trace);
   return words;
 }
 
@@ -208,13 +230,22 @@ int run_mount(MountArguments options, Console& console) {
   if (const auto checked = check_source(*source); !checked) return console.fail(checked.error());
   if (const auto checked = check_mount_point(*source, *mount_point); !checked) return console.fail(checked.error());
   if (const auto checked = check_device(); !checked) return console.fail(checked.error());
+  if (!options.trace.empty()) {
+    auto trace = begin_trace_of(options);
+    if (!trace) return console.fail(trace.error());
+    console.note(fmt::format("tracing into '{0}': iosig trace info '{0}'", printable(options.trace)));
+    options.trace = std::move(*trace);
+  }
   const std::vector<std::string> words = words_for_daemon(*daemon, options);
   if (options.foreground) {
     console.talk(fmt::format("{} is mounted at {} until ^C", printable(*source), printable(*mount_point)));
     become(words);
   }
   const auto pid = start(words);
-  if (!pid) return console.fail(pid.error());
+  if (!pid) {
+    if (!options.trace.empty()) ::unlink(fmt::format("{}/{}", options.trace, trace_manifest_name).c_str());
+    return console.fail(pid.error());
+  }
   if (console.json)
     console.say_json("iosig.mount/1",
                      {{"source", printable(*source)}, {"mount_point", printable(*mount_point)}, {"pid", *pid}});
@@ -277,6 +308,12 @@ void add_mount(Verb app, Action& action) {
                   "seconds for which changes made directly in SOURCE may go unnoticed (default 1)")
       .check(between(0, 86400));
   mount.add_flag("--read-only", options->read_only, "refuse every change through the mount");
+  mount.add_flag("--uncached", options->uncached,
+                 "bypass the kernel's cache: each read arrives as the program made it; no file can be mapped shared");
+  mount
+      .add_option("--trace", options->trace,
+                  "record each request of each program in this directory, new, as 'iosig trace' does")
+      .type_name("DIR");
   mount.add_flag("--foreground", options->foreground, "stay in the terminal and report errors there");
   mount.footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
   mount.when_chosen(action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });

@@ -20,6 +20,7 @@
 #include "iosig/base/text.h"
 #include "iosig/trace/calls.h"
 #include "program.h"
+#include "trace_directory.h"
 
 namespace iosig::cli {
 namespace {
@@ -33,22 +34,8 @@ struct TraceArguments {
 };
 
 constexpr std::size_t max_glob_bytes = 255;  ///< as the recorder keeps them
-constexpr const char* manifest_name = "manifest.json";
 /// Ranks of one job that has no name of its own start within this time.
 constexpr std::int64_t max_start_spread_ns = 60'000'000'000;
-
-std::string value_of(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr ? value : "";
-}
-
-/// Returns the name that the launcher or the batch system gave to the parallel job that this process is a part of.
-std::string job_name() {
-  for (const char* variable : {"PMIX_NAMESPACE", "PALS_APID", "FLUX_JOB_ID", "PMI_JOBID"})
-    if (std::string name = value_of(variable); !name.empty()) return name;
-  const std::string job = value_of("SLURM_JOB_ID"), step = value_of("SLURM_STEP_ID");
-  return job.empty() || step.empty() ? std::string() : fmt::format("{}.{}", job, step);
-}
 
 /// Whether this process is one of several ranks.
 bool is_rank() {
@@ -71,57 +58,28 @@ bool has_tsc_clock() {
 #endif
 }
 
-std::int64_t now_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
-/// Makes the manifest of a new trace. false: the directory has one already.
-Result<bool> make_manifest(const Fd& directory, const TraceArguments& options) {
-  const nlohmann::ordered_json manifest{
-      {"schema", "iosig.trace/1"}, {"command", options.command}, {"host", host_name()},   {"started_ns", now_ns()},
-      {"job", job_name()},         {"calls", options.calls},     {"files", options.files}};
-  const std::string text = manifest.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  const std::string draft = fmt::format(".{}.{}.{}", manifest_name, host_name(), ::getpid());
-  {
-    const Fd file(
-        ::openat(directory.get(), draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) return system_failure("write", options.directory);
-    if (auto done = write_all(file.get(), text, options.directory); !done) {
-      ::unlinkat(directory.get(), draft.c_str(), 0);
-      return pass_on(done.error());
-    }
-  }
-  const bool is_made = ::linkat(directory.get(), draft.c_str(), directory.get(), manifest_name, 0) == 0;
-  const int failure = errno;
-  ::unlinkat(directory.get(), draft.c_str(), 0);
-  if (is_made || failure == EEXIST) return is_made;
-  return system_failure("write", fmt::format("{}/{}", options.directory, manifest_name), failure);
-}
-
 /// Whether the trace that has begun in the directory is this job's: another rank was first.
-Result<void> check_manifest(const Fd& directory, const TraceArguments& options) {
-  const std::string shown = fmt::format("{}/{}", options.directory, manifest_name);
-  const auto text = read_file_in(directory, manifest_name, shown, 1u << 20);
+Result<void> check_manifest(const TraceDirectory& trace, const std::string& given) {
+  const std::string shown = fmt::format("{}/{}", given, trace_manifest_name);
+  const auto text = read_file_in(trace.fd, trace_manifest_name, shown, 1u << 20);
   if (!text) return pass_on(text.error());
   const auto manifest = nlohmann::json::parse(*text, nullptr, false);
   if (manifest.is_object() && is_rank() && manifest.value("job", "") == job_name() &&
-      (!job_name().empty() || now_ns() - manifest.value("started_ns", std::int64_t{0}) < max_start_spread_ns))
+      (!job_name().empty() || unix_ns() - manifest.value("started_ns", std::int64_t{0}) < max_start_spread_ns))
     return {};
-  return fail(ErrorKind::usage, "'{0}' has a trace already; name another directory with -o, or remove it: rm -r '{0}'",
-              printable(options.directory));
+  return another_trace(given, "-o");
 }
 
 /// Makes the trace's directory, or joins that of the job's other ranks. Returns its absolute path.
 Result<std::string> begin_trace(const TraceArguments& options, const Console& console) {
-  const std::string path = std::filesystem::absolute(options.directory).lexically_normal().string();
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_failure("make", options.directory);
-  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return system_failure("open", options.directory);
-  const auto is_new = make_manifest(directory, options);
-  if (!is_new) return pass_on(is_new.error());
-  if (*is_new)
+  auto trace = make_trace_directory(options.directory,
+                                    {.command = options.command, .calls = options.calls, .files = options.files});
+  if (!trace) return pass_on(trace.error());
+  if (trace->is_new)
     console.note(fmt::format("tracing into '{0}'; afterwards: iosig trace info '{0}'", printable(options.directory)));
-  else if (auto joined = check_manifest(directory, options); !joined)
+  else if (auto joined = check_manifest(*trace, options.directory); !joined)
     return pass_on(joined.error());
-  return path;
+  return std::move(trace->path);
 }
 
 /// Refuses names that are neither calls nor layers.

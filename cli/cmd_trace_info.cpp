@@ -26,6 +26,9 @@ constexpr const char* info_schema = "iosig.trace.info/1";
 constexpr std::string_view not_seen =
     "not seen: statically linked and setuid programs, system calls that are made without the C library, io_uring with "
     "SQPOLL, loads and stores in mapped files";
+constexpr std::string_view not_seen_in_mount =
+    "not seen: what the kernel answered from its cache (names, attributes, and the pages of files, unless the mount is "
+    "--uncached), and files outside the mount";
 constexpr std::size_t shown_files = 20, shown_processes = 40;
 
 struct InfoArguments {
@@ -63,6 +66,12 @@ std::string command_text(const Trace& opened, const Summary& summary) {
     for (const std::string& word : summary.processes.front().process->arguments)
       text += (text.empty() ? "" : " ") + word;
   return text;
+}
+
+/// What a trace of this kind has not.
+std::string_view not_seen_in(const Trace& opened) {
+  const ordered_json manifest = parse_json(opened.manifest(), 8);
+  return manifest.is_object() && manifest.contains("mount") ? not_seen_in_mount : not_seen;
 }
 
 /// Paths of the files with the most bytes, then calls.
@@ -164,7 +173,7 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
   console.say(fmt::format("{}", printable(command_text(opened, summary))));
   if (calls == 0) {
     console.say("no call was recorded, or is selected");
-    console.say(not_seen);
+    console.say(not_seen_in(opened));
     return;
   }
   console.say(fmt::format("began {}, {}; {}, {}, {}, {}", utc_text(opened.started_ns()),
@@ -221,7 +230,7 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
       console.say(fmt::format("and {} more", plural(summary.files.size() - shown_files, "file")));
   }
   console.say("");
-  console.say(not_seen);
+  console.say(not_seen_in(opened));
 }
 
 int run_info(const InfoArguments& options, Console& console) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import subprocess
 from collections.abc import Callable
@@ -44,6 +45,22 @@ def number(text: str) -> int | None:
     return int(text) if text else None
 
 
+def rows_of(iosig: Iosig, trace: Path) -> list[Row]:
+    """What a trace has, in the order of the calls' begins."""
+    found = []
+    # Not splitlines(): names may have line ends.
+    for line in csv.DictReader(io.StringIO(iosig("export", "--format", "csv", trace).stdout, newline="")):
+        assert tuple(line) == FIELDS
+        found.append(
+            Row(
+                line["id"], line["parent"], int(line["pid"]), int(line["tid"]), number(line["rank"]), line["layer"],
+                line["call"], line["path"], number(line["fd"]), number(line["offset"]), number(line["length"]),
+                int(line["start_ns"]), number(line["end_ns"]), number(line["result"]),
+            )  # fmt: skip
+        )
+    return found
+
+
 class Tracing:
     """Runs programs in `directory` under `iosig trace`."""
 
@@ -71,18 +88,7 @@ class Tracing:
 
     def rows(self, of: Callable[[Row], bool] = lambda row: True) -> list[Row]:
         """What the last trace has, in the order of the calls' begins."""
-        exported = self.iosig("export", "--format", "csv", self.trace).stdout
-        found = []
-        for line in csv.DictReader(exported.splitlines()):
-            assert tuple(line) == FIELDS
-            row = Row(
-                line["id"], line["parent"], int(line["pid"]), int(line["tid"]), number(line["rank"]), line["layer"],
-                line["call"], line["path"], number(line["fd"]), number(line["offset"]), number(line["length"]),
-                int(line["start_ns"]), number(line["end_ns"]), number(line["result"]),
-            )  # fmt: skip
-            if of(row):
-                found.append(row)
-        return found
+        return [row for row in rows_of(self.iosig, self.trace) if of(row)]
 
     def of_file(self, name: str, call: str | None = None) -> list[Row]:
         path = str(self.directory / name)

@@ -15,6 +15,7 @@
 
 #include "iosig/base/kept_fds.h"
 #include "mount.h"
+#include "traced_requests.h"
 
 namespace iosig::fuse {
 namespace {
@@ -41,7 +42,7 @@ fuse_bufvec at(int fd, off_t offset, std::size_t bytes) {
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 /// Opens a container for `handle`. Returns 0 or errno.
-int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
+int open_container(const Mount& mount, Inode& inode, fuse_file_info& info, Handle& handle) {
   if (const int failure = inode.hold(handle.file); failure != 0) return failure;
   const auto container = inode.open_container(handle.file);
   int failure = container ? 0 : errno_of(container.error());
@@ -52,7 +53,7 @@ int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
   }
   handle.container = *container;
   if (writes(info.flags)) handle.writer = handle.container->writers().add();
-  handle.is_cached = !writes(info.flags) && (info.flags & O_DIRECT) == 0;
+  handle.is_cached = !writes(info.flags) && (info.flags & O_DIRECT) == 0 && !mount.options.uncached;
   info.direct_io = handle.is_cached ? 0 : 1;
   if (handle.is_cached) ++inode.cached_readers;  // before the status: a write from now on invalidates the cache
   const std::lock_guard lock(inode.mutex);
@@ -68,10 +69,10 @@ int open_container(Inode& inode, fuse_file_info& info, Handle& handle) {
 
 /// Decides whether an ordinary file uses the kernel's cache, and whether the cached bytes stay valid because the file
 /// is unchanged.
-void decide_cache(Inode& inode, fuse_file_info& info, Handle& handle) {
+void decide_cache(const Mount& mount, Inode& inode, fuse_file_info& info, Handle& handle) {
   struct stat status {};
   // A write-only handle needs no cache. With it each write would cost a second request, for the file's capabilities.
-  handle.is_cached = (info.flags & O_DIRECT) == 0 && (info.flags & O_ACCMODE) != O_WRONLY;
+  handle.is_cached = (info.flags & O_DIRECT) == 0 && (info.flags & O_ACCMODE) != O_WRONLY && !mount.options.uncached;
   info.direct_io = handle.is_cached ? 0 : 1;
   if (handle.is_cached) ++inode.cached_readers;
   if (::fstat(handle.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -84,11 +85,11 @@ void decide_cache(Inode& inode, fuse_file_info& info, Handle& handle) {
   inode.shown_modified = status.st_mtim;
 }
 
-int open_file(Inode& inode, fuse_file_info& info, Handle& handle) {
+int open_file(const Mount& mount, Inode& inode, fuse_file_info& info, Handle& handle) {
   const int flags = (info.flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
   handle.fd = open_file_at(AT_FDCWD, path_of(handle.file).c_str(), flags);
   if (!handle.fd) return errno;
-  decide_cache(inode, info, handle);
+  decide_cache(mount, inode, info, handle);
   return 0;
 }
 
@@ -109,7 +110,8 @@ void reply_opened(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   handle->file = mount.inodes.fd(inode);
   int failure = handle->file ? 0 : errno;
   if (failure == 0)
-    failure = inode.is_container() ? open_container(inode, *info, *handle) : open_file(inode, *info, *handle);
+    failure =
+        inode.is_container() ? open_container(mount, inode, *info, *handle) : open_file(mount, inode, *info, *handle);
   if (failure != 0) {
     fuse_reply_err(request, failure);
     return;
@@ -153,11 +155,11 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
   if (!handle->file)
     failure = errno;
   else if (inode.is_container())
-    failure = open_container(inode, *info, *handle);
+    failure = open_container(mount, inode, *info, *handle);
   else if (handle->fd)
-    decide_cache(inode, *info, *handle);
+    decide_cache(mount, inode, *info, *handle);
   else
-    failure = open_file(inode, *info, *handle);
+    failure = open_file(mount, inode, *info, *handle);
   if (failure != 0) {
     mount.inodes.forget(inode, 1);
     fuse_reply_err(request, failure);
@@ -170,7 +172,16 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
 }
 
 void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_file_info* info) {
-  Handle& handle = handle_of(info);
+  const Handle& handle = handle_of(info);
+  if (!handle.container && mount_of(request).tracer) {  // libfuse does not say how many bytes it replied with
+    const std::span<std::byte> room = buffer(bytes);
+    const ssize_t got = ::pread(handle.fd.get(), room.data(), bytes, offset);
+    if (got < 0)
+      fuse_reply_err(request, errno);
+    else
+      fuse_reply_buf(request, reinterpret_cast<const char*>(room.data()), static_cast<std::size_t>(got));
+    return;
+  }
   if (!handle.container) {
     fuse_bufvec data = at(handle.fd.get(), offset, bytes);
     fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
@@ -232,6 +243,7 @@ void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offse
   std::int64_t place = offset;
   const std::int64_t done =
       handle.container->writers().write(*handle.writer, place, given, (info->flags & O_APPEND) != 0);
+  if (place != offset) TracedRequest::set_offset(place);  // O_APPEND
   if (done < 0)
     fuse_reply_err(request, static_cast<int>(-done));
   else

@@ -146,6 +146,15 @@ PathFd Inodes::fd(Inode& inode) {
   return failure == 0 ? found : nullptr;
 }
 
+std::string Inodes::path_below(const Inode& inode) {
+  std::string path;
+  const std::lock_guard lock(mutex_);
+  std::size_t depth = 0;
+  for (const Inode* at = &inode; at != nullptr && at != &root_ && depth < max_depth; at = at->parent, ++depth)
+    path.insert(0, "/" + at->name);
+  return path;
+}
+
 /// Stores an inode's descriptor if the daemon may have one more. Returns it in any case.
 PathFd Inodes::keep(Inode& inode, Fd fd) {
   auto opened = std::make_shared<const Fd>(std::move(fd));

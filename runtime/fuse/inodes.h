@@ -113,6 +113,8 @@ class Inodes {
   /// Called after a request has used a container. Closes the containers that were used least recently and that no
   /// program has open, because an open container takes descriptors.
   void used_container(Inode& inode);
+  /// Returns the path of a known file below the source, by the names of the last lookups: "/a/b", "" of the source.
+  [[nodiscard]] std::string path_below(const Inode& inode);
   /// Returns an inode number that is unique below the source, even if files are on different file systems.
   [[nodiscard]] ino_t shown_number(dev_t device, ino_t number) const;
   /// Calls visit(Inode&) for all known inodes. No request may be in progress.

@@ -20,7 +20,7 @@ void Invalidation::stop() {
 void Invalidation::answer_write(fuse_req_t request, fuse_ino_t number, off_t offset, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
-    written_.push({request, number, offset, bytes});
+    written_.push({request, number, offset, bytes, TracedRequest::take()});
   }
   changed_.notify_one();
 }
@@ -30,10 +30,11 @@ void Invalidation::run() {
   for (;;) {
     changed_.wait(lock, [&] { return is_stopping_ || !written_.empty(); });
     if (written_.empty()) return;
-    const Written next = written_.front();
+    Written next = std::move(written_.front());
     written_.pop();
     lock.unlock();
     fuse_lowlevel_notify_inval_inode(session_, next.number, next.offset, static_cast<off_t>(next.bytes));
+    TracedRequest::put(std::move(next.traced));
     fuse_reply_write(next.request, next.bytes);
     lock.lock();
   }

@@ -14,6 +14,8 @@
 #include <queue>
 #include <thread>
 
+#include "traced_requests.h"
+
 namespace iosig::fuse {
 
 class Invalidation {
@@ -30,6 +32,7 @@ class Invalidation {
     fuse_ino_t number;
     off_t offset;
     std::size_t bytes;
+    TracedRequest traced;
   };
   void run();
 

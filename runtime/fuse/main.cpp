@@ -1,7 +1,7 @@
 // The daemon behind `iosig mount`: mounts a directory a second time, with its containers as files.
 //
 //   iosig-fuse source=PATH mount_point=PATH [index=pattern|traditional] [containers=GLOB]... [threads=N] [cache_s=S]
-//              [read_only=1] [ready_fd=N]
+//              [read_only=1] [uncached=1] [trace=DIRECTORY] [ready_fd=N]
 //
 // `iosig mount` checks the paths and starts the daemon. SIGTERM, SIGINT and SIGHUP end it: it replies to waiting
 // requests, closes the writers, flushes everything to the device and unmounts. A killed daemon leaves its containers in
@@ -24,6 +24,7 @@
 #include "iosig/base/text.h"
 #include "iosig/container/admin/removal.h"
 #include "mount.h"
+#include "traced_requests.h"
 
 namespace {
 
@@ -56,6 +57,10 @@ bool read_word(std::string_view word, MountOptions& options) {
     options.cache_s = std::strtod(value.c_str(), nullptr);
   else if (name == "read_only")
     options.read_only = value == "1";
+  else if (name == "uncached")
+    options.uncached = value == "1";
+  else if (name == "trace")
+    options.trace = value;
   else if (name == "ready_fd")
     options.ready_fd = static_cast<int>(parse_count(value).value_or(0));
   else
@@ -71,7 +76,7 @@ void raise_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-fuse_lowlevel_ops operations() {
+fuse_lowlevel_ops operations(bool are_traced) {
   fuse_lowlevel_ops all{};
   all.init = [](void*, fuse_conn_info* connection) {
     connection->max_write = 1u << 20;
@@ -88,6 +93,7 @@ fuse_lowlevel_ops operations() {
   add_directories(all);
   add_attributes(all);
   add_data(all);
+  if (are_traced) add_tracing(all);
   return all;
 }
 
@@ -155,7 +161,7 @@ int serve(Mount& mount) {
   fuse_opt_add_opt_escaped(&all_options, ("fsname=" + options.source).c_str());
   fuse_opt_add_arg(&arguments, "-o");
   fuse_opt_add_arg(&arguments, all_options);
-  const fuse_lowlevel_ops all = operations();
+  const fuse_lowlevel_ops all = operations(mount.tracer != nullptr);
   fuse_session* const session = fuse_session_new(&arguments, &all, sizeof all, &mount);
   fuse_opt_free_args(&arguments);
   std::free(all_options);
@@ -208,7 +214,15 @@ int main(int count, char** words) {
   Fd source(::open(options.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!source)
     return complain(refused, fmt::format("cannot open '{}': {}", printable(options.source), std::strerror(errno)));
-  (void)!::chdir("/");
   Mount mount(std::move(options), std::move(source));
+  if (const std::string& trace = mount.options.trace; !trace.empty()) {
+    Fd directory(::open(trace.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory)
+      return complain(refused, fmt::format("cannot open '{}': {}", printable(trace), std::strerror(errno)));
+    auto tracer = Tracer::start(std::move(directory), trace);
+    if (!tracer) return complain(refused, tracer.error().message);
+    mount.tracer = std::move(*tracer);
+  }
+  (void)!::chdir("/");
   return serve(mount);
 }

@@ -14,6 +14,7 @@
 #include "inodes.h"
 #include "invalidation.h"
 #include "options.h"
+#include "tracer.h"
 
 namespace iosig::fuse {
 
@@ -31,6 +32,9 @@ struct Handle {
   std::unique_ptr<DIR, CloseDirectory> directory;
   dirent* next = nullptr;  ///< entry that was read but not yet returned
   off_t offset = 0;        ///< position behind the last returned entry
+
+  std::uint32_t traced_file = 0;  ///< its number in the trace of the mount
+  std::string traced_path;        ///< by which it was opened
 };
 
 /// The handles that programs have open. The kernel reports when one is closed, but not when the daemon ends.
@@ -52,6 +56,7 @@ struct Mount {
   Inodes inodes;
   Handles handles;
   Invalidation invalidation;
+  std::unique_ptr<Tracer> tracer;  ///< null: the mount is not traced
 
   [[nodiscard]] Inode& inode(fuse_ino_t number) {
     return number == FUSE_ROOT_ID ? inodes.root() : *std::bit_cast<Inode*>(number);

@@ -17,7 +17,9 @@ struct MountOptions {
   unsigned threads = 4;  ///< maximum number of threads that serve requests
   double cache_s = 1;    ///< seconds for which the kernel caches names and attributes
   bool read_only = false;
-  int ready_fd = -1;  ///< receives one byte when the mount is ready; then the daemon detaches from its terminal
+  bool uncached = false;  ///< no file uses the kernel's cache
+  std::string trace;      ///< the directory of the mount's trace; empty: it is not traced
+  int ready_fd = -1;      ///< receives one byte when the mount is ready; then the daemon detaches from its terminal
 };
 
 }  // namespace iosig::fuse

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t id_distance = std::uint64_t{1} << 31;  ///< ids of calls that are packed together differ by less
 constexpr std::size_t max_waiting_bytes = std::size_t{256} << 10;  ///< of chunks that are not written yet
-constexpr std::size_t max_fact_bytes = std::size_t{256} << 10;
+constexpr std::size_t max_fact_bytes = 3000;                       ///< they fit in the first page
 
 std::uint64_t id_base(std::uint64_t last_id) { return last_id > id_distance ? last_id - id_distance : 0; }
 

@@ -104,6 +104,7 @@ class LivePart {
   [[nodiscard]] Slot& open_call(std::uint64_t id);
   void end(std::uint64_t id, std::int64_t result, std::uint64_t end);
   void count_lost(std::uint64_t calls) { header().lost_calls += calls; }
+  [[nodiscard]] std::uint64_t lost_calls() { return header().lost_calls; }
   [[nodiscard]] bool has_open_calls() const { return !open_.empty(); }
 
   void add_facts(const Facts& facts);
@@ -115,7 +116,6 @@ class LivePart {
   [[nodiscard]] bool is_mapped() const { return pages_ != nullptr; }
   [[nodiscard]] Result<void> map();
 
-  [[nodiscard]] std::int32_t tid() { return header().tid; }
   /// Packs the calls so far, because those that follow are another thread's. Only without open calls.
   void pass_to(std::int32_t tid, Packing& packing);
   /// Marks the part as complete and makes its file small. Only without open calls; none follow.
