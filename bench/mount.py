@@ -2,8 +2,8 @@
 
     python bench/mount.py [--directory /dev/shm] [--rounds 5] [--json FILE]
 
-Doors to the same directory: direct; through the mount, ordinary files; through the mount, containers; through libfuse's
-own example passthrough_ll, if libfuse3-dev brings its source. They take turns within each round, and the best of each
+Doors to the same directory: direct; through the mount, ordinary files; through the mount, containers; through a mount
+with --trace, ordinary files; through libfuse's own example passthrough_ll, if libfuse3-dev brings its source. They take turns within each round, and the best of each
 counts. Reads are first from the daemon (the kernel is asked to drop what it has), then from the kernel's cache.
 Processor time is dd's and the daemon's together.
 """
@@ -60,6 +60,12 @@ class Door:
 
     def read_again(self, request: int, total: int) -> tuple[float, float]:
         return self.timed(f"if={self.path}", "of=/dev/null", f"bs={request}")
+
+
+def mount(source: Path, mounted: Path, *options: str) -> int:
+    """Returns the daemon's number."""
+    command = [str(IOSIG), "mount", str(source), str(mounted), *options, "--json"]
+    return int(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["pid"])
 
 
 def start_example(work: Path, source: Path, mounted: Path) -> subprocess.Popen[bytes] | None:
@@ -126,24 +132,25 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.directory) as name:
         work = Path(name)
-        source, mounted, peer = work / "source", work / "mounted", work / "peer"
-        for directory in (source, mounted, peer):
+        source, mounted, traced, peer = work / "source", work / "mounted", work / "traced", work / "peer"
+        for directory in (source, mounted, traced, peer):
             directory.mkdir()
         example = None
         try:
-            command = [str(IOSIG), "mount", str(source), str(mounted), "--containers", "*.c", "--json"]
-            pid = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["pid"]
+            pid = mount(source, mounted, "--containers", "*.c")
+            traced_pid = mount(source, traced, "--trace", str(work / "trace"))
             doors = [
                 Door("direct", source, "direct", None),
                 Door("mount, files", mounted, "file", pid),
                 Door("mount, containers", mounted, "file.c", pid),
+                Door("mount --trace, files", traced, "traced", traced_pid),
             ]
             example = start_example(work, source, peer)
             if example is not None:
                 doors.append(Door("passthrough_ll", peer, "peer", example.pid))
             rows = measure(doors, options.rounds)
         finally:
-            for directory in (mounted, peer):
+            for directory in (mounted, traced, peer):
                 subprocess.run(["umount", "-l", str(directory)], check=False, stderr=subprocess.DEVNULL)
             if example is not None:
                 example.wait(10)

@@ -254,7 +254,7 @@ int run_info(const InfoArguments& options, Console& console) {
 void add_trace_info(Verb trace, Action& action) {
   const Verb info = trace.add_verb("info", "Say what is in a trace: processes, calls, bytes, times, files");
   const auto options = std::make_shared<InfoArguments>();
-  info.add_option("TRACE", options->directory, "the directory that 'iosig trace -o' made").type_name("DIR").required();
+  info.add_option("TRACE", options->directory, "the directory that 'iosig trace' or 'iosig mount --trace' made").type_name("DIR").required();
   add_selection_options(info, options->layer, options->files);
   info.footer("Example: iosig trace info job.trace");
   info.when_chosen(action, info_schema, [options](Console& console) { return run_info(*options, console); });

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <climits>
 #include <ctime>
+#include <functional>
 
 #include "iosig/base/machine.h"
 
@@ -25,7 +26,7 @@ constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint64_t recheck_ns = 10 * ms;  ///< after which a thread's number and program are looked at again
 constexpr std::uint64_t young_ns = 100 * ms;   ///< so long a thread may still be about to execute its program
 constexpr std::uint64_t retry_ns = 1000 * ms;  ///< after which a part that could not be made is tried again
-constexpr std::size_t max_mapped = 1024, max_names = 512;
+constexpr std::size_t max_mapped = 1024, max_names = 8192;
 constexpr std::size_t sweep_threads = 64;       ///< new threads after which the ended ones are looked for at once
 constexpr std::uint64_t max_parts = 1'000'000;  ///< readers refuse 2^20
 
@@ -245,10 +246,12 @@ void Tracer::write_facts(Thread& thread, Facts facts) {
 std::uint32_t Tracer::name_id(Thread& thread, const std::string& path) {
   if (path.empty()) return 0;
   Process& process = *thread.process;
-  if (const auto known = process.names.find(path); known != process.names.end()) return known->second;
+  const std::size_t hash = std::hash<std::string>()(path);
+  if (const auto known = process.names.find(hash); known != process.names.end()) return known->second;
   if (process.names.size() >= max_names) process.names.clear();
   thread.part->add_name(++process.last_name, path);
-  return process.names.emplace(path, process.last_name).first->second;
+  process.names.emplace(hash, process.last_name);
+  return process.last_name;
 }
 
 void Tracer::unmap(Thread& thread) {

@@ -65,7 +65,7 @@ class Tracer {
     std::string program;
     std::atomic<bool> has_facts = false;
     std::uint32_t parts = 0, last_name = 0;
-    std::unordered_map<std::string, std::uint32_t> names;  ///< ids of those that were used last
+    std::unordered_map<std::size_t, std::uint32_t> names;  ///< ids by hash; of those that were written last
     std::vector<trace::LivePart> spare;                    ///< parts of threads that ended
   };
   struct Thread {

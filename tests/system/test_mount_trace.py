@@ -61,6 +61,9 @@ def test_every_operation_of_a_static_program_is_there_with_every_field(
         assert row.end_ns is not None and row.start_ns <= row.end_ns
     for one, other in zip(rows, rows[1:], strict=False):
         assert (one.end_ns or 0) <= other.start_ns
+    written = sum(int(line[4]) for line in wanted if line[0] == "write")
+    streams = iosig.json("pattern", "trace", trace, "--files", "file")["streams"]
+    assert {(each["direction"], each["transferred_bytes"]) for each in streams} >= {("write", written)}
 
 
 def test_programs_ranks_and_threads_are_kept_apart(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
@@ -228,7 +231,7 @@ def test_a_full_trace_directory_costs_calls_of_the_trace_and_nothing_else(
 ) -> None:
     room = tmp_path / "room"
     room.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", room], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60k", "none", room], check=True)
     try:
         command = [iosig.binary, "mount", "--foreground", "--trace", room / "trace", tmp_path / "source"]
         mounted = tmp_path / "mounted"
@@ -238,10 +241,10 @@ def test_a_full_trace_directory_costs_calls_of_the_trace_and_nothing_else(
             assert daemon.poll() is None
             time.sleep(0.01)
         draw = random.Random(1)
-        for number in range(8):
+        for number in range(4):
             program = (
                 "import os, sys\nfd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\n"
-                f"for n in {[draw.randrange(10**6) for _ in range(2000)]}: assert os.pwrite(fd, b'x', n) == 1"
+                f"for n in {[draw.randrange(10**6) for _ in range(1000)]}: assert os.pwrite(fd, b'x', n) == 1"
             )
             subprocess.run([sys.executable, "-c", program, mounted / f"{number}"], check=True)
         iosig("unmount", mounted)

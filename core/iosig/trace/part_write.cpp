@@ -99,6 +99,8 @@ Result<void> PartFile::append(std::span<const std::byte> chunks) {
   return {};
 }
 
+void PartFile::remove() const { ::unlinkat(directory_->get(), name_.c_str(), 0); }
+
 Result<PartWriter> PartWriter::make(const Fd& directory, std::string_view shown, const PartIdentity& identity,
                                     std::uint32_t number) {
   auto file = PartFile::make(directory, shown, identity, number);
@@ -106,8 +108,10 @@ Result<PartWriter> PartWriter::make(const Fd& directory, std::string_view shown,
   PartWriter made;
   made.file_ = std::move(*file);
   made.header_ = part_header(identity);
-  if (auto done = made.file_.put(bytes_of(made.header_), 0); !done) return pass_on(done.error());
-  return made;
+  auto done = made.file_.put(bytes_of(made.header_), 0);
+  if (done) return made;
+  made.file_.remove();
+  return pass_on(done.error());
 }
 
 void PartWriter::add_chunk(ChunkKind kind, std::span<const std::byte> head, std::string_view rest) {
@@ -172,9 +176,12 @@ Result<LivePart> LivePart::make(const Fd& directory, std::string_view shown, con
   if (!file) return pass_on(file.error());
   LivePart made;
   made.file_ = std::move(*file);
-  if (auto done = fill_with_zeros(made.file_, 0, slots_offset + first_slots * sizeof(Slot)); !done)
+  auto done = fill_with_zeros(made.file_, 0, slots_offset + first_slots * sizeof(Slot));
+  if (done) done = made.map();
+  if (!done) {
+    made.file_.remove();
     return pass_on(done.error());
-  if (auto done = made.map(); !done) return pass_on(done.error());
+  }
   made.header() = part_header(identity);
   made.header().slot_capacity = first_slots;
   return made;

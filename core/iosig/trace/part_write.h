@@ -50,6 +50,8 @@ class PartFile {
   [[nodiscard]] Result<void> put(std::span<const std::byte> bytes, std::uint64_t offset) const;
   /// Adds chunks to the end.
   [[nodiscard]] Result<void> append(std::span<const std::byte> chunks);
+  /// Removes it: it could not be begun.
+  void remove() const;
   [[nodiscard]] std::uint64_t chunks_end() const { return chunks_end_; }
   [[nodiscard]] const std::string& shown() const { return shown_; }
 
