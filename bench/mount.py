@@ -3,9 +3,9 @@
     python bench/mount.py [--directory /dev/shm] [--rounds 5] [--json FILE]
 
 Doors to the same directory: direct; through the mount, ordinary files; through the mount, containers; through a mount
-with --trace, ordinary files; through libfuse's own example passthrough_ll, if libfuse3-dev brings its source. They take turns within each round, and the best of each
-counts. Reads are first from the daemon (the kernel is asked to drop what it has), then from the kernel's cache.
-Processor time is dd's and the daemon's together.
+with --trace, ordinary files; through libfuse's own example passthrough_ll, if libfuse3-dev brings its source. They take
+turns within each round, and the best of each counts. Reads are first from the daemon (the kernel is asked to drop what
+it has), then from the kernel's cache. Processor time is dd's and the daemon's together.
 """
 
 from __future__ import annotations

@@ -51,13 +51,12 @@ def rows_of(iosig: Iosig, trace: Path) -> list[Row]:
     # Not splitlines(): names may have line ends.
     for line in csv.DictReader(io.StringIO(iosig("export", "--format", "csv", trace).stdout, newline="")):
         assert tuple(line) == FIELDS
-        found.append(
-            Row(
-                line["id"], line["parent"], int(line["pid"]), int(line["tid"]), number(line["rank"]), line["layer"],
-                line["call"], line["path"], number(line["fd"]), number(line["offset"]), number(line["length"]),
-                int(line["start_ns"]), number(line["end_ns"]), number(line["result"]),
-            )  # fmt: skip
-        )
+        row = Row(
+            line["id"], line["parent"], int(line["pid"]), int(line["tid"]), number(line["rank"]), line["layer"],
+            line["call"], line["path"], number(line["fd"]), number(line["offset"]), number(line["length"]),
+            int(line["start_ns"]), number(line["end_ns"]), number(line["result"]),
+        )  # fmt: skip
+        found.append(row)
     return found
 
 

@@ -14,7 +14,7 @@
 namespace iosig::fuse {
 namespace {
 
-constexpr auto facts_limit = std::chrono::milliseconds(20);
+constexpr auto facts_limit = std::chrono::milliseconds(200);
 constexpr std::uint64_t max_facts_bytes = 4u << 20;
 
 std::string proc_text(pid_t id, const char* name) {
@@ -102,17 +102,21 @@ FactsReader::~FactsReader() {
 }
 
 trace::Facts FactsReader::facts_of(pid_t pid) {
+  const auto deadline = std::chrono::steady_clock::now() + facts_limit;
   std::unique_lock lock(mutex_);
-  if (pid_) return {};  // it is reading for another request, or waits for a program that waits for this daemon
+  if (!free_.wait_until(lock, deadline, [&] { return !pid_; })) return {};
   pid_ = pid;
   is_awaited_ = true;
   asked_.notify_one();
-  if (!answered_.wait_for(lock, facts_limit, [&] { return answer_.has_value(); })) {
+  trace::Facts facts;
+  if (answered_.wait_until(lock, deadline, [&] { return answer_.has_value(); })) {
+    facts = *std::exchange(answer_, std::nullopt);
+    pid_.reset();
+    free_.notify_one();
+  } else {
     is_awaited_ = false;
-    return {};
   }
-  pid_.reset();
-  return *std::exchange(answer_, std::nullopt);
+  return facts;
 }
 
 void FactsReader::run() {
@@ -129,6 +133,7 @@ void FactsReader::run() {
       answered_.notify_one();
     } else {
       pid_.reset();
+      free_.notify_one();
     }
   }
 }

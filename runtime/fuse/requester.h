@@ -40,15 +40,15 @@ class FactsReader {
   ~FactsReader();
   FactsReader(const FactsReader&) = delete;
   FactsReader& operator=(const FactsReader&) = delete;
-  /// Returns the arguments, rank and job of a process; nothing if they cannot be read, or not within 20 ms.
+  /// Returns the arguments, rank and job of a process; nothing if they cannot be read, or not within 0.2 s.
   [[nodiscard]] trace::Facts facts_of(pid_t pid);
 
  private:
   void run();
 
   std::mutex mutex_;
-  std::condition_variable asked_, answered_;
-  std::optional<pid_t> pid_;            ///< which is asked for
+  std::condition_variable asked_, answered_, free_;
+  std::optional<pid_t> pid_;            ///< whose facts are read, or could not be read yet; else the reader is free
   std::optional<trace::Facts> answer_;  ///< for `pid_`
   bool is_awaited_ = false, is_over_ = false;
   std::thread thread_;

@@ -1,7 +1,5 @@
 #include "traced_requests.h"
 
-#include <fcntl.h>
-
 #include <cstring>
 
 #include "mount.h"
@@ -12,6 +10,9 @@ using trace::Call;
 
 namespace {
 
+/// O_LARGEFILE, which the kernel adds; to programs it is 0.
+constexpr int large_file = 0100000;
+
 thread_local TracedRequest current;
 
 /// Ends the record of the request that is about to be answered.
@@ -19,13 +20,11 @@ void end_request(std::int64_t result) {
   if (current.tracer == nullptr) [[likely]]
     return;
   TracedRequest ended = TracedRequest::take();
-  if (ended.opens != nullptr) {
-    if (result >= 0) {
-      Handle& handle = handle_of(ended.opens);
-      handle.traced_file = ended.subject.file;
-      handle.traced_path = std::move(ended.subject.path);
-      result = 0;
-    }
+  if (ended.opens != nullptr && result >= 0) {
+    Handle& handle = handle_of(ended.opens);
+    handle.traced_file = ended.subject.file;
+    handle.traced_path = std::move(ended.subject.path);
+    result = 0;
   }
   ended.tracer->end(ended.request, result);
 }
@@ -113,13 +112,13 @@ using Ops = fuse_lowlevel_ops;
 void trace_data(Ops& all) {
   trace<&Ops::open>(all, [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     Subject subject = of_inode(Call::open, request, number);
-    subject.length = info->flags;
+    subject.length = info->flags & ~large_file;
     begin_request(request, std::move(subject), info);
   });
   trace<&Ops::create>(
       all, [](fuse_req_t request, fuse_ino_t parent, const char* name, mode_t /*mode*/, fuse_file_info* info) {
         Subject subject = of_name(Call::open, request, parent, name);
-        subject.length = info->flags | O_CREAT;
+        subject.length = info->flags & ~large_file;
         begin_request(request, std::move(subject), info);
       });
   trace<&Ops::read>(all,
