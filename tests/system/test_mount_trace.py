@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import mmap
 import os
@@ -74,7 +75,8 @@ def test_programs_ranks_and_threads_are_kept_apart(iosig: Iosig, mount: Mount, t
         "import os, sys, threading\nfd = os.open(sys.argv[1], os.O_WRONLY)\n"
         "def work(n):\n [os.pwrite(fd, b'x' * (n + 1), 100 * k) for k in range(50)]\n"
         " tids.add(threading.get_native_id())\ntids = set()\n"
-        "all = [threading.Thread(target=work, args=[n]) for n in range(4)]\n[t.start() for t in all]\n[t.join() for t in all]\nprint(*sorted(tids))"
+        "all = [threading.Thread(target=work, args=[n]) for n in range(4)]\n"
+        "[t.start() for t in all]\n[t.join() for t in all]\nprint(*sorted(tids))"
     )
     (directory / "data").touch()
     started = [
@@ -178,6 +180,32 @@ def test_names_of_any_bytes_are_kept(iosig: Iosig, mount: Mount, tmp_path: Path)
     assert b'posix,open,"' + odd.replace(b'"', b'""') + b'"' in table
     assert b"posix,unlink," + long + b"," in table
     assert b'posix,lookup,"' + odd.replace(b'"', b'""') + b'",,,,' in table  # the failed open
+
+
+def test_an_uncached_mount_sees_each_read_and_maps_nothing_shared(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    directory = mount("--trace", str(trace), "--uncached")
+    (directory / "data").write_bytes(bytes(8192))
+    with (directory / "data").open("r+b", buffering=0) as file:
+        assert [len(os.pread(file.fileno(), 100, 50)) for _ in range(3)] == [100] * 3
+        with pytest.raises(OSError) as refused:
+            mmap.mmap(file.fileno(), 8192)
+    assert refused.value.errno == errno.ENODEV
+    reads = [row for row in rows_in(iosig, directory, trace) if row.call == "read"]
+    assert [(row.offset, row.length, row.result) for row in reads] == [(50, 100, 100)] * 3
+
+
+def test_a_write_that_waits_for_the_cache_of_readers_is_complete(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    directory = mount("--trace", str(trace), "--containers", "all")
+    (directory / "data").write_bytes(bytes(8192))
+    with (directory / "data").open("rb") as reader, (directory / "data").open("r+b", buffering=0) as writer:
+        assert reader.read(10) == bytes(10)
+        for n in range(20):
+            assert os.pwrite(writer.fileno(), b"new", 100 * n) == 3
+    rows = [row for row in rows_in(iosig, directory, trace) if row.call == "write"]
+    assert [(row.offset, row.result) for row in rows] == [(0, 8192)] + [(100 * n, 3) for n in range(20)]
+    assert all(row.end_ns is not None and row.pid == os.getpid() for row in rows)
 
 
 def test_pages_that_the_kernel_writes_back_are_its_own_requests(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
