@@ -19,6 +19,8 @@
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/calls.h"
+#include "iosig/trace/source_lines.h"
+#include "parts.h"
 #include "program.h"
 #include "trace_directory.h"
 
@@ -29,7 +31,7 @@ using trace::Call;
 
 struct TraceArguments {
   std::string directory, calls;
-  std::vector<std::string> files, command;
+  std::vector<std::string> files, sources, command;
   bool paused = false, microseconds = false, dry_run = false;
 };
 
@@ -72,8 +74,9 @@ Result<void> check_manifest(const TraceDirectory& trace, const std::string& give
 
 /// Makes the trace's directory, or joins that of the job's other ranks. Returns its absolute path.
 Result<std::string> begin_trace(const TraceArguments& options, const Console& console) {
-  auto trace = make_trace_directory(options.directory,
-                                    {.command = options.command, .calls = options.calls, .files = options.files});
+  auto trace = make_trace_directory(
+      options.directory,
+      {.command = options.command, .calls = options.calls, .files = options.files, .sources = options.sources});
   if (!trace) return pass_on(trace.error());
   if (trace->is_new)
     console.note(fmt::format("tracing into '{0}'; afterwards: iosig trace info '{0}'", printable(options.directory)));
@@ -98,6 +101,16 @@ Result<void> check_calls(std::string_view names) {
   return {};
 }
 
+/// Checks --source and writes each in its plain form. Returns the program that finds the code of lines.
+Result<std::string> find_sources(std::vector<std::string>& sources) {
+  for (std::string& source : sources) {
+    const auto lines = trace::parse_source_lines(source);
+    if (!lines) return fail(ErrorKind::usage, "--source {}", lines.error().message);
+    source = trace::source_lines_text(*lines);
+  }
+  return find_line_reader();
+}
+
 int trace_command(TraceArguments& options, Console& console) {
   if (options.command.empty())
     return console.fail({ErrorKind::usage, "expected a command, e.g. iosig trace -o job.trace -- ./solver input.txt"});
@@ -107,6 +120,12 @@ int trace_command(TraceArguments& options, Console& console) {
       return console.fail(
           {ErrorKind::usage, fmt::format("--files '{}': expected a glob of at most {} bytes without colons",
                                          printable(glob), max_glob_bytes)});
+  std::string line_reader;
+  if (!options.sources.empty()) {
+    auto found = find_sources(options.sources);
+    if (!found) return console.fail(found.error());
+    line_reader = *std::move(found);
+  }
   if (options.directory.empty())
     options.directory = std::filesystem::path(options.command.front()).filename().string() + ".trace";
   auto preloaded = preload_setting();
@@ -120,6 +139,10 @@ int trace_command(TraceArguments& options, Console& console) {
   if (!options.calls.empty()) settings.push_back({"IOSIG_TRACE_OPS", options.calls});
   if (!options.files.empty())
     settings.push_back({"IOSIG_TRACE_FILES", fmt::format("{}", fmt::join(options.files, ":"))});
+  if (!options.sources.empty()) {
+    settings.push_back({"IOSIG_TRACE_SOURCES", fmt::format("{}", fmt::join(options.sources, ","))});
+    settings.push_back({"IOSIG_TRACE_LINES", std::move(line_reader)});
+  }
   if (options.microseconds) settings.push_back({"IOSIG_TRACE_TIMES", "us"});
   if (options.paused) settings.push_back({"IOSIG_TRACE_PAUSED", "1"});
   if (has_tsc_clock()) settings.push_back({"IOSIG_TRACE_CLOCK", "tsc"});
@@ -137,6 +160,10 @@ void add_trace(Verb app, Action& action) {
       .type_name("LIST");
   verb.add_option("--files", options->files, "record only files whose name (or path, if GLOB has a slash) matches")
       .type_name("GLOB")
+      .repeatable();
+  verb.add_option("--source", options->sources,
+                  "record only calls from these lines of source code, e.g. io.c:30-500, also through libraries")
+      .type_name("FILE[:LINES]")
       .repeatable();
   verb.add_flag("--paused", options->paused, "record nothing until the program calls iosig_trace_start() (iosig.h)");
   verb.add_flag("--microseconds", options->microseconds, "keep times as whole microseconds, in fewer bytes");

@@ -4,8 +4,10 @@
 #include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "iosig/base/json_text.h"
@@ -74,6 +76,61 @@ std::string_view not_seen_in(const Trace& opened) {
   return manifest.is_object() && manifest.contains("mount") ? not_seen_in_mount : not_seen;
 }
 
+/// What the trace's `--source` options selected.
+struct SourceReport {
+  std::vector<std::string> sources;       ///< as in the manifest
+  std::vector<trace::SelectedCode> code;  ///< of all processes, each once
+  std::set<std::string> without_lines;    ///< programs
+};
+
+SourceReport source_report(const Trace& opened) {
+  SourceReport report;
+  const ordered_json manifest = parse_json(opened.manifest(), 8);
+  if (manifest.is_object() && manifest.contains("sources") && manifest["sources"].is_array())
+    for (const auto& source : manifest["sources"])
+      if (source.is_string()) report.sources.push_back(source.get<std::string>());
+  for (const auto& [key, process] : opened.processes()) {
+    if (process.has_no_lines) report.without_lines.insert(process.program);
+    for (const trace::SelectedCode& each : process.selected_code)
+      if (std::ranges::none_of(report.code, [&](const trace::SelectedCode& known) {
+            return known.source == each.source && known.object == each.object;
+          }))
+        report.code.push_back(each);
+  }
+  std::ranges::sort(report.code, {}, &trace::SelectedCode::object);
+  return report;
+}
+
+ordered_json sources_json(const SourceReport& report) {
+  ordered_json sources = ordered_json::array();
+  for (const std::string& source : report.sources) {
+    ordered_json code = ordered_json::array();
+    for (const trace::SelectedCode& each : report.code)
+      if (each.source == source)
+        code.push_back({{"object", each.object}, {"lines", each.lines}, {"bytes", each.code_bytes}});
+    sources.push_back({{"source", source}, {"code", std::move(code)}});
+  }
+  return sources;
+}
+
+void show_sources(const SourceReport& report, const Console& console) {
+  bool has_all = true;
+  for (const std::string& source : report.sources) {
+    bool is_found = false;
+    for (const trace::SelectedCode& each : report.code)
+      if (each.source == source) {
+        console.say(fmt::format("source {}: {} line{} with code in {}", printable(source), each.lines,
+                                each.lines == 1 ? "" : "s", printable(each.object)));
+        is_found = true;
+      }
+    if (!is_found) console.say(fmt::format("source {}: no traced program has code from it", printable(source)));
+    has_all = has_all && is_found;
+  }
+  if (!has_all && !report.without_lines.empty())
+    console.say(fmt::format("without line information (compile with -g): {}",
+                            printable(fmt::format("{}", fmt::join(report.without_lines, ", ")))));
+}
+
 /// Paths of the files with the most bytes, then calls.
 std::vector<std::string_view> greatest_files(const Summary& summary) {
   std::vector<std::string_view> paths;
@@ -135,7 +192,10 @@ void show_json(const Trace& opened, const Summary& summary, const Console& conso
   for (const trace::Part& part : opened.parts()) parts.push_back(part_json(part));
   for (const trace::UnreadablePart& part : opened.unreadable())
     parts.push_back({{"part", part.name}, {"state", "unreadable"}, {"fault", {{"what", part.error.message}}}});
+  const SourceReport selected = source_report(opened);
   console.say_json(info_schema, {{"command", command_text(opened, summary)},
+                                 {"sources", sources_json(selected)},
+                                 {"without_lines", selected.without_lines},
                                  {"started_ns", opened.started_ns()},
                                  {"span_s", seconds(summary.span_ns)},
                                  {"threads", summary.threads},
@@ -171,6 +231,7 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
     in_flight += layer.in_flight;
   }
   console.say(fmt::format("{}", printable(command_text(opened, summary))));
+  show_sources(source_report(opened), console);
   if (calls == 0) {
     console.say("no call was recorded, or is selected");
     console.say(not_seen_in(opened));
@@ -254,7 +315,9 @@ int run_info(const InfoArguments& options, Console& console) {
 void add_trace_info(Verb trace, Action& action) {
   const Verb info = trace.add_verb("info", "Say what is in a trace: processes, calls, bytes, times, files");
   const auto options = std::make_shared<InfoArguments>();
-  info.add_option("TRACE", options->directory, "the directory that 'iosig trace' or 'iosig mount --trace' made").type_name("DIR").required();
+  info.add_option("TRACE", options->directory, "the directory that 'iosig trace' or 'iosig mount --trace' made")
+      .type_name("DIR")
+      .required();
   add_selection_options(info, options->layer, options->files);
   info.footer("Example: iosig trace info job.trace");
   info.when_chosen(action, info_schema, [options](Console& console) { return run_info(*options, console); });

@@ -22,15 +22,22 @@ Result<Parts> find_parts() {
               (prefix / "lib").string());
 }
 
-Result<std::string> find_daemon() {
+namespace {
+
+/// Returns the program's path. Fails if this IOSIG was built without `library`, and so without it.
+Result<std::string> find_program(const char* name, std::string_view library, std::string_view package) {
   std::error_code none;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-  const std::string daemon = (self.parent_path().parent_path() / "libexec" / "iosig" / "iosig-fuse").string();
-  if (::access(daemon.c_str(), X_OK) != 0)
-    return fail(ErrorKind::system,
-                "there is no '{}': this IOSIG was built without libfuse3; install libfuse3-dev and build it again",
-                printable(daemon));
-  return daemon;
+  const fs::path self = fs::read_symlink("/proc/self/exe", none);
+  const std::string program = (self.parent_path().parent_path() / "libexec" / "iosig" / name).string();
+  if (::access(program.c_str(), X_OK) != 0)
+    return fail(ErrorKind::system, "there is no '{}': this IOSIG was built without {}; install {} and build it again",
+                printable(program), library, package);
+  return program;
 }
+
+}  // namespace
+
+Result<std::string> find_daemon() { return find_program("iosig-fuse", "libfuse3", "libfuse3-dev"); }
+Result<std::string> find_line_reader() { return find_program("iosig-lines", "libdw", "libdw-dev"); }
 
 }  // namespace iosig::cli

@@ -15,6 +15,8 @@ struct Parts {
 };
 
 [[nodiscard]] Result<Parts> find_parts();
+/// The reader of line tables behind `iosig trace --source`.
+[[nodiscard]] Result<std::string> find_line_reader();
 /// The FUSE daemon behind `iosig mount`.
 [[nodiscard]] Result<std::string> find_daemon();
 

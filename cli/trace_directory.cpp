@@ -57,7 +57,7 @@ Result<TraceDirectory> make_trace_directory(const std::string& directory, const 
   if (!made.fd) return system_failure("open", directory);
   nlohmann::ordered_json text{{"schema", "iosig.trace/1"}, {"command", manifest.command}, {"host", host_name()},
                               {"started_ns", unix_ns()},   {"job", job_name()},           {"calls", manifest.calls},
-                              {"files", manifest.files}};
+                              {"files", manifest.files},   {"sources", manifest.sources}};
   if (!manifest.mount.empty()) text["mount"] = manifest.mount;
   const auto is_new = make_manifest(made.fd, text, directory);
   if (!is_new) return pass_on(is_new.error());

@@ -21,7 +21,7 @@ struct TraceDirectory {
 struct TraceManifest {
   std::vector<std::string> command;
   std::string calls = {}, mount = {};  ///< `mount`: the mount point whose requests are traced
-  std::vector<std::string> files = {};
+  std::vector<std::string> files = {}, sources = {};
 };
 /// Makes `directory`, if there is none, and the manifest of a trace, if it has none.
 [[nodiscard]] Result<TraceDirectory> make_trace_directory(const std::string& directory, const TraceManifest& manifest);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <unordered_set>
 
 #include "iosig/base/crc32c.h"
@@ -165,7 +166,7 @@ class PartReader {
     const std::string_view text(reinterpret_cast<const char*>(chunk.payload.data()), chunk.payload.size());
     switch (static_cast<ChunkKind>(chunk.header.kind)) {
       case ChunkKind::process:
-        if (!part_.facts.empty()) return true;  // written twice
+        if (!fact_chunks_.insert(std::string(text)).second) return true;  // written twice
         for (const std::string_view fact : split(text, '\0')) {
           const std::size_t equals = fact.find('=');
           if (equals != std::string_view::npos)
@@ -259,6 +260,7 @@ class PartReader {
   Part& part_;
   const std::string& shown_;
   std::uint64_t greatest_id_ = 0;
+  std::unordered_set<std::string> fact_chunks_;  ///< payloads
 };
 
 }  // namespace

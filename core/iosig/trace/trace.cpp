@@ -93,6 +93,25 @@ Result<Trace> Trace::open(const std::string& directory) {
   return trace;
 }
 
+namespace {
+
+/// `fact`: lines, bytes of code, source and object, separated by tabs. Added once: the facts may be there twice.
+void add_selected_code(Process& process, const std::string& fact) {
+  const std::vector<std::string_view> fields = split(fact, '\t');
+  if (fields.size() < 4) return;
+  SelectedCode code;
+  code.lines = parse_count<std::uint64_t>(fields[0]).value_or(0);
+  code.code_bytes = parse_count<std::uint64_t>(fields[1]).value_or(0);
+  code.source = fields[2];
+  code.object = fields[3];
+  const auto is_same = [&](const SelectedCode& known) {
+    return known.source == code.source && known.object == code.object;
+  };
+  if (std::ranges::none_of(process.selected_code, is_same)) process.selected_code.push_back(std::move(code));
+}
+
+}  // namespace
+
 void Trace::add_process(const Part& part) {
   Process& process = processes_[part.header.process];
   process.key = part.header.process;
@@ -109,6 +128,10 @@ void Trace::add_process(const Part& part) {
       process.arguments.push_back(value);
     else if (key == "rank" || key == "size")
       (key == "rank" ? process.rank : process.ranks) = parse_count<std::uint32_t>(value);
+    else if (key == "source")
+      add_selected_code(process, value);
+    else if (key == "no-lines")
+      process.has_no_lines = true;
     else
       process.variables.emplace_back(key, value);
   }

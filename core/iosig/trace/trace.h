@@ -20,6 +20,12 @@ namespace iosig::trace {
 
 inline constexpr std::string_view trace_schema = "iosig.trace/1";
 
+/// Code of a program or library that comes from the lines of a `--source`.
+struct SelectedCode {
+  std::string source, object;  ///< as in the manifest; a path
+  std::uint64_t lines = 0, code_bytes = 0;
+};
+
 struct Process {
   std::uint64_t key = 0;  ///< PartHeader::process
   std::string host;
@@ -28,6 +34,8 @@ struct Process {
   std::string program, directory;
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<SelectedCode> selected_code;
+  bool has_no_lines = false;  ///< the program has no line information, which `--source` needed
   std::unordered_map<std::uint32_t, std::string> names;  ///< paths by id
 };
 

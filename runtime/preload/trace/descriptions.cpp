@@ -132,7 +132,7 @@ Description* ask_description(int fd) {
     const long position = hook::lseek(fd, 0, SEEK_CUR);
     made->position.store(position < 0 ? 0 : position, std::memory_order_relaxed);
     if (uses[static_cast<std::uint16_t>(Call::inherited)] == Use::record) {
-      Recording recording(Call::inherited, {.fd = fd, .offset = position, .file = made->file, .path = path});
+      Recording recording(Call::inherited, {.fd = fd, .offset = position, .file = made->file, .path = path}, true);
       recording.end(fd);
     }
   }

@@ -24,8 +24,8 @@ namespace {
 /// Records an open. The result is a descriptor, `number(result)`; -1 if the call failed.
 template <Call call, class Make, class Number>
 auto open_traced(int directory, const char* path, int flags, const Make& make, const Number& number) {
-  const bool is_recorded = trace::uses[static_cast<std::uint16_t>(call)] == trace::Use::record;
-  trace::Recording recording(call, {.length = flags});
+  const bool is_recorded = trace::uses[static_cast<std::uint16_t>(call)] == trace::Use::record && trace::is_selected();
+  trace::Recording recording(call, {.length = flags}, is_recorded);
   const auto result = make();
   const int fd = number(result);
   const int failure = errno;

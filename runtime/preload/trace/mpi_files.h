@@ -49,16 +49,17 @@ template <Call call, class Make>
   if (innermost_call() == call) return make();
   const std::uint32_t id = path_at(AT_FDCWD, path);
   if (id == left_out_path) return make();
-  Recording recording(call, {.length = mode, .path = id});
+  const bool is_recorded = uses[static_cast<std::uint16_t>(call)] == Use::record && is_selected();
+  Recording recording(call, {.length = mode, .path = id}, is_recorded);
   const int failure = make();
   if (failure == 0) {
     const std::uint32_t made = file_opened(*file);
     if (Slot* const slot = recording.slot(); slot != nullptr) {
       slot->file = made;
       // The file's later calls may be recorded: they need its name.
-      if (uses[static_cast<std::uint16_t>(call)] != Use::record) slot->call = Call::inherited;
+      if (!is_recorded) slot->call = Call::inherited;
     }
-  } else if (uses[static_cast<std::uint16_t>(call)] != Use::record) {
+  } else if (!is_recorded) {
     recording.cancel();
   }
   recording.end(-std::int64_t{class_of(failure)});

@@ -67,6 +67,12 @@ void write_process_facts(ThreadPart& part) {
   add_chunk(part, iosig::trace::ChunkKind::process, nullptr, 0, facts.text().data(), facts.text().size());
 }
 
+bool is_first_rank() {
+  for (const char* each : rank_variables)
+    if (const char* const rank = std::getenv(each); rank != nullptr) return std::string_view(rank) == "0";
+  return true;
+}
+
 std::string_view host_name() { return machine.nodename; }
 std::uint64_t boot_number() { return boot; }
 

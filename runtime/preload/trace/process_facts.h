@@ -11,6 +11,9 @@ namespace iosig::preload::trace {
 /// Writes the facts to the process's first part.
 void write_process_facts(ThreadPart& part);
 
+/// Whether the process is rank 0, or none of a parallel job: it speaks for all.
+[[nodiscard]] bool is_first_rank();
+
 /// The node's name; "" before remember_machine().
 [[nodiscard]] std::string_view host_name();
 /// The first 8 bytes of the kernel's boot id as a number; 0: unknown. Parts with equal ones share their clock.

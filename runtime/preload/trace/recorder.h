@@ -21,6 +21,7 @@
 
 #include "iosig/trace/part_layout.h"
 #include "preload/trace/descriptions.h"
+#include "preload/trace/sources.h"
 
 namespace iosig::preload::trace {
 
@@ -56,6 +57,7 @@ struct OpenCall {
   const void* stack;  ///< an address in the call's stack frame
   std::uint32_t id;
   Call call;
+  bool is_selected;  ///< by `--source`; calls below it go with it
 };
 
 /// The state of a thread's recording, in a page of its own that fork() empties (MADV_WIPEONFORK): the child's first
@@ -109,6 +111,17 @@ struct Subject {
   return call != Call::none && iosig::trace::layer_of(call) == iosig::trace::Layer::posix;
 }
 
+/// Whether `--source` selects a call that this thread makes now.
+[[nodiscard]] inline bool is_selected() {
+  if (!has_sources) [[likely]]
+    return true;
+  const ThreadPart* const part = this_part;
+  const void* const stack = &part;  // what longjmp(3) has left lies below it
+  const bool is_below =
+      part->depth > 0 && part->depth <= part->open.size() && part->open[part->depth - 1].stack > stack;
+  return is_below ? part->open[part->depth - 1].is_selected : is_called_from_sources();
+}
+
 /// Increments as one instruction, so that a signal handler of the same thread gets another number.
 [[nodiscard]] inline std::uint32_t take_number(std::uint32_t& next) {
   std::uint32_t taken = 1;
@@ -125,48 +138,12 @@ struct Subject {
 /// has.
 class Recording {
  public:
+  /// Records nothing if `--source` does not select the call.
   Recording(Call call, const Subject& subject) {
-    ThreadPart* part = this_part;
-    std::uint32_t index = 0;
-    for (;;) {
-      if (part->used >= part->limit) [[unlikely]]
-        if (!make_room(part)) return;
-      part->is_claiming = true;
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      index = take_number(part->used);
-      if (index < part->limit) [[likely]]
-        break;
-      part->is_claiming = false;  // a signal handler has taken the last slot
-    }
-    Slot& slot = part->slots[index];
-    depth_ = take_number(part->depth);
-    if (depth_ >= part->open.size()) [[unlikely]] {
-      part->depth = depth_;
-      part->is_claiming = false;
-      return;
-    }
-    const auto id = static_cast<std::uint32_t>(++part->last_id);
-    part->open[depth_] = {.slot = &slot, .stack = this, .id = id, .call = call};
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    part->is_claiming = false;
-    if (depth_ != 0) [[unlikely]]
-      if (part->open[depth_ - 1].stack <= this) drop_left_calls(*part, depth_);
-    part_ = part;
-    id_ = id;
-    slot.offset = subject.offset;
-    slot.length = subject.length;
-    slot.id = id;
-    slot.parent = depth_ == 0 ? 0 : part->open[depth_ - 1].id;
-    slot.file = subject.file;
-    slot.fd = subject.fd;
-    slot.path = subject.path;
-    slot.call = call;
-    slot.flags = 0;
-    slot.result = 0;
-    slot.end = 0;
-    std::atomic_signal_fence(std::memory_order_release);
-    slot.start = now();
+    if (is_selected()) begin(call, subject, true);
   }
+  /// Records the call also if it is not selected: it names a file.
+  Recording(Call call, const Subject& subject, bool is_selected) { begin(call, subject, is_selected); }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
   /// Where the call is recorded, until it ends; null: nowhere. Slots move when others are packed: asked for each time.
@@ -196,6 +173,48 @@ class Recording {
   }
 
  private:
+  void begin(Call call, const Subject& subject, bool is_selected) {
+    ThreadPart* part = this_part;
+    std::uint32_t index = 0;
+    for (;;) {
+      if (part->used >= part->limit) [[unlikely]]
+        if (!make_room(part)) return;
+      part->is_claiming = true;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      index = take_number(part->used);
+      if (index < part->limit) [[likely]]
+        break;
+      part->is_claiming = false;  // a signal handler has taken the last slot
+    }
+    Slot& slot = part->slots[index];
+    depth_ = take_number(part->depth);
+    if (depth_ >= part->open.size()) [[unlikely]] {
+      part->depth = depth_;
+      part->is_claiming = false;
+      return;
+    }
+    const auto id = static_cast<std::uint32_t>(++part->last_id);
+    part->open[depth_] = {.slot = &slot, .stack = this, .id = id, .call = call, .is_selected = is_selected};
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    part->is_claiming = false;
+    if (depth_ != 0) [[unlikely]]
+      if (part->open[depth_ - 1].stack <= this) drop_left_calls(*part, depth_);
+    part_ = part;
+    id_ = id;
+    slot.offset = subject.offset;
+    slot.length = subject.length;
+    slot.id = id;
+    slot.parent = depth_ == 0 ? 0 : part->open[depth_ - 1].id;
+    slot.file = subject.file;
+    slot.fd = subject.fd;
+    slot.path = subject.path;
+    slot.call = call;
+    slot.flags = 0;
+    slot.result = 0;
+    slot.end = 0;
+    std::atomic_signal_fence(std::memory_order_release);
+    slot.start = now();
+  }
   ThreadPart* part_ = nullptr;
   std::uint32_t depth_ = 0, id_ = 0;
 };

@@ -5,6 +5,8 @@
 //   IOSIG_TRACE_FILES   globs of the files, separated by colons; without it all
 //   IOSIG_TRACE_CLOCK   "tsc": the time stamp counter is a clock on this machine
 //   IOSIG_TRACE_TIMES   "us": times are kept as whole microseconds; without it exactly
+//   IOSIG_TRACE_SOURCES source lines of the calls, separated by commas; without it calls from everywhere
+//   IOSIG_TRACE_LINES   path of iosig-lines, which finds their code
 //   IOSIG_TRACE_PAUSED  nothing is recorded until the program calls iosig_trace_start()
 //
 // The environment, and so the trace, goes on to the programs that the process starts.
@@ -68,6 +70,7 @@ __attribute__((constructor(103))) void load(int argument_count, char** arguments
   remember_machine(argument_count, arguments);
   set_traced_globs(runtime::setting("IOSIG_TRACE_FILES"));
   start_parts(directory, runtime::setting("IOSIG_TRACE_TIMES") == "us");
+  set_sources(runtime::setting("IOSIG_TRACE_LINES"), runtime::setting("IOSIG_TRACE_SOURCES"));
   {
     const ReentrancyGuard inside(is_inside);
     (void)run_isolated_step([] {

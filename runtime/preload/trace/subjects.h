@@ -80,6 +80,7 @@ template <Call call, class Make>
   Recording recording(call, {.length = length});
   const auto result = make();
   const std::int64_t recorded = as_result(result);
+  if (recording.slot() == nullptr) return result;
   if (recorded == -EFAULT) {
     recording.end(recorded);
     return result;
@@ -109,7 +110,7 @@ template <Call call, class Make>
   Recording recording(call, {});
   const int result = make();
   const std::int64_t recorded = as_result(result);
-  if (recorded != -EFAULT) {
+  if (recorded != -EFAULT && recording.slot() != nullptr) {
     const std::uint32_t first = path_at(from, path), second = path_at(to, name);
     if (first == left_out_path && second == left_out_path) {
       recording.cancel();

@@ -51,6 +51,7 @@ constexpr std::uint64_t id_span = 1u << 31;  ///< ids of calls that are packed t
 /// What a thread needs beside its mapped pages; private and zero at first.
 struct PartMemory {
   NameCache names;
+  ChainCache chains;
   std::array<char, PATH_MAX> path;  ///< of the part's file
   PackMemory pack;
   std::array<Slot, max_slots> whole;  ///< the slots that are packed, if some are not
@@ -73,15 +74,6 @@ bool keeps_microseconds = false;
 pthread_key_t thread_end;
 
 PartMemory& memory_of(ThreadPart& part) { return *reinterpret_cast<PartMemory*>(part.memory); }
-
-/// Memory that is empty in a child made by fork(); null: there is none.
-void* map_emptied_at_fork(std::size_t bytes) {
-  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  if (::madvise(mapped, bytes, MADV_WIPEONFORK) == 0) return mapped;
-  ::munmap(mapped, bytes);
-  return nullptr;
-}
 
 ClockPair read_clocks() {
   timespec time{};
@@ -392,6 +384,15 @@ void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
 }
 
 NameCache& names_of(ThreadPart& part) { return memory_of(part).names; }
+ChainCache& chains_of(ThreadPart& part) { return memory_of(part).chains; }
+
+void* map_emptied_at_fork(std::size_t bytes) {
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  if (::madvise(mapped, bytes, MADV_WIPEONFORK) == 0) return mapped;
+  ::munmap(mapped, bytes);
+  return nullptr;
+}
 
 std::uint32_t next_file_id() { return state->files.fetch_add(1, std::memory_order_relaxed) + 1; }
 std::uint32_t next_path_id() { return state->paths.fetch_add(1, std::memory_order_relaxed) + 1; }

@@ -10,6 +10,7 @@
 
 #include "iosig/trace/part_layout.h"
 #include "preload/trace/recorder.h"
+#include "preload/trace/sources.h"
 
 namespace iosig::preload::trace {
 
@@ -25,6 +26,10 @@ struct NameCache {
   std::array<char, 2 * PATH_MAX + 2> path;
 };
 [[nodiscard]] NameCache& names_of(ThreadPart& part);
+[[nodiscard]] ChainCache& chains_of(ThreadPart& part);
+
+/// Memory that is empty in a child made by fork(); null: there is none.
+[[nodiscard]] void* map_emptied_at_fork(std::size_t bytes);
 
 /// Ids in this process, from 1.
 [[nodiscard]] std::uint32_t next_file_id();

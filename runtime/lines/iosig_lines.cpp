@@ -1,0 +1,410 @@
+// iosig-lines PID LINES: prints which code of a running process comes from lines of source code (code_table.h).
+//
+// libiosig-preload.so runs it for `iosig trace --source` when it meets code that it does not know, because a program
+// cannot read its own debug information without its memory, time and failures becoming the program's. LINES are
+// separated by commas. Line tables come from elfutils' libdw, also from separate debug files of this machine.
+//
+//     int put(int n) { return write(1, "x", n); }   // util.h:10, inlined into
+//     put(3);                                       // io.c:40
+//
+// The line table says that this code is util.h:10. It belongs to io.c:40, too: the places into which functions were
+// inlined are in the debug information beside it.
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/trace/source_lines.h"
+#include "lines/code_table.h"
+
+namespace iosig::lines {
+namespace {
+
+using trace::SourceLines;
+
+constexpr std::size_t max_ranges = 1u << 20;
+constexpr std::size_t shown_names = 5;
+
+/// What one module (program or library) has of one selection.
+struct Found {
+  bool has_file = false;
+  std::vector<std::uint32_t> lines;  ///< selected lines with code, unordered
+  std::uint64_t code_bytes = 0;
+  std::uint32_t nearest_before = 0, nearest_after = 0;  ///< lines of the file with code; 0: none
+};
+
+struct Selection {
+  SourceLines lines;
+  bool is_found = false;
+};
+
+class Search {
+ public:
+  explicit Search(std::vector<Selection> selections) : selections_(std::move(selections)) {}
+
+  void add_module(Dwfl_Module& module, bool is_program) {
+    const char* path = nullptr;
+    Dwarf_Addr begin = 0, end = 0;
+    const char* const name = dwfl_module_info(&module, nullptr, &begin, &end, nullptr, nullptr, &path, nullptr);
+    const std::string shown = path != nullptr ? path : name != nullptr ? name : "?";
+    Dwarf_Addr bias = 0;
+    found_.assign(selections_.size(), {});
+    unit_names_.clear();
+    bool has_lines = false;
+    if (dwfl_module_getdwarf(&module, &bias) != nullptr)
+      for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(&module, unit, &bias)) != nullptr;)
+        has_lines = add_unit(*unit, bias) || has_lines;
+    for (std::size_t n = 0; n < selections_.size(); ++n) {
+      if (found_[n].lines.empty()) continue;
+      selections_[n].is_found = true;
+      std::ranges::sort(found_[n].lines);
+      const auto repeated = std::ranges::unique(found_[n].lines);
+      add_fact("source", fmt::format("{}\t{}\t{}\t{}", found_[n].lines.size() - repeated.size(), found_[n].code_bytes,
+                                     source_lines_text(selections_[n].lines), shown));
+    }
+    if (!is_program) return;
+    program_ = shown;
+    program_found_ = found_;
+    program_names_ = unit_names_;
+    has_program_lines_ = has_lines;
+    if (!has_lines) add_fact("no-lines", shown);
+  }
+
+  /// Returns what to tell the user: selections that nothing has matched in this process.
+  [[nodiscard]] std::string message() const {
+    const bool is_ours = !program_.starts_with("/usr/") && !program_.starts_with("/bin/");
+    if (program_.empty() || !is_ours) return {};  // sh, mpirun, python: it starts or loads what is meant
+    std::vector<std::string> said;
+    for (std::size_t n = 0; n < selections_.size(); ++n)
+      if (!selections_[n].is_found) said.push_back(reason(selections_[n].lines, program_found_[n]));
+    if (!said.empty() && !has_program_lines_)
+      return fmt::format("'{}' has no line information: --source records nothing of it; compile it with -g",
+                         printable(program_));
+    return fmt::format("{}", fmt::join(said, "; "));
+  }
+
+  /// Returns the selected ranges, merged.
+  [[nodiscard]] std::vector<CodeRange> ranges() {
+    std::ranges::sort(ranges_, {}, &CodeRange::begin);
+    std::vector<CodeRange> merged;
+    for (const CodeRange& each : ranges_)
+      if (!merged.empty() && each.begin <= merged.back().end)
+        merged.back().end = std::max(merged.back().end, each.end);
+      else if (merged.size() < max_ranges)
+        merged.push_back(each);
+    return merged;
+  }
+  [[nodiscard]] const std::string& facts() const { return facts_; }
+
+ private:
+  void add_fact(std::string_view key, std::string_view value) {
+    facts_ += fmt::format("{}={}", key, value);
+    facts_ += '\0';
+  }
+
+  void add_code(std::size_t selection, std::uint32_t line, std::uint64_t begin, std::uint64_t end) {
+    if (begin >= end) return;
+    Found& found = found_[selection];
+    found.lines.push_back(line);
+    found.code_bytes += end - begin;
+    ranges_.push_back({begin, end});
+  }
+
+  /// Adds what a compilation unit has; returns whether it has lines at all.
+  bool add_unit(Dwarf_Die& unit, Dwarf_Addr bias) {
+    if (const char* const name = dwarf_diename(&unit); name != nullptr && unit_names_.size() <= shown_names)
+      unit_names_.emplace_back(name);
+    Dwarf_Lines* lines = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getsrclines(&unit, &lines, &count) != 0) return false;
+    bool has_file = false;
+    // By the address of its name, which libdw keeps: the selections that the file is in.
+    std::unordered_map<const char*, std::vector<std::size_t>> of_file;
+    const auto selections_of = [&](const char* file) -> const std::vector<std::size_t>& {
+      const auto [known, is_new] = of_file.try_emplace(file);
+      for (std::size_t n = 0; is_new && n < selections_.size(); ++n)
+        if (is_source_file(selections_[n].lines, file)) known->second.push_back(n);
+      return known->second;
+    };
+    for (std::size_t n = 0; n + 1 < count; ++n) {
+      Dwarf_Line* const row = dwarf_onesrcline(lines, n);
+      const char* const file = dwarf_linesrc(row, nullptr, nullptr);
+      Dwarf_Addr begin = 0, end = 0;
+      bool is_end = false;
+      int line = 0;
+      if (file == nullptr || dwarf_lineendsequence(row, &is_end) != 0 || is_end || dwarf_lineno(row, &line) != 0 ||
+          line <= 0 || dwarf_lineaddr(row, &begin) != 0 || dwarf_lineaddr(dwarf_onesrcline(lines, n + 1), &end) != 0)
+        continue;
+      for (const std::size_t each : selections_of(file)) {
+        has_file = true;
+        found_[each].has_file = true;
+        add_line(each, static_cast<std::uint32_t>(line), begin + bias, end + bias);
+      }
+    }
+    if (has_file) add_inlined(unit, bias, selections_of, unit);
+    return count > 0;
+  }
+
+  void add_line(std::size_t selection, std::uint32_t line, std::uint64_t begin, std::uint64_t end) {
+    const SourceLines& wanted = selections_[selection].lines;
+    Found& found = found_[selection];
+    if (line < wanted.first)
+      found.nearest_before = std::max(found.nearest_before, line);
+    else if (line > wanted.last)
+      found.nearest_after = found.nearest_after == 0 ? line : std::min(found.nearest_after, line);
+    else
+      add_code(selection, line, begin, end);
+  }
+
+  /// Adds the functions below `parent` that were inlined at selected lines.
+  template <class SelectionsOf>
+  void add_inlined(Dwarf_Die& unit, Dwarf_Addr bias, const SelectionsOf& selections_of, Dwarf_Die& parent) {
+    Dwarf_Die die{};
+    if (dwarf_child(&parent, &die) != 0) return;
+    do {
+      switch (dwarf_tag(&die)) {
+        case DW_TAG_inlined_subroutine: add_inlined_function(unit, bias, selections_of, die); [[fallthrough]];
+        case DW_TAG_subprogram:
+        case DW_TAG_lexical_block:
+        case DW_TAG_namespace:
+        case DW_TAG_module:
+        case DW_TAG_try_block:
+        case DW_TAG_catch_block: add_inlined(unit, bias, selections_of, die); break;
+        default: break;
+      }
+    } while (dwarf_siblingof(&die, &die) == 0);
+  }
+
+  template <class SelectionsOf>
+  void add_inlined_function(Dwarf_Die& unit, Dwarf_Addr bias, const SelectionsOf& selections_of, Dwarf_Die& die) {
+    Dwarf_Attribute attribute{};
+    Dwarf_Word file = 0, line = 0;
+    Dwarf_Files* files = nullptr;
+    std::size_t count = 0;
+    if (dwarf_formudata(dwarf_attr(&die, DW_AT_call_file, &attribute), &file) != 0 ||
+        dwarf_formudata(dwarf_attr(&die, DW_AT_call_line, &attribute), &line) != 0 ||
+        dwarf_getsrcfiles(&unit, &files, &count) != 0 || file >= count)
+      return;
+    const char* const path = dwarf_filesrc(files, file, nullptr, nullptr);
+    if (path == nullptr) return;
+    for (const std::size_t each : selections_of(path)) {
+      const SourceLines& wanted = selections_[each].lines;
+      if (line < wanted.first || line > wanted.last) continue;
+      Dwarf_Addr base = 0, begin = 0, end = 0;
+      for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &begin, &end)) > 0;)
+        add_code(each, static_cast<std::uint32_t>(line), begin + bias, end + bias);
+    }
+  }
+
+  [[nodiscard]] std::string reason(const SourceLines& lines, const Found& found) const {
+    if (!found.has_file) {
+      const std::size_t shown = std::min(program_names_.size(), shown_names);
+      return fmt::format(
+          "no code of '{}' is from '{}', it is compiled from {}{}; libraries that it loads later count, too",
+          printable(program_), printable(lines.file),
+          fmt::join(program_names_.begin(), program_names_.begin() + static_cast<long>(shown), ", "),
+          shown < program_names_.size() ? " and others" : "");
+    }
+    const std::string before = found.nearest_before > 0 ? fmt::format("{}", found.nearest_before) : "";
+    const std::string after = found.nearest_after > 0 ? fmt::format("{}", found.nearest_after) : "";
+    return fmt::format("no code of '{}' is from line{} {} of '{}'; the nearest lines with code: {}{}{}",
+                       printable(program_), lines.first == lines.last ? "" : "s", line_range_text(lines),
+                       printable(lines.file), before, before.empty() || after.empty() ? "" : ", ", after);
+  }
+
+  std::vector<Selection> selections_;
+  std::vector<CodeRange> ranges_;
+  std::string facts_;
+  std::vector<Found> found_;             ///< of the module that is searched, by selection
+  std::vector<std::string> unit_names_;  ///< of that module: the first ones
+  std::string program_;
+  std::vector<Found> program_found_;
+  std::vector<std::string> program_names_;
+  bool has_program_lines_ = false;
+};
+
+/// Returns the executable mappings of a process.
+std::vector<CodeRange> mapped_code(const std::string& pid) {
+  std::vector<CodeRange> ranges;
+  std::ifstream maps("/proc/" + pid + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0;
+    char rights[5] = {};
+    if (std::sscanf(line.c_str(), "%llx-%llx %4s", &begin, &end, rights) == 3 &&
+        rights[2] == 'x')  // NOLINT(cert-err34-c)
+      ranges.push_back({begin, end});
+  }
+  return ranges;
+}
+
+/// Base names of the wanted files. A line table that has none of them need not be read.
+std::vector<std::string> wanted_names;
+
+/// Whether the text has the name, ended by NUL. `has_only_names`: a slash or another name's end is before it.
+bool has_name(std::string_view text, const std::string& name, bool has_only_names) {
+  const std::string_view ended(name.c_str(), name.size() + 1);
+  for (std::size_t at = text.find(ended); at != text.npos; at = text.find(ended, at + 1))
+    if (!has_only_names || at == 0 || text[at - 1] == '/' || text[at - 1] == '\0') return true;
+  return false;
+}
+
+/// Whether the names in an ELF file's line tables have one of the wanted ones.
+bool names_wanted_file(Elf& elf) {
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(&elf, &names) != 0) return false;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(&elf, section)) != nullptr;) {
+    GElf_Shdr header{};
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    const char* const name = elf_strptr(&elf, names, header.sh_name);
+    if (name == nullptr || !std::string_view(name).starts_with(".debug_line")) continue;
+    if ((header.sh_flags & SHF_COMPRESSED) != 0 && elf_compress(section, 0, 0) < 0) return true;
+    const Elf_Data* const data = elf_rawdata(section, nullptr);
+    if (data == nullptr) continue;
+    const std::string_view text(static_cast<const char*>(data->d_buf), data->d_size);
+    const bool has_only_names = std::string_view(name) == ".debug_line_str";
+    if (std::ranges::any_of(wanted_names, [&](const auto& each) { return has_name(text, each, has_only_names); }))
+      return true;
+  }
+  return false;
+}
+
+/// Whether the file itself has line tables: no separate file is asked for.
+bool has_line_tables(Elf& elf) {
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(&elf, &names) != 0) return false;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(&elf, section)) != nullptr;) {
+    GElf_Shdr header{};
+    const char* const name =
+        gelf_getshdr(section, &header) == nullptr ? nullptr : elf_strptr(&elf, names, header.sh_name);
+    if (name != nullptr && header.sh_type != SHT_NOBITS && std::string_view(name) == ".debug_line") return true;
+  }
+  return false;
+}
+
+/// Returns a descriptor of a file that has this build id; -1: it has not, or none of the wanted names.
+int open_debug_file(const std::string& path, std::span<const unsigned char> build_id) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  Elf* const elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, nullptr);
+  const void* own = nullptr;
+  const ssize_t length = elf == nullptr ? -1 : dwelf_elf_gnu_build_id(elf, &own);
+  const bool is_it =
+      length == static_cast<ssize_t>(build_id.size()) && std::memcmp(own, build_id.data(), build_id.size()) == 0;
+  const bool is_wanted = is_it && names_wanted_file(*elf);
+  elf_end(elf);
+  if (is_wanted) return fd;
+  ::close(fd);
+  return -1;
+}
+
+/// Finds a module's separate debug file, as dwfl_standard_find_debuginfo() does, but asks no server on the network.
+int find_debug_file(Dwfl_Module* module, void** /*user*/, const char* /*name*/, Dwarf_Addr /*base*/, const char* file,
+                    const char* link, GElf_Word /*checksum*/, char** found) {
+  const unsigned char* id = nullptr;
+  GElf_Addr at = 0;
+  const int length = dwfl_module_build_id(module, &id, &at);
+  if (length < 2) return -1;
+  const std::span build_id(id, static_cast<std::size_t>(length));
+  std::vector<std::string> paths = {
+      fmt::format("/usr/lib/debug/.build-id/{:02x}/{:02x}.debug", id[0], fmt::join(build_id.subspan(1), ""))};
+  if (file != nullptr && link != nullptr) {
+    const std::string directory = std::filesystem::path(file).parent_path().string();
+    for (const std::string& each : {directory, directory + "/.debug", "/usr/lib/debug" + directory})
+      paths.push_back(fmt::format("{}/{}", each, link));
+  }
+  for (const std::string& path : paths)
+    if (const int fd = open_debug_file(path, build_id); fd >= 0) {
+      *found = ::strdup(path.c_str());
+      return fd;
+    }
+  return -1;
+}
+
+struct ModuleSearch {
+  Search* search;
+  std::string program;  ///< path of the process's program
+};
+
+int take_module(Dwfl_Module* module, void** /*user*/, const char* name, Dwarf_Addr /*base*/, void* argument) {
+  const auto& into = *static_cast<ModuleSearch*>(argument);
+  const char* path = nullptr;
+  if (std::string_view(name).ends_with("/libiosig-preload.so")) return DWARF_CB_OK;  // large, and nobody's program
+  // The path of the file is known when the module's ELF file has been found.
+  GElf_Addr bias = 0;
+  Elf* const elf = dwfl_module_getelf(module, &bias);
+  (void)dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, &path, nullptr);
+  const bool is_program = path != nullptr && path == into.program;
+  if (elf != nullptr && (is_program || !has_line_tables(*elf) || names_wanted_file(*elf)))
+    into.search->add_module(*module, is_program);
+  return DWARF_CB_OK;
+}
+
+int print_table(const std::string& pid, std::string_view texts) {
+  std::vector<Selection> selections;
+  for (const std::string_view text : split(texts, ',')) {
+    const auto lines = trace::parse_source_lines(text);
+    if (!lines) return 2;
+    wanted_names.push_back(std::filesystem::path(lines->file).filename().string());
+    selections.push_back({*lines});
+  }
+  Search search(std::move(selections));
+  std::array<char, 4096> program{};
+  const std::string link = "/proc/" + pid + "/exe";
+  const ssize_t length = ::readlink(link.c_str(), program.data(), program.size() - 1);
+  ModuleSearch into{&search, std::string(program.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};
+
+  Dwfl_Callbacks callbacks{};
+  callbacks.find_elf = dwfl_linux_proc_find_elf;
+  callbacks.find_debuginfo = find_debug_file;
+  Dwfl* const session = dwfl_begin(&callbacks);
+  const auto number = static_cast<pid_t>(parse_count<std::uint32_t>(pid).value_or(0));
+  if (session == nullptr || dwfl_linux_proc_report(session, number) != 0 ||
+      dwfl_report_end(session, nullptr, nullptr) != 0)
+    return 4;
+  (void)dwfl_getmodules(session, take_module, &into, 0);
+
+  const std::vector<CodeRange> mapped = mapped_code(pid), selected = search.ranges();
+  const std::string message = search.message();
+  CodeTableHeader header{};
+  header.magic = table_magic;
+  header.mapped = static_cast<std::uint32_t>(mapped.size());
+  header.selected = static_cast<std::uint32_t>(selected.size());
+  header.facts_bytes = static_cast<std::uint32_t>(search.facts().size());
+  header.message_bytes = static_cast<std::uint32_t>(message.size());
+  std::string table(reinterpret_cast<const char*>(&header), sizeof header);
+  for (const auto* ranges : {&mapped, &selected})
+    table.append(reinterpret_cast<const char*>(ranges->data()), ranges->size() * sizeof(CodeRange));
+  table += search.facts();
+  table += message;
+  return write_all(STDOUT_FILENO, table, "standard output") ? 0 : 4;
+}
+
+}  // namespace
+}  // namespace iosig::lines
+
+int main(int count, char** words) {
+  sigset_t none;  // the library blocks all signals around it
+  sigemptyset(&none);
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (count != 3) {
+    std::fputs("usage: iosig-lines PID LINES (started by libiosig-preload.so; see iosig trace --source)\n", stderr);
+    return 2;
+  }
+  return iosig::lines::print_table(words[1], words[2]);
+}
