@@ -8,6 +8,8 @@
 #include <ftw.h>
 #include <glob.h>
 #include <linux/aio_abi.h>
+#include <linux/io_uring.h>
+#include <linux/time_types.h>
 #include <pty.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -22,8 +24,11 @@
 #include <unistd.h>
 #include <utime.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
+
+struct io_uring;  ///< of liburing
 
 namespace iosig::preload {
 

@@ -77,6 +77,14 @@ const ElfW(Sym) * find_in(const Symbols& library, const char* name, std::uint32_
 
 }  // namespace
 
+void* find_in_late_library(const char* library, const char* name) {
+  void* const loaded = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (loaded == nullptr) return nullptr;
+  void* const found = ::dlsym(loaded, name);
+  ::dlclose(loaded);
+  return found;
+}
+
 void* find_next_definition(const char* name) {
   const std::uint32_t hash = gnu_hash(name);
   const link_map* const last = last_library.load(std::memory_order_relaxed);
@@ -92,6 +100,10 @@ void* find_next_definition(const char* name) {
     }
     is_behind = is_behind || each->l_ld == _DYNAMIC;
     if (each == last) break;
+  }
+  if (std::strstr(name, "io_uring_") != nullptr) {
+    if (void* const found = ::dlsym(RTLD_NEXT, name); found != nullptr) return found;
+    return find_in_late_library("liburing.so.2", name);
   }
   if (std::strncmp(name, "MPI_", 4) == 0 || std::strncmp(name, "PMPI_", 5) == 0) return mpiio::function_behind(name);
   return ::dlsym(RTLD_NEXT, name);

@@ -13,6 +13,10 @@ namespace iosig::preload {
 /// be made in a signal handler, or in a thread for which a library's constructor waits. Null: there is none.
 [[nodiscard]] void* find_next_definition(const char* name);
 
+/// Finds a function in a library that an interpreter may have loaded late and without making its symbols global
+/// (RTLD_LOCAL). Null: the library is not loaded, or has no such function.
+[[nodiscard]] void* find_in_late_library(const char* library, const char* name);
+
 /// The next definition of a function. Looked up when it is first called: to look all up at the start of a process would
 /// take a short program longer than its calls.
 template <class Function>

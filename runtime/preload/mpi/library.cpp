@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "preload/hooks/real.h"
+
 namespace iosig::mpiio {
 namespace {
 
@@ -26,13 +28,8 @@ Library find_library() {
 
 void* function_behind(const char* name) {
   if (void* const found = ::dlsym(RTLD_NEXT, name)) return found;
-  // Interpreters load their MPI library late and without making its symbols global (RTLD_LOCAL).
   for (const char* library : names_of_libraries)
-    if (void* const loaded = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
-      void* const found = ::dlsym(loaded, name);
-      ::dlclose(loaded);
-      if (found != nullptr) return found;
-    }
+    if (void* const found = preload::find_in_late_library(library, name)) return found;
   return nullptr;
 }
 

@@ -13,6 +13,7 @@
 #include "preload/trace/mpi_files.h"
 #include "preload/trace/streams.h"
 #include "preload/trace/subjects.h"
+#include "preload/trace/uring.h"
 
 namespace iosig::preload {
 

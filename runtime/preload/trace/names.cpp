@@ -135,6 +135,8 @@ std::uint32_t path_of_descriptor(int fd) {
 
 void working_directory_changed() { directory_changes.fetch_add(1, std::memory_order_relaxed); }
 
+bool is_every_file_traced() { return traced_globs.empty(); }
+
 void set_traced_globs(std::string_view globs) { traced_globs = globs; }
 
 }  // namespace iosig::preload::trace

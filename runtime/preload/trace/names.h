@@ -18,6 +18,9 @@ inline constexpr std::uint32_t left_out_path = UINT32_MAX;
 /// Called after the process has changed its working directory.
 void working_directory_changed();
 
+/// Whether there are no globs.
+[[nodiscard]] bool is_every_file_traced();
+
 /// Sets the globs whose files are traced, separated by colons; "": all. Called once. `globs` lives as long as the
 /// process.
 void set_traced_globs(std::string_view globs);

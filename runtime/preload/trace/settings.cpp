@@ -21,6 +21,7 @@
 #include "preload/trace/names.h"
 #include "preload/trace/process_facts.h"
 #include "preload/trace/thread_part.h"
+#include "preload/trace/uring.h"
 
 namespace iosig::preload::trace {
 namespace {
@@ -36,7 +37,7 @@ constexpr Call followed_calls[] = {Call::open,   Call::close,         Call::dup,
                                    Call::write,  Call::readv,         Call::writev,        Call::lseek,
                                    Call::fopen,  Call::fclose,        Call::freopen,       Call::chdir,
                                    Call::preadv, Call::pwritev,       Call::sendfile,      Call::copy_file_range,
-                                   Call::splice, Call::MPI_File_open, Call::MPI_File_close};
+                                   Call::splice, Call::io_uring_read, Call::MPI_File_open, Call::MPI_File_close};
 
 bool is_named(std::string_view names, Call call) {
   if (names.empty() || call == Call::inherited) return true;
@@ -83,7 +84,10 @@ __attribute__((constructor(103))) void load(int argument_count, char** arguments
   is_tracing = true;
 }
 
-__attribute__((destructor)) void unload() { mark_parts(true); }
+__attribute__((destructor)) void unload() {
+  if (is_tracing) end_rings();
+  mark_parts(true);
+}
 
 }  // namespace
 }  // namespace iosig::preload::trace
