@@ -427,3 +427,78 @@ def test_ranks_and_layers_of_mpi(
         ids = {row.id for row in own if row.call == "MPI_File_write_at"}
         below = [row for row in rows if row.parent in ids]
         assert sum(row.result or 0 for row in below if "write" in row.call) == 3 * 4096
+
+
+SCANNED = r"""
+#include <stdarg.h>
+#include <stdio.h>
+static int scan(FILE *from, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int items = vfscanf(from, format, arguments);
+  va_end(arguments);
+  return items;
+}
+int main(void) {
+  FILE *text = fopen("numbers", "w+");
+  fprintf(text, "1 2 3 x");
+  rewind(text);
+  int one, two, three, none;
+  if (fscanf(text, "%d %d", &one, &two) != 2 || scan(text, "%d", &three) != 1 || one + two + three != 6) return 1;
+  if (fscanf(text, "%d", &none) != 0 || fgetc(text) != 'x' || fscanf(text, "%d", &none) != EOF) return 2;
+  return fclose(text);
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["c99", "gnu89"])
+def test_fscanf_is_there_with_the_number_of_its_items(tracing: Tracing, standard: str) -> None:
+    source = tracing.directory / "scan.c"
+    source.write_text(SCANNED)
+    subprocess.run(["gcc", f"-std={standard}", "-o", source.with_suffix(""), source], check=True)
+    tracing(source.with_suffix(""))
+    rows = tracing.of_file("numbers")
+    scans = [row for row in rows if row.call == "fscanf"]
+    assert [row.result for row in scans] == [2, 1, 0, 0]
+    assert [row.parent for row in rows if row.call == "read"][0] == scans[0].id
+
+
+BATCHES = r"""
+#include <aio.h>
+#include <fcntl.h>
+#include <libaio.h>
+#include <sys/uio.h>
+#include <stdlib.h>
+static char bytes[300];
+int main(void) {
+  const int fd = open("data", O_CREAT | O_RDWR, 0666);
+  io_context_t context = 0;
+  struct iocb requests[3], *all[3] = {&requests[0], &requests[1], &requests[2]};
+  struct iovec pieces[2] = {{bytes, 100}, {bytes, 50}};
+  struct io_event events[3];
+  if (io_setup(8, &context) != 0) return 77;
+  io_prep_pwrite(&requests[0], fd, bytes, 300, 0);
+  io_prep_pwritev(&requests[1], fd, pieces, 2, 300);
+  io_prep_pread(&requests[2], fd, bytes, 10, 5);
+  if (io_submit(context, 3, all) != 3 || io_getevents(context, 3, 3, events, 0) != 3) abort();
+  struct aiocb read = {.aio_fildes = fd, .aio_offset = 7, .aio_nbytes = 20, .aio_buf = bytes, .aio_lio_opcode = LIO_READ};
+  struct aiocb none = {.aio_lio_opcode = LIO_NOP}, *list[2] = {&none, &read};
+  if (lio_listio(LIO_WAIT, list, 2, 0) != 0) abort();
+  return 0;
+}
+"""
+
+
+def test_requests_of_a_batch_are_below_the_call_that_begins_them(tracing: Tracing) -> None:
+    if not Path("/usr/include/libaio.h").exists():
+        pytest.skip("needs libaio-dev")
+    source = tracing.directory / "batches.c"
+    source.write_text(BATCHES)
+    subprocess.run(["gcc", "-o", source.with_suffix(""), source, "-laio"], check=True)
+    tracing(source.with_suffix(""))
+    requests = [row for row in tracing.of_file("data") if row.call.startswith("aio_")]
+    assert [(row.call, row.offset, row.length) for row in requests] == [
+        ("aio_write", 0, 300), ("aio_write", 300, 150), ("aio_read", 5, 10), ("aio_read", 7, 20),
+    ]  # fmt: skip
+    calls = {row.id: (row.call, row.length, row.result) for row in tracing.rows()}
+    assert [calls[row.parent] for row in requests] == [("io_submit", 3, 3)] * 3 + [("lio_listio", 2, 0)]

@@ -11,6 +11,7 @@
 #include "preload/hooks/entry.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/mpi_files.h"
+#include "preload/trace/requests.h"
 #include "preload/trace/streams.h"
 #include "preload/trace/subjects.h"
 #include "preload/trace/uring.h"
@@ -205,6 +206,27 @@ int __fprintf_chk(FILE* stream, int flag, const char* format, ...) {
   const int done = entry::__vfprintf_chk(stream, flag, format, arguments);
   va_end(arguments);
   return done;
+}
+int fscanf(FILE* stream, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int items = entry::vfscanf(stream, format, arguments);
+  va_end(arguments);
+  return items;
+}
+int __isoc99_fscanf(FILE* stream, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int items = entry::__isoc99_vfscanf(stream, format, arguments);
+  va_end(arguments);
+  return items;
+}
+int __isoc23_fscanf(FILE* stream, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int items = entry::__isoc23_vfscanf(stream, format, arguments);
+  va_end(arguments);
+  return items;
 }
 
 }  // namespace entry

@@ -33,11 +33,12 @@ using iosig::trace::layer_of;
 using iosig::trace::name_of;
 
 /// Calls that open, close or move descriptors: the recorder follows them, recorded or not.
-constexpr Call followed_calls[] = {Call::open,   Call::close,         Call::dup,           Call::read,
-                                   Call::write,  Call::readv,         Call::writev,        Call::lseek,
-                                   Call::fopen,  Call::fclose,        Call::freopen,       Call::chdir,
-                                   Call::preadv, Call::pwritev,       Call::sendfile,      Call::copy_file_range,
-                                   Call::splice, Call::io_uring_read, Call::MPI_File_open, Call::MPI_File_close};
+constexpr Call followed_calls[] = {Call::open,          Call::close,         Call::dup,        Call::read,
+                                   Call::write,         Call::readv,         Call::writev,     Call::lseek,
+                                   Call::fopen,         Call::fclose,        Call::freopen,    Call::chdir,
+                                   Call::preadv,        Call::pwritev,       Call::sendfile,   Call::copy_file_range,
+                                   Call::splice,        Call::io_submit,     Call::lio_listio, Call::io_uring_read,
+                                   Call::MPI_File_open, Call::MPI_File_close};
 
 bool is_named(std::string_view names, Call call) {
   if (names.empty() || call == Call::inherited) return true;

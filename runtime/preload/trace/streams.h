@@ -2,6 +2,7 @@
 // appear as calls of their own below them (hooks/calls_stdio.cpp).
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "preload/trace/subjects.h"
@@ -35,6 +36,12 @@ template <Call call, class Make>
 template <Call call, class Make>
 [[nodiscard]] auto counted(FILE* file, const Make& make) {
   return stream<call>(file, iosig::trace::no_length, make, [](auto done) { return as_result(done); });
+}
+
+/// fscanf(3): the recorded result is the number of items, 0 at the end of the file.
+template <Call call, class Make>
+[[nodiscard]] int scanned(FILE* file, const Make& make) {
+  return stream<call>(file, iosig::trace::no_length, make, [](int items) { return std::int64_t{std::max(items, 0)}; });
 }
 
 /// fseek(3): the offset is the argument.
