@@ -1,7 +1,5 @@
 #include "iosig/trace/accesses.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <tuple>
 
@@ -107,11 +105,7 @@ bool Accesses::is_selected() {
   if (selection_.layer && layer_of(access_.call) != *selection_.layer) return false;
   if (selection_.files.empty()) return true;
   const auto [known, is_new] = matches_.try_emplace(access_.path.data(), false);
-  if (is_new) {
-    std::string name(access_.path);
-    if (selection_.files.find('/') == std::string::npos) name = name.substr(name.rfind('/') + 1);
-    known->second = ::fnmatch(selection_.files.c_str(), name.c_str(), 0) == 0;
-  }
+  if (is_new) known->second = matches_file(selection_.files, access_.path);
   return known->second;
 }
 

@@ -1,5 +1,7 @@
 #include "iosig/trace/trace.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -191,6 +193,11 @@ void Trace::list_batches() {
   started_ns_ = batches_.empty() ? 0 : batches_.front().start_ns;
   for (Batch& batch : batches_) batch.start_ns -= started_ns_;
   for (Clock& clock : clocks_) clock.ns -= started_ns_;
+}
+
+bool matches_file(const std::string& glob, std::string_view path) {
+  if (glob.find('/') == std::string::npos) path.remove_prefix(path.rfind('/') + 1);
+  return ::fnmatch(glob.c_str(), std::string(path).c_str(), 0) == 0;
 }
 
 Result<void> Trace::for_each(const std::function<Result<void>(const Access&)>& take, const Selection& selection,

@@ -55,10 +55,14 @@ struct Access {
   bool is_in_flight = false;  ///< it had not returned: there is neither end nor result
 };
 
+/// Returns whether the path matches the glob; one without a slash is for the path's last component (fnmatch(3) without
+/// flags).
+[[nodiscard]] bool matches_file(const std::string& glob, std::string_view path);
+
 /// Which accesses are passed on.
 struct Selection {
   std::optional<Layer> layer = {};
-  /// A glob for the path, or for its last component if it has no slash (fnmatch(3) without flags); empty: all.
+  /// A glob for matches_file(); empty: all.
   std::string files = {};
   /// Returns whether the process's accesses are wanted; empty: all are.
   std::function<bool(const Process&)> processes = {};

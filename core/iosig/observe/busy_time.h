@@ -1,0 +1,31 @@
+// How long anything was in flight, and how much at the same time: a sweep over intervals in the order of their starts.
+//
+// Example: [0, 10), [5, 15) and [20, 30) are busy for 25, with at most 2 in flight; the mean while busy is 30 / 25.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace iosig::observe {
+
+class BusyTime {
+ public:
+  /// Starts must not decrease; `end` >= `start`. An interval includes its start and not its end; an empty one is in
+  /// flight at its start.
+  void add(std::int64_t start, std::int64_t end);
+
+  /// The length of the union of the intervals.
+  [[nodiscard]] std::int64_t busy() const { return busy_; }
+  /// The sum of their lengths.
+  [[nodiscard]] std::int64_t total() const { return total_; }
+  /// The greatest number of intervals that are in flight at one time.
+  [[nodiscard]] std::size_t most() const { return most_; }
+
+ private:
+  std::int64_t busy_ = 0, total_ = 0, covered_until_ = INT64_MIN;
+  std::size_t most_ = 0;
+  std::vector<std::int64_t> ends_;  ///< of intervals in flight, doubled, plus 1 for empty ones; a heap, the least first
+};
+
+}  // namespace iosig::observe

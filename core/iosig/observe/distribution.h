@@ -1,0 +1,35 @@
+// Counts numbers and tells their percentiles, in little memory however many there are.
+//
+// Numbers below 128 have a bucket each. Above, each power of two is divided into 64 buckets of equal width, so a bucket
+// is at most 1/64 of its numbers wide, and its middle is within 1/128, 0.8 %, of each of them. (HdrHistogram's
+// buckets.)
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace iosig::observe {
+
+class Distribution {
+ public:
+  void add(std::uint64_t number);
+
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+  /// Exact; 0 if there are no numbers.
+  [[nodiscard]] std::uint64_t least() const { return count_ == 0 ? 0 : least_; }
+  [[nodiscard]] std::uint64_t greatest() const { return greatest_; }
+  [[nodiscard]] double mean() const;
+
+  /// Returns the least number that at least `percent` % of the numbers do not exceed (nearest rank), to within 0.8 %,
+  /// and exactly if it is below 128, the least or the greatest. 0 if there are no numbers.
+  [[nodiscard]] double percentile(double percent) const;
+
+ private:
+  std::uint64_t count_ = 0, least_ = UINT64_MAX, greatest_ = 0;
+  long double sum_ = 0;
+  /// Number of the bucket and count, by number. At most 3776: 60 KB.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> buckets_;
+};
+
+}  // namespace iosig::observe
