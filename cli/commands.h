@@ -18,6 +18,7 @@ void add_mount(Verb app, Action& action);
 void add_run(Verb app, Action& action);
 void add_trace(Verb app, Action& action);
 void add_replay(Verb app, Action& action);
+void add_query(Verb app, Action& action);
 void add_export(Verb app, Action& action);
 void add_infer(Verb app, Action& action);
 /// `iosig trace info`, below `iosig trace`.

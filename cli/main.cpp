@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   add_run(root, action);
   add_trace(root, action);
   add_replay(root, action);
+  add_query(root, action);
   add_export(root, action);
   add_infer(root, action);
   add_prepare(root, action);

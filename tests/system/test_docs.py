@@ -22,6 +22,7 @@ TRANSCRIPTS = [
     "README.md",
     "docs/cli/choose.md",
     "docs/cli/pattern.md",
+    "docs/cli/query.md",
     "docs/cli/reliability.md",
     "docs/cli/repro.md",
     "docs/formats/presets.md",
@@ -97,7 +98,7 @@ def iosig_calls(page: str) -> list[tuple[str, ...]]:
         for call in re.findall(r"(?<![\w./-])iosig ((?:[a-z-]|--).*)", text.replace("\\\n", " ")):
             call = re.split(r"[|;&)]|\s#|\s--\s", call)[0]
             words = call.replace('"', "").replace("'", "").split()
-            verb = words[:2] if words[0] in ("storage", "reliability", "pattern", "repro") else words[:1]
+            verb = words[:2] if words[0] in ("storage", "reliability", "pattern", "repro", "query") else words[:1]
             calls.append((*verb, *(word for word in words if word.startswith("--"))))
     return calls
 
