@@ -2,10 +2,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "iosig/base/crc32c.h"
 #include "iosig/base/files.h"
 #include "iosig/observe/query.h"
 #include "trace/part_maker.h"
@@ -264,6 +267,23 @@ TEST_CASE("query: traces are one, in the order of their starts; a process is in 
   found = answer(traces, {});
   REQUIRE(!found);
   CHECK(found.error().kind == ErrorKind::usage);
+}
+
+TEST_CASE("query: an answer says that it compares clocks of several nodes, unless these are apart") {
+  const Place place;
+  auto other = header_of(10, 43);
+  std::memcpy(other.host, "node2", 5);
+  other.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(&other), offsetof(trace::PartHeader, checksum)});
+  place.put("a.part", part(header_of(9, 42), {timed(1, Call::pwrite, 0, 10)}, {}));
+  place.put("b.part", part(other, {timed(1, Call::pwrite, 5, 15)}, {}));
+  const auto traces = place.opened();
+  const auto together = answer(traces, of_layer(Layer::posix));
+  REQUIRE(together);
+  CHECK(together->compares_clocks);
+  const auto apart = answer(traces, of_layer(Layer::posix, {Key::node}));
+  REQUIRE(apart);
+  CHECK(!apart->compares_clocks);
+  CHECK(apart->rows.size() == 2);
 }
 
 TEST_CASE("query: the list has the greatest values, the earlier call first") {
