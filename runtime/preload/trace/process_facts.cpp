@@ -68,7 +68,7 @@ void write_process_facts(ThreadPart& part) {
 }
 
 bool is_first_rank() {
-  for (const char* each : rank_variables)
+  for (const char* each : iosig::trace::rank_variables)
     if (const char* const rank = std::getenv(each); rank != nullptr) return std::string_view(rank) == "0";
   return true;
 }
