@@ -26,7 +26,8 @@ using trace::Trace;
 
 constexpr const char* info_schema = "iosig.trace.info/1";
 constexpr std::string_view not_seen =
-    "not seen: statically linked and setuid programs, system calls that are made without the C library, io_uring without "
+    "not seen: statically linked and setuid programs, system calls that are made without the C library, io_uring "
+    "without "
     "liburing, loads and stores in mapped files";
 constexpr std::string_view not_seen_in_mount =
     "not seen: what the kernel answered from its cache (names, attributes, and the pages of files, unless the mount is "

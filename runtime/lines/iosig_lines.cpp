@@ -14,15 +14,19 @@
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gelf.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -44,7 +48,7 @@ constexpr std::size_t shown_names = 5;
 /// What one module (program or library) has of one selection.
 struct Found {
   bool has_file = false;
-  std::vector<std::uint32_t> lines;  ///< selected lines with code, unordered
+  std::set<std::uint32_t> lines;  ///< selected lines with code, unordered
   std::uint64_t code_bytes = 0;
   std::uint32_t nearest_before = 0, nearest_after = 0;  ///< lines of the file with code; 0: none
 };
@@ -58,7 +62,8 @@ class Search {
  public:
   explicit Search(std::vector<Selection> selections) : selections_(std::move(selections)) {}
 
-  void add_module(Dwfl_Module& module, bool is_program) {
+  /// `may_match`: the module's line tables name a wanted file; else only what a message needs is read.
+  void add_module(Dwfl_Module& module, bool is_program, bool may_match) {
     const char* path = nullptr;
     Dwarf_Addr begin = 0, end = 0;
     const char* const name = dwfl_module_info(&module, nullptr, &begin, &end, nullptr, nullptr, &path, nullptr);
@@ -69,13 +74,11 @@ class Search {
     bool has_lines = false;
     if (dwfl_module_getdwarf(&module, &bias) != nullptr)
       for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(&module, unit, &bias)) != nullptr;)
-        has_lines = add_unit(*unit, bias) || has_lines;
+        has_lines = add_unit(*unit, bias, may_match) || has_lines;
     for (std::size_t n = 0; n < selections_.size(); ++n) {
       if (found_[n].lines.empty()) continue;
       selections_[n].is_found = true;
-      std::ranges::sort(found_[n].lines);
-      const auto repeated = std::ranges::unique(found_[n].lines);
-      add_fact("source", fmt::format("{}\t{}\t{}\t{}", found_[n].lines.size() - repeated.size(), found_[n].code_bytes,
+      add_fact("source", fmt::format("{}\t{}\t{}\t{}", found_[n].lines.size(), found_[n].code_bytes,
                                      source_lines_text(selections_[n].lines), shown));
     }
     if (!is_program) return;
@@ -121,15 +124,16 @@ class Search {
   void add_code(std::size_t selection, std::uint32_t line, std::uint64_t begin, std::uint64_t end) {
     if (begin >= end) return;
     Found& found = found_[selection];
-    found.lines.push_back(line);
+    found.lines.insert(line);
     found.code_bytes += end - begin;
     ranges_.push_back({begin, end});
   }
 
   /// Adds what a compilation unit has; returns whether it has lines at all.
-  bool add_unit(Dwarf_Die& unit, Dwarf_Addr bias) {
+  bool add_unit(Dwarf_Die& unit, Dwarf_Addr bias, bool may_match) {
     if (const char* const name = dwarf_diename(&unit); name != nullptr && unit_names_.size() <= shown_names)
       unit_names_.emplace_back(name);
+    if (!may_match) return true;
     Dwarf_Lines* lines = nullptr;
     std::size_t count = 0;
     if (dwarf_getsrclines(&unit, &lines, &count) != 0) return false;
@@ -350,8 +354,9 @@ int take_module(Dwfl_Module* module, void** /*user*/, const char* name, Dwarf_Ad
   Elf* const elf = dwfl_module_getelf(module, &bias);
   (void)dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, &path, nullptr);
   const bool is_program = path != nullptr && path == into.program;
-  if (elf != nullptr && (is_program || !has_line_tables(*elf) || names_wanted_file(*elf)))
-    into.search->add_module(*module, is_program);
+  if (elf == nullptr) return DWARF_CB_OK;
+  const bool may_match = !has_line_tables(*elf) || names_wanted_file(*elf);  // without: a separate file may have them
+  if (is_program || may_match) into.search->add_module(*module, is_program, may_match);
   return DWARF_CB_OK;
 }
 

@@ -1,5 +1,5 @@
-// Writes one byte at a time, each over a random way through its functions and from a random line; prints the offsets
-// of those that lines marked SELECTED made. For `iosig trace --source`. Arguments: seed, writes of each thread.
+// Writes one byte at a time, each through a random chain of its functions and from a random line; prints the offsets of
+// those that lines marked SELECTED made. For `iosig trace --source`. Arguments: seed, writes of each thread.
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static void* run(void* argument) {
   unsigned state = seed + (unsigned)first;
   for (long n = 0; n < count; ++n) {
     const int depth = (int)(rand_r(&state) % 4);
-    // Most bits are set, so that most ways have no selected line.
+    // Most bits are set, so that most chains have no selected line.
     const unsigned way = (unsigned)rand_r(&state) | (rand_r(&state) % 4 != 0 ? 0xfffffffcU : 0);
     if (descend(depth, way, first + n)) printf("%ld\n", first + n);
   }

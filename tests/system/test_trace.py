@@ -460,7 +460,7 @@ def test_fscanf_is_there_with_the_number_of_its_items(tracing: Tracing, standard
     rows = tracing.of_file("numbers")
     scans = [row for row in rows if row.call == "fscanf"]
     assert [row.result for row in scans] == [2, 1, 0, 0]
-    assert [row.parent for row in rows if row.call == "read"][0] == scans[0].id
+    assert next(row.parent for row in rows if row.call == "read") == scans[0].id
 
 
 BATCHES = r"""
@@ -481,7 +481,8 @@ int main(void) {
   io_prep_pwritev(&requests[1], fd, pieces, 2, 300);
   io_prep_pread(&requests[2], fd, bytes, 10, 5);
   if (io_submit(context, 3, all) != 3 || io_getevents(context, 3, 3, events, 0) != 3) abort();
-  struct aiocb read = {.aio_fildes = fd, .aio_offset = 7, .aio_nbytes = 20, .aio_buf = bytes, .aio_lio_opcode = LIO_READ};
+  struct aiocb read = {.aio_fildes = fd, .aio_offset = 7, .aio_nbytes = 20, .aio_buf = bytes};
+  read.aio_lio_opcode = LIO_READ;
   struct aiocb none = {.aio_lio_opcode = LIO_NOP}, *list[2] = {&none, &read};
   if (lio_listio(LIO_WAIT, list, 2, 0) != 0) abort();
   return 0;

@@ -122,7 +122,8 @@ def test_lines_without_code_get_a_message(tracing: Tracing, flags: list[str], so
     command = tracing.command(host, options=("--source", source))
     done = subprocess.run(command, cwd=tracing.directory, env=tracing.iosig.env, capture_output=True, text=True)
     assert done.returncode == 0 and message in done.stderr
-    assert f"source {source}: no traced program has code from it" in tracing.iosig("trace", "info", tracing.trace).stdout
+    said = tracing.iosig("trace", "info", tracing.trace).stdout
+    assert f"source {source}: no traced program has code from it" in said
 
 
 @pytest.mark.parametrize("source", ["a.c:0", "a.c:9-8", "a.c:x", ":3", "a,b.c", "../a.c"])

@@ -1,6 +1,7 @@
 #include "preload/trace/sources.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -210,6 +211,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
   const std::uintptr_t address = _Unwind_GetIPInfo(context, &is_interrupted);
   if (address == 0 || ++walk.frames > max_walked_frames) return _URC_END_OF_STACK;
 #if defined(__x86_64__)
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   const auto* const place = reinterpret_cast<const std::uintptr_t*>(_Unwind_GetCFA(context)) - 1;
   if (place <= walk.place) return _URC_NO_REASON;  // this file's own
   if (is_interrupted != 0) walk.chain = nullptr;

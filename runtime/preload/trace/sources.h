@@ -1,8 +1,9 @@
 // `iosig trace --source`: which calls come from given lines of source code, directly or through libraries.
 //
 // A call does if a return address on its stack lies in the code of these lines. iosig-lines (runtime/lines) says which
-// code that is; it runs when the first call is made, and again when a library is met that was loaded since. A call from
-// a place and over a way that is known costs a comparison for each frame; any other is walked by the unwinder.
+// code that is; it runs when the first call is made, and again when a library is met that was loaded since. A call
+// through a chain of callers that is known costs a comparison for each frame; for any other the unwinder walks the
+// stack.
 #pragma once
 
 #include <array>
