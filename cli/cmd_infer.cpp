@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "commands.h"
 #include "iosig/base/files.h"
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/format/rules_toml.h"
@@ -29,6 +31,7 @@ constexpr std::string_view system_directories[] = {"/usr", "/lib",  "/lib32", "/
                                                    "/etc", "/proc", "/sys",   "/dev",   "/run"};
 /// Files that are only read, and less of them, are configuration and code.
 constexpr std::uint64_t least_read_bytes = MiB;
+constexpr std::uint64_t max_rules_bytes = 4 * MiB;  ///< as config/ reads
 /// In these, an id that a batch system gives the job.
 constexpr std::string_view job_variables[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"};
 
@@ -36,7 +39,7 @@ struct InferArguments {
   std::vector<std::string> directories;
   std::string files, output, least_bytes = "0";
   double least_confidence = 0.6;
-  bool why = false, pragmas = false, all = false;
+  bool why = false, pragmas = false, all = false, force = false;
 };
 
 bool is_of_system(std::string_view path) {
@@ -55,16 +58,33 @@ observe::RunNumbers numbers_of(const trace::Trace& opened) {
   return numbers;
 }
 
-/// Reads one trace. Sets `left_out` to the number of streams in the system's directories.
-Result<TracedRun> read_run(const std::string& directory, const InferArguments& options, std::size_t& left_out,
-                           const Console& console) {
+/// Whether all calls were recorded; else `iosig trace --ops` or `--source` selected some.
+bool has_all_calls(const trace::Trace& opened) {
+  const ordered_json manifest = parse_json(opened.manifest(), 8);
+  if (!manifest.is_object()) return true;
+  const bool has_calls = manifest.contains("calls") && manifest["calls"] != "";
+  const bool has_sources = manifest.contains("sources") && !manifest["sources"].empty();
+  return !has_calls && !has_sources;
+}
+
+/// The processes of all traces so far.
+using Known = std::map<std::uint64_t, std::string>;
+
+/// Reads one trace. Adds to `left_out` the number of streams in the system's directories.
+Result<TracedRun> read_run(const std::string& directory, const InferArguments& options, Known& known,
+                           std::size_t& left_out, const Console& console) {
   const auto opened = trace::Trace::open(directory);
   if (!opened) return pass_on(opened.error());
   note_faults(*opened, console);
-  TracedRun run{.name = directory, .numbers = numbers_of(*opened)};
-  for (const trace::Part& part : opened->parts())
-    run.is_complete =
-        run.is_complete && part.header.is_closed != 0 && part.header.lost_calls == 0 && !part.fault.has_value();
+  for (const auto& [key, process] : opened->processes())
+    if (const auto [other, is_new] = known.emplace(key, directory); !is_new)
+      return fail(ErrorKind::usage, "'{}' and '{}' are traces of one run; each trace counts as another run",
+                  printable(other->second), printable(directory));
+  TracedRun run{.name = directory, .numbers = numbers_of(*opened), .has_all_calls = has_all_calls(*opened)};
+  for (const trace::Part& part : opened->parts()) {
+    run.is_complete = run.is_complete && part.header.lost_calls == 0 && (!part.fault.has_value() || part.fault->is_cut);
+    run.is_killed = run.is_killed || part.header.is_closed == 0;
+  }
   run.is_complete = run.is_complete && opened->unreadable().empty();
   observe::FactGatherer gatherer;
   std::vector<Error> faults;
@@ -171,35 +191,64 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
   return all;
 }
 
+/// Writes what was found to the file that the user named, or to standard output.
+Result<void> write_result(const std::string& text, const InferArguments& options, const Console& console) {
+  if (options.output.empty() || options.output == "-") {
+    console.say(trimmed(text));
+    return {};
+  }
+  struct stat there {};
+  if (!options.force && ::stat(options.output.c_str(), &there) == 0 && S_ISREG(there.st_mode))
+    return fail(ErrorKind::usage, "'{}' exists; --force replaces it", printable(options.output));
+  return write_output(options.output, text);
+}
+
+void note_left_out(std::size_t count, std::string_view why, const Console& console) {
+  if (count > 0) console.note(fmt::format("left out: {} file{} {}", count, count == 1 ? "" : "s", why));
+}
+
 int run_infer(const InferArguments& options, Console& console) {
   const auto least_bytes = parse_bytes(options.least_bytes);
-  if (!least_bytes) return console.fail(least_bytes.error());
+  if (!least_bytes)
+    return console.fail({ErrorKind::usage, fmt::format("--min-bytes: {}", least_bytes.error().message)});
   std::vector<TracedRun> runs;
+  Known known;
   std::size_t left_out = 0;
   for (const std::string& directory : options.directories) {
-    auto run = read_run(directory, options, left_out, console);
+    auto run = read_run(directory, options, known, left_out, console);
     if (!run) return console.fail(run.error());
     runs.push_back(std::move(*run));
   }
   std::vector<InferredStream> streams = observe::infer(runs);
-  left_out += std::erase_if(streams, [&](const InferredStream& stream) {
-    const bool is_code = stream.writes == 0 && stream.read_bytes < least_read_bytes && !options.all;
-    return is_code || stream.read_bytes + stream.written_bytes < *least_bytes;
-  });
-  if (left_out > 0)
-    console.note(fmt::format("left out: {} of the system, or only read and small; --all has them",
-                             left_out == 1 ? "1 file" : fmt::format("{} files", left_out)));
-  if (streams.empty()) console.note("no file was read or written");
+  const auto erase = [&](const auto& is_out) {
+    std::size_t files = 0;
+    std::erase_if(streams, [&](const InferredStream& stream) {
+      if (!is_out(stream)) return false;
+      files += stream.paths.size();
+      return true;
+    });
+    return files;
+  };
+  if (!options.all)
+    left_out +=
+        erase([](const InferredStream& stream) { return stream.writes == 0 && stream.read_bytes < least_read_bytes; });
+  note_left_out(left_out, "of the system, or only read and small; --all has them", console);
+  note_left_out(
+      erase([&](const InferredStream& stream) { return stream.read_bytes + stream.written_bytes < *least_bytes; }),
+      "with fewer bytes than --min-bytes", console);
   if (console.json) {
     console.say_json(infer_schema, {{"traces", options.directories}, {"streams", json_of(streams, options)}});
-    return yes;
+    return streams.empty() ? no : yes;
+  }
+  if (streams.empty()) {
+    console.note("no read or write of such a file is in the trace");
+    return no;
   }
   const std::string text = options.pragmas ? pragmas_text(streams, options) : rules_text(streams, options, console);
-  if (!options.output.empty()) {
-    if (auto written = write_output(options.output, text); !written) return console.fail(written.error());
-    return yes;
-  }
-  console.say(trimmed(text));
+  if (text.size() > max_rules_bytes)
+    console.note(fmt::format("these rules are {}, and IOSIG reads files of at most {}; --min-bytes and --files select",
+                             about_bytes(static_cast<double>(text.size())), about_bytes(max_rules_bytes)));
+  if (auto written = write_result(text, options, console); !written) return console.fail(written.error());
   return yes;
 }
 
@@ -212,7 +261,8 @@ void add_infer(Verb app, Action& action) {
       .type_name("DIR")
       .required();
   verb.add_option("-o,--output", options->output, "file to write; standard output unless given").type_name("FILE");
-  const Option pragmas = verb.add_flag("--pragmas", options->pragmas, "lines for the source, not a rules file");
+  verb.add_flag("--force", options->force, "replace the output file if it exists");
+  verb.add_flag("--pragmas", options->pragmas, "lines for the source, not a rules file");
   verb.add_flag("--why", options->why, "give the evidence and the confidence of each word");
   verb.add_option("--min-confidence", options->least_confidence, "leave out words that are less sure")
       .check(between(0, 1))

@@ -33,11 +33,17 @@ std::vector<std::string> globs_of(const std::vector<PathUse>& paths) {
 
 using Globs = std::vector<std::string>;
 
+std::string letters(int count) {
+  std::string glob;
+  for (int n = 0; n < count; ++n) glob += "[A-Za-z0-9_]";
+  return glob;
+}
+
 }  // namespace
 
 TEST_CASE("a number that varies becomes a wildcard, one that does not stays") {
   CHECK(globs_of({{.path = "/out2/step0001.h5"}, {.path = "/out2/step0002.h5"}, {.path = "/out2/mesh3.h5"}}) ==
-        Globs{"/out2/mesh3.h5", "/out2/step[0-9]*.h5"});
+        Globs{"/out2/mesh3.h5", "/out2/step[0-9][0-9][0-9][0-9].h5"});
   CHECK(globs_of({{.path = "/out1/r7"}, {.path = "/out2/r7"}}) == Globs{"/out[0-9]*/r7"});
 }
 
@@ -55,18 +61,25 @@ TEST_CASE("ids of processes and jobs, and the date of the run, are open; other n
   const RunNumbers run{.words = {"4711"}, .started_s = 1795735800, .ended_s = 1795735860, .seconds_east = 3600};
   CHECK(globs_of({{.path = "/log.4711", .run = &run}}) == Globs{"/log.[0-9]*"});
   CHECK(globs_of({{.path = "/log.4712", .run = &run}}) == Globs{"/log.4712"});
-  CHECK(globs_of({{.path = "/2026-11-27/a", .run = &run}}) == Globs{"/[0-9]*-[0-9]*-[0-9]*/a"});
+  CHECK(globs_of({{.path = "/2026-11-27/a", .run = &run}}) == Globs{"/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]/a"});
   CHECK(globs_of({{.path = "/2026-11-25/a", .run = &run}}) == Globs{"/2026-11-25/a"});
-  CHECK(globs_of({{.path = "/run_20261127_003012.log", .run = &run}}) == Globs{"/run_[0-9]*_[0-9]*.log"});
+  CHECK(globs_of({{.path = "/run_20261127_003012.log", .run = &run}}) ==
+        Globs{"/run_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]_[0-9][0-9][0-9][0-9][0-9][0-9].log"});
+  CHECK(globs_of({{.path = "/T00:30:12", .run = &run}}) == Globs{"/T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]"});
+  CHECK(globs_of({{.path = "/2026-11-27T00:31", .run = &run}}) ==
+        Globs{"/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]"});
+  CHECK(globs_of({{.path = "/T12:30:12", .run = &run}}) == Globs{"/T12:30:12"});
   CHECK(globs_of({{.path = "/run_123456.log", .run = &run}}) == Globs{"/run_123456.log"});
-  CHECK(globs_of({{.path = "/t1795735801", .run = &run}}) == Globs{"/t[0-9]*"});
+  CHECK(globs_of({{.path = "/t1795735801", .run = &run}}) ==
+        Globs{"/t[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]"});
 }
 
 TEST_CASE("random letters are open where open(2) had O_EXCL") {
   CHECK(globs_of({{.path = "/scratch.aB3xYz", .may_be_random = true},
-                  {.path = "/scratch.Qw9rTz", .may_be_random = true}}) == Globs{"/scratch.??????"});
-  CHECK(globs_of({{.path = "/tmpab3d_9xk", .may_be_random = true}}) == Globs{"/tmp????????"});
-  CHECK(globs_of({{.path = "/ccaB3xYz.s", .may_be_random = true}}) == Globs{"/cc??????.s"});
+                  {.path = "/scratch.Qw9rTz", .may_be_random = true}}) == Globs{"/scratch." + letters(6)});
+  CHECK(globs_of({{.path = "/tmpab3d_9xk", .may_be_random = true}}) == Globs{"/tmp" + letters(8)});
+  CHECK(globs_of({{.path = "/ccaB3xYz.s", .may_be_random = true}}) == Globs{"/cc" + letters(6) + ".s"});
+  CHECK(globs_of({{.path = "/tmp.BqGe3xYzAb", .may_be_random = true}}) == Globs{"/tmp." + letters(10)});
   CHECK(globs_of({{.path = "/scratch.aB3xYz"}}) == Globs{"/scratch.aB3xYz"});
   CHECK(globs_of({{.path = "/results", .may_be_random = true}, {.path = "/output", .may_be_random = true}}) ==
         Globs{"/output", "/results"});

@@ -19,7 +19,8 @@ namespace {
 constexpr double nearly_all = 0.9;     ///< a share from which the others are exceptions
 constexpr double once = 0.92;          ///< the confidence in a number that was measured exactly, in one run
 constexpr double repeatedly = 0.97;    ///< in several runs or files, always the same
-constexpr double if_incomplete = 0.6;  ///< factor if the trace does not have everything
+constexpr double if_incomplete = 0.6;  ///< factor if the trace has lost calls
+constexpr double if_killed = 0.9;      ///< factor if the run was killed: every call that returned is there
 constexpr double least_think_s = 0.5;
 constexpr double if_mapped = 0.6;  ///< factor if loads and stores are not seen
 
@@ -53,57 +54,73 @@ class Group {
     aligned += each.aligned, waited += each.waited, syncs += facts.syncs;
     sizes.add(each.sizes);
     is_complete = is_complete && run.is_complete;
+    is_killed = is_killed || run.is_killed;
+    has_all_calls = has_all_calls && run.has_all_calls;
+    sequences += each.sequences;
     is_mapped = is_mapped || facts.mapped_bytes > 0;
   }
 
   [[nodiscard]] std::uint64_t count() const { return reads + writes; }
   /// Lowers a confidence for what may be missing in the traces.
   [[nodiscard]] double trusted(double confidence) const {
-    return confidence * (is_complete ? 1 : if_incomplete) * (is_mapped ? if_mapped : 1);
+    return confidence * (is_complete ? 1 : if_incomplete) * (is_killed ? if_killed : 1) * (is_mapped ? if_mapped : 1);
   }
   [[nodiscard]] bool all(auto is_true) const { return std::ranges::all_of(members, is_true); }
 
   std::vector<Member> members;
   std::uint64_t reads = 0, writes = 0, read_bytes = 0, written_bytes = 0;
-  std::uint64_t followed = 0, contiguous = 0, forward = 0, first_jumps = 0, same_stride = 0, aligned = 0, waited = 0,
-                syncs = 0;
+  std::uint64_t sequences = 0, followed = 0, contiguous = 0, forward = 0, first_jumps = 0, same_stride = 0, aligned = 0,
+                waited = 0, syncs = 0;
   SizeCounts sizes;
-  bool is_complete = true, is_mapped = false;
+  bool is_complete = true, is_killed = false, has_all_calls = true, is_mapped = false;
 };
 
-/// Whether the data are deleted with the job.
-void find_lifetime(const Group& group, InferredStream& stream) {
+/// Whether the data are deleted with the job. `temp` loses data where it is wrong: `finalize` drops them. So it needs
+/// that all files of the family are gone, and that no name that the next run may give is caught by chance.
+void find_lifetime(const Group& group, bool has_open_end, InferredStream& stream) {
   const auto is_removed = [](const Group::Member& each) { return each.facts->is_removed; };
   if (group.writes == 0) {
     if (std::ranges::any_of(group.members, is_removed)) stream.remarks.emplace_back("removed by the run that read it");
     return;  // the data exist: where a copy of them lies is no matter of their life
   }
-  const auto removed = static_cast<std::size_t>(std::ranges::count_if(group.members, is_removed));
-  if (removed == group.members.size()) {
-    const bool is_made =
-        group.all([](const Group::Member& each) { return each.facts->is_created && !each.facts->was_there; });
-    stream.findings.push_back({"temp", group.trusted(is_made ? 0.95 : 0.7),
-                               is_made ? "made, written and removed in the run" : "written and removed in the run"});
+  if (!group.has_all_calls) {
+    stream.remarks.emplace_back("the trace has selected calls only: nothing is known of the life of the data");
     return;
   }
-  // Another process, or another run, that reads what was written shows that it is wanted.
-  bool is_read_later = false, is_synced = group.syncs > 0;
-  for (const Group::Member& each : group.members)
-    is_read_later = is_read_later || (!each.transfers->writers.empty() &&
-                                      !std::ranges::includes(each.transfers->writers, each.transfers->readers));
+  const auto is_replaced = [](const Group::Member& each) { return each.facts->is_replaced; };
+  const auto removed = static_cast<std::size_t>(std::ranges::count_if(group.members, is_removed));
+  if (removed == group.members.size() && std::ranges::none_of(group.members, is_replaced)) {
+    const bool is_made =
+        group.all([](const Group::Member& each) { return each.facts->is_created && !each.facts->was_there; });
+    std::string why = is_made ? "made, written and removed in the run" : "written and removed in the run";
+    double confidence = is_made ? 0.95 : 0.7;
+    if (group.is_killed) confidence *= if_incomplete;
+    if (has_open_end) {
+      why += "; but its glob may match other files, which would be dropped, too";
+      confidence = std::min(confidence, 0.55);
+    }
+    stream.findings.push_back({"temp", group.trusted(confidence), std::move(why)});
+    return;
+  }
+  // Another process that reads what was written, in this run or another one, shows that it is wanted.
+  std::set<std::uint64_t> readers, writers;
+  for (const Group::Member& each : group.members) {
+    readers.insert(each.transfers->readers.begin(), each.transfers->readers.end());
+    writers.insert(each.transfers->writers.begin(), each.transfers->writers.end());
+  }
+  const bool is_read_later = !std::ranges::includes(writers, readers), is_synced = group.syncs > 0;
   const std::string& path = group.members.front().facts->path;
   const bool is_in_tmp = is_below(path, "/tmp") || is_below(path, "/var/tmp") || is_below(path, "/dev/shm");
   std::string why = removed == 0 ? "still there at the end of the run"
                                  : fmt::format("{} of {} files are still there at the end",
                                                group.members.size() - removed, group.members.size());
-  double confidence = removed > 0 ? 0.6 : is_read_later ? 0.95 : is_synced ? 0.92 : is_in_tmp ? 0.6 : 0.85;
+  const double confidence = removed > 0 ? 0.6 : is_read_later ? 0.95 : is_synced ? 0.92 : is_in_tmp ? 0.6 : 0.85;
   if (is_read_later)
     why += ", and read by another process than its writer";
   else if (is_synced)
     why += ", and made durable by fsync";
   if (is_in_tmp) why += "; but it lies in a directory for temporary files";
-  // A file that is there at the end of a cut trace may have been removed after it.
-  stream.findings.push_back({"persist", group.is_complete ? confidence : confidence * if_incomplete, std::move(why)});
+  stream.findings.push_back({"persist", group.trusted(confidence), std::move(why)});
 }
 
 /// Whether all nodes must see it.
@@ -138,14 +155,14 @@ void find_order(const Group& group, InferredStream& stream) {
   if (strided >= nearly_all || forwards >= nearly_all) {
     stream.order = "strided";
     // Together they may fill the file: then what reaches a local disk is nearly in order.
-    const bool is_full = group.all([](const Group::Member& each) {
+    const bool is_full = group.sequences > group.members.size() && group.all([](const Group::Member& each) {
       return static_cast<double>(each.transfers->bytes()) >= nearly_all * static_cast<double>(each.transfers->end);
     });
     stream.findings.push_back(
         {is_full ? "sequential" : "random", group.trusted(few * (strided >= nearly_all ? 0.7 : 0.6)),
          fmt::format("{} of the accesses go forwards with gaps{}; {}", percent(1 - contiguous),
                      strided >= nearly_all ? " of one size" : "",
-                     is_full ? "together they fill the file" : "not all of the file is accessed")});
+                     is_full ? "together the threads fill the file" : "they do not fill the file in order")});
     return;
   }
   if (contiguous <= 0.4) {
@@ -168,6 +185,7 @@ void find_synchrony(const Group& group, InferredStream& stream) {
          fmt::format("{} of the accesses are through descriptors with O_SYNC, O_DSYNC or O_DIRECT", percent(waited))});
     return;
   }
+  if (!group.has_all_calls) return;
   if (group.writes == 0) {
     stream.findings.push_back({"nosync", group.trusted(repeatedly), "reads go through the page cache"});
     return;
@@ -211,20 +229,22 @@ void find_size_per_io(const Group& group, InferredStream& stream) {
                              group.trusted(few * std::min(confidence, repeatedly)), std::move(why)});
 }
 
-std::uint64_t size_of(const Group::Member& each) { return static_cast<std::uint64_t>(each.transfers->end); }
+std::uint64_t size_of(const Group::Member& each) {
+  return static_cast<std::uint64_t>(std::max(each.transfers->end, each.facts->allocated_end));
+}
 
 void find_total_bytes(const Group& group, InferredStream& stream) {
-  std::map<const TracedRun*, std::uint64_t> of_run;
   std::uint64_t least = UINT64_MAX, most = 0;
-  for (const Group::Member& each : group.members) {
-    const std::uint64_t bytes = size_of(each);
-    of_run[each.run] = std::max(of_run[each.run], bytes);
-    least = std::min(least, bytes), most = std::max(most, bytes);
-  }
+  for (const Group::Member& each : group.members)
+    least = std::min(least, size_of(each)), most = std::max(most, size_of(each));
   if (most == 0) return;  // no access has an offset
   double confidence = group.members.size() > 1 && least == most ? repeatedly : once;
   std::string why = group.writes > 0 ? "the end of the furthest access" : "the end of the furthest read";
-  if (group.writes == 0 && !group.all([](const Group::Member& each) { return each.facts->has_read_end; })) {
+  const bool is_known = group.all([](const Group::Member& each) {
+    const StreamFacts& facts = *each.facts;
+    return facts.has_read_end || (each.transfers->writes > 0 && (!facts.was_there || facts.is_emptied));
+  });
+  if (!is_known) {
     confidence = 0.7;
     why += "; the file may be larger";
   }
@@ -233,15 +253,6 @@ void find_total_bytes(const Group& group, InferredStream& stream) {
                       about_bytes(static_cast<double>(least)), about_bytes(static_cast<double>(most)));
     confidence = std::min(confidence, 0.85);
   }
-  std::vector<std::string> each_run;
-  for (const auto& [run, bytes] : of_run)
-    each_run.push_back(fmt::format("{} in {}", about_bytes(static_cast<double>(bytes)), printable(run->name)));
-  if (of_run.size() > 1 && std::ranges::any_of(of_run, [&](const auto& each) { return each.second != most; })) {
-    why += fmt::format("; runs differ: {}", fmt::join(each_run, ", "));
-    confidence = std::min(confidence, 0.7);
-  } else if (of_run.size() > 1) {
-    why += fmt::format("; the same in {} runs", of_run.size());
-  }
   stream.findings.push_back(
       {fmt::format("totalsize({})", bytes_text(most)), group.trusted(confidence), std::move(why)});
 }
@@ -249,9 +260,10 @@ void find_total_bytes(const Group& group, InferredStream& stream) {
 void find_reads(const Group& group, InferredStream& stream) {
   if (group.reads == 0) return;
   const double share = static_cast<double>(group.reads) / static_cast<double>(group.count());
-  const double rounded = std::round(100 * share) / 100;
+  // 100 % would say that the data exist before the job.
+  const double percents = std::clamp(std::round(100 * share), 1.0, group.writes > 0 ? 99.0 : 100.0);
   stream.findings.push_back(
-      {rounded >= 1 ? "read-share(1)" : fmt::format("read-share({:g}%)", std::max(1.0, 100 * rounded)),
+      {group.writes == 0 ? "read-share(1)" : fmt::format("read-share({:g}%)", percents),
        group.trusted(group.writes == 0 ? 0.95 : once),
        group.writes == 0 ? "only read"
                          : fmt::format("{}, {}", count_of(group.reads, "read"), count_of(group.writes, "write"))});
@@ -310,13 +322,13 @@ void remark_on_layers(const Group& group, InferredStream& stream) {
   }
 }
 
-InferredStream inferred(const Group& group, std::size_t hosts_of_job) {
+InferredStream inferred(const Group& group, std::size_t hosts_of_job, bool has_open_end) {
   InferredStream stream;
   stream.reads = group.reads, stream.writes = group.writes;
   stream.read_bytes = group.read_bytes, stream.written_bytes = group.written_bytes;
   stream.aligned_share = static_cast<double>(group.aligned) / static_cast<double>(group.count());
   find_sharing(group, stream);
-  find_lifetime(group, stream);
+  find_lifetime(group, has_open_end, stream);
   find_visibility(group, hosts_of_job, stream);
   find_order(group, stream);
   find_synchrony(group, stream);
@@ -328,9 +340,49 @@ InferredStream inferred(const Group& group, std::size_t hosts_of_job) {
   remark_on_layers(group, stream);
   if (group.is_mapped) stream.remarks.emplace_back("mapped: loads and stores are not in the trace");
   if (!group.is_complete) stream.remarks.emplace_back("the trace does not have every call");
+  if (group.is_killed) stream.remarks.emplace_back("the run was killed");
   if (const std::string& to = group.members.front().facts->renamed_to; !to.empty())
     stream.remarks.push_back(fmt::format("renamed to '{}' after it was written", printable(to)));
   return stream;
+}
+
+std::string_view name_of_word(std::string_view word) { return word.substr(0, word.find('(')); }
+
+/// Lowers the confidence of words that are not those of each run, and says how the runs differ. Words of which there is
+/// one of two, such as temp and persist, are the same word here.
+void compare_runs(const Group& group, std::size_t hosts_of_job, bool has_open_end, InferredStream& stream) {
+  constexpr double if_runs_differ = 0.75;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> pairs{
+      {{"temp", "persist"}, {"sequential", "random"}, {"sync", "nosync"}}};
+  const auto subject_of = [&](std::string_view word) {
+    const std::string_view name = name_of_word(word);
+    for (const auto& [one, other] : pairs)
+      if (name == other) return one;
+    return name;
+  };
+  std::map<const TracedRun*, Group> of_run;
+  for (const Group::Member& each : group.members) of_run[each.run].add(*each.run, *each.facts);
+  if (of_run.size() < 2) return;
+  std::map<const TracedRun*, InferredStream> alone;
+  for (const auto& [run, members] : of_run) alone.emplace(run, inferred(members, hosts_of_job, has_open_end));
+  for (Finding& finding : stream.findings) {
+    std::vector<std::string> said;
+    bool is_same = true;
+    for (const auto& [run, found] : alone) {
+      const auto same = std::ranges::find_if(
+          found.findings, [&](const Finding& each) { return subject_of(each.word) == subject_of(finding.word); });
+      const std::string word = same == found.findings.end() ? "nothing" : same->word;
+      is_same = is_same && word == finding.word;
+      said.push_back(fmt::format("{} in {}", word, printable(run->name)));
+    }
+    if (is_same) {
+      finding.why += fmt::format("; the same in {} runs", alone.size());
+      continue;
+    }
+    std::ranges::sort(said);
+    finding.why += fmt::format("; runs differ: {}", fmt::join(said, ", "));
+    finding.confidence *= if_runs_differ;
+  }
 }
 
 }  // namespace
@@ -351,7 +403,7 @@ std::vector<InferredStream> infer(const std::vector<TracedRun>& runs) {
     for (const StreamFacts& facts : run.facts) {
       const Transfers* const transfers = facts.transfers();
       if (transfers == nullptr) continue;
-      kinds[facts.path] |= (transfers->writes > 0 ? 1 : 0) | (facts.is_removed ? 2 : 0);
+      kinds[facts.path] |= transfers->writes > 0 ? 1 : 0;
       uses.push_back({.path = facts.path, .may_be_random = facts.is_created_alone, .run = &run.numbers});
       sources.emplace_back(&run, &facts);
       hosts.insert(transfers->hosts.begin(), transfers->hosts.end());
@@ -365,7 +417,9 @@ std::vector<InferredStream> infer(const std::vector<TracedRun>& runs) {
       group.add(*sources[number].first, *sources[number].second);
       paths.insert(uses[number].path);
     }
-    InferredStream& made = streams.emplace_back(inferred(group, hosts.size()));
+    const bool has_open_end = family.has_open_end;
+    InferredStream& made = streams.emplace_back(inferred(group, hosts.size(), has_open_end));
+    compare_runs(group, hosts.size(), has_open_end, made);
     made.paths.assign(paths.begin(), paths.end());
     made.family = std::move(family);
   }

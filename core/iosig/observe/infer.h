@@ -22,7 +22,9 @@ struct TracedRun {
   std::string name;                ///< for messages: the trace's path
   std::vector<StreamFacts> facts;  ///< FactGatherer
   RunNumbers numbers;
-  bool is_complete = true;  ///< every process ended in an orderly way, and no call is lost or damaged
+  bool is_complete = true;    ///< no call is lost or damaged
+  bool is_killed = false;     ///< a process did not end in an orderly way, or still runs
+  bool has_all_calls = true;  ///< calls were not selected when it was recorded
 };
 
 /// One word of a signature, and why.

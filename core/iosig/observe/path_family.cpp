@@ -13,10 +13,12 @@
 namespace iosig::observe {
 namespace {
 
-constexpr std::string_view number_glob = "[0-9]*";
-constexpr std::size_t random_letters = 6;         ///< mkstemp(3)'s
-constexpr std::size_t python_random_letters = 8;  ///< of Python's tempfile, after "tmp"
-constexpr char number_mark = '\1';                ///< stands for a number in the skeleton of a path
+constexpr std::string_view digit_glob = "[0-9]", letter_glob = "[A-Za-z0-9_]";
+constexpr std::string_view number_glob = "[0-9]*";  ///< a digit, then anything: fnmatch(3) cannot say more
+constexpr std::size_t random_letters = 6;           ///< mkstemp(3)'s
+constexpr std::size_t python_random_letters = 8;    ///< of Python's tempfile, after "tmp"
+constexpr std::size_t mktemp_letters = 10;          ///< mktemp(1)'s, after "tmp."
+constexpr char number_mark = '\1';                  ///< stands for a number in the skeleton of a path
 
 bool is_digit(char each) { return each >= '0' && each <= '9'; }
 bool is_lower(char each) { return each >= 'a' && each <= 'z'; }
@@ -42,53 +44,105 @@ SplitPath split_at_numbers(std::string_view path) {
   return parts;
 }
 
-std::tm date_of(std::int64_t unix_s, const RunNumbers& run) {
-  const std::time_t local = unix_s + run.seconds_east;
-  std::tm parts{};
-  ::gmtime_r(&local, &parts);
-  return parts;
+std::string times(std::string_view glob, std::size_t count) {
+  std::string all;
+  for (std::size_t n = 0; n < count; ++n) all += glob;
+  return all;
 }
 
-/// Marks the numbers of a path that are a date, a time or an id of the run; returns what they are, or "".
-std::string mark_run_numbers(const SplitPath& path, const RunNumbers& run, std::vector<bool>& is_open) {
-  std::string what;
-  const auto mark = [&](std::size_t first, std::size_t count, std::string_view name) {
-    for (std::size_t n = first; n < first + count; ++n) is_open[n] = true;
-    if (what.find(name) == std::string::npos) what += what.empty() ? std::string(name) : fmt::format(" and {}", name);
-  };
-  const std::size_t count = path.numbers.size();
-  for (std::size_t n = 0; n < count; ++n)
-    if (path.numbers[n].size() >= 2 && run.words.contains(path.numbers[n]))
-      mark(n, 1, "the id of a process or job of the run");
-  if (run.started_s == 0) return what;
-  for (const std::int64_t moment : {run.started_s, run.ended_s}) {
-    const std::tm date = date_of(moment, run);
-    const std::string year = fmt::format("{:04}", date.tm_year + 1900), month = fmt::format("{:02}", date.tm_mon + 1),
-                      day = fmt::format("{:02}", date.tm_mday);
-    for (std::size_t n = 0; n < count; ++n) {
-      const std::string& number = path.numbers[n];
-      if (number.starts_with(year + month + day)) mark(n, 1, "the date of the run");
-      if (n + 2 < count && number == year && path.numbers[n + 1] == month && path.numbers[n + 2] == day)
-        mark(n, 3, "the date of the run");
+/// For each number of a path the glob that stands for it; empty: the number stays.
+using NumberGlobs = std::vector<std::string>;
+
+/// Finds the numbers of a path that are true of one run only.
+class RunNumberFinder {
+ public:
+  RunNumberFinder(const SplitPath& path, const RunNumbers& run, NumberGlobs& globs)
+      : numbers_(path.numbers), run_(run), globs_(globs) {}
+
+  /// Sets the globs; returns what the numbers are, or "".
+  std::string find() {
+    for (std::size_t n = 0; n < numbers_.size(); ++n)
+      if (numbers_[n].size() >= 2 && run_.words.contains(numbers_[n])) {
+        globs_[n] = number_glob;
+        say("the id of a process or job of the run");
+      }
+    if (run_.started_s == 0) return what_;
+    for (std::size_t n = 0; n < numbers_.size(); ++n) {
+      for (const std::int64_t moment : {run_.started_s, run_.ended_s}) find_date(n, moment);
+      find_time(n);
     }
+    return what_;
   }
-  const bool has_date = what.find("date") != std::string::npos;
-  for (std::size_t n = 0; n < count; ++n) {
-    const std::string& number = path.numbers[n];
-    if (number.size() == 10 && number >= fmt::format("{}", run.started_s - 1) &&
-        number <= fmt::format("{}", run.ended_s + 1))
-      mark(n, 1, "the time of the run");
-    // The time of day counts only beside the date: six digits may be anything.
-    if (has_date && !is_open[n] && n > 0 && is_open[n - 1] && (number.size() == 6 || number.size() == 4))
-      mark(n, 1, "the time of the run");
-  }
-  return what;
-}
 
-std::string glob_of(const SplitPath& path, const std::vector<bool>& is_open) {
+ private:
+  void say(std::string_view what) {
+    if (what_.find(what) == std::string::npos) what_ += fmt::format("{}{}", what_.empty() ? "" : " and ", what);
+  }
+  void mark(std::size_t first, std::size_t count, std::string_view what) {
+    for (std::size_t n = first; n < first + count; ++n) globs_[n] = times(digit_glob, numbers_[n].size());
+    say(what);
+  }
+  [[nodiscard]] std::tm local(std::int64_t unix_s) const {
+    const std::time_t time = unix_s + run_.seconds_east;
+    std::tm parts{};
+    ::gmtime_r(&time, &parts);
+    return parts;
+  }
+  /// 20261126, 261126, 2026-11-26; digits behind a date are its time of day.
+  void find_date(std::size_t n, std::int64_t moment) {
+    const std::tm date = local(moment);
+    const std::string year = fmt::format("{:04}", date.tm_year + 1900);
+    const std::string rest = fmt::format("{:02}{:02}", date.tm_mon + 1, date.tm_mday);
+    const std::string& number = numbers_[n];
+    std::size_t count = 0;
+    if (number.starts_with(year + rest) || number == year.substr(2) + rest)
+      count = 1;
+    else if (n + 2 < numbers_.size() && number == year && numbers_[n + 1] + numbers_[n + 2] == rest)
+      count = 3;
+    if (count == 0) return;
+    mark(n, count, "the date of the run");
+    date_end_ = n + count;
+  }
+  /// Seconds since 1970 and their fractions; hours, minutes and seconds, together or apart, if the run was then; hours
+  /// and minutes directly behind the date.
+  void find_time(std::size_t n) {
+    constexpr std::int64_t slack_s = 2;
+    const std::string& number = numbers_[n];
+    if (number.size() >= 10 && number.size() <= 19) {
+      const std::string_view seconds = std::string_view(number).substr(0, 10);
+      if (seconds >= fmt::format("{}", run_.started_s - slack_s) &&
+          seconds <= fmt::format("{}", run_.ended_s + slack_s))
+        mark(n, 1, "the time of the run");
+      return;
+    }
+    std::string digits;
+    std::size_t count = 0;
+    while (n + count < numbers_.size() && digits.size() < 6 &&
+           (numbers_[n + count].size() == 2 || numbers_[n + count].size() == 4 || numbers_[n + count].size() == 6))
+      digits += numbers_[n + count++];
+    if (digits.size() != 6 && digits.size() != 4) return;
+    const bool is_behind_date = date_end_ == n && n > 0;
+    if (digits.size() == 4 && !is_behind_date) return;
+    const auto two = [&](std::size_t at) { return (digits[at] - '0') * 10 + digits[at + 1] - '0'; };
+    const std::int64_t of_day = two(0) * 3600 + two(2) * 60 + (digits.size() == 6 ? two(4) : 0);
+    const std::tm start = local(run_.started_s);
+    const std::int64_t start_of_day = start.tm_hour * 3600 + start.tm_min * 60 + start.tm_sec;
+    const std::int64_t width = digits.size() == 6 ? slack_s : 60;
+    const std::int64_t since = ((of_day - start_of_day + width) % 86400 + 86400) % 86400;
+    if (since <= run_.ended_s - run_.started_s + 2 * width) mark(n, count, "the time of the run");
+  }
+
+  const std::vector<std::string>& numbers_;
+  const RunNumbers& run_;
+  NumberGlobs& globs_;
+  std::string what_;
+  std::size_t date_end_ = 0;  ///< the number behind the date that was found last
+};
+
+std::string glob_of(const SplitPath& path, const NumberGlobs& globs) {
   std::string glob = escaped_glob(path.texts.front());
   for (std::size_t n = 0; n < path.numbers.size(); ++n) {
-    glob += is_open[n] ? std::string(number_glob) : path.numbers[n];
+    glob += globs[n].empty() ? path.numbers[n] : globs[n];
     glob += escaped_glob(path.texts[n + 1]);
   }
   return glob;
@@ -99,6 +153,8 @@ std::string glob_of(const SplitPath& path, const std::vector<bool>& is_open) {
 std::optional<std::pair<std::size_t, std::size_t>> random_letters_of(std::string_view path) {
   const std::size_t name = path.rfind('/') + 1;
   const std::size_t dot = path.find_first_of('.', name + 1);
+  constexpr std::pair<std::string_view, std::size_t> known_makers[] = {{"tmp.", mktemp_letters},
+                                                                       {"tmp", python_random_letters}};
   const auto looks_random = [&](std::size_t begin, std::size_t end) {
     std::size_t digits = 0, lower = 0, upper = 0;
     for (const char each : path.substr(begin, end - begin)) {
@@ -110,8 +166,9 @@ std::optional<std::pair<std::size_t, std::size_t>> random_letters_of(std::string
     return (digits > 0 && lower + upper > 0) || (lower > 0 && upper > 1) || (upper > 0 && lower > 1);
   };
   const auto at_end_of = [&](std::size_t end) -> std::optional<std::pair<std::size_t, std::size_t>> {
-    if (path.substr(name).starts_with("tmp") && end == name + 3 + python_random_letters)
-      return std::pair(name + 3, end);
+    for (const auto& [prefix, letters] : known_makers)
+      if (path.substr(name).starts_with(prefix) && end == name + prefix.size() + letters)
+        return std::pair(name + prefix.size(), end);
     if (end < name + random_letters || !looks_random(end - random_letters, end)) return std::nullopt;
     return std::pair(end - random_letters, end);
   };
@@ -130,9 +187,10 @@ void take_random(std::span<const PathUse> paths, std::vector<std::size_t>& left,
     const std::string_view path = use.path;
     const std::string glob =
         fmt::format("{}{}{}", escaped_glob(path.substr(0, place->first)),
-                    std::string(place->second - place->first, '?'), escaped_glob(path.substr(place->second)));
+                    times(letter_glob, place->second - place->first), escaped_glob(path.substr(place->second)));
     PathFamily& family = found[{use.kind, glob}];
     family.glob = glob;
+    family.has_open_end = true;
     family.why = "its letters are random, as mkstemp(3) makes names";
     family.members.push_back(number);
     return true;
@@ -168,21 +226,32 @@ std::vector<PathFamily> families_of(std::span<const PathUse> paths) {
   std::map<std::string, PathFamily> by_glob;
   for (const auto& [key, members] : alike) {
     const SplitPath& first = split[members.front()];
-    std::vector<bool> varies(first.numbers.size());
-    for (const std::size_t number : members)
-      for (std::size_t n = 0; n < varies.size(); ++n)
-        varies[n] = varies[n] || split[number].numbers[n] != first.numbers[n];
-    const bool is_numbered = std::ranges::find(varies, true) != varies.end();
+    NumberGlobs varying(first.numbers.size());
+    for (std::size_t n = 0; n < varying.size(); ++n) {
+      const auto is_as_first = [&](std::size_t number) { return split[number].numbers[n] == first.numbers[n]; };
+      const auto is_as_wide = [&](std::size_t number) {
+        return split[number].numbers[n].size() == first.numbers[n].size();
+      };
+      if (std::ranges::all_of(members, is_as_first)) continue;
+      // Numbers that are filled with zeros keep their width.
+      const bool is_filled =
+          std::ranges::all_of(members, is_as_wide) && first.numbers[n].size() > 1 &&
+          std::ranges::any_of(members, [&](std::size_t number) { return split[number].numbers[n].front() == '0'; });
+      varying[n] = is_filled ? times(digit_glob, first.numbers[n].size()) : std::string(number_glob);
+    }
+    const bool is_numbered = std::ranges::any_of(varying, [](const std::string& glob) { return !glob.empty(); });
     for (const std::size_t number : members) {
-      std::vector<bool> is_open = varies;
+      NumberGlobs globs = varying;
       std::string why = is_numbered ? fmt::format("the number varies in {} names", members.size()) : "";
       if (paths[number].run != nullptr)
-        if (const std::string of_run = mark_run_numbers(split[number], *paths[number].run, is_open); !of_run.empty())
+        if (const std::string of_run = RunNumberFinder(split[number], *paths[number].run, globs).find();
+            !of_run.empty())
           why += why.empty() ? fmt::format("the number is {}", of_run) : fmt::format(", or is {}", of_run);
-      const std::string glob = glob_of(split[number], is_open);
+      const std::string glob = glob_of(split[number], globs);
       // Two kinds of files whose numbers vary have one glob: it serves the kind with more files, the others are named.
       PathFamily& family = by_glob[fmt::format("{}\n{}", glob, key.first)];
       family.glob = glob;
+      family.has_open_end = std::ranges::find(globs, number_glob) != globs.end();
       if (family.why.size() < why.size()) family.why = why;
       family.members.push_back(number);
     }

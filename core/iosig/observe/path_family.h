@@ -31,6 +31,7 @@ struct PathUse {
 struct PathFamily {
   std::string glob;                  ///< for fnmatch(3) with FNM_PATHNAME
   std::vector<std::size_t> members;  ///< places in the list of paths, ascending
+  bool has_open_end = false;         ///< the glob also matches names of quite another kind
   std::string why;                   ///< what the glob leaves open, and for what reason; empty: it is a path
 };
 

@@ -1,6 +1,7 @@
 #include "iosig/observe/stream_facts.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +20,19 @@ constexpr std::size_t max_found = 100'000;
 bool is_open(Call call) { return call == Call::open || call == Call::fopen || call == Call::freopen; }
 
 bool is_sync(Call call) {
-  return call == Call::fsync || call == Call::fdatasync || call == Call::sync_file_range || call == Call::msync;
+  return call == Call::fsync || call == Call::fdatasync || call == Call::syncfs || call == Call::msync;
+}
+
+/// How large a call makes a file; 0: it does not.
+std::int64_t allocated_by(const Access& access) {
+  if (access.call == Call::ftruncate || access.call == Call::truncate) return access.length;
+  if (access.call != Call::fallocate || access.length > INT64_MAX - access.offset) return 0;
+  return access.offset + access.length;
+}
+
+bool has(const auto& files, const Access& access) {
+  const auto of_process = files.find(access.process);
+  return of_process != files.end() && of_process->second.contains(access.file);
 }
 
 /// Calls that succeed only if there is a file.
@@ -30,11 +43,6 @@ bool finds(Call call) { return call == Call::stat || call == Call::access || cal
 const Transfers* StreamFacts::transfers() const {
   const auto lowest = std::find_if(layers.rbegin(), layers.rend(), [](const auto& layer) { return layer != nullptr; });
   return lowest == layers.rend() ? nullptr : lowest->get();
-}
-
-const Transfers* StreamFacts::program_transfers() const {
-  const auto highest = std::find_if(layers.begin(), layers.end(), [](const auto& layer) { return layer != nullptr; });
-  return highest == layers.end() ? nullptr : highest->get();
 }
 
 std::size_t FactGatherer::KeyHash::operator()(const LastKey& key) const {
@@ -53,14 +61,21 @@ std::size_t FactGatherer::number_of(std::string_view path) {
 }
 
 void FactGatherer::add(const Access& access) {
-  if (access.path.empty() || access.is_in_flight || access.result < 0) return;
+  // The kernel's name for a file that has none any more.
+  if (access.path.empty() || access.path.ends_with(" (deleted)")) return;
+  if (access.is_in_flight || access.result < 0 || has(nameless_files_, access)) return;
   const Moves moves = moves_of(access.call);
   if (moves != Moves::nothing) return add_transfer(access, moves);
   if (is_open(access.call)) return add_open(access);
   if (access.call == Call::unlink) return add_removal(access.path);
-  if (access.call == Call::rename) {
+  if (access.call == Call::rename || access.call == Call::link) {
     const auto to = access.process->names.find(static_cast<std::uint32_t>(access.length));
-    return add_rename(access.path, to == access.process->names.end() ? std::string_view{} : to->second);
+    const std::string_view name = to == access.process->names.end() ? std::string_view{} : to->second;
+    return access.call == Call::rename ? add_rename(access.path, name) : add_link(access.path, name);
+  }
+  if (const std::int64_t end = allocated_by(access); end > 0) {
+    StreamFacts& stream = streams_[number_of(access.path)];
+    stream.allocated_end = std::max(stream.allocated_end, end);
   }
   if (is_sync(access.call)) ++streams_[number_of(access.path)].syncs;
   if (access.call == Call::mmap && access.length > 0)
@@ -84,9 +99,7 @@ void FactGatherer::add_transfer(const Access& access, Moves moves) {
   (reads ? all.readers : all.writers).insert(access.process->key);
   if (!all.hosts.contains(access.process->host)) all.hosts.insert(access.process->host);
   all.sizes.add(bytes);
-  if (const auto waiting = waiting_files_.find(access.process);
-      waiting != waiting_files_.end() && waiting->second.contains(access.file))
-    ++all.waited;
+  if (has(waiting_files_, access)) ++all.waited;
   if (all.busy_until_ns != 0 && access.start_ns - all.busy_until_ns >= least_pause_ns)
     all.think_ns += access.start_ns - all.busy_until_ns;
   all.busy_until_ns = std::max(all.busy_until_ns, access.end_ns);
@@ -94,7 +107,6 @@ void FactGatherer::add_transfer(const Access& access, Moves moves) {
 
   const std::int64_t end = access.offset + access.result;
   all.end = std::max(all.end, end);
-  if (!reads) all.written_end = std::max(all.written_end, end);
   if (access.offset % block_bytes == 0 && access.result % block_bytes == 0) ++all.aligned;
   const auto way = static_cast<std::uint16_t>(static_cast<int>(layer_of(access.call)) * 2 + (reads ? 1 : 0));
   const auto [known, is_new] = last_.try_emplace({.stream = static_cast<std::size_t>(&stream - streams_.data()),
@@ -104,8 +116,9 @@ void FactGatherer::add_transfer(const Access& access, Moves moves) {
                                                  Last{});
   Last& last = known->second;
   const std::int64_t distance = access.offset - last.end;
-  // Another open, and a jump to the start of the file, begin anew. Files that are opened for each record go on.
-  const bool is_start = is_new || access.offset == 0 || (access.file != last.file && distance != 0);
+  // Files that are opened for each record go on.
+  const bool is_start = is_new || (access.file != last.file && distance != 0);
+  if (is_start) ++all.sequences;
   if (!is_start) {
     ++all.followed;
     if (distance == 0) {
@@ -123,7 +136,11 @@ void FactGatherer::add_transfer(const Access& access, Moves moves) {
 
 void FactGatherer::add_open(const Access& access) {
   const auto flags = static_cast<int>(access.length);
-  if ((flags & __O_TMPFILE) == __O_TMPFILE || (flags & O_PATH) != 0) return;  // the path is a directory, or not opened
+  if ((flags & O_PATH) != 0) return;  // not opened
+  if ((flags & __O_TMPFILE) == __O_TMPFILE) {
+    nameless_files_[access.process].insert(access.file);
+    return;
+  }
   const std::size_t number = number_of(access.path);
   StreamFacts& stream = streams_[number];
   const bool is_known = named_.contains(access.path);
@@ -134,8 +151,8 @@ void FactGatherer::add_open(const Access& access) {
   } else if (!is_known) {
     stream.was_there = true;
   }
+  stream.is_emptied = stream.is_emptied || (flags & O_TRUNC) != 0;
   found_.erase(std::string(access.path));
-  stream.is_removed = false;
   auto& named = named_[stream.path];
   if (std::ranges::find(named, number) == named.end()) named.push_back(number);
   if ((flags & (O_SYNC | O_DSYNC | O_DIRECT)) != 0) waiting_files_[access.process].insert(access.file);
@@ -157,12 +174,34 @@ void FactGatherer::add_removal(std::string_view path) {
 void FactGatherer::add_rename(std::string_view from, std::string_view to) {
   std::vector<std::size_t> moved = take_named(from);
   if (to.empty()) return;
-  add_removal(to);  // what had the name is gone
+  for (const std::size_t number : take_named(to)) streams_[number].is_replaced = true;
   for (const std::size_t number : moved) streams_[number].renamed_to = to;
   if (!moved.empty()) named_[std::string(to)] = std::move(moved);
+  move_directory(from, to);
+}
+
+/// Files below a directory that is renamed have another name from now on.
+void FactGatherer::move_directory(std::string_view from, std::string_view to) {
+  const std::string below = std::string(from) + "/";
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> moved;
+  for (auto at = named_.lower_bound(below); at != named_.end() && at->first.starts_with(below); at = named_.erase(at))
+    moved.emplace_back(fmt::format("{}/{}", to, at->first.substr(below.size())), std::move(at->second));
+  for (auto& [name, streams] : moved) {
+    for (const std::size_t number : streams) streams_[number].renamed_to = name;
+    named_[name] = std::move(streams);
+  }
+}
+
+void FactGatherer::add_link(std::string_view from, std::string_view to) {
+  const auto named = named_.find(from);
+  if (named == named_.end() || to.empty()) return;
+  const std::vector<std::size_t> streams = named->second;
+  named_[std::string(to)] = streams;
 }
 
 std::vector<StreamFacts> FactGatherer::finish() {
+  for (const auto& [name, numbers] : named_)
+    for (const std::size_t number : numbers) streams_[number].is_removed = false;
   std::ranges::sort(streams_, {}, &StreamFacts::path);
   return std::move(streams_);
 }

@@ -24,18 +24,18 @@ namespace iosig::observe {
 /// Reads and writes of one layer. Those that failed, had not returned, or transferred nothing do not count.
 struct Transfers {
   std::uint64_t reads = 0, writes = 0, read_bytes = 0, written_bytes = 0;
-  SizeCounts sizes;  ///< transferred bytes of each
-  std::uint64_t followed =
-      0;  ///< accesses after another one of the same thread in the same direction, jumps to 0 apart
+  SizeCounts sizes;               ///< transferred bytes of each
+  std::uint64_t sequences = 0;    ///< of accesses of one thread in one direction; another open begins a new one
+  std::uint64_t followed = 0;     ///< accesses that have one before them in their sequence
   std::uint64_t contiguous = 0;   ///< of those: begin where the other ended
   std::uint64_t forward = 0;      ///< of those: begin further behind
   std::uint64_t same_stride = 0;  ///< of these: as far behind as the other one was behind the one before it
-  std::uint64_t first_jumps = 0;  ///< of those ahead: the thread's second access, which has no stride to compare with
-  std::uint64_t aligned = 0;      ///< offset and size are multiples of 4096
-  std::uint64_t waited = 0;       ///< through descriptors with O_SYNC, O_DSYNC or O_DIRECT
-  std::int64_t end = 0;           ///< of the access that reached furthest
-  std::int64_t written_end = 0;   ///< the same for writes alone
-  std::int64_t think_ns = 0;      ///< from the first access to the last one, pauses of at least 10 ms
+  std::uint64_t first_jumps =
+      0;                      ///< of those ahead: the second access of a sequence, which has no stride to compare with
+  std::uint64_t aligned = 0;  ///< offset and size are multiples of 4096
+  std::uint64_t waited = 0;   ///< through descriptors with O_SYNC, O_DSYNC or O_DIRECT
+  std::int64_t end = 0;       ///< of the access that reached furthest
+  std::int64_t think_ns = 0;  ///< from the first access to the last one, pauses of at least 10 ms
   std::int64_t busy_until_ns = 0;
   std::set<std::uint64_t> readers, writers;  ///< Process::key
   std::set<std::string> hosts;
@@ -47,19 +47,20 @@ struct Transfers {
 struct StreamFacts {
   std::string path;
   std::array<std::unique_ptr<Transfers>, std::size(trace::layer_names)> layers;  ///< null: no access
-  std::uint64_t syncs = 0;                                                       ///< fsync(2) and the like
+  std::uint64_t syncs = 0;         ///< fsync(2), fdatasync(2), syncfs(2), msync(2)
   std::uint64_t mapped_bytes = 0;  ///< by mmap(2): loads and stores are not in the trace
+  std::int64_t allocated_end = 0;  ///< fallocate(2) and ftruncate(2) have made the file so large, or larger
   bool is_created = false;         ///< opened with O_CREAT, and nothing shows that it existed before
   bool is_created_alone = false;   ///< with O_EXCL: it did not exist before, as mkstemp(3) makes files
   bool was_there = false;          ///< opened or found by its name before anything made it
-  bool is_removed = false;         ///< at the end of the trace, after renames
+  bool is_emptied = false;         ///< opened with O_TRUNC
+  bool is_removed = false;         ///< by unlink(2), and nothing of it has a name at the end of the trace
+  bool is_replaced = false;        ///< another file took its name by rename(2)
   bool has_read_end = false;       ///< a read returned nothing: its end is the file's
   std::string renamed_to;          ///< the last name; empty: none
 
   /// The lowest layer that has accesses: what reaches the file system. Null: none has.
   [[nodiscard]] const Transfers* transfers() const;
-  /// The highest one: how the program says it.
-  [[nodiscard]] const Transfers* program_transfers() const;
 };
 
 /// Gathers facts of one trace. Accesses come in the order of their starts.
@@ -93,6 +94,8 @@ class FactGatherer {
   void add_open(const trace::Access& access);
   void add_removal(std::string_view path);
   void add_rename(std::string_view from, std::string_view to);
+  void add_link(std::string_view from, std::string_view to);
+  void move_directory(std::string_view from, std::string_view to);
   /// Takes the streams whose file has this name now.
   [[nodiscard]] std::vector<std::size_t> take_named(std::string_view path);
 
@@ -102,8 +105,9 @@ class FactGatherer {
   std::map<std::string, std::vector<std::size_t>, std::less<>> named_;
   std::unordered_set<std::string> found_;  ///< by stat(2) and the like, and not opened yet; at most `max_found`
   std::unordered_map<LastKey, Last, KeyHash> last_;
-  /// Open files with O_SYNC, O_DSYNC or O_DIRECT.
-  std::unordered_map<const trace::Process*, std::unordered_set<std::uint32_t>> waiting_files_;
+  using OpenFiles = std::unordered_map<const trace::Process*, std::unordered_set<std::uint32_t>>;
+  OpenFiles waiting_files_;   ///< with O_SYNC, O_DSYNC or O_DIRECT
+  OpenFiles nameless_files_;  ///< with O_TMPFILE: their path is a directory
 };
 
 }  // namespace iosig::observe
