@@ -62,7 +62,7 @@ observe::RunNumbers numbers_of(const trace::Trace& opened) {
 bool has_all_calls(const trace::Trace& opened) {
   const ordered_json manifest = parse_json(opened.manifest(), 8);
   if (!manifest.is_object()) return true;
-  const bool has_calls = manifest.contains("calls") && manifest["calls"] != "";
+  const bool has_calls = manifest.value("calls", ordered_json("")) != ordered_json("");
   const bool has_sources = manifest.contains("sources") && !manifest["sources"].empty();
   return !has_calls && !has_sources;
 }

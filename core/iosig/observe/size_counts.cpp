@@ -10,7 +10,7 @@ constexpr std::size_t max_exact = 64;
 
 /// Keeps the three highest binary digits, rounded to the nearest.
 std::uint64_t rounded(std::uint64_t bytes) {
-  const int digits = std::bit_width(bytes);
+  const auto digits = static_cast<int>(std::bit_width(bytes));
   if (digits <= 3 || digits == 64) return bytes;
   const std::uint64_t unit = std::uint64_t{1} << (digits - 3);
   return (bytes + unit / 2) / unit * unit;

@@ -11,8 +11,8 @@ namespace iosig::preload::trace {
 
 /// Called after `length` bytes from `offset` of the file of `subject` were mapped at `at`.
 void mapped(const void* at, std::size_t length, const Subject& subject, std::int64_t offset);
-/// Called before the addresses are unmapped, since another thread's mmap(2) may get them in the moment in which they are
-/// free; and after they were mapped to something else.
+/// Called before the addresses are unmapped, since another thread's mmap(2) may get them in the moment in which they
+/// are free; and after they were mapped to something else.
 void unmapped(const void* at, std::size_t length);
 /// Whether munmap(2) accepts the arguments. It then fails only where the process has too many mappings; the file's
 /// mapping is forgotten all the same.
