@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   add_replay(root, action);
   add_query(root, action);
   add_export(root, action);
+  add_import(root, action);
   add_infer(root, action);
   add_prepare(root, action);
   add_finalize(root, action);
