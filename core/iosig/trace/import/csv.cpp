@@ -32,16 +32,16 @@ enum Column : std::size_t {
   start_column,
   end_column,
   result_column,
-  columns
+  csv_columns
 };
 // clang-format off
-constexpr std::array<std::string_view, columns> column_names = {
+constexpr std::array<std::string_view, csv_columns> column_names = {
     "id", "parent", "host", "pid", "tid", "rank", "layer", "call", "path", "fd", "offset", "length", "start_ns",
     "end_ns", "result"};
 // clang-format on
 constexpr Column required_columns[] = {call_column, path_column, start_column, end_column, result_column};
 constexpr std::size_t max_record_bytes = std::size_t{16} << 20;
-constexpr std::uint64_t id_span = std::uint64_t{1} << 31;
+constexpr std::uint64_t max_id_step = std::uint64_t{1} << 31;
 
 /// A field of a record and where it begins.
 struct Field {
@@ -167,7 +167,7 @@ class CsvImport {
   Result<bool> next_record() {
     std::string_view line;
     do {
-      const auto is_there = input_.next(line);
+      auto is_there = input_.next(line);
       if (!is_there || !*is_there) return is_there;
       record_line_ = input_.line_number();
     } while (line.empty() || line == "\r");
@@ -256,12 +256,12 @@ class CsvImport {
     if (!parent) return pass_on(parent.error());
     const std::uint64_t own = id & mask, of = parent->value_or(0);
     const std::uint64_t last = std::exchange(thread.last_id, own != 0 ? own : thread.last_id + 1);
-    if (own != 0 && (own <= last || (last != 0 && own - last >= id_span)))
+    if (own != 0 && (own <= last || (last != 0 && own - last >= max_id_step)))
       return fault(field(id_column).column,
                    "id {} after {} of the same thread; expected a greater one: sort the lines by start_ns, then id", id,
                    id - own + last);
     if (of == 0) return own;
-    if (of >> call_id_bits != id >> call_id_bits || of >= id || own - (of & mask) >= id_span)
+    if (of >> call_id_bits != id >> call_id_bits || of >= id || own - (of & mask) >= max_id_step)
       return fault(field(parent_column).column, "parent {} of call {}; expected a call of the same thread before it",
                    of, id);
     call.parent = static_cast<std::uint32_t>(of & mask);
@@ -322,7 +322,7 @@ class CsvImport {
   LineInput& input_;
   TraceWriter& writer_;
   ImportNotes& notes_;
-  std::array<std::size_t, columns> place_{};  ///< of each column in a record; SIZE_MAX: it is not there
+  std::array<std::size_t, csv_columns> place_{};  ///< of each column in a record; SIZE_MAX: it is not there
   std::size_t width_ = 0;
   std::uint64_t record_line_ = 0;
   std::string record_, unquoted_;

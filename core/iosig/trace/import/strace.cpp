@@ -601,7 +601,7 @@ Result<bool> advance(Source& source, ImportNotes& notes) {
   LineInput& input = source.file.input;
   for (;;) {
     std::string_view text;
-    const auto is_there = input.next(text);
+    auto is_there = input.next(text);
     if (!is_there || !*is_there) return is_there;
     if (text.ends_with('\r')) text.remove_suffix(1);
     const auto line = strace_line(text);
