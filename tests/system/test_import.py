@@ -191,3 +191,55 @@ def test_lines_of_strace_that_are_cut_or_damaged_cost_only_themselves(tracing: T
     assert f"{output}:{writes[12] + 1}: malformed or cut" in told
     found = tracing.of_file("copy", "write")
     assert [row.offset for row in found] == [*(n * 1000 for n in range(5)), *(n * 1000 - 1000 for n in range(6, 12))]
+
+
+def event(name: str, start_us: int, tid: int = 7, kind: str = "POSIX", **args: object) -> str:
+    """A line as DFTracer 2.2.0 writes it."""
+    args = {"hhash": "6882", **args}
+    return json.dumps(
+        {"id": 1, "name": name, "cat": kind, "pid": 7, "tid": tid, "ts": start_us, "dur": 5, "ph": 1, "args": args}
+    )
+
+
+def named(kind: str, name: str, value: str, ph: object) -> str:
+    args = {"hhash": "6882", "name": name, "value": value}
+    return json.dumps({"name": kind, "cat": "dftracer", "pid": 7, "tid": 7, "ph": ph, "args": args})
+
+
+@pytest.mark.parametrize("ph", [4, "M"])
+def test_logs_of_dftracer_have_paths_and_offsets(tracing: Tracing, ph: object) -> None:
+    lines = [
+        "[",
+        named("HH", "node3", "6882", ph),
+        named("FH", "/data/a", "e03b", ph),
+        named("FH", "/data/b", "a277", ph),
+        event("open", 1000, flags=578, mode=438, fhash="e03b"),
+        event("write", 1010, ret=100, count=100, fhash="e03b"),
+        event("lseek", 1020, ret=10, whence=0, offset=10, fhash="e03b"),
+        event("read", 1030, ret=20, count=30, fhash="e03b"),
+        event("pwrite", 1040, ret=30, offset=1000, count=30, fhash="e03b", tid=8),
+        event("open", 1050, flags=0, fhash="e03b"),
+        event("read", 1060, ret=20, count=30, fhash="e03b"),  # of which of the two?
+        event("fwrite", 1070, kind="STDIO", ret=5, count=5, size=4, fhash="a277"),
+        event("rename", 1080, fhash="e03b", newpath_hash="a277"),
+        event("step", 1090, kind="PYTHON"),
+        '{"id":2,"name":"rea',
+    ]
+    log = tracing.directory / "job.pfw"
+    log.write_text("\n".join(lines))
+    found = [(row.call, row.path, row.tid, row.offset, row.length, row.result) for row in import_rows(tracing, log)]
+    assert found[:-1] == [
+        ("open", "/data/a", 7, None, 578, 0),
+        ("write", "/data/a", 7, 0, 100, 100),
+        ("lseek", "/data/a", 7, 10, 0, 10),
+        ("read", "/data/a", 7, 10, 30, 20),
+        ("pwrite", "/data/a", 8, 1000, 30, 30),
+        ("open", "/data/a", 7, None, 0, 0),
+        ("read", "/data/a", 7, None, 30, 20),
+        ("fwrite", "/data/b", 7, None, 20, 20),
+    ]
+    assert found[-1][:2] == ("rename", "/data/a")
+    info = json.loads(tracing.iosig("trace", "info", "--json", tracing.trace).stdout)
+    assert info["processes"][0]["host"] == "node3"
+    told = tracing.iosig("import", log, "-o", tracing.directory / "again").stderr
+    assert f"{log}:15: cut; left out" in told and "results of 3 calls" in told

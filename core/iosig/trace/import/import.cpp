@@ -9,6 +9,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/trace/import/csv.h"
+#include "iosig/trace/import/dftracer.h"
 #include "iosig/trace/import/line_input.h"
 #include "iosig/trace/import/strace.h"
 #include "iosig/trace/import/strace_line.h"
@@ -48,6 +49,7 @@ Result<std::vector<Input>> files_of(const std::vector<std::string>& inputs) {
 std::optional<ImportFormat> format_of(std::string_view text) {
   std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
   if (strace_line(line) || line.starts_with("strace: ")) return ImportFormat::strace;
+  if (is_dftracer_line(line)) return ImportFormat::dftracer;
   if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
   if (line.ends_with('\r')) line.remove_suffix(1);
   const auto names = split(line, ',');
@@ -77,7 +79,7 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
   std::map<std::string, std::size_t> by_name;
   for (const auto& [path, is_named] : inputs) {
     std::optional<ImportFormat> format = forced;
-    bool names_pids = true;
+    bool names_pids = true, is_compressed = false;
     struct stat status {};
     const bool is_pipe = path == "-" || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
     if (!is_pipe) {
@@ -87,19 +89,23 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
       if (!start) return pass_on(start.error());
       const auto line = strace_line(start->substr(0, start->find('\n')));
       names_pids = !line || line->pid.has_value();
+      is_compressed = start->starts_with("\x1f\x8b");
       if (!format) format = format_of(*start);
-      if (!format && !is_named) {
+      if (!format && !is_named && !is_compressed) {
         notes.remark(fmt::format("{}: no format that is known; left out", input->shown()));
         continue;
       }
     }
+    if (!format && is_compressed)
+      return fail(ErrorKind::bad_input, "{}: compressed; try: zcat '{}' | iosig import --format dftracer - -o TRACE",
+                  printable(path), printable(path));
     if (!format && is_pipe)
       return fail(ErrorKind::usage, "{} is read once: --format must say what it is ({})",
                   path == "-" ? "standard input" : printable(path), fmt::join(import_formats, ", "));
     if (!format)
       return fail(ErrorKind::bad_input,
-                  "{}:1: no format that is known; expected the CSV of 'iosig export', or what strace -f -ttt -T -y "
-                  "-o FILE writes",
+                  "{}:1: no format that is known; expected the CSV of 'iosig export', what strace -f -ttt -T -y "
+                  "-o FILE writes, or a log of DFTracer",
                   printable(path));
     const auto [name, pid] = name_and_pid(path);
     const bool is_of_many = *format == ImportFormat::strace && pid && !names_pids;
@@ -116,9 +122,11 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
 }
 
 Result<void> read_group(const Group& group, TraceWriter& writer, ImportNotes& notes) {
-  if (group.format == ImportFormat::csv) {
+  if (group.format != ImportFormat::strace) {
     auto input = LineInput::open(group.paths.front());
-    return input ? import_csv(*input, writer, notes) : Result<void>(pass_on(input.error()));
+    if (!input) return pass_on(input.error());
+    return group.format == ImportFormat::csv ? import_csv(*input, writer, notes)
+                                             : import_dftracer(*input, writer, notes);
   }
   std::vector<StraceFile> files;
   for (const std::string& path : group.paths) {

@@ -12,8 +12,8 @@
 
 namespace iosig::trace {
 
-enum class ImportFormat : std::uint8_t { csv, strace };
-inline constexpr std::string_view import_formats[] = {"csv", "strace"};
+enum class ImportFormat : std::uint8_t { csv, strace, dftracer };
+inline constexpr std::string_view import_formats[] = {"csv", "strace", "dftracer"};
 
 /// What a reader could not take over.
 struct ImportNotes {
