@@ -32,6 +32,7 @@ constexpr std::string_view not_seen =
 constexpr std::string_view not_seen_in_mount =
     "not seen: what the kernel answered from its cache (names, attributes, and the pages of files, unless the mount is "
     "--uncached), and files outside the mount";
+constexpr std::string_view not_seen_in_import = "imported: it has what the other tool recorded";
 constexpr std::size_t shown_files = 20, shown_processes = 40;
 
 struct InfoArguments {
@@ -74,7 +75,9 @@ std::string command_text(const Trace& opened, const Summary& summary) {
 /// What a trace of this kind has not.
 std::string_view not_seen_in(const Trace& opened) {
   const ordered_json manifest = parse_json(opened.manifest(), 8);
-  return manifest.is_object() && manifest.contains("mount") ? not_seen_in_mount : not_seen;
+  if (!manifest.is_object()) return not_seen;
+  if (manifest.contains("imported_from")) return not_seen_in_import;
+  return manifest.contains("mount") ? not_seen_in_mount : not_seen;
 }
 
 /// What the trace's `--source` options selected.
