@@ -463,7 +463,8 @@ void show_touched(const QueryArguments& arguments, const Question& question, con
   };
   std::uint64_t lines = 0, left_out = 0;
   for (const auto& [side, rows] : sides) {
-    const std::string layer(trace::layer_names[static_cast<std::size_t>(rows.front()->layer)]);
+    const bool is_one_layer = query.filter.layer || query.by.front() == Key::layer;
+    const std::string layer(is_one_layer ? trace::layer_names[static_cast<std::size_t>(rows.front()->layer)] : "all");
     if (console.json) {
       if (most != 0 && shown.size() == most) break;
       ordered_json others = ordered_json::array();

@@ -46,7 +46,8 @@ void note_faults(const trace::Trace& trace, const Console& console) {
     console.note(fmt::format("{} part{} within a block: still being written, or the process was killed meanwhile", cut,
                              cut == 1 ? " ends" : "s end"));
   if (lost > 0)
-    console.note(fmt::format("{} calls could not be recorded, because the trace's directory was full", lost));
+    console.note(fmt::format(
+        "{} calls could not be recorded: the trace's directory was full, or too many were in flight at once", lost));
   for (const std::string& host : trace.hosts_without_clock())
     console.note(fmt::format("the trace does not say how long a tick of the clock of '{}' is: times are in ticks there",
                              printable(host)));

@@ -4,7 +4,8 @@
  *
  * COMMAND opens and closes the window by asking for its process group (getpgrp). Before call STEP of the window (from
  * 1) OTHER runs under /bin/sh while COMMAND stands still; where OTHER waits for COMMAND (a lock), it goes on beside it.
- * Prints "<reached|not-reached> <status of COMMAND> <status of OTHER>". A status of 128 + N is a death by signal N. */
+ * Prints "<reached|beside|not-reached> <status of COMMAND> <status of OTHER>"; beside: OTHER had to wait, and may have
+ * acted at any time after the step. A status of 128 + N is a death by signal N. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -64,7 +65,12 @@ int main(int argc, char** argv) {
     }
     is_entry = !is_entry;
   }
-  if (runner > 0) waitpid(runner, &other, 0);
-  printf("%s %d %d\n", reached ? "reached" : "not-reached", status_of(status), status_of(other));
+  const int was_beside = runner > 0;
+  if (was_beside) waitpid(runner, &other, 0);
+  printf("%s %d %d\n",
+         was_beside ? "beside"
+         : reached  ? "reached"
+                    : "not-reached",
+         status_of(status), status_of(other));
   return 0;
 }

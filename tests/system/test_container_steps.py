@@ -118,12 +118,14 @@ def test_between_any_two_steps(iosig: Iosig, tmp_path: Path, programs: tuple[Pat
         command = [between, str(step), other, *preload.split(), program, "c", writer]
         said = subprocess.run(command, check=True, **run)
         outcome, status, _ = said.stdout.split()
-        reached = outcome == "reached"
+        reached = outcome != "not-reached"
         assert status == "0", f"step {step}: {said.stderr}"
         bytes_there = subprocess.run(
             ["sh", "-c", "$PRELOAD cat c"], cwd=place, env=env, capture_output=True, check=True
         ).stdout
-        if bytes_there not in [blocks(each) for each in allowed] and reached:
+        # A truncation that had to wait for a lock may come after the last write.
+        late = {""} if outcome == "beside" and case.endswith("truncated") else set()
+        if bytes_there not in [blocks(each) for each in allowed | late] and reached:
             refused.append((step, bytes_there[::100], said.stderr))
         if container.is_dir():
             iosig("container", "check", container)

@@ -357,3 +357,18 @@ def test_a_call_that_had_not_returned_counts_without_time(tracing: Tracing) -> N
     assert (row["calls"], row["unfinished"]) == (len(opens), 1)
     assert row["inclusive_s"] == pytest.approx(sum(map(duration, finished)) / 1e9, rel=1e-12)
     assert "1 call has no end" in done.stderr
+
+
+def test_bytes_of_several_layers_are_those_that_reach_the_file(tracing: Tracing) -> None:
+    """Of a buffered stream, fputs() has no bytes, fclose() writes them; fwrite() has them, and the write below, too."""
+    tracing(sys.executable, "-S", "-E", "-c",
+            "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.fopen.restype = ctypes.c_void_p\n"
+            "for name in (b'puts', b'items'):\n  out = ctypes.c_void_p(libc.fopen(name, b'w'))\n"
+            "  for n in range(10):\n    if name == b'puts': libc.fputs(b'0123456789', out)\n"
+            "    else: libc.fwrite(b'0123456789', 1, 10, out)\n  libc.fclose(out)\n")  # fmt: skip
+    for question in ("calls", "throughput"):
+        rows = ask(tracing, question, "--layer", "all", "--by", "file", "--files", f"{tracing.directory}/*")
+        assert [row["written_bytes"] for row in rows] == [100, 100]
+    files = tracing.iosig.json("trace", "info", tracing.trace)["files"]
+    written = {each["path"]: each["written_bytes"] for each in files}
+    assert [written[str(tracing.directory / name)] for name in ("puts", "items")] == [100, 100]

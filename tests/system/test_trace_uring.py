@@ -129,3 +129,46 @@ def test_operations_are_selected_by_name_file_and_the_line_that_submits(
         [line] = [number for number, text in enumerate(OTHERS.splitlines(), 1) if "// selected" in text]
         tracing(program, options=("--source", f"ring.c:{line + 1}"))
         assert [row.offset for row in tracing.rows(lambda row: row.call != "inherited")] == [0, 10, 20, 30, 40, 50]
+
+
+MANY_IN_FLIGHT = r"""
+#include <fcntl.h>
+#include <liburing.h>
+#include <pthread.h>
+#include <stdlib.h>
+static struct io_uring ring;
+static int count;
+static void* reap(void* nothing) {
+  for (int n = 0; n < count; ++n) {
+    struct io_uring_cqe* done;
+    if (io_uring_wait_cqe(&ring, &done) != 0) { --n; continue; }
+    io_uring_cqe_seen(&ring, done);
+  }
+  return nothing;
+}
+int main(int argc, char** argv) {
+  static char bytes[10];
+  count = atoi(argv[1]);
+  if (io_uring_queue_init(8, &ring, 0) != 0) return 77;
+  const int fd = open("data", O_WRONLY | O_CREAT, 0600);
+  pthread_t reaper;
+  pthread_create(&reaper, 0, reap, 0);
+  for (int n = 0; n < count; ++n) {
+    struct io_uring_sqe* request;
+    while ((request = io_uring_get_sqe(&ring)) == 0) io_uring_submit(&ring);
+    io_uring_prep_write(request, fd, bytes, 10, 10L * n);
+    io_uring_submit(&ring);
+  }
+  pthread_join(reaper, 0);
+  return 0;
+}
+"""
+
+
+def test_more_operations_may_be_in_flight_than_the_queues_hold(
+    tracing: Tracing, ring_program: Callable[[str], Path]
+) -> None:
+    """One thread submits, and the other one reaps."""
+    tracing(ring_program(MANY_IN_FLIGHT), 2000)
+    rows = tracing.rows(lambda row: row.call == "io_uring_write")
+    assert sorted(row.offset for row in rows if row.offset is not None) == [10 * n for n in range(2000)]

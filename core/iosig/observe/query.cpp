@@ -205,7 +205,8 @@ class Run {
       KeyNumbers numbers = numbers_of(access);
       frame.counts = true;
       frame.group = group_of(numbers);
-      const bool is_outermost = std::ranges::find(thread, frame.group, &Frame::group) == thread.end();
+      const bool is_outermost = std::ranges::none_of(
+          thread, [&](const Frame& above) { return above.group == frame.group && has_ended(above.access); });
       if (has(Key::window)) numbers[window_place] = static_cast<std::uint64_t>(access.start_ns / query_.window_ns);
       auto row = row_of(numbers, access);
       if (!row) return pass_on(row.error());
@@ -213,8 +214,11 @@ class Run {
       count(answer_.rows[*row], access, frame.group);
       if (has_ended(access)) {
         counted_until_ = std::max(counted_until_, access.end_ns);
-        if (is_outermost)
-          if (auto added = add_interval(numbers, *row, access); !added) return added;
+        // What several layers move are the same bytes: those count that reach the file system.
+        const bool moves = mixes_layers() ? trace::layer_of(access.call) == trace::Layer::posix : is_outermost;
+        if (is_outermost || moves)
+          if (auto added = add_interval(numbers, *row, access, is_outermost, moves ? moved_bytes(access) : 0); !added)
+            return added;
       }
     }
     thread.push_back(frame);
@@ -300,11 +304,16 @@ class Run {
     latest->second = offset + moved_bytes(access);
   }
 
-  /// Adds the bytes and the time of a call that has ended, which no other call of its group has caused.
-  Result<void> add_interval(KeyNumbers& numbers, std::uint32_t row, const Access& access) {
-    const std::uint64_t bytes = moved_bytes(access);
+  /// Whether a row may have calls of several layers.
+  [[nodiscard]] bool mixes_layers() const {
+    return !query_.filter.layer && !has(Key::layer) && !has(Key::call) && query_.filter.calls.size() != 1;
+  }
+
+  /// Adds bytes, and unless another call of its group has caused it the time, of a call that has ended.
+  Result<void> add_interval(KeyNumbers& numbers, std::uint32_t row, const Access& access, bool is_timed,
+                            std::uint64_t bytes) {
     if (!query_.divides_calls || !has(Key::window)) {
-      add_piece(answer_.rows[row], access, access.start_ns, access.end_ns, bytes);
+      add_piece(answer_.rows[row], access, access.start_ns, access.end_ns, bytes, is_timed);
       return {};
     }
     const auto bytes_until = [&](std::int64_t time) {
@@ -318,16 +327,20 @@ class Run {
       numbers[window_place] = static_cast<std::uint64_t>(window);
       const auto into = row_of(numbers, access);
       if (!into) return pass_on(into.error());
-      const std::int64_t to = std::min(access.end_ns, (window + 1) * query_.window_ns);
+      // The last window may end beyond the range of time.
+      const bool is_last = (access.end_ns - 1) / query_.window_ns <= window;
+      const std::int64_t to = is_last ? access.end_ns : (window + 1) * query_.window_ns;
       add_piece(answer_.rows[*into], access, from, to,
-                bytes_until(to) - (from == access.start_ns ? 0 : bytes_until(from)));
+                bytes_until(to) - (from == access.start_ns ? 0 : bytes_until(from)), is_timed);
       if (to == access.end_ns) return {};
       from = to;
     }
   }
 
-  static void add_piece(Row& row, const Access& access, std::int64_t from, std::int64_t to, std::uint64_t bytes) {
+  static void add_piece(Row& row, const Access& access, std::int64_t from, std::int64_t to, std::uint64_t bytes,
+                        bool is_timed) {
     (trace::moves_of(access.call) == Moves::reads ? row.read_bytes : row.written_bytes) += bytes;
+    if (!is_timed) return;
     row.time_ns += to - from;
     row.first_ns = std::min(row.first_ns, from);
     row.last_ns = std::max(row.last_ns, to);

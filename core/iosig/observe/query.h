@@ -6,7 +6,8 @@
 // percentiles, and 8 bytes for each call that is in flight at the same time. It does not grow with the number of calls.
 //
 // Nothing counts twice: a call that another call of the same row has caused, in the same thread, adds neither time nor
-// bytes to that row's sums, nor is it in flight beside it.
+// bytes to that row's sums, nor is it in flight beside it. Where a row has calls of several layers, its bytes are those
+// of the layer posix.
 //
 // Source: docs/references.md#doe sections 1 and 2 (latency inclusive and exclusive, throughput, by layer and client).
 #pragma once

@@ -39,6 +39,17 @@ CallTotals totals_of(const Access& access) {
 
 }  // namespace
 
+void LayerBytes::add(Layer layer, const CallTotals& call) {
+  read[static_cast<std::size_t>(layer)] += call.read_bytes;
+  written[static_cast<std::size_t>(layer)] += call.written_bytes;
+}
+
+std::pair<std::uint64_t, std::uint64_t> LayerBytes::read_and_written() const {
+  for (std::size_t layer = read.size(); layer-- > 0;)  // the lowest is the last
+    if (read[layer] + written[layer] > 0) return {read[layer], written[layer]};
+  return {0, 0};
+}
+
 Result<Summary> summary_of(const Trace& trace, const Selection& selection) {
   Summary summary;
   std::unordered_map<const Process*, ProcessSummary> processes;
@@ -81,25 +92,24 @@ Result<Summary> summary_of(const Trace& trace, const Selection& selection) {
           summary.layers[static_cast<std::size_t>(layer_of(parent->call))].exclusive_ns -= one.inclusive_ns;
         } else {
           process.totals.inclusive_ns += one.inclusive_ns;
-          process.totals.read_bytes += one.read_bytes;
-          process.totals.written_bytes += one.written_bytes;
         }
+        process.bytes.add(layer_of(access.call), one);
         // The end of a call in flight is not known, nor is its duration: its children are not subtracted.
         if (!access.is_in_flight) stack.push_back({access.id, access.end_ns, access.call});
         if (!access.path.empty()) {
           auto file = summary.files.find(access.path);
           if (file == summary.files.end()) file = summary.files.emplace(std::string(access.path), FileTotals{}).first;
           file->second.calls += 1;
-          if (!is_inner) {
-            file->second.read_bytes += one.read_bytes;
-            file->second.written_bytes += one.written_bytes;
-          }
+          file->second.bytes.add(layer_of(access.call), one);
         }
         return {};
       },
       selection, summary.faults);
   if (!done) return pass_on(done.error());
+  for (auto& [path, file] : summary.files)
+    std::tie(file.read_bytes, file.written_bytes) = file.bytes.read_and_written();
   for (auto& [process, each] : processes) {
+    std::tie(each.totals.read_bytes, each.totals.written_bytes) = each.bytes.read_and_written();
     summary.threads += each.threads.size();
     summary.processes.push_back(std::move(each));
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iosig/trace/trace.h"
@@ -21,14 +22,25 @@ struct CallTotals {
   void add(const CallTotals& other);
 };
 
+/// Bytes by layer: what several layers move are the same bytes.
+struct LayerBytes {
+  std::array<std::uint64_t, std::size(layer_names)> read{}, written{};
+
+  void add(Layer layer, const CallTotals& call);
+  /// Of the lowest layer that moved any.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> read_and_written() const;
+};
+
 struct FileTotals {
   std::uint64_t calls = 0, read_bytes = 0, written_bytes = 0;
+  LayerBytes bytes = {};
 };
 
 struct ProcessSummary {
   const Process* process = nullptr;
   std::set<std::int32_t> threads;
-  CallTotals totals;  ///< bytes and times of calls without a parent
+  CallTotals totals;  ///< times of calls without a parent, bytes of the lowest layer
+  LayerBytes bytes = {};
   std::uint64_t lost_calls = 0;
   bool is_closed = true;  ///< all of its parts are
 };
@@ -37,7 +49,7 @@ struct Summary {
   std::int64_t span_ns = 0;  ///< from the first start to the last known time
   std::map<Call, CallTotals> calls;
   std::array<CallTotals, std::size(layer_names)> layers;
-  std::map<std::string, FileTotals, std::less<>> files;  ///< by path; bytes of calls without a parent
+  std::map<std::string, FileTotals, std::less<>> files;  ///< by path; bytes of the lowest layer
   std::vector<ProcessSummary> processes;                 ///< by host and pid
   std::uint64_t threads = 0, lost_calls = 0, packed_bytes = 0, packed_calls = 0;
   std::vector<Error> faults;  ///< of blocks

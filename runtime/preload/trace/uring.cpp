@@ -1,6 +1,7 @@
 #include "preload/trace/uring.h"
 
 #include <linux/io_uring.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -83,7 +84,8 @@ struct Ring {
 };
 
 constexpr std::size_t max_rings = 256;
-constexpr std::uint32_t max_operations = 1u << 16;
+/// In flight in a ring: the kernel takes more than its queues hold. Memory that is not used is not there.
+constexpr std::uint32_t min_operations = 1u << 14, max_operations = 1u << 16;
 constexpr unsigned max_registered = 1u << 16;
 
 /// Null until a ring is met.
@@ -110,9 +112,12 @@ Ring* rings() {
 class InUseRing {
  public:
   explicit InUseRing(Ring* ring) {
-    constexpr int attempts = 10'000;
+    constexpr int attempts = 1'000;
     for (int n = 0; ring != nullptr && n < attempts && ring_ == nullptr; ++n)
-      if (!ring->is_taken.exchange(true, std::memory_order_acquire)) ring_ = ring;
+      if (!ring->is_taken.exchange(true, std::memory_order_acquire))
+        ring_ = ring;
+      else if (n >= 100)
+        ::sched_yield();  // the thread that has it waits for a processor
   }
   InUseRing(const InUseRing&) = delete;
   InUseRing& operator=(const InUseRing&) = delete;
@@ -143,7 +148,8 @@ bool begin_ring(Ring& ring, const UserRing& user) {
   ring.completion = user.completion;
   ring.completion_shift = (user.flags & wide_completions) != 0 ? 1 : 0;
   ring.seen = __atomic_load_n(user.completion.tail, __ATOMIC_ACQUIRE);
-  const std::uint32_t capacity = std::clamp(std::bit_ceil(2 * (*user.completion.mask + 1)), 64U, max_operations);
+  const std::uint32_t capacity =
+      std::clamp(std::bit_ceil(2 * (*user.completion.mask + 1)), min_operations, max_operations);
   void* const memory = map_emptied_at_fork(capacity * (sizeof(Operation) + 8));
   if (memory == nullptr) return false;
   ring.capacity = capacity;

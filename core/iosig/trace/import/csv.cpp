@@ -40,7 +40,8 @@ constexpr std::array<std::string_view, csv_columns> column_names = {
     "end_ns", "result"};
 // clang-format on
 constexpr Column required_columns[] = {call_column, path_column, start_column, end_column, result_column};
-constexpr std::size_t max_record_bytes = std::size_t{16} << 20;
+constexpr std::size_t max_host_bytes = sizeof(PartHeader::host) - 1;
+constexpr std::size_t max_record_bytes = std::size_t{64} << 10;  ///< paths have at most 4 KB
 constexpr std::uint64_t max_id_step = std::uint64_t{1} << 31;
 
 /// A field of a record and where it begins.
@@ -190,8 +191,8 @@ class CsvImport {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (!split_record(line, fields_, unquoted_))
       return fault(fields_.back().column, "text after a closing quote; expected a comma or the end of the line");
-    if (fields_.size() == width_) return true;
-    if (fields_.size() < width_ && input_.is_unended()) {
+    if (fields_.size() == width_ && !input_.is_unended()) return true;
+    if (fields_.size() <= width_ && input_.is_unended()) {
       notes_.remark(
           fmt::format("{}:{}: cut within the line; the calls before it are read", input_.shown(), record_line_));
       return false;
@@ -221,6 +222,9 @@ class CsvImport {
     const auto rank = number<std::uint32_t>(rank_column);
     if (!pid || !tid || !rank) return pass_on(!pid ? pid.error() : !tid ? tid.error() : rank.error());
     const std::string_view host = field(host_column).text;
+    if (host.size() > max_host_bytes)
+      return fault(field(host_column).column, "a host name of {} bytes; a trace has at most {}", host.size(),
+                   max_host_bytes);
     const std::int32_t own_pid = pid->value_or(0), own_tid = tid->value_or(own_pid);
     ThreadState* thread = latest_;
     const auto key = std::tuple(std::string_view(host), own_pid, own_tid, id >> call_id_bits);

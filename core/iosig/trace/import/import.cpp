@@ -97,7 +97,7 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
       }
     }
     if (!format && is_compressed)
-      return fail(ErrorKind::bad_input, "{}: compressed; try: zcat '{}' | iosig import --format dftracer - -o TRACE",
+      return fail(ErrorKind::bad_input, "{}: compressed; try: zcat '{}' | iosig import --format NAME - -o TRACE",
                   printable(path), printable(path));
     if (!format && is_pipe)
       return fail(ErrorKind::usage, "{} is read once: --format must say what it is ({})",
