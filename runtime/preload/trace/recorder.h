@@ -154,10 +154,18 @@ class Recording {
   }
 
   void end(std::int64_t result) {
-    if (Slot* const ended = slot(); ended != nullptr) [[likely]] {
-      ended->result = result;
-      std::atomic_signal_fence(std::memory_order_release);
-      ended->end = now();
+    if (Slot* ended = slot(); ended != nullptr) [[likely]] {
+      for (;;) {
+        ended->result = result;
+        std::atomic_signal_fence(std::memory_order_release);
+        ended->end = now();
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        Slot* const moved = part_->open[depth_].slot;
+        if (moved == ended) [[likely]]
+          break;
+        ended->end = 0;  // a signal handler's calls have packed the slots in between
+        ended = moved;
+      }
       part_->depth = depth_;
     }
     part_ = nullptr;
@@ -214,6 +222,12 @@ class Recording {
     slot.end = 0;
     std::atomic_signal_fence(std::memory_order_release);
     slot.start = now();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // A signal handler's calls may have packed the slots since this one was claimed.
+    if (Slot* const moved = part->open[depth_].slot; moved != &slot) [[unlikely]] {
+      *moved = slot;
+      slot.start = 0;
+    }
   }
   ThreadPart* part_ = nullptr;
   std::uint32_t depth_ = 0, id_ = 0;
