@@ -12,6 +12,7 @@
 #include "iosig/base/files.h"
 #include "iosig/observe/query.h"
 #include "trace/part_maker.h"
+#include "trace/place.h"
 
 using namespace iosig;
 using namespace iosig::observe;
@@ -22,31 +23,13 @@ using trace::Slot;
 
 namespace {
 
-/// An empty directory.
-struct Place {
-  std::string path = [] {
-    std::string made = std::filesystem::temp_directory_path() / "iosig-observe-XXXXXX";
-    REQUIRE(::mkdtemp(made.data()) != nullptr);
-    return made;
-  }();
-
-  Place() = default;
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  ~Place() { std::filesystem::remove_all(path); }
-
-  void put(const std::string& name, std::span<const std::byte> bytes) const {
-    const Fd file(::open((path + "/" + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    REQUIRE(::write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  }
-  [[nodiscard]] std::vector<trace::Trace> opened() const {
-    std::vector<trace::Trace> traces;
-    auto made = trace::Trace::open(path);
-    REQUIRE(made);
-    traces.push_back(std::move(*made));
-    return traces;
-  }
-};
+std::vector<trace::Trace> opened(const Place& place) {
+  std::vector<trace::Trace> traces;
+  auto made = trace::Trace::open(place.path);
+  REQUIRE(made);
+  traces.push_back(std::move(*made));
+  return traces;
+}
 
 /// A call on file 1 that moved as many bytes as it was asked for. Times are nanoseconds after tick 1000.
 Slot timed(std::uint32_t id, Call what, std::uint64_t start, std::uint64_t end, std::int64_t bytes = 64,
@@ -60,7 +43,7 @@ Slot timed(std::uint32_t id, Call what, std::uint64_t start, std::uint64_t end, 
 }
 
 Row only_row(const Place& place, const Query& query) {
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   auto found = answer(traces, query);
   REQUIRE(found);
   REQUIRE(found->rows.size() == 1);
@@ -82,7 +65,7 @@ void put_nested(const Place& place) {
 TEST_CASE("query: own time is without the calls below, which are subtracted once") {
   const Place place;
   put_nested(place);
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   const auto found = answer(traces, {.by = {Key::call}, .value = Value::own_time, .has_own_time = true});
   REQUIRE(found);
   REQUIRE(found->rows.size() == 3);
@@ -141,7 +124,7 @@ TEST_CASE("query: a call in several windows gives each its share of time and byt
   Query query = of_layer(Layer::posix, {Key::window});
   query.window_ns = 10;
   query.divides_calls = true;
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   auto found = answer(traces, query);
   REQUIRE(found);
   REQUIRE(found->rows.size() == 3);
@@ -186,7 +169,7 @@ TEST_CASE("query: a call that ends before it begins is left out, and said") {
   const Place place;
   place.put("a.part", part(header_of(9, 42), {},
                            {block_chunk({timed(1, Call::pwrite, 0, 10), timed(2, Call::pwrite, 100, 50)})}));
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   const auto found = answer(traces, of_layer(Layer::posix));
   REQUIRE(found);
   CHECK(found->rows.at(0).calls == 1);
@@ -200,7 +183,7 @@ TEST_CASE("query: more rows than fit into memory are refused") {
   Query query = of_layer(Layer::posix, {Key::window});
   query.window_ns = 1;
   query.divides_calls = true;
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   const auto found = answer(traces, query);
   REQUIRE(!found);
   CHECK(found.error().kind == ErrorKind::usage);
@@ -215,7 +198,7 @@ TEST_CASE("query: filters hold together") {
                             block_chunk({slots.begin() + 25, slots.end()}),
                             chunk(trace::ChunkKind::process, std::string_view("rank=3\0", 7))}));
   const auto calls_of = [&](const Filter& filter) {
-    const auto traces = place.opened();
+    const auto traces = opened(place);
     const auto found = answer(traces, {.filter = filter});
     REQUIRE(found);
     return found->rows.empty() ? 0 : found->rows.front().calls;
@@ -243,7 +226,7 @@ TEST_CASE("query: blocks that are skipped take no name of a file with them") {
                            {name_chunk(1, "/data/a"), block_chunk({slots.begin(), slots.begin() + 20}),
                             block_chunk({slots.begin() + 20, slots.begin() + 40}),
                             block_chunk({slots.begin() + 40, slots.end()})}));
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   const auto found = answer(traces, {.filter = {.files = "a", .from_ns = 5000}, .by = {Key::file}});
   REQUIRE(found);
   REQUIRE(found->rows.size() == 1);
@@ -256,14 +239,14 @@ TEST_CASE("query: traces are one, in the order of their starts; a process is in 
   one.put("a.part", part(header_of(9, 42), {timed(1, Call::pwrite, 100, 150)}, {}));
   auto header = header_of(10, 43);
   other.put("a.part", part(header, {timed(1, Call::pwrite, 0, 120)}, {}));
-  std::vector<trace::Trace> traces = one.opened();
-  traces.push_back(std::move(other.opened().front()));
+  std::vector<trace::Trace> traces = opened(one);
+  traces.push_back(std::move(opened(other).front()));
   auto found = answer(traces, of_layer(Layer::posix));
   REQUIRE(found);
   CHECK(found->started_ns == 1'700'000'000'000'001'000);
   CHECK(found->rows.at(0).in_flight.busy() == 150);
   CHECK(found->rows.at(0).in_flight.most() == 2);
-  traces.push_back(std::move(one.opened().front()));
+  traces.push_back(std::move(opened(one).front()));
   found = answer(traces, {});
   REQUIRE(!found);
   CHECK(found.error().kind == ErrorKind::usage);
@@ -276,7 +259,7 @@ TEST_CASE("query: an answer says that it compares clocks of several nodes, unles
   other.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(&other), offsetof(trace::PartHeader, checksum)});
   place.put("a.part", part(header_of(9, 42), {timed(1, Call::pwrite, 0, 10)}, {}));
   place.put("b.part", part(other, {timed(1, Call::pwrite, 5, 15)}, {}));
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   const auto together = answer(traces, of_layer(Layer::posix));
   REQUIRE(together);
   CHECK(together->compares_clocks);
@@ -292,7 +275,7 @@ TEST_CASE("query: the list has the greatest values, the earlier call first") {
                            {timed(1, Call::pwrite, 0, 30), timed(2, Call::pwrite, 100, 150),
                             timed(3, Call::pwrite, 200, 230), timed(4, Call::pwrite, 300, 310)},
                            {}));
-  const auto traces = place.opened();
+  const auto traces = opened(place);
   const auto found = answer(traces, {.value = Value::duration, .has_own_time = true, .list = 2});
   REQUIRE(found);
   REQUIRE(found->list.size() == 2);

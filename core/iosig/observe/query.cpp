@@ -214,7 +214,7 @@ class Run {
       count(answer_.rows[*row], access, frame.group);
       if (has_ended(access)) {
         counted_until_ = std::max(counted_until_, access.end_ns);
-        // What several layers move are the same bytes: those count that reach the file system.
+        // All layers move the same bytes: those that reach the file system count.
         const bool moves = mixes_layers() ? trace::layer_of(access.call) == trace::Layer::posix : is_outermost;
         if (is_outermost || moves)
           if (auto added = add_interval(numbers, *row, access, is_outermost, moves ? moved_bytes(access) : 0); !added)

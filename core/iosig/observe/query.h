@@ -28,7 +28,7 @@
 
 namespace iosig::observe {
 
-/// What the calls of a row have in common.
+/// A property that all calls of a row share.
 enum class Key : std::uint8_t { layer, call, rank, file, node, process, thread, window };
 inline constexpr std::string_view key_names[] = {"layer", "call",    "rank",   "file",
                                                  "node",  "process", "thread", "window"};
