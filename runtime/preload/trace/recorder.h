@@ -161,7 +161,7 @@ class Recording {
         ended->end = now();
         std::atomic_signal_fence(std::memory_order_seq_cst);
         Slot* const moved = part_->open[depth_].slot;
-        if (moved == ended) [[likely]]
+        if (moved == ended && ended->end != 0) [[likely]]
           break;
         ended->end = 0;  // a signal handler's calls have packed the slots in between
         ended = moved;

@@ -190,6 +190,10 @@ void pack_slots(ThreadPart& part) {
   append_pending(part);
   PartMemory& memory = memory_of(part);
   const std::uint32_t used = std::min(part.used, part.limit);
+  // The slot of the open call number n from the outside is number n or a later one. A call that a signal handler
+  // interrupts in its end() is open: it stores its end again.
+  const std::uint32_t kept = std::min<std::uint32_t>(part.depth, static_cast<std::uint32_t>(part.open.size()));
+  for (std::uint32_t n = 0; n < kept; ++n) part.open[n].slot->end = 0;
   std::span<const Slot> ended(part.slots, used);
   const auto has_ended = [](const Slot& slot) { return slot.start != 0 && slot.end != 0; };
   if (!std::ranges::all_of(ended, has_ended))
@@ -205,8 +209,6 @@ void pack_slots(ThreadPart& part) {
       part.header->lost_calls += ended.size();
   }
   part.header->latest = clock;
-  // The slot of the open call number n from the outside is number n or a later one.
-  const std::uint32_t kept = std::min<std::uint32_t>(part.depth, static_cast<std::uint32_t>(part.open.size()));
   for (std::uint32_t n = 0; n < kept; ++n) {
     OpenCall& open = part.open[n];
     if (&part.slots[n] != open.slot) part.slots[n] = *open.slot;
