@@ -84,7 +84,8 @@ Tracer::~Tracer() {
 Tracer::Request Tracer::begin(pid_t tid, const Subject& subject) {
   std::shared_ptr<Thread> thread = tid == 0 ? kernel_ : current_thread(tid, subject.call);
   trace::Facts facts;
-  if (!thread->process->has_facts && subject.call != Call::close)  // see current_thread()
+  if (!thread->process->has_facts && subject.call != Call::close &&  // see current_thread()
+      !is_failing(*thread, now_ns()))
     facts = facts_.facts_of(thread->process->pid);
   const std::lock_guard lock(mutex_);
   std::uint64_t now = now_ns();
@@ -181,13 +182,19 @@ std::shared_ptr<Tracer::Process> Tracer::process_of(pid_t tid, const Requester& 
   return process;
 }
 
+/// Whether the thread's part could not be made a moment ago.
+bool Tracer::is_failing(const Thread& thread, std::uint64_t now) {
+  const std::uint64_t failed_ns = thread.failed_ns;
+  return failed_ns != 0 && now < failed_ns + retry_ns;
+}
+
 /// Sees to it that the thread's part is mapped.
 bool Tracer::has_part(Thread& thread, std::uint64_t now) {
   if (thread.part && thread.part->is_mapped()) {
     if (&thread != kernel_.get()) mapped_.splice(mapped_.end(), mapped_, thread.mapped_place);
     return true;
   }
-  if (thread.failed_ns != 0 && now < thread.failed_ns + retry_ns) return false;
+  if (is_failing(thread, now)) return false;
   for (auto at = mapped_.begin(); at != mapped_.end() && mapped_.size() >= max_mapped;) {
     Thread& oldest = **at++;
     if (!oldest.part->has_open_calls()) unmap(oldest);

@@ -25,7 +25,7 @@
 
 namespace iosig::fuse {
 
-/// What a request is about.
+/// The file and the arguments of a request.
 struct Subject {
   trace::Call call = trace::Call::none;
   std::string path, second_path = {};
@@ -73,7 +73,8 @@ class Tracer {
     std::uint64_t began = 0;
     std::shared_ptr<Process> process;
     std::unique_ptr<trace::LivePart> part;  ///< null: none yet, or it could not be made
-    std::uint64_t first_ns = 0, failed_ns = 0;
+    std::uint64_t first_ns = 0;
+    std::atomic<std::uint64_t> failed_ns = 0;  ///< when its part could not be made; 0: it has not failed
     std::atomic<std::uint64_t> checked_ns = 0;
     std::list<Thread*>::iterator mapped_place;  ///< in mapped_, if its part is mapped
   };
@@ -83,6 +84,7 @@ class Tracer {
   [[nodiscard]] bool is_forgotten(const Thread& thread) const;
   [[nodiscard]] std::shared_ptr<Thread> thread_of(pid_t tid, const Requester& found, std::uint64_t now);
   [[nodiscard]] std::shared_ptr<Process> process_of(pid_t tid, const Requester& found);
+  [[nodiscard]] static bool is_failing(const Thread& thread, std::uint64_t now);
   [[nodiscard]] bool has_part(Thread& thread, std::uint64_t now);
   [[nodiscard]] Result<void> make_part(Thread& thread);
   void write_facts(Thread& thread, trace::Facts facts);
