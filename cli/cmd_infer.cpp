@@ -1,8 +1,11 @@
 // `iosig infer`: signatures of streams that nobody declared, from traces of runs.
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <map>
 #include <memory>
@@ -13,6 +16,7 @@
 #include "iosig/base/files.h"
 #include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
+#include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/format/rules_toml.h"
 #include "iosig/observe/infer.h"
@@ -31,9 +35,6 @@ constexpr std::string_view system_directories[] = {"/usr", "/lib",  "/lib32", "/
                                                    "/etc", "/proc", "/sys",   "/dev",   "/run"};
 /// Files that are only read, and less of them, are configuration and code.
 constexpr std::uint64_t least_read_bytes = MiB;
-constexpr std::uint64_t max_rules_bytes = 4 * MiB;  ///< as config/ reads
-/// In these, an id that a batch system gives the job.
-constexpr std::string_view job_variables[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"};
 
 struct InferArguments {
   std::vector<std::string> directories;
@@ -52,7 +53,7 @@ observe::RunNumbers numbers_of(const trace::Trace& opened) {
   for (const auto& [key, process] : opened.processes()) {
     numbers.words.insert(fmt::format("{}", process.pid));
     for (const auto& [name, value] : process.variables)
-      if (std::ranges::find(job_variables, name) != std::end(job_variables))
+      if (name.ends_with("JOB_ID") || name.ends_with("JOBID"))
         numbers.words.insert(value.substr(0, value.find_first_not_of("0123456789")));
   }
   return numbers;
@@ -95,7 +96,7 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
         gatherer.add(access);
         return {};
       },
-      {.layer = std::nullopt, .files = options.files}, faults);
+      {}, faults);
   if (!done) return pass_on(done.error());
   note_faults(faults, console);
   run.is_complete = run.is_complete && faults.empty();
@@ -105,6 +106,10 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
   std::tm local{};
   if (::localtime_r(&started, &local) != nullptr) run.numbers.seconds_east = local.tm_gmtoff;
   run.facts = gatherer.finish();
+  // Not before: a rename or an unlink of another name may be that of a selected file.
+  if (!options.files.empty())
+    std::erase_if(run.facts,
+                  [&](const observe::StreamFacts& facts) { return !trace::matches_file(options.files, facts.path); });
   if (!options.all)
     left_out += std::erase_if(run.facts, [](const observe::StreamFacts& facts) { return is_of_system(facts.path); });
   return run;
@@ -126,20 +131,20 @@ void add_reasons(const InferredStream& stream, double least_confidence, std::str
   for (const auto& finding : stream.findings)
     text += fmt::format("# {:<{}}  {:.2f}{}  {}\n", finding.word, width, finding.confidence,
                         finding.confidence < least_confidence ? " (left out)" : "", finding.why);
-  if (!stream.family.why.empty()) text += fmt::format("# path: {}\n", stream.family.why);
+  if (!stream.glob_why.empty()) text += fmt::format("# path: {}\n", stream.glob_why);
   for (const std::string& remark : stream.remarks) text += fmt::format("# {}\n", remark);
 }
 
-/// The rules file. A path that is no UTF-8 cannot stand in it.
+/// The rules file. TOML is UTF-8: other paths get a note instead of a rule.
 std::string rules_text(const std::vector<InferredStream>& streams, const InferArguments& options,
                        const Console& console) {
   std::string text(rules_head);
   for (const InferredStream& stream : streams) {
-    const std::string shown = printable(stream.family.glob);
+    const std::string shown = printable(stream.glob);
     text += fmt::format("\n# {}\n", files_text(stream));
     if (options.why) add_reasons(stream, options.least_confidence, text);
-    if (shown != stream.family.glob) {
-      console.note(fmt::format("no rule for {}: its name is not plain text", shown));
+    if (shown != stream.glob) {
+      console.note(fmt::format("no rule for {}: its name has control characters or is not UTF-8", shown));
       continue;
     }
     const std::string signature = stream.signature_text(options.least_confidence);
@@ -154,13 +159,14 @@ std::string rules_text(const std::vector<InferredStream>& streams, const InferAr
 std::string pragmas_text(const std::vector<InferredStream>& streams, const InferArguments& options) {
   std::string text;
   for (const InferredStream& stream : streams) {
-    text += fmt::format("{}// {}: {}\n", text.empty() ? "" : "\n", printable(stream.family.glob), files_text(stream));
+    text += fmt::format("{}// {}: {}\n", text.empty() ? "" : "\n", printable(stream.glob), files_text(stream));
     if (options.why) {
       std::string reasons;
       add_reasons(stream, options.least_confidence, reasons);
       for (const std::string_view line : split(trimmed(reasons), '\n')) text += fmt::format("//{}\n", line.substr(1));
     }
-    text += fmt::format("#pragma sig {}\n", stream.signature_text(options.least_confidence));
+    const std::string signature = stream.signature_text(options.least_confidence);
+    text += signature.empty() ? "// no pragma: no word is sure enough\n" : fmt::format("#pragma sig {}\n", signature);
   }
   return text;
 }
@@ -171,8 +177,8 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
     ordered_json words = ordered_json::array();
     for (const auto& finding : stream.findings)
       words.push_back({{"word", finding.word}, {"confidence", finding.confidence}, {"why", finding.why}});
-    all.push_back({{"glob", stream.family.glob},
-                   {"glob_why", stream.family.why},
+    all.push_back({{"glob", stream.glob},
+                   {"glob_why", stream.glob_why},
                    {"paths", stream.paths},
                    {"signature", stream.signature_text(options.least_confidence)},
                    {"words", std::move(words)},
@@ -191,16 +197,25 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
   return all;
 }
 
-/// Writes what was found to the file that the user named, or to standard output.
+/// Writes the text to the file that the user named, or to standard output. Without --force a file is new: it may be
+/// edited rules that another run of this command has written.
 Result<void> write_result(const std::string& text, const InferArguments& options, const Console& console) {
-  if (options.output.empty() || options.output == "-") {
+  const std::string& path = options.output;
+  if (path.empty() || path == "-") {
     console.say(trimmed(text));
     return {};
   }
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file) {
+    auto written = write_all(file.get(), text, path);
+    if (!written) ::unlink(path.c_str());
+    return written;
+  }
+  if (errno != EEXIST) return system_failure("write", path);
   struct stat there {};
-  if (!options.force && ::stat(options.output.c_str(), &there) == 0 && S_ISREG(there.st_mode))
-    return fail(ErrorKind::usage, "'{}' exists; --force replaces it", printable(options.output));
-  return write_output(options.output, text);
+  if (!options.force && ::stat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode))
+    return fail(ErrorKind::usage, "'{}' exists; --force replaces it", printable(path));
+  return write_output(path, text);
 }
 
 void note_left_out(std::size_t count, std::string_view why, const Console& console) {
@@ -245,9 +260,9 @@ int run_infer(const InferArguments& options, Console& console) {
     return no;
   }
   const std::string text = options.pragmas ? pragmas_text(streams, options) : rules_text(streams, options, console);
-  if (text.size() > max_rules_bytes)
+  if (text.size() > largest_configuration_bytes)
     console.note(fmt::format("these rules are {}, and IOSIG reads files of at most {}; --min-bytes and --files select",
-                             about_bytes(static_cast<double>(text.size())), about_bytes(max_rules_bytes)));
+                             about_bytes(static_cast<double>(text.size())), about_bytes(largest_configuration_bytes)));
   if (auto written = write_result(text, options, console); !written) return console.fail(written.error());
   return yes;
 }

@@ -122,12 +122,33 @@ TEST_CASE("data that still have a name are not temp, however they got it") {
           for (const char* path : {"/d/c1", "/d/c2", "/d/c3"}) write(run, p, path);
           unlink(run, p, "/d/c1");
         }) == "persist ");
+  CHECK(lifetime([&](Run& run, const Process* p) {  // to a name that is not in the trace
+          write(run, p, "/d/x"), run.call(p, Call::rename, "/d/x", none, none, 0);
+          write(run, p, "/d/x"), unlink(run, p, "/d/x");
+        }) == "persist ");
   CHECK(lifetime([&](Run& run, const Process* p) {
           write(run, p, "/d/e/f"), run.rename(1, "/d/e", "/d/g"), unlink(run, p, "/d/g/f");
         }) == "temp ");
   CHECK(lifetime([&](Run& run, const Process* p) {
           for (int n = 0; n < 3; ++n) write(run, p, "/d/x"), unlink(run, p, "/d/x");
         }) == "temp ");
+}
+
+TEST_CASE("temp is not sure of a name that was there before: it may have been a symbolic link") {
+  for (const Call before : {Call::symlink, Call::stat}) {
+    Run run;
+    const Process* p = run.process(1);
+    run.call(p, before, "/d/latest", none, none, 0);
+    run.open(p, "/d/latest", O_WRONLY | O_CREAT | O_TRUNC);
+    run.call(p, Call::write, "/d/latest", 0, 10, 10);
+    run.call(p, Call::unlink, "/d/latest", none, none, 0);
+    std::vector<TracedRun> runs;
+    runs.push_back(run.end());
+    const auto streams = infer(runs);
+    REQUIRE(streams.size() == 1);
+    CHECK(streams[0].findings.front().word == "temp");
+    CHECK(streams[0].findings.front().confidence < 0.6);
+  }
 }
 
 TEST_CASE("temp is not sure where the glob matches any name") {
@@ -142,7 +163,7 @@ TEST_CASE("temp is not sure where the glob matches any name") {
   runs.push_back(run.end());
   const auto streams = infer(runs);
   REQUIRE(streams.size() == 1);
-  CHECK(streams[0].family.glob == "/d/c[0-9]*");
+  CHECK(streams[0].glob == "/d/c[0-9]*");
   CHECK(streams[0].findings.front().word == "temp");
   CHECK(streams[0].findings.front().confidence < 0.6);
 }

@@ -80,6 +80,12 @@ TEST_CASE("random letters are open where open(2) had O_EXCL") {
   CHECK(globs_of({{.path = "/tmpab3d_9xk", .may_be_random = true}}) == Globs{"/tmp" + letters(8)});
   CHECK(globs_of({{.path = "/ccaB3xYz.s", .may_be_random = true}}) == Globs{"/cc" + letters(6) + ".s"});
   CHECK(globs_of({{.path = "/tmp.BqGe3xYzAb", .may_be_random = true}}) == Globs{"/tmp." + letters(10)});
+  // One that does not look random belongs to the others.
+  CHECK(globs_of({{.path = "/sed.lemsds", .may_be_random = true}, {.path = "/sed.aB3xYz", .may_be_random = true}}) ==
+        Globs{"/sed." + letters(6)});
+  CHECK(globs_of({{.path = "/sed.lemsds", .may_be_random = true}}) == Globs{"/sed.lemsds"});
+  CHECK(globs_of({{.path = "/Mesh02.h5", .may_be_random = true}, {.path = "/part01.h5", .may_be_random = true}}) ==
+        Globs{"/Mesh02.h5", "/part01.h5"});
   CHECK(globs_of({{.path = "/scratch.aB3xYz"}}) == Globs{"/scratch.aB3xYz"});
   CHECK(globs_of({{.path = "/results", .may_be_random = true}, {.path = "/output", .may_be_random = true}}) ==
         Globs{"/output", "/results"});

@@ -90,7 +90,8 @@ PROGRAMS = {
     "tar": (["tar", "cf", "out", "in"], {"out": "persist sequential nosync size-per-IO(10KB)"}),
     "gzip": (["gzip", "-1", "-k", "in"], {"in.gz": "persist sequential nosync"}),
     "split": (["split", "-b", "1M", "-d", "in", "piece"], {"piece[0-9][0-9]": "persist sequential totalsize(1MB)"}),
-    "sed": (["sed", "-i", "s/1/2/", "lines"], {f"sed{'[A-Za-z0-9_]' * 6}": "persist sequential nosync"}),
+    "sed": (["sh", "-c", "for n in $(seq 20); do echo 1 > l$n; done; sed -i s/1/2/ l*"],
+            {f"sed{'[A-Za-z0-9_]' * 6}": "persist sequential nosync"}),
     "a database": ([*PYTHON, "import sqlite3\nbase = sqlite3.connect('base')\nbase.execute('create table t (a)')\n"
                     "for n in range(20):\n  base.execute('insert into t values (?)', (n,))\n  base.commit()\n"],
                    {"base-journal": "temp sync"}),
@@ -180,6 +181,13 @@ def test_an_output_is_not_replaced_by_accident(tracing: Tracing) -> None:
     tracing.iosig("infer", tracing.trace, "--force", "-o", rules)
     assert "[[rule]]" in rules.read_text()
     assert "no read or write" in tracing.iosig("infer", tracing.trace, "--files", "none", check=1).stderr
+
+
+def test_a_selection_of_files_sees_what_becomes_of_them(tracing: Tracing) -> None:
+    tracing(*PYTHON, "import os\nos.mkdir('a')\nopen('a/out', 'wb').write(bytes(100))\nos.rename('a', 'b')\n"
+            "os.mkdir('a')\nopen('a/out', 'wb').write(bytes(100))\nos.unlink('a/out')\n")  # fmt: skip
+    [stream] = inferred(tracing, "--files", "out").values()
+    assert "temp" not in stream["signature"].split()  # b/out is still there
 
 
 def test_bad_input_is_refused(tracing: Tracing) -> None:

@@ -81,19 +81,21 @@ void find_lifetime(const Group& group, bool has_open_end, InferredStream& stream
   const auto is_removed = [](const Group::Member& each) { return each.facts->is_removed; };
   if (group.writes == 0) {
     if (std::ranges::any_of(group.members, is_removed)) stream.remarks.emplace_back("removed by the run that read it");
-    return;  // the data exist: where a copy of them lies is no matter of their life
+    return;  // the data exist before the job: their lifetime is not the job's to decide
   }
   if (!group.has_all_calls) {
     stream.remarks.emplace_back("the trace has selected calls only: nothing is known of the life of the data");
     return;
   }
-  const auto is_replaced = [](const Group::Member& each) { return each.facts->is_replaced; };
+  const auto may_remain = [](const Group::Member& each) { return each.facts->may_remain; };
   const auto removed = static_cast<std::size_t>(std::ranges::count_if(group.members, is_removed));
-  if (removed == group.members.size() && std::ranges::none_of(group.members, is_replaced)) {
+  if (removed == group.members.size() && std::ranges::none_of(group.members, may_remain)) {
     const bool is_made =
         group.all([](const Group::Member& each) { return each.facts->is_created && !each.facts->was_there; });
-    std::string why = is_made ? "made, written and removed in the run" : "written and removed in the run";
-    double confidence = is_made ? 0.95 : 0.7;
+    // A name that was there may have been a symbolic link, which alone is gone then.
+    std::string why =
+        is_made ? "made, written and removed in the run" : "written and removed in the run; but it existed before";
+    double confidence = is_made ? 0.95 : 0.55;
     if (group.is_killed) confidence *= if_incomplete;
     if (has_open_end) {
       why += "; but its glob may match other files, which would be dropped, too";
@@ -308,7 +310,7 @@ void find_sharing(const Group& group, InferredStream& stream) {
   stream.sharing = most > 1 ? "N-1" : stream.processes > 1 ? "N-N" : "one process";
 }
 
-/// What the program asks of a higher layer, if it is not what reaches the file.
+/// Tells the size of the program's own calls where it differs from that of the calls that reach the file.
 void remark_on_layers(const Group& group, InferredStream& stream) {
   const Group::Member& first = group.members.front();
   for (std::size_t layer = 0; layer < first.facts->layers.size(); ++layer) {
@@ -348,8 +350,8 @@ InferredStream inferred(const Group& group, std::size_t hosts_of_job, bool has_o
 
 std::string_view name_of_word(std::string_view word) { return word.substr(0, word.find('(')); }
 
-/// Lowers the confidence of words that are not those of each run, and says how the runs differ. Words of which there is
-/// one of two, such as temp and persist, are the same word here.
+/// Lowers the confidence of words that are not those of each run, and tells how the runs differ. Words of which there
+/// is one of two, such as temp and persist, are the same word here.
 void compare_runs(const Group& group, std::size_t hosts_of_job, bool has_open_end, InferredStream& stream) {
   constexpr double if_runs_differ = 0.75;
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> pairs{
@@ -404,7 +406,7 @@ std::vector<InferredStream> infer(const std::vector<TracedRun>& runs) {
       const Transfers* const transfers = facts.transfers();
       if (transfers == nullptr) continue;
       kinds[facts.path] |= transfers->writes > 0 ? 1 : 0;
-      uses.push_back({.path = facts.path, .may_be_random = facts.is_created_alone, .run = &run.numbers});
+      uses.push_back({.path = facts.path, .may_be_random = facts.is_created_exclusively, .run = &run.numbers});
       sources.emplace_back(&run, &facts);
       hosts.insert(transfers->hosts.begin(), transfers->hosts.end());
     }
@@ -417,11 +419,11 @@ std::vector<InferredStream> infer(const std::vector<TracedRun>& runs) {
       group.add(*sources[number].first, *sources[number].second);
       paths.insert(uses[number].path);
     }
-    const bool has_open_end = family.has_open_end;
-    InferredStream& made = streams.emplace_back(inferred(group, hosts.size(), has_open_end));
-    compare_runs(group, hosts.size(), has_open_end, made);
+    InferredStream& made = streams.emplace_back(inferred(group, hosts.size(), family.has_open_end));
+    compare_runs(group, hosts.size(), family.has_open_end, made);
     made.paths.assign(paths.begin(), paths.end());
-    made.family = std::move(family);
+    made.glob = std::move(family.glob);
+    made.glob_why = std::move(family.why);
   }
   return streams;
 }

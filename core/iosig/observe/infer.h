@@ -17,11 +17,11 @@
 
 namespace iosig::observe {
 
-/// What one trace says.
+/// The facts of one trace.
 struct TracedRun {
-  std::string name;                ///< for messages: the trace's path
-  std::vector<StreamFacts> facts;  ///< FactGatherer
-  RunNumbers numbers;
+  std::string name;                     ///< for messages: the trace's path
+  std::vector<StreamFacts> facts = {};  ///< FactGatherer
+  RunNumbers numbers = {};
   bool is_complete = true;    ///< no call is lost or damaged
   bool is_killed = false;     ///< a process did not end in an orderly way, or still runs
   bool has_all_calls = true;  ///< calls were not selected when it was recorded
@@ -35,7 +35,7 @@ struct Finding {
 };
 
 struct InferredStream {
-  PathFamily family;               ///< its members are places in `paths`
+  std::string glob, glob_why;      ///< as PathFamily's
   std::vector<std::string> paths;  ///< ascending, each once
   std::vector<Finding> findings;   ///< in the order of a signature
   std::uint64_t reads = 0, writes = 0, read_bytes = 0, written_bytes = 0;
@@ -44,15 +44,15 @@ struct InferredStream {
   std::size_t processes = 0;  ///< that read or write
   double aligned_share = 0;   ///< of accesses whose offset and size are multiples of 4096
   std::uint64_t least_size = 0, greatest_size = 0;  ///< of accesses: 10th and 90th percentile
-  std::vector<std::string> remarks;                 ///< what a user should know and no word says
+  std::vector<std::string> remarks;                 ///< facts that no word expresses
 
   /// The words that are at least this sure, as the text of a signature.
   [[nodiscard]] std::string signature_text(double least_confidence) const;
 };
 
 /// Streams that have accesses, in the order of rules: the first whose glob matches a path is its own. The paths of all
-/// runs count as one set: what differs in the names of two runs becomes a wildcard, and what differs in what they do is
-/// in `why`, at a lower confidence.
+/// runs count as one set: differences between the names of two runs become wildcards, differences between their
+/// accesses lower the confidence and are told in `why`.
 [[nodiscard]] std::vector<InferredStream> infer(const std::vector<TracedRun>& runs);
 
 }  // namespace iosig::observe

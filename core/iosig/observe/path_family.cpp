@@ -6,7 +6,6 @@
 #include <array>
 #include <ctime>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -148,53 +147,67 @@ std::string glob_of(const SplitPath& path, const NumberGlobs& globs) {
   return glob;
 }
 
-/// Where the random letters of a name that mkstemp(3) or Python may have made begin and end; nothing: it does not look
-/// random.
-std::optional<std::pair<std::size_t, std::size_t>> random_letters_of(std::string_view path) {
-  const std::size_t name = path.rfind('/') + 1;
-  const std::size_t dot = path.find_first_of('.', name + 1);
-  constexpr std::pair<std::string_view, std::size_t> known_makers[] = {{"tmp.", mktemp_letters},
-                                                                       {"tmp", python_random_letters}};
-  const auto looks_random = [&](std::size_t begin, std::size_t end) {
-    std::size_t digits = 0, lower = 0, upper = 0;
-    for (const char each : path.substr(begin, end - begin)) {
-      if (!is_digit(each) && !is_letter(each) && each != '_') return false;
-      digits += is_digit(each) ? 1 : 0;
-      lower += is_lower(each) ? 1 : 0;
-      upper += is_upper(each) ? 1 : 0;
-    }
-    return (digits > 0 && lower + upper > 0) || (lower > 0 && upper > 1) || (upper > 0 && lower > 1);
-  };
-  const auto at_end_of = [&](std::size_t end) -> std::optional<std::pair<std::size_t, std::size_t>> {
-    for (const auto& [prefix, letters] : known_makers)
-      if (path.substr(name).starts_with(prefix) && end == name + prefix.size() + letters)
-        return std::pair(name + prefix.size(), end);
-    if (end < name + random_letters || !looks_random(end - random_letters, end)) return std::nullopt;
-    return std::pair(end - random_letters, end);
-  };
-  if (const auto found = at_end_of(path.size())) return found;           // scratch.aB3xYz
-  return dot == std::string_view::npos ? std::nullopt : at_end_of(dot);  // ccaB3xYz.s
+/// Whether letters follow each other as a generator draws them: between lower case, upper case and digits at least
+/// three times. A third of random names do not; names such as part01, Mesh02 and v2beta must not.
+bool looks_random(std::string_view letters) {
+  constexpr std::size_t least_changes = 3;
+  const auto kind_of = [](char each) { return is_digit(each) ? 0 : is_lower(each) ? 1 : is_upper(each) ? 2 : 3; };
+  std::size_t changes = 0;
+  for (std::size_t n = 1; n < letters.size(); ++n) changes += kind_of(letters[n - 1]) != kind_of(letters[n]) ? 1 : 0;
+  return changes >= least_changes;
 }
 
-/// Takes paths with random letters out of `left`.
+/// A place in a name where mkstemp(3), mktemp(1) or Python may have put random letters.
+struct LettersPlace {
+  std::size_t begin, end;
+  bool is_sure;
+};
+
+/// Returns the places in a path: at its end, and before the extension.
+std::vector<LettersPlace> letters_places(std::string_view path) {
+  constexpr std::pair<std::string_view, std::size_t> known_makers[] = {{"tmp.", mktemp_letters},
+                                                                       {"tmp", python_random_letters}};
+  const std::size_t name = path.rfind('/') + 1;
+  std::vector<LettersPlace> places;
+  for (const std::size_t end : {path.size(), path.find('.', name + 1)}) {
+    if (end == std::string_view::npos) continue;
+    std::size_t begin = end < name + random_letters ? end : end - random_letters;
+    bool is_sure = looks_random(path.substr(begin, end - begin));
+    for (const auto& [prefix, letters] : known_makers)
+      if (path.substr(name).starts_with(prefix) && end == name + prefix.size() + letters) {
+        begin = name + prefix.size();
+        is_sure = true;
+      }
+    const auto is_drawn = [](char each) { return is_digit(each) || is_letter(each) || each == '_'; };
+    if (begin < end && std::ranges::all_of(path.substr(begin, end - begin), is_drawn))
+      places.push_back({begin, end, is_sure});
+  }
+  return places;
+}
+
+/// Takes paths with random letters out of `left`. Names that do not look random belong to those that do and are
+/// otherwise equal.
 void take_random(std::span<const PathUse> paths, std::vector<std::size_t>& left, std::vector<PathFamily>& families) {
   std::map<std::pair<int, std::string>, PathFamily> found;
-  std::erase_if(left, [&](std::size_t number) {
-    const PathUse& use = paths[number];
-    if (!use.may_be_random) return false;
-    const auto place = random_letters_of(use.path);
-    if (!place) return false;
-    const std::string_view path = use.path;
-    const std::string glob =
-        fmt::format("{}{}{}", escaped_glob(path.substr(0, place->first)),
-                    times(letter_glob, place->second - place->first), escaped_glob(path.substr(place->second)));
-    PathFamily& family = found[{use.kind, glob}];
-    family.glob = glob;
-    family.has_open_end = true;
-    family.why = "its letters are random, as mkstemp(3) makes names";
-    family.members.push_back(number);
-    return true;
-  });
+  for (const bool must_look_random : {true, false})
+    std::erase_if(left, [&](std::size_t number) {
+      const PathUse& use = paths[number];
+      if (!use.may_be_random) return false;
+      const std::string_view path = use.path;
+      for (const LettersPlace& place : letters_places(path)) {
+        const std::string glob =
+            fmt::format("{}{}{}", escaped_glob(path.substr(0, place.begin)),
+                        times(letter_glob, place.end - place.begin), escaped_glob(path.substr(place.end)));
+        if (must_look_random ? !place.is_sure : !found.contains({use.kind, glob})) continue;
+        PathFamily& family = found[{use.kind, glob}];
+        family.glob = glob;
+        family.has_open_end = true;
+        family.why = "its letters are random, as mkstemp(3) makes names";
+        family.members.push_back(number);
+        return true;
+      }
+      return false;
+    });
   for (auto& [key, family] : found) families.push_back(std::move(family));
 }
 

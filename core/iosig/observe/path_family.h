@@ -1,7 +1,9 @@
-// Globs that hold for the next run: which paths of a run belong together, and what of a name was true of that run only.
+// Finds globs that match the files of the next run, too: groups paths that differ in numbers, and replaces numbers and
+// letters that change with every run.
 //
-// Example: out/step0001.h5 to out/step0100.h5 become out/step[0-9]*.h5; log.4711, written by process 4711, becomes
-// log.[0-9]*; three files that mkstemp(3) made, scratch.aB3xYz and so on, become scratch.??????.
+// Example: out/step1.h5 to out/step20.h5 become out/step[0-9]*.h5, step01.h5 to step20.h5 step[0-9][0-9].h5; log.4711,
+// written by process 4711, becomes log.[0-9]*; scratch.aB3xYz, which mkstemp(3) made, scratch. and six times
+// [A-Za-z0-9_].
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,7 @@
 
 namespace iosig::observe {
 
-/// What is true of one run only: numbers in the names of its files that the next run has not.
+/// Numbers in the names of files that change with every run.
 struct RunNumbers {
   std::set<std::string> words = {};         ///< process ids and ids of batch jobs, as they are in names
   std::int64_t started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 and 0: not known
@@ -29,10 +31,10 @@ struct PathUse {
 };
 
 struct PathFamily {
-  std::string glob;                  ///< for fnmatch(3) with FNM_PATHNAME
-  std::vector<std::size_t> members;  ///< places in the list of paths, ascending
-  bool has_open_end = false;         ///< the glob also matches names of quite another kind
-  std::string why;                   ///< what the glob leaves open, and for what reason; empty: it is a path
+  std::string glob = {};                  ///< for fnmatch(3) with FNM_PATHNAME
+  std::vector<std::size_t> members = {};  ///< places in the list of paths, ascending
+  bool has_open_end = false;              ///< the glob also matches names of quite another kind
+  std::string why = {};                   ///< the reason for the wildcards; empty: the glob is a path
 };
 
 /// Puts each path in one family. Families without a wildcard come first: where globs of two families match the same

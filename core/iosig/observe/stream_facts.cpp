@@ -35,8 +35,10 @@ bool has(const auto& files, const Access& access) {
   return of_process != files.end() && of_process->second.contains(access.file);
 }
 
-/// Calls that succeed only if there is a file.
-bool finds(Call call) { return call == Call::stat || call == Call::access || call == Call::getxattr; }
+/// Calls after whose success something has the name.
+bool finds(Call call) {
+  return call == Call::stat || call == Call::access || call == Call::getxattr || call == Call::symlink;
+}
 
 }  // namespace
 
@@ -118,8 +120,9 @@ void FactGatherer::add_transfer(const Access& access, Moves moves) {
   const std::int64_t distance = access.offset - last.end;
   // Files that are opened for each record go on.
   const bool is_start = is_new || (access.file != last.file && distance != 0);
-  if (is_start) ++all.sequences;
-  if (!is_start) {
+  if (is_start) {
+    ++all.sequences;
+  } else {
     ++all.followed;
     if (distance == 0) {
       ++all.contiguous;
@@ -145,7 +148,7 @@ void FactGatherer::add_open(const Access& access) {
   StreamFacts& stream = streams_[number];
   const bool is_known = named_.contains(access.path);
   if ((flags & O_CREAT) != 0 && !is_known) {
-    stream.is_created_alone = stream.is_created_alone || (flags & O_EXCL) != 0;
+    stream.is_created_exclusively = stream.is_created_exclusively || (flags & O_EXCL) != 0;
     if ((flags & O_EXCL) == 0 && found_.contains(std::string(access.path))) stream.was_there = true;
     stream.is_created = stream.is_created || !stream.was_there;
   } else if (!is_known) {
@@ -173,8 +176,11 @@ void FactGatherer::add_removal(std::string_view path) {
 
 void FactGatherer::add_rename(std::string_view from, std::string_view to) {
   std::vector<std::size_t> moved = take_named(from);
-  if (to.empty()) return;
-  for (const std::size_t number : take_named(to)) streams_[number].is_replaced = true;
+  if (to.empty()) {
+    for (const std::size_t number : moved) streams_[number].may_remain = true;
+    return;
+  }
+  for (const std::size_t number : take_named(to)) streams_[number].may_remain = true;
   for (const std::size_t number : moved) streams_[number].renamed_to = to;
   if (!moved.empty()) named_[std::string(to)] = std::move(moved);
   move_directory(from, to);
@@ -194,9 +200,10 @@ void FactGatherer::move_directory(std::string_view from, std::string_view to) {
 
 void FactGatherer::add_link(std::string_view from, std::string_view to) {
   const auto named = named_.find(from);
-  if (named == named_.end() || to.empty()) return;
+  if (named == named_.end()) return;
   const std::vector<std::size_t> streams = named->second;
-  named_[std::string(to)] = streams;
+  if (!to.empty()) named_[std::string(to)] = streams;
+  for (const std::size_t number : streams) streams_[number].may_remain = streams_[number].may_remain || to.empty();
 }
 
 std::vector<StreamFacts> FactGatherer::finish() {

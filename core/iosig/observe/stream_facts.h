@@ -1,8 +1,7 @@
-// What the accesses of a trace say about each file that was opened, as numbers: the evidence for its signature
-// (infer.h).
+// Counts the accesses to each file in a trace, and follows its names: the evidence for its signature (infer.h).
 //
-// A stream is the file under the name by which it was opened. What a rename(2) or unlink(2) does to the file
-// afterwards is a fact of that stream.
+// A stream is the file under the name by which it was opened. A later rename(2) or unlink(2) of the file is a fact of
+// that stream.
 #pragma once
 
 #include <array>
@@ -47,17 +46,17 @@ struct Transfers {
 struct StreamFacts {
   std::string path;
   std::array<std::unique_ptr<Transfers>, std::size(trace::layer_names)> layers;  ///< null: no access
-  std::uint64_t syncs = 0;         ///< fsync(2), fdatasync(2), syncfs(2), msync(2)
-  std::uint64_t mapped_bytes = 0;  ///< by mmap(2): loads and stores are not in the trace
-  std::int64_t allocated_end = 0;  ///< fallocate(2) and ftruncate(2) have made the file so large, or larger
-  bool is_created = false;         ///< opened with O_CREAT, and nothing shows that it existed before
-  bool is_created_alone = false;   ///< with O_EXCL: it did not exist before, as mkstemp(3) makes files
-  bool was_there = false;          ///< opened or found by its name before anything made it
-  bool is_emptied = false;         ///< opened with O_TRUNC
-  bool is_removed = false;         ///< by unlink(2), and nothing of it has a name at the end of the trace
-  bool is_replaced = false;        ///< another file took its name by rename(2)
-  bool has_read_end = false;       ///< a read returned nothing: its end is the file's
-  std::string renamed_to;          ///< the last name; empty: none
+  std::uint64_t syncs = 0;              ///< fsync(2), fdatasync(2), syncfs(2), msync(2)
+  std::uint64_t mapped_bytes = 0;       ///< by mmap(2): loads and stores are not in the trace
+  std::int64_t allocated_end = 0;       ///< fallocate(2) and ftruncate(2) have made the file so large, or larger
+  bool is_created = false;              ///< opened with O_CREAT, and nothing shows that it existed before
+  bool is_created_exclusively = false;  ///< with O_EXCL, as mkstemp(3) does
+  bool was_there = false;               ///< opened or found by its name before anything made it
+  bool is_emptied = false;              ///< opened with O_TRUNC
+  bool is_removed = false;              ///< by unlink(2), and nothing of it has a name at the end of the trace
+  bool may_remain = false;              ///< replaced by rename(2), or moved or linked to a name that is not known
+  bool has_read_end = false;            ///< a read returned nothing: its end is the file's
+  std::string renamed_to;               ///< the last name; empty: none
 
   /// The lowest layer that has accesses: what reaches the file system. Null: none has.
   [[nodiscard]] const Transfers* transfers() const;
