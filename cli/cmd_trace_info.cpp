@@ -72,7 +72,7 @@ std::string command_text(const Trace& opened, const Summary& summary) {
   return text;
 }
 
-/// What a trace of this kind has not.
+/// Returns the kinds of calls that such a trace cannot contain.
 std::string_view not_seen_in(const Trace& opened) {
   const ordered_json manifest = parse_json(opened.manifest(), 8);
   if (!manifest.is_object()) return not_seen;
@@ -80,7 +80,7 @@ std::string_view not_seen_in(const Trace& opened) {
   return manifest.contains("mount") ? not_seen_in_mount : not_seen;
 }
 
-/// What the trace's `--source` options selected.
+/// The code that the trace's `--source` options selected.
 struct SourceReport {
   std::vector<std::string> sources;       ///< as in the manifest
   std::vector<trace::SelectedCode> code;  ///< of all processes, each once

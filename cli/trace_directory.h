@@ -17,13 +17,13 @@ struct TraceDirectory {
   bool is_new = false;  ///< false: another trace has begun there
 };
 
-/// What the manifest says.
+/// Content of the manifest.
 struct TraceManifest {
   std::vector<std::string> command;
   std::string calls = {}, mount = {};  ///< `mount`: the mount point whose requests are traced
   std::vector<std::string> files = {}, sources = {};
 };
-/// Makes `directory`, if there is none, and the manifest of a trace, if it has none.
+/// Makes `directory` and in it the manifest of a trace; keeps what exists.
 [[nodiscard]] Result<TraceDirectory> make_trace_directory(const std::string& directory, const TraceManifest& manifest);
 
 /// The error that the directory has a trace already; `option` names another.

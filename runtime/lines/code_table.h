@@ -1,5 +1,6 @@
-// What iosig-lines prints of a process, for libiosig-preload.so: where its code is, and which of it comes from the
-// selected lines. A header, then `mapped` ranges, `selected` ranges, `facts_bytes` and `message_bytes` of text.
+// The table that iosig-lines prints for libiosig-preload.so: where the code of a process is, and which part of it comes
+// from the selected lines. A header, then `mapped` ranges, `selected` ranges, `facts_bytes` and `message_bytes` of
+// text.
 #pragma once
 
 #include <cstdint>

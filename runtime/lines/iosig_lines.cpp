@@ -45,7 +45,7 @@ using trace::SourceLines;
 constexpr std::size_t max_ranges = 1u << 20;
 constexpr std::size_t shown_names = 5;
 
-/// What one module (program or library) has of one selection.
+/// The part of one selection that is in one module (program or library).
 struct Found {
   bool has_file = false;
   std::set<std::uint32_t> lines;  ///< selected lines with code, unordered

@@ -12,7 +12,7 @@
 
 namespace iosig::trace {
 
-/// What a part says of its thread and of its clock.
+/// The thread and the clock of a part.
 struct PartIdentity {
   std::string_view host;      ///< cut to 63 bytes
   std::uint64_t process = 0;  ///< the same in all parts of a process, different in any other process of the trace

@@ -33,7 +33,7 @@ namespace {
 using lines::CodeRange;
 using lines::CodeTableHeader;
 
-/// What is known of the process's code. Never freed: other threads may read it.
+/// The code of the process, as iosig-lines found it. Never freed: other threads may read it.
 struct Code {
   const CodeRange* mapped;
   const CodeRange* selected;
@@ -50,7 +50,7 @@ struct Reading {
 constexpr std::uint32_t max_runs = 64;  ///< a program that makes ever new code (a JIT) is not asked about for ever
 constexpr int max_walked_frames = 1000;
 constexpr std::size_t max_table_bytes = std::size_t{1} << 28;
-/// What the unwinder takes of a signal handler's own stack, with reserve.
+/// Stack that the unwinder needs, with reserve: a signal handler may run on a small one.
 constexpr std::uintptr_t walk_bytes = 6144;
 
 std::atomic<const Code*> known_code{nullptr};

@@ -40,7 +40,7 @@ struct Chain {
   }
 };
 
-/// What a thread remembers. In its part's memory, zero at first.
+/// Call chains that a thread has seen. In its part's memory, zero at first.
 struct ChainCache {
   static constexpr std::size_t sets = 64, ways = 4;
   std::array<std::array<Chain, ways>, sets> chains;

@@ -66,7 +66,7 @@ struct RegisteredFile {
   bool is_known, is_left_out;
 };
 
-/// What the recorder knows of a ring. In memory that is empty in a child.
+/// The state of a ring. In memory that is empty in a child.
 struct Ring {
   std::atomic<const io_uring*> key;  ///< null: unused
   std::atomic<bool> is_taken;
@@ -281,7 +281,7 @@ std::int64_t length_of(const io_uring_sqe& request) {
   }
 }
 
-/// Returns what to note of a request; its call is none if it is not to be recorded.
+/// Returns the operation that a request begins; its call is none if it is not to be recorded.
 Operation operation_of(const Ring& ring, const io_uring_sqe& request) {
   Operation operation{};
   operation.call = call_of(request.opcode);
@@ -314,6 +314,9 @@ bool is_same_ring(const Ring& ring, const UserRing& user) {
          static_cast<int>(__atomic_load_n(user.completion.tail, __ATOMIC_ACQUIRE) - ring.seen) >= 0;
 }
 
+/// Begins the ring if it is another one than before; false: there is no memory for it.
+bool is_begun(Ring& ring, const UserRing& user) { return is_same_ring(ring, user) || begin_ring(ring, user); }
+
 /// Records operations of which no completion has come: how they end is not known.
 void end_operations(Ring& ring) {
   for (std::uint32_t place = 1; place < ring.never_used; ++place)
@@ -325,10 +328,9 @@ void end_operations(Ring& ring) {
 void note_submissions(io_uring* key) {
   const runtime::ErrnoKept kept;
   const InUseRing held(ring_of(key, true));
-  Ring* const ring = held.get();
-  if (ring == nullptr) return;
   const auto& user = *reinterpret_cast<const UserRing*>(key);
-  if (!is_same_ring(*ring, user) && !begin_ring(*ring, user)) return;
+  Ring* const ring = held.get();
+  if (ring == nullptr || !is_begun(*ring, user)) return;
   const SubmissionQueue& queue = user.submission;
   const unsigned shift = (user.flags & wide_requests) != 0 ? 1 : 0, mask = *queue.mask;
   std::uint64_t start = 0;
@@ -374,10 +376,9 @@ void forget_ring(io_uring* key) {
 void note_registered(io_uring* key, unsigned first, const int* files, unsigned count) {
   const runtime::ErrnoKept kept;
   const InUseRing held(ring_of(key, true));
-  Ring* const ring = held.get();
-  if (ring == nullptr) return;
   const auto& user = *reinterpret_cast<const UserRing*>(key);
-  if (!is_same_ring(*ring, user) && !begin_ring(*ring, user)) return;
+  Ring* const ring = held.get();
+  if (ring == nullptr || !is_begun(*ring, user)) return;
   if (files == nullptr || std::uint64_t{first} + count > max_registered) count = 0;
   if (files == nullptr || first + count > ring->file_count) {
     const std::uint32_t wanted = files == nullptr ? 0 : first + count;

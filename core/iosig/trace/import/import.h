@@ -15,7 +15,7 @@ namespace iosig::trace {
 enum class ImportFormat : std::uint8_t { csv, strace, dftracer };
 inline constexpr std::string_view import_formats[] = {"csv", "strace", "dftracer"};
 
-/// What a reader could not take over.
+/// Input that a reader left out.
 struct ImportNotes {
   /// Calls that were left out, by reason.
   std::map<std::string, std::uint64_t, std::less<>> left_out;

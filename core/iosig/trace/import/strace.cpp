@@ -62,7 +62,7 @@ class StraceImport {
     return handle(tid, line, place);
   }
 
-  /// What had not ended.
+  /// Calls that had not ended.
   Result<void> finish() {
     if (auto done = release_waiting(); !done) return done;
     for (auto& [tid, thread] : threads_)
@@ -532,7 +532,7 @@ class StraceImport {
   Result<void> take_execute(Thread& thread, const StraceRow& row, const Ended& ended) {
     if (!ended.succeeded()) return {};
     const std::size_t place = row.kind == StraceKind::execute_at ? 1 : 0;
-    // What ran before has a process of its own in the trace: another program, with other facts.
+    // The earlier program is a process of its own in the trace, with other facts.
     if (writer_.has_calls(thread.process)) {
       thread.process = writer_.add_process(std::string(unknown_host), thread.pid, parents_[thread.pid]);
       thread.number.reset();
