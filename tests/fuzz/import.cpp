@@ -35,7 +35,7 @@ void try_import(std::string_view text, char format) {
   if (format == 'c') {
     done = import_csv(*input, *writer, notes);
   } else if (format == 'd') {
-    done = import_dftracer(*input, *writer, notes);
+    done = DftracerImport(*writer, notes).read(*input);
   } else {
     std::vector<StraceFile> files;
     files.push_back({std::move(*input), 7});

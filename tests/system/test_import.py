@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import shutil
 import signal
@@ -243,3 +245,33 @@ def test_logs_of_dftracer_have_paths_and_offsets(tracing: Tracing, ph: object) -
     assert info["processes"][0]["host"] == "node3"
     told = tracing.iosig("import", log, "-o", tracing.directory / "again").stderr
     assert f"{log}:15: cut; left out" in told and "results of 3 calls" in told
+
+
+def test_compressed_logs_are_read_together_and_a_cut_one_to_its_cut(tracing: Tracing) -> None:
+    names = [named("HH", "node3", "6882", 4), named("FH", "/data/a", "e03b", 4)]
+    events = [event("pwrite", 1000 + n, ret=8, offset=8 * n, count=8, fhash="e03b") for n in range(6000)]
+    logs = tracing.directory / "logs"
+    logs.mkdir()
+    # DFTracer compresses in blocks: a log is several streams of gzip, one after another.
+    parts = [
+        gzip.compress("\n".join([*part, ""]).encode()) for part in (["[", *names], events[:2000], events[2000:4000])
+    ]
+    (logs / "a.pfw.gz").write_bytes(b"".join(parts))
+    (logs / "b.pfw.bz2").write_bytes(bz2.compress("\n".join(events[4000:]).encode()))
+    tracing.trace = tracing.directory / "both.trace"
+    told = json.loads(tracing.iosig("import", "--json", logs, "-o", tracing.trace).stdout)
+    assert (told["processes"], told["calls"], told["remarks"]) == (1, 6000, [])
+    assert sorted(row.offset for row in tracing.rows()) == [8 * n for n in range(6000)]
+    cut = tracing.directory / "cut.pfw.gz"
+    cut.write_bytes(b"".join(parts)[:-100])
+    tracing.trace = tracing.directory / "cut.trace"
+    told = tracing.iosig("import", cut, "-o", tracing.trace).stderr
+    assert f"{cut}: the compressed data are cut at byte {cut.stat().st_size}; what is before it is read" in told
+    offsets = [row.offset for row in tracing.rows()]
+    assert 2000 < len(offsets) < 4000 and offsets == [8 * n for n in range(len(offsets))]
+    parts[1] = parts[1][:300] + bytes(byte ^ 0x55 for byte in parts[1][300:])
+    cut.write_bytes(b"".join(parts))
+    tracing.trace = tracing.directory / "damaged.trace"
+    assert f"{cut}: the compressed data are damaged" in tracing.iosig("import", cut, "-o", tracing.trace).stderr
+    offsets = [row.offset for row in tracing.rows()]
+    assert len(offsets) < 2000 and offsets == [8 * n for n in range(len(offsets))]

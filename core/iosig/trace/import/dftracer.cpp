@@ -46,15 +46,18 @@ Call call_named(std::string_view name) {
   return other == others.end() ? call_of(name) : other->second;
 }
 
-class DftracerImport {
- public:
-  DftracerImport(LineInput& input, TraceWriter& writer, ImportNotes& notes)
-      : input_(input), writer_(writer), notes_(notes) {}
+}  // namespace
 
-  Result<void> run() {
+class DftracerImport::Reader {
+ public:
+  Reader(TraceWriter& writer, ImportNotes& notes) : writer_(writer), notes_(notes) {}
+
+  Result<void> run(LineInput& input) {
+    input_ = &input;
+    without_result_ = 0;
     std::string_view line;
     for (;;) {
-      const auto is_there = input_.next(line);
+      const auto is_there = input_->next(line);
       if (!is_there) return pass_on(is_there.error());
       if (!*is_there) break;
       line = trimmed(line);
@@ -62,9 +65,9 @@ class DftracerImport {
       if (line.empty() || line == "[" || line == "]") continue;
       const Event event = parse_json(line, max_event_depth);
       if (!event.is_object() || !event.contains("name")) {
-        if (input_.line_number() == 1)
-          return fail(ErrorKind::bad_input, "{}:1: expected an event of DFTracer in JSON, or '['", input_.shown());
-        remark(input_.is_unended() ? "cut; left out" : "no event of DFTracer in JSON; left out");
+        if (input_->line_number() == 1)
+          return fail(ErrorKind::bad_input, "{}:1: expected an event of DFTracer in JSON, or '['", input_->shown());
+        remark(input_->is_unended() ? "cut; left out" : "no event of DFTracer in JSON; left out");
         continue;
       }
       if (auto done = take(event); !done) return done;
@@ -73,7 +76,7 @@ class DftracerImport {
       notes_.remark(
           fmt::format("{}: DFTracer did not record the results of {} calls (open, fsync and others): they "
                       "count as done",
-                      input_.shown(), without_result_));
+                      input_->shown(), without_result_));
     return {};
   }
 
@@ -92,7 +95,7 @@ class DftracerImport {
   using Host = std::string;  ///< its hash
 
   void remark(std::string_view what) {
-    notes_.remark(fmt::format("{}:{}: {}", input_.shown(), input_.line_number(), what));
+    notes_.remark(fmt::format("{}:{}: {}", input_->shown(), input_->line_number(), what));
   }
 
   /// The path of a hash, or of a name in `args`.
@@ -120,8 +123,8 @@ class DftracerImport {
       return {};
     }
     if (name == "CM" && text_in(args, "name") == "time_metric" && text_in(args, "value") != "US")
-      return fail(ErrorKind::bad_input, "{}:{}: times in '{}'; expected US, microseconds", input_.shown(),
-                  input_.line_number(), printable(text_in(args, "value")));
+      return fail(ErrorKind::bad_input, "{}:{}: times in '{}'; expected US, microseconds", input_->shown(),
+                  input_->line_number(), printable(text_in(args, "value")));
     const bool is_call = kind == "POSIX" || kind == "STDIO";
     if (!is_call && name != "start") return {};
     const auto pid = number_in(event, "pid"), tid = number_in(event, "tid");
@@ -230,7 +233,7 @@ class DftracerImport {
       file.position = slot.result > INT64_MAX - file.position ? no_offset : file.position + slot.result;
   }
 
-  LineInput& input_;
+  LineInput* input_ = nullptr;
   TraceWriter& writer_;
   ImportNotes& notes_;
   std::unordered_map<std::string, std::string> names_;  ///< by their hashes, which are the same in all logs
@@ -240,16 +243,15 @@ class DftracerImport {
   std::uint64_t without_result_ = 0;
 };
 
-}  // namespace
-
 bool is_dftracer_line(std::string_view line) {
   line = trimmed(line);
   return line == "[" || (line.starts_with('{') && line.find("\"ph\":") != std::string_view::npos &&
                          line.find("\"pid\":") != std::string_view::npos);
 }
 
-Result<void> import_dftracer(LineInput& input, TraceWriter& writer, ImportNotes& notes) {
-  return DftracerImport(input, writer, notes).run();
-}
+DftracerImport::DftracerImport(TraceWriter& writer, ImportNotes& notes)
+    : reader_(std::make_unique<Reader>(writer, notes)) {}
+DftracerImport::~DftracerImport() = default;
+Result<void> DftracerImport::read(LineInput& input) { return reader_->run(input); }
 
 }  // namespace iosig::trace

@@ -11,6 +11,8 @@
 // What has no `ret` (open, fsync and others in version 2) is taken as done, with result 0.
 #pragma once
 
+#include <memory>
+
 #include "iosig/trace/import/import.h"
 #include "iosig/trace/import/line_input.h"
 
@@ -19,7 +21,20 @@ namespace iosig::trace {
 /// Whether a line is an event, or the bracket that begins a log.
 [[nodiscard]] bool is_dftracer_line(std::string_view line);
 
-/// Adds the calls of one log, or of several, one after the other. Lines that are malformed are left out, with a remark.
-[[nodiscard]] Result<void> import_dftracer(LineInput& input, TraceWriter& writer, ImportNotes& notes);
+/// Reads the logs of one job, which share the names of files and hosts.
+class DftracerImport {
+ public:
+  /// Refers to both.
+  DftracerImport(TraceWriter& writer, ImportNotes& notes);
+  DftracerImport(DftracerImport&&) = delete;
+  ~DftracerImport();
+  /// Adds the calls of one log, or of several, one after the other. Lines that are malformed are left out, with a
+  /// remark.
+  [[nodiscard]] Result<void> read(LineInput& input);
+
+ private:
+  class Reader;
+  std::unique_ptr<Reader> reader_;
+};
 
 }  // namespace iosig::trace

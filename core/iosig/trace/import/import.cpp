@@ -57,8 +57,10 @@ std::optional<ImportFormat> format_of(std::string_view text) {
   return std::nullopt;
 }
 
-/// "trace" and 123 of "trace.123", as strace -ff names its files.
-std::pair<std::string, std::optional<std::int32_t>> name_and_pid(const std::string& path) {
+/// "trace" and 123 of "trace.123" or "trace.123.gz": strace -ff names its files so.
+std::pair<std::string, std::optional<std::int32_t>> name_and_pid(std::string path) {
+  for (const std::string_view compressed : {".gz", ".bz2"})
+    if (path.ends_with(compressed)) path.erase(path.rfind(compressed));
   const std::size_t dot = path.rfind('.');
   if (dot == std::string::npos) return {path, std::nullopt};
   const auto pid = parse_count<std::uint32_t>(std::string_view(path).substr(dot + 1));
@@ -72,14 +74,14 @@ struct Group {
   std::vector<std::string> paths;
 };
 
-/// Sorts the inputs into groups: all files of a strace -ff are one.
+/// Sorts the inputs into groups: all files of a strace -ff are one, and all logs of DFTracer.
 Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::optional<ImportFormat> forced,
                                      ImportNotes& notes) {
   std::vector<Group> groups;
   std::map<std::string, std::size_t> by_name;
   for (const auto& [path, is_named] : inputs) {
     std::optional<ImportFormat> format = forced;
-    bool names_pids = true, is_compressed = false;
+    bool names_pids = true;
     struct stat status {};
     const bool is_pipe = path == "-" || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
     if (!is_pipe) {
@@ -89,16 +91,12 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
       if (!start) return pass_on(start.error());
       const auto line = strace_line(start->substr(0, start->find('\n')));
       names_pids = !line || line->pid.has_value();
-      is_compressed = start->starts_with("\x1f\x8b");
       if (!format) format = format_of(*start);
-      if (!format && !is_named && !is_compressed) {
+      if (!format && !is_named) {
         notes.remark(fmt::format("{}: no format that is known; left out", input->shown()));
         continue;
       }
     }
-    if (!format && is_compressed)
-      return fail(ErrorKind::bad_input, "{}: compressed; try: zcat '{}' | iosig import --format NAME - -o TRACE",
-                  printable(path), printable(path));
     if (!format && is_pipe)
       return fail(ErrorKind::usage, "{} is read once: --format must say what it is ({})",
                   path == "-" ? "standard input" : printable(path), fmt::join(import_formats, ", "));
@@ -109,8 +107,8 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
                   printable(path));
     const auto [name, pid] = name_and_pid(path);
     const bool is_of_many = *format == ImportFormat::strace && pid && !names_pids;
-    if (is_of_many) {
-      const auto [known, is_new] = by_name.try_emplace(name, groups.size());
+    if (is_of_many || *format == ImportFormat::dftracer) {
+      const auto [known, is_new] = by_name.try_emplace(is_of_many ? name : std::string(), groups.size());
       if (!is_new) {
         groups[known->second].paths.push_back(path);
         continue;
@@ -121,20 +119,26 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
   return groups;
 }
 
-Result<void> read_group(const Group& group, TraceWriter& writer, ImportNotes& notes) {
-  if (group.format != ImportFormat::strace) {
-    auto input = LineInput::open(group.paths.front());
-    if (!input) return pass_on(input.error());
-    return group.format == ImportFormat::csv ? import_csv(*input, writer, notes)
-                                             : import_dftracer(*input, writer, notes);
-  }
+Result<void> read_strace(const std::vector<std::string>& paths, TraceWriter& writer, ImportNotes& notes) {
   std::vector<StraceFile> files;
-  for (const std::string& path : group.paths) {
-    auto input = LineInput::open(path, group.paths.size() > 1 ? small_buffer : std::size_t{1} << 20);
+  for (const std::string& path : paths) {
+    auto input = LineInput::open(path, paths.size() > 1 ? small_buffer : std::size_t{1} << 20, &notes);
     if (!input) return pass_on(input.error());
     files.push_back({std::move(*input), name_and_pid(path).second});
   }
   return import_strace(std::move(files), writer, notes);
+}
+
+Result<void> read_group(const Group& group, TraceWriter& writer, ImportNotes& notes) {
+  if (group.format == ImportFormat::strace) return read_strace(group.paths, writer, notes);
+  DftracerImport dftracer(writer, notes);
+  for (const std::string& path : group.paths) {
+    auto input = LineInput::open(path, std::size_t{1} << 20, &notes);
+    if (!input) return pass_on(input.error());
+    auto done = group.format == ImportFormat::csv ? import_csv(*input, writer, notes) : dftracer.read(*input);
+    if (!done) return done;
+  }
+  return {};
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
 #include "iosig/trace/import/line_input.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <cerrno>
 #include <cstring>
 
-#include "iosig/base/text.h"
+#include "iosig/trace/import/import.h"
 
 namespace iosig::trace {
 namespace {
@@ -15,12 +13,11 @@ constexpr std::size_t max_line_bytes = std::size_t{16} << 20;
 
 }  // namespace
 
-Result<LineInput> LineInput::open(const std::string& path, std::size_t buffer_bytes) {
-  LineInput input;
-  input.shown_ = path == "-" ? "standard input" : printable(path);
-  input.file_ =
-      Fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!input.file_) return system_failure("open", path);
+Result<LineInput> LineInput::open(const std::string& path, std::size_t buffer_bytes, ImportNotes* notes) {
+  auto source = ByteInput::open(path);
+  if (!source) return pass_on(source.error());
+  LineInput input(std::move(*source));
+  input.notes_ = notes;
   input.buffer_.resize(buffer_bytes);
   return input;
 }
@@ -33,18 +30,17 @@ Result<void> LineInput::read_more() {
   }
   if (end_ == buffer_.size()) {
     if (buffer_.size() >= max_line_bytes)
-      return fail(ErrorKind::bad_input, "{}:{}: a line of more than {} bytes; this is no trace as text", shown_,
+      return fail(ErrorKind::bad_input, "{}:{}: a line of more than {} bytes; this is no trace as text", shown(),
                   line_number_ + 1, max_line_bytes);
     buffer_.resize(buffer_.size() * 2);
   }
-  for (;;) {
-    const ssize_t got = ::read(file_.get(), buffer_.data() + end_, buffer_.size() - end_);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure("read", shown_);
-    has_ended_ = got == 0;
-    end_ += static_cast<std::size_t>(got);
-    return {};
-  }
+  const auto got = source_.read(std::span(buffer_).subspan(end_));
+  if (!got) return pass_on(got.error());
+  has_ended_ = *got == 0;
+  end_ += *got;
+  if (has_ended_ && notes_ != nullptr && !source_.damage().empty())
+    notes_->remark(fmt::format("{}: {}; what is before it is read", shown(), source_.damage()));
+  return {};
 }
 
 Result<std::string_view> LineInput::peek() {

@@ -39,6 +39,8 @@ class Iosig(CMakePackage):
     depends_on("tl-expected", type="build")
     depends_on("tomlplusplus@3.3:", type="build")
     depends_on("openssl@3:")
+    depends_on("zlib-api")
+    depends_on("bzip2")
     depends_on("libfuse@3.12:", when="+fuse")
 
     generator = "Ninja"
