@@ -64,7 +64,7 @@ int run_import(const ImportArguments& options, Console& console) {
 }  // namespace
 
 void add_import(Verb app, Action& action) {
-  const Verb verb = app.add_verb("import", "Make a trace of what other tools recorded: strace, DFTracer, CSV");
+  const Verb verb = app.add_verb("import", "Make a trace of what other tools recorded: Darshan, strace, DFTracer, CSV");
   const auto options = std::make_shared<ImportArguments>();
   verb.add_option("FILE", options->inputs, "files, directories of files, or - for standard input").required();
   verb.add_option("-o,--output", options->output, "directory of the trace, new").type_name("TRACE");

@@ -78,6 +78,7 @@ class PartWriter {
   /// parents', and by less than 2^31 from those of the 576 calls before. Returns the id.
   /// Fails if the file cannot be written: up to 576 calls are lost then.
   [[nodiscard]] Result<std::uint64_t> add(Slot call, std::uint64_t id, Packing& packing);
+  void count_lost(std::uint64_t calls) { header_.lost_calls += calls; }
   /// Writes what was added, and frees the memory.
   [[nodiscard]] Result<void> flush(Packing& packing);
   /// Writes what was added, and marks the part as complete: its thread ended. Without it the part is readable, too.

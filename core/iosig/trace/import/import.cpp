@@ -9,6 +9,8 @@
 
 #include "iosig/base/text.h"
 #include "iosig/trace/import/csv.h"
+#include "iosig/trace/import/darshan.h"
+#include "iosig/trace/import/darshan_log.h"
 #include "iosig/trace/import/dftracer.h"
 #include "iosig/trace/import/line_input.h"
 #include "iosig/trace/import/strace.h"
@@ -47,6 +49,7 @@ Result<std::vector<Input>> files_of(const std::vector<std::string>& inputs) {
 
 /// Returns the format of a file that begins with `text`.
 std::optional<ImportFormat> format_of(std::string_view text) {
+  if (is_darshan(text)) return ImportFormat::darshan;
   std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
   if (strace_line(line) || line.starts_with("strace: ")) return ImportFormat::strace;
   if (is_dftracer_line(line)) return ImportFormat::dftracer;
@@ -103,7 +106,7 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
     if (!format)
       return fail(ErrorKind::bad_input,
                   "{}:1: no format that is known; expected the CSV of 'iosig export', what strace -f -ttt -T -y "
-                  "-o FILE writes, or a log of DFTracer",
+                  "-o FILE writes, or a log of DFTracer or Darshan",
                   printable(path));
     const auto [name, pid] = name_and_pid(path);
     const bool is_of_many = *format == ImportFormat::strace && pid && !names_pids;
@@ -131,6 +134,10 @@ Result<void> read_strace(const std::vector<std::string>& paths, TraceWriter& wri
 
 Result<void> read_group(const Group& group, TraceWriter& writer, ImportNotes& notes) {
   if (group.format == ImportFormat::strace) return read_strace(group.paths, writer, notes);
+  if (group.format == ImportFormat::darshan) {
+    writer.set_selected_calls("reads and writes that DXT records");
+    return import_darshan(group.paths.front(), writer, notes);
+  }
   DftracerImport dftracer(writer, notes);
   for (const std::string& path : group.paths) {
     auto input = LineInput::open(path, std::size_t{1} << 20, &notes);

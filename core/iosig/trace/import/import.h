@@ -12,8 +12,8 @@
 
 namespace iosig::trace {
 
-enum class ImportFormat : std::uint8_t { csv, strace, dftracer };
-inline constexpr std::string_view import_formats[] = {"csv", "strace", "dftracer"};
+enum class ImportFormat : std::uint8_t { csv, strace, dftracer, darshan };
+inline constexpr std::string_view import_formats[] = {"csv", "strace", "dftracer", "darshan"};
 
 /// Input that a reader left out.
 struct ImportNotes {

@@ -62,8 +62,13 @@ Result<TraceWriter> TraceWriter::make(const std::string& path) {
 }
 
 TraceWriter::ProcessNumber TraceWriter::add_process(std::string host, std::int32_t pid, std::int32_t parent_pid) {
-  processes_.push_back(
-      {.host = std::move(host), .pid = pid, .parent_pid = parent_pid, .parts = 0, .facts = {}, .names = {}});
+  processes_.push_back({.host = std::move(host),
+                        .pid = pid,
+                        .parent_pid = parent_pid,
+                        .parts = 0,
+                        .lost_calls = 0,
+                        .facts = {},
+                        .names = {}});
   return static_cast<ProcessNumber>(processes_.size() - 1);
 }
 
@@ -138,13 +143,15 @@ Result<TraceWriter::Totals> TraceWriter::finish(std::string_view source) {
       has_facts[thread.process] = true;
       ++totals.processes;
       if (const Facts& facts = processes_[thread.process].facts; !facts.empty()) thread.part->add_facts(facts);
+      thread.part->count_lost(processes_[thread.process].lost_calls);
     }
     if (auto done = thread.part->close(*packing_); !done) return pass_on(done.error());
   }
-  const nlohmann::ordered_json manifest{{"schema", trace_schema},
-                                        {"imported_from", source},
-                                        {"started_ns", calls_ == 0 ? 0 : least_start_},
-                                        {"command", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json manifest{{"schema", trace_schema},
+                                  {"imported_from", source},
+                                  {"started_ns", calls_ == 0 ? 0 : least_start_},
+                                  {"command", nlohmann::ordered_json::array()}};
+  if (!selected_calls_.empty()) manifest["calls"] = selected_calls_;
   const std::string shown = fmt::format("{}/manifest.json", path_);
   {
     const Fd file(

@@ -44,6 +44,10 @@ class TraceWriter {
   void add_fact(ProcessNumber process, std::string_view key, std::string value);
   [[nodiscard]] const Facts& facts_of(ProcessNumber process) const { return processes_[process].facts; }
   void remove_facts(ProcessNumber process) { processes_[process].facts.clear(); }
+  /// Calls that the other tool did not keep.
+  void count_lost(ProcessNumber process, std::uint64_t calls) { processes_[process].lost_calls += calls; }
+  /// Says which calls the other tool records, if it does not record all: as the manifest's `calls`.
+  void set_selected_calls(std::string calls) { selected_calls_ = std::move(calls); }
   [[nodiscard]] bool has_calls(ProcessNumber process) const { return processes_[process].parts > 0; }
   /// Each thread has a part. Several parts may have the same tid.
   [[nodiscard]] ThreadNumber add_thread(ProcessNumber process, std::int32_t tid);
@@ -61,6 +65,7 @@ class TraceWriter {
     std::string host;
     std::int32_t pid = 0, parent_pid = 0;
     std::uint32_t parts = 0;
+    std::uint64_t lost_calls = 0;
     Facts facts;
     std::unordered_map<std::uint32_t, std::uint32_t> names;  ///< ids of paths (numbers in paths_)
   };
@@ -75,6 +80,7 @@ class TraceWriter {
   std::uint32_t name_of_path(ThreadState& thread, std::string_view path);
   [[nodiscard]] Result<void> flush_all();
 
+  std::string selected_calls_;
   std::string path_, draft_;             ///< draft_ empty: there is none
   std::unique_ptr<const Fd> directory_;  ///< parts refer to it
   std::unique_ptr<Packing> packing_;
