@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "iosig/base/text.h"
+#include "iosig/trace/notes.h"
 
 namespace iosig::cli {
 
@@ -30,32 +31,11 @@ Result<trace::Selection> selection_of(const std::string& layer, const std::strin
 }
 
 void note_faults(const trace::Trace& trace, const Console& console) {
-  for (const trace::UnreadablePart& part : trace.unreadable())
-    console.note(fmt::format("left out: {}", part.error.message));
-  std::uint64_t lost = 0, cut = 0;
-  for (const trace::Part& part : trace.parts()) {
-    lost += part.header.lost_calls;
-    if (!part.fault) continue;
-    if (part.fault->is_cut)
-      ++cut;
-    else
-      console.note(fmt::format("{}: {} at byte {}; the calls before it are read", printable(part.name),
-                               part.fault->what, part.fault->at));
-  }
-  if (cut > 0)
-    console.note(fmt::format("{} part{} within a block: still being written, or the process was killed meanwhile", cut,
-                             cut == 1 ? " ends" : "s end"));
-  if (lost > 0)
-    console.note(fmt::format(
-        "{} calls could not be recorded: the trace's directory was full, or too many were in flight at once", lost));
-  for (const std::string& host : trace.hosts_without_clock())
-    console.note(fmt::format("the trace does not say how long a tick of the clock of '{}' is: times are in ticks there",
-                             printable(host)));
+  for (const std::string& note : trace::notes_on(trace)) console.note(note);
 }
 
 void note_faults(const std::vector<Error>& faults, const Console& console) {
-  for (const Error& fault : faults)
-    console.note(fmt::format("{}; the later calls of that thread are left out", fault.message));
+  for (const Error& fault : faults) console.note(trace::note_on_fault(fault.message));
 }
 
 }  // namespace iosig::cli

@@ -1,8 +1,21 @@
 #include "iosig/observe/merged_accesses.h"
 
 #include <algorithm>
+#include <unordered_set>
+
+#include "iosig/base/text.h"
 
 namespace iosig::observe {
+
+Result<void> check_distinct(std::span<const trace::Trace> traces) {
+  std::unordered_set<std::uint64_t> processes;
+  for (const trace::Trace& each : traces)
+    for (const auto& [key, process] : each.processes())
+      if (!processes.insert(key).second)
+        return fail(ErrorKind::usage, "process {} on {} is in two of the traces; expected each trace once", process.pid,
+                    printable(process.host));
+  return {};
+}
 
 MergedAccesses::MergedAccesses(std::span<const trace::Trace> traces, const trace::Selection& selection,
                                std::int64_t ended_since_ns, std::vector<Error>& faults) {

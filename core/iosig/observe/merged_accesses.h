@@ -6,9 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "iosig/base/result.h"
 #include "iosig/trace/accesses.h"
 
 namespace iosig::observe {
+
+/// Fails with `usage` if two of the traces have a process in common.
+[[nodiscard]] Result<void> check_distinct(std::span<const trace::Trace> traces);
 
 class MergedAccesses {
  public:

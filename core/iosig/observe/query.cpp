@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "iosig/base/text.h"
 #include "iosig/observe/merged_accesses.h"
@@ -440,12 +439,7 @@ class Run {
 }  // namespace
 
 Result<Answer> answer(std::span<const Trace> traces, const Query& query) {
-  std::unordered_set<std::uint64_t> processes;
-  for (const Trace& each : traces)
-    for (const auto& [key, process] : each.processes())
-      if (!processes.insert(key).second)
-        return fail(ErrorKind::usage, "process {} on {} is in two of the traces; expected each trace once", process.pid,
-                    printable(process.host));
+  if (auto distinct = check_distinct(traces); !distinct) return pass_on(distinct.error());
   return Run(traces, query).answer(traces);
 }
 
