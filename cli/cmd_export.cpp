@@ -1,12 +1,14 @@
-// `iosig export`: the accesses of a trace as text, one line for each.
+// `iosig export`: the accesses of a trace as text, one line for each; as Parquet by the Python package.
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "commands.h"
+#include "external.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/export.h"
@@ -17,7 +19,8 @@ namespace iosig::cli {
 namespace {
 
 struct ExportArguments {
-  std::string directory, format = "csv", output, layer, files;
+  std::vector<std::string> directories;
+  std::string format = "csv", output, layer, files;
 };
 
 /// The file that is written, or standard output.
@@ -39,10 +42,29 @@ class Output {
   Fd file_;
 };
 
+/// Executes the Python package's program in place of this one; returns only if that fails.
+int export_parquet(const ExportArguments& options, Console& console) {
+  if (options.output.empty())
+    return console.fail({ErrorKind::usage, "-o is required with --format parquet: the directory to make"});
+  std::vector<std::string> words{"iosig", "export-parquet", "--output=" + options.output};
+  if (!options.layer.empty()) words.push_back("--layer=" + options.layer);
+  if (!options.files.empty()) words.push_back("--files=" + options.files);
+  words.emplace_back("--");
+  words.insert(words.end(), options.directories.begin(), options.directories.end());
+  std::vector<char*> arguments;
+  for (std::string& each : words) arguments.push_back(each.data());
+  arguments.push_back(nullptr);
+  run_external_verb("export-parquet", arguments.data());
+  return console.fail({ErrorKind::usage, python_package_missing("export-parquet")});
+}
+
 int run_export(const ExportArguments& options, Console& console) {
   auto selection = selection_of(options.layer, options.files);
   if (!selection) return console.fail(selection.error());
-  const auto opened = trace::Trace::open(options.directory);
+  if (options.format == "parquet") return export_parquet(options, console);
+  if (options.directories.size() > 1)
+    return console.fail({ErrorKind::usage, "expected one TRACE; only --format parquet takes several"});
+  const auto opened = trace::Trace::open(options.directories.front());
   if (!opened) return console.fail(opened.error());
   note_faults(*opened, console);
   Output output;
@@ -71,9 +93,15 @@ int run_export(const ExportArguments& options, Console& console) {
 void add_export(Verb app, Action& action) {
   const Verb verb = app.add_verb("export", "Print every access of a trace, for other programs");
   const auto options = std::make_shared<ExportArguments>();
-  verb.add_option("TRACE", options->directory, "the directory that 'iosig trace -o' made").type_name("DIR").required();
-  verb.add_option("--format", options->format, "csv, which is the default").check(one_of({"csv"})).type_name("NAME");
-  verb.add_option("-o,--output", options->output, "file to write; standard output unless given").type_name("FILE");
+  verb.add_option("TRACE", options->directories, "the directory that 'iosig trace -o' made; of parquet, several")
+      .type_name("DIR")
+      .required();
+  verb.add_option("--format", options->format, "csv, which is the default; parquet, a partition for each trace")
+      .check(one_of({"csv", "parquet"}))
+      .type_name("NAME");
+  verb.add_option("-o,--output", options->output,
+                  "file to write, standard output unless given; of parquet, the directory to make")
+      .type_name("FILE");
   add_selection_options(verb, options->layer, options->files);
   verb.footer(
       "Fields: id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result\n"

@@ -1,5 +1,5 @@
 // The verbs of the Python package (external.h). They are declared here only for `iosig --help`, completion and the
-// manual; `iosig-repro` and `iosig-plot` parse their own arguments. tests/python/test_repro.py compares the two.
+// manual; the programs parse their own arguments. tests/python/test_repro.py compares the two.
 
 #include "commands.h"
 #include "external.h"
@@ -44,6 +44,17 @@ void add_repro(Verb app) {
   run.describe_option("--source", "what to experiment on: virtual (default), machine or lab").type_name("SOURCE");
   list.describe_flag("--json", "print one JSON document, iosig.repro.list/1");
   run.describe_flag("--json", "print one JSON document, iosig.repro/1");
+}
+
+void add_query_sql(Verb query) {
+  const Verb sql =
+      query.add_verb("sql", "Ask in SQL: accesses, files, durations, processes, calls").group(python_group);
+  sql.describe_option("SQL", "one SELECT over the views").required();
+  sql.describe_option("TRACE", "traces, or Parquet data sets of them").required();
+  sql.describe_flag("--json", "print one JSON document, iosig.sql/1");
+  sql.describe_flag("--csv", "print CSV");
+  sql.describe_option("--memory", "the most memory that the query takes; 1GB unless given").type_name("TEXT");
+  sql.footer("Example: iosig query sql 'SELECT call, count(*) FROM accesses GROUP BY call' job.trace");
 }
 
 }  // namespace iosig::cli

@@ -1,5 +1,6 @@
-// Verbs that other programs provide, as in git: `iosig x` runs `iosig-x`. The Python package provides `repro` and
-// `plot` this way.
+// Verbs that other programs provide, as in git: `iosig x` runs `iosig-x`, `iosig x y` of the Python package
+// `iosig-x-y`. It provides `repro`, `plot`, `query sql`, and `export --format parquet` (`iosig-export-parquet`) this
+// way.
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@ std::string python_package_missing(std::string_view verb);
 /// other characters than lower-case letters, digits and hyphens.
 std::string external_verb(std::string_view verb);
 
-/// Executes that program in place of this one, with the arguments after the verb (`argv[1]`); $IOSIG_COMMAND names this
-/// `iosig`. Returns only if there is none or exec fails.
+/// Executes that program in place of this one, with the arguments after `argv[1]`, the verb's last word; $IOSIG_COMMAND
+/// names this `iosig`. Returns only if there is none or exec fails.
 void run_external_verb(std::string_view verb, char** argv);
 
 }  // namespace iosig::cli

@@ -7,14 +7,48 @@
 #include <csignal>
 #include <exception>
 #include <memory>
+#include <string>
 
 #include "commands.h"
 #include "external.h"
 #include "help.h"
 #include "usage.h"
 
+namespace {
+
+using namespace iosig::cli;
+
+/// The verb that the command line begins with.
+struct NamedVerb {
+  std::string name;  ///< "query-sql" for `iosig query sql`
+  int words = 0;     ///< that name it
+  bool is_python = false;
+  bool is_external = false;  ///< another program may be it
+};
+
+NamedVerb named_verb(const CLI::App& app, int argc, char** argv) {
+  NamedVerb named;
+  const CLI::App* verb = &app;
+  while (!named.is_python && named.words + 1 < argc) {
+    const auto found =
+        verb->get_subcommands([&](const CLI::App* each) { return each->check_name(argv[named.words + 1]); });
+    if (found.empty()) break;
+    verb = found.front();
+    named.name += (named.words > 0 ? "-" : "") + verb->get_name();
+    ++named.words;
+    named.is_python = verb->get_group() == python_group;
+  }
+  named.is_external = named.is_python || named.words == 0;
+  if (named.words == 0 && argc > 1) {
+    named.name = argv[1];
+    named.words = 1;
+  }
+  return named;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace iosig::cli;
   open_missing_streams();
   std::signal(SIGPIPE, SIG_DFL);  // `iosig storage list | head` ends without an error message
   std::signal(SIGCHLD, SIG_DFL);  // if the parent process ignores it, the exit status of child processes is lost
@@ -62,12 +96,9 @@ int main(int argc, char** argv) {
     std::rotate(argv + 1, argv + 2, argv + argc);  // `iosig help choose` is `iosig choose --help`
     argv[argc - 1] = help;
   }
-  const auto ours = app.get_subcommands([&](const CLI::App* verb) { return argc > 1 && verb->check_name(argv[1]); });
-  const bool is_python = !ours.empty() && ours.front()->get_group() == python_group;
-  if (argc > 1 && (ours.empty() || is_python)) run_external_verb(argv[1], argv);
-  if (is_python) {
-    return console.fail({iosig::ErrorKind::usage, python_package_missing(argv[1])});
-  }
+  const NamedVerb named = named_verb(app, argc, argv);
+  if (named.is_external && argc > 1) run_external_verb(named.name, argv + named.words - 1);
+  if (named.is_python) return console.fail({iosig::ErrorKind::usage, python_package_missing(named.name)});
   try {
     app.parse(argc, argv);
     if (const auto checked = check_values(app); !checked) return console.finish(console.fail(checked.error()));

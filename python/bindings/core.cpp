@@ -1,5 +1,5 @@
 // iosig._core: the native core for Python. What the core decides is called here, never derived again.
-// pattern*.cpp have the patterns.
+// pattern*.cpp have the patterns, trace*.cpp the traces.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -16,6 +16,7 @@
 #include "iosig/format/signature_text.h"
 #include "pattern.h"
 #include "raise.h"
+#include "trace.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -146,4 +147,5 @@ NB_MODULE(_core, module) {
   python::bind_pattern(module);
   python::bind_detection(module);
   python::bind_lookup(module);
+  python::bind_trace(module);
 }

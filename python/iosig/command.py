@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Iterable
 
 import typer
 
@@ -13,10 +15,19 @@ def is_of_another_build(error: Exception) -> bool:
     return all(word in str(error) for word in words)
 
 
+def say_notes(notes: Iterable[str]) -> None:
+    """As the native verbs say on stderr what is missing."""
+    for note in notes:
+        print(f"iosig: note: {note}", file=sys.stderr)
+
+
 def run(app: typer.Typer, name: str) -> None:
     """Runs `app` as the command `name`; bad input and what the system refuses end in one line and iosig's statuses."""
     try:
         app(prog_name=name)
+    except FileExistsError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(2)
     except ValueError as error:
         print(f"{name}: {error}", file=sys.stderr)
         sys.exit(3)
@@ -32,3 +43,23 @@ def run(app: typer.Typer, name: str) -> None:
             file=sys.stderr,
         )
         sys.exit(4)
+
+
+def run_extra(module: str) -> None:
+    """Runs `main` of a module that needs packages of an extra, or says which."""
+    try:
+        main = importlib.import_module(module).main
+    except ModuleNotFoundError as error:
+        print(f"iosig: the Python package {error.name} is missing; pip install 'iosig[trace]'", file=sys.stderr)
+        sys.exit(2)
+    main()
+
+
+def query_sql() -> None:
+    """`iosig query sql`"""
+    run_extra("iosig.sql")
+
+
+def export_parquet() -> None:
+    """`iosig export --format parquet`"""
+    run_extra("iosig.parquet")
