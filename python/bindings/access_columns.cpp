@@ -12,14 +12,17 @@ namespace {
 
 using trace::Access;
 
-/// Which values of a column are not null: a bit for each, the lowest first.
+/// Which values of a column are not null: a bit for each, the lowest first. There are none before the first null.
 class Validity {
  public:
   void push(bool is_valid) {
-    if (count_ % 8 == 0) bits_.push_back(0);
-    bits_.back() |= static_cast<std::uint8_t>(static_cast<unsigned>(is_valid) << count_ % 8);
+    const auto byte = static_cast<std::size_t>(count_ / 8);
+    if ((!is_valid || !bits_.empty()) && bits_.size() <= byte) bits_.resize(byte + 1, 0xff);
+    if (!is_valid) {
+      bits_[byte] &= static_cast<std::uint8_t>(~(1U << count_ % 8));
+      ++nulls_;
+    }
     ++count_;
-    nulls_ += is_valid ? 0 : 1;
   }
   [[nodiscard]] std::int64_t count() const { return count_; }
   [[nodiscard]] std::int64_t nulls() const { return nulls_; }
@@ -37,6 +40,13 @@ template <class Value>
 struct Values {
   std::vector<Value> values;
   Validity validity;
+
+  /// Moves them out, and makes room for as many.
+  [[nodiscard]] std::shared_ptr<Values> take() {
+    auto taken = std::make_shared<Values>(std::exchange(*this, {}));
+    values.reserve(taken->values.size());
+    return taken;
+  }
 };
 
 /// get(entry) is the value, or nothing for null.
@@ -54,7 +64,7 @@ class Numbers : public Column {
   }
 
   ArrowArray take() override {
-    const auto taken = std::make_shared<Values<Value>>(std::exchange(values_, {}));
+    const auto taken = values_.take();
     ArrowArray array;
     fill_array(array, {.length = taken->validity.count(),
                        .nulls = taken->validity.nulls(),
@@ -117,7 +127,7 @@ class Names : public Column {
                             .buffers = {nullptr, texts->ends.data(), texts->bytes.data()},
                             .children = {},
                             .dictionary = {}});
-    const auto numbers = std::make_shared<Values<std::int32_t>>(std::exchange(numbers_, {}));
+    const auto numbers = numbers_.take();
     parts.length = numbers->validity.count();
     parts.nulls = numbers->validity.nulls();
     parts.data = numbers;

@@ -80,6 +80,7 @@ class Door:
                 "python_enable_replacements": False,
             },
         )
+        self.connection.execute("SET enable_progress_bar = false")  # it goes to stdout
         if not self.opened:
             self.connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, parts))}]")
         self.connection.execute("SET enable_external_access = false")

@@ -194,6 +194,8 @@ def test_nothing_is_reached_through_the_sql(traces: list[Path], data_set: Path, 
             list(door.rows(attack.format(directory=tmp_path, part=part))[1])
     assert part.read_bytes() == before and list(tmp_path.iterdir()) == []
     assert list(door.rows("SELECT count(*) > 0 FROM accesses")[1]) == [(True,)]  # still answers
+    progress = "SELECT current_setting('enable_progress_bar')"  # which would be drawn into the answer
+    assert list(door.rows(progress)[1]) == [(False,)]
 
 
 def test_a_query_takes_no_more_memory_than_it_may(traces: list[Path]) -> None:
