@@ -233,7 +233,7 @@ int run_finalize(FinalizeArguments options, Console& console) {
     status = std::max(status, console.fail(error));
   };
   for (const Error& error : work.refused) refuse(error);
-  options.settle.open_files = open_redirected_files();
+  if (!work.entries.empty()) options.settle.open_files = open_redirected_files();
   RateLimit limit(options.max_bytes_per_s);
   options.settle.copy.pace = [&](std::uint64_t bytes) { limit.take(bytes); };
   const auto report = [&](const JournalEntry& entry, const Settled& result) {

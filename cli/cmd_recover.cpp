@@ -66,7 +66,7 @@ int run_recover(const RecoverArguments& options, Console& console) {
   SettleOptions settle;
   KnownLinks links;
   settle.dry_run = options.dry_run;
-  settle.open_files = open_redirected_files();
+  if (!entries.empty()) settle.open_files = open_redirected_files();
   settle.links = &links;
   for (const JournalEntry& entry : entries) {
     Result<std::optional<Fd>> held = std::optional<Fd>(Fd{});

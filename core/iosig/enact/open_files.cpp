@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <charconv>
+#include <climits>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "iosig/base/text.h"
@@ -29,8 +33,10 @@ void add_files_of(int pid, OpenFiles& open) {
   const std::filesystem::path process = fmt::format("/proc/{}", pid);
   std::error_code ignored;  // processes may exit meanwhile, and those of others cannot be read
   const auto note = [&](const std::filesystem::path& link) {
-    const std::string target = std::filesystem::read_symlink(link, ignored);
-    if (target.find(ours) == std::string::npos) return;
+    std::array<char, PATH_MAX> text;  // one call for each link; std::filesystem::read_symlink makes two
+    const ssize_t length = ::readlink(link.c_str(), text.data(), text.size());
+    const std::string_view target(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    if (target.find(ours) == std::string_view::npos) return;
     if (struct stat file{}; is_this_program(process) && ::stat(link.c_str(), &file) == 0 && S_ISDIR(file.st_mode))
       return;
     open.emplace(target, pid);
