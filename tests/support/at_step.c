@@ -15,8 +15,9 @@
  *   chmod          set the mode of PATH to 0604
  *   kill           kill the command
  *
- * An action that blocks (on a lease of the command) goes on beside it. Prints "<what became of the action> <status of
- * the command> <calls>": done, not-reached, refused-ERRNO. A status of 128 + N is a death by signal N.
+ * An action that blocks (on a lease of the command) goes on beside it. After the action the command is no longer
+ * stopped. Prints "<what became of the action> <status of the command>": done, not-reached, refused-ERRNO. A status of
+ * 128 + N is a death by signal N.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -115,7 +116,7 @@ int main(int argc, char** argv) {
   waitpid(child, &status, 0);
   ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
   for (int signal_number = 0;; signal_number = 0) {
-    ptrace(PTRACE_SYSCALL, child, NULL, signal_number);
+    ptrace(calls < step ? PTRACE_SYSCALL : PTRACE_CONT, child, NULL, signal_number);
     if (waitpid(child, &status, 0) < 0) return 3;
     if (WIFEXITED(status) || WIFSIGNALED(status)) break;
     if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
@@ -152,6 +153,6 @@ int main(int argc, char** argv) {
     printf("done");
   else
     printf("refused-%d", outcome);
-  printf(" %d %ld\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), calls);
+  printf(" %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   return 0;
 }

@@ -95,7 +95,7 @@ def try_point(world: World, at_step: Path, action: Action, layout: str, step: in
     done = subprocess.run(command, capture_output=True, text=True, env=world.env, timeout=100)
     told = f"{layout}: {action.name} before call {step}: {done.stdout}{done.stderr}"
     assert done.returncode == 0, told
-    outcome, status, _ = done.stdout.splitlines()[-1].split()
+    outcome, status = done.stdout.splitlines()[-1].split()
     if outcome == "not-reached":
         return False, 0
     if outcome != "done":
