@@ -208,7 +208,6 @@ void add_query(Verb app, Action& action) {
   const Verb query = app.add_verb("query", "Ask how long, how fast, how many and by which the calls of traces are");
   query.require_verb();
   query.footer("Example: iosig query latency job.trace");
-  add_query_sql(query);
   for (const Question& question : questions) {
     const Verb verb = query.add_verb(question.name, question.help);
     const auto options = std::make_shared<QueryArguments>();
@@ -232,6 +231,7 @@ void add_query(Verb app, Action& action) {
     verb.when_chosen(action, query_schema,
                      [options, &question](Console& console) { return run_query(*options, question, console); });
   }
+  add_query_sql(query);
 }
 
 }  // namespace iosig::cli

@@ -110,4 +110,4 @@ def export(
 
 
 def main() -> None:
-    command.run(app, "iosig")
+    command.run(app, "iosig export")

@@ -231,4 +231,4 @@ def sql(
 
 
 def main() -> None:
-    command.run(app, "iosig")
+    command.run(app, "iosig query sql")
