@@ -103,18 +103,17 @@ TEST_CASE("chain: what has too many states is refused, not computed for hours") 
   std::vector<Structure> parts;
   for (int part = 0; part < 30; ++part) parts.push_back(device((part + 1) * year_s));
   CHECK(chain_mttdl_s(code(parts, 10)).error().kind == ErrorKind::infeasible);
-  // Chains of 1025 states each: a few are solved, not any number. Of the few, the stripe is lost at the sum of the
-  // rates.
-  const auto replicas_of = [](int first) {
+  // Of a few chains that must each be solved, the stripe is lost at the sum of the rates.
+  const auto replicas_of = [](int count, int first) {
     std::vector<Structure> devices;
-    for (int i = 0; i < 10; ++i) devices.push_back(device((first + i) * day_s));
-    return code(std::move(devices), 9);
+    for (int i = 0; i < count; ++i) devices.push_back(device((first + i) * day_s));
+    return code(std::move(devices), static_cast<std::uint32_t>(count - 1));
   };
-  const double each_s = *chain_mttdl_s(replicas_of(1)), other_s = *chain_mttdl_s(replicas_of(2));
-  CHECK(*chain_mttdl_s(code({replicas_of(1), replicas_of(1), replicas_of(2)}, 0)) ==
+  const double each_s = *chain_mttdl_s(replicas_of(8, 1)), other_s = *chain_mttdl_s(replicas_of(8, 2));
+  CHECK(*chain_mttdl_s(code({replicas_of(8, 1), replicas_of(8, 1), replicas_of(8, 2)}, 0)) ==
         doctest::Approx(1 / (2 / each_s + 1 / other_s)));
-  std::vector<Structure> many;
-  for (int i = 1; i <= 40; ++i) many.push_back(replicas_of(i));
+  std::vector<Structure> many;  // of 1025 states each: not any number of them is solved
+  for (int i = 1; i <= 40; ++i) many.push_back(replicas_of(10, i));
   CHECK(chain_mttdl_s(code(many, 0)).error().kind == ErrorKind::infeasible);
   std::vector<Structure> devices;  // a chain of few states with too many steps between them
   for (int i = 1; i < 1000; ++i) devices.push_back(device(i * year_s));
