@@ -30,9 +30,6 @@ using observe::InferredStream;
 using observe::TracedRun;
 
 constexpr const char* infer_schema = "iosig.infer/1";
-/// Directories of the system, whose files a job only reads and nobody places.
-constexpr std::string_view system_directories[] = {"/usr", "/lib",  "/lib32", "/lib64", "/bin", "/sbin",
-                                                   "/etc", "/proc", "/sys",   "/dev",   "/run"};
 /// Files that are only read, and less of them, are configuration and code.
 constexpr std::uint64_t least_read_bytes = MiB;
 
@@ -42,11 +39,6 @@ struct InferArguments {
   double least_confidence = 0.6;
   bool why = false, pragmas = false, all = false, force = false;
 };
-
-bool is_of_system(std::string_view path) {
-  if (is_below(path, "/dev/shm")) return false;
-  return std::ranges::any_of(system_directories, [&](std::string_view directory) { return is_below(path, directory); });
-}
 
 observe::RunNumbers numbers_of(const trace::Trace& opened) {
   observe::RunNumbers numbers;

@@ -1,15 +1,19 @@
-// `iosig replay`: replays a write map onto a container or an ordinary file, times it and verifies every byte.
+// `iosig replay`: replays a write map onto a container or an ordinary file, times it and verifies every byte. Traces
+// are replayed by cmd_replay_trace.
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
+#include "cmd_replay_trace.h"
 #include "commands.h"
 #include "input.h"
+#include "interruption.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/replay/replay.h"
@@ -22,44 +26,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int interrupted_status = 128;  ///< plus the signal's number
 constexpr std::chrono::milliseconds settling{50};
 constexpr double short_s = 1;  ///< seconds before progress is shown
 
 struct ReplayArguments {
   std::string map;
+  TraceReplayArguments trace;
   ReplayTarget target;
   ReplayOptions replay;
   std::int64_t ranks = 0;
   std::uint32_t readers = 0;
   bool container = false, traditional = false, plain = false, check = false, read = false, dry_run = false;
-};
-
-volatile std::sig_atomic_t interruption = 0;
-
-/// Records SIGINT and SIGTERM in `interruption` while it lives. Signals that are ignored stay ignored.
-class NoticeSignals {
- public:
-  NoticeSignals() {
-    for (Handler& handler : handlers_) {
-      struct sigaction note {};
-      note.sa_handler = [](int number) { interruption = number; };
-      ::sigaction(handler.number, nullptr, &handler.before);
-      if (handler.before.sa_handler != SIG_IGN) ::sigaction(handler.number, &note, nullptr);
-    }
-  }
-  NoticeSignals(const NoticeSignals&) = delete;
-  NoticeSignals& operator=(const NoticeSignals&) = delete;
-  ~NoticeSignals() {
-    for (const Handler& handler : handlers_) ::sigaction(handler.number, &handler.before, nullptr);
-  }
-
- private:
-  struct Handler {
-    int number = 0;
-    struct sigaction before {};
-  };
-  std::array<Handler, 2> handlers_{{{SIGINT, {}}, {SIGTERM, {}}}};
 };
 
 // ---- the map --------------------------------------------------------------------------------------------------------
@@ -315,7 +292,7 @@ class Replay {
   ReplayWatch watching(const char* what, double all, std::string_view unit = {}) {
     return [=, this, begin = steady_s()](std::uint64_t done) {
       if (steady_s() - begin > short_s) console_.progress({what, static_cast<double>(done), all, unit});
-      return interruption == 0;
+      return interruption() == 0;
     };
   }
 
@@ -325,7 +302,37 @@ class Replay {
   bool is_written_ = false;
 };
 
+/// Whether the input is a directory that is no container.
+bool names_trace(const std::string& input) {
+  struct stat at {};
+  return ::stat(input.c_str(), &at) == 0 && S_ISDIR(at.st_mode) && !is_container(input);
+}
+
+/// Options of which a trace or a map has no use.
+Result<void> check_options(const ReplayArguments& options, bool is_trace) {
+  const bool has_map_options = options.container || options.traditional || options.plain || options.ranks > 0 ||
+                               options.readers > 0 || options.read || options.replay.in_turn ||
+                               options.replay.opens_in_turn || options.replay.syncs || !options.target.targets.empty();
+  if (is_trace && !options.target.path.empty())
+    return fail(ErrorKind::usage, "a trace is replayed onto a directory: --onto '{}'", printable(options.target.path));
+  if (is_trace && has_map_options)
+    return fail(ErrorKind::usage, "'{}' is a trace; that option is for write maps", printable(options.map));
+  if (!is_trace && options.trace.has_options())
+    return fail(ErrorKind::usage, "'{}' is no trace; that option is for traces", shown_name(options.map));
+  if (!is_trace && options.target.path.empty()) return fail(ErrorKind::usage, "TARGET is required");
+  return {};
+}
+
 int run_replay(ReplayArguments& options, Console& console) {
+  const bool is_trace = names_trace(options.map);
+  if (auto checked = check_options(options, is_trace); !checked) return console.fail(checked.error());
+  if (is_trace) {
+    options.trace.directory = options.map;
+    options.trace.processes = options.replay.processes;
+    options.trace.verify = options.check;
+    options.trace.dry_run = options.dry_run;
+    return run_trace_replay(options.trace, console);
+  }
   if (options.traditional) options.target.form = ReplayForm::traditional;
   if (options.plain) options.target.form = ReplayForm::plain;
   if (options.plain && !options.target.targets.empty())
@@ -337,20 +344,21 @@ int run_replay(ReplayArguments& options, Console& console) {
   const auto status = Replay(options, *map, console).run();
   if (status) return *status;
   const int failed = console.fail(status.error());
-  if (interruption != 0) return interrupted_status + interruption;
+  if (interruption() != 0) return interrupted_status + interruption();
   return failed;
 }
 
 }  // namespace
 
 void add_replay(Verb app, Action& action) {
-  const Verb verb = app.add_verb("replay", "Replay a write map; time and verify it");
+  const Verb verb = app.add_verb("replay", "Replay a trace or a write map; time and verify it");
   const auto options = std::make_shared<ReplayArguments>();
-  verb.add_option("MAP", options->map,
-                  "lines of rank, offset, length; plfs_map's; a description of patterns; or a container; - for "
-                  "standard input")
+  verb.add_option("INPUT", options->map,
+                  "a directory of 'iosig trace'; or lines of rank, offset, length; plfs_map's; a description of "
+                  "patterns; or a container; - for standard input")
       .required();
-  verb.add_option("TARGET", options->target.path, "the file to create; it must not exist").required();
+  verb.add_option("TARGET", options->target.path, "of a map: the file to create; it must not exist");
+  add_trace_replay_options(verb, options->trace);
   const Option container =
       verb.add_flag("--container", options->container, "a container with an index of patterns (default)");
   const Option traditional =
@@ -363,23 +371,23 @@ void add_replay(Verb app, Action& action) {
       .type_name("DIRECTORY");
   verb.add_option("--ranks", options->ranks, "ranks 0 to N - 1 only").check(count_between(1, INT64_MAX)).type_name("N");
   verb.add_option("--processes", options->replay.processes,
-                  "number of processes, which share the ranks (default: one per rank)")
+                  "number of processes, which share the ranks or threads (default: one for each)")
       .check(count_between(1, max_replay_processes))
       .type_name("N");
   verb.add_flag("--in-turn", options->replay.in_turn, "start each write after the previous one in MAP has ended");
   verb.add_flag("--open-in-turn", options->replay.opens_in_turn,
                 "open in the order of ranks, so that writers' ids follow it");
   verb.add_flag("--sync", options->replay.syncs, "sync each rank's writes before it closes");
-  verb.add_flag("--check", options->check, "write distinct bytes with each write and verify them");
+  verb.add_flag("--check,--verify", options->check, "write distinct bytes with each write and verify them");
   verb.add_flag("--read", options->read, "each rank reads what it wrote");
   verb.add_option("--readers", options->readers, "read the file back by N processes, in blocks of the writes' length")
       .check(count_between(1, max_replay_processes))
       .type_name("N");
-  verb.add_flag("--dry-run", options->dry_run, "show what the map contains; write nothing");
+  verb.add_flag("--dry-run", options->dry_run, "show what would be done; write nothing");
   verb.footer(
-      "An unfinished TARGET is removed after a failure or ^C.\n"
+      "An unfinished TARGET is removed after a failure or ^C; so are all files of a trace.\n"
       "Exit status: 0 done, 1 bytes are wrong, 2 wrong usage, 3 bad input, 4 the system refused.\n"
-      "Example: iosig replay --check job.map /mnt/fast/again");
+      "Example: iosig replay job.trace --onto /mnt/fast/again --think 0.5");
   verb.when_chosen(action, "iosig.replay/1", [options](Console& console) { return run_replay(*options, console); });
 }
 

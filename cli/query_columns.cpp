@@ -89,7 +89,7 @@ std::pair<std::string, std::string (*)(double)> unit_of(Value value) {
 }
 
 double statistic_of(const Statistic& wanted, const Row& row, double scale) {
-  const observe::Distribution& values = row.values;
+  const Distribution& values = row.values;
   if (values.count() == 0) return NAN;
   if (wanted.name == "min") return static_cast<double>(values.least()) * scale;
   if (wanted.name == "max") return static_cast<double>(values.greatest()) * scale;

@@ -24,6 +24,7 @@ TRANSCRIPTS = [
     "docs/cli/pattern.md",
     "docs/cli/query.md",
     "docs/cli/reliability.md",
+    "docs/cli/replay.md",
     "docs/cli/repro.md",
     "docs/formats/presets.md",
     "docs/formats/signature.md",

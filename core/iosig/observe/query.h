@@ -23,7 +23,7 @@
 
 #include "iosig/base/result.h"
 #include "iosig/observe/busy_time.h"
-#include "iosig/observe/distribution.h"
+#include "iosig/base/distribution.h"
 #include "iosig/trace/trace.h"
 
 namespace iosig::observe {

@@ -1,7 +1,5 @@
 #include "iosig/replay/replay.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
 #include "iosig/replay/replay_turns.h"
@@ -32,14 +30,6 @@ constexpr Metric memory = sync_begin;
 std::uint32_t processes_for(const WriteMap& map, std::uint32_t wanted) {
   const auto ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, map.ranks.size()));
   return std::min(wanted == 0 ? max_replay_processes : wanted, ranks);
-}
-
-/// Raises the soft limit of descriptors to the hard limit: each writer needs a few.
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 double span_of(const std::vector<WorkerMetrics>& workers, Metric begin, Metric end) {

@@ -3,6 +3,7 @@
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -214,6 +215,13 @@ Result<std::vector<WorkerMetrics>> run_worker_group(std::uint32_t count,
   std::vector<WorkerMetrics> metrics;
   for (std::uint32_t number = 0; number < count; ++number) metrics.push_back(slot_of(shared, number).metrics);
   return metrics;
+}
+
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 double steady_s() { return seconds_of(CLOCK_MONOTONIC); }

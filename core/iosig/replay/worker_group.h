@@ -49,6 +49,9 @@ class Worker {
                                                                   const std::function<Result<void>(Worker&)>& work,
                                                                   const std::function<bool(std::uint64_t done)>& watch);
 
+/// Raises the soft limit of this process's descriptors to the hard limit.
+void allow_many_descriptors();
+
 /// Returns seconds on a clock that all processes of this machine share.
 [[nodiscard]] double steady_s();
 /// Returns the processor time of this process in seconds.

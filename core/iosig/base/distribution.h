@@ -6,14 +6,22 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace iosig::observe {
+namespace iosig {
 
 class Distribution {
  public:
   void add(std::uint64_t number);
+
+  /// Appends the distribution to `bytes`, for a process on the same machine.
+  void append_to(std::string& bytes) const;
+  /// Adds the numbers of a distribution that append_to() put at the start of `bytes`, and removes it from there.
+  /// Returns false, and changes nothing, if `bytes` is too short for one.
+  [[nodiscard]] bool merge(std::string_view& bytes);
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
   /// Exact; 0 if there are no numbers.
@@ -26,10 +34,12 @@ class Distribution {
   [[nodiscard]] double percentile(double percent) const;
 
  private:
+  void add_to_bucket(std::uint32_t bucket, std::uint64_t count);
+
   std::uint64_t count_ = 0, least_ = UINT64_MAX, greatest_ = 0;
   long double sum_ = 0;
   /// Number of the bucket and count, by number. At most 3776: 60 KB.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> buckets_;
 };
 
-}  // namespace iosig::observe
+}  // namespace iosig

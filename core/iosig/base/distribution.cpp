@@ -1,10 +1,11 @@
-#include "iosig/observe/distribution.h"
+#include "iosig/base/distribution.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
-namespace iosig::observe {
+namespace iosig {
 namespace {
 
 constexpr unsigned step_bits = 6;  ///< 64 buckets for each power of two
@@ -23,6 +24,18 @@ double middle_of(std::uint32_t bucket) {
   return static_cast<double>(first) + static_cast<double>((std::uint64_t{1} << shift) - 1) / 2;
 }
 
+struct Head {
+  std::uint64_t count, least, greatest, buckets;
+  double sum;
+};
+struct BucketBytes {
+  std::uint64_t bucket, count;
+};
+
+void append(std::string& bytes, const auto& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
 }  // namespace
 
 void Distribution::add(std::uint64_t number) {
@@ -30,12 +43,38 @@ void Distribution::add(std::uint64_t number) {
   least_ = std::min(least_, number);
   greatest_ = std::max(greatest_, number);
   sum_ += static_cast<long double>(number);
-  const std::uint32_t bucket = bucket_of(number);
+  add_to_bucket(bucket_of(number), 1);
+}
+
+void Distribution::add_to_bucket(std::uint32_t bucket, std::uint64_t count) {
   const auto place = std::ranges::lower_bound(buckets_, bucket, {}, &std::pair<std::uint32_t, std::uint64_t>::first);
   if (place != buckets_.end() && place->first == bucket)
-    ++place->second;
+    place->second += count;
   else
-    buckets_.insert(place, {bucket, 1});
+    buckets_.insert(place, {bucket, count});
+}
+
+void Distribution::append_to(std::string& bytes) const {
+  append(bytes, Head{count_, least_, greatest_, buckets_.size(), static_cast<double>(sum_)});
+  for (const auto& [bucket, count] : buckets_) append(bytes, BucketBytes{bucket, count});
+}
+
+bool Distribution::merge(std::string_view& bytes) {
+  Head head{};
+  if (bytes.size() < sizeof head) return false;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if ((bytes.size() - sizeof head) / sizeof(BucketBytes) < head.buckets) return false;
+  bytes.remove_prefix(sizeof head);
+  count_ += head.count;
+  least_ = std::min(least_, head.least);
+  greatest_ = std::max(greatest_, head.greatest);
+  sum_ += static_cast<long double>(head.sum);
+  for (; head.buckets > 0; --head.buckets, bytes.remove_prefix(sizeof(BucketBytes))) {
+    BucketBytes each{};
+    std::memcpy(&each, bytes.data(), sizeof each);
+    add_to_bucket(static_cast<std::uint32_t>(each.bucket), each.count);
+  }
+  return true;
 }
 
 double Distribution::mean() const {
@@ -58,4 +97,4 @@ double Distribution::percentile(double percent) const {
   return static_cast<double>(greatest_);
 }
 
-}  // namespace iosig::observe
+}  // namespace iosig

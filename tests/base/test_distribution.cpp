@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "iosig/observe/distribution.h"
+#include "iosig/base/distribution.h"
 
-using iosig::observe::Distribution;
+using iosig::Distribution;
 
 namespace {
 
@@ -48,4 +50,27 @@ TEST_CASE("distribution: percentiles of numbers of any size are within 0.8 %") {
     const auto exact = static_cast<double>(numbers[rank - 1]);
     CHECK(std::abs(found.percentile(percent) - exact) <= 0.008 * exact);
   }
+}
+
+TEST_CASE("distribution: those of two processes merge into that of all their numbers") {
+  std::mt19937_64 random(7);
+  std::vector<std::uint64_t> first(300), second(500);
+  for (auto& number : first) number = random() >> random() % 60;
+  for (auto& number : second) number = random() >> random() % 60;
+  std::vector<std::uint64_t> all = first;
+  all.insert(all.end(), second.begin(), second.end());
+  std::string bytes;
+  of(first).append_to(bytes);
+  of(second).append_to(bytes);
+  std::string_view rest = bytes;
+  Distribution merged;
+  REQUIRE(merged.merge(rest));
+  REQUIRE(merged.merge(rest));
+  CHECK(rest.empty());
+  CHECK_FALSE(merged.merge(rest));
+  const Distribution expected = of(all);
+  CHECK(merged.count() == 800);
+  CHECK(merged.mean() == doctest::Approx(expected.mean()));
+  for (const double percent : {0.0, 1.0, 50.0, 99.0, 100.0})
+    CHECK(merged.percentile(percent) == expected.percentile(percent));
 }

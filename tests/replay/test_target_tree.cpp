@@ -1,0 +1,73 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "iosig/replay/target_tree.h"
+#include "iosig/replay/trace_content.h"
+
+using iosig::contained_name;
+using iosig::ContentChecker;
+using iosig::TargetTree;
+using iosig::WriteOrigin;
+using iosig::WrongBytes;
+
+TEST_CASE("target tree: no name of a trace leads above the root") {
+  CHECK(contained_name("/a/./b/../c") == "a/c");
+  CHECK(contained_name("../../etc/passwd") == "etc/passwd");
+  CHECK(contained_name("/a/../../..//b/") == "b");
+  CHECK(contained_name("/..") == "");
+  const std::string most(255, 'n'), more(256, 'n'), other = more + "m";
+  CHECK(contained_name("/" + most) == most);
+  CHECK(contained_name("/" + more).size() <= 255);
+  CHECK(contained_name("/" + more) != contained_name("/" + other));
+}
+
+TEST_CASE("target tree: links are neither opened nor emptied, and what others put there stays") {
+  std::string scratch = (std::filesystem::temp_directory_path() / "iosig-target-XXXXXX").string();
+  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
+  const std::string root = scratch + "/root";
+  std::ofstream(scratch + "/victim") << "precious";
+  auto tree = TargetTree::make(root);
+  REQUIRE(tree);
+  CHECK(tree->make_directory("d") == 0);
+  std::filesystem::create_symlink(scratch + "/victim", root + "/d/soft");
+  std::filesystem::create_hard_link(scratch + "/victim", root + "/d/hard");
+  std::filesystem::create_directory_symlink(scratch, root + "/out");
+  CHECK(tree->open_file("d/soft", O_RDWR | O_TRUNC, false) == -ELOOP);
+  CHECK(tree->open_file("d/hard", O_RDWR | O_TRUNC, false) == -EMLINK);
+  CHECK(tree->open_file("d/hard", O_RDWR, false) == -EMLINK);
+  CHECK(tree->open_file("out/victim", O_RDWR, false) == -ENOTDIR);
+  CHECK(std::filesystem::file_size(scratch + "/victim") == 8);
+  const std::vector<std::string> files{"d/mine"}, directories{"d"};
+  const int mine = tree->open_file("d/mine", O_RDWR | O_CREAT, false);
+  REQUIRE(mine >= 0);
+  ::close(mine);
+  CHECK_FALSE(tree->remove_all(files, directories));
+  CHECK_FALSE(std::filesystem::exists(root + "/d/mine"));
+  CHECK(std::filesystem::exists(root + "/d/hard"));
+  CHECK_FALSE(TargetTree::make(root));
+  std::filesystem::remove_all(scratch);
+}
+
+TEST_CASE("trace content: each byte must be that of an origin, or zero") {
+  const std::vector<WriteOrigin> origins{{1, 7}, {2, 7}};
+  std::vector<std::byte> bytes(10000);
+  iosig::fill(std::span(bytes).subspan(1000, 5001), origins[1], 51000);
+  iosig::fill(std::span(bytes).subspan(6001, 3000), origins[0], 56001);
+  WrongBytes wrong;
+  ContentChecker checker;
+  checker.check(bytes, 50000, origins, wrong);
+  CHECK(wrong.count == 0);
+  iosig::fill(std::span(bytes).subspan(3000, 500), {3, 7}, 53000);  // an origin that is not the file's
+  checker.check(bytes, 50000, origins, wrong);
+  // By chance three in 256 bytes agree.
+  CHECK(wrong.count > 450);
+  CHECK(wrong.first >= 53000);
+  CHECK(wrong.first < 53010);
+}

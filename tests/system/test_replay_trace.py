@@ -1,0 +1,259 @@
+"""`iosig replay TRACE`: what a replay leaves, and does, against what the traced program did."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Iosig
+from tracing import Row, Tracing
+
+PYTHON = (sys.executable, "-S", "-E", "-c")
+MB = 1 << 20
+
+
+def replay(tracing: Tracing, onto: Path, *options: object, check: int = 0) -> dict[str, Any]:
+    """Replays the last trace's accesses to the program's directory; returns what --json says, if anything."""
+    done = tracing.iosig("replay", tracing.trace, "--onto", onto, "--files", f"{tracing.directory}/*", "--json",
+                         *options, check=check)  # fmt: skip
+    return json.loads(done.stdout) if done.stdout else {}
+
+
+def sizes(directory: Path) -> dict[str, int]:
+    return {str(path.relative_to(directory)): path.stat().st_size for path in directory.rglob("*") if path.is_file()}
+
+
+# Files that are made, replaced, removed, emptied, appended to, and written with holes.
+PROGRAM = """
+import os
+os.makedirs("d/e")
+with open("d/e/new.tmp", "wb") as f:
+    for n in range(40): f.write(bytes(5000))
+    f.flush(); os.fsync(f.fileno())
+os.rename("d/e/new.tmp", "d/e/new")
+with open("d/e/../e/new", "rb") as f:
+    f.seek(50000); f.read(1000)
+log = os.open("log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+for n in range(10): os.write(log, b"line\\n")
+again = os.dup(log); os.close(log); os.write(again, b"end\\n")
+out = os.open("out", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+os.pwrite(out, bytes(100), 1000000)
+os.pwrite(out, bytes(300000), 100000)
+os.pwrite(out, bytes(10), 150000)
+os.ftruncate(out, 900000)
+os.posix_fallocate(out, 0, 950000)
+data = os.open("in", os.O_RDONLY)
+while os.read(data, 65536): pass
+os.sendfile(out, data, 0, 70000)
+if os.fork() == 0:
+    os.pwrite(out, b"child" * 100, 500000)
+    os._exit(0)
+os.wait()
+os.link("d/e/new", "linked")
+open("gone", "w").write("x"); os.unlink("gone")
+os.mkdir("p"); open("p/file", "w").close(); os.unlink("p/file")
+below = os.open(".", os.O_RDONLY); os.rmdir("p", dir_fd=below)
+os.mkdir("q"); os.rmdir("q")
+"""
+
+
+def test_a_replay_leaves_what_the_program_left(tracing: Tracing, tmp_path: Path) -> None:
+    (tracing.directory / "in").write_bytes(bytes(3 * MB + 17))
+    (tracing.directory / "log").write_bytes(bytes(33))
+    tracing(*PYTHON, PROGRAM)
+    onto = tmp_path / "again"
+    document = replay(tracing, onto, "--verify", "--keep", "--no-think")
+    assert sizes(onto) == sizes(tracing.directory)
+    assert (onto / "linked").stat().st_ino == (onto / "d/e/new").stat().st_ino
+    assert document["plan"]["processes"] == 2 and document["replay"]["failed"] == 0
+    assert document["check"] == {
+        "files": 5, "unchecked_files": 0, "bytes": sum(sizes(onto).values()), "wrong_sizes": 0, "wrong_bytes": 0,
+        "wrong_bytes_read": 0,
+    }  # fmt: skip
+    # A hole is zeros, and bytes that were written are not.
+    content = (onto / "out").read_bytes()
+    assert content[410000:500000] == bytes(90000) and content[500000:500500].count(0) < 30
+    replayed = {(each["name"], each["kind"]): each for each in document["replay"]["streams"]}
+    for name in ("d/e/new.tmp", "log", "out", "in"):
+        for kind, calls in (("read", ("read",)), ("write", ("write", "pwrite", "sendfile"))):
+            rows = [row for row in tracing.of_file(name) if row.layer == "posix" and row.call in calls]
+            if rows:
+                of = replayed[name, kind]
+                assert of["replayed"]["count"] == of["original"]["count"] == len(rows)
+                assert of["replayed"]["bytes"] == sum(row.result or 0 for row in rows)
+
+
+def moves(rows: list[Row], directory: Path) -> dict[str, list[tuple[str, str, int | None, int | None]]]:
+    """What each thread does with files below the directory, of calls that a replay repeats."""
+    kinds = {"read": "read", "pread": "read", "write": "write", "pwrite": "write", "sendfile": "write", "fsync": "sync",
+             "rename": "rename", "unlink": "unlink", "mkdir": "mkdir", "rmdir": "unlink", "link": "link",
+             "open": "open", "ftruncate": "truncate", "fallocate": "allocate"}  # fmt: skip
+    found = defaultdict(list)
+    for row in rows:
+        if row.layer == "posix" and row.call in kinds and row.path.startswith(f"{directory}/"):
+            name = os.path.relpath(row.path, directory)
+            if row.call == "open" and (row.length or 0) & os.O_DIRECTORY:
+                continue
+            has_range = row.call not in ("open", "fsync", "rename", "link")
+            if (row.result or 0) >= 0:
+                found[f"{row.pid}.{row.tid}"].append(
+                    (kinds[row.call], name, row.offset if has_range else None, row.result if has_range else None)
+                )
+    return dict(found)
+
+
+def test_a_replay_of_a_replay_repeats_each_access(tracing: Tracing, tmp_path: Path) -> None:
+    (tracing.directory / "in").write_bytes(bytes(3 * MB + 17))
+    (tracing.directory / "log").write_bytes(bytes(33))
+    tracing(*PYTHON, PROGRAM)
+    original = moves(tracing.rows(), tracing.directory)
+    onto, first = tmp_path / "again", tracing.trace
+    done = tracing(tracing.iosig.binary, "replay", first, "--onto", onto, "--files", f"{tracing.directory}/*")
+    assert "took" in done
+    rows = tracing.rows()
+    parent = next(row.pid for row in rows if row.call == "open" and str(first) in row.path)
+    again = moves([row for row in rows if row.pid != parent], onto)
+    # The child's own descriptor is opened by the replay, which the child has inherited.
+    opened = [(kind, name, None, None) for kind, name in (("open", "out"),)]
+    child = next(stream for stream in original if len(original[stream]) == 1)
+    original[child] = opened + original[child]
+    assert sorted(again.values()) == sorted(original.values())
+
+
+def test_think_time_is_kept_scaled_or_fixed(tracing: Tracing, tmp_path: Path) -> None:
+    tracing(*PYTHON, "import os,time\nf=os.open('f',os.O_RDWR|os.O_CREAT)\n"
+            "for n in range(20): time.sleep(0.01); os.write(f,bytes(1000))")  # fmt: skip
+    rows = tracing.of_file("f")
+    asked = sum(after.start_ns - (before.end_ns or 0) for before, after in itertools.pairwise(rows)) / 1e9
+    assert asked >= 0.2
+    for options, wanted in ((), asked), (("--think", 0.25), asked / 4), (("--compute", "2ms"), 21 * 0.002):
+        document = replay(tracing, tmp_path / "again", *options)["replay"]
+        # The replayed open has its think time; the descriptor's other calls are not all replayed.
+        assert wanted * 0.999 <= document["think_s"]
+        assert document["elapsed_s"] >= wanted
+        assert document["think_s"] < wanted + 21 * (document["delay"]["max_s"] + 0.001)
+    quick = replay(tracing, tmp_path / "again", "--no-think")["replay"]
+    assert quick["think_s"] < asked / 4
+
+
+@pytest.mark.skipif(shutil.which("mpicc.openmpi") is None, reason="needs Open MPI")
+def test_ranks_of_mpi_replay_as_processes(tracing: Tracing, tmp_path: Path) -> None:
+    source = tmp_path / "job.c"
+    source.write_text("""#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank; MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char* block = malloc(65536);
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, "shared", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  for (int n = 0; n < 25; ++n)
+    MPI_File_write_at(file, (MPI_Offset)(n * 4 + rank) * 65536, block, 65536, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_File_open(MPI_COMM_WORLD, "shared", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  MPI_File_read_at(file, (MPI_Offset)((rank + 1) % 4) * 65536, block, 65536, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Finalize();
+}
+""")
+    subprocess.run(["mpicc.openmpi", source, "-o", tmp_path / "job"], check=True)
+    env = tracing.iosig.env | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    tracing.trace = tmp_path / "trace"
+    subprocess.run(
+        ["mpirun.openmpi", "--oversubscribe", "-n", "4", tracing.iosig.binary, "trace", "-o", tracing.trace, "--",
+         tmp_path / "job"], cwd=tracing.directory, env=env, check=True, timeout=120)  # fmt: skip
+    for processes in (4, 2):
+        document = replay(tracing, tmp_path / "again", "--verify", "--keep", "--processes", processes)
+        assert document["plan"]["processes"] == processes
+        assert sizes(tmp_path / "again")["shared"] == 100 * 65536
+        assert document["check"]["wrong_bytes"] == document["check"]["wrong_bytes_read"] == 0
+        assert document["replay"]["failed"] == document["replay"]["short_reads"] == 0
+        shutil.rmtree(tmp_path / "again")
+
+
+def test_a_dry_run_and_preparing_say_and_make_what_is_needed(tracing: Tracing, tmp_path: Path) -> None:
+    (tracing.directory / "in").write_bytes(bytes(100000))
+    tracing(*PYTHON, "open('out','wb').write(open('in','rb').read(70000))")
+    onto = tmp_path / "again"
+    plan = replay(tracing, onto, "--dry-run")["plan"]
+    assert not onto.exists()
+    assert plan["initial_files"] == 1 and plan["written_bytes"] == 70000
+    read = sum(row.result or 0 for row in tracing.of_file("in", "read"))
+    assert plan["initial_bytes"] == read and plan["room_bytes"] == read + 70000
+    replay(tracing, onto, "--prepare-only")
+    assert {name: size for name, size in sizes(onto).items() if not name.startswith(".")} == {"in": read}
+    replay(tracing, onto, "--verify", check=2)  # the bytes would not be those that are checked
+    document = replay(tracing, onto, "--drop-caches")
+    assert document["replay"]["failed"] == document["replay"]["short_reads"] == 0
+    assert not onto.exists()
+
+
+def test_a_replay_never_leaves_its_directory(iosig: Iosig, tmp_path: Path) -> None:
+    log = tmp_path / "strace.log"
+    calls = [
+        'openat(AT_FDCWD, "/a/../../../../x/../etc/shadow2", O_WRONLY|O_CREAT, 0600) = 3',
+        'write(3, ""..., 100) = 100',
+        "close(3) = 0",
+        'openat(AT_FDCWD, "/b/../sub/./f", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3',
+        'write(3, ""..., 50) = 50',
+        "close(3) = 0",
+    ]
+    log.write_text("".join(f"1 1700000000.000{n}01 {call} <0.000010>\n" for n, call in enumerate(calls)))
+    iosig("import", log, "-o", tmp_path / "trace")
+    onto = tmp_path / "jail" / "again"
+    onto.parent.mkdir()
+    iosig("replay", tmp_path / "trace", "--onto", onto, "--keep", "--all")
+    assert sizes(tmp_path / "jail") == {"again/etc/shadow2": 100, "again/sub/f": 50}
+    # Links that somebody plants are not followed, and their targets stay as they are.
+    victim = tmp_path / "victim"
+    for plant in (os.symlink, os.link):
+        shutil.rmtree(onto)
+        iosig("replay", tmp_path / "trace", "--onto", onto, "--all", "--prepare-only")
+        victim.write_text("precious")
+        plant(victim, onto / "sub" / "f")
+        done = iosig("replay", tmp_path / "trace", "--onto", onto, "--all", check=4)
+        assert "another program" in done.stderr and victim.read_text() == "precious"
+        victim.unlink()
+        onto.mkdir(exist_ok=True)
+    shutil.rmtree(onto)
+    iosig("replay", tmp_path / "trace", "--onto", onto, "--all", "--prepare-only")
+    shutil.rmtree(onto / "sub")
+    (tmp_path / "elsewhere").mkdir()
+    (onto / "sub").symlink_to(tmp_path / "elsewhere")
+    iosig("replay", tmp_path / "trace", "--onto", onto, "--all", check=None)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_refusals_leave_nothing(tracing: Tracing, tmp_path: Path) -> None:
+    tracing(*PYTHON, "import os,time\nf=os.open('f',os.O_RDWR|os.O_CREAT)\nos.pwrite(f,b'x',1<<20)\ntime.sleep(5)\n"
+            "os.write(f,b'y')")  # fmt: skip
+    full, onto = tmp_path / "full", tmp_path / "again"
+    full.mkdir()
+    (full / "file").write_text("mine")
+    assert "not empty" in tracing.iosig("replay", tracing.trace, "--onto", full, check=2).stderr
+    assert (full / "file").read_text() == "mine"
+    assert "--onto" in tracing.iosig("replay", tracing.trace, check=2).stderr
+    tracing.iosig("replay", tmp_path / "nothing", "--onto", onto, check=None)
+    (tmp_path / "empty").mkdir()
+    assert tracing.iosig("replay", tmp_path / "empty", "--onto", onto, check=3).stderr
+    running = subprocess.Popen([tracing.iosig.binary, "replay", tracing.trace, "--onto", onto, "--files", "f"],
+                               env=tracing.iosig.env, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)  # fmt: skip
+    for _ in range(200):
+        if onto.exists() and list(onto.iterdir()):
+            break
+        time.sleep(0.02)
+    assert [path.name for path in onto.iterdir()] == ["f"]
+    running.send_signal(signal.SIGINT)
+    assert running.wait(20) == 130 and not onto.exists()
