@@ -103,7 +103,7 @@ def moves(rows: list[Row], directory: Path) -> dict[str, list[tuple[str, str, in
     for row in rows:
         if row.layer == "posix" and row.call in kinds and row.path.startswith(f"{directory}/"):
             name = os.path.relpath(row.path, directory)
-            if row.call == "open" and (row.length or 0) & os.O_DIRECTORY:
+            if row.call == "open" and ((row.length or 0) & os.O_DIRECTORY or name == "."):
                 continue
             has_range = row.call not in ("open", "fsync", "rename", "link")
             if (row.result or 0) >= 0:
