@@ -54,8 +54,9 @@ class DarshanLog:
     ) -> None:
         has_thread = version > (1 if name == "DXT_POSIX" else 2)
         made = self.pack("Qqq64sqq", record, rank, 0, b"node7", len(writes), len(reads))
-        for segment in [*writes, *reads]:
-            made += self.pack("qqdd", *segment) + (self.pack("Q", thread) if has_thread else b"")
+        threads = [thread] if has_thread else []
+        kinds = "qqddQ" if has_thread else "qqdd"
+        made += b"".join(self.pack(kinds, *segment, *threads) for segment in [*writes, *reads])
         self.modules.setdefault(name, (version, []))[1].append(made)
 
     def add_counters(self, name: str, version: int, record: int, rank: int, counters: dict[int, int]) -> None:

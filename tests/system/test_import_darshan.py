@@ -84,6 +84,12 @@ def test_posix_accesses_are_below_the_mpi_access_of_their_rank_and_file(tracing:
     wanted = [("/data/a", 0, "MPI_File_write_all"), ("/data/a", 4096, "MPI_File_write_all")]
     assert sorted(found, key=repr) == sorted([*wanted, ("/data/b", 0, None), ("/data/a", 0, None)], key=repr)
     assert all(above[row.parent].rank == row.rank for row in rows if row.parent in above)
+    tracing.iosig("export", tracing.trace, "-o", tracing.directory / "job.csv")
+    tracing.trace = tracing.directory / "again.trace"
+    tracing.iosig("import", tracing.directory / "job.csv", "-o", tracing.trace)
+    # Ranks tell processes without a pid apart.
+    again = [(row.rank, row.call, row.path, row.offset, row.start_ns, row.end_ns) for row in tracing.rows()]
+    assert again == [(row.rank, row.call, row.path, row.offset, row.start_ns, row.end_ns) for row in rows]
 
 
 def test_accesses_that_dxt_dropped_are_lost_and_signatures_are_less_sure(tracing: Tracing) -> None:

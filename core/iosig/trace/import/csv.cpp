@@ -132,6 +132,18 @@ class CsvImport {
     TraceWriter::ThreadNumber number = 0;
     ProcessState* process = nullptr;
     std::uint64_t last_id = 0;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ids = {};  ///< in its part, as ranges: first, last
+
+    void add_id(std::uint64_t id) {
+      if (!ids.empty() && ids.back().second + 1 == id)
+        ids.back().second = id;
+      else
+        ids.emplace_back(id, id);
+    }
+    [[nodiscard]] bool has_id(std::uint64_t id) const {
+      const auto above = std::ranges::upper_bound(ids, id, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
+      return above != ids.begin() && std::prev(above)->second >= id;
+    }
   };
 
   template <class... Args>
@@ -226,21 +238,25 @@ class CsvImport {
       return fault(field(host_column).column, "a host name of {} bytes; a trace has at most {}", host.size(),
                    max_host_bytes);
     const std::int32_t own_pid = pid->value_or(0), own_tid = tid->value_or(own_pid);
+    // Without a pid, as in a trace of Darshan's, ranks tell the processes of a host apart.
+    const std::int64_t own_rank = own_pid == 0 && *rank ? std::int64_t{**rank} : -1;
     ThreadState* thread = latest_;
-    const auto key = std::tuple(std::string_view(host), own_pid, own_tid, id >> call_id_bits);
+    const auto key = std::tuple(std::string_view(host), own_pid, own_rank, own_tid, id >> call_id_bits);
     if (thread == nullptr ||
-        key != std::tuple(std::string_view(latest_host_), latest_pid_, latest_tid_, latest_part_)) {
-      auto [process, is_new_process] = processes_.try_emplace({std::string(host), own_pid});
+        key != std::tuple(std::string_view(latest_host_), latest_pid_, latest_rank_, latest_tid_, latest_part_)) {
+      auto [process, is_new_process] = processes_.try_emplace({std::string(host), own_pid, own_rank});
       if (is_new_process) process->second.number = writer_.add_process(std::string(host), own_pid);
       auto [known, is_new] = threads_.try_emplace({process->second.number, own_tid, id >> call_id_bits});
       thread = &known->second;
       if (is_new) {
         thread->process = &process->second;
         thread->number = writer_.add_thread(process->second.number, own_tid);
+        threads_of_part_[id >> call_id_bits].push_back(thread);
       }
       latest_ = thread;
       latest_host_ = host;
-      std::tie(latest_pid_, latest_tid_, latest_part_) = std::tuple(own_pid, own_tid, id >> call_id_bits);
+      std::tie(latest_pid_, latest_rank_, latest_tid_, latest_part_) =
+          std::tuple(own_pid, own_rank, own_tid, id >> call_id_bits);
     }
     ProcessState& process = *thread->process;
     if (*rank && process.rank != std::int64_t{**rank}) {
@@ -264,10 +280,16 @@ class CsvImport {
       return fault(field(id_column).column,
                    "id {} after {} of the same thread; expected a greater one: sort the lines by start_ns, then id", id,
                    id - own + last);
+    if (own != 0) thread.add_id(own);
     if (of == 0) return own;
     if (of >> call_id_bits != id >> call_id_bits || of >= id || own - (of & mask) >= max_id_step)
       return fault(field(parent_column).column, "parent {} of call {}; expected a call of the same thread before it",
                    of, id);
+    // A parent that is no call of this file was not selected when it was exported.
+    for (const ThreadState* const other : threads_of_part_.at(id >> call_id_bits))
+      if (other != &thread && other->has_id(of & mask) && !thread.has_id(of & mask))
+        return fault(field(parent_column).column, "parent {} of call {} is a call of another thread or process", of,
+                     id);
     call.parent = static_cast<std::uint32_t>(of & mask);
     return own;
   }
@@ -331,11 +353,13 @@ class CsvImport {
   std::uint64_t record_line_ = 0;
   std::string record_, unquoted_;
   std::vector<Field> fields_;
-  std::map<std::pair<std::string, std::int32_t>, ProcessState> processes_;
+  std::map<std::tuple<std::string, std::int32_t, std::int64_t>, ProcessState> processes_;  ///< host, pid, rank
   std::map<std::tuple<TraceWriter::ProcessNumber, std::int32_t, std::uint64_t>, ThreadState> threads_;
+  std::unordered_map<std::uint64_t, std::vector<const ThreadState*>> threads_of_part_;  ///< by id >> call_id_bits
   ThreadState* latest_ = nullptr;
   std::string latest_host_;
   std::int32_t latest_pid_ = 0, latest_tid_ = 0;
+  std::int64_t latest_rank_ = -1;
   std::uint64_t latest_part_ = 0;
 
  public:
