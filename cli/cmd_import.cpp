@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/import/import.h"
+#include "notice_signals.h"
 
 namespace iosig::cli {
 namespace {
@@ -40,7 +41,13 @@ ordered_json import_json(const trace::Imported& imported, const std::string& out
 int run_import(const ImportArguments& options, Console& console) {
   if (options.output.empty())
     return console.fail({ErrorKind::usage, "-o TRACE is missing: the directory to make, e.g. -o job.trace"});
-  const auto imported = trace::import_traces(options.inputs, options.format, options.output);
+  const NoticeSignals noticing;  // an interruption must remove the draft
+  const auto imported =
+      trace::import_traces(options.inputs, options.format, options.output, [] { return interruption != 0; });
+  if (!imported && interruption != 0) {
+    console.note(fmt::format("interrupted; {} is not made", printable(options.output)));
+    return interrupted_status + interruption;
+  }
   if (!imported) return console.fail(imported.error());
   for (const std::string& remark : imported->notes.remarks) console.note(remark);
   if (const std::uint64_t more = imported->notes.further_remarks; more > 0)

@@ -16,6 +16,7 @@ import pytest
 from test_trace import SUPPORT, or_none
 
 from conftest import Iosig
+from draining import eventually
 from tracing import Row, Tracing
 
 HEADER = "id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result\n"
@@ -83,6 +84,7 @@ def test_an_exported_trace_comes_back_as_it_was(tracing: Tracing, tmp_path: Path
         (HEADER + "2,0,n,1,1,,posix,fsync,,,,,5,6,1\n1,0,n,1,1,,posix,fsync,,,,,7,8,1\n", ":3:1: ", "id 1 after 2"),
         (HEADER + "2,2,n,1,1,,posix,read,/a,3,0,1,5,6,1\n", ":2:3: ", "parent 2 of call 2"),
         (HEADER + "1,0,n,1,1,,mpi-io,read,/a,3,0,1,5,6,1\n", ":2:12: ", "layer 'mpi-io' of read"),
+        (HEADER + "1,0,n,1,1,,posix,read,/a,,,,5,6,1\n2,1,n,2,2,,posix,read,/a,,,,5,6,1\n", ":3:3: ", "of another"),
         ("hello\n", ":1: ", "no format that is known"),
     ],
 )  # fmt: skip
@@ -104,6 +106,22 @@ def test_the_calls_before_a_cut_are_read(iosig: Iosig, tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["schema"] == "iosig.import/1" and told["calls"] == 1
     assert told["remarks"] == [f"{job}:3: cut within the line; the calls before it are read"]
+
+
+def test_an_import_that_is_interrupted_leaves_nothing(iosig: Iosig, tmp_path: Path) -> None:
+    command = [iosig.binary, "import", "--format", "csv", "-", "-o", tmp_path / "job.trace"]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen(
+            command, env=iosig.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as started:
+            assert started.stdin is not None and started.stderr is not None
+            started.stdin.write("call,path,start_ns,end_ns,result\n" + "read,/a,5,9,1\n" * 100_000)
+            started.stdin.flush()
+            eventually(lambda: bool(list(tmp_path.glob(".job.trace.*"))))
+            started.send_signal(number)
+            assert started.wait(30) == 128 + number
+            assert "interrupted; " in started.stderr.read()
+        assert not list(tmp_path.glob("*job.trace*"))
 
 
 def test_a_trace_that_is_there_is_not_touched(iosig: Iosig, tmp_path: Path) -> None:

@@ -123,13 +123,10 @@ Result<ByteInput> ByteInput::open(const std::string& path) {
 }
 
 Result<std::size_t> ByteInput::read_file(std::span<char> buffer) {
-  for (;;) {
-    const ssize_t got = ::read(file_.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure("read", shown_);
-    raw_end_ += static_cast<std::uint64_t>(got);
-    return static_cast<std::size_t>(got);
-  }
+  const ssize_t got = ::read(file_.get(), buffer.data(), buffer.size());
+  if (got < 0) return system_failure("read", shown_);  // with EINTR, too: the user has interrupted it
+  raw_end_ += static_cast<std::uint64_t>(got);
+  return static_cast<std::size_t>(got);
 }
 
 Result<std::size_t> ByteInput::read(std::span<char> buffer) {

@@ -166,7 +166,7 @@ void ImportNotes::remark(std::string text) {
 }
 
 Result<Imported> import_traces(const std::vector<std::string>& inputs, std::string_view format,
-                               const std::string& output) {
+                               const std::string& output, std::function<bool()> is_interrupted) {
   std::optional<ImportFormat> forced;
   if (!format.empty()) {
     const auto* const known = std::ranges::find(import_formats, format);
@@ -184,11 +184,13 @@ Result<Imported> import_traces(const std::vector<std::string>& inputs, std::stri
                 printable(fmt::format("{}", fmt::join(inputs, ", "))));
   auto writer = TraceWriter::make(output);
   if (!writer) return pass_on(writer.error());
+  writer->stop_if(std::move(is_interrupted));
   for (const Group& group : *groups) {
     const std::string_view name = import_formats[static_cast<std::size_t>(group.format)];
     if (std::ranges::find(imported.formats, name) == imported.formats.end()) imported.formats.push_back(name);
     if (auto done = read_group(group, *writer, imported.notes); !done) return pass_on(done.error());
   }
+  // A later interruption comes too late: the trace is there.
   auto totals = writer->finish(fmt::format("{}", fmt::join(imported.formats, ",")));
   if (!totals) return pass_on(totals.error());
   imported.totals = *totals;

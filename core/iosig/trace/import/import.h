@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -35,8 +36,9 @@ struct Imported {
 
 /// Reads `inputs` (files; "-": standard input; directories: their files, whatever is no trace is left out) and makes
 /// the trace `output` of them (TraceWriter::make). `format`: of all inputs; empty: found by their content.
+/// `is_interrupted` is asked before each call is added: true ends the import with `system`.
 /// Fails with `bad_input` if an input has no known format or is malformed; nothing is left at `output` then.
 [[nodiscard]] Result<Imported> import_traces(const std::vector<std::string>& inputs, std::string_view format,
-                                             const std::string& output);
+                                             const std::string& output, std::function<bool()> is_interrupted = {});
 
 }  // namespace iosig::trace

@@ -22,6 +22,8 @@ tl::unexpected<Error> refuse_existing(const std::string& path) {
   return fail(ErrorKind::usage, "'{}' exists; name another directory with -o, or remove it", printable(path));
 }
 
+tl::unexpected<Error> interrupted() { return fail(ErrorKind::system, "interrupted"); }
+
 }  // namespace
 
 TraceWriter::TraceWriter(std::string path, std::string draft, Fd directory)
@@ -114,6 +116,7 @@ std::uint32_t TraceWriter::name_of_path(ThreadState& thread, std::string_view pa
 
 Result<void> TraceWriter::add(ThreadNumber number, Slot call, std::string_view path, std::string_view second,
                               std::uint64_t id) {
+  if (is_interrupted_ && is_interrupted_()) return interrupted();
   ThreadState& thread = threads_[number];
   if (!thread.part)
     if (auto made = make_part(thread, call.start); !made) return made;
@@ -159,6 +162,7 @@ Result<TraceWriter::Totals> TraceWriter::finish(std::string_view source) {
     if (!file) return system_failure("make", shown);
     if (auto done = write_all(file.get(), manifest.dump(2) + "\n", shown); !done) return pass_on(done.error());
   }
+  if (is_interrupted_ && is_interrupted_()) return interrupted();
   if (::rename(draft_.c_str(), path_.c_str()) != 0) {
     if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) return refuse_existing(path_);
     return system_failure("make", path_);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ class TraceWriter {
   void add_fact(ProcessNumber process, std::string_view key, std::string value);
   [[nodiscard]] const Facts& facts_of(ProcessNumber process) const { return processes_[process].facts; }
   void remove_facts(ProcessNumber process) { processes_[process].facts.clear(); }
+  /// add() and finish() fail with `system` once this returns true.
+  void stop_if(std::function<bool()> is_interrupted) { is_interrupted_ = std::move(is_interrupted); }
   /// Calls that the other tool did not keep.
   void count_lost(ProcessNumber process, std::uint64_t calls) { processes_[process].lost_calls += calls; }
   /// Says which calls the other tool records, if it does not record all: as the manifest's `calls`.
@@ -80,6 +83,7 @@ class TraceWriter {
   std::uint32_t name_of_path(ThreadState& thread, std::string_view path);
   [[nodiscard]] Result<void> flush_all();
 
+  std::function<bool()> is_interrupted_;
   std::string selected_calls_;
   std::string path_, draft_;             ///< draft_ empty: there is none
   std::unique_ptr<const Fd> directory_;  ///< parts refer to it
