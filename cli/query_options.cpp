@@ -66,6 +66,8 @@ Result<void> set_calls(const std::string& names, std::vector<trace::Call>& calls
   return {};
 }
 
+}  // namespace
+
 Result<void> set_ranks(const std::string& text, std::vector<std::pair<std::int64_t, std::int64_t>>& ranks) {
   if (text.empty()) return {};
   for (const std::string_view each : split(text, ',')) {
@@ -78,6 +80,8 @@ Result<void> set_ranks(const std::string& text, std::vector<std::pair<std::int64
   }
   return {};
 }
+
+namespace {
 
 Result<void> set_layer(const std::string& name, observe::Query& query) {
   if (name != "all") {
@@ -117,6 +121,7 @@ void add_query_options(Verb verb, QueryOptions& options, std::string_view by) {
   verb.add_option("--to", options.to, "only calls that begin before").type_name("SECONDS");
   verb.add_option("--min-bytes", options.min_bytes, "only calls that moved so many bytes or more, e.g. 1MB")
       .type_name("SIZE");
+  verb.add_option("--max-bytes", options.max_bytes, "only calls that moved so many bytes or fewer").type_name("SIZE");
   const Option reads = verb.add_flag("--reads", options.reads, "only reads");
   verb.add_flag("--writes", options.writes, "only writes").excludes(reads);
 }
@@ -146,10 +151,12 @@ Result<observe::Query> query_of(const QueryOptions& options, std::string_view by
   }
   if (filter.from_ns >= filter.to_ns)
     return fail(ErrorKind::usage, "--from {}, --to {}: expected an earlier time first", options.from, options.to);
-  if (!options.min_bytes.empty()) {
-    const auto bytes = parse_bytes(options.min_bytes);
-    if (!bytes) return fail(ErrorKind::usage, "--min-bytes: {}", bytes.error().message);
-    filter.min_bytes = *bytes;
+  for (const auto& [option, text, limit] : {std::tuple("--min-bytes", &options.min_bytes, &filter.min_bytes),
+                                            std::tuple("--max-bytes", &options.max_bytes, &filter.max_bytes)}) {
+    if (text->empty()) continue;
+    const auto bytes = parse_bytes(*text);
+    if (!bytes) return fail(ErrorKind::usage, "{}: {}", option, bytes.error().message);
+    *limit = *bytes;
   }
   if (options.reads) filter.moves = trace::Moves::reads;
   if (options.writes) filter.moves = trace::Moves::writes;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "iosig/observe/query.h"
@@ -14,9 +15,13 @@ namespace iosig::cli {
 
 struct QueryOptions {
   std::vector<std::string> traces;
-  std::string by, layer, calls, files, ranks, hosts, pids, from, to, min_bytes;
+  std::string by, layer, calls, files, ranks, hosts, pids, from, to, min_bytes, max_bytes;
   bool reads = false, writes = false;
 };
+
+/// Parses "0-3,7" of --rank.
+[[nodiscard]] Result<void> set_ranks(const std::string& text,
+                                     std::vector<std::pair<std::int64_t, std::int64_t>>& ranks);
 
 /// Adds TRACE and the options. `by`: the keys unless given.
 void add_query_options(Verb verb, QueryOptions& options, std::string_view by);

@@ -8,6 +8,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/observe/merged_accesses.h"
+#include "iosig/observe/text_numbers.h"
 #include "iosig/trace/accesses.h"
 
 namespace iosig::observe {
@@ -28,20 +29,6 @@ struct HashKeys {
     for (const std::uint64_t number : numbers) hash = (hash ^ number) * 0x9e3779b97f4a7c15u + (hash >> 29);
     return hash ^ hash >> 32;
   }
-};
-
-/// Gives equal texts equal numbers, from 1. Texts at one address are the same text.
-class TextNumbers {
- public:
-  std::uint64_t of(std::string_view text) {
-    const auto [known, is_new] = by_address_.try_emplace(text.data(), 0);
-    if (is_new) known->second = by_text_.try_emplace(text, by_text_.size() + 1).first->second;
-    return known->second;
-  }
-
- private:
-  std::unordered_map<const char*, std::uint64_t> by_address_;
-  std::unordered_map<std::string_view, std::uint64_t> by_text_;
 };
 
 bool has_ended(const Access& access) { return !access.is_in_flight && (access.flags & trace::abandoned) == 0; }
@@ -71,6 +58,7 @@ class Condition {
   [[nodiscard]] bool operator()(const Access& access) {
     return calls_[static_cast<std::uint16_t>(access.call)] && access.start_ns >= filter_.from_ns &&
            access.start_ns < filter_.to_ns && (filter_.min_bytes == 0 || moved_bytes(access) >= filter_.min_bytes) &&
+           (filter_.max_bytes == UINT64_MAX || moved_bytes(access) <= filter_.max_bytes) &&
            (filter_.files.empty() || is_file(access.path));
   }
 

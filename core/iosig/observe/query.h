@@ -52,6 +52,7 @@ struct Filter {
   std::vector<std::int64_t> pids = {};                            ///< empty: all
   std::int64_t from_ns = 0, to_ns = INT64_MAX;  ///< it began at `from_ns` or later, and before `to_ns`
   std::uint64_t min_bytes = 0;                  ///< it moved as many or more
+  std::uint64_t max_bytes = UINT64_MAX;         ///< it moved as many or fewer
   bool only_moving = false;                     ///< it is of a kind that moves bytes
   trace::Moves moves = trace::Moves::nothing;   ///< it moves them this way
 };
