@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,13 +13,13 @@
 
 #include "commands.h"
 #include "iosig/base/files.h"
-#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/format/rules_toml.h"
 #include "iosig/observe/infer.h"
 #include "trace_source.h"
+#include "traced_run.h"
 
 namespace iosig::cli {
 namespace {
@@ -40,26 +39,6 @@ struct InferArguments {
   bool why = false, pragmas = false, all = false, force = false;
 };
 
-observe::RunNumbers numbers_of(const trace::Trace& opened) {
-  observe::RunNumbers numbers;
-  for (const auto& [key, process] : opened.processes()) {
-    numbers.words.insert(fmt::format("{}", process.pid));
-    for (const auto& [name, value] : process.variables)
-      if (name.ends_with("JOB_ID") || name.ends_with("JOBID"))
-        numbers.words.insert(value.substr(0, value.find_first_not_of("0123456789")));
-  }
-  return numbers;
-}
-
-/// Whether all calls were recorded; else `iosig trace --ops` or `--source` selected some.
-bool has_all_calls(const trace::Trace& opened) {
-  const ordered_json manifest = parse_json(opened.manifest(), 8);
-  if (!manifest.is_object()) return true;
-  const bool has_calls = manifest.value("calls", ordered_json("")) != ordered_json("");
-  const bool has_sources = manifest.contains("sources") && !manifest["sources"].empty();
-  return !has_calls && !has_sources;
-}
-
 /// The processes of all traces so far.
 using Known = std::map<std::uint64_t, std::string>;
 
@@ -73,12 +52,8 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
     if (const auto [other, is_new] = known.emplace(key, directory); !is_new)
       return fail(ErrorKind::usage, "'{}' and '{}' are traces of one run; each trace counts as another run",
                   printable(other->second), printable(directory));
-  TracedRun run{.name = directory, .numbers = numbers_of(*opened), .has_all_calls = has_all_calls(*opened)};
-  for (const trace::Part& part : opened->parts()) {
-    run.is_complete = run.is_complete && part.header.lost_calls == 0 && (!part.fault.has_value() || part.fault->is_cut);
-    run.is_killed = run.is_killed || part.header.is_closed == 0;
-  }
-  run.is_complete = run.is_complete && opened->unreadable().empty();
+  TracedRun run{.name = directory};
+  add_trace(*opened, run);
   observe::FactGatherer gatherer;
   std::vector<Error> faults;
   std::int64_t end_ns = 0;
@@ -92,11 +67,7 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
   if (!done) return pass_on(done.error());
   note_faults(faults, console);
   run.is_complete = run.is_complete && faults.empty();
-  run.numbers.started_s = opened->started_ns() / 1'000'000'000;
-  run.numbers.ended_s = (opened->started_ns() + end_ns) / 1'000'000'000;
-  const std::time_t started = run.numbers.started_s;
-  std::tm local{};
-  if (::localtime_r(&started, &local) != nullptr) run.numbers.seconds_east = local.tm_gmtoff;
+  set_times(opened->started_ns(), end_ns, run);
   run.facts = gatherer.finish();
   // Not before: a rename or an unlink of another name may be that of a selected file.
   if (!options.files.empty())

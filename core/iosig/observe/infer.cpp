@@ -396,7 +396,7 @@ std::string InferredStream::signature_text(double least_confidence) const {
   return text;
 }
 
-std::vector<InferredStream> infer(const std::vector<TracedRun>& runs) {
+std::vector<InferredStream> infer(std::span<const TracedRun> runs) {
   std::vector<PathUse> uses;
   std::vector<std::pair<const TracedRun*, const StreamFacts*>> sources;
   std::set<std::string> hosts;

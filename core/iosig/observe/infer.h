@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,6 @@ struct InferredStream {
 /// Streams that have accesses, in the order of rules: the first whose glob matches a path is its own. The paths of all
 /// runs count as one set: differences between the names of two runs become wildcards, differences between their
 /// accesses lower the confidence and are told in `why`.
-[[nodiscard]] std::vector<InferredStream> infer(const std::vector<TracedRun>& runs);
+[[nodiscard]] std::vector<InferredStream> infer(std::span<const TracedRun> runs);
 
 }  // namespace iosig::observe
