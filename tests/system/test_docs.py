@@ -20,6 +20,7 @@ from conftest import BUILD, ROOT, Iosig
 
 TRANSCRIPTS = [
     "README.md",
+    "docs/cli/advise.md",
     "docs/cli/choose.md",
     "docs/cli/pattern.md",
     "docs/cli/query.md",

@@ -1,0 +1,140 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <cerrno>
+#include <map>
+
+#include "iosig/observe/advise.h"
+
+using namespace iosig;
+using namespace iosig::observe;
+using trace::Access;
+using trace::Call;
+using trace::Process;
+
+namespace {
+
+/// Calls that programs make, as a trace has them: each begins 2 ms after the one before and takes 1 ms.
+class Calls {
+ public:
+  Calls() {
+    for (std::int32_t pid = 1; pid <= 2; ++pid) {
+      processes_[pid].key = static_cast<std::uint64_t>(pid);
+      processes_[pid].pid = pid;
+    }
+    processes_[1].names[77] = "/d/new";
+  }
+  void call(Call call, std::string_view path, std::int64_t length = 0, std::int64_t result = 0, std::int32_t pid = 1,
+            std::int64_t duration_ns = 1'000'000) {
+    const Access made{.process = &processes_[pid],
+                      .tid = pid,
+                      .call = call,
+                      .file = 1,
+                      .path = path,
+                      .offset = 0,
+                      .length = length,
+                      .start_ns = now_ns_,
+                      .end_ns = now_ns_ + duration_ns,
+                      .result = result};
+    now_ns_ += 2'000'000;
+    facts_.add(made);
+    costs_.add(made);
+  }
+  std::map<std::string, StreamCosts> streams() {
+    std::map<std::string, StreamCosts> by_path;
+    for (StreamCosts& each : std::move(costs_).finish().streams) by_path.emplace(each.path, std::move(each));
+    return by_path;
+  }
+  RunAdvice advice(double min_gain = 0) {
+    const TracedRun run{.name = "t", .facts = facts_.finish()};
+    return advise(run, std::move(costs_).finish(),
+                  {.traces = {"t"},
+                   .storing = [](const std::string&) { return std::nullopt; },
+                   .choose = [](const std::string&, const std::string&) { return std::nullopt; },
+                   .no_gain = "no description"},
+                  min_gain);
+  }
+
+ private:
+  std::map<std::int32_t, Process> processes_;
+  FactGatherer facts_;
+  CostGatherer costs_;
+  std::int64_t now_ns_ = 1'000'000;
+};
+
+constexpr std::string_view file = "/d/file", other = "/d/other";
+
+}  // namespace
+
+TEST_CASE("costs: an open is repeated only if the same process had opened the same file, and keeps its content") {
+  Calls calls;
+  calls.call(Call::open, file, O_RDONLY, 3);
+  calls.call(Call::open, file, O_RDONLY, 3, 2);         // another process
+  calls.call(Call::open, file, O_RDONLY, 3);            // repeated
+  calls.call(Call::open, file, O_WRONLY | O_TRUNC, 3);  // empties it
+  calls.call(Call::open, file, O_RDONLY, -ENOENT);      // failed
+  calls.call(Call::unlink, file);
+  calls.call(Call::open, file, O_WRONLY | O_CREAT, 3);             // another file
+  calls.call(Call::open, file, O_WRONLY | O_APPEND | O_CREAT, 3);  // repeated
+  const StreamCosts costs = calls.streams().at("/d/file");
+  CHECK(costs.opens.calls == 7);
+  CHECK(costs.repeated_opens.calls == 2);
+  CHECK(costs.repeated_opens.ns == 2'000'000);
+}
+
+TEST_CASE("costs: a question is repeated only if no traced call has changed the file or its directory's names") {
+  Calls calls;
+  calls.call(Call::stat, file);
+  calls.call(Call::access, file);            // repeated
+  calls.call(Call::write, file, 10, 10, 2);  // by another process
+  calls.call(Call::stat, file);
+  calls.call(Call::stat, "/d");
+  calls.call(Call::stat, "/d");                          // repeated
+  calls.call(Call::open, other, O_WRONLY | O_CREAT, 3);  // changes the directory
+  calls.call(Call::stat, "/d");
+  const auto costs = calls.streams();
+  CHECK(costs.at("/d/file").repeated_stats.calls == 1);
+  CHECK(costs.at("/d").repeated_stats.calls == 1);
+}
+
+TEST_CASE("costs: a sync is idle only if another one has begun after every change and ended before it") {
+  Calls calls;
+  calls.call(Call::fsync, file);  // what came before the trace is not known
+  calls.call(Call::fsync, file);  // idle
+  calls.call(Call::write, file, 10, 10);
+  calls.call(Call::fsync, file);
+  calls.call(Call::write, file, 10, 10, 2, 5'000'000);  // is not over when the next sync begins
+  calls.call(Call::fsync, file);
+  calls.call(Call::fsync, file);  // so this one may be needed
+  calls.call(Call::fsync, file);
+  calls.call(Call::fsync, file);           // idle
+  calls.call(Call::fsync, file, 0, -EIO);  // failed
+  const StreamCosts costs = calls.streams().at("/d/file");
+  CHECK(costs.syncs.calls == 8);
+  CHECK(costs.idle_syncs.calls == 2);
+}
+
+TEST_CASE("advice: the time of a thread counts once, however its calls are nested") {
+  Calls calls;
+  calls.call(Call::fwrite, file, 10, 10, 1, 3'000'000);  // 0 to 3 ms
+  calls.call(Call::write, file, 10, 10, 1, 1'000'000);   // 2 to 3 ms, within it
+  calls.call(Call::write, file, 10, 10, 2, 1'000'000);   // another process
+  calls.call(Call::read, "/proc/self/stat", 10, 10);     // no storage
+  CHECK(calls.advice().io_s == doctest::Approx(0.004));
+}
+
+TEST_CASE("advice: what gains too little is counted and left out; a gain that is not known goes by the time") {
+  const auto writes = [](int count) {
+    Calls calls;
+    for (int n = 0; n < count; ++n) calls.call(Call::write, file, 10, 10);
+    return calls;
+  };
+  CHECK(writes(99).advice().advice.empty());  // no habit
+  const RunAdvice found = writes(100).advice(1);
+  REQUIRE(found.advice.size() == 1);
+  CHECK(found.advice[0].topic == Topic::small_writes);
+  CHECK_FALSE(found.advice[0].gain.seconds);
+  CHECK(found.advice[0].gain.why == "no description");
+  CHECK(found.advice[0].time_s == doctest::Approx(0.1));
+  CHECK(found.advice[0].behind.count == 100);
+}
