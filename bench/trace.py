@@ -9,7 +9,8 @@ written once. Bytes: what the trace's files grow by, for each call, lossless.
 
 Starts: a shell runs /bin/true a hundred times, in turns with an empty preloaded library, with the recorder's library
 that does not record, and traced. Peers: strace, if it is there, and DFTracer: pip download --no-deps dftracer==2.2.0,
-unzip, --dftracer DIRECTORY. Processor time of the same calls, of all processes.
+unzip, --dftracer DIRECTORY; Darshan's runtime, built from its source, --darshan PREFIX. Processor time of the same
+calls, of all processes. Whole programs: trace_programs.py.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ class Way:
     env: dict[str, str] = field(default_factory=dict)
 
 
-def ways_of(work: Path, program: list[object], dftracer: Path | None) -> dict[str, Way]:
+def ways_of(work: Path, program: list[object], dftracer: Path | None, darshan: Path | None) -> dict[str, Way]:
     """Alone, traced by us, and by each peer that is there."""
     ways = {
         "alone": Way(program),
@@ -231,13 +232,22 @@ def ways_of(work: Path, program: list[object], dftracer: Path | None) -> dict[st
                 "DFTRACER_DATA_DIR": str(work),
             },
         )
+    if darshan:
+        env = {
+            "LD_PRELOAD": str(darshan / "lib/libdarshan.so"),
+            "DARSHAN_ENABLE_NONMPI": "1",
+            "DARSHAN_LOGPATH": str(work),
+            "DARSHAN_MODMEM": "64",  # MiB: room for every operation
+        }
+        ways["Darshan, counters only"] = Way(program, "*.darshan", env)
+        ways["Darshan, with DXT"] = Way(program, "*.darshan", env | {"DXT_ENABLE_IO_TRACE": "1"})
     return ways
 
 
-def peers(work: Path, dftracer: Path | None) -> None:
+def peers(work: Path, dftracer: Path | None, darshan: Path | None) -> None:
     """Prints the table of whole processes: the program that only calls, traced by each."""
     turns = 61
-    ways = ways_of(work, [work / "calls", work / "file", 0, turns, 1, 1], dftracer)
+    ways = ways_of(work, [work / "calls", work / "file", 0, turns, 1, 1], dftracer, darshan)
     print("\n250,000 pwrites of 64 B        CPU s, of all processes   ns a call above alone   bytes a call")
     taken: dict[str, list[float]] = {name: [] for name in ways}
     written: dict[str, int] = {}
@@ -253,7 +263,8 @@ def peers(work: Path, dftracer: Path | None) -> None:
         above = statistics.median(each) - statistics.median(taken["alone"])
         a_call = f"{above / turns / 4096 * 1e9:32.0f} {written[name] / turns / 4096:18.1f}" if name != "alone" else ""
         print(f"{name:30} {statistics.median(each):8.2f} {a_call}")
-    for peer, is_there in (("strace", shutil.which("strace")), ("DFTracer (--dftracer)", dftracer)):
+    there = {"strace": shutil.which("strace"), "DFTracer (--dftracer)": dftracer, "Darshan (--darshan)": darshan}
+    for peer, is_there in there.items():
         if not is_there:
             print(f"{peer}: not there, not measured")
 
@@ -265,13 +276,18 @@ def main() -> None:
     options.add_argument("--processes", type=int, default=5)
     options.add_argument("--turns", type=int, default=15)
     options.add_argument("--dftracer", type=Path, help="where the wheel of its Python package is unpacked")
+    options.add_argument(
+        "--darshan",
+        type=Path,
+        help="where its runtime is installed (configure --without-mpi --with-log-path-by-env=DARSHAN_LOGPATH)",
+    )
     told = options.parse_args()
     os.closerange(3, 4096)  # what the shell left open would be looked through by each process
     print(f"load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory(dir=told.directory) as work:
         calls(Path(work), told.rounds, told.processes)
         starts(Path(work), told.turns)
-        peers(Path(work), told.dftracer)
+        peers(Path(work), told.dftracer, told.darshan)
 
 
 if __name__ == "__main__":
