@@ -104,7 +104,7 @@ void add_export(Verb app, Action& action) {
       .type_name("FILE");
   add_selection_options(verb, options->layer, options->files);
   verb.footer(
-      "Fields: id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result\n"
+      "Fields: id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result,second_path\n"
       "Example: iosig export --format csv job.trace > job.csv");
   verb.when_chosen(action, "", [options](Console& console) { return run_export(*options, console); });
 }

@@ -74,15 +74,26 @@ Result<void> check_manifest(const TraceDirectory& trace, const std::string& give
 
 /// Makes the trace's directory, or joins that of the job's other ranks. Returns its absolute path.
 Result<std::string> begin_trace(const TraceArguments& options, const Console& console) {
-  auto trace = make_trace_directory(
-      options.directory,
-      {.command = options.command, .calls = options.calls, .files = options.files, .sources = options.sources});
+  auto trace = make_trace_directory(options.directory, {.command = options.command,
+                                                        .calls = options.calls,
+                                                        .files = options.files,
+                                                        .sources = options.sources,
+                                                        .has_tsc_clock = has_tsc_clock()});
   if (!trace) return pass_on(trace.error());
   if (trace->is_new)
     console.note(fmt::format("tracing into '{0}'; afterwards: iosig trace info '{0}'", printable(options.directory)));
   else if (auto joined = check_manifest(*trace, options.directory); !joined)
     return pass_on(joined.error());
   return std::move(trace->path);
+}
+
+/// AddressSanitizer ends a program that has a library before its own, unless it is told not to look. The preloaded
+/// library passes calls on to the next one, which is the sanitizer's then. Other programs do not read the variable.
+Setting sanitizer_setting() {
+  const char* const given = std::getenv("ASAN_OPTIONS");
+  const std::string first = given == nullptr || *given == '\0' ? std::string() : std::string(given) + ":";
+  const bool is_told = first.find("verify_asan_link_order") != std::string::npos;
+  return {"ASAN_OPTIONS", is_told ? given : first + "verify_asan_link_order=0"};
 }
 
 /// Refuses names that are neither calls nor layers.
@@ -146,6 +157,7 @@ int trace_command(TraceArguments& options, Console& console) {
   if (options.microseconds) settings.push_back({"IOSIG_TRACE_TIMES", "us"});
   if (options.paused) settings.push_back({"IOSIG_TRACE_PAUSED", "1"});
   if (has_tsc_clock()) settings.push_back({"IOSIG_TRACE_CLOCK", "tsc"});
+  settings.push_back(sanitizer_setting());
   return become_program(options.command, settings, options.dry_run, console);
 }
 

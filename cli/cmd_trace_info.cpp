@@ -85,6 +85,7 @@ struct SourceReport {
   std::vector<std::string> sources;       ///< as in the manifest
   std::vector<trace::SelectedCode> code;  ///< of all processes, each once
   std::set<std::string> without_lines;    ///< programs
+  std::set<std::string> replaced_code;    ///< libraries that were not searched
 };
 
 SourceReport source_report(const Trace& opened) {
@@ -95,6 +96,7 @@ SourceReport source_report(const Trace& opened) {
       if (source.is_string()) report.sources.push_back(source.get<std::string>());
   for (const auto& [key, process] : opened.processes()) {
     if (process.has_no_lines) report.without_lines.insert(process.program);
+    report.replaced_code.insert(process.replaced_code.begin(), process.replaced_code.end());
     for (const trace::SelectedCode& each : process.selected_code)
       if (std::ranges::none_of(report.code, [&](const trace::SelectedCode& known) {
             return known.source == each.source && known.object == each.object;
@@ -133,6 +135,21 @@ void show_sources(const SourceReport& report, const Console& console) {
   if (!has_all && !report.without_lines.empty())
     console.say(fmt::format("without line information (compile with -g): {}",
                             printable(fmt::format("{}", fmt::join(report.without_lines, ", ")))));
+  if (!report.replaced_code.empty())
+    console.say(fmt::format("not searched, because another file was put in its place: {}",
+                            printable(fmt::format("{}", fmt::join(report.replaced_code, ", ")))));
+}
+
+std::uint64_t lost_names(const Trace& opened) {
+  std::uint64_t names = 0;
+  for (const trace::Part& part : opened.parts()) names += part.header.lost_names;
+  return names;
+}
+
+/// Whether everything is there that is known to have been done.
+bool has_everything(const Trace& opened, const Summary& summary) {
+  return opened.unreadable().empty() && summary.lost_calls == 0 && lost_names(opened) == 0 &&
+         opened.missing_parts() == 0 && opened.unrecorded_processes() == 0;
 }
 
 /// Paths of the files with the most bytes, then calls.
@@ -200,10 +217,15 @@ void show_json(const Trace& opened, const Summary& summary, const Console& conso
   console.say_json(info_schema, {{"command", command_text(opened, summary)},
                                  {"sources", sources_json(selected)},
                                  {"without_lines", selected.without_lines},
+                                 {"replaced_code", selected.replaced_code},
                                  {"started_ns", opened.started_ns()},
                                  {"span_s", seconds(summary.span_ns)},
                                  {"threads", summary.threads},
                                  {"lost_calls", summary.lost_calls},
+                                 {"lost_names", lost_names(opened)},
+                                 {"missing_parts", opened.missing_parts()},
+                                 {"unrecorded_processes", opened.unrecorded_processes()},
+                                 {"unrecorded_calls", opened.unrecorded_calls()},
                                  {"packed_calls", summary.packed_calls},
                                  {"packed_bytes", summary.packed_bytes},
                                  {"layers", std::move(layers)},
@@ -246,7 +268,7 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
                           plural(summary.threads, "thread"), plural(calls, "call"),
                           plural(summary.files.size(), "file")));
   const auto open = std::ranges::count_if(summary.processes, [](const auto& each) { return !each.is_closed; });
-  if (open == 0 && opened.unreadable().empty() && summary.lost_calls == 0)
+  if (open == 0 && has_everything(opened, summary))
     console.say("complete");
   else if (open > 0)
     console.say(fmt::format("{} not end: still running, or killed; {} in flight",

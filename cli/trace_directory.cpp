@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,8 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/trace/clock_pair.h"
+#include "iosig/trace/part_bytes.h"
 
 namespace iosig::cli {
 namespace {
@@ -18,6 +21,23 @@ namespace {
 std::string variable_text(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr ? value : "";
+}
+
+/// Makes the file that counts what has no part (trace::Unrecorded). Without it nothing is counted.
+void make_unrecorded(const Fd& directory) {
+  const Fd file(
+      ::openat(directory.get(), trace::unrecorded_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  trace::Unrecorded content{};
+  std::ranges::copy(trace::unrecorded_magic, content.magic);
+  const std::string_view bytes(reinterpret_cast<const char*>(&content), sizeof content);
+  if (file && !write_all(file.get(), bytes, trace::unrecorded_name))
+    ::unlinkat(directory.get(), trace::unrecorded_name, 0);
+}
+
+/// Two clocks, read together before the program starts: a part that has one reading only gets its rate from them.
+nlohmann::ordered_json clock_now() {
+  const trace::ClockPair pair = trace::clock_pair(trace::read_tsc);
+  return {{"boot", trace::boot_number(boot_id())}, {"ticks", pair.ticks}, {"monotonic_ns", pair.monotonic_ns}};
 }
 
 /// Writes the manifest; false: there is one already. `shown`: the directory.
@@ -59,6 +79,8 @@ Result<TraceDirectory> make_trace_directory(const std::string& directory, const 
                               {"started_ns", unix_ns()},   {"job", job_name()},           {"calls", manifest.calls},
                               {"files", manifest.files},   {"sources", manifest.sources}};
   if (!manifest.mount.empty()) text["mount"] = manifest.mount;
+  if (manifest.has_tsc_clock) text["clock"] = clock_now();
+  make_unrecorded(made.fd);
   const auto is_new = make_manifest(made.fd, text, directory);
   if (!is_new) return pass_on(is_new.error());
   made.is_new = *is_new;

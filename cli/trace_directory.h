@@ -22,6 +22,7 @@ struct TraceManifest {
   std::vector<std::string> command;
   std::string calls = {}, mount = {};  ///< `mount`: the mount point whose requests are traced
   std::vector<std::string> files = {}, sources = {};
+  bool has_tsc_clock = false;  ///< ticks are of the time stamp counter
 };
 /// Makes `directory` and in it the manifest of a trace; keeps what exists.
 [[nodiscard]] Result<TraceDirectory> make_trace_directory(const std::string& directory, const TraceManifest& manifest);

@@ -216,6 +216,18 @@ def read_block(payload: bytes) -> list[Call]:
     return calls
 
 
+def checked_flags(words: tuple[int, ...], flags: int) -> int:
+    """The flags of a slot with these eight words (the last one without flags), with their check."""
+    total = 0
+    for n, word in enumerate((*words[:7], words[7] | flags << 48)):
+        turn = 9 * n if n < 7 else 0
+        total ^= (word << turn | word >> (64 - turn)) & WORD
+    total ^= total >> 56
+    total ^= total >> 28
+    total ^= total >> 14
+    return ((total & 0x3FFF) or 1) << 2 | flags
+
+
 def read_slots(data: bytes, capacity: int, tid: int) -> list[Call]:
     calls = []
     for n in range(capacity):
@@ -225,6 +237,10 @@ def read_slots(data: bytes, capacity: int, tid: int) -> list[Call]:
         start, end, offset, length, result, id_, parent, file, fd, path, call, flags = struct.unpack(
             "<QQqqqIIIiIHH", slot
         )
+        if end and flags > 3:
+            words = struct.unpack("<8Q", slot)
+            assert flags == checked_flags((*words[:7], words[7] & (1 << 48) - 1), flags & 3)
+        flags &= 3
         calls.append(Call(call, flags, fd, file, path, id_, parent, start, end, length, result, offset, tid))
     return calls
 

@@ -17,7 +17,7 @@ from conftest import Iosig
 
 FIELDS = (
     "id", "parent", "host", "pid", "tid", "rank", "layer", "call", "path", "fd", "offset", "length", "start_ns",
-    "end_ns", "result",
+    "end_ns", "result", "second_path",
 )  # fmt: skip
 
 
@@ -39,6 +39,7 @@ class Row:
     start_ns: int
     end_ns: int | None
     result: int | None
+    second_path: str = ""
 
 
 def number(text: str) -> int | None:
@@ -54,7 +55,7 @@ def rows_of(iosig: Iosig, trace: Path) -> list[Row]:
         row = Row(
             line["id"], line["parent"], int(line["pid"]), int(line["tid"]), number(line["rank"]), line["layer"],
             line["call"], line["path"], number(line["fd"]), number(line["offset"]), number(line["length"]),
-            int(line["start_ns"]), number(line["end_ns"]), number(line["result"]),
+            int(line["start_ns"]), number(line["end_ns"]), number(line["result"]), line["second_path"],
         )  # fmt: skip
         found.append(row)
     return found

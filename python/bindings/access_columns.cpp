@@ -196,6 +196,7 @@ Long length_of(const Entry& e) { return e.access.length != trace::no_length ? Lo
 Long start_of(const Entry& e) { return e.access.start_ns; }
 Long end_of(const Entry& e) { return e.access.is_in_flight ? Long() : Long(e.access.end_ns); }
 Long result_of(const Entry& e) { return e.access.is_in_flight ? Long() : Long(e.access.result); }
+std::string_view second_path_of(const Entry& e) { return e.access.second_path; }
 std::string_view trace_of(const Entry& e) { return e.trace; }
 
 struct Field {
@@ -225,6 +226,7 @@ const std::vector<Field>& fields() {
                                          {"start_ns", made_column<Numbers<int64_t, start_of>>},
                                          {"end_ns", made_column<Numbers<int64_t, end_of>>},
                                          {"result", made_column<Numbers<int64_t, result_of>>},
+                                         {"second_path", made_column<Names<second_path_of>>},
                                          {"trace", made_column<Names<trace_of>>}};
   return all;
 }

@@ -7,8 +7,8 @@
 >>> polars.DataFrame(job)                                  # any library that reads Arrow streams (PyCapsule interface)
 
 The columns are the fields of the trace format (docs/formats/trace.md): `id`, `parent`, `rank`, `offset`, `length`,
-`start_ns`, `end_ns`, `result` are int64; `pid`, `tid`, `fd` int32; `host`, `layer`, `call`, `path`
-dictionary-encoded strings.
+`start_ns`, `end_ns`, `result` are int64; `pid`, `tid`, `fd` int32; `host`, `layer`, `call`, `path`,
+`second_path` dictionary-encoded strings.
 Fields that a call does not have are null; `parent` is 0 where there is none. In strings, control characters and bytes
 that are not UTF-8 are written as \\xNN. Where several traces are opened, the column `trace` has the name of each.
 Times are nanoseconds since `started_ns`, the earliest start of them all.

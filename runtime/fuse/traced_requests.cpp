@@ -200,8 +200,10 @@ void trace_names(Ops& all) {
   trace<&Ops::mkdir>(all, [](fuse_req_t request, fuse_ino_t parent, const char* name, mode_t) {
     begin_request(request, of_name(Call::mkdir, request, parent, name));
   });
-  trace<&Ops::symlink>(all, [](fuse_req_t request, const char*, fuse_ino_t parent, const char* name) {
-    begin_request(request, of_name(Call::symlink, request, parent, name));
+  trace<&Ops::symlink>(all, [](fuse_req_t request, const char* to, fuse_ino_t parent, const char* name) {
+    Subject subject = of_name(Call::symlink, request, parent, name);
+    subject.second_path = to;
+    begin_request(request, std::move(subject));
   });
   trace<&Ops::link>(all, [](fuse_req_t request, fuse_ino_t number, fuse_ino_t parent, const char* name) {
     Subject subject = of_inode(Call::link, request, number);

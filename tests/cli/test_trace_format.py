@@ -20,11 +20,14 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "formats" / "trace.md"
 SLOT = struct.Struct("<QQqqqIIIiIHH")
 
 
-def slot(call: Call) -> bytes:
-    return SLOT.pack(
+def slot(call: Call, is_checked: bool = False) -> bytes:
+    plain = SLOT.pack(
         call.start, call.end, call.offset, call.length, call.result, call.id, call.parent, call.file, call.fd,
-        call.path, call.call, call.flags,
+        call.path, call.call, 0,
     )  # fmt: skip
+    words = struct.unpack("<8Q", plain)
+    flags = trace_reader.checked_flags(words, call.flags) if is_checked else call.flags
+    return plain[:62] + struct.pack("<H", flags)
 
 
 def chunk(kind: int, payload: bytes) -> bytes:
@@ -146,7 +149,9 @@ def test_info_and_export_say_what_is_missing(iosig: Iosig, tmp_path: Path) -> No
     flying = Call(call=4, fd=3, file=1, id=5, start=3000, length=10, result=0, offset=0)
     name = chunk(2, struct.pack("<I", 1) + b"/data/a\nb")
     opened = Call(call=1, fd=3, file=1, path=1, id=6, start=900, end=950, length=0, result=3, offset=NONE)
-    make_part(trace / "a.part", name + example + chunk(1, b"rank=2\0")[:20], slot(flying) + slot(opened), closed=0)
+    make_part(
+        trace / "a.part", name + example + chunk(1, b"rank=2\0")[:20], slot(flying) + slot(opened, True), closed=0
+    )
     make_part(trace / "b.part", b"", version=2)
     info = iosig.json("trace", "info", trace)
     assert info["schema"] == "iosig.trace.info/1"

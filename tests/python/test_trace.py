@@ -109,7 +109,7 @@ def test_a_table_has_the_fields_of_an_export_with_their_types(iosig: Iosig, trac
         assert schema.field(name).type == pa.int64(), name
     for name in ("pid", "tid", "fd"):
         assert schema.field(name).type == pa.int32(), name
-    for name in ("host", "layer", "call", "path"):
+    for name in ("host", "layer", "call", "path", "second_path"):
         assert schema.field(name).type == pa.dictionary(pa.int32(), pa.string()), name
     assert job.notes == [] and job.processes.column("rank").to_pylist() == [0]
 

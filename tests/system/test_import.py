@@ -19,7 +19,7 @@ from conftest import Iosig
 from draining import eventually
 from tracing import Row, Tracing
 
-HEADER = "id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result\n"
+HEADER = "id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result\n"  # without second_path
 SHELL = (
     "echo hello > a; cat a a > b; mkdir sub; (cd sub; echo in > c; cat ../a c > d); mv b 'e,\"f'; "
     "echo more >> a; head -c 5 'e,\"f' > g; exec 3<> a; read line <&3; echo x >&3; ln g h; rm g; exec cat < h"

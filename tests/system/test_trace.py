@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from redirecting import needs_mounts
-from tracing import Tracing
+from tracing import Tracing, rows_of
 
 SUPPORT = Path(__file__).resolve().parent.parent / "support"
 
@@ -84,11 +84,11 @@ def test_what_returned_before_a_kill_is_in_the_trace(
     time.sleep(random.Random(seed).random() * 0.02)
     program.send_signal(signal.SIGKILL)
     program.wait()
-    rows_of = defaultdict(list)
+    rows_by = defaultdict(list)
     for row in tracing.rows(lambda row: row.call == "pwrite"):
-        rows_of[Path(row.path).name].append(row)
+        rows_by[Path(row.path).name].append(row)
     for own, count in enumerate(counted(tracing, threads)):
-        rows = rows_of[f"data.{own}"]
+        rows = rows_by[f"data.{own}"]
         returned = [row for row in rows if row.end_ns is not None]
         begun = [row for row in rows if row.end_ns is None]
         assert count > 0 and count <= len(returned) <= count + 1 and len(begun) <= 1
@@ -503,3 +503,92 @@ def test_requests_of_a_batch_are_below_the_call_that_begins_them(tracing: Tracin
     ]  # fmt: skip
     calls = {row.id: (row.call, row.length, row.result) for row in tracing.rows()}
     assert [calls[row.parent] for row in requests] == [("io_submit", 3, 3)] * 3 + [("lio_listio", 2, 0)]
+
+
+NAMES = """import os
+for name in ("a", "b"): open(name, "w").write("text")
+os.rename("a", "c")
+os.link("c", "d")
+os.symlink("../c", "e")
+os.mkdir("sub")
+directory = os.open("sub", os.O_RDONLY)
+os.rename("b", "f", dst_dir_fd=directory)
+"""
+
+
+def test_both_names_are_there_and_survive_csv(tracing: Tracing) -> None:
+    tracing(sys.executable, "-c", NAMES)
+    of = {"rename", "link", "symlink"}
+    at = str(tracing.directory)
+    wanted = [("a", f"{at}/c"), ("c", f"{at}/d"), ("e", "../c"), ("b", f"{at}/sub/f")]
+    rows = tracing.rows(lambda row: row.call in of)
+    assert [(row.path, row.second_path, row.length) for row in rows] == [(f"{at}/{a}", b, None) for a, b in wanted]
+    assert len(tracing.rows(lambda row: row.second_path != "")) == len(wanted)
+    told, again = tracing.directory / "told.csv", tracing.directory / "again"
+    tracing.iosig("export", "-o", told, tracing.trace)
+    assert tracing.iosig("import", told, "-o", again).stderr == ""
+    assert [(row.path, row.second_path) for row in rows_of(tracing.iosig, again) if row.call in of] == [
+        (row.path, row.second_path) for row in rows
+    ]
+
+
+COPIES = """import os, socket
+data = os.open("data", os.O_RDWR | os.O_CREAT)
+os.write(data, bytes(10000))
+copy = os.open("copy", os.O_RDWR | os.O_CREAT)
+assert os.copy_file_range(data, copy, 3000, 1000, 500) == 3000
+os.lseek(data, 100, os.SEEK_SET)
+assert os.sendfile(copy, data, None, 2000) == 2000  # at both file offsets
+one, other = socket.socketpair()
+assert os.sendfile(one.fileno(), copy, 700, 50) == 50
+"""
+
+
+def test_copies_in_the_kernel_read_their_source(tracing: Tracing) -> None:
+    tracing(sys.executable, "-c", COPIES)
+    rows = tracing.rows(lambda row: row.call.startswith(("copy_file_range", "sendfile")))
+    assert [(row.call, Path(row.path).name, row.offset, row.length, row.result) for row in rows] == [
+        ("copy_file_range", "copy", 500, 3000, 3000),
+        ("copy_file_range_source", "data", 1000, 3000, 3000),
+        ("sendfile", "copy", 0, 2000, 2000),
+        ("sendfile_source", "data", 100, 2000, 2000),
+        ("sendfile_source", "copy", 700, 50, 50),
+    ]
+    assert all(row.start_ns == row.end_ns for row in (rows[1], rows[3])) and rows[4].start_ns < (rows[4].end_ns or 0)
+    files = {Path(file["path"]).name: file for file in tracing.iosig.json("trace", "info", tracing.trace)["files"]}
+    assert (files["data"]["read_bytes"], files["data"]["written_bytes"]) == (5000, 10000)
+    assert (files["copy"]["read_bytes"], files["copy"]["written_bytes"]) == (50, 5000)
+
+
+def test_times_are_the_same_whenever_they_are_read(tracing: Tracing) -> None:
+    tracing("sh", "-c", "cat /etc/passwd; sleep 0.2; cat /etc/passwd; kill -9 $$", status=-signal.SIGKILL)
+    assert tracing.rows() == tracing.rows()
+
+
+def test_what_has_no_part_is_counted(tracing: Tracing) -> None:
+    """A limit of 0 bytes stands for a full directory: no part can be made."""
+    loop = "for n in 1 2 3; do (ulimit -f 0; exec cat /etc/passwd); done"
+    done = subprocess.run(tracing.command("sh", "-c", loop), capture_output=True, text=True, env=tracing.iosig.env)
+    assert done.returncode == 0 and done.stderr.count("tracing fails in this process") == 1
+    told = tracing.iosig.json("trace", "info", tracing.trace)
+    assert told["unrecorded_processes"] == 3 and told["unrecorded_calls"] > 6 and told["missing_parts"] == 0
+    assert "3 processes for which no file could be made" in tracing.iosig("trace", "info", tracing.trace).stderr
+
+
+def test_a_part_that_is_gone_is_missed(tracing: Tracing) -> None:
+    program = (
+        "import threading\nfor n in range(3):\n  t = threading.Thread(target=lambda: open('/etc/passwd').read())\n"
+    )
+    tracing(sys.executable, "-c", program + "  t.start()\nt.join()\n")
+    assert tracing.iosig.json("trace", "info", tracing.trace)["missing_parts"] == 0
+    min(tracing.trace.glob("*.1.part")).unlink()
+    assert tracing.iosig.json("trace", "info", tracing.trace)["missing_parts"] == 1
+    assert "\ncomplete\n" not in tracing.iosig("trace", "info", tracing.trace).stdout
+
+
+def test_a_program_with_address_sanitizer_is_traced(tracing: Tracing) -> None:
+    source = tracing.directory / "checked.c"
+    source.write_text('#include <fcntl.h>\nint main(void) { return open("made", O_CREAT | O_WRONLY, 0600) < 0; }\n')
+    subprocess.run(["gcc", "-fsanitize=address", "-o", tracing.directory / "checked", source], check=True)
+    tracing(tracing.directory / "checked")
+    assert len(tracing.of_file("made", "open")) == 1

@@ -128,6 +128,41 @@ TEST_CASE("part: a slot with impossible values is left out, and said") {
   CHECK((*read)->fault->at == slots_offset + sizeof(Slot));
 }
 
+TEST_CASE("part: a changed byte in a slot of a call that has ended leaves that call out") {
+  const Place place;
+  auto slots = calls(1, 3);
+  slots[1].flags = derived_offset;
+  std::map<std::uint32_t, Slot> wanted;
+  for (Slot& slot : slots) {
+    wanted[slot.id] = slot;
+    slot.flags = checked_flags(slot, slot.end, slot.flags);
+  }
+  const Bytes whole = part(header_of(9, 42), slots, {});
+  for (std::size_t at = slots_offset + sizeof(Slot); at < slots_offset + 2 * sizeof(Slot); ++at)
+    for (unsigned bits = 0; bits < 256; bits += bits < 16 ? 1 : 15) {
+      Bytes changed = whole;
+      changed[at] ^= static_cast<std::byte>(bits);
+      place.put("a.part", changed);
+      const auto read = place.read("a.part");
+      // Without its end it is in flight, without its start empty; without any check an older trace's.
+      for (const auto& [id, slot] : place.calls_of(**read))
+        REQUIRE((is_same(slot, wanted[id]) || slot.end == 0 || at % sizeof(Slot) >= offsetof(Slot, flags)));
+      if (bits == 0) REQUIRE(place.calls_of(**read).size() == 3);
+    }
+}
+
+TEST_CASE("part: a call in flight that began before its part is damage") {
+  const Place place;
+  auto slots = calls(1, 2);
+  slots[1].start = 999;  // the part was made at 1000
+  slots[1].end = 0;
+  place.put("a.part", part(header_of(9, 42), slots, {}));
+  const auto read = place.read("a.part");
+  CHECK(place.calls_of(**read).size() == 1);
+  REQUIRE((*read)->fault);
+  CHECK((*read)->fault->at == slots_offset + sizeof(Slot));
+}
+
 TEST_CASE("part: other versions, other files, symbolic links and FIFOs are refused") {
   const Place place;
   PartHeader header = header_of(9, 42);
@@ -174,7 +209,7 @@ TEST_CASE("trace: accesses of all parts come in the order of their starts, on on
   CHECK(found[1].id != found[0].id);
   std::string line;
   append_csv(found[2], line);
-  CHECK(line == "2,1,node1,42,77,3,posix,write,/data/a,3,128,64,100,110,64\n");
+  CHECK(line == "2,1,node1,42,77,3,posix,write,/data/a,3,128,64,100,110,64,\n");
 
   const auto posix = all_of(*trace, {.layer = Layer::posix, .files = "*/a"});
   CHECK(posix.size() == 1);
@@ -197,7 +232,27 @@ TEST_CASE("trace: a path is quoted in CSV where it must be, and keeps its bytes"
   access.path = "a,\"b\"\n\xff";
   std::string line;
   append_csv(access, line);
-  CHECK(line == "0,0,n,0,0,,posix,open,\"a,\"\"b\"\"\n\xff\",,,,0,0,0\n");
+  CHECK(line == "0,0,n,0,0,,posix,open,\"a,\"\"b\"\"\n\xff\",,,,0,0,0,\n");
+}
+
+TEST_CASE("trace: the rate of the clock comes from the trace; a manifest's reading stands in for a second one") {
+  const Place place;
+  PartHeader header = header_of(9, 42);
+  header.clock = ClockKind::tsc;  // 3 ticks are a nanosecond
+  header.first = {3000, 1000};
+  header.latest = {};
+  header.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(&header), offsetof(PartHeader, checksum)});
+  Slot only = call(1);
+  only.start = 6000, only.end = 9000;
+  place.put("a.part", part(header, {only}, {}));
+  CHECK(Trace::open(place.path)->hosts_without_clock().size() == 1);
+  const std::string manifest = R"({"clock": {"boot": 1, "ticks": 1500, "monotonic_ns": 500}})";
+  const auto* const bytes = reinterpret_cast<const std::byte*>(manifest.data());
+  place.put("manifest.json", {bytes, manifest.size()});
+  const auto trace = Trace::open(place.path);
+  REQUIRE(trace);
+  CHECK(trace->hosts_without_clock().empty());
+  CHECK(all_of(*trace).front().end_ns == 1000);
 }
 
 TEST_CASE("trace: an unreadable part is left out; a directory without parts is refused") {

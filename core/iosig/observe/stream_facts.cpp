@@ -70,11 +70,8 @@ void FactGatherer::add(const Access& access) {
   if (moves != Moves::nothing) return add_transfer(access, moves);
   if (is_open(access.call)) return add_open(access);
   if (access.call == Call::unlink) return add_removal(access.path);
-  if (access.call == Call::rename || access.call == Call::link) {
-    const auto to = access.process->names.find(static_cast<std::uint32_t>(access.length));
-    const std::string_view name = to == access.process->names.end() ? std::string_view{} : to->second;
-    return access.call == Call::rename ? add_rename(access.path, name) : add_link(access.path, name);
-  }
+  if (access.call == Call::rename) return add_rename(access.path, access.second_path);
+  if (access.call == Call::link) return add_link(access.path, access.second_path);
   if (const std::int64_t end = allocated_by(access); end > 0) {
     StreamFacts& stream = streams_[number_of(access.path)];
     stream.allocated_end = std::max(stream.allocated_end, end);

@@ -13,11 +13,6 @@ std::int64_t moved_bytes(const trace::Access& access) {
   return is_asynchronous(access.call) ? access.length : access.result;
 }
 
-std::string_view second_path(const trace::Access& access) {
-  const auto found = access.process->names.find(static_cast<std::uint32_t>(access.length));
-  return found == access.process->names.end() ? std::string_view{} : found->second;
-}
-
 ReplayOp replay_op_of(const trace::Access& access, trace::Layer layer) {
   if (access.is_in_flight || access.result < 0 || layer_of(access.call) != layer) return ReplayOp::none;
   const bool has_range =
@@ -52,8 +47,8 @@ ReplayOp replay_op_of(const trace::Access& access, trace::Layer layer) {
     case Call::io_uring_fallocate:
       return access.offset >= 0 && access.length > 0 && access.length <= INT64_MAX - access.offset ? ReplayOp::allocate
                                                                                                    : ReplayOp::none;
-    case Call::rename: return second_path(access).empty() ? ReplayOp::none : ReplayOp::rename;
-    case Call::link: return second_path(access).empty() ? ReplayOp::none : ReplayOp::link;
+    case Call::rename: return access.second_path.empty() ? ReplayOp::none : ReplayOp::rename;
+    case Call::link: return access.second_path.empty() ? ReplayOp::none : ReplayOp::link;
     case Call::unlink: return ReplayOp::unlink;
     case Call::mkdir: return ReplayOp::make_directory;
     case Call::rmdir: return ReplayOp::remove_directory;

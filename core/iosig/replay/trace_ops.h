@@ -42,7 +42,5 @@ inline constexpr std::size_t stream_kinds = std::size(stream_kind_names);
 [[nodiscard]] std::int64_t moved_bytes(const trace::Access& access);
 /// Whether the access only began: aio_read(3) and the like. Its duration is not that of the transfer.
 [[nodiscard]] bool is_asynchronous(trace::Call call);
-/// Returns the second path of a call that has two; empty: not known.
-[[nodiscard]] std::string_view second_path(const trace::Access& access);
 
 }  // namespace iosig

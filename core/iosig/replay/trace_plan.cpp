@@ -107,7 +107,7 @@ const PlannedPath* TracePlan::replayed(const trace::Access& access, ReplayOp op,
   const bool takes_file = op != ReplayOp::make_directory && op != ReplayOp::remove_directory;
   if (paths[number].is_directory ? !takes_directory : !takes_file) return nullptr;
   if (op != ReplayOp::rename && op != ReplayOp::link) return &paths[number];
-  const std::uint32_t to = path_of(second_path(access));
+  const std::uint32_t to = path_of(access.second_path);
   return to == UINT32_MAX || paths[to].name.empty() ? nullptr : &paths[number];
 }
 

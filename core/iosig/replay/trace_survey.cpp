@@ -169,7 +169,7 @@ std::uint32_t TraceSurvey::root_of(std::uint32_t path) {
 void TraceSurvey::join(std::uint32_t one, std::uint32_t other) { joined_[root_of(one)] = root_of(other); }
 
 void TraceSurvey::add_rename(const Current& now, bool keeps_old) {
-  const std::uint32_t to = number_of(second_path(*now.access));
+  const std::uint32_t to = number_of(now.access->second_path);
   if (to == no_path) return;
   follow_name(now, now.path);
   follow_name(now, to);

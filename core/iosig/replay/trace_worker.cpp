@@ -289,7 +289,7 @@ Result<void> TraceWorker::perform(const Step& step, std::int64_t due_ns) {
 /// Performs an operation that moves no bytes; returns 0 or the negative error number.
 std::int64_t TraceWorker::call(const Step& step, OpenFile* file) {
   const Access& access = *step.access;
-  const auto second = [&]() -> const std::string& { return plan_.paths[plan_.path_of(second_path(access))].name; };
+  const auto second = [&]() -> const std::string& { return plan_.paths[plan_.path_of(access.second_path)].name; };
   switch (step.op) {
     case ReplayOp::seek: {
       const std::int64_t at = ::lseek(file->fd.get(), access.result, SEEK_SET);

@@ -99,14 +99,22 @@ void Accesses::set_access(const Open& from) {
   }
   if (const auto known = access_.process->names.find(path); known != access_.process->names.end())
     access_.path = known->second;
+  if (has_second_path(slot.call)) {
+    access_.length = no_length;
+    const auto second = access_.process->names.find(static_cast<std::uint32_t>(slot.length));
+    if (slot.length > 0 && second != access_.process->names.end()) access_.second_path = second->second;
+  }
 }
 
 bool Accesses::is_selected() {
   if (selection_.layer && layer_of(access_.call) != *selection_.layer) return false;
   if (selection_.files.empty()) return true;
-  const auto [known, is_new] = matches_.try_emplace(access_.path.data(), false);
-  if (is_new) known->second = matches_file(selection_.files, access_.path);
-  return known->second;
+  const auto is_match = [&](std::string_view path) {
+    const auto [known, is_new] = matches_.try_emplace(path.data(), false);
+    if (is_new) known->second = matches_file(selection_.files, path);
+    return known->second;
+  };
+  return is_match(access_.path) || (!access_.second_path.empty() && is_match(access_.second_path));
 }
 
 const Access* Accesses::next() {

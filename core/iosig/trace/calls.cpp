@@ -36,4 +36,6 @@ Layer layer_of(Call call) { return known_calls[static_cast<std::uint16_t>(call)]
 
 Moves moves_of(Call call) { return known_calls[static_cast<std::uint16_t>(call)].moves; }
 
+bool has_second_path(Call call) { return call == Call::rename || call == Call::link || call == Call::symlink; }
+
 }  // namespace iosig::trace

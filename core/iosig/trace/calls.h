@@ -30,5 +30,15 @@ inline constexpr std::uint16_t call_limit = 400;
 /// Returns the layer of a call that has a name.
 [[nodiscard]] Layer layer_of(Call call);
 [[nodiscard]] Moves moves_of(Call call);
+/// Returns what stands for the reading side of a copy in the kernel (`sendfile` and its like); Call::none of others.
+[[nodiscard]] constexpr Call source_of(Call copy) {
+  return copy == Call::sendfile          ? Call::sendfile_source
+         : copy == Call::copy_file_range ? Call::copy_file_range_source
+         : copy == Call::splice          ? Call::splice_source
+                                         : Call::none;
+}
+/// Whether the length in a slot is the id of a second name: the new name of `rename` and `link`, what `symlink` leads
+/// to.
+[[nodiscard]] bool has_second_path(Call call);
 
 }  // namespace iosig::trace

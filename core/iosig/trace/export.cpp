@@ -56,6 +56,8 @@ void append_csv(const Access& access, std::string& text) {
   if (!access.is_in_flight) append_number(access.end_ns, text);
   text += ',';
   if (!access.is_in_flight) append_number(access.result, text);
+  text += ',';
+  append_quoted(access.second_path, text);
   text += '\n';
 }
 

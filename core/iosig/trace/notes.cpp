@@ -10,9 +10,10 @@ std::vector<std::string> notes_on(const Trace& trace) {
   std::vector<std::string> notes;
   for (const UnreadablePart& part : trace.unreadable())
     notes.push_back(fmt::format("left out: {}", part.error.message));
-  std::uint64_t lost = 0, cut = 0;
+  std::uint64_t lost = 0, names = 0, cut = 0;
   for (const Part& part : trace.parts()) {
     lost += part.header.lost_calls;
+    names += part.header.lost_names;
     if (!part.fault) continue;
     if (part.fault->is_cut)
       ++cut;
@@ -26,6 +27,15 @@ std::vector<std::string> notes_on(const Trace& trace) {
   if (lost > 0)
     notes.push_back(fmt::format(
         "{} calls could not be recorded: the trace's directory was full, or too many were in flight at once", lost));
+  if (names > 0)
+    notes.push_back(fmt::format("{} names of files could not be kept: the trace's directory was full", names));
+  if (const std::uint64_t count = trace.unrecorded_processes(); count > 0)
+    notes.push_back(
+        fmt::format("{} for which no file could be made, because the trace's directory was full or gone, made {} calls",
+                    count == 1 ? "1 process" : fmt::format("{} processes", count), trace.unrecorded_calls()));
+  if (const std::uint64_t missing = trace.missing_parts(); missing > 0)
+    notes.push_back(missing == 1 ? "the part of 1 thread is not there: removed, or not made"
+                                 : fmt::format("the parts of {} threads are not there: removed, or not made", missing));
   for (const std::string& host : trace.hosts_without_clock())
     notes.push_back(fmt::format(
         "the trace does not say how long a tick of the clock of '{}' is: times are in ticks there", printable(host)));

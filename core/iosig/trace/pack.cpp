@@ -42,6 +42,7 @@ Key key_of(const Slot& slot) {
   Key key;
   std::memcpy(&key.first, reinterpret_cast<const std::byte*>(&slot) + offsetof(Slot, file), sizeof key.first);
   std::memcpy(&key.second, reinterpret_cast<const std::byte*>(&slot) + offsetof(Slot, path), sizeof key.second);
+  key.second &= ~(std::uint64_t{static_cast<std::uint16_t>(~slot_flag_mask)} << 48);  // without the check
   return key;
 }
 
@@ -136,7 +137,7 @@ class Packer {
     const std::uint16_t kinds = predict.kinds;
     out_.number(kinds);
     write_field(kinds, [](const Slot& slot) { return static_cast<std::uint16_t>(slot.call); });
-    write_field(kinds, [](const Slot& slot) { return slot.flags; });
+    write_field(kinds, [](const Slot& slot) { return static_cast<std::uint16_t>(slot.flags & slot_flag_mask); });
     write_field(kinds, [](const Slot& slot) { return static_cast<std::uint32_t>(slot.fd); });
     write_field(kinds, [](const Slot& slot) { return slot.file; });
     write_field(kinds, [](const Slot& slot) { return slot.path; });

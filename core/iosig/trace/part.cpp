@@ -195,9 +195,37 @@ class PartReader {
   }
 
   /// Whether the recorder can have made the slot.
-  static bool is_possible(const Slot& slot) {
-    return slot.id != 0 && !name_of(slot.call).empty() && (slot.end == 0 || slot.end >= slot.start) && slot.fd >= -1 &&
-           (slot.flags & ~unsigned{derived_offset | abandoned}) == 0;
+  [[nodiscard]] bool is_possible(const Slot& slot) const {
+    const bool is_whole =
+        slot.id != 0 && !name_of(slot.call).empty() && (slot.end == 0 || slot.end >= slot.start) && slot.fd >= -1;
+    // What is in flight has no check, nor has what an older trace has.
+    const bool has_check = slot.end != 0 && slot.flags > slot_flag_mask;
+    return is_whole && (has_check ? slot.flags == checked_flags(slot, slot.end, slot.flags)
+                                  : slot.start >= part_.header.first.ticks || is_recorded_later(slot.call));
+  }
+  /// Calls whose begin may be before their part was made.
+  static bool is_recorded_later(Call call) {
+    return (call >= Call::aio_read && call <= Call::aio_fsync) ||
+           (call >= Call::io_uring_read && call <= Call::io_uring_fallocate);
+  }
+
+  /// Reads the slot at byte `at`; nothing: it is empty, or damaged.
+  std::optional<Slot> slot_at(std::size_t at, std::span<const std::byte> front) {
+    Slot slot;
+    std::memcpy(&slot, front.data() + at, sizeof slot);
+    // The recorder may have changed it while it was read.
+    for (int again = 0; again < 2 && slot.start != 0 && !is_possible(slot); ++again) {
+      const auto bytes = bytes_at(file_, at, sizeof slot, shown_);
+      if (!bytes || bytes->size() != sizeof slot) break;
+      std::memcpy(&slot, bytes->data(), sizeof slot);
+    }
+    if (slot.start == 0) return {};
+    if (!is_possible(slot)) {
+      set_fault(at, "a slot with impossible values");
+      return {};
+    }
+    slot.flags &= slot_flag_mask;
+    return slot;
   }
 
   void set_fault(std::uint64_t at, std::string what) {
@@ -215,15 +243,11 @@ class PartReader {
     for (std::uint32_t n = 0; n < capacity; ++n) {
       const std::size_t at = slots_offset + n * sizeof(Slot);
       if (at + sizeof(Slot) > front.size()) break;
-      Slot slot;
-      std::memcpy(&slot, front.data() + at, sizeof slot);
-      if (slot.start == 0) continue;
-      if (!is_possible(slot)) {
-        set_fault(at, "a slot with impossible values");
-        continue;
-      }
-      const std::uint64_t id = full_id(slot.id, base);
-      part_.loose.push_back({id, slot.parent == 0 ? 0 : id - static_cast<std::uint32_t>(slot.id - slot.parent), slot});
+      const auto slot = slot_at(at, front);
+      if (!slot) continue;
+      const std::uint64_t id = full_id(slot->id, base);
+      const std::uint32_t below = slot->id - slot->parent;
+      part_.loose.push_back({id, slot->parent == 0 ? 0 : id - below, *slot});
     }
     // A call that was moved to another slot may be in both; the one that has ended counts.
     std::ranges::stable_sort(part_.loose, [](const PartCall& a, const PartCall& b) {

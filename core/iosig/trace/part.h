@@ -1,7 +1,8 @@
 // Reads a part, the trace of one thread (part_layout.h), also while it grows, and after a kill or damage.
 //
 // What can be read is the sound prefix: the calls before the first byte that is wrong, and `Part::fault` says where
-// that is. Part headers and chunks have checksums. Slots have none; those with impossible values are left out.
+// that is. Part headers, chunks, and calls in slots that have ended have checksums. Slots with impossible values are
+// left out.
 #pragma once
 
 #include <cstdint>

@@ -43,6 +43,16 @@ void put_chunk(ChunkKind kind, std::span<const std::byte> head, std::string_view
   std::memcpy(out, &header, sizeof header);
 }
 
+std::uint32_t chunks_in(std::span<const std::byte> bytes) noexcept {
+  std::uint32_t count = 0;
+  for (ChunkHeader header{}; bytes.size() >= sizeof header; ++count) {
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (header.magic != chunk_magic || chunk_bytes(header.bytes) > bytes.size()) break;
+    bytes = bytes.subspan(chunk_bytes(header.bytes));
+  }
+  return count;
+}
+
 std::uint64_t boot_number(std::string_view boot_id) noexcept {
   std::uint64_t boot = 0;
   int digits = 0;

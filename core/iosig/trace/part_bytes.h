@@ -35,6 +35,9 @@ struct PartIdentity {
 /// which makes it one, is stored last.
 void put_chunk(ChunkKind kind, std::span<const std::byte> head, std::string_view rest, std::byte* out) noexcept;
 
+/// Returns how many chunks stand in `bytes`, one after the other.
+[[nodiscard]] std::uint32_t chunks_in(std::span<const std::byte> bytes) noexcept;
+
 /// Returns the first 16 digits of the kernel's boot id as a number; 0 of an empty text.
 [[nodiscard]] std::uint64_t boot_number(std::string_view boot_id) noexcept;
 

@@ -11,6 +11,7 @@
 // the first two pages.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -49,9 +50,31 @@ struct Slot {
   std::int32_t fd;           ///< -1: none
   std::uint32_t path;        ///< id of a name chunk of the process; 0: none or that of the file
   Call call;
-  std::uint16_t flags;  ///< SlotFlag
+  std::uint16_t flags;  ///< SlotFlag; of a call that has ended, checked_flags()
 };
 static_assert(sizeof(Slot) == 64);
+
+/// The upper bits of `Slot::flags` are a check of a call that has ended; 0: there is none.
+inline constexpr unsigned slot_flag_bits = 2;
+inline constexpr std::uint16_t slot_flag_mask = (1u << slot_flag_bits) - 1;
+
+/// Returns `flags` with the check of the slot, as if it had this end and these flags: all words, rotated by multiples
+/// of 9 bits, and their exclusive or folded to 14 bits. Damage within one byte changes it.
+[[nodiscard]] inline std::uint16_t checked_flags(const Slot& slot, std::uint64_t end, std::uint16_t flags) {
+  const auto word = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const auto pair = [](std::uint32_t low, std::uint32_t high) { return std::uint64_t{high} << 32 | low; };
+  flags &= slot_flag_mask;
+  std::uint64_t sum = slot.start ^ std::rotl(end, 9) ^ std::rotl(word(slot.offset), 18) ^
+                      std::rotl(word(slot.length), 27) ^ std::rotl(word(slot.result), 36) ^
+                      std::rotl(pair(slot.id, slot.parent), 45) ^
+                      std::rotl(pair(slot.file, static_cast<std::uint32_t>(slot.fd)), 54) ^
+                      pair(slot.path, static_cast<std::uint32_t>(slot.call) | static_cast<std::uint32_t>(flags) << 16);
+  sum ^= sum >> 56;
+  sum ^= sum >> 28;
+  sum ^= sum >> 14;
+  const std::uint64_t check = sum & (UINT16_MAX >> slot_flag_bits);
+  return static_cast<std::uint16_t>((check == 0 ? 1 : check) << slot_flag_bits | flags);
+}
 
 /// Two clocks read together.
 struct ClockPair {
@@ -85,9 +108,21 @@ struct PartHeader {
   ClockPair latest;             ///< when a block was packed last, or the thread or the process ended; else `first`
   std::uint64_t lost_calls;     ///< calls that could not be kept, because the directory was full
   std::uint32_t is_closed;      ///< 1: the thread or the process ended in an orderly way
-  std::uint32_t unused;
+  std::uint32_t lost_names;     ///< names and facts that could not be kept
 };
 static_assert(sizeof(PartHeader) <= pending_offset);
+
+/// The file `unrecorded` beside the parts: calls of threads for which no part could be made. It is there from the
+/// start, so that it has room in a directory that is full.
+struct Unrecorded {
+  char magic[8];            ///< unrecorded_magic
+  std::uint64_t processes;  ///< that have begun without a part
+  std::uint64_t calls;
+  std::byte zeros[4096 - 24];
+};
+static_assert(sizeof(Unrecorded) == 4096);
+inline constexpr const char* unrecorded_name = "unrecorded";
+inline constexpr char unrecorded_magic[8] = {'I', 'O', 'S', 'I', 'G', 'U', 'N', '1'};
 
 /// Precedes a chunk's payload. Payloads are padded with zeros to a multiple of 8 bytes.
 struct ChunkHeader {

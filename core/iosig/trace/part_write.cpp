@@ -223,6 +223,7 @@ Slot& LivePart::open_call(std::uint64_t id) {
 void LivePart::end(std::uint64_t id, std::int64_t result, std::uint64_t end) {
   Slot& slot = open_call(id);
   slot.result = result;
+  slot.flags = checked_flags(slot, end, slot.flags);
   std::atomic_signal_fence(std::memory_order_release);
   slot.end = end;
   std::erase_if(open_, [&](const OpenCall& each) { return each.id == id; });

@@ -4,19 +4,33 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <ctime>
 #include <map>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
+#include <nlohmann/json.hpp>
 
+#include "iosig/base/json_text.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/accesses.h"
+#include "iosig/trace/clock_pair.h"
 #include "iosig/trace/part_bytes.h"
 
 namespace iosig::trace {
 namespace {
+
+/// The clocks that `iosig trace` read before the program started, if the manifest has those of that boot.
+std::optional<ClockPair> clocks_in(const std::string& manifest, std::uint64_t boot) {
+  const nlohmann::ordered_json document = parse_json(manifest, 8);
+  if (boot == 0 || !document.is_object() || !document.contains("clock")) return std::nullopt;
+  const nlohmann::ordered_json& clock = document["clock"];
+  const auto number = [&](const char* key) -> std::uint64_t {
+    return clock.is_object() && clock.contains(key) && clock[key].is_number_unsigned() ? clock[key].get<std::uint64_t>()
+                                                                                       : 0;
+  };
+  const ClockPair pair{number("ticks"), number("monotonic_ns")};
+  return number("boot") == boot && pair.ticks != 0 && pair.monotonic_ns != 0 ? std::optional(pair) : std::nullopt;
+}
 
 constexpr std::size_t max_parts = std::size_t{1} << (64 - call_id_bits);
 
@@ -24,9 +38,7 @@ constexpr std::size_t max_parts = std::size_t{1} << (64 - call_id_bits);
 std::optional<ClockPair> clocks_now(std::uint64_t boot) {
 #if defined(__x86_64__)
   if (boot == 0 || boot != boot_number(boot_id())) return std::nullopt;
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return ClockPair{__rdtsc(), static_cast<std::uint64_t>(unix_ns(time))};
+  return clock_pair(read_tsc);
 #else
   (void)boot;
   return std::nullopt;
@@ -72,6 +84,7 @@ Result<Trace> Trace::open(const std::string& directory) {
       if (!text) return pass_on(text.error());
       trace.manifest_ = std::move(*text);
     }
+    if (name == unrecorded_name) trace.read_unrecorded(shown);
     if (!name.ends_with(".part")) continue;
     has_parts = true;
     auto part = read_part(trace.directory_, name, shown);
@@ -93,6 +106,32 @@ Result<Trace> Trace::open(const std::string& directory) {
   trace.set_clocks();
   trace.list_batches();
   return trace;
+}
+
+/// Reads the count of what has no part. A file that is none counts nothing.
+void Trace::read_unrecorded(const std::string& shown) {
+  const auto bytes = read_file_in(directory_, unrecorded_name, shown, sizeof(Unrecorded));
+  if (!bytes || bytes->size() != sizeof(Unrecorded)) return;
+  Unrecorded read{};
+  std::memcpy(&read, bytes->data(), sizeof read);
+  if (!std::ranges::equal(read.magic, unrecorded_magic)) return;
+  unrecorded_processes_ = read.processes;
+  unrecorded_calls_ = read.calls;
+}
+
+std::uint64_t Trace::missing_parts() const {
+  std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> of_processes;  // greatest number, parts
+  for (const Part& part : parts_) {
+    const std::string_view stem = std::string_view(part.name).substr(0, part.name.size() - std::strlen(".part"));
+    auto& [greatest, parts] = of_processes[part.header.process];
+    greatest =
+        std::max<std::uint64_t>(greatest, parse_count<std::uint32_t>(stem.substr(stem.rfind('.') + 1)).value_or(0));
+    ++parts;
+  }
+  std::uint64_t missing = 0;
+  for (const auto& [process, known] : of_processes)
+    if (known.first > known.second) missing += known.first - known.second;
+  return missing > unreadable_.size() ? missing - unreadable_.size() : 0;
 }
 
 namespace {
@@ -134,6 +173,8 @@ void Trace::add_process(const Part& part) {
       add_selected_code(process, value);
     else if (key == "no-lines")
       process.has_no_lines = true;
+    else if (key == "replaced")
+      process.replaced_code.insert(value);
     else
       process.variables.emplace_back(key, value);
   }
@@ -150,6 +191,8 @@ void Trace::set_clocks() {
     SharedClock& clock = shared[key_of(part)];
     clock.add(part.header.first);
     clock.add(part.last_clock);
+    if (part.header.clock == ClockKind::tsc)
+      if (const auto before = clocks_in(manifest_, part.header.boot)) clock.add(*before);
     clock.host = part.host;
     if (part.header.first.monotonic_ns < clock.first_monotonic_ns) {
       clock.first_monotonic_ns = part.header.first.monotonic_ns;
@@ -162,8 +205,10 @@ void Trace::set_clocks() {
     clock.ticks = part.header.first.ticks;
     clock.ns = static_cast<std::int64_t>(part.header.first.monotonic_ns) + of_boot.realtime_behind_ns;
     if (part.header.clock == ClockKind::tsc) {
-      // A second is long enough for 1e-7; else this machine's clocks, if it is the same, are a longer way off.
-      if (of_boot.last.monotonic_ns - of_boot.first.monotonic_ns < 1'000'000'000)
+      // The rate comes from the trace, so that it is the same whenever the trace is read: an error of 50 ns in a pair
+      // is one of 50 ns at the end of the trace. Only if a killed process left a single pair, this machine's clocks,
+      // if it is still the same boot, are the other one.
+      if (of_boot.last.ticks == of_boot.first.ticks)
         if (const auto now = clocks_now(part.header.boot)) of_boot.add(*now);
       const std::uint64_t ticks = of_boot.last.ticks - of_boot.first.ticks;
       if (ticks > 0 && of_boot.last.monotonic_ns > of_boot.first.monotonic_ns)

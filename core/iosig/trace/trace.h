@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,7 +36,8 @@ struct Process {
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<SelectedCode> selected_code;
-  bool has_no_lines = false;  ///< the program has no line information, which `--source` needed
+  std::set<std::string> replaced_code;  ///< libraries that were replaced on disk before `--source` searched them
+  bool has_no_lines = false;            ///< the program has no line information, which `--source` needed
   std::unordered_map<std::uint32_t, std::string> names;  ///< paths by id
 };
 
@@ -48,7 +50,9 @@ struct Access {
   std::uint16_t flags = 0;  ///< SlotFlag
   std::uint32_t file = 0;   ///< open file of the process; 0: none
   std::string_view path;    ///< of the call or of its file; empty: none, or not known
-  std::int32_t fd = -1;     ///< -1: none
+  /// The new name of `rename` and `link`, what `symlink` leads to as the program said it; empty: none, or not known.
+  std::string_view second_path;
+  std::int32_t fd = -1;  ///< -1: none
   std::int64_t offset = no_offset, length = no_length;
   std::int64_t start_ns = 0, end_ns = 0;
   std::int64_t result = 0;
@@ -94,6 +98,12 @@ class Trace {
   [[nodiscard]] const std::string& manifest() const { return manifest_; }
   /// When the earliest call began: nanoseconds since 1970.
   [[nodiscard]] std::int64_t started_ns() const { return started_ns_; }
+  /// Processes without a part, because none could be made, and their calls (of several nodes: at least so many).
+  [[nodiscard]] std::uint64_t unrecorded_processes() const { return unrecorded_processes_; }
+  [[nodiscard]] std::uint64_t unrecorded_calls() const { return unrecorded_calls_; }
+  /// Returns how many parts of threads are not there though their processes had them: they could not be made, or were
+  /// removed. At least: of a process without any part, and behind the last one, nothing is known.
+  [[nodiscard]] std::uint64_t missing_parts() const;
   /// Hosts whose parts do not say how long a tick is: their durations are wrong.
   [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
 
@@ -119,6 +129,7 @@ class Trace {
   static constexpr std::uint32_t loose_calls = UINT32_MAX;
 
   void add_process(const Part& part);
+  void read_unrecorded(const std::string& shown);
   void set_clocks();
   void list_batches();
   [[nodiscard]] std::string shown(const Part& part) const;
@@ -133,6 +144,7 @@ class Trace {
   std::vector<UnreadablePart> unreadable_;
   std::vector<std::string> hosts_without_clock_;
   std::int64_t started_ns_ = 0;
+  std::uint64_t unrecorded_processes_ = 0, unrecorded_calls_ = 0;
 };
 
 }  // namespace iosig::trace

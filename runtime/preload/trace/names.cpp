@@ -122,6 +122,11 @@ std::uint32_t path_at(int directory, const char* path) {
   });
 }
 
+std::uint32_t path_as_said(const char* path) {
+  if (path == nullptr) return 0;
+  return with_part([&](ThreadPart& part) { return id_of(part, path); });
+}
+
 std::uint32_t path_of_descriptor(int fd) {
   return with_part([&](ThreadPart& part) -> std::uint32_t {
     auto& text = names_of(part).path;

@@ -12,6 +12,8 @@ inline constexpr std::uint32_t left_out_path = UINT32_MAX;
 /// Returns the id of the absolute path that `path` means, from 1, and writes it to this thread's part if it has not
 /// been there lately. 0: unknown. `path` is not resolved: symbolic links and ".." stay. Preserves errno.
 [[nodiscard]] std::uint32_t path_at(int directory, const char* path);
+/// The same for a path that does not count from the working directory: what a symbolic link leads to.
+[[nodiscard]] std::uint32_t path_as_said(const char* path);
 /// The same for an open descriptor, whose path the kernel knows.
 [[nodiscard]] std::uint32_t path_of_descriptor(int fd);
 

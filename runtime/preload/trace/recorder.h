@@ -153,22 +153,11 @@ class Recording {
                                                                                       : nullptr;
   }
 
-  void end(std::int64_t result) {
-    if (Slot* ended = slot(); ended != nullptr) [[likely]] {
-      for (;;) {
-        ended->result = result;
-        std::atomic_signal_fence(std::memory_order_release);
-        ended->end = now();
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        Slot* const moved = part_->open[depth_].slot;
-        if (moved == ended && ended->end != 0) [[likely]]
-          break;
-        ended->end = 0;  // a signal handler's calls have packed the slots in between
-        ended = moved;
-      }
-      part_->depth = depth_;
-    }
-    part_ = nullptr;
+  void end(std::int64_t result) { end(result, now); }
+  /// Ends the call when it began.
+  void end_at_once(std::int64_t result) {
+    const Slot* const begun = slot();
+    end(result, [start = begun == nullptr ? 0 : begun->start] { return start; });
   }
 
   /// Removes the call from the trace: it turned out to concern a file that is left out.
@@ -181,6 +170,27 @@ class Recording {
   }
 
  private:
+  template <class Time>
+  void end(std::int64_t result, const Time& time) {
+    if (Slot* ended = slot(); ended != nullptr) [[likely]] {
+      for (;;) {
+        ended->result = result;
+        const std::uint64_t end = time();
+        ended->flags = iosig::trace::checked_flags(*ended, end, ended->flags);
+        std::atomic_signal_fence(std::memory_order_release);
+        ended->end = end;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        Slot* const moved = part_->open[depth_].slot;
+        if (moved == ended && ended->end != 0) [[likely]]
+          break;
+        ended->end = 0;  // a signal handler's calls have packed the slots in between
+        ended = moved;
+      }
+      part_->depth = depth_;
+    }
+    part_ = nullptr;
+  }
+
   void begin(Call call, const Subject& subject, bool is_selected) {
     ThreadPart* part = this_part;
     std::uint32_t index = 0;

@@ -31,21 +31,43 @@ using iosig::trace::call_of;
 using iosig::trace::layer_names;
 using iosig::trace::layer_of;
 using iosig::trace::name_of;
+using iosig::trace::source_of;
 
 /// Calls that open, close or move descriptors: the recorder follows them, recorded or not.
-constexpr Call followed_calls[] = {Call::open,          Call::close,         Call::dup,        Call::read,
-                                   Call::write,         Call::readv,         Call::writev,     Call::lseek,
-                                   Call::fopen,         Call::fclose,        Call::freopen,    Call::chdir,
-                                   Call::preadv,        Call::pwritev,       Call::sendfile,   Call::copy_file_range,
-                                   Call::splice,        Call::io_submit,     Call::lio_listio, Call::io_uring_read,
-                                   Call::MPI_File_open, Call::MPI_File_close};
+constexpr Call followed_calls[] = {Call::open,
+                                   Call::close,
+                                   Call::dup,
+                                   Call::read,
+                                   Call::write,
+                                   Call::readv,
+                                   Call::writev,
+                                   Call::lseek,
+                                   Call::fopen,
+                                   Call::fclose,
+                                   Call::freopen,
+                                   Call::chdir,
+                                   Call::preadv,
+                                   Call::pwritev,
+                                   Call::sendfile,
+                                   Call::copy_file_range,
+                                   Call::splice,
+                                   Call::io_submit,
+                                   Call::lio_listio,
+                                   Call::io_uring_read,
+                                   Call::MPI_File_open,
+                                   Call::MPI_File_close,
+                                   Call::sendfile_source,
+                                   Call::copy_file_range_source,
+                                   Call::splice_source};
 
 bool is_named(std::string_view names, Call call) {
   if (names.empty() || call == Call::inherited) return true;
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(','), names.size());
     const std::string_view name = names.substr(0, end);
-    if (name == name_of(call) || name == layer_names[static_cast<std::size_t>(layer_of(call))]) return true;
+    if (name == name_of(call) || source_of(call_of(name)) == call ||
+        name == layer_names[static_cast<std::size_t>(layer_of(call))])
+      return true;
     names.remove_prefix(std::min(end + 1, names.size()));
   }
   return false;

@@ -103,15 +103,15 @@ template <Call call, class Make>
   return at<call>(AT_FDCWD, path, iosig::trace::no_length, make);
 }
 
-/// A call on two paths: the second one's id is the slot's length.
-template <Call call, class Make>
-[[nodiscard]] int two(int from, const char* path, int to, const char* name, const Make& make) {
+/// A call on two paths: the second one's id, `second_path()`, is the slot's length.
+template <Call call, class Make, class Find>
+[[nodiscard]] int two_names(int directory, const char* path, const Find& second_path, const Make& make) {
   if (uses[static_cast<std::uint16_t>(call)] != Use::record) return make();
   Recording recording(call, {});
   const int result = make();
   const std::int64_t recorded = as_result(result);
   if (recorded != -EFAULT && recording.slot() != nullptr) {
-    const std::uint32_t first = path_at(from, path), second = path_at(to, name);
+    const std::uint32_t first = path_at(directory, path), second = second_path();
     if (first == left_out_path && second == left_out_path) {
       recording.cancel();
       return result;
@@ -124,35 +124,66 @@ template <Call call, class Make>
   recording.end(recorded);
   return result;
 }
+template <Call call, class Make>
+[[nodiscard]] int two(int from, const char* path, int to, const char* name, const Make& make) {
+  return two_names<call>(
+      from, path, [&] { return path_at(to, name); }, make);
+}
+/// symlink(2): the second path is what the program says.
+template <Call call, class Make>
+[[nodiscard]] int new_link(int directory, const char* path, const char* to, const Make& make) {
+  return two_names<call>(
+      directory, path, [&] { return path_as_said(to); }, make);
+}
 
-/// A call that moves bytes between two descriptors: recorded at the one that is written, if its file is traced, else at
-/// the one that is read. `to_offset`, `from_offset`: null if the call uses the file offset.
+/// One side of a copy between descriptors. `offset`: null if it is the file offset.
+struct CopySide {
+  Subject subject;
+  const off_t* offset;
+
+  /// Returns where `done` bytes were moved, after the call.
+  [[nodiscard]] std::int64_t moved(std::int64_t done) const {
+    if (offset == nullptr) return subject.description->moved_by(subject.fd, done);
+    return done >= 0 ? *offset - done : iosig::trace::no_offset;
+  }
+};
+
+/// Records one side. `is_made`: the call was made before, and has its duration already. Keeps errno.
+template <Call call, bool is_made = false, class Make>
+[[nodiscard]] ssize_t copying(const CopySide& side, const Make& make) {
+  if (side.subject.is_left_out) return make();
+  if (uses[static_cast<std::uint16_t>(call)] != Use::record) {
+    const ssize_t result = make();
+    (void)side.moved(as_result(result));
+    return result;
+  }
+  Recording recording(call, side.subject);
+  const ssize_t result = make();
+  const std::int64_t done = as_result(result);
+  const std::int64_t offset = side.moved(done);
+  if (Slot* const slot = recording.slot(); slot != nullptr) {
+    slot->offset = offset;
+    if (side.offset == nullptr) slot->flags = iosig::trace::derived_offset;
+  }
+  if constexpr (is_made)
+    recording.end_at_once(done);
+  else
+    recording.end(done);
+  return result;
+}
+
+/// A call that moves bytes between two descriptors is recorded at the one that is written. What it read from the other
+/// one follows as a record that takes no time; without a traced target, that is all there is.
 template <Call call, class Make>
 [[nodiscard]] ssize_t between(int from, const off_t* from_offset, int to, const off_t* to_offset, std::size_t count,
                               const Make& make) {
-  const Subject source = subject_of(from, iosig::trace::no_offset, static_cast<std::int64_t>(count));
-  const Subject target = subject_of(to, iosig::trace::no_offset, static_cast<std::int64_t>(count));
-  const bool has_target = !target.is_left_out;
-  const auto moved = [&] {
-    const ssize_t result = make();
-    const std::int64_t done = as_result(result);
-    if (from_offset == nullptr && !source.is_left_out && has_target) (void)source.description->moved_by(from, done);
-    return result;
-  };
-  const Subject& subject = has_target ? target : source;
-  if (subject.is_left_out || uses[static_cast<std::uint16_t>(call)] != Use::record) return moved();
-  Recording recording(call, subject);
-  const ssize_t result = moved();
-  const std::int64_t done = as_result(result);
-  const off_t* const offset = has_target ? to_offset : from_offset;
-  if (Slot* const slot = recording.slot(); slot != nullptr) {
-    if (offset == nullptr)
-      slot->offset = subject.description->moved_by(subject.fd, done);
-    else if (done >= 0)
-      slot->offset = *offset - done;
-    if (offset == nullptr) slot->flags = iosig::trace::derived_offset;
-  }
-  recording.end(done);
+  const auto length = static_cast<std::int64_t>(count);
+  const CopySide source{subject_of(from, iosig::trace::no_offset, length), from_offset};
+  const CopySide target{subject_of(to, iosig::trace::no_offset, length), to_offset};
+  constexpr Call source_call = iosig::trace::source_of(call);
+  if (target.subject.is_left_out) return copying<source_call>(source, make);
+  const ssize_t result = copying<call>(target, make);
+  if (result >= 0) (void)copying<source_call, true>(source, [&] { return result; });
   return result;
 }
 

@@ -19,6 +19,7 @@
 #include "host/run_isolated.h"
 #include "iosig/base/signals.h"
 #include "iosig/base/size_limit.h"
+#include "iosig/trace/clock_pair.h"
 #include "iosig/trace/pack.h"
 #include "iosig/trace/part_bytes.h"
 #include "preload/trace/mappings.h"
@@ -69,20 +70,14 @@ struct ProcessState {
 };
 ProcessState* state = nullptr;
 
-std::string_view trace_directory;
+std::string_view trace_directory;  ///< ended by NUL
+std::atomic<Unrecorded*> unrecorded{nullptr};
 bool keeps_microseconds = false;
 pthread_key_t thread_end;
 
 PartMemory& memory_of(ThreadPart& part) { return *reinterpret_cast<PartMemory*>(part.memory); }
 
-ClockPair read_clocks() {
-  timespec time{};
-  const std::uint64_t before = now();
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  const std::uint64_t after = now();
-  return {before + (after - before) / 2,
-          static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec)};
-}
+ClockPair read_clocks() { return clock_pair(now); }
 
 /// Writes the path of the part's file to its memory. The stack may be a signal handler's, and tiny.
 const char* path_of(ThreadPart& part) {
@@ -171,7 +166,10 @@ std::byte* pending_of(const ThreadPart& part) { return reinterpret_cast<std::byt
 /// Appends the pending chunks to the file.
 void append_pending(ThreadPart& part) {
   if (part.pending == 0) return;
-  if (put_in_file(part, pending_of(part), part.pending, part.chunks_end)) part.chunks_end += part.pending;
+  if (put_in_file(part, pending_of(part), part.pending, part.chunks_end))
+    part.chunks_end += part.pending;
+  else
+    part.header->lost_names += chunks_in({pending_of(part), part.pending});
   std::memset(pending_of(part), 0, sizeof(ChunkHeader));
   part.pending = 0;
 }
@@ -242,7 +240,11 @@ bool make_file(ThreadPart& part) {
   if (::fstat(static_cast<int>(fd), &made) == 0 && fill(fd, 0, slots_offset + first_slots * sizeof(Slot)))
     mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
   ::syscall(SYS_close, fd);
-  if (mapped == MAP_FAILED) return false;
+  if (mapped == MAP_FAILED) {
+    const runtime::ErrnoKept kept;
+    ::syscall(SYS_unlinkat, AT_FDCWD, path_of(part), 0);
+    return false;
+  }
   (void)::madvise(mapped, mapped_bytes, MADV_DONTFORK);
   auto* const header = static_cast<PartHeader*>(mapped);
   timespec time{};
@@ -302,9 +304,32 @@ ThreadPart* make_part() {
   return part;
 }
 
+/// Maps the trace's count of what has no part; null: it has none.
+Unrecorded* map_unrecorded() {
+  const long directory = ::syscall(SYS_openat, AT_FDCWD, trace_directory.data(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  const long fd = ::syscall(SYS_openat, directory, unrecorded_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  struct stat status {};
+  void* mapped = MAP_FAILED;
+  if (fd >= 0 && ::fstat(static_cast<int>(fd), &status) == 0 && S_ISREG(status.st_mode) &&
+      status.st_size == static_cast<off_t>(sizeof(Unrecorded)))
+    mapped = ::mmap(nullptr, sizeof(Unrecorded), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
+  if (fd >= 0) ::syscall(SYS_close, fd);
+  if (directory >= 0) ::syscall(SYS_close, directory);
+  return mapped == MAP_FAILED ? nullptr : static_cast<Unrecorded*>(mapped);
+}
+
+/// Counts a call of a thread without a part.
+void count_unrecorded() {
+  if (Unrecorded* const all = unrecorded.load(std::memory_order_relaxed); all != nullptr)
+    __atomic_fetch_add(&all->calls, 1, __ATOMIC_RELAXED);
+}
+
 void say_that_no_part_was_made(int failure) {
   static std::atomic<bool> is_said{false};
   if (is_said.exchange(true)) return;
+  unrecorded = map_unrecorded();
+  if (Unrecorded* const all = unrecorded; all != nullptr) __atomic_fetch_add(&all->processes, 1, __ATOMIC_RELAXED);
+  if (!is_first_to_say("no-part")) return;
   (void)runtime::run_isolated([&] {
     runtime::say(fmt::format("tracing fails in this process: cannot make a file in '{}': {}; the program goes on",
                              trace_directory, std::strerror(failure)));  // NOLINT(concurrency-mt-unsafe)
@@ -313,7 +338,7 @@ void say_that_no_part_was_made(int failure) {
 
 /// Ends a call that never returns: longjmp(3) or the cancellation of its thread has left it.
 void abandon(const OpenCall& call) {
-  call.slot->flags |= abandoned;
+  call.slot->flags = checked_flags(*call.slot, call.slot->start, call.slot->flags | abandoned);
   call.slot->end = call.slot->start;
 }
 
@@ -353,6 +378,7 @@ bool make_room_here(ThreadPart*& part) {
     const int failure = errno;
     this_part = part = &failed_part;
     say_that_no_part_was_made(failure);
+    count_unrecorded();
     return false;
   }
   made->header->tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
@@ -367,6 +393,7 @@ bool make_room_here(ThreadPart*& part) {
 
 bool make_room(ThreadPart*& part) {
   part = this_part;
+  if (part == &failed_part) count_unrecorded();
   if (part == &failed_part || state == nullptr) return false;
   stack_t other{};
   if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) == 0) return make_room_here(part);
@@ -383,6 +410,20 @@ void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
   while (call > 0 && part.open[call - 1].stack <= newest.stack) abandon(part.open[--call]);
   part.open[call] = newest;
   part.depth = call + 1;
+}
+
+bool is_first_to_say(std::string_view what) {
+  std::array<char, 32> name{};
+  std::ranges::copy(std::string_view(".said."), name.begin());
+  std::ranges::copy(what.substr(0, name.size() - 7), name.begin() + 6);
+  const runtime::ErrnoKept kept;
+  const long directory = ::syscall(SYS_openat, AT_FDCWD, trace_directory.data(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  const long fd =
+      ::syscall(SYS_openat, directory, name.data(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const bool is_said = fd < 0 && errno == EEXIST;
+  if (fd >= 0) ::syscall(SYS_close, fd);
+  if (directory >= 0) ::syscall(SYS_close, directory);
+  return !is_said;
 }
 
 NameCache& names_of(ThreadPart& part) { return memory_of(part).names; }
@@ -413,6 +454,8 @@ void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t h
     part.pending += static_cast<std::uint32_t>(whole);
   else if (put_in_file(part, at, whole, part.chunks_end))
     part.chunks_end += whole;
+  else
+    ++part.header->lost_names;
 }
 
 void start_parts(std::string_view directory, bool in_microseconds) {

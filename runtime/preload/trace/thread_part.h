@@ -43,6 +43,10 @@ void add_chunk(ThreadPart& part, iosig::trace::ChunkKind kind, const void* head,
 /// times are packed as whole microseconds.
 void start_parts(std::string_view directory, bool in_microseconds);
 
+/// Whether no process of the trace has said `what` (a word, at most 24 bytes) before. Later ones get false. Preserves
+/// errno.
+[[nodiscard]] bool is_first_to_say(std::string_view what);
+
 /// Marks all parts of the process as closed, or open again: before execve(2) or the end, or after its failure.
 void mark_parts(bool are_closed);
 

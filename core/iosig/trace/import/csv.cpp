@@ -32,12 +32,13 @@ enum Column : std::size_t {
   start_column,
   end_column,
   result_column,
+  second_path_column,
   csv_columns
 };
 // clang-format off
 constexpr std::array<std::string_view, csv_columns> column_names = {
     "id", "parent", "host", "pid", "tid", "rank", "layer", "call", "path", "fd", "offset", "length", "start_ns",
-    "end_ns", "result"};
+    "end_ns", "result", "second_path"};
 // clang-format on
 constexpr Column required_columns[] = {call_column, path_column, start_column, end_column, result_column};
 constexpr std::size_t max_host_bytes = sizeof(PartHeader::host) - 1;
@@ -78,7 +79,6 @@ bool opens(Call call) {
          call == Call::MPI_File_open;
 }
 bool closes(Call call) { return call == Call::close || call == Call::fclose || call == Call::MPI_File_close; }
-bool has_two_paths(Call call) { return call == Call::rename || call == Call::link; }
 
 /// The open files of a process, as far as descriptors and paths tell.
 class OpenFiles {
@@ -332,9 +332,10 @@ class CsvImport {
     call.fd = fd->value_or(-1);
     call.offset = offset->value_or(no_offset);
     call.length = length->value_or(no_length);
-    if (has_two_paths(call.call) && *length) {
+    const std::string_view second = has_second_path(call.call) ? field(second_path_column).text : std::string_view();
+    if (has_second_path(call.call)) {
       call.length = no_length;
-      ++second_paths_;
+      if (second.empty()) ++unknown_names_;
     }
     const auto thread = thread_of(id->value_or(0));
     if (!thread) return pass_on(thread.error());
@@ -342,7 +343,7 @@ class CsvImport {
     if (!own_id) return pass_on(own_id.error());
     const std::string_view path = field(path_column).text;
     call.file = (*thread)->process->files.number_of(call, path);
-    return writer_.add((*thread)->number, call, path, {}, *own_id);
+    return writer_.add((*thread)->number, call, path, second, *own_id);
   }
 
   LineInput& input_;
@@ -363,7 +364,7 @@ class CsvImport {
   std::uint64_t latest_part_ = 0;
 
  public:
-  std::uint64_t second_paths_ = 0;
+  std::uint64_t unknown_names_ = 0;
 };
 
 }  // namespace
@@ -371,9 +372,9 @@ class CsvImport {
 Result<void> import_csv(LineInput& input, TraceWriter& writer, ImportNotes& notes) {
   CsvImport import(input, writer, notes);
   auto done = import.run();
-  if (import.second_paths_ > 0)
-    notes.remark(
-        fmt::format("{}: the new names of {} renames and links are not in CSV", input.shown(), import.second_paths_));
+  if (import.unknown_names_ > 0)
+    notes.remark(fmt::format("{}: the second path of {} renames and links is not there; a column second_path has it",
+                             input.shown(), import.unknown_names_));
   return done;
 }
 

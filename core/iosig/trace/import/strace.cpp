@@ -489,7 +489,17 @@ class StraceImport {
       slot.offset = read_at;
     }
     if (!has_own) slot.flags = derived_offset;
-    return add(thread, slot, target ? *target : *source);
+    if (!target) slot.call = source_of(slot.call);
+    auto added = add(thread, slot, target ? *target : *source);
+    if (!added || !target || !source || !ended.succeeded()) return added;
+    // What the copy read is a record of its own, without a duration (docs/formats/trace.md).
+    other.call = source_of(slot.call);
+    other.start = other.end = slot.end;
+    other.result = slot.result;
+    other.length = slot.length;
+    other.offset = read_at;
+    other.flags = offset_in(from_offset) ? 0 : derived_offset;
+    return add(thread, other, *source);
   }
 
   Result<void> take_name(Thread& thread, const StraceRow& row, const Ended& ended, Slot& slot) {
@@ -521,6 +531,8 @@ class StraceImport {
       if (row.kind == path_size) sizes_[*path] = slot.length;
       if (row.call == Call::unlink || row.call == Call::rename) sizes_.erase(*path);
     }
+    if (row.kind == new_link || row.kind == new_link_at)
+      return add(thread, slot, *path, strace_string(ended.argument(0)).value_or(""));
     if (row.kind != two_paths && row.kind != two_paths_at) return add(thread, slot, *path);
     const bool has_directory = row.kind == two_paths_at;
     const auto second =
