@@ -44,6 +44,7 @@ using trace::SourceLines;
 
 constexpr std::size_t max_ranges = 1u << 20;
 constexpr std::size_t shown_names = 5;
+constexpr std::string_view deleted = " (deleted)";  ///< how the kernel calls a file that has no name any more
 
 /// The part of one selection that is in one module (program or library).
 struct Found {
@@ -67,7 +68,8 @@ class Search {
     const char* path = nullptr;
     Dwarf_Addr begin = 0, end = 0;
     const char* const name = dwfl_module_info(&module, nullptr, &begin, &end, nullptr, nullptr, &path, nullptr);
-    const std::string shown = path != nullptr ? path : name != nullptr ? name : "?";
+    std::string shown = path != nullptr ? path : name != nullptr ? name : "?";
+    if (shown.ends_with(deleted)) shown.resize(shown.size() - deleted.size());
     Dwarf_Addr bias = 0;
     found_.assign(selections_.size(), {});
     unit_names_.clear();
@@ -89,6 +91,13 @@ class Search {
     if (!has_lines) add_fact("no-lines", shown);
   }
 
+  /// A library whose file was replaced after it was loaded: what it was compiled from cannot be read any more.
+  void add_replaced(std::string_view path) {
+    path.remove_suffix(deleted.size());
+    replaced_.emplace_back(path);
+    add_fact("replaced", path);
+  }
+
   /// Returns what to tell the user: selections that nothing has matched in this process.
   [[nodiscard]] std::string message() const {
     const bool is_ours = !program_.starts_with("/usr/") && !program_.starts_with("/bin/");
@@ -99,6 +108,9 @@ class Search {
     if (!said.empty() && !has_program_lines_)
       return fmt::format("'{}' has no line information: --source records nothing of it; compile it with -g",
                          printable(program_));
+    if (!said.empty() && !replaced_.empty())
+      said.push_back(fmt::format("'{}' could not be searched: another file was put in its place since it was loaded",
+                                 printable(replaced_.front())));
     return fmt::format("{}", fmt::join(said, "; "));
   }
 
@@ -240,6 +252,7 @@ class Search {
   std::string program_;
   std::vector<Found> program_found_;
   std::vector<std::string> program_names_;
+  std::vector<std::string> replaced_;
   bool has_program_lines_ = false;
 };
 
@@ -340,23 +353,42 @@ int find_debug_file(Dwfl_Module* module, void** /*user*/, const char* /*name*/, 
   return -1;
 }
 
-struct ModuleSearch {
-  Search* search;
-  std::string program;  ///< path of the process's program
+/// The process whose modules are searched: its directory in /proc, and the path of its program.
+struct Target {
+  std::string proc, program;
 };
+Target target;
+
+/// Opens a module's file. The program's own can be read also after it was replaced.
+int find_elf(Dwfl_Module* module, void** user, const char* name, Dwarf_Addr base, char** found, Elf** elf) {
+  if (name != target.program || !std::string_view(name).ends_with(deleted))
+    return dwfl_linux_proc_find_elf(module, user, name, base, found, elf);
+  *found = ::strdup(name);
+  return ::open((target.proc + "/exe").c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+/// Whether the module is a library, or a part of one, of which the file has gone; not memory that a program shares.
+bool is_replaced_library(std::string_view name) {
+  return name.ends_with(deleted) && name.find(".so") != name.npos && !name.starts_with("/memfd:") &&
+         !name.starts_with("/dev/");
+}
 
 int take_module(Dwfl_Module* module, void** /*user*/, const char* name, Dwarf_Addr /*base*/, void* argument) {
-  const auto& into = *static_cast<ModuleSearch*>(argument);
+  auto& search = *static_cast<Search*>(argument);
   const char* path = nullptr;
   if (std::string_view(name).ends_with("/libiosig-preload.so")) return DWARF_CB_OK;  // large, and nobody's program
+  if (name != target.program && is_replaced_library(name)) {
+    search.add_replaced(name);
+    return DWARF_CB_OK;
+  }
   // The path of the file is known when the module's ELF file has been found.
   GElf_Addr bias = 0;
   Elf* const elf = dwfl_module_getelf(module, &bias);
   (void)dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, &path, nullptr);
-  const bool is_program = path != nullptr && path == into.program;
+  const bool is_program = path != nullptr && path == target.program;
   if (elf == nullptr) return DWARF_CB_OK;
   const bool may_match = !has_line_tables(*elf) || names_wanted_file(*elf);  // without: a separate file may have them
-  if (is_program || may_match) into.search->add_module(*module, is_program, may_match);
+  if (is_program || may_match) search.add_module(*module, is_program, may_match);
   return DWARF_CB_OK;
 }
 
@@ -372,17 +404,17 @@ int print_table(const std::string& pid, std::string_view texts) {
   std::array<char, 4096> program{};
   const std::string link = "/proc/" + pid + "/exe";
   const ssize_t length = ::readlink(link.c_str(), program.data(), program.size() - 1);
-  ModuleSearch into{&search, std::string(program.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};
+  target = {"/proc/" + pid, std::string(program.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};
 
   Dwfl_Callbacks callbacks{};
-  callbacks.find_elf = dwfl_linux_proc_find_elf;
+  callbacks.find_elf = find_elf;
   callbacks.find_debuginfo = find_debug_file;
   Dwfl* const session = dwfl_begin(&callbacks);
   const auto number = static_cast<pid_t>(parse_count<std::uint32_t>(pid).value_or(0));
   if (session == nullptr || dwfl_linux_proc_report(session, number) != 0 ||
       dwfl_report_end(session, nullptr, nullptr) != 0)
     return 4;
-  (void)dwfl_getmodules(session, take_module, &into, 0);
+  (void)dwfl_getmodules(session, take_module, &search, 0);
 
   const std::vector<CodeRange> mapped = mapped_code(pid), selected = search.ranges();
   const std::string message = search.message();

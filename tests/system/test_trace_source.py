@@ -184,3 +184,51 @@ def test_what_the_mpi_library_does_for_a_line_is_there(tracing: Tracing) -> None
     assert (call.call, call.offset) == ("MPI_File_write_at_all", 100)
     [write] = tracing.rows(lambda row: row.call == "pwrite")
     assert (write.offset, write.parent) == (100, call.id)
+
+
+PLAIN = """#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+  const int fd = open("data", O_CREAT | O_RDWR | O_TRUNC, 0666);
+  return write(fd, "x", 1) != 1;
+}
+"""
+
+
+def test_a_program_that_runs_often_gets_its_message_once(tracing: Tracing) -> None:
+    program = built(tracing, "plain.c", PLAIN)
+    command = tracing.command("sh", "-c", f"for n in 1 2 3 4; do {program}; done", options=("--source", "plain.c:5"))
+    done = subprocess.run(command, capture_output=True, text=True, env=tracing.iosig.env, cwd=tracing.directory)
+    assert done.returncode == 0 and done.stderr.count("has no line information") == 1
+    assert "compile with -g" in tracing.iosig("trace", "info", tracing.trace).stdout
+
+
+@pytest.mark.parametrize("is_library", [False, True])
+def test_code_that_was_replaced_on_disk(tracing: Tracing, is_library: bool) -> None:
+    """The program's own file can be read all the same; that of a library has gone, and that is said."""
+    before = "  int replaced(void);\n  replaced();\n" if is_library else ""
+    name = "lib.so" if is_library else "main"
+    text = PLAIN.replace("  const int", f'{before}  rename("other", "{name}");\n  const int').replace(
+        "int main", "#include <stdio.h>\nint main"
+    )
+    line = line_of(text, "write(")
+    (tracing.directory / "other").write_text("#!/bin/false\n")
+    library = "int open_lib(void);\nint replaced(void) { return 1; }\n"
+    flags = []
+    if is_library:
+        built(tracing, "lib.c", library, "-g", "-shared", "-fPIC")
+        flags = [str(tracing.directory / "lib.so"), "-Wl,-rpath," + str(tracing.directory)]
+    program = built(tracing, "main.c", text, "-g", *flags)
+    source = "lib.c:2" if is_library else f"main.c:{line}"
+    done = subprocess.run(
+        tracing.command(program, options=("--source", source, "--ops", "open,write")),  # not rename
+        capture_output=True, text=True, env=tracing.iosig.env, cwd=tracing.directory,
+    )  # fmt: skip
+    assert done.returncode == 0
+    if is_library:
+        assert "lib.so' could not be searched: another file was put in its place" in done.stderr
+        assert tracing.iosig.json("trace", "info", tracing.trace)["replaced_code"] == [
+            str(tracing.directory / "lib.so")
+        ]
+    else:
+        assert offsets(tracing) == {0} and done.stderr.count("line") == 0

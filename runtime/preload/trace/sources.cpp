@@ -10,6 +10,7 @@
 #include <unwind.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -149,12 +150,27 @@ const Code* run_reader() {
   return code;
 }
 
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
+  return hash;
+}
+
+/// Returns 16 digits, ended by NUL.
+std::array<char, 17> hexadecimal(std::uint64_t number) {
+  std::array<char, 17> text{};
+  for (std::size_t n = 16; n-- > 0; number >>= 4) text[n] = "0123456789abcdef"[number & 15];
+  return text;
+}
+
 /// The trace and the user get to know what was found.
 void publish(const Code& code, ThreadPart& part, bool is_first) {
   if (code.header.facts_bytes > 0)
     add_chunk(part, iosig::trace::ChunkKind::process, nullptr, 0, code.texts, code.header.facts_bytes);
   if (!is_first || code.header.message_bytes == 0 || !is_first_rank()) return;
   const std::string_view message(code.texts + code.header.facts_bytes, code.header.message_bytes);
+  // Of a program that is started a thousand times it is said once.
+  if (!is_first_to_say(hexadecimal(hash_of(message)).data())) return;
   (void)runtime::run_isolated([&] { runtime::say(message); });
 }
 
@@ -172,12 +188,13 @@ void learn_code(const Code* before, ThreadPart& part) {
       publish(*code, part, is_first);
     } else {
       reading->runs = max_runs;
-      (void)runtime::run_isolated([] {
-        runtime::say(
-            fmt::format("tracing fails in this process: cannot run '{}', which finds the code of --source; the "
-                        "program goes on",
-                        reader_path));
-      });
+      if (is_first_to_say("no-reader"))
+        (void)runtime::run_isolated([] {
+          runtime::say(
+              fmt::format("tracing fails in this process: cannot run '{}', which finds the code of --source; the "
+                          "program goes on",
+                          reader_path));
+        });
     }
   }
   reading->is_taken.store(false, std::memory_order_release);
