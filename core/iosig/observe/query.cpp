@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "iosig/base/text.h"
+#include "iosig/observe/ended_access.h"
 #include "iosig/observe/merged_accesses.h"
 #include "iosig/observe/text_numbers.h"
 #include "iosig/trace/accesses.h"
@@ -30,14 +31,6 @@ struct HashKeys {
     return hash ^ hash >> 32;
   }
 };
-
-bool has_ended(const Access& access) { return !access.is_in_flight && (access.flags & trace::abandoned) == 0; }
-
-std::uint64_t moved_bytes(const Access& access) {
-  return has_ended(access) && access.result > 0 && trace::moves_of(access.call) != Moves::nothing
-             ? static_cast<std::uint64_t>(access.result)
-             : 0;
-}
 
 /// Whether accesses satisfy a filter.
 class Condition {
