@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import typer
+
+CHECKOUT = Path(__file__).resolve().parents[2]  # meaningless where the package is installed elsewhere
+
+
+def iosig_command() -> str:
+    """The command that started us, else the checkout's, else the one in $PATH."""
+    built = CHECKOUT / "build" / "bin" / "iosig"
+    found = os.environ.get("IOSIG_COMMAND") or (str(built) if built.exists() else shutil.which("iosig"))
+    if found is None:
+        raise OSError("iosig: the command is neither built in this checkout nor in $PATH; run make build")
+    return found
 
 
 def is_of_another_build(error: Exception) -> bool:

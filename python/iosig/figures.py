@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import numpy as np
 import pandas as pd
@@ -17,6 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
+
+from iosig.drafts import replaced
 
 COLOURS = ["#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c"]
 COLOURS += ["#1b2f6b", "#f2b84b", "#0f5c3a", "#7a0c1e", "#c3b1f0", "#3f2a14", "#17becf", "#b5c334"]
@@ -187,26 +186,6 @@ def write_page(path: Path, interactive: go.Figure, title: str, rows: int = 1, be
     """A self-contained HTML (`page`), whole or not at all."""
     with replaced(path) as draft:
         draft.write_text(page(interactive, title, rows, below))
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A draft beside `path` that becomes it, unless what writes it fails; links lead to what is replaced.
-
-    A pipe or a device is not replaced: what the draft has is written to it.
-    """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        with NamedTemporaryFile() as elsewhere:
-            yield Path(elsewhere.name)
-            path.write_bytes(Path(elsewhere.name).read_bytes())
-        return
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        yield draft
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def write_figure(

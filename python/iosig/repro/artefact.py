@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from iosig.command import CHECKOUT
 from iosig.panels import Panel
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 TABLE2 = CHECKOUT / "tests" / "data" / "paper-table2.toml"
 
 

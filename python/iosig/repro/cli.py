@@ -22,7 +22,8 @@ import typer
 from matplotlib.figure import Figure
 
 from iosig import command, figures, panels
-from iosig.repro.artefact import CHECKOUT, COUNTED_AS, MEASURED, Artefact, Fact, Result, Setting, Source, Verdict
+from iosig.command import CHECKOUT
+from iosig.repro.artefact import COUNTED_AS, MEASURED, Artefact, Fact, Result, Setting, Source, Verdict
 from iosig.repro.machine import busy_note, scratch_in, undisturbed
 
 app = typer.Typer(

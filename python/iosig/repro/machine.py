@@ -24,20 +24,12 @@ from typing import Any
 import numpy as np
 
 import iosig
-from iosig.repro.artefact import CHECKOUT, Setting, Source
+from iosig.command import CHECKOUT, iosig_command
+from iosig.repro.artefact import Setting, Source
 
 MIB = 1 << 20
 BUSY_SHARE = 0.5  # of the processors
 LIFE = 'mttf = "10y"\nber = 1e-6\nsector_bits = 512\necc_bits = 2\n'
-
-
-def iosig_command() -> str:
-    """The command that started us, else the checkout's, else the one in $PATH."""
-    built = CHECKOUT / "build" / "bin" / "iosig"
-    found = os.environ.get("IOSIG_COMMAND") or (str(built) if built.exists() else shutil.which("iosig"))
-    if found is None:
-        raise OSError("iosig: the command is neither built in this checkout nor in $PATH; run make build")
-    return found
 
 
 def workloads_command() -> str:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pandas as pd
 
+from iosig.command import iosig_command
 from iosig.panels import Curve, Look, Panel
 from iosig.repro.artefact import Setting
-from iosig.repro.machine import call, free_bytes, iosig_command, scratch_in
+from iosig.repro.machine import call, free_bytes, scratch_in
 
 PATTERN, TRADITIONAL, PLAIN = "pattern", "traditional", "one shared file"
 FORMS = {PATTERN: "--container", TRADITIONAL: "--traditional", PLAIN: "--plain"}

@@ -1,0 +1,28 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A draft beside `path` that becomes it, unless what writes it fails; links lead to what is replaced.
+
+    A pipe or a device is not replaced: what the draft has is written to it.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with NamedTemporaryFile() as elsewhere:
+            yield Path(elsewhere.name)
+            path.write_bytes(Path(elsewhere.name).read_bytes())
+        return
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
