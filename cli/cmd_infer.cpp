@@ -18,7 +18,6 @@
 #include "iosig/base/units.h"
 #include "iosig/format/rules_toml.h"
 #include "iosig/observe/infer.h"
-#include "iosig/observe/system_files.h"
 #include "trace_source.h"
 #include "traced_run.h"
 
@@ -75,8 +74,7 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
     std::erase_if(run.facts,
                   [&](const observe::StreamFacts& facts) { return !trace::matches_file(options.files, facts.path); });
   if (!options.all)
-    left_out +=
-        std::erase_if(run.facts, [](const observe::StreamFacts& facts) { return observe::is_of_system(facts.path); });
+    left_out += std::erase_if(run.facts, [](const observe::StreamFacts& facts) { return is_of_system(facts.path); });
   return run;
 }
 

@@ -26,6 +26,17 @@ void add_plot(Verb app) {
     verb.describe_option("--output", "directory for the PNG and the HTML").type_name("DIR");
 }
 
+void add_report(Verb app) {
+  const Verb verb =
+      app.add_verb("report", "Show what traces have in one HTML page, with pictures to explore").group(python_group);
+  verb.describe_option("TRACE", "directories that 'iosig trace -o' made").type_name("DIR").required();
+  verb.describe_option("-o,--output", "the page; TRACE.html in this directory unless given; -: standard output")
+      .type_name("FILE");
+  verb.describe_option("--files", "only calls on files whose name (or path, if GLOB has a slash) matches")
+      .type_name("GLOB");
+  verb.footer("Example: iosig report job.trace -o job.html");
+}
+
 void add_repro(Verb app) {
   const Verb repro = app.add_verb("repro", "Reproduce the papers' tables and figures, with a verdict on each fact")
                          .group(python_group)

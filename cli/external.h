@@ -1,6 +1,6 @@
 // Verbs that other programs provide, as in git: `iosig x` runs `iosig-x`, `iosig x y` of the Python package
-// `iosig-x-y`. It provides `repro`, `plot`, `query sql`, and `export --format parquet` (`iosig-export-parquet`) this
-// way.
+// `iosig-x-y`. It provides `repro`, `report`, `plot`, `query sql`, and `export --format parquet`
+// (`iosig-export-parquet`) this way.
 #pragma once
 
 #include <string>

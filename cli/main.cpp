@@ -90,6 +90,7 @@ int main(int argc, char** argv) {
   add_completion(root, action);
   add_man(root, action);
   add_plot(root);
+  add_report(root);
   add_repro(root);
   add_help(root);
   if (argc > 1 && std::string_view(argv[1]) == "help" && (argc == 2 || argv[2][0] != '-')) {

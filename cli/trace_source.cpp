@@ -9,17 +9,6 @@
 #include "iosig/trace/notes.h"
 
 namespace iosig::cli {
-namespace {
-
-constexpr std::string_view system_directories[] = {"/usr", "/lib",  "/lib32", "/lib64", "/bin", "/sbin",
-                                                   "/etc", "/proc", "/sys",   "/dev",   "/run"};
-
-}  // namespace
-
-bool is_of_system(std::string_view path) {
-  if (is_below(path, "/dev/shm")) return false;
-  return std::ranges::any_of(system_directories, [&](std::string_view directory) { return is_below(path, directory); });
-}
 
 void add_selection_options(Verb verb, std::string& layer, std::string& files) {
   verb.add_option("--layer", layer,

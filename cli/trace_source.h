@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "iosig/observe/system_files.h"
 #include "iosig/trace/trace.h"
 #include "verb.h"
 
@@ -15,9 +16,7 @@ void add_selection_options(Verb verb, std::string& layer, std::string& files);
 /// Returns what the two options select; `usage` if there is no such layer.
 [[nodiscard]] Result<trace::Selection> selection_of(const std::string& layer, const std::string& files);
 
-/// Whether the path is in a directory of the system, whose files a job only reads and nobody places: /usr, /etc and the
-/// like, without /dev/shm.
-[[nodiscard]] bool is_of_system(std::string_view path);
+using observe::is_of_system;
 
 /// Notes parts that cannot be read or are damaged, lost calls, and durations that cannot be known.
 void note_faults(const trace::Trace& trace, const Console& console);

@@ -17,6 +17,7 @@
 #include "pattern.h"
 #include "raise.h"
 #include "trace.h"
+#include "trace_summary.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -148,4 +149,5 @@ NB_MODULE(_core, module) {
   python::bind_detection(module);
   python::bind_lookup(module);
   python::bind_trace(module);
+  python::bind_trace_summary(module);
 }

@@ -213,3 +213,8 @@ class Traces:
         columns: Sequence[str] | None = None,
         rows: int = 65536,
     ) -> AccessStream: ...
+
+def summarize_traces(
+    directories: Sequence[bytes], files: bytes = b"", plotted: int = 12, most_files: int = 50
+) -> dict[str, Any]:
+    """What the traces have, for iosig.report; grids are encoded as core/iosig/observe/grid.h says."""
