@@ -41,7 +41,11 @@ BENCHMARK(hint_for_an_existing_file);
 /// A home, a state directory and a description whose best mount point is a directory in /dev/shm; `redirected` leads
 /// there already. The process reads them once, so there is one for all benchmarks.
 struct World {
-  std::string home = "/tmp/iosig-bench-XXXXXX", fast = "/dev/shm/iosig-bench-XXXXXX", redirected;
+  static std::string in_temporary_directory() {
+    const char* const named = std::getenv("TMPDIR");
+    return std::string(named != nullptr ? named : "/tmp") + "/iosig-bench-XXXXXX";
+  }
+  std::string home = in_temporary_directory(), fast = "/dev/shm/iosig-bench-XXXXXX", redirected;
   bool works = ::mkdtemp(home.data()) != nullptr && ::mkdtemp(fast.data()) != nullptr;
 
   World() {
@@ -53,7 +57,7 @@ struct World {
                                                            fast));
     ::setenv("IOSIG_STORAGE", description.c_str(), 1);
     ::setenv("IOSIG_STATE", home.c_str(), 1);
-    works = works && iosig_redirect(redirected.c_str(), "random") == 1 && replace_through(redirected);
+    works = works && iosig_redirect(redirected.c_str(), "temp random") == 1 && replace_through(redirected);
   }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -87,8 +91,8 @@ void redirect_new_files(benchmark::State& state, const char* signature) {
   static int file = 0;
   for (auto _ : state) iosig_redirect(fmt::format("{}/out{}", world().home, ++file).c_str(), signature);
 }
-BENCHMARK_CAPTURE(redirect_new_files, without_totalsize, "random")->Iterations(5000);
-BENCHMARK_CAPTURE(redirect_new_files, with_totalsize, "random totalsize(4KB)")->Iterations(500);
+BENCHMARK_CAPTURE(redirect_new_files, without_totalsize, "temp random")->Iterations(5000);
+BENCHMARK_CAPTURE(redirect_new_files, with_totalsize, "temp random totalsize(4KB)")->Iterations(500);
 
 }  // namespace
 

@@ -15,6 +15,7 @@
 
 #include "host/diagnostics.h"
 #include "host/memory.h"
+#include "iosig/base/process_life.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/format/signature_text.h"
 
@@ -60,6 +61,7 @@ Process& process() {
     };
     constexpr auto let_go_in_child = [] {
       unlock_memory_of_child();
+      forget_own_identity();
       process().lock.unlock();
       restore_signals_at_fork();
     };

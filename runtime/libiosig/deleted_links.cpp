@@ -15,8 +15,8 @@
 namespace iosig::runtime {
 namespace {
 
-constexpr std::size_t max_links = 128;     // each needs a descriptor
-constexpr std::size_t links_at_once = 16;  // checking one costs 0.2 us
+constexpr std::size_t max_links = 128;    // each needs a descriptor
+constexpr std::size_t links_at_once = 4;  // each decision adds one link, so they are all checked in turn
 
 /// Never destroyed: other threads may open files until the very end of the process.
 struct Links {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -252,23 +253,58 @@ Life session_life_here(const SessionId& session) {
   return unsure || !listed || proc_hides_processes() ? Life::unknown : Life::dead;
 }
 
+/// An identity that stays while the process runs, and that its threads share. `number`: the process or session that it
+/// is of; 0: none is known. A session changes at most once (setsid).
+struct KnownIdentity {
+  std::atomic<std::int64_t> number{0}, start_ticks{0};
+  std::atomic<std::uint64_t> device{0}, inode{0};
+
+  void keep(std::int64_t of, std::int64_t ticks, const NamespaceId& pid_namespace) {
+    if (of <= 0 || ticks == 0 || !pid_namespace) return;
+    number = 0;
+    start_ticks = ticks;
+    device = pid_namespace.device;
+    inode = pid_namespace.inode;
+    number = of;
+  }
+  /// Whether `ticks` and `pid_namespace` have been set to what is known of the process or session `of`.
+  bool tell(std::int64_t of, std::int64_t& ticks, NamespaceId& pid_namespace) const {
+    if (of <= 0 || number != of) return false;
+    const std::int64_t known_ticks = start_ticks;
+    const NamespaceId known_namespace{device, inode};
+    if (number != of) return false;
+    ticks = known_ticks;
+    pid_namespace = known_namespace;
+    return true;
+  }
+};
+constinit KnownIdentity own_process, own_session;
+
 }  // namespace
 
 ProcessId this_process() {
-  ProcessId process{::getpid(), 0, namespace_at("self", "ns/pid").value_or(NamespaceId{})};
+  ProcessId process{.pid = ::getpid(), .pid_namespace = {}};
+  if (own_process.tell(process.pid, process.start_ticks, process.pid_namespace)) return process;
+  process.pid_namespace = namespace_at("self", "ns/pid").value_or(NamespaceId{});
   if (has_machines_clock()) process.start_ticks = start_of("self").value_or(0);
+  own_process.keep(process.pid, process.start_ticks, process.pid_namespace);
   return process;
 }
 
 SessionId this_session() {
+  SessionId session{.session = ::getsid(0), .pid_namespace = {}};
+  if (own_session.tell(session.session, session.start_ticks, session.pid_namespace)) return session;
   const View view = look_around();
-  SessionId session{::getsid(0), 0, view.own};
+  session.pid_namespace = view.own;
   std::array<char, 24> space;
   // In another namespace's /proc, the number would name another process.
   if (session.session > 0 && view.levels == 1 && has_machines_clock())
     session.start_ticks = start_of(digits(space, session.session)).value_or(0);
+  own_session.keep(session.session, session.start_ticks, session.pid_namespace);
   return session;
 }
+
+void forget_own_identity() { own_process.number = own_session.number = 0; }
 
 bool is_in_initial_pid_namespace() { return this_process().pid_namespace.inode == initial_pid_namespace; }
 

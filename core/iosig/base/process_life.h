@@ -42,11 +42,15 @@ enum class Life {
   unknown,  ///< cannot be determined from here
 };
 
-/// Identifies this process. Takes a few microseconds and allocates nothing.
+/// Identifies this process. Allocates nothing. The first call takes a few microseconds, later ones one system call.
 [[nodiscard]] ProcessId this_process();
 
 /// Identifies the session of this process.
 [[nodiscard]] SessionId this_session();
+
+/// For a child made by fork(2) whose parent was identified: it has an identity of its own, and may have got the number
+/// of an ancestor.
+void forget_own_identity();
 
 /// Returns whether this process is in the initial PID namespace, from which all processes are visible.
 [[nodiscard]] bool is_in_initial_pid_namespace();

@@ -59,7 +59,7 @@ QuotaRoom room_under(const if_dqblk& quota, std::int64_t now_unix_s) {
   return room;
 }
 
-std::optional<std::uint64_t> quota_room_bytes(const std::string& path) {
+std::optional<std::uint64_t> quota_room_bytes(const std::string& path, bool* has_none) {
   const Fd directory = open_file_at(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY);
   struct stat status {};
   if (!directory || ::fstat(directory.get(), &status) != 0) return std::nullopt;
@@ -72,7 +72,9 @@ std::optional<std::uint64_t> quota_room_bytes(const std::string& path) {
     if (room.files && *room.files < files_needed) room.bytes = 0;
     if (room.bytes) least = std::min(*room.bytes, least.value_or(*room.bytes));
   };
+  errno = 0;
   limit_by(user, ::geteuid());
+  if (has_none != nullptr) *has_none = errno == ENOSYS && ::major(status.st_dev) == 0;
   limit_by(group, (status.st_mode & S_ISGID) != 0 ? status.st_gid : ::getegid());
   return least;
 }

@@ -24,7 +24,8 @@ struct QuotaRoom {
 /// Returns how many bytes the quotas leave to new files of this process in the directory `path`: the lesser of the
 /// user's (effective user) and the group's (that of new files there). 0 if one has no two inodes left, for
 /// a file and its directory. Nothing if there is no quota or it cannot be read: another kind of file system, a kernel
-/// without quotas, a sandbox. Costs a handful of system calls; blocks like statvfs(2).
-[[nodiscard]] std::optional<std::uint64_t> quota_room_bytes(const std::string& path);
+/// without quotas, a sandbox. Costs a handful of system calls; blocks like statvfs(2). Sets `*has_none` to whether the
+/// kernel says that this file system has no quotas.
+[[nodiscard]] std::optional<std::uint64_t> quota_room_bytes(const std::string& path, bool* has_none = nullptr);
 
 }  // namespace iosig

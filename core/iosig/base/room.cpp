@@ -4,6 +4,9 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
+#include <ctime>
 #include <string_view>
 
 #include "iosig/base/files.h"
@@ -75,16 +78,64 @@ void limit_by_groups(std::uint64_t& room, const std::string& directory, std::str
   }
 }
 
+/// The tmpfs that was last found to have no quotas, which are chosen when it is mounted; 0: none. The id is random.
+std::atomic<std::uint64_t> without_quotas{0};
+
+std::uint64_t id_of(const struct statfs& status) {
+  static_assert(sizeof status.f_fsid == sizeof(std::uint64_t));
+  return std::bit_cast<std::uint64_t>(status.f_fsid);
+}
+
+bool has_no_quotas(const struct statfs& status) { return id_of(status) != 0 && without_quotas == id_of(status); }
+
+std::optional<std::uint64_t> quota_left(const std::string& path, const struct statfs& status) {
+  bool has_none = false;
+  const auto left = quota_room_bytes(path, &has_none);
+  if (has_none && status.f_type == TMPFS_MAGIC) without_quotas = id_of(status);
+  return left;
+}
+
 }  // namespace
 
 Result<Room> room_at(const std::string& path) {
-  const auto free = free_bytes_at(path);
-  if (!free) return pass_on(free.error());
-  Room room{*free};
-  if (const auto left = quota_room_bytes(path); left && *left < room.bytes) room = {*left, true};
   struct statfs status {};
-  if (::statfs(path.c_str(), &status) != 0 || status.f_type != TMPFS_MAGIC) return room;
-  if (const auto memory = memory_room_bytes(); memory && *memory < room.bytes) room = {*memory, false};
+  if (::statfs(path.c_str(), &status) != 0) return system_failure("ask the free space of", path);
+  const bool is_memory = status.f_type == TMPFS_MAGIC;
+  const bool has_inodes = status.f_files == 0 || status.f_ffree != 0;
+  Room room{has_inodes ? static_cast<std::uint64_t>(status.f_bavail) * static_cast<std::uint64_t>(status.f_frsize) : 0};
+  if (!is_memory || !has_no_quotas(status))
+    if (const auto left = quota_left(path, status); left && *left < room.bytes) room = {*left, true};
+  if (!is_memory) return room;
+  if (const auto memory = recent_memory_room_bytes(); memory && *memory < room.bytes) room = {*memory, false};
+  return room;
+}
+
+namespace {
+
+/// An answer of memory_room_bytes() in one word, which threads may share: mebibytes, rounded down, and milliseconds of
+/// the monotonic clock. 0: none.
+constexpr unsigned time_bits = 36;  // two years
+constexpr std::uint64_t longest_kept_ms = 100;
+std::atomic<std::uint64_t> kept_answer{0};
+
+/// How long an answer counts: as long as programs cannot have filled more than a sixteenth of that room, at 10 GB/s.
+std::uint64_t kept_for_ms(std::uint64_t room_bytes) { return std::min(longest_kept_ms, room_bytes / 16 / 10'000'000); }
+
+std::uint64_t now_ms() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return (static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000) &
+         ((std::uint64_t{1} << time_bits) - 1);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> recent_memory_room_bytes() {
+  const std::uint64_t kept = kept_answer.load(std::memory_order_relaxed), now = now_ms();
+  const std::uint64_t kept_bytes = (kept >> time_bits) << 20, asked_ms = kept & ((std::uint64_t{1} << time_bits) - 1);
+  if (kept != 0 && now - asked_ms < kept_for_ms(kept_bytes)) return kept_bytes;
+  const auto room = memory_room_bytes();
+  if (room) kept_answer.store((*room >> 20) << time_bits | now, std::memory_order_relaxed);
   return room;
 }
 

@@ -69,6 +69,10 @@ std::optional<std::uint64_t> id_of(const JournalEntry& entry) {
   return parsed ? id_of(std::string_view(parsed->id)) : std::nullopt;
 }
 
+std::string table_path(const MountPoint& mount) {
+  return fmt::format("{}/{}/{}", mount.path, user_directory_name(), reservations_name);
+}
+
 Fd open_table(const UserDirectory& directory, int flags) {
   Fd table(::openat(directory.fd.get(), reservations_name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if ((flags & O_CREAT) != 0) ensure_mode(directory.fd, reservations_name, 0600);
@@ -222,6 +226,8 @@ void drop_reservations(const UserDirectory& directory, std::optional<std::uint64
 void ask_room(MountPoint& mount, std::uint64_t needed_bytes) {
   ask_free_space(mount);
   mount.reserved_bytes = 0;
+  // Most often there is no table, which one call tells. A table is read only in a directory that is proven ours.
+  if (struct stat none{}; ::lstat(table_path(mount).c_str(), &none) != 0 && errno == ENOENT) return;
   const auto directory = open_user_directory(mount.path, IfMissing::refuse);
   if (!directory) return;
   if (const Fd table = open_table(*directory, O_RDONLY))

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <optional>
 
@@ -37,8 +38,7 @@ std::optional<IdRange> parse_id_range(std::string_view line) {
 ///
 /// Example: in a container with the map `0 100000 65536`, the files of user 5 belong to 100005 outside, and the user's
 /// directory is `.iosig-100005`, unlike that of user 5 of the host.
-std::optional<uid_t> uid_outside() {
-  const uid_t own = ::geteuid();
+std::optional<uid_t> find_uid_outside(uid_t own) {
   struct stat user_namespace {};
   if (::stat("/proc/self/ns/user", &user_namespace) != 0 || user_namespace.st_ino == initial_user_namespace) return own;
   const auto map = read_file("/proc/self/uid_map");
@@ -54,6 +54,19 @@ std::optional<uid_t> uid_outside() {
     return found;
   }
   return {};
+}
+
+/// The same, found once for each user id: the last one and its id outside, in one word. A process that enters another
+/// user namespace and takes the same id there would get the name of somebody else's directory, which check_own()
+/// refuses.
+std::optional<uid_t> uid_outside() {
+  static std::atomic<std::uint64_t> known{~std::uint64_t{0}};
+  const uid_t own = ::geteuid();
+  if (const std::uint64_t last = known.load(std::memory_order_relaxed); last >> 32 == own && own != unmapped)
+    return static_cast<uid_t>(last);
+  const auto outside = find_uid_outside(own);
+  if (outside) known.store(std::uint64_t{own} << 32 | *outside, std::memory_order_relaxed);
+  return outside;
 }
 
 tl::unexpected<Error> refuse(const std::string& path, std::string_view why) {
