@@ -1,5 +1,6 @@
 // The job of bench/whole_job.py: passes over a file, of which every second one reads; a random pass visits each block
-// once. whole_job PATH TOTAL_BYTES BYTES_PER_IO sequential|random sync|nosync PASSES
+// once. After each pass it thinks, so that it does for THINK_SECONDS in all.
+// whole_job PATH TOTAL_BYTES BYTES_PER_IO sequential|random sync|nosync PASSES THINK_SECONDS
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +23,10 @@ static void stop(const char* what) {
 }
 
 int main(int count, char** words) {
-  if (count != 7) return 2;
+  if (count != 8) return 2;
   const uint64_t total = strtoull(words[2], NULL, 10), size = strtoull(words[3], NULL, 10), blocks = total / size;
   const int random = strcmp(words[4], "random") == 0, sync = strcmp(words[5], "sync") == 0, passes = atoi(words[6]);
+  const useconds_t think_us = (useconds_t)(1e6 * atof(words[7]) / passes);
   char* const data = malloc(size);
   uint64_t* const order = malloc(blocks * sizeof *order);
   if (!data || !order) stop("memory");
@@ -46,6 +48,7 @@ int main(int count, char** words) {
       if (moved != (ssize_t)size) stop(pass % 2 ? "pread" : "pwrite");
       if (pass % 2 == 0 && sync && fdatasync(fd) != 0) stop("fdatasync");
     }
+    usleep(think_us);
   }
   return close(fd) == 0 ? 0 : (stop("close"), 1);
 }

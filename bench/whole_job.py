@@ -1,15 +1,20 @@
 """Whole jobs: does the choice leave a job no slower than its own place, and how far is it from the best place?
 
-    python bench/whole_job.py --storage storage.toml --home DIRECTORY [--shapes N] [--rounds 3] [--output FILE.csv]
+    python bench/whole_job.py --storage storage.toml --home DIRECTORY --output FILE.csv [--shapes N] [--rounds 3]
 
-Each shape is one stream: size, size per operation, order, whether operations wait, passes, and what becomes of the data
-(home, rest or temp). It runs with its file in DIRECTORY, and behind a link to each other mount point of the description
-on which the data may be: `iosig prepare`, the job, `iosig finalize`, `sync` of the file, in turns within each round.
-The job is whole_job.c, compiled at the start: pwrite, pread and fdatasync; it shares no code with the probe.
+Each shape is one stream: size, size per operation, order, whether operations wait, passes, time that the job thinks
+after each pass, and what becomes of the data (home, rest or temp). It runs with its file in DIRECTORY, and behind a
+link to each other mount point of the description on which the data may be: `iosig prepare`, the job, `iosig finalize`,
+`sync` of the file, in turns within each round. The job is whole_job.c, compiled at the start: pwrite, pread and
+fdatasync; it shares no code with the probe. Time to think is not counted.
 
 `iosig choose` decides once for each shape, by the description alone. Regret: time at the chosen place / time at the
-best - 1, by medians. The noise floor is the regret of the best place of the first rounds, judged by the others. Places
-for which more than --limit seconds are predicted are left out, except the chosen one and home.
+best - 1, by medians. The noise floor is the regret of the best place of the first round, judged by the others. A shape
+that seems slower at the chosen place than at home by more than 10 %, by the median of the rounds' ratios, is suspect,
+and repeated. Places for which more than --limit seconds are predicted are left out, except the chosen one and home.
+
+FILE.csv gets the rows of a shape when it is done. The same command continues a run that was stopped: shapes that are in
+the file are not run again, and count. `--report` only prints the figures of the file.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import argparse
 import csv
 import itertools
 import json
+import math
 import os
 import random
 import statistics
@@ -25,13 +31,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 IOSIG = Path(__file__).resolve().parent.parent / "build" / "bin" / "iosig"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-LOST_WITH_POWER = "lost with power"  # in the reasons of choose
+COLUMNS = ["signature", "home", "mount_point", "is_persistent", "is_chosen", "predicted_s", "times_s"]
+CLOSE, SLOWER, MIN_GAIN = 0.05, 1.1, 0.2
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class Shape:
     order: str
     sync: str
     passes: int
+    think_s: int  # in all
     fate: str  # home, rest, temp
 
     @property
@@ -48,16 +58,19 @@ class Shape:
         words = f"{self.order} {self.sync} size-per-IO({self.bytes_per_io}) totalsize({self.total_bytes}) {self.fate}"
         # The first pass writes; the others alternate between reading and overwriting.
         reads = self.passes // 2
-        return words + (f" passes({self.passes}) read-share({reads / self.passes:.4f})" if self.passes > 1 else "")
+        words += f" passes({self.passes}) read-share({reads / self.passes:.4f})" if self.passes > 1 else ""
+        return words + (f" think-time({self.think_s}s)" if self.think_s else "")
 
 
 def shapes() -> Iterator[Shape]:
     totals = [MIB, 16 * MIB, 128 * MIB, 512 * MIB, 2 * GIB]
     for total, size in itertools.product(totals, [4 * KIB, 64 * KIB, MIB]):
         for order, sync in itertools.product(["sequential", "random"], ["sync", "nosync"]):
-            for passes, fate in itertools.product([1, 2, 4], ["home", "rest", "temp"]):
+            # What waits for the device has nothing left to store while the job thinks.
+            thinks = [0, 2] if sync == "nosync" else [0]
+            for passes, think_s, fate in itertools.product([1, 2, 4], thinks, ["home", "rest", "temp"]):
                 if size <= total:
-                    yield Shape(total, size, order, sync, passes, fate)
+                    yield Shape(total, size, order, sync, passes, think_s, fate)
 
 
 class Bench:
@@ -91,7 +104,7 @@ class Bench:
         if not is_home:
             # The word volatile and temp are the fate's; residence: finalize is told below.
             self.iosig("prepare", path, f"rest totalsize({shape.total_bytes})", IOSIG_STORAGE=str(self.forced(mount)))
-        amounts = shape.total_bytes, shape.bytes_per_io, shape.order, shape.sync, shape.passes
+        amounts = shape.total_bytes, shape.bytes_per_io, shape.order, shape.sync, shape.passes, shape.think_s
         subprocess.run([str(self.job), str(path), *map(str, amounts)], check=True)
         lies_there = path.is_symlink()
         assert lies_there != is_home, f"{path} is not on {mount}"
@@ -101,7 +114,7 @@ class Bench:
             fd = os.open(path, os.O_RDONLY)
             os.fsync(fd)
             os.close(fd)
-        took_s = time.perf_counter() - begin_s
+        took_s = time.perf_counter() - begin_s - shape.think_s
         if lies_there and path.is_symlink():
             path.resolve().unlink()
             self.iosig("finalize", path)
@@ -109,68 +122,215 @@ class Bench:
         return took_s
 
 
+@dataclass
+class Place:
+    """A shape at one mount point: what was predicted and measured."""
+
+    home: str
+    mount_point: str
+    is_persistent: bool
+    is_chosen: bool
+    predicted_s: float
+    times_s: list[float]
+
+    @property
+    def is_home(self) -> bool:
+        return self.mount_point == self.home
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.times_s)
+
+
+Results = dict[str, list[Place]]  # by signature
+
+
+def read_results(path: Path) -> Results:
+    """The shapes of a file that are complete; of a run that was killed, the last row may be cut."""
+    results: Results = {}
+    with path.open(newline="") as file:
+        rows = csv.reader(file)
+        if next(rows, COLUMNS) != COLUMNS:
+            sys.exit(f"{path}: its columns are not {', '.join(COLUMNS)}: name another file")
+        for row in rows:
+            if len(row) != len(COLUMNS) or not row[-1].endswith(";"):
+                print(f"{path}: a row that is cut is left out: {','.join(row)}", file=sys.stderr)
+                continue
+            signature, home, mount, persistent, chosen, predicted, times = row
+            measured = [float(each) for each in times.rstrip(";").split()]
+            place = Place(home, mount, persistent == "True", chosen == "True", float(predicted), measured)
+            results.setdefault(signature, []).append(place)
+    return {
+        signature: places
+        for signature, places in results.items()
+        if any(each.is_chosen for each in places) and any(each.is_home for each in places)
+    }
+
+
+def append(path: Path, results: Results) -> None:
+    """Writes the rows in one step."""
+    lines: list[list[object]] = []
+    for signature, places in results.items():
+        for each in places:
+            times = " ".join(f"{took_s:.6f}" for took_s in each.times_s) + ";"
+            facts = [each.home, each.mount_point, each.is_persistent, each.is_chosen, each.predicted_s]
+            lines.append([signature, *facts, times])
+    with path.open("a", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)
+
+
+def chosen_among(places: list[Place]) -> Place:
+    """The choice; if that is not among these, the one that would be: home unless another saves a fifth."""
+    for each in places:
+        if each.is_chosen:
+            return each
+    least = min(places, key=lambda each: each.predicted_s)
+    home = next((each for each in places if each.is_home), least)
+    return least if least.predicted_s <= (1 - MIN_GAIN) * home.predicted_s else home
+
+
+def regret(places: list[Place], chosen: Place, first: int = 0) -> float:
+    times = {id(each): statistics.median(each.times_s[first:]) for each in places}
+    return times[id(chosen)] / min(times.values()) - 1
+
+
+def slowdown(places: list[Place]) -> float:
+    """Time at the choice / time at home: the median of the rounds' ratios."""
+    chosen, home = chosen_among(places), next(each for each in places if each.is_home)
+    return statistics.median(a / b for a, b in zip(chosen.times_s, home.times_s, strict=True))
+
+
+def share_interval(hits: int, count: int) -> tuple[float, float]:
+    """Wilson's interval for a share, 95 % (JASA 22 (1927), 209)."""
+    z = 1.959964
+    share, scale = hits / count, 1 + z * z / count
+    middle = (share + z * z / (2 * count)) / scale
+    half = z / scale * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return middle - half, middle + half
+
+
+def mean_interval(values: list[float]) -> tuple[float, float]:
+    """The mean's interval, 95 %, by 2,000 bootstrap samples."""
+    draw = random.Random(1)
+    means = sorted(statistics.fmean(draw.choices(values, k=len(values))) for _ in range(2000))
+    return means[49], means[1950]
+
+
+def report(results: Results) -> None:
+    def regrets(is_wanted: Callable[[Place], bool]) -> None:
+        kept = [[each for each in places if is_wanted(each)] for places in results.values()]
+        kept = [places for places in kept if places and any(each.is_home for each in places)]
+        if not kept:
+            return
+        choices = [regret(places, chosen_among(places)) for places in kept]
+        floors = [regret(places, min(places, key=lambda each: each.times_s[0]), 1) for places in kept]
+        shares = []
+        for name, values in (("choice", choices), ("noise floor", floors)):
+            hits = sum(each <= CLOSE for each in values)
+            (low, high), (least, most) = share_interval(hits, len(values)), mean_interval(values)
+            shares.append((hits / len(values), low, high))
+            print(
+                f"  {name}: within 5 % of the best in {hits / len(values):.0%} (95 %: {low:.0%} to {high:.0%}), "
+                f"mean regret {statistics.fmean(values):.1%} ({least:.1%} to {most:.1%})"
+            )
+        lies = "lies" if shares[0][1] <= shares[1][0] <= shares[0][2] else "does not lie"
+        print(f"  the noise floor {lies} in the interval of the choice")
+
+    count = sum(map(len, results.values()))
+    print(f"\n{len(results)} shapes, {count} places; all mount points:")
+    regrets(lambda each: True)
+    print("persistent mount points:")
+    regrets(lambda each: each.is_persistent)
+    errors = sorted(abs(each.predicted_s / each.median_s - 1) for places in results.values() for each in places)
+    print(f"error of the prediction: median {statistics.median(errors):.0%}, p90 {errors[int(0.9 * len(errors))]:.0%}")
+    slower = {signature: slowdown(places) for signature, places in results.items()}
+    slower = {signature: ratio for signature, ratio in slower.items() if ratio > SLOWER}
+    print(f"slower than home by more than 10 %: {len(slower)}")
+    for signature, ratio in slower.items():
+        medians = ", ".join(f"{each.mount_point} {each.median_s:.3f} s" for each in results[signature])
+        print(f"  {signature}: {ratio:.2f} x; {medians}")
+
+
+def measure(bench: Bench, shape: Shape, persistent: dict[str, bool], given: argparse.Namespace) -> list[Place]:
+    """Empty: the shape would take too long."""
+    choice: Any = json.loads(bench.iosig("choose", shape.signature, "--home", given.home, "--json"))
+    predicted = {c["mount_point"]: c["job"]["total_s"] for c in choice["candidates"] if c["admissible"]}
+    home = next(c["mount_point"] for c in choice["candidates"] if c["is_home"])
+    if choice["chosen"] is None or max(predicted[home], predicted[choice["chosen"]]) > 3 * given.limit:
+        return []
+    places = [
+        Place(home, mount, persistent.get(mount, True), mount == choice["chosen"], took_s, [])
+        for mount, took_s in predicted.items()
+        if took_s <= given.limit or mount in (home, choice["chosen"])
+    ]
+
+    def take_turns() -> None:
+        for number in range(given.rounds):
+            for place in places[number % len(places) :] + places[: number % len(places)]:
+                place.times_s.append(bench.run_s(shape, place.mount_point, place.is_home))
+
+    take_turns()
+    if slowdown(places) > SLOWER:
+        take_turns()
+    return places
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--storage", type=Path, required=True)
-    arguments.add_argument("--home", type=Path, required=True)
+    arguments.add_argument("--storage", type=Path)
+    arguments.add_argument("--home", type=Path)
     arguments.add_argument("--shapes", type=int, help="so many of them, drawn by --seed; all")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--limit", type=float, default=10, help="seconds predicted, above which a place is left out")
     arguments.add_argument("--minutes", type=float, default=170, help="ends after the shape that is under way then")
-    arguments.add_argument("--output", type=Path, help="a CSV row for each shape and place")
+    arguments.add_argument("--output", type=Path, required=True, help="a CSV row for each shape and place")
+    arguments.add_argument("--report", action="store_true", help="run nothing")
     given = arguments.parse_args()
-    chosen_shapes = list(shapes())
-    random.Random(given.seed).shuffle(chosen_shapes)
-    chosen_shapes = chosen_shapes[: given.shapes or None]
-    end_s = time.monotonic() + 60 * given.minutes
+    if given.rounds < 2:
+        arguments.error("--rounds: the noise floor needs two")
+    results = read_results(given.output) if given.output.exists() else {}
+    if not given.report:
+        if given.storage is None or given.home is None:
+            arguments.error("--storage and --home are needed")
+        run(given, results)
+    if not results:
+        sys.exit(f"{given.output}: no shape is complete")
+    report(results)
 
-    rows, regrets, floors, slower, errors = [], [], [], [], []
+
+def run(given: argparse.Namespace, results: Results) -> None:
+    """Measures the shapes that are missing."""
+    mounts = tomllib.loads(given.storage.read_text())["mount_point"]
+    persistent = {each["path"]: bool(each.get("persistent", True)) for each in mounts}
+    wanted = list(shapes())
+    random.Random(given.seed).shuffle(wanted)
+    wanted = wanted[: given.shapes or None]
+    # The rows of shapes that were not complete are dropped, so that none counts twice.
+    draft = given.output.with_name(given.output.name + ".draft")
+    draft.write_text(",".join(COLUMNS) + "\n")
+    append(draft, results)
+    draft.replace(given.output)
+    end_s = time.monotonic() + 60 * given.minutes
+    too_long = 0
     with tempfile.TemporaryDirectory(prefix="iosig-bench-") as scratch:
         bench = Bench(given.storage, given.home, Path(scratch))
-        for shape in chosen_shapes:
-            if time.monotonic() > end_s:
-                break
-            words = ("choose", shape.signature, "--home", given.home, "--json")
-            choice = json.loads(bench.iosig(*words))
-            predicted = {c["mount_point"]: c["job"]["total_s"] for c in choice["candidates"] if c["admissible"]}
-            home = next(c["mount_point"] for c in choice["candidates"] if c["is_home"])
-            if choice["chosen"] is None or max(predicted[home], predicted[choice["chosen"]]) > 3 * given.limit:
+        for number, shape in enumerate(wanted):
+            if shape.signature in results:
                 continue
-            places = [m for m, s in predicted.items() if s <= given.limit or m in (home, choice["chosen"])]
-            times: dict[str, list[float]] = {place: [] for place in places}
-            for number in range(given.rounds):
-                for place in places[number % len(places) :] + places[: number % len(places)]:
-                    times[place].append(bench.run_s(shape, place, place == home))
-            medians = {place: statistics.median(seconds) for place, seconds in times.items()}
-            best = min(medians.values())
-            regrets.append(medians[choice["chosen"]] / best - 1)
-            first = min(times, key=lambda place: times[place][0])
-            later = {place: statistics.median(seconds[1:]) for place, seconds in times.items()}
-            floors.append(later[first] / min(later.values()) - 1)
-            if medians[choice["chosen"]] > 1.1 * medians[home]:
-                slower.append((shape, choice["chosen"], medians))
-            for place in places:
-                errors.append(abs(predicted[place] / medians[place] - 1))
-                is_chosen = place == choice["chosen"]
-                rows.append([shape.signature, place, is_chosen, place == home, predicted[place], *times[place]])
-            shown = ", ".join(f"{place} {medians[place]:.3f} ({predicted[place]:.3f})" for place in places)
-            print(f"{shape.signature}: {choice['chosen']} | {shown}", flush=True)
-    if given.output:
-        with given.output.open("w", newline="") as file:
-            head = ["signature", "mount_point", "chosen", "home", "predicted_s"]
-            csv.writer(file).writerows([[*head, *(f"round{i}_s" for i in range(given.rounds))], *rows])
-    errors.sort()
-    print(f"\n{len(regrets)} shapes, {len(errors)} places")
-    for name, values in (("choice", regrets), ("noise floor", floors)):
-        within = sum(regret <= 0.05 for regret in values)
-        print(
-            f"{name}: within 5 % of the best in {within / len(values):.0%}, mean regret {statistics.mean(values):.1%}"
-        )
-    print(f"error of the prediction: median {statistics.median(errors):.0%}, p90 {errors[int(0.9 * len(errors))]:.0%}")
-    print(f"slower than home by more than 10 %: {len(slower)}")
-    for shape, place, medians in slower:
-        print(f"  {shape.signature}: {place} {medians}")
+            if time.monotonic() > end_s:
+                print(f"the time is up before shape {number + 1} of {len(wanted)}; the same command continues")
+                break
+            places = measure(bench, shape, persistent, given)
+            if not places:
+                too_long += 1
+                continue
+            results[shape.signature] = places
+            append(given.output, {shape.signature: places})
+            shown = ", ".join(f"{each.mount_point} {each.median_s:.3f} ({each.predicted_s:.3f})" for each in places)
+            print(f"{shape.signature}: {chosen_among(places).mount_point} | {shown}", flush=True)
+    if too_long:
+        print(f"{too_long} shapes are left out, since home or the choice would take more than {3 * given.limit:g} s")
 
 
 if __name__ == "__main__":
