@@ -76,6 +76,14 @@ void take_lowest_priority() {
   (void)::syscall(SYS_ioprio_set, of_process, 0, idle_class);
 }
 
+/// A program that starts this one may have blocked all signals, and ignored the end of its children.
+void take_default_signals() {
+  sigset_t none;
+  ::sigemptyset(&none);
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)::signal(SIGCHLD, SIG_DFL);
+}
+
 void settle_in(const Fd& log) {
   ::setsid();
   (void)::signal(SIGHUP, SIG_IGN);
@@ -191,6 +199,7 @@ Result<void> start_service(std::optional<Drain>& drain, const std::vector<std::s
 
 Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, DrainOptions options,
                                  const std::vector<std::string>& as_service) {
+  take_default_signals();
   const auto journal = open_journal_directory();  // makes the state directory
   if (!journal) return pass_on(journal.error());
   StartedDrain started;

@@ -18,6 +18,7 @@
 #include "iosig/decide/placement.h"
 #include "iosig/enact/agreement.h"
 #include "iosig/enact/coming_home.h"
+#include "iosig/enact/drain_request.h"
 #include "iosig/enact/link_check.h"
 #include "iosig/enact/redirect.h"
 #include "iosig/enact/reserve.h"
@@ -234,6 +235,8 @@ Result<void> drain_links_at(const std::vector<std::string>& paths, Console& cons
     if (entry.signature.residence != Residence::rest && std::ranges::find(paths, entry.path) != paths.end())
       entries.push_back(entry);
   if (entries.empty()) return {};
+  for (const JournalEntry& entry : entries)
+    if (auto requested = request_drain(entry); !requested) return requested;
   std::vector<std::string> words = {"finalize", "--background", "--foreground", "--"};
   for (const JournalEntry& entry : entries) words.push_back(entry.path);
   const auto started = start_drain(entries, {.give_up_after_s = drain_timeout_s}, words);

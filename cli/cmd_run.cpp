@@ -39,7 +39,7 @@ void note_rules_without_effect(const Rules& rules, const RunArguments& options, 
 Result<std::vector<Setting>> settings_for(const RunArguments& options, const Console& console) {
   auto preloaded = preload_setting();
   if (!preloaded) return pass_on(preloaded.error());
-  std::vector<Setting> settings{std::move(*preloaded)};
+  std::vector<Setting> settings{std::move(*preloaded), program_setting()};
   if (!options.containers.empty()) {
     std::string globs;
     for (const std::string& glob : options.containers) {

@@ -146,7 +146,7 @@ int trace_command(TraceArguments& options, Console& console) {
     auto begun = begin_trace(options, console);
     if (!begun) return console.fail(begun.error());
   }
-  std::vector<Setting> settings{std::move(*preloaded), {"IOSIG_TRACE", std::move(path)}};
+  std::vector<Setting> settings{std::move(*preloaded), program_setting(), {"IOSIG_TRACE", std::move(path)}};
   if (!options.calls.empty()) settings.push_back({"IOSIG_TRACE_OPS", options.calls});
   if (!options.files.empty())
     settings.push_back({"IOSIG_TRACE_FILES", fmt::format("{}", fmt::join(options.files, ":"))});

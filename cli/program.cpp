@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
@@ -70,6 +72,11 @@ Result<Setting> preload_setting() {
                 printable(library));
   const std::string_view others = value_of("LD_PRELOAD");
   return Setting{"LD_PRELOAD", others.empty() ? library : fmt::format("{}:{}", library, others)};
+}
+
+Setting program_setting() {
+  std::error_code none;
+  return {"IOSIG_PROGRAM", std::filesystem::read_symlink("/proc/self/exe", none).string()};
 }
 
 int become_program(const std::vector<std::string>& command, const std::vector<Setting>& settings, bool is_dry,

@@ -16,6 +16,8 @@ struct Setting {
 
 /// Returns LD_PRELOAD with this library before those that it has.
 [[nodiscard]] Result<Setting> preload_setting();
+/// Returns the variable by which the library knows this program: it starts the drains of files that are closed.
+[[nodiscard]] Setting program_setting();
 
 /// Replaces this process by the program, and returns only if that fails, with the exit status of a shell that cannot
 /// run a command. Notes if no library can intercept the program's calls. `is_dry`: prints the command and returns.

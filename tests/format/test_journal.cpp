@@ -31,6 +31,7 @@ JournalEntry sample() {
   entry.session_start_ticks = 8523311;
   entry.has_machines_host_name = false;
   entry.job = "slurm:4711";
+  entry.drain = true;
   return entry;
 }
 

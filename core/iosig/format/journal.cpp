@@ -96,28 +96,29 @@ const char* name_of(RedirectedBy by) {
 }
 
 std::string journal_entry_text(const JournalEntry& entry) {
-  const nlohmann::ordered_json document = {{"schema", journal_schema},
-                                           {"id", entry.id},
-                                           {"kind", name_of(entry.kind)},
-                                           {"path", percent_encoded(entry.path)},
-                                           {"destination", percent_encoded(entry.destination)},
-                                           {"mount_point", percent_encoded(entry.mount_point)},
-                                           {"filesystem_id", entry.filesystem_id},
-                                           {"home_filesystem_id", entry.home_filesystem_id},
-                                           {"home_inode", entry.home_inode},
-                                           {"signature", signature_text(entry.signature)},
-                                           {"by", name_of(entry.by)},
-                                           {"pid", entry.pid},
-                                           {"host", percent_encoded(entry.host)},
-                                           {"created_unix_s", entry.created_unix_s},
-                                           {"session", entry.session},
-                                           {"boot", percent_encoded(entry.boot)},
-                                           {"created_boot_s", entry.created_boot_s},
-                                           {"pid_namespace", namespace_text(entry.pid_namespace)},
-                                           {"start_ticks", entry.start_ticks},
-                                           {"session_start_ticks", entry.session_start_ticks},
-                                           {"has_machines_host_name", entry.has_machines_host_name},
-                                           {"job", percent_encoded(entry.job)}};
+  nlohmann::ordered_json document = {{"schema", journal_schema},
+                                     {"id", entry.id},
+                                     {"kind", name_of(entry.kind)},
+                                     {"path", percent_encoded(entry.path)},
+                                     {"destination", percent_encoded(entry.destination)},
+                                     {"mount_point", percent_encoded(entry.mount_point)},
+                                     {"filesystem_id", entry.filesystem_id},
+                                     {"home_filesystem_id", entry.home_filesystem_id},
+                                     {"home_inode", entry.home_inode},
+                                     {"signature", signature_text(entry.signature)},
+                                     {"by", name_of(entry.by)},
+                                     {"pid", entry.pid},
+                                     {"host", percent_encoded(entry.host)},
+                                     {"created_unix_s", entry.created_unix_s},
+                                     {"session", entry.session},
+                                     {"boot", percent_encoded(entry.boot)},
+                                     {"created_boot_s", entry.created_boot_s},
+                                     {"pid_namespace", namespace_text(entry.pid_namespace)},
+                                     {"start_ticks", entry.start_ticks},
+                                     {"session_start_ticks", entry.session_start_ticks},
+                                     {"has_machines_host_name", entry.has_machines_host_name},
+                                     {"job", percent_encoded(entry.job)}};
+  if (entry.drain) document["drain"] = true;
   std::string text = json_line(document);
   text.pop_back();  // the closing brace: the checksum goes before it
   return fmt::format("{}{}{}\"}}\n", text, checksum_key, checksum(text));
@@ -178,6 +179,7 @@ Result<JournalEntry> parse_journal_entry(std::string_view text, std::string_view
   }
   if (document.contains("job"))  // missing in early 0.1.0 entries
     entry.job = percent_decoded(members.text("job")).value_or("");
+  if (document.contains("drain")) entry.drain = members.flag("drain");  // only where it is true
   const auto signature = parse_signature(members.text("signature"), {}, fmt::format("{}: signature", source));
   if (!signature) return pass_on(signature.error());
   entry.signature = *signature;

@@ -42,6 +42,7 @@ struct JournalEntry {
   std::int64_t session_start_ticks = 0;  ///< start of the leader of `session`; 0: unknown
   bool has_machines_host_name = true;    ///< false: `host` is a container's name, which may not be unique
   std::string job;                       ///< of the batch system (enact/batch_job.h), e.g. "slurm:4711"; empty: unknown
+  bool drain = false;                    ///< `prepare --drain`: comes home in the background once it is closed
 
   bool operator==(const JournalEntry&) const = default;
 };

@@ -10,6 +10,7 @@
 
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
+#include "preload/files/drained.h"
 #include "preload/hooks/full.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
@@ -22,6 +23,7 @@ namespace {
 /// Called after the kernel has made `fd` a duplicate of `of`; returns `fd`. Records nothing in a child made by vfork(),
 /// which has its own descriptors but shares its parent's tables.
 int duplicated(int fd, int of) {
+  if (fd >= 0 && fd != of && (is_drained(of) || is_drained(fd)) && !is_stray_child()) duplicated_drained(fd, of);
   if (fd < 0 || fd == of || (!is_ours(of) && !is_ours(fd)) || is_stray_child()) return fd;
   const int before = errno;
   {
@@ -137,6 +139,7 @@ void close_between(unsigned first, unsigned last, int& result) {
 }  // namespace
 
 int hook::close(int fd) {
+  const Closing closing(fd);
   if (engine_fds.has(fd)) {
     errno = EBADF;  // the descriptor belongs to the engine
     return -1;
@@ -157,6 +160,8 @@ int hook::close_range(unsigned first, unsigned last, int flags) {
   if (is_invalid || (flags & CLOSE_RANGE_CLOEXEC) != 0 || is_stray_child())
     return real().close_range(first, last, flags);
   const unsigned end = last < max_fds ? last : max_fds - 1;
+  for (unsigned fd = first; fd <= end && static_cast<int>(fd) <= last_drained_fd; ++fd)
+    const Closing closing(static_cast<int>(fd));  // before the call: the drain waits for it
   {
     const ReentrancyGuard inside(is_inside);
     for (unsigned fd = first; fd <= end; ++fd)
@@ -186,9 +191,15 @@ int watched(int made) {
 
 }  // namespace
 
-int hook::dup2(int fd, int to) { return is_taken(to) ? -1 : watched(duplicated(real().dup2(fd, to), fd)); }
+int hook::dup2(int fd, int to) {
+  if (is_taken(to)) return -1;
+  const Closing closing(fd == to ? -1 : to);
+  return watched(duplicated(real().dup2(fd, to), fd));
+}
 int hook::dup3(int fd, int to, int flags) {
-  return is_taken(to) ? -1 : watched(duplicated(real().dup3(fd, to, flags), fd));
+  if (is_taken(to)) return -1;
+  const Closing closing(fd == to ? -1 : to);
+  return watched(duplicated(real().dup3(fd, to, flags), fd));
 }
 
 int hook::fcntl(int fd, int command, ...) {
@@ -196,8 +207,9 @@ int hook::fcntl(int fd, int command, ...) {
   va_start(rest, command);
   void* const argument = va_arg(rest, void*);
   va_end(rest);
-  if (!is_ours(fd)) return real().fcntl(fd, command, argument);
+  if (!is_ours(fd) && !is_drained(fd)) return real().fcntl(fd, command, argument);
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(real().fcntl(fd, command, argument), fd);
+  if (!is_ours(fd)) return real().fcntl(fd, command, argument);
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) { return control(fd, file, command, argument); }));
 }
 

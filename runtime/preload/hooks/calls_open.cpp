@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "iosig/base/kept_fds.h"
+#include "preload/files/drained.h"
 #include "preload/files/opening.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
@@ -202,6 +203,7 @@ int open_at(int directory, const char* path, int flags, mode_t mode) {
     bool has_moved = false;
     const int fd = open_once(directory, path, flags, mode, has_moved);
     if (fd < 0 && errno == EMFILE && std::exchange(may_make_room, false) && close_idle_engine_fds()) continue;
+    if (fd >= 0) opened_to_write(fd, flags);
     if (fd >= 0 || !has_moved || tries_left == 0) return fd;
   }
 }

@@ -14,6 +14,7 @@
 #include "iosig/base/size_limit.h"
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
+#include "preload/files/drained.h"
 #include "preload/files/open_file.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
@@ -26,6 +27,7 @@ namespace {
   if (!is_stray_child()) {
     begin_exit();
     finish_all();
+    start_drains(Before::exit);
     trace::mark_parts(true);
   }
   for (;;) (void)::syscall(SYS_exit_group, status);
@@ -42,6 +44,7 @@ template <class Begin>
 int become(Begin begin) {
   leave_open(true);
   const bool is_own = !is_stray_child();
+  if (is_own) start_drains(Before::exec);
   if (is_own) trace::mark_parts(true);
   if (!is_own && trace::is_tracing) trace::share_descriptions();  // of its parent, which has called vfork(2)
   const int failed = begin();

@@ -17,6 +17,7 @@
 #include "host/diagnostics.h"
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
+#include "preload/files/drained.h"
 #include "preload/files/opening.h"
 #include "preload/files/process_files.h"
 #include "preload/hooks/entry.h"
@@ -89,7 +90,8 @@ off64_t stream_seek(FILE* stream, off64_t offset, int whence) {
 }
 
 int stream_close(FILE* stream) {
-  return is_seen(stream->_fileno) ? entry::close(stream->_fileno) : libc_calls.close(stream);
+  const bool is_told = is_seen(stream->_fileno) || is_drained(stream->_fileno);
+  return is_told ? entry::close(stream->_fileno) : libc_calls.close(stream);
 }
 
 int stream_stat(FILE* stream, void* status) {
@@ -144,6 +146,7 @@ __attribute__((destructor)) void finish_streams() {
   }
   begin_exit();
   finish_all();
+  start_drains(Before::exit);
 }
 
 struct Mode {

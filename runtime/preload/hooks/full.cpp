@@ -14,6 +14,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/enact/move_on.h"
+#include "preload/files/drained.h"
 #include "preload/files/process_files.h"
 
 namespace iosig::preload {
@@ -99,6 +100,7 @@ ssize_t write_rest(int fd, const void* bytes, size_t count, off_t offset, ssize_
 
 void watch_stream(int fd) {
   if (fd < 0 || process_of_now == nullptr || !leads_to_redirected(fd) || is_stray_child()) return;
+  if (starts_drains()) remember_drained(fd);
   const runtime::ErrnoKept kept;
   const ReentrancyGuard inside(is_inside);
   if (!inside) return;

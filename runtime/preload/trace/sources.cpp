@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -19,6 +17,7 @@
 
 #include "host/diagnostics.h"
 #include "host/run_isolated.h"
+#include "host/unseen_process.h"
 #include "iosig/base/signals.h"
 #include "lines/code_table.h"
 #include "preload/trace/process_facts.h"
@@ -65,39 +64,6 @@ bool is_in(const CodeRange* ranges, std::uint32_t count, std::uintptr_t address)
   return behind != ranges && address < behind[-1].end;
 }
 
-constexpr std::size_t stack_bytes = 65536;
-
-struct ReaderArguments {
-  int output;
-  const char* words[4];
-  std::byte* stack_end;
-};
-
-int become_reader(void* argument) {
-  static constexpr const char* no_environment[] = {nullptr};
-  const auto& arguments = *static_cast<ReaderArguments*>(argument);
-  ::syscall(SYS_execve, arguments.words[0], arguments.words, no_environment);
-  ::syscall(SYS_exit_group, 127);
-  return 127;
-}
-
-/// The program's child: shares its memory, but none of its descriptors. It starts the reader and waits for it, because
-/// execve(2) would make the child one that sends SIGCHLD and that wait(2) returns.
-int start_reader(void* argument) {
-  auto& arguments = *static_cast<ReaderArguments*>(argument);
-  if (arguments.output == STDOUT_FILENO)
-    ::syscall(SYS_fcntl, STDOUT_FILENO, F_SETFD, 0);
-  else
-    ::syscall(SYS_dup2, arguments.output, STDOUT_FILENO);
-  constexpr unsigned first_other = 3;
-  ::syscall(SYS_close_range, first_other, ~0U, 0);
-  const int reader = ::clone(become_reader, arguments.stack_end, CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
-  ::syscall(SYS_close, STDOUT_FILENO);
-  if (reader > 0) ::syscall(SYS_wait4, reader, nullptr, 0, nullptr);
-  ::syscall(SYS_exit_group, 0);
-  return 0;
-}
-
 bool read_all(int fd, void* bytes, std::size_t count) {
   for (std::size_t done = 0; done < count;) {
     const long got = ::syscall(SYS_read, fd, static_cast<char*>(bytes) + done, count - done);
@@ -128,7 +94,7 @@ const Code* read_code(int fd) {
                            .header = header};
 }
 
-/// Runs iosig-lines. The program does not notice: the child sends no SIGCHLD, and wait(2) does not return it.
+/// Runs iosig-lines, unseen by the program.
 const Code* run_reader() {
   char pid[16];
   std::size_t digits = 0;
@@ -136,17 +102,15 @@ const Code* run_reader() {
     pid[digits++] = static_cast<char>('0' + rest % 10);
   std::reverse(pid, pid + digits);
   pid[digits] = '\0';
-  auto* const stack = static_cast<std::byte*>(map_memory(2 * stack_bytes));
   int ends[2];
-  if (stack == nullptr || ::syscall(SYS_pipe2, ends, O_CLOEXEC) != 0) return nullptr;
-  ReaderArguments arguments{
-      .output = ends[1], .words = {reader_path, pid, source_texts, nullptr}, .stack_end = stack + stack_bytes};
-  const int child = ::clone(start_reader, stack + 2 * stack_bytes, CLONE_VM, &arguments);
+  if (::syscall(SYS_pipe2, ends, O_CLOEXEC) != 0) return nullptr;
+  const char* const words[] = {reader_path, pid, source_texts, nullptr};
+  const char* const no_environment[] = {nullptr};
+  const runtime::UnseenProcess reader(
+      {.words = words, .environment = no_environment, .output = ends[1], .is_awaited = true});
   ::syscall(SYS_close, ends[1]);
-  const Code* const code = child > 0 ? read_code(ends[0]) : nullptr;
+  const Code* const code = reader ? read_code(ends[0]) : nullptr;
   ::syscall(SYS_close, ends[0]);
-  if (child > 0) ::syscall(SYS_wait4, child, nullptr, __WCLONE, nullptr);
-  ::munmap(stack, 2 * stack_bytes);
   return code;
 }
 
