@@ -77,6 +77,10 @@ class Bench:
     def __init__(self, storage: Path, home: Path, scratch: Path) -> None:
         self.storage, self.home, self.scratch = storage, home, scratch
         self.job = scratch / "job"
+        left = home / "whole-job.out"  # of a run that was killed
+        if left.is_symlink():
+            left.resolve().unlink(missing_ok=True)
+        left.unlink(missing_ok=True)
         subprocess.run(["cc", "-O2", "-o", self.job, Path(__file__).with_suffix(".c")], check=True)
         self.environment = os.environ | {"IOSIG_STORAGE": str(storage), "IOSIG_STATE": str(scratch / "state")}
 
@@ -222,6 +226,8 @@ def report(results: Results) -> None:
         kept = [places for places in kept if places and any(each.is_home for each in places)]
         if not kept:
             return
+        count = sum(len(places) > 1 for places in kept)
+        print(f"  {len(kept)} shapes, of which {count} have more than one place to choose from")
         choices = [regret(places, chosen_among(places)) for places in kept]
         floors = [regret(places, min(places, key=lambda each: each.times_s[0]), 1) for places in kept]
         shares = []

@@ -143,6 +143,8 @@ def test_a_file_comes_home_after_its_last_close(closing: Closing, way: str) -> N
     eventually(lambda: is_home(path), closing.drains.log())
     assert path.read_bytes() == b"data"
     eventually(closing.world.is_settled)
+    requests = closing.world.state / "journal/.requests"
+    eventually(lambda: not requests.exists())  # it goes just after the entry
 
 
 def test_threads_that_close_duplicates_start_one_drain_for_each_file(closing: Closing) -> None:

@@ -1,5 +1,7 @@
 #include "iosig/enact/drain_request.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,11 +9,42 @@
 #include <climits>
 #include <string_view>
 
+#include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_directory.h"
 
 namespace iosig {
+namespace {
+
+/// A directory of the journal with an empty file for each wish. It is there as long as there are any.
+constexpr const char* requests_name = ".requests";
+constexpr int max_tries = 100;
+
+std::string name_of_request(const std::string& id) { return fmt::format("{}/{}", requests_name, id); }
+
+/// Without it a library does not look for the wish; so a failure only means that nobody starts the drain again.
+void record_request(const std::string& id) {
+  const auto journal = open_journal_directory();
+  if (!journal) return;
+  const int directory = journal->directory.get();
+  for (int tries = 0; tries < max_tries; ++tries) {  // another process may remove the empty directory
+    (void)::mkdirat(directory, requests_name, 0700);
+    constexpr int flags = O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
+    if (Fd(::openat(directory, name_of_request(id).c_str(), flags, 0600)) || errno != ENOENT) return;
+  }
+}
+
+}  // namespace
+
+bool has_drain_requests() {
+  return ::access(fmt::format("{}/journal/{}", state_directory(), requests_name).c_str(), F_OK) == 0;
+}
+
+void drop_drain_request(const std::string& journal, const std::string& id) {
+  (void)::unlink(fmt::format("{}/{}", journal, name_of_request(id)).c_str());
+  (void)::rmdir(fmt::format("{}/{}", journal, requests_name).c_str());
+}
 
 Result<void> request_drain(const JournalEntry& entry) {
   if (entry.drain) return {};
@@ -20,6 +53,7 @@ Result<void> request_drain(const JournalEntry& entry) {
   auto recorded = recorded_entry(entry.id);
   if (!recorded || recorded->drain) return {};
   recorded->drain = true;
+  record_request(entry.id);
   return rewrite_entry(*recorded);
 }
 

@@ -14,6 +14,13 @@ namespace iosig {
 /// Writes the wish into the entry, unless it is there or the redirect is settled. Waits while a run settles it.
 [[nodiscard]] Result<void> request_drain(const JournalEntry& entry);
 
+/// Whether any redirect of this journal has the wish: one system call. A request that a killed run left counts, too.
+[[nodiscard]] bool has_drain_requests();
+
+/// Removes what has_drain_requests() sees of this redirect of the journal in this directory. The caller forgets its
+/// entry.
+void drop_drain_request(const std::string& journal, const std::string& id);
+
 /// Returns the id, as a number, of the redirect whose data the descriptor leads to; 0: none. Only looks at the
 /// descriptor's path, allocates nothing, and keeps errno.
 [[nodiscard]] std::uint64_t redirect_behind(int fd);

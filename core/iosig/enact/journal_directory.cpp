@@ -18,6 +18,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
+#include "iosig/enact/drain_request.h"
 #include "iosig/enact/maker.h"
 
 namespace iosig {
@@ -208,6 +209,7 @@ Result<void> forget(const JournalEntry& entry) {
   // First: no record without an entry after a kill. The draft is of a drain that was killed.
   for (const char* end : {".drain.draft", ".drain"}) ::unlink(fmt::format("{}/.{}{}", *path, entry.id, end).c_str());
   if (::unlink(full.c_str()) != 0 && errno != ENOENT) return system_failure("remove the journal entry", full);
+  if (entry.drain) drop_drain_request(*path, entry.id);
   return {};
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +89,20 @@ void start_drain(std::uint64_t id) {
 }  // namespace
 
 bool starts_drains() { return program != nullptr; }
+
+bool may_start_drains() {
+  static constinit std::atomic<std::int64_t> looked_s{0};
+  static constinit std::atomic<bool> has_requests{false};
+  if (program == nullptr) return false;
+  timespec now{};
+  (void)::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::int64_t this_second = now.tv_sec + 1;
+  if (looked_s != this_second) {  // threads that come before the answer look, too
+    isolated([] { has_requests = has_drain_requests(); });
+    looked_s = this_second;
+  }
+  return has_requests;
+}
 
 void remember_drained(int fd) {
   if (static_cast<unsigned>(fd) >= max_fds || is_stray_child()) return;

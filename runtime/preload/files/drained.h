@@ -27,10 +27,13 @@ extern constinit std::atomic<int> last_drained_fd;  ///< the largest that ever w
 
 /// Whether this process can start drains at all: `iosig run` has said by which program.
 [[nodiscard]] bool starts_drains();
+/// The same, and whether there is a wish in the journal, which is looked up once a second: the first look at each file
+/// costs as much as its open.
+[[nodiscard]] bool may_start_drains();
 /// Called after a file was opened to write, or an inherited descriptor was found: remembers it. Keeps errno.
 void remember_drained(int fd);
 inline void opened_to_write(int fd, int flags) {
-  if (fd >= 0 && (flags & O_ACCMODE) != O_RDONLY && starts_drains()) remember_drained(fd);
+  if (fd >= 0 && (flags & O_ACCMODE) != O_RDONLY && may_start_drains()) remember_drained(fd);
 }
 /// Called after the kernel has made `fd` a duplicate of `of`.
 inline void duplicated_drained(int fd, int of) {
