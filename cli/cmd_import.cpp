@@ -9,7 +9,7 @@
 #include "commands.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/import/import.h"
-#include "notice_signals.h"
+#include "interruption.h"
 
 namespace iosig::cli {
 namespace {
@@ -43,10 +43,10 @@ int run_import(const ImportArguments& options, Console& console) {
     return console.fail({ErrorKind::usage, "-o TRACE is missing: the directory to make, e.g. -o job.trace"});
   const NoticeSignals noticing;  // an interruption must remove the draft
   const auto imported =
-      trace::import_traces(options.inputs, options.format, options.output, [] { return interruption != 0; });
-  if (!imported && interruption != 0) {
+      trace::import_traces(options.inputs, options.format, options.output, [] { return interruption() != 0; });
+  if (!imported && interruption() != 0) {
     console.note(fmt::format("interrupted; {} is not made", printable(options.output)));
-    return interrupted_status + interruption;
+    return interrupted_status + interruption();
   }
   if (!imported) return console.fail(imported.error());
   for (const std::string& remark : imported->notes.remarks) console.note(remark);

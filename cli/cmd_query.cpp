@@ -28,13 +28,15 @@ using observe::Row;
 using observe::Value;
 using trace::Trace;
 
+/// Percentiles of more calls come from the blocks' bins, unless --exact says otherwise.
+constexpr std::uint64_t exact_calls = 5'000'000;
 constexpr std::uint64_t listed_calls = 20, max_listed_calls = 1'000'000;
 
 struct QueryArguments {
   QueryOptions calls;
   std::string stats, sort;
   std::optional<std::uint32_t> top;
-  bool exclusive = false;
+  bool exclusive = false, exact = false;
 };
 
 /// Options of one question.
@@ -139,12 +141,14 @@ Result<std::vector<Trace>> opened_traces(const std::vector<std::string>& directo
   return traces;
 }
 
-void note_limits(const Question& question, const Answer& answer, const Console& console) {
+void note_limits(const Question& question, const Query& query, const Answer& answer, const Console& console) {
   note_faults(answer.faults, console);
   if (answer.impossible_calls > 0)
     console.note(fmt::format("{} call{} before {}; left out (the first: {})", answer.impossible_calls,
                              answer.impossible_calls == 1 ? " ends" : "s end",
                              answer.impossible_calls == 1 ? "it begins" : "they begin", answer.first_impossible));
+  if (answer.is_coarse && query.coarse_from > 0)
+    console.note("percentiles are within 6.25 %, from the bins of the trace's blocks; --exact reads every call");
   std::uint64_t unfinished = 0;
   for (const Row& row : answer.rows) unfinished += row.unfinished;
   if (unfinished > 0 && !is(question, "pattern") && !is(question, "touched"))
@@ -173,8 +177,12 @@ int run_query(const QueryArguments& arguments, const Question& question, Console
   if (!statistics) return console.fail(statistics.error());
   if (has_list || !statistics->empty()) query->value = arguments.exclusive ? Value::own_time : question.value;
   query->has_own_time = is(question, "latency");
+  const bool has_percentiles =
+      std::ranges::any_of(*statistics, [](const Statistic& each) { return each.percent >= 0; });
+  query->coarse_from = arguments.exact ? UINT64_MAX : has_percentiles ? exact_calls + 1 : 0;
   query->has_order = is(question, "pattern");
   query->divides_calls = is(question, "throughput") || is(question, "concurrency");
+  query->has_intervals = query->divides_calls;
   query->filter.only_moving = is(question, "throughput") || is(question, "pattern");
   if (has_list) {
     query->list = arguments.top.value_or(listed_calls);
@@ -190,7 +198,7 @@ int run_query(const QueryArguments& arguments, const Question& question, Console
   if (!traces) return console.fail(traces.error());
   auto answer = observe::answer(*traces, *query);
   if (!answer) return console.fail(answer.error());
-  note_limits(question, *answer, console);
+  note_limits(question, *query, *answer, console);
   if (has_list) {
     show_list(question.name, *query, *answer, console);
   } else if (is_touched) {
@@ -217,6 +225,10 @@ void add_query(Verb app, Action& action) {
                       fmt::format("min, mean, max, p50 and other percentiles; or list, the calls with the greatest{}",
                                   *question.stats == '\0' ? "" : fmt::format(" [{}]", question.stats)))
           .type_name("LIST");
+    if (is(question, "latency"))
+      verb.add_flag("--exact", options->exact,
+                    fmt::format("read every call for percentiles within 0.8 %, also of more than {} million calls",
+                                exact_calls / 1'000'000));
     if (is(question, "latency"))
       verb.add_flag("--exclusive", options->exclusive, "statistics of the calls without the calls below them");
     verb.add_option("--top", options->top,

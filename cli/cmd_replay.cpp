@@ -20,7 +20,6 @@
 #include "iosig/replay/replay_check.h"
 #include "iosig/replay/worker_group.h"
 #include "iosig/replay/write_map_text.h"
-#include "notice_signals.h"
 
 namespace iosig::cli {
 namespace {

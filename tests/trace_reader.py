@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 NONE = -(1 << 63)
 WORD = (1 << 64) - 1
 LSEEK = 11
+ABANDONED = 2
+KNOWN = {
+    int(number): (layer, moves)
+    for number, layer, moves in re.findall(
+        r"IOSIG_CALL\((\d+), \w+, (\w+), (\w+)\)",
+        (Path(__file__).parent.parent / "core" / "iosig" / "trace" / "calls.inc").read_text(),
+    )
+}
+LAYERS = ("mpi_io", "stdio", "posix")
+MOST_KINDS, LEAST_SUMMED = 8, 64
 
 
 def crc32c(data: bytes) -> int:
@@ -228,6 +240,86 @@ def checked_flags(words: tuple[int, ...], flags: int) -> int:
     return ((total & 0x3FFF) or 1) << 2 | flags
 
 
+def duration_bin(ticks: int) -> int:
+    """Eight bins for each power of two, one for each number below 16."""
+    shift = max(ticks.bit_length() - 4, 0)
+    return ticks if ticks < 16 else shift * 8 + (ticks >> shift)
+
+
+Sums = tuple[int, list[tuple[int, ...]], list[tuple[int, ...]]]
+
+
+def sums_of(calls: list[Call]) -> Sums | None:
+    """What the calls of a block add up to, computed from them; None: it has no sums."""
+    if len(calls) < LEAST_SUMMED or any(call.call not in KNOWN or call.end < call.start for call in calls):
+        return None
+    kinds: dict[tuple[int, int, int], list[Call]] = defaultdict(list)
+    streams: dict[tuple[str, str, int], list[Call]] = defaultdict(list)
+    is_ordered = all(a.start <= b.start for a, b in pairwise(calls))
+    for call in calls:
+        kinds[call.call, call.file, call.path].append(call)
+        layer, moves = KNOWN[call.call]
+        if moves != "nothing" and is_ordered and (call.flags & ABANDONED or call.result >= 0):
+            if call.path:
+                return None
+            streams[layer, moves, call.file].append(call)
+    if len(kinds) > MOST_KINDS or len(streams) > MOST_KINDS:
+        return None
+    flags = (1 if any(call.parent for call in calls) else 0) + (2 if is_ordered else 0)
+    return flags, [kind_sums(*item) for item in kinds.items()], [stream_sums(*item) for item in streams.items()]
+
+
+def moved(call: Call) -> int:
+    return call.result if KNOWN[call.call][1] != "nothing" and call.result > 0 and not call.flags & ABANDONED else 0
+
+
+def kind_sums(key: tuple[int, int, int], calls: list[Call]) -> tuple[int, ...]:
+    ended = [call for call in calls if not call.flags & ABANDONED]
+    failed = sum(call.result < 0 for call in ended)
+    head = (*key, len(calls), len(calls) - len(ended), failed, sum(map(moved, calls)))
+    if not ended:
+        return head
+    ticks = [call.end - call.start for call in ended]
+    bins = sorted(Counter(map(duration_bin, ticks)).items())
+    return *head, sum(ticks), min(ticks), max(ticks), *(number for each in bins for number in each)
+
+
+def stream_sums(key: tuple[str, str, int], calls: list[Call]) -> tuple[int, ...]:
+    layer, moves, file = key
+    placed = [call for call in calls if call.offset >= 0]
+    head = (LAYERS.index(layer) * 2 + (moves == "writes"), file, len(calls) - len(placed), int(bool(placed)))
+    if not placed:
+        return head
+    jumps = [b.offset - (a.offset + moved(a)) for a, b in pairwise(placed)]
+    order = (sum(jump == 0 for jump in jumps), sum(jump > 0 for jump in jumps), sum(jump < 0 for jump in jumps))
+    return *head, *order, placed[0].offset, placed[-1].offset + moved(placed[-1])
+
+
+def read_sums(payload: bytes) -> Sums:
+    rest = Bytes(payload)
+    flags = rest.number()
+    kinds = []
+    for _ in range(rest.number()):
+        kind = [rest.number() for _ in range(7)]
+        left = kind[3] - kind[4]
+        if left:
+            kind += [rest.number(), rest.number(), rest.number()]
+            kind[9] += kind[8]
+            place = duration_bin(kind[8])
+        while left:
+            place += rest.number()
+            count = rest.number()
+            left -= count
+            kind += [place, count]
+        kinds.append(tuple(kind))
+    streams = []
+    for _ in range(rest.number()):
+        stream = [rest.number() for _ in range(4)]
+        streams.append(tuple(stream + [rest.number() for _ in range(5 if stream[3] else 0)]))
+    assert rest.at == len(rest.data)
+    return flags, kinds, streams
+
+
 def read_slots(data: bytes, capacity: int, tid: int) -> list[Call]:
     calls = []
     for n in range(capacity):
@@ -259,7 +351,7 @@ def read_part(path: Path) -> Part:
     data = path.read_bytes()
     assert data[:8] == b"IOSIGTR1"
     version, _clock, process, pid, _parent = struct.unpack_from("<IIQii", data, 8)
-    assert version == 1
+    assert version in (1, 2)
     (checksum, capacity, tid) = struct.unpack_from("<IIi", data, 132)
     assert checksum == crc32c(data[:132])
     part = Part(pid, process, [], {}, [])
@@ -274,9 +366,12 @@ def read_part(path: Path) -> Part:
                 part.facts = payload.split(b"\0")[:-1]
             elif kind == 2:
                 part.names[int.from_bytes(payload[:4], "little")] = payload[4:]
+            elif kind == 3:
+                block = read_block(payload)
+                part.calls += block
             else:
-                assert kind == 3
-                part.calls += read_block(payload)
+                assert kind == 4
+                assert read_sums(payload) == sums_of(block)
     packed = {call.id for call in part.calls}
     part.calls += [call for call in read_slots(data, capacity, tid) if call.id not in packed]
     return part

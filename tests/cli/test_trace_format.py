@@ -44,16 +44,24 @@ def make_part(path: Path, chunks: bytes, slots: bytes = b"", version: int = 1, c
     path.write_bytes(front.ljust(40960, b"\0") + chunks)
 
 
+def section_of(heading: str) -> str:
+    return PAGE.read_text().split(f"\n{heading}\n")[1].split("\n## ")[0]
+
+
+def bytes_of(section: str) -> bytes:
+    """The bytes of the code that a section has."""
+    lines = [re.match(r"((?:[0-9a-f]{2} ?)+)", line) for line in section.split("```")[1].splitlines()]
+    return b"".join(bytes.fromhex(line[1]) for line in lines if line)
+
+
 def page_example() -> tuple[list[dict[str, int]], bytes]:
     """The calls in the example's table, and its bytes."""
-    section = PAGE.read_text().split("\n### Example\n")[1].split("\n## ")[0]
+    section = section_of("### Example")
     table = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
     ]
     calls = [dict(zip(table[0], map(int, row), strict=True)) for row in table[2:]]
-    code = section.split("```")[1]
-    lines = [re.match(r"((?:[0-9a-f]{2} ?)+)", line) for line in code.splitlines()]
-    return calls, b"".join(bytes.fromhex(line[1]) for line in lines if line)
+    return calls, bytes_of(section)
 
 
 def test_page_example(iosig: Iosig, tmp_path: Path) -> None:
@@ -72,6 +80,12 @@ def test_page_example(iosig: Iosig, tmp_path: Path) -> None:
             key: call[key] for key in ("id", "start_ns", "end_ns", "offset", "length", "result")
         }
         assert (row["call"], row["layer"], row["tid"], row["fd"]) == ("pread", "posix", "77", "3")
+
+
+def test_page_example_of_sums() -> None:
+    calls = [Call(5, 0, 3, 1, 0, n + 1, 0, 200 * n, 200 * n + 120, 4096, 4096, 4096 * n, 77) for n in range(100)]
+    calls[-1].end += 30
+    assert trace_reader.read_sums(bytes_of(section_of("## Sums"))) == trace_reader.sums_of(calls)
 
 
 def streams(chance: random.Random) -> list[Call]:
@@ -140,6 +154,12 @@ def test_packed_calls_are_read_back(seed: int) -> None:
     assert (magic, kind) == (b"CHNK", 3)
     assert checksum == crc32c(packed[:12] + packed[16 : 16 + size])
     assert trace_reader.read_block(packed[16 : 16 + size]) == calls
+    rest = packed[16 + (size + 7) // 8 * 8 :]
+    sums = None
+    if rest:
+        assert rest[:6] == b"CHNK\4\0"
+        sums = trace_reader.read_sums(rest[16 : 16 + int.from_bytes(rest[8:12], "little")])
+    assert sums == trace_reader.sums_of(calls)
 
 
 def test_info_and_export_say_what_is_missing(iosig: Iosig, tmp_path: Path) -> None:
@@ -152,7 +172,7 @@ def test_info_and_export_say_what_is_missing(iosig: Iosig, tmp_path: Path) -> No
     make_part(
         trace / "a.part", name + example + chunk(1, b"rank=2\0")[:20], slot(flying) + slot(opened, True), closed=0
     )
-    make_part(trace / "b.part", b"", version=2)
+    make_part(trace / "b.part", b"", version=3)
     info = iosig.json("trace", "info", trace)
     assert info["schema"] == "iosig.trace.info/1"
     assert info["layers"]["posix"]["calls"] == 6
@@ -161,7 +181,7 @@ def test_info_and_export_say_what_is_missing(iosig: Iosig, tmp_path: Path) -> No
     assert [part["state"] for part in info["parts"]] == ["open", "unreadable"]
     assert info["files"][0]["path"] == "/data/a\nb"
     done = iosig("export", "--format", "csv", trace)
-    assert "version 2 of the trace format" in done.stderr
+    assert "version 3 of the trace format" in done.stderr
     assert "within a" in done.stderr
     rows = list(csv.DictReader(done.stdout.splitlines(keepends=True)))
     assert [row["path"] for row in rows] == ["/data/a\nb"] * 6

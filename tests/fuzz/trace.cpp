@@ -1,11 +1,13 @@
-// Fuzzes traces. The first byte says what the rest is: a block's payload; chunks (pieces that are cut at 0xfe 0xfe:
-// kind and payload), with checksums that fit, behind a sound header; or a whole part.
+// Fuzzes traces. The first byte says what the rest is: a block's payload; that of sums; chunks (pieces that are cut at
+// 0xfe 0xfe: kind and payload), with checksums that fit, behind a sound header; or a whole part.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 
 #include "../trace/part_maker.h"
+#include "iosig/trace/block_sums.h"
 #include "iosig/trace/part.h"
 #include "iosig/trace/unpack.h"
 #include "property.h"
@@ -29,6 +31,13 @@ void try_block(std::string_view text) {
        "calls that are packed again are read back");
 }
 
+void try_sums(std::span<const std::byte> payload) {
+  static const auto sums = std::make_unique<BlockSums>();
+  if (!read_sums(payload, *sums)) return;
+  hold(sums->kinds > 0 && sums->kinds <= BlockSums::max_kinds && sums->streams <= BlockSums::max_kinds,
+       "sums are of no more kinds than they can be");
+}
+
 void try_part(std::span<const std::byte> bytes) {
   static const std::string path = [] {
     std::string made = "/tmp/fuzz-trace-XXXXXX";
@@ -46,6 +55,7 @@ void try_part(std::span<const std::byte> bytes) {
   if (!*part) return;
   if ((*part)->fault) hold((*part)->fault->at <= bytes.size(), "a fault lies in the part");
   for (const BlockPlace& block : (*part)->blocks) {
+    try_sums(std::span((*part)->sums).subspan(block.sums_at, block.sums_bytes));
     const auto calls = read_block(directory, **part, block, "a.part");
     if (calls) hold(calls->size() == block.calls, "a block has as many calls as its header says");
   }
@@ -58,6 +68,7 @@ void try_one(std::string_view text) {
   const char what = text.front();
   text.remove_prefix(1);
   if (what == 'b') return try_block(text);
+  if (what == 's') return try_sums(std::as_bytes(std::span(text)));
   if (what == 'p') return try_part(std::as_bytes(std::span(text)));
   std::vector<test::Bytes> chunks;
   while (!text.empty()) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -304,4 +305,96 @@ TEST_CASE("query: accesses in order are told from others, for each process and d
   CHECK(found.forward == 1);
   CHECK(found.backward == 1);
   CHECK(found.unknown == 1);
+}
+
+namespace {
+
+/// 300 reads of file 1 and writes of file 2 by a thread, every seventh read fails, every fifth write goes back; blocks
+/// of 100 calls, and some calls in slots. `has_sums`: the blocks have sums.
+void put_many(const Place& place, bool has_sums) {
+  std::vector<Bytes> chunks{name_chunk(1, "/in"), name_chunk(2, "/out")};
+  std::vector<Slot> slots;
+  const auto memory = std::make_unique<trace::PackMemory>();
+  for (std::uint32_t id = 1; id <= 640; ++id) {
+    Slot slot = timed(id, id % 2 == 0 ? Call::pwrite : Call::pread, 100 * id, 100 * id + 10 + id % 50);
+    slot.file = 1 + (id % 2 == 0);
+    slot.offset = id % 5 == 0 ? 0 : 64 * id;
+    if (id % 7 == 0) slot.result = -5;
+    if (id <= 2) {
+      slot.call = Call::open;
+      slot.file = slot.path = id;
+    }
+    slots.push_back(slot);
+    if (slots.size() < 100 || id > 600) continue;
+    Bytes packed(trace::max_packed_bytes);
+    packed.resize(trace::pack(slots, 77, 0, {}, {.has_sums = has_sums}, *memory, packed));
+    chunks.push_back(packed);
+    slots.clear();
+  }
+  place.put("a.part", part(header_of(9, 42), slots, chunks));
+}
+
+/// The same question, answered by every call: a range of time has no sums.
+Query by_calls(Query query) {
+  query.filter.to_ns = INT64_MAX - 1;
+  return query;
+}
+
+void check_equal(const Answer& one, const Answer& other) {
+  REQUIRE(one.rows.size() == other.rows.size());
+  for (std::size_t n = 0; n < one.rows.size(); ++n) {
+    const Row &a = one.rows[n], &b = other.rows[n];
+    CHECK(a.file == b.file);
+    CHECK(a.calls == b.calls);
+    CHECK(a.failed == b.failed);
+    CHECK(a.unfinished == b.unfinished);
+    CHECK(a.read_bytes == b.read_bytes);
+    CHECK(a.written_bytes == b.written_bytes);
+    CHECK(a.time_ns == b.time_ns);
+    CHECK(a.values.count() == b.values.count());
+    CHECK(a.values.least() == b.values.least());
+    CHECK(a.values.greatest() == b.values.greatest());
+    CHECK(a.values.mean() == doctest::Approx(b.values.mean()));
+    CHECK(a.values.percentile(50) == doctest::Approx(b.values.percentile(50)).epsilon(0.125));
+    CHECK(a.order.first == b.order.first);
+    CHECK(a.order.consecutive == b.order.consecutive);
+    CHECK(a.order.forward == b.order.forward);
+    CHECK(a.order.backward == b.order.backward);
+    CHECK(a.order.unknown == b.order.unknown);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("query: sums of blocks and the calls themselves give the same answer") {
+  for (const bool has_sums : {true, false}) {
+    const Place place;
+    put_many(place, has_sums);
+    const auto traces = opened(place);
+    for (const std::vector<Key>& by : {std::vector{Key::layer, Key::file}, {Key::layer}, {Key::process, Key::layer}})
+      for (const std::string& files : {std::string(), std::string("out")}) {
+        const Query query{.filter = {.files = files, .only_moving = true},
+                          .by = by,
+                          .value = Value::duration,
+                          .has_own_time = true,
+                          .has_order = true,
+                          .has_intervals = false,
+                          .coarse_from = 0};
+        const auto sums = answer(traces, query), calls = answer(traces, by_calls(query));
+        REQUIRE(sums);
+        REQUIRE(calls);
+        CHECK(sums->is_coarse);
+        CHECK_FALSE(calls->is_coarse);
+        check_equal(*sums, *calls);
+      }
+  }
+}
+
+TEST_CASE("query: where calls are nested, sums are not asked") {
+  const Place place;
+  put_nested(place);
+  const auto found =
+      answer(opened(place), {.by = {Key::call}, .value = Value::duration, .has_intervals = false, .coarse_from = 0});
+  REQUIRE(found);
+  CHECK_FALSE(found->is_coarse);
 }

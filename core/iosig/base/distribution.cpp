@@ -46,6 +46,17 @@ void Distribution::add(std::uint64_t number) {
   add_to_bucket(bucket_of(number), 1);
 }
 
+void Distribution::add_counted(std::uint64_t least, std::uint64_t greatest, double sum,
+                               std::span<const std::pair<double, std::uint64_t>> buckets) {
+  least_ = std::min(least_, least);
+  greatest_ = std::max(greatest_, greatest);
+  sum_ += static_cast<long double>(sum);
+  for (const auto& [middle, count] : buckets) {
+    count_ += count;
+    add_to_bucket(bucket_of(std::clamp(static_cast<std::uint64_t>(std::llround(middle)), least, greatest)), count);
+  }
+}
+
 void Distribution::add_to_bucket(std::uint32_t bucket, std::uint64_t count) {
   const auto place = std::ranges::lower_bound(buckets_, bucket, {}, &std::pair<std::uint32_t, std::uint64_t>::first);
   if (place != buckets_.end() && place->first == bucket)

@@ -17,11 +17,17 @@ Result<void> check_distinct(std::span<const trace::Trace> traces) {
   return {};
 }
 
-MergedAccesses::MergedAccesses(std::span<const trace::Trace> traces, const trace::Selection& selection,
-                               std::int64_t ended_since_ns, std::vector<Error>& faults) {
+std::int64_t started_ns_of(std::span<const trace::Trace> traces) {
+  std::int64_t started_ns = 0;
   for (const trace::Trace& each : traces)
     if (each.started_ns() != 0)
-      started_ns_ = started_ns_ == 0 ? each.started_ns() : std::min(started_ns_, each.started_ns());
+      started_ns = started_ns == 0 ? each.started_ns() : std::min(started_ns, each.started_ns());
+  return started_ns;
+}
+
+MergedAccesses::MergedAccesses(std::span<const trace::Trace> traces, const trace::Selection& selection,
+                               std::int64_t ended_since_ns, std::vector<Error>& faults) {
+  started_ns_ = started_ns_of(traces);
   for (const trace::Trace& each : traces)
     sources_.push_back(
         {.selection = selection, .shift_ns = each.started_ns() == 0 ? 0 : each.started_ns() - started_ns_});

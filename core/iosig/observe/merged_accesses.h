@@ -13,6 +13,8 @@ namespace iosig::observe {
 
 /// Fails with `usage` if two of the traces have a process in common.
 [[nodiscard]] Result<void> check_distinct(std::span<const trace::Trace> traces);
+/// When the earliest call of the traces began: nanoseconds since 1970; 0: they have none.
+[[nodiscard]] std::int64_t started_ns_of(std::span<const trace::Trace> traces);
 
 class MergedAccesses {
  public:

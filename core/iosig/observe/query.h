@@ -1,7 +1,9 @@
 // Answers questions about the calls of traces: how many there are, how long they take, how many bytes they move, how
 // many are in flight. Each row of an answer is about the calls that have something in common.
 //
-// One pass over the calls in the order of their starts, which is that of all threads and traces. Memory: what the open
+// Questions about sums are answered from the sums that the blocks have, if no call was made during another one
+// (answer_from_sums.h). Else, one pass over the calls in the order of their starts, which is that of all threads and
+// traces. Memory: what the open
 // traces need (trace::Trace), a block for each active thread, and for each row some 450 bytes, at most 60 KB for
 // percentiles, and 8 bytes for each call that is in flight at the same time. It does not grow with the number of calls.
 //
@@ -64,9 +66,13 @@ struct Query {
   Value value = Value::none;
   bool has_own_time = false;  ///< Row::own_ns is wanted
   bool has_order = false;     ///< Row::order is wanted
+  bool has_intervals = true;  ///< Row::in_flight, first_ns and last_ns are wanted
   /// A call in several windows is divided among them: its time and, evenly over its duration, its bytes. Else it
   /// belongs to the window in which it began.
   bool divides_calls = false;
+  /// Values of so many calls and more may be counted in the blocks' bins: percentiles are within 6.25 % then, instead
+  /// of 0.8 %.
+  std::uint64_t coarse_from = UINT64_MAX;
   std::size_t list = 0;  ///< the number of calls in Answer::list, those with the greatest values; needs a value
 };
 
@@ -115,6 +121,7 @@ struct Answer {
   std::vector<Error> faults;           ///< blocks that could not be read
   std::uint64_t impossible_calls = 0;  ///< end before they begin: left out
   std::string first_impossible;
+  bool is_coarse = false;        ///< percentiles are within 6.25 %
   bool compares_clocks = false;  ///< some row has calls of several nodes, whose clocks may differ
 };
 

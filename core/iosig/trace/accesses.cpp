@@ -4,19 +4,6 @@
 #include <tuple>
 
 namespace iosig::trace {
-namespace {
-
-/// Calls that say which path an open file has (docs/formats/trace.md). Blocks with one are read even if nothing in them
-/// is wanted.
-constexpr std::uint64_t naming_calls = [] {
-  std::uint64_t set = 0;
-  for (const Call call : {Call::open, Call::inherited, Call::fopen, Call::freopen, Call::MPI_File_open})
-    set |= std::uint64_t{1} << static_cast<unsigned>(call) % 64;
-  return set;
-}();
-
-}  // namespace
-
 Accesses::Accesses(const Trace& trace, const Selection& selection, std::vector<Error>& faults)
     : trace_(trace), selection_(selection), faults_(faults), sound_blocks_(trace.parts_.size(), UINT32_MAX) {
   for (const Part& part : trace.parts_)
@@ -54,7 +41,7 @@ void Accesses::open_batch() {
   if (batch.block == Trace::loose_calls) {
     calls = part.loose;
   } else {
-    auto read = read_block(trace_.directory_, part, part.blocks[batch.block], trace_.shown(part));
+    auto read = trace_.calls_of(batch.part, batch.block);
     if (!read) {
       faults_.push_back(std::move(read.error()));
       sound_blocks_[batch.part] = std::min(sound_blocks_[batch.part], batch.block);

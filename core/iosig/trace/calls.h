@@ -41,4 +41,12 @@ inline constexpr std::uint16_t call_limit = 400;
 /// to.
 [[nodiscard]] bool has_second_path(Call call);
 
+/// Calls that say which path an open file has (docs/formats/trace.md): bit (call % 64) is set for each.
+inline constexpr std::uint64_t naming_calls = [] {
+  std::uint64_t set = 0;
+  for (const Call call : {Call::open, Call::inherited, Call::fopen, Call::freopen, Call::MPI_File_open})
+    set |= std::uint64_t{1} << static_cast<unsigned>(call) % 64;
+  return set;
+}();
+
 }  // namespace iosig::trace

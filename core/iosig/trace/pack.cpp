@@ -4,32 +4,12 @@
 #include <cstring>
 
 #include "iosig/base/crc32c.h"
+#include "iosig/trace/block_sums.h"
 #include "iosig/trace/column.h"
+#include "iosig/trace/rounder.h"
 
 namespace iosig::trace {
 namespace {
-
-/// Rounds times to multiples of a number of ticks without division instructions.
-class Rounder {
- public:
-  explicit Rounder(std::uint64_t quantum)
-      : quantum_(std::max<std::uint64_t>(quantum, 1)), inverse_(UINT64_MAX / quantum_) {}
-  [[nodiscard]] bool is_exact() const { return quantum_ == 1; }
-  [[nodiscard]] std::uint64_t down(std::uint64_t ticks) const {
-    __extension__ using Wide = unsigned __int128;
-    std::uint64_t multiple = static_cast<std::uint64_t>(Wide{ticks} * inverse_ >> 64) * quantum_;
-    while (ticks - multiple >= quantum_) multiple += quantum_;
-    return multiple;
-  }
-  [[nodiscard]] std::uint64_t start(const Slot& slot) const { return is_exact() ? slot.start : down(slot.start); }
-  [[nodiscard]] std::uint64_t end(const Slot& slot) const {
-    if (is_exact()) return slot.end;
-    return down(slot.start) + down(slot.end - slot.start + quantum_ / 2);
-  }
-
- private:
-  std::uint64_t quantum_, inverse_;
-};
 
 /// Slots with equal keys are of one kind: the same file, descriptor, path, call and flags.
 struct Key {
@@ -255,6 +235,25 @@ BlockHeader header_of(std::span<const Slot> slots, std::int32_t tid, std::uint64
   return header;
 }
 
+/// Writes header and padding of the chunk at `chunk`, whose payload ends at `end`. Returns the chunk's bytes.
+std::size_t close_chunk(ChunkKind kind, std::byte* end, std::byte* chunk) {
+  std::byte* const payload = chunk + sizeof(ChunkHeader);
+  const auto bytes = static_cast<std::size_t>(end - payload);
+  ChunkHeader header{.magic = chunk_magic,
+                     .kind = static_cast<std::uint16_t>(kind),
+                     .zero = 0,
+                     .bytes = static_cast<std::uint32_t>(bytes),
+                     .checksum = 0};
+  const auto checksum = [](const void* from, std::size_t size, std::uint32_t before) {
+    return crc32c({static_cast<const std::uint8_t*>(from), size}, before);
+  };
+  header.checksum = checksum(payload, bytes, checksum(&header, offsetof(ChunkHeader, checksum), 0));
+  std::memcpy(chunk, &header, sizeof header);
+  const std::size_t padded = (bytes + 7) / 8 * 8;
+  std::memset(end, 0, padded - bytes);
+  return sizeof header + padded;
+}
+
 }  // namespace
 
 void prepare_to_pack() { (void)crc32c({}); }
@@ -268,20 +267,12 @@ std::size_t pack(std::span<const Slot> slots, std::int32_t tid, std::uint64_t fi
   Packer packer(slots, memory, payload + sizeof header);
   packer.write(header, times);
 
-  const auto bytes = static_cast<std::size_t>(packer.end() - payload);
-  ChunkHeader chunk{.magic = chunk_magic,
-                    .kind = static_cast<std::uint16_t>(ChunkKind::block),
-                    .zero = 0,
-                    .bytes = static_cast<std::uint32_t>(bytes),
-                    .checksum = 0};
-  const auto checksum = [](const void* from, std::size_t size, std::uint32_t before) {
-    return crc32c({static_cast<const std::uint8_t*>(from), size}, before);
-  };
-  chunk.checksum = checksum(payload, bytes, checksum(&chunk, offsetof(ChunkHeader, checksum), 0));
-  std::memcpy(out.data(), &chunk, sizeof chunk);
-  const std::size_t padded = (bytes + 7) / 8 * 8;
-  std::memset(payload + bytes, 0, padded - bytes);
-  return sizeof chunk + padded;
+  const std::size_t block_bytes = close_chunk(ChunkKind::block, packer.end(), out.data());
+  if (!options.has_sums || slots.size() < min_summed_calls || !sum_calls(slots, times, memory.sums)) return block_bytes;
+  std::byte* const second = out.data() + block_bytes;
+  ByteWriter sums{second + sizeof(ChunkHeader)};
+  write_sums(memory.sums, sums);
+  return block_bytes + close_chunk(ChunkKind::sums, sums.at, second);
 }
 
 }  // namespace iosig::trace

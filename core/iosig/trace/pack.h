@@ -8,18 +8,21 @@
 #include <cstdint>
 #include <span>
 
+#include "iosig/trace/block_sums.h"
 #include "iosig/trace/part_layout.h"
 #include "iosig/trace/predict.h"
 
 namespace iosig::trace {
 
 /// Room that pack() needs for its result in the worst case.
-inline constexpr std::size_t max_packed_bytes = std::size_t{40} * 1024;
+inline constexpr std::size_t max_packed_bytes = std::size_t{40} * 1024 + max_sums_bytes;
 
 struct PackOptions {
   /// Times are kept in multiples of so many ticks; 0 and 1: exactly. A start is rounded down, a duration to the
   /// nearest.
   std::uint64_t quantum_ticks = 0;
+  /// A chunk with the sums of the block (block_sums.h) follows it, if it has any.
+  bool has_sums = false;
 };
 
 /// Working memory of pack(), too large for a stack. Nothing in it outlives a call.
@@ -27,6 +30,7 @@ struct PackMemory {
   PredictMemory predict;
   std::uint16_t by_key[1024];  ///< hash table of kinds
   std::uint64_t column[4][max_slots];
+  BlockSums sums;
 };
 
 /// Call it once before the first pack(), outside of signal handlers: the first checksum of a process allocates.

@@ -109,8 +109,8 @@ class PartReader {
     if (known < sizeof header)
       return fail(ErrorKind::bad_input, "{}: cut after {} bytes, within the header; expected {}", printable(shown_),
                   known, sizeof header);
-    if (header.version != part_version)
-      return fail(ErrorKind::bad_input, "{}: version {} of the trace format; this iosig reads version {}",
+    if (header.version == 0 || header.version > part_version)
+      return fail(ErrorKind::bad_input, "{}: version {} of the trace format; this iosig reads versions up to {}",
                   printable(shown_), header.version, part_version);
     if (checksum_of(front.first(offsetof(PartHeader, checksum))) != header.checksum || header.clock > ClockKind::tsc)
       return fail(ErrorKind::bad_input, "{}: the header is damaged (bytes 0 to {})", printable(shown_),
@@ -184,10 +184,18 @@ class PartReader {
         const auto header = block_header(chunk.payload);
         if (!header) return false;
         part_.blocks.push_back({at + sizeof(ChunkHeader), chunk.header.bytes, header->calls, header->least_start,
-                                header->greatest_end, header->last_id, header->call_set, header->tid});
+                                header->greatest_end, header->last_id, header->call_set, header->tid, 0, 0});
         if (header->clock.ticks > part_.last_clock.ticks && header->clock.monotonic_ns > part_.last_clock.monotonic_ns)
           part_.last_clock = header->clock;
         greatest_id_ = std::max(greatest_id_, header->last_id);
+        return true;
+      }
+      case ChunkKind::sums: {
+        if (part_.blocks.empty() || part_.blocks.back().sums_bytes != 0) return false;
+        BlockPlace& block = part_.blocks.back();
+        block.sums_at = part_.sums.size();
+        block.sums_bytes = chunk.header.bytes;
+        part_.sums.insert(part_.sums.end(), chunk.payload.begin(), chunk.payload.end());
         return true;
       }
       default: return false;

@@ -31,6 +31,8 @@ struct BlockPlace {
   std::uint64_t last_id = 0;                        ///< the greatest
   std::uint64_t call_set = 0;                       ///< BlockHeader::call_set
   std::int32_t tid = 0;                             ///< of the thread that made the calls
+  std::uint64_t sums_at = 0;                        ///< in Part::sums
+  std::uint32_t sums_bytes = 0;                     ///< 0: it has none
 };
 
 /// What is wrong in a part.
@@ -45,6 +47,7 @@ struct Part {
   PartHeader header{};
   std::string host;
   std::vector<BlockPlace> blocks;  ///< in the order of the part
+  std::vector<std::byte> sums;     ///< payloads of the blocks' sums (block_sums.h)
   std::vector<PartCall> loose;     ///< in slots alone, in the order of ids; `end` 0: in flight
   std::vector<std::pair<std::uint32_t, std::string>> names;
   std::vector<std::pair<std::string, std::string>> facts;  ///< of the process

@@ -19,7 +19,7 @@
 
 namespace iosig::trace {
 
-inline constexpr std::uint32_t part_version = 1;
+inline constexpr std::uint32_t part_version = 2;  ///< 1: without ChunkKind::sums
 inline constexpr char part_magic[8] = {'I', 'O', 'S', 'I', 'G', 'T', 'R', '1'};
 inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t pending_offset = 512;  ///< to the end of the page
@@ -140,6 +140,7 @@ enum class ChunkKind : std::uint16_t {
       1,     ///< "key=value" texts, each ended by NUL: program, argument (each), directory, rank, size, user, variables
   name = 2,  ///< NameChunk, followed by the path's bytes
   block = 3,  ///< BlockHeader, followed by packed columns
+  sums = 4,   ///< BlockSums of the block right before it
 };
 
 /// A path that calls of this process name. Written before the first call that refers to it ends.

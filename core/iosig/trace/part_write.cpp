@@ -141,8 +141,8 @@ Result<void> PartWriter::pack_calls(Packing& packing) {
   if (!calls_.empty()) {
     const ClockPair now{greatest_end_, greatest_end_};
     const std::size_t bytes =
-        pack(calls_, header_.tid, id_base(last_id_), header_.clock == ClockKind::nanoseconds ? now : header_.first, {},
-             packing.memory, packing.packed);
+        pack(calls_, header_.tid, id_base(last_id_), header_.clock == ClockKind::nanoseconds ? now : header_.first,
+             {.has_sums = true}, packing.memory, packing.packed);
     calls_.clear();
     chunks_.insert(chunks_.end(), packing.packed.begin(), packing.packed.begin() + static_cast<std::ptrdiff_t>(bytes));
   }
@@ -252,8 +252,8 @@ bool LivePart::append_ended(Packing& packing) {
   const auto now = static_cast<std::uint64_t>(unix_ns(time));
   header().latest = {now, now};
   if (ended == 0) return true;
-  const std::size_t bytes = pack({packing.slots.data(), ended}, header().tid, id_base(last_id_), {now, now}, {},
-                                 packing.memory, packing.packed);
+  const std::size_t bytes = pack({packing.slots.data(), ended}, header().tid, id_base(last_id_), {now, now},
+                                 {.has_sums = true}, packing.memory, packing.packed);
   return file_.append(std::span(packing.packed).first(bytes)).has_value();
 }
 

@@ -68,6 +68,11 @@ std::int64_t Trace::Clock::at(std::uint64_t ticks_then) const {
 
 std::string Trace::shown(const Part& part) const { return fmt::format("{}/{}", path_, part.name); }
 
+Result<std::vector<PartCall>> Trace::calls_of(std::size_t part, std::size_t block) const {
+  const Part& of = parts_[part];
+  return read_block(directory_, of, of.blocks[block], shown(of));
+}
+
 Result<Trace> Trace::open(const std::string& directory) {
   Trace trace;
   trace.path_ = without_trailing_slashes(directory);

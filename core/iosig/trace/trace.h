@@ -107,6 +107,12 @@ class Trace {
   /// Hosts whose parts do not say how long a tick is: their durations are wrong.
   [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
 
+  /// When a part's clock showed so many ticks, since started_ns().
+  [[nodiscard]] std::int64_t time_of(std::size_t part, std::uint64_t ticks) const { return clocks_[part].at(ticks); }
+  [[nodiscard]] double ns_per_tick(std::size_t part) const { return static_cast<double>(clocks_[part].ns_per_tick); }
+  /// The calls of a part's block.
+  [[nodiscard]] Result<std::vector<PartCall>> calls_of(std::size_t part, std::size_t block) const;
+
   /// Calls `take` for each access that Accesses passes on. A failure of `take` stops.
   [[nodiscard]] Result<void> for_each(const std::function<Result<void>(const Access&)>& take,
                                       const Selection& selection, std::vector<Error>& faults) const;

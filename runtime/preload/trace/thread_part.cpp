@@ -198,7 +198,8 @@ void pack_slots(ThreadPart& part) {
     ended = {memory.whole.begin(), std::ranges::copy_if(ended, memory.whole.begin(), has_ended).out};
   const ClockPair clock = read_clocks();
   if (!ended.empty()) {
-    const PackOptions options{.quantum_ticks = keeps_microseconds ? ticks_in_microsecond(part, clock) : 0};
+    const PackOptions options{.quantum_ticks = keeps_microseconds ? ticks_in_microsecond(part, clock) : 0,
+                              .has_sums = true};
     const std::size_t bytes = pack(ended, part.header->tid, part.last_id > id_span ? part.last_id - id_span : 0, clock,
                                    options, memory.pack, memory.packed);
     if (bytes > 0 && put_in_file(part, memory.packed.data(), bytes, part.chunks_end))
