@@ -39,7 +39,7 @@ TEST_CASE("block sums: the longest ones fit into their room") {
     Slot slot = call(n + 1, n % 2 == 0 ? Call::pread : Call::pwrite);
     slot.file = UINT32_MAX - n % 8;
     slot.start = n;
-    slot.end = slot.start + middle_of_duration_bin(n * 7 % 480 + 15);
+    slot.end = slot.start + static_cast<std::uint64_t>(middle_of_duration_bin(n * 7 % 480 + 15));
     slot.offset = INT64_MAX - n;
     slot.result = INT64_MAX / 600;
     slots.push_back(slot);
