@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "commands.h"
+#include "interruption.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/import/import.h"
-#include "interruption.h"
 
 namespace iosig::cli {
 namespace {

@@ -32,7 +32,8 @@ bool is_about_sums(const Query& query, const AnswerRows& rows) {
   const bool has_known_order =
       !query.has_order || (!rows.has(Key::call) && !rows.has(Key::thread) && filter.calls.empty());
   return !query.has_intervals && query.list == 0 && !rows.has(Key::window) && !query.divides_calls && has_all_times &&
-         filter.min_bytes == 0 && filter.max_bytes == UINT64_MAX && has_known_value && has_known_order && !rows.mixes_layers();
+         filter.min_bytes == 0 && filter.max_bytes == UINT64_MAX && has_known_value && has_known_order &&
+         !rows.mixes_layers();
 }
 
 std::uint64_t calls_in(std::span<const Trace> traces) {

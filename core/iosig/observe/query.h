@@ -23,9 +23,9 @@
 #include <utility>
 #include <vector>
 
+#include "iosig/base/distribution.h"
 #include "iosig/base/result.h"
 #include "iosig/observe/busy_time.h"
-#include "iosig/base/distribution.h"
 #include "iosig/trace/trace.h"
 
 namespace iosig::observe {
