@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 
@@ -25,13 +26,14 @@ class Run {
     return &made;
   }
   void call(const Process* process, Call call, std::string_view path, std::int64_t offset, std::int64_t length,
-            std::int64_t result, std::int64_t pause_ns = 0) {
+            std::int64_t result, std::int64_t pause_ns = 0, std::string_view second_path = {}) {
     now_ns_ += pause_ns;
     gatherer_.add({.process = process,
                    .tid = process->pid,
                    .call = call,
                    .file = 1,
                    .path = path,
+                   .second_path = second_path,
                    .offset = offset,
                    .length = length,
                    .start_ns = now_ns_,
@@ -43,19 +45,18 @@ class Run {
     call(process, Call::open, path, iosig::trace::no_offset, flags, 3);
   }
   void rename(std::int32_t pid, std::string_view from, std::string to) {
-    process(pid);
-    processes_[pid].names[77] = std::move(to);
-    call(&processes_[pid], Call::rename, from, iosig::trace::no_offset, 77, 0);
+    const std::string& kept = names_.emplace_back(std::move(to));
+    call(process(pid), Call::rename, from, iosig::trace::no_offset, iosig::trace::no_length, 0, 0, kept);
   }
   void link(std::int32_t pid, std::string_view from, std::string to) {
-    process(pid);
-    processes_[pid].names[78] = std::move(to);
-    call(&processes_[pid], Call::link, from, iosig::trace::no_offset, 78, 0);
+    const std::string& kept = names_.emplace_back(std::move(to));
+    call(process(pid), Call::link, from, iosig::trace::no_offset, iosig::trace::no_length, 0, 0, kept);
   }
   TracedRun end(const std::string& name = "run.trace") { return {.name = name, .facts = gatherer_.finish()}; }
 
  private:
   std::map<std::int32_t, Process> processes_;
+  std::deque<std::string> names_;
   FactGatherer gatherer_;
   std::int64_t now_ns_ = 1000;
 };

@@ -86,7 +86,7 @@ def test_a_replay_leaves_what_the_program_left(tracing: Tracing, tmp_path: Path)
     assert content[410000:500000] == bytes(90000) and content[500000:500500].count(0) < 30
     replayed = {(each["name"], each["kind"]): each for each in document["replay"]["streams"]}
     for name in ("d/e/new.tmp", "log", "out", "in"):
-        for kind, calls in (("read", ("read",)), ("write", ("write", "pwrite", "sendfile"))):
+        for kind, calls in (("read", ("read", "sendfile_source")), ("write", ("write", "pwrite", "sendfile"))):
             rows = [row for row in tracing.of_file(name) if row.layer == "posix" and row.call in calls]
             if rows:
                 of = replayed[name, kind]
@@ -96,7 +96,7 @@ def test_a_replay_leaves_what_the_program_left(tracing: Tracing, tmp_path: Path)
 
 def moves(rows: list[Row], directory: Path) -> dict[str, list[tuple[str, str, int | None, int | None]]]:
     """What each thread does with files below the directory, of calls that a replay repeats."""
-    kinds = {"read": "read", "pread": "read", "write": "write", "pwrite": "write", "sendfile": "write", "fsync": "sync",
+    kinds = {"read": "read", "pread": "read", "sendfile_source": "read", "write": "write", "pwrite": "write", "sendfile": "write", "fsync": "sync",
              "rename": "rename", "unlink": "unlink", "mkdir": "mkdir", "rmdir": "unlink", "link": "link",
              "open": "open", "ftruncate": "truncate", "fallocate": "allocate"}  # fmt: skip
     found = defaultdict(list)
