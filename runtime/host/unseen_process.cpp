@@ -14,7 +14,7 @@
 namespace iosig::runtime {
 namespace {
 
-constexpr std::size_t stack_bytes = 65536;  ///< of the child, and of its child until execve(2)
+constexpr std::size_t child_stack_bytes = 65536;  ///< of the child, and of its child until execve(2)
 constexpr unsigned first_other = 3;
 
 void put_at(int fd, int number) {
@@ -51,17 +51,17 @@ int UnseenProcess::start_program(void* arguments) {
 
 UnseenProcess::UnseenProcess(const UnseenProgram& program)
     : arguments_{program, nullptr},
-      stack_(::mmap(nullptr, 2 * stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+      stack_(::mmap(nullptr, 2 * child_stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
   if (stack_ == MAP_FAILED) return;
   auto* const begin = static_cast<std::byte*>(stack_);
-  arguments_.stack_end = begin + stack_bytes;
-  child_ = ::clone(start_program, begin + 2 * stack_bytes, CLONE_VM, &arguments_);
+  arguments_.stack_end = begin + child_stack_bytes;
+  child_ = ::clone(start_program, begin + 2 * child_stack_bytes, CLONE_VM, &arguments_);
 }
 
 UnseenProcess::~UnseenProcess() {
   while (child_ > 0 && ::syscall(SYS_wait4, child_, nullptr, __WCLONE, nullptr) < 0 && errno == EINTR) {
   }
-  if (stack_ != MAP_FAILED) ::munmap(stack_, 2 * stack_bytes);
+  if (stack_ != MAP_FAILED) ::munmap(stack_, 2 * child_stack_bytes);
 }
 
 bool inherits_orphans() {

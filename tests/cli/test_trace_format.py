@@ -137,8 +137,8 @@ def wild(chance: random.Random) -> list[Call]:
         return trace_reader.signed(number(bits), bits)
 
     return [
-        Call(number(16), number(16) & 3, signed(32), number(32), number(32), number(32), number(32), number(64), number(64),
-             signed(64), signed(64), signed(64), 77)
+        Call(number(16), number(16) & 3, signed(32), number(32), number(32), number(32), number(32), number(64),
+             number(64), signed(64), signed(64), signed(64), 77)
         for _ in range(chance.randrange(1, 100))
     ]  # fmt: skip
 

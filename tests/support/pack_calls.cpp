@@ -12,6 +12,7 @@ int main() {
   std::vector<std::byte> packed(max_packed_bytes);
   std::vector<Slot> slots(max_slots);
   for (std::size_t count = 0; (count = std::fread(slots.data(), sizeof(Slot), max_slots, stdin)) > 0;)
-    std::fwrite(packed.data(), 1, pack({slots.data(), count}, 77, 0, {2000, 5000}, {.has_sums = true}, *memory, packed), stdout);
+    std::fwrite(packed.data(), 1, pack({slots.data(), count}, 77, 0, {2000, 5000}, {.has_sums = true}, *memory, packed),
+                stdout);
   return 0;
 }

@@ -96,9 +96,10 @@ def test_a_replay_leaves_what_the_program_left(tracing: Tracing, tmp_path: Path)
 
 def moves(rows: list[Row], directory: Path) -> dict[str, list[tuple[str, str, int | None, int | None]]]:
     """What each thread does with files below the directory, of calls that a replay repeats."""
-    kinds = {"read": "read", "pread": "read", "sendfile_source": "read", "write": "write", "pwrite": "write", "sendfile": "write", "fsync": "sync",
-             "rename": "rename", "unlink": "unlink", "mkdir": "mkdir", "rmdir": "unlink", "link": "link",
-             "open": "open", "ftruncate": "truncate", "fallocate": "allocate"}  # fmt: skip
+    kinds = {"read": "read", "pread": "read", "sendfile_source": "read", "write": "write", "pwrite": "write",
+             "sendfile": "write", "fsync": "sync", "rename": "rename", "unlink": "unlink", "mkdir": "mkdir",
+             "rmdir": "unlink", "link": "link", "open": "open", "ftruncate": "truncate",
+             "fallocate": "allocate"}  # fmt: skip
     found = defaultdict(list)
     for row in rows:
         if row.layer == "posix" and row.call in kinds and row.path.startswith(f"{directory}/"):

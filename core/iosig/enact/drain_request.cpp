@@ -19,7 +19,7 @@ namespace {
 
 /// A directory of the journal with an empty file for each wish. It is there as long as there are any.
 constexpr const char* requests_name = ".requests";
-constexpr int max_tries = 100;
+constexpr int max_drain_tries = 100;
 
 std::string name_of_request(const std::string& id) { return fmt::format("{}/{}", requests_name, id); }
 
@@ -28,7 +28,7 @@ void record_request(const std::string& id) {
   const auto journal = open_journal_directory();
   if (!journal) return;
   const int directory = journal->directory.get();
-  for (int tries = 0; tries < max_tries; ++tries) {  // another process may remove the empty directory
+  for (int tries = 0; tries < max_drain_tries; ++tries) {  // another process may remove the empty directory
     (void)::mkdirat(directory, requests_name, 0700);
     constexpr int flags = O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
     if (Fd(::openat(directory, name_of_request(id).c_str(), flags, 0600)) || errno != ENOENT) return;

@@ -287,7 +287,7 @@ class Adviser {
                                       storage_option(), shell_word(path), shell_word(signature), shell_word(path));
     add(subject, Topic::random_rereads, seconds_of(reads),
         fmt::format("{} reads of {} on average in random order; {}", reads.calls,
-                    about_bytes(static_cast<double>(reads.bytes / reads.calls)), passes->why),
+                    about_bytes(static_cast<double>(reads.bytes) / static_cast<double>(reads.calls)), passes->why),
         listed(subject, subject.layer, select_reads, reads.calls),
         {.text = "copy the file to the fastest storage before the run, and let the program read it there",
          .command = is_printable(command) ? std::move(command) : "",

@@ -47,7 +47,7 @@ std::vector<FileSummary> files_of(const std::vector<Row>& rows) {
     return std::tuple(b.read_bytes + b.written_bytes, b.calls, a.path) <
            std::tuple(a.read_bytes + a.written_bytes, a.calls, b.path);
   });
-  std::ranges::stable_partition(files, [](const FileSummary& file) { return !is_of_system(file.path); });
+  std::stable_partition(files.begin(), files.end(), [](const FileSummary& file) { return !is_of_system(file.path); });
   return files;
 }
 

@@ -62,7 +62,7 @@ class MetricsReader {
   }
   std::string text() {
     const std::string_view found = bytes_.substr(0, next<std::size_t>());
-    const std::string text(bytes_.substr(0, found.size()));
+    std::string text(bytes_.substr(0, found.size()));
     bytes_.remove_prefix(text.size());
     return text;
   }

@@ -114,7 +114,7 @@ const Code* run_reader() {
   return code;
 }
 
-std::uint64_t hash_of(std::string_view text) {
+std::uint64_t fnv_hash(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
   return hash;
@@ -134,7 +134,7 @@ void publish(const Code& code, ThreadPart& part, bool is_first) {
   if (!is_first || code.header.message_bytes == 0 || !is_first_rank()) return;
   const std::string_view message(code.texts + code.header.facts_bytes, code.header.message_bytes);
   // Of a program that is started a thousand times it is said once.
-  if (!is_first_to_say(hexadecimal(hash_of(message)).data())) return;
+  if (!is_first_to_say(hexadecimal(fnv_hash(message)).data())) return;
   (void)runtime::run_isolated([&] { runtime::say(message); });
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t record_bytes = 104;  ///< id, rank, shared, host (64 bytes), writes, reads
 constexpr std::size_t plain_segment = 32;  ///< offset, length, start, end
-constexpr double max_seconds = 4e9;        ///< since the job began
+constexpr double max_job_seconds = 4e9;    ///< since the job began
 constexpr std::int64_t max_segments = INT64_MAX / 64;
 constexpr std::size_t segments_at_once = 1024;
 constexpr std::int64_t no_rank = -1;
@@ -250,7 +250,7 @@ class Import {
 
   bool can_be(const Segment& segment, std::int64_t rank) {
     const bool has_times = std::isfinite(segment.start) && std::isfinite(segment.end) && segment.start >= 0 &&
-                           segment.end >= segment.start && segment.end < max_seconds;
+                           segment.end >= segment.start && segment.end < max_job_seconds;
     const bool has_length =
         segment.length >= 0 && (segment.offset == no_offset || segment.length <= INT64_MAX - segment.offset);
     if (has_times && has_length) return true;

@@ -18,7 +18,7 @@ constexpr std::size_t magic_at = 8, compression_at = 16, names_map_at = 24;
 constexpr int known_versions[] = {300, 310, 320, 321, 341};
 constexpr std::size_t job_bytes = 4096, metadata_bytes = 1024;
 constexpr std::size_t max_names_bytes = std::size_t{1} << 31;
-constexpr std::int64_t max_seconds = 4'000'000'000;  ///< a time in nanoseconds has room for twice as many
+constexpr std::int64_t max_log_seconds = 4'000'000'000;  ///< a time in nanoseconds has room for twice as many
 constexpr std::size_t raw_bytes = std::size_t{1} << 16;
 
 /// A module's name and its number in a log of each version: 3.20 has put H5D, 3.41 PNETCDF_VAR before the others.
@@ -167,7 +167,7 @@ Result<void> DarshanLog::read_job(const Map& map) {
   const auto field = [&](std::size_t index) { return number.at<std::int64_t>(job->data() + 8 * index); };
   const std::int64_t seconds = field(1), nanoseconds = version_ >= 341 ? field(2) : 0;
   processes_ = field(fields - 2);
-  if (seconds <= 0 || seconds > max_seconds || nanoseconds < 0 || nanoseconds >= 1'000'000'000)
+  if (seconds <= 0 || seconds > max_log_seconds || nanoseconds < 0 || nanoseconds >= 1'000'000'000)
     return fault(map.offset, "the job began {} s and {} ns after 1970, which cannot be", seconds, nanoseconds);
   if (processes_ <= 0 || processes_ > INT32_MAX)
     return fault(map.offset, "a job of {} processes; expected 1 or more", processes_);

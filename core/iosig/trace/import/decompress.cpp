@@ -135,7 +135,7 @@ Result<std::size_t> ByteInput::read(std::span<char> buffer) {
     raw_.resize(raw_buffer);
     std::size_t filled = 0;
     while (filled < 4) {
-      const auto got = read_file(std::span(raw_).subspan(filled));
+      auto got = read_file(std::span(raw_).subspan(filled));
       if (!got) return got;
       if (*got == 0) break;
       filled += *got;
@@ -154,7 +154,7 @@ Result<std::size_t> ByteInput::read(std::span<char> buffer) {
   std::span<char> room = buffer;
   while (room.size() == buffer.size() && !has_ended_) {
     if (left_.empty()) {
-      const auto got = read_file(raw_);
+      auto got = read_file(raw_);
       if (!got) return got;
       left_ = std::string_view(raw_).substr(0, *got);
       has_ended_ = *got == 0;

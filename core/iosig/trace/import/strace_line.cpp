@@ -15,7 +15,7 @@ namespace iosig::trace {
 namespace {
 
 constexpr std::string_view blanks = " \t";
-constexpr std::int64_t max_seconds = 4'000'000'000;  ///< a time and a duration can be added
+constexpr std::int64_t max_strace_seconds = 4'000'000'000;  ///< a time and a duration can be added
 constexpr std::string_view unfinished_mark = "<unfinished ...>";
 
 bool is_digit(char each) { return each >= '0' && each <= '9'; }
@@ -34,7 +34,8 @@ std::optional<std::int64_t> take_digits(std::string_view& text) {
 /// Takes "1700000000.123456" as nanoseconds.
 std::optional<std::int64_t> take_seconds(std::string_view& text) {
   const auto whole = take_digits(text);
-  if (!whole || *whole > max_seconds || text.size() < 2 || text[0] != '.' || !is_digit(text[1])) return std::nullopt;
+  if (!whole || *whole > max_strace_seconds || text.size() < 2 || text[0] != '.' || !is_digit(text[1]))
+    return std::nullopt;
   text.remove_prefix(1);
   std::int64_t ns = 0;
   int digits = 0;
