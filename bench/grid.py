@@ -91,7 +91,7 @@ def choices(table: pd.DataFrame, mount_points: list[str]) -> pd.DataFrame:
     tie the one with the faster storage, then the earlier, like `iosig choose`), the fastest, and the `regret`."""
     among = table[table["mount_point"].isin(mount_points)]
     several = among[among.groupby(WORKLOAD)["mount_point"].transform("count") > 1]
-    places = several["mount_point"].map(mount_points.index)
+    places = several["mount_point"].map(mount_points.index).astype(int)  # also of no rows
 
     def best(*keys: str) -> pd.DataFrame:
         ranked = several.assign(earlier=-places).sort_values([*keys, "earlier"], ascending=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +105,11 @@ def export(
 ) -> None:
     """Writes the accesses of traces as Parquet. `iosig export --format parquet` calls this."""
     opened = trace.open(*traces)
-    written = write(opened, output, layer, files)
+    try:
+        written = write(opened, output, layer, files)
+    except FileExistsError as error:  # wrong usage, as where `iosig import` finds its output
+        print(f"iosig export: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
     command.say_notes(opened.notes)
     print(f"{output}: {written} accesses of {len(opened.names)} trace{'s' if len(opened.names) > 1 else ''}")
 

@@ -70,7 +70,8 @@ def test_the_exit_status_is_the_commands(iosig: Iosig) -> None:
 
 def test_dry_run_prints_what_a_batch_script_can_set(iosig: Iosig, tmp_path: Path) -> None:
     line = iosig("run", "--dry-run", "--container=*.a", "--container=/x/*.b", "--", "prog", "-x").stdout
-    assert line == f"env LD_PRELOAD='{LIBRARY}' IOSIG_CONTAINERS='*.a:/x/*.b' prog -x\n"
+    program = f"LD_PRELOAD='{LIBRARY}' IOSIG_PROGRAM='{BUILD / 'bin' / 'iosig'}'"
+    assert line == f"env {program} IOSIG_CONTAINERS='*.a:/x/*.b' prog -x\n"
     assert (
         f"IOSIG_CONTAINERS='{tmp_path}/out/*.c'"
         in iosig("run", "--dry-run", "--container=out/*.c", "prog", cwd=tmp_path).stdout

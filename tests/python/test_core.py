@@ -106,6 +106,7 @@ def test_the_stub_declares_exactly_what_the_extension_has() -> None:
 
     stub = ast.parse((Path(iosig.__file__).parent / "_core.pyi").read_text())
     declared = {node.name for node in stub.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    declared |= {ast.unparse(node.target) for node in stub.body if isinstance(node, ast.AnnAssign)}
     assert declared - {"Prediction", "Simulation"} == {name for name in dir(_core) if not name.startswith("_")}
 
 
