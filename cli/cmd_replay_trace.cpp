@@ -268,12 +268,21 @@ class TraceReplay {
 
  private:
   Result<TargetTree> target(bool& is_prepared) {
-    auto marked = TargetTree::open_marked(options_.onto, prepared_mark(plan_, options_));
+    auto marked = TargetTree::open_marked(options_.onto, prepared_mark(plan_, options_), plan_.paths.size());
     if (!marked) return pass_on(std::move(marked.error()));
     is_prepared = marked->has_value();
-    if (is_prepared) return *std::move(*marked);
+    if (is_prepared) {
+      for (const PlannedPath& path : plan_.paths)
+        if (path.initial_size >= 0 && !path.name.empty() && !path.is_directory &&
+            !(*marked)->adopt(path.name, path.initial_size)) {
+          (void)(*marked)->save_mark(prepared_mark(plan_, options_));
+          return fail(ErrorKind::usage, "'{}/{}' is not as --prepare-only made it; prepare another directory",
+                      printable(options_.onto), printable(path.name));
+        }
+      return *std::move(*marked);
+    }
     if (auto checked = check_room(plan_, options_.onto); !checked) return pass_on(std::move(checked.error()));
-    return TargetTree::make(options_.onto);
+    return TargetTree::make(options_.onto, plan_.paths.size());
   }
 
   Result<void> perform(int& status) {
@@ -302,7 +311,7 @@ class TraceReplay {
   }
 
   Result<void> replay(TargetTree& tree, int& status) {
-    const auto metrics = replay_trace(trace_, plan_, options_.onto, {.think = think_, .is_marked = options_.verify},
+    const auto metrics = replay_trace(trace_, plan_, tree, {.think = think_, .is_marked = options_.verify},
                                       watching("replaying", static_cast<double>(plan_.performed), "operations"));
     console_.end_progress();
     if (!metrics) return pass_on(metrics.error());

@@ -33,25 +33,50 @@ TEST_CASE("target tree: links are neither opened nor emptied, and what others pu
   REQUIRE(::mkdtemp(scratch.data()) != nullptr);
   const std::string root = scratch + "/root";
   std::ofstream(scratch + "/victim") << "precious";
-  auto tree = TargetTree::make(root);
+  auto tree = TargetTree::make(root, 10);
   REQUIRE(tree);
   CHECK(tree->make_directory("d") == 0);
   std::filesystem::create_symlink(scratch + "/victim", root + "/d/soft");
   std::filesystem::create_hard_link(scratch + "/victim", root + "/d/hard");
   std::filesystem::create_directory_symlink(scratch, root + "/out");
-  CHECK(tree->open_file("d/soft", O_RDWR | O_TRUNC, false) == -ELOOP);
-  CHECK(tree->open_file("d/hard", O_RDWR | O_TRUNC, false) == -EMLINK);
-  CHECK(tree->open_file("d/hard", O_RDWR, false) == -EMLINK);
-  CHECK(tree->open_file("out/victim", O_RDWR, false) == -ENOTDIR);
+  CHECK(tree->open_file("d/soft", O_RDWR | O_TRUNC) == -ELOOP);
+  CHECK(tree->open_file("d/hard", O_RDWR | O_TRUNC) == -EMLINK);
+  CHECK(tree->open_file("d/hard", O_RDWR) == -EMLINK);
+  CHECK(tree->open_file("out/victim", O_RDWR) == -ENOTDIR);
   CHECK(std::filesystem::file_size(scratch + "/victim") == 8);
-  const std::vector<std::string> files{"d/mine"}, directories{"d"};
-  const int mine = tree->open_file("d/mine", O_RDWR | O_CREAT, false);
+  const std::vector<std::string> files{"d/mine", "d/theirs", "d/hard"}, directories{"d"};
+  const int mine = tree->open_file("d/mine", O_RDWR | O_CREAT);
   REQUIRE(mine >= 0);
   ::close(mine);
+  // A file at a name of the replay's that another program has made is no file of the replay's, whoever asks.
+  std::ofstream(root + "/d/theirs") << "precious";
+  auto again = tree->again();
+  REQUIRE(again);
+  for (TargetTree* each : {&*tree, &*again}) {
+    CHECK(each->open_file("d/theirs", O_RDWR | O_CREAT | O_TRUNC) == -EMLINK);
+    CHECK(each->truncate("d/theirs", 0) == -EMLINK);
+    CHECK(each->remove_file("d/theirs") == -EMLINK);
+    CHECK(each->rename("d/theirs", "d/new") == -EMLINK);
+    CHECK(each->rename("d/mine", "d/theirs") == -EMLINK);
+    CHECK(each->link("d/theirs", "d/new") == -EMLINK);
+    const int opened = each->open_file("d/mine", O_RDWR | O_TRUNC);
+    CHECK(opened >= 0);
+    ::close(opened);
+  }
+  // The directory's name leads elsewhere: the replay stays where it was.
+  std::filesystem::rename(root, root + ".moved");
+  std::filesystem::create_directory(root);
+  const auto third = tree->again();
+  REQUIRE(third);
+  CHECK(std::filesystem::is_empty(root));
+  CHECK(tree->open_file("d/mine", O_RDWR) >= 0);
+  std::filesystem::remove(root);
+  std::filesystem::rename(root + ".moved", root);
   CHECK_FALSE(tree->remove_all(files, directories));
   CHECK_FALSE(std::filesystem::exists(root + "/d/mine"));
   CHECK(std::filesystem::exists(root + "/d/hard"));
-  CHECK_FALSE(TargetTree::make(root));
+  CHECK(std::filesystem::file_size(root + "/d/theirs") == 8);
+  CHECK_FALSE(TargetTree::make(root, 10));
   std::filesystem::remove_all(scratch);
 }
 

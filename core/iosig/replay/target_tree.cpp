@@ -18,6 +18,7 @@ constexpr std::size_t max_mark = 4096;
 constexpr std::string_view made_word = "made ", taken_word = "taken ";  ///< before the mark's text: the directory was
 constexpr std::size_t max_component = 255, kept_of_long_component = 200;
 constexpr std::size_t max_opened = 256;
+constexpr int max_open_tries = 100;
 constexpr int walk_flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t file_mode = 0600, directory_mode = 0700;
 
@@ -26,12 +27,6 @@ int result_or_errno(int returned) { return returned < 0 ? -errno : returned; }
 std::string_view parent_of(std::string_view name) {
   const std::size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? std::string_view{} : name.substr(0, slash);
-}
-
-/// Returns 0 if the file may be opened: a regular file without other names.
-int refusal_of(const struct stat& file, bool may_be_linked) {
-  if (S_ISLNK(file.st_mode)) return -ELOOP;
-  return S_ISREG(file.st_mode) && (may_be_linked || file.st_nlink <= 1) ? 0 : -EMLINK;
 }
 
 }  // namespace
@@ -53,10 +48,10 @@ std::string contained_name(std::string_view path) {
   return name;
 }
 
-Result<TargetTree> TargetTree::make(const std::string& path) {
+Result<TargetTree> TargetTree::make(const std::string& path, std::size_t most_files) {
   const bool is_made = ::mkdir(path.c_str(), directory_mode) == 0;
   if (!is_made && errno != EEXIST) return write_failure("make", path, errno);
-  auto tree = open(path);
+  auto tree = open(path, most_files);
   if (!tree) return tree;
   tree->is_made_ = is_made;
   const auto names = names_in(tree->root_);
@@ -67,18 +62,30 @@ Result<TargetTree> TargetTree::make(const std::string& path) {
   return tree;
 }
 
-Result<TargetTree> TargetTree::open(const std::string& path) {
+Result<TargetTree> TargetTree::open(const std::string& path, std::size_t most_files) {
   TargetTree tree;
   tree.path_ = path;
   tree.root_ = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tree.root_) return system_failure("open", path);
+  tree.made_ = std::make_shared<MadeFiles>(most_files);
+  if (!tree.made_->is_made()) return system_failure("share memory among", "processes");
   return tree;
 }
 
-Result<std::optional<TargetTree>> TargetTree::open_marked(const std::string& path, std::string_view text) {
+Result<TargetTree> TargetTree::again() const {
+  TargetTree tree;
+  tree.path_ = path_;
+  tree.root_ = Fd(::openat(root_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!tree.root_) return system_failure("open", path_);
+  tree.made_ = made_;
+  return tree;
+}
+
+Result<std::optional<TargetTree>> TargetTree::open_marked(const std::string& path, std::string_view text,
+                                                          std::size_t most_files) {
   struct stat at {};
   if (::lstat(path.c_str(), &at) != 0 && errno == ENOENT) return std::nullopt;
-  auto tree = open(path);
+  auto tree = open(path, most_files);
   if (!tree) return pass_on(std::move(tree.error()));
   if (::fstatat(tree->root_.get(), mark_name, &at, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   const auto mark = read_file_in(tree->root_, mark_name, path + "/" + mark_name, max_mark);
@@ -120,18 +127,53 @@ int TargetTree::find(const std::string& name, Place& place) {
   return 0;
 }
 
-int TargetTree::open_file(const std::string& name, int flags, bool may_be_linked) {
+bool TargetTree::adopt(const std::string& name, std::int64_t size) {
+  Place place;
+  struct stat file {};
+  return find(name, place) == 0 && ::fstatat(place.directory, place.name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(file.st_mode) && file.st_nlink == 1 && file.st_size == size && file.st_uid == ::geteuid() &&
+         made_->add(file);
+}
+
+int TargetTree::refusal_of(const struct stat& file) const {
+  if (S_ISLNK(file.st_mode)) return -ELOOP;
+  return S_ISREG(file.st_mode) && made_->has(file) ? 0 : -EMLINK;
+}
+
+int TargetTree::inspect(const Place& place, struct stat& file) const {
+  if (::fstatat(place.directory, place.name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return -errno;
+  return S_ISDIR(file.st_mode) ? 0 : refusal_of(file);
+}
+
+int TargetTree::open_file(const std::string& name, int flags) {
   Place place;
   if (const int failed = find(name, place); failed != 0) return failed;
+  const auto attempt = [&](int with) {  // a FIFO would make the open wait
+    return Fd(::openat(place.directory, place.name.c_str(), with | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, file_mode));
+  };
+  const bool may_make = (flags & O_CREAT) != 0, must_make = may_make && (flags & O_EXCL) != 0;
   struct stat file {};
-  if ((flags & O_TRUNC) != 0 && ::fstatat(place.directory, place.name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0)
-    if (const int refused = refusal_of(file, may_be_linked); refused != 0) return refused;
-  // A FIFO would make the open wait.
-  Fd opened(::openat(place.directory, place.name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, file_mode));
-  if (!opened) return -errno;
-  if (::fstat(opened.get(), &file) < 0) return -errno;
-  const int refused = refusal_of(file, may_be_linked);
-  return refused != 0 ? refused : opened.release();
+  // Whether a file is the replay's own is known before it is emptied. Other processes may make and delete it meanwhile.
+  for (int tries = 0; tries < max_open_tries; ++tries) {
+    if (!must_make) {
+      Fd found = attempt(flags & ~(O_CREAT | O_TRUNC));
+      if (!found && (errno != ENOENT || !may_make)) return -errno;
+      if (found) {
+        if (::fstat(found.get(), &file) != 0) return -errno;
+        if (const int refused = refusal_of(file); refused != 0) return refused;
+        if ((flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != O_RDONLY && ::ftruncate(found.get(), 0) != 0)
+          return -errno;
+        return found.release();
+      }
+    }
+    Fd made = attempt((flags & ~O_TRUNC) | O_CREAT | O_EXCL);
+    if (made) {
+      if (::fstat(made.get(), &file) != 0) return -errno;
+      return made_->add(file) ? made.release() : -ENOMEM;
+    }
+    if (errno != EEXIST || must_make) return -errno;
+  }
+  return -EEXIST;
 }
 
 int TargetTree::make_directory(const std::string& name) {
@@ -140,10 +182,18 @@ int TargetTree::make_directory(const std::string& name) {
   return result_or_errno(::mkdirat(place.directory, place.name.c_str(), directory_mode));
 }
 
+int TargetTree::remove(const Place& place) {
+  struct stat file {};
+  if (const int refused = inspect(place, file); refused != 0) return refused;
+  const int removed = result_or_errno(::unlinkat(place.directory, place.name.c_str(), 0));
+  if (removed == 0 && file.st_nlink <= 1) made_->forget(file);
+  return removed;
+}
+
 int TargetTree::remove_file(const std::string& name) {
   Place place;
-  if (const int failed = find(name, place); failed != 0) return failed;
-  return result_or_errno(::unlinkat(place.directory, place.name.c_str(), 0));
+  const int failed = find(name, place);
+  return failed != 0 ? failed : remove(place);
 }
 
 int TargetTree::remove_directory(const std::string& name) {
@@ -160,12 +210,16 @@ int TargetTree::rename(const std::string& from, const std::string& to) {
   const Fd directory(::fcntl(source.directory, F_DUPFD_CLOEXEC, 0));  // the next find() may forget it
   Place target;
   if (const int failed = find(to, target); failed != 0) return failed;
+  struct stat file {};
+  source.directory = directory.get();
+  if (const int refused = inspect(source, file); refused != 0) return refused;
+  struct stat replaced {};
+  if (const int refused = inspect(target, replaced); refused != 0 && refused != -ENOENT) return refused;
   const int renamed =
       result_or_errno(::renameat(directory.get(), source.name.c_str(), target.directory, target.name.c_str()));
-  struct stat file {};
-  const bool is_file =
-      ::fstatat(target.directory, target.name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(file.st_mode);
-  if (!is_file) opened_.clear();
+  if (S_ISDIR(file.st_mode)) opened_.clear();
+  if (renamed == 0 && replaced.st_ino != 0 && replaced.st_ino != file.st_ino && replaced.st_nlink <= 1)
+    made_->forget(replaced);
   return renamed;
 }
 
@@ -175,11 +229,14 @@ int TargetTree::link(const std::string& from, const std::string& to) {
   const Fd directory(::fcntl(source.directory, F_DUPFD_CLOEXEC, 0));
   Place target;
   if (const int failed = find(to, target); failed != 0) return failed;
+  struct stat file {};
+  source.directory = directory.get();
+  if (const int refused = inspect(source, file); refused != 0) return refused;
   return result_or_errno(::linkat(directory.get(), source.name.c_str(), target.directory, target.name.c_str(), 0));
 }
 
 int TargetTree::truncate(const std::string& name, std::int64_t size) {
-  const Fd file(open_file(name, O_WRONLY, true));
+  const Fd file(open_file(name, O_WRONLY));
   return file ? result_or_errno(::ftruncate(file.get(), size)) : file.get();
 }
 
@@ -191,21 +248,20 @@ int TargetTree::make_parents(const std::string& name) {
 
 bool TargetTree::remove_all(std::span<const std::string> files, std::span<const std::string> directories) {
   bool is_gone = true;
-  for (const std::string& name : files) {
-    Place place;
-    struct stat file {};
-    if (find(name, place) != 0 || ::fstatat(place.directory, place.name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0)
-      continue;
-    // Under `iosig run` a container is a regular file, too.
-    is_gone = S_ISREG(file.st_mode) && ::unlinkat(place.directory, place.name.c_str(), 0) == 0 && is_gone;
-  }
+  for (const std::string& name : files)
+    if (const int removed = remove_file(name); removed != 0 && removed != -ENOENT && removed != -ENOTDIR)
+      is_gone = false;
   std::vector<std::string> deepest_first(directories.begin(), directories.end());
   std::ranges::sort(deepest_first, std::greater<>());  // a directory comes after what is below it
   for (const std::string& name : deepest_first)
     if (const int removed = remove_directory(name); removed != 0 && removed != -ENOENT && removed != -ENOTDIR)
       is_gone = false;
+  struct stat at {
+  }, root{};
   if (!is_made_) return is_gone;
-  return ::rmdir(path_.c_str()) == 0 && is_gone;
+  const bool is_there = ::lstat(path_.c_str(), &at) == 0 && ::fstat(root_.get(), &root) == 0 &&
+                        at.st_dev == root.st_dev && at.st_ino == root.st_ino;
+  return is_there && ::rmdir(path_.c_str()) == 0 && is_gone;
 }
 
 }  // namespace iosig

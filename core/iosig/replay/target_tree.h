@@ -1,10 +1,12 @@
 // The directory onto which a trace is replayed: creates, opens, renames and removes files in it by relative names.
 //
-// No symbolic link in it is followed, in any component, so that no other program can lead a replay out of it.
+// No symbolic link in it is followed, in any component, and only files that the replay has made are opened, emptied,
+// renamed and deleted, so that no other program can lead a replay to files of its own.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +14,7 @@
 
 #include "iosig/base/files.h"
 #include "iosig/base/result.h"
+#include "iosig/replay/made_files.h"
 
 namespace iosig {
 
@@ -23,23 +26,28 @@ namespace iosig {
 /// Each operation returns 0 or a descriptor, or the negative error number. A name is one of contained_name().
 class TargetTree {
  public:
-  /// Makes the directory (mode 0700), or takes an existing one that is empty. Fails as `usage` if it has entries.
-  [[nodiscard]] static Result<TargetTree> make(const std::string& path);
-  /// Opens an existing directory, whatever is in it.
-  [[nodiscard]] static Result<TargetTree> open(const std::string& path);
+  /// Makes the directory (mode 0700), or takes an existing one that is empty, for at most `most_files` at a time. Fails
+  /// as `usage` if it has entries.
+  [[nodiscard]] static Result<TargetTree> make(const std::string& path, std::size_t most_files);
+  /// Opens the same directory again, whatever its name leads to now, for a process that was made by fork().
+  [[nodiscard]] Result<TargetTree> again() const;
 
   /// Opens a directory that has the mark `text`, as save_mark() made it, and deletes the mark. Fails as `usage` if it
   /// has another one; nothing: it has none.
-  [[nodiscard]] static Result<std::optional<TargetTree>> open_marked(const std::string& path, std::string_view text);
+  [[nodiscard]] static Result<std::optional<TargetTree>> open_marked(const std::string& path, std::string_view text,
+                                                                     std::size_t most_files);
+  /// Takes a file that the replay made when it only prepared: a regular file without other names, of this size. Returns
+  /// false if it is not that.
+  bool adopt(const std::string& name, std::int64_t size);
   /// Marks the directory for a later open_marked().
   [[nodiscard]] Result<void> save_mark(std::string_view text);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool is_made() const { return is_made_; }
 
-  /// Fails with ELOOP for a symbolic link, and EMLINK for what is no regular file, or has other names (hard links)
-  /// unless `may_be_linked`; nothing is truncated then.
-  int open_file(const std::string& name, int flags, bool may_be_linked);
+  /// Opens a file, and makes it with O_CREAT. Fails with ELOOP for a symbolic link, and EMLINK for what the replay has
+  /// not made; nothing is truncated then.
+  int open_file(const std::string& name, int flags);
   int make_directory(const std::string& name);
   int remove_file(const std::string& name);
   int remove_directory(const std::string& name);
@@ -49,8 +57,8 @@ class TargetTree {
   /// Makes the missing directories above `name`.
   int make_parents(const std::string& name);
 
-  /// **Deletes** the regular files and empty directories among the names, then the directory itself if make() made it.
-  /// Returns whether nothing remains of what it should delete.
+  /// **Deletes** the files among the names that the replay has made, and the directories that are empty, then the
+  /// directory itself if make() made it. Returns whether nothing remains of what it should delete.
   bool remove_all(std::span<const std::string> files, std::span<const std::string> directories);
 
  private:
@@ -61,9 +69,16 @@ class TargetTree {
   };
   /// Sets `place`; returns 0 or the negative error number.
   int find(const std::string& name, Place& place);
+  /// Returns 0 if the replay has made the file, or it is a directory; else as open_file(). Sets `file`.
+  [[nodiscard]] int inspect(const Place& place, struct stat& file) const;
+  [[nodiscard]] int refusal_of(const struct stat& file) const;
+  /// Deletes a file that the replay has made.
+  int remove(const Place& place);
+  [[nodiscard]] static Result<TargetTree> open(const std::string& path, std::size_t most_files);
 
   std::string path_;
   Fd root_;
+  std::shared_ptr<MadeFiles> made_;
   bool is_made_ = false;
   std::map<std::string, Fd, std::less<>> opened_;  ///< directories by name
 };

@@ -71,7 +71,7 @@ Result<TraceCheckMetrics> check_trace_replay(const TracePlan& plan, TargetTree& 
     const std::string& name = plan.paths[file.path].name;
     const std::string shown = printable(fmt::format("{}/{}", tree.path(), name));
     ++metrics.files;
-    const int opened = tree.open_file(name, O_RDONLY, true);
+    const int opened = tree.open_file(name, O_RDONLY);
     if (opened < 0) {
       ++metrics.wrong_sizes;
       note_fault(metrics, fmt::format("'{}' is missing: {}", shown, std::strerror(-opened)));

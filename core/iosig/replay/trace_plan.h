@@ -62,7 +62,6 @@ struct PlannedPath {
   std::uint32_t group = 0;
   std::int64_t initial_size = -1;  ///< of the file to make beforehand; -1: none
   bool is_directory = false;
-  bool is_linked = false;  ///< link(2) gave one of its files another name
 };
 
 /// A file that has a name at the end.

@@ -116,7 +116,7 @@ Result<void> make_initial_file(const PlannedPath& path, std::uint32_t number, Ta
                                const ReplayWatch& watch, std::uint64_t& done) {
   const std::string shown = fmt::format("{}/{}", tree.path(), path.name);
   if (const int made = tree.make_parents(path.name); made != 0) return write_failure("make", shown, -made);
-  const int opened = tree.open_file(path.name, O_WRONLY | O_CREAT | O_EXCL, true);
+  const int opened = tree.open_file(path.name, O_WRONLY | O_CREAT | O_EXCL);
   if (opened < 0) return write_failure("make", shown, -opened);
   const Fd file(opened);
   std::string bytes(std::min<std::size_t>(written_at_once, static_cast<std::size_t>(path.initial_size)), '\0');
@@ -153,7 +153,7 @@ Result<void> prepare_trace_replay(const TracePlan& plan, TargetTree& tree, bool 
 Result<void> drop_cached_pages(const TracePlan& plan, TargetTree& tree) {
   for (const PlannedPath& path : plan.paths) {
     if (path.initial_size <= 0 || path.name.empty() || path.is_directory) continue;
-    const int opened = tree.open_file(path.name, O_RDONLY, true);
+    const int opened = tree.open_file(path.name, O_RDONLY);
     const std::string shown = fmt::format("{}/{}", tree.path(), path.name);
     if (opened < 0) return system_failure("open", shown, -opened);
     const Fd file(opened);
@@ -164,7 +164,7 @@ Result<void> drop_cached_pages(const TracePlan& plan, TargetTree& tree) {
   return {};
 }
 
-Result<TraceReplayMetrics> replay_trace(const trace::Trace& trace, const TracePlan& plan, const std::string& target,
+Result<TraceReplayMetrics> replay_trace(const trace::Trace& trace, const TracePlan& plan, const TargetTree& target,
                                         const TraceReplayOptions& options, const ReplayWatch& watch) {
   const SharedProgress progress(plan.streams.size());
   if (!progress.is_made()) return system_failure("share memory among", fmt::format("{} processes", plan.workers));
@@ -174,7 +174,7 @@ Result<TraceReplayMetrics> replay_trace(const trace::Trace& trace, const TracePl
     if (!results.back()) return system_failure("make", "memory for results");
   }
   const auto work = [&](Worker& worker) -> Result<void> {
-    auto tree = TargetTree::open(target);
+    auto tree = target.again();
     if (!tree) return pass_on(std::move(tree.error()));
     TraceWorker replaying(trace, plan, std::move(*tree), options, progress.streams(), worker.number());
     worker.barrier();

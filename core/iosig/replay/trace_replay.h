@@ -58,7 +58,7 @@ struct TraceReplayMetrics {
 /// Replays. Every file must be as prepare_trace_replay() made it. Fails if a write fails, or a file is a link that
 /// somebody put there.
 [[nodiscard]] Result<TraceReplayMetrics> replay_trace(const trace::Trace& trace, const TracePlan& plan,
-                                                      const std::string& target, const TraceReplayOptions& options,
+                                                      const TargetTree& target, const TraceReplayOptions& options,
                                                       const ReplayWatch& watch);
 
 /// Drops the files' pages from the page cache (posix_fadvise), after storing them. Other programs' files stay cached.

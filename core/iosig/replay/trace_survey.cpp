@@ -182,10 +182,7 @@ void TraceSurvey::add_rename(const Current& now, bool keeps_old) {
     if (const auto replaced = named_.find(full_names_[to]); replaced != named_.end())
       follow_users(now, objects_[replaced->second], true);
     give_name(to, object);
-    if (keeps_old)
-      plan_.paths[now.path].is_linked = plan_.paths[to].is_linked = true;
-    else
-      take_name(now.path);
+    if (!keeps_old) take_name(now.path);
     join(now.path, to);
   }
   change_name(now, now.path);

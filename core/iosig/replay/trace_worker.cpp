@@ -173,7 +173,7 @@ Result<void> TraceWorker::open(const Step& step) {
   int flags = static_cast<int>(step.access->length) & kept_flags;
   const auto attempt = [&](int with) {
     call_begin_ns_ = now_ns();
-    const int opened = tree_.open_file(step.path->name, with, step.path->is_linked);
+    const int opened = tree_.open_file(step.path->name, with);
     call_end_ns_ = now_ns();
     return opened;
   };
@@ -192,7 +192,7 @@ Result<void> TraceWorker::open(const Step& step) {
   }
   if (opened == -ELOOP || opened == -EMLINK)
     return fail(ErrorKind::system,
-                "'{}' is a link, or no regular file: another program has put it there; it is left as it is",
+                "'{}' is no file that the replay has made: another program has put it there; it is left as it is",
                 printable(shown(*step.path)));
   if (opened == -ENOSPC || opened == -EDQUOT) return write_failure("make", shown(*step.path), -opened);
   if (opened < 0) {
@@ -211,15 +211,15 @@ Result<TraceWorker::OpenFile*> TraceWorker::file_of(const Step& step) {
   const FileKey key{step.access->process, step.access->file != 0 ? step.access->file : step.path_number | 0x80000000u};
   if (const auto known = open_.find(key); known != open_.end()) return &known->second;
   const std::string& name = step.path->name;
-  int opened = tree_.open_file(name, O_RDWR, step.path->is_linked);
+  int opened = tree_.open_file(name, O_RDWR);
   if (opened == -ENOENT) {
     ++sums_.made_at_need;
     (void)tree_.make_parents(name);
-    opened = tree_.open_file(name, O_RDWR | O_CREAT, step.path->is_linked);
+    opened = tree_.open_file(name, O_RDWR | O_CREAT);
   }
   if (opened == -ELOOP || opened == -EMLINK)
     return fail(ErrorKind::system,
-                "'{}' is a link, or no regular file: another program has put it there; it is left as it is",
+                "'{}' is no file that the replay has made: another program has put it there; it is left as it is",
                 printable(shown(*step.path)));
   if (opened < 0) return write_failure("open", shown(*step.path), -opened);
   return &open_.emplace(key, OpenFile{.fd = Fd(opened)}).first->second;

@@ -1,0 +1,38 @@
+// The files that a replay has made, which alone it opens, empties, renames and deletes: its processes share the list,
+// so that each knows the files of the others.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace iosig {
+
+class MadeFiles {
+ public:
+  /// For at most so many files at a time. Children made by fork() share it.
+  explicit MadeFiles(std::size_t most);
+  [[nodiscard]] bool is_made() const { return !table_.empty(); }
+
+  /// Returns false if there is no room left.
+  bool add(const struct stat& file);
+  [[nodiscard]] bool has(const struct stat& file) const;
+  /// For a file whose last name is deleted: another program's file may get its number.
+  void forget(const struct stat& file);
+
+ private:
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(void* pages) const;
+  };
+  [[nodiscard]] std::atomic<std::uint64_t>* find(std::uint64_t key) const;
+
+  std::unique_ptr<void, Unmap> pages_;
+  std::span<std::atomic<std::uint64_t>> table_;  ///< a hash table of keys; 0: was never used; 1: is free again
+};
+
+}  // namespace iosig
