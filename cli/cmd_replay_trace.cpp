@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -386,7 +387,8 @@ int run_trace_replay(const TraceReplayArguments& options, Console& console) {
   note_faults(faults, console);
   if (!plan) return console.fail(plan.error());
   note_replay_limits(*plan, console);
-  const NoticeSignals noticing;  // from here on an interruption must clean up
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes fails
+  const NoticeSignals noticing;   // from here on an interruption must clean up
   const auto status = TraceReplay(options, *think, *trace, *plan, console).run();
   if (status) return *status;
   console.end_progress();

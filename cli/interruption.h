@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM while a verb has something to clean up.
+// SIGINT, SIGTERM and SIGHUP while a verb has something to clean up.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ inline constexpr int interrupted_status = 128;  ///< plus the signal's number
 /// The signal that came while a NoticeSignals lived; 0: none.
 [[nodiscard]] int interruption();
 
-/// Records SIGINT and SIGTERM while it lives. Signals that are ignored stay ignored.
+/// Records SIGINT, SIGTERM and SIGHUP while it lives. Signals that are ignored stay ignored.
 class NoticeSignals {
  public:
   NoticeSignals();
@@ -24,7 +24,7 @@ class NoticeSignals {
     int number = 0;
     struct sigaction before {};
   };
-  std::array<Handler, 2> handlers_{{{SIGINT, {}}, {SIGTERM, {}}}};
+  std::array<Handler, 3> handlers_{{{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}}};
 };
 
 }  // namespace iosig::cli

@@ -39,6 +39,8 @@ def run(app: typer.Typer, name: str) -> None:
     """Runs `app` as the command `name`; bad input and what the system refuses end in one line and iosig's statuses."""
     try:
         app(prog_name=name)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ValueError as error:
         print(f"{name}: {error}", file=sys.stderr)
         sys.exit(3)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -115,4 +116,5 @@ def export(
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the draft is deleted on the way
     command.run(app, "iosig export")

@@ -10,6 +10,7 @@ import csv
 import json
 import math
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
@@ -231,4 +232,5 @@ def sql(
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # DuckDB does not always look; there is nothing to clean up
     command.run(app, "iosig query sql")

@@ -375,10 +375,11 @@ class Adviser {
   /// A faster place that keeps the data as well needs no change of the program. `grouped`: the gain of changing it.
   [[nodiscard]] std::pair<Help, Gain> help_for_syncs(const Subject& subject, double time_s, Gain grouped) const {
     Help in_groups{
-        .text = fmt::format("commit in groups: write up to {} records, sync once, and only then report them "
-                            "as stored; fdatasync instead of fsync",
+        .text = fmt::format("commit in groups: write up to {} records, sync once, and only then report them as stored",
                             grouped_records),
-        .caution = "what was not synced is lost if the machine fails: report nothing as stored before its sync"};
+        .caution =
+            "what was not synced is lost if the machine fails: report nothing as stored before its sync; a "
+            "journal is still synced before the data that it protects"};
     auto [elsewhere, place] = placed(subject, time_s);
     if (place.empty()) return {std::move(in_groups), std::move(grouped)};
     Help help = prepared(subject, place);
