@@ -16,6 +16,7 @@
 #include "host/diagnostics.h"
 #include "host/memory.h"
 #include "iosig/base/process_life.h"
+#include "iosig/base/room.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/format/signature_text.h"
 
@@ -48,6 +49,7 @@ struct Process {
 Process& process() {
   static Process& only = *[] {
     remember_stderr();
+    keep_memory_room();
     // The child gets the lock released, even if another thread of the parent held it at the time of the fork.
     constexpr auto hold = [] {
       block_signals_at_fork();

@@ -97,6 +97,7 @@ class Scenario:
     prepare: Callable[[World], None] = lambda world: None
     expected: bytes | None = CONTENT  # at the path in the end; None: nothing
     one_file_system: bool = False  # the link was moved to where its data are
+    forks: bool = False  # children ask about the mount points
     is_program: bool = False  # in whose name the error must not show
     foreign: str = ""  # a file of somebody else that must be found at its place in the end, whatever is settled
     companion: str = ""  # a file that must be at home in the end, and always beside the data
@@ -189,8 +190,9 @@ SCENARIOS = [
     Scenario("redirect in a program", PERSISTENT, lambda w: [str(w.root / "writer"), str(path_of(w)), PERSISTENT],
              is_program=True),
     Scenario("prepare", PERSISTENT, lambda w: [str(w.iosig.binary), "prepare", str(path_of(w)), PERSISTENT],
-             expected=None),
-    Scenario("choose --make-folder", "temp", iosig("choose", "--make-folder", "temp totalsize(1MB)"), expected=None),
+             expected=None, forks=True),
+    Scenario("choose --make-folder", "temp", iosig("choose", "--make-folder", "temp totalsize(1MB)"), expected=None,
+             forks=True),
     Scenario("finalize to another file system", PERSISTENT, iosig("finalize", "--all"),
              lambda w: redirected(w, PERSISTENT)),
     Scenario("finalize on one file system", PERSISTENT, lambda w: [str(w.iosig.binary), "finalize", str(path_of(w))],
@@ -284,14 +286,14 @@ def strace(world: CrashWorld, *options: str) -> tuple[subprocess.CompletedProces
     """One run of the scenario's command, and its calls: name and arguments of each."""
     log = world.root.with_suffix(".strace")
     # Only the calls in `options` stop the command, not those in between, which takes a third of the time; but strace
-    # sends no signal there. -f, without which it does not work, writes the thread's number before each call.
-    only_these = [] if any("signal=" in option for option in options) else ["--seccomp-bpf"]
-    command = ["strace", "-f", *only_these, "-qq", "-y", "-s", "4096", "-o", log, *options]
+    # sends no signal there, and it needs -f, which disturbs children, too.
+    is_slow = world.scenario.forks or any("signal=" in option for option in options)
+    command = ["strace", *([] if is_slow else ["--seccomp-bpf", "-f"]), "-qq", "-y", "-s", "4096", "-o", log, *options]
     command += world.scenario.command(world)
     done = world.run(*command, input=CONTENT, start_new_session=True)
     lines = log.read_text(errors="replace").splitlines()
     log.unlink()
-    calls = [match.groups() for line in lines if (match := re.match(r"\d+ +(\w+)\((.*)", line))]
+    calls = [match.groups() for line in lines if (match := re.match(r"(?:\d+ +)?(\w+)\((.*)", line))]
     return done, [(call, re.sub(r"AT_FDCWD<[^>]*>", "AT_FDCWD", arguments)) for call, arguments in calls]
 
 

@@ -154,6 +154,7 @@ def test_threads_that_close_duplicates_start_one_drain_for_each_file(closing: Cl
     for path in paths:
         eventually(lambda path=path: is_home(path), closing.drains.log())
     eventually(closing.world.is_settled)
+    eventually(lambda: closing.drains.log().count("brought home") >= len(paths))
     assert closing.drains.log().count("brought home") == len(paths)
 
 

@@ -80,6 +80,7 @@ void limit_by_groups(std::uint64_t& room, const std::string& directory, std::str
 
 /// The tmpfs that was last found to have no quotas, which are chosen when it is mounted; 0: none. The id is random.
 std::atomic<std::uint64_t> without_quotas{0};
+std::atomic<bool> keeps_memory_room{false};
 
 std::uint64_t id_of(const struct statfs& status) {
   static_assert(sizeof status.f_fsid == sizeof(std::uint64_t));
@@ -97,6 +98,8 @@ std::optional<std::uint64_t> quota_left(const std::string& path, const struct st
 
 }  // namespace
 
+void keep_memory_room() { keeps_memory_room = true; }
+
 Result<Room> room_at(const std::string& path) {
   struct statfs status {};
   if (::statfs(path.c_str(), &status) != 0) return system_failure("ask the free space of", path);
@@ -106,7 +109,9 @@ Result<Room> room_at(const std::string& path) {
   if (!is_memory || !has_no_quotas(status))
     if (const auto left = quota_left(path, status); left && *left < room.bytes) room = {*left, true};
   if (!is_memory) return room;
-  if (const auto memory = recent_memory_room_bytes(); memory && *memory < room.bytes) room = {*memory, false};
+  if (const auto memory = keeps_memory_room ? recent_memory_room_bytes() : memory_room_bytes();
+      memory && *memory < room.bytes)
+    room = {*memory, false};
   return room;
 }
 

@@ -15,8 +15,8 @@ struct Room {
   bool by_quota = false;  ///< a quota leaves less than the file system has
 };
 
-/// Returns free_bytes_at(path), at most what quotas leave (base/quota); on tmpfs at most recent_memory_room_bytes(),
-/// because statvfs reports the size of the mount, whether or not there is memory for it.
+/// Returns free_bytes_at(path), at most what quotas leave (base/quota); on tmpfs at most memory_room_bytes(), because
+/// statvfs reports the size of the mount, whether or not there is memory for it.
 [[nodiscard]] Result<Room> room_at(const std::string& path);
 
 /// Returns how many bytes this process can put into memory before the kernel swaps, or kills a process: the least of
@@ -27,6 +27,9 @@ struct Room {
 ///
 /// `root` precedes each path, for tests: a tree recorded on another machine.
 [[nodiscard]] std::optional<std::uint64_t> memory_room_bytes(const std::string& root = {});
+
+/// From now on room_at() takes recent_memory_room_bytes(): for libraries, which decide whenever a file is opened.
+void keep_memory_room();
 
 /// Returns what memory_room_bytes() said a moment ago: at most a tenth of a second, and so recently that programs
 /// cannot have filled more than a sixteenth of it since. Else asks it. Reading /proc and the control groups takes

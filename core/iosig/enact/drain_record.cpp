@@ -20,6 +20,7 @@ namespace {
 using Phase = DrainRecord::Phase;
 
 constexpr const char* schema = "iosig.drain/1";
+constexpr int max_record_tries = 10;
 constexpr std::uint64_t max_record_bytes = 64 << 10;
 constexpr std::size_t max_message_bytes = 4096;
 constexpr std::array phases{Phase::waiting, Phase::copying, Phase::gave_up};
@@ -78,15 +79,18 @@ Result<void> write_drain_record(const std::string& id, const DrainRecord& record
   if (!journal) return pass_on(journal.error());
   const int directory = journal->directory.get();
   const std::string name = record_name(id), draft = name + ".draft", shown = journal->path + "/" + name;
-  ::unlinkat(directory, draft.c_str(), 0);  // of a drain that was killed
-  const Fd file(::openat(directory, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
-  if (!file) return write_failure("write", shown, errno);
-  if (auto written = write_all(file.get(), text_of(record), shown); !written) {
-    ::unlinkat(directory, draft.c_str(), 0);
-    return written;
+  for (int tries = 0; tries < max_record_tries; ++tries) {
+    ::unlinkat(directory, draft.c_str(), 0);  // of a drain that was killed
+    const Fd file(::openat(directory, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+    if (!file) return write_failure("write", shown, errno);
+    if (auto written = write_all(file.get(), text_of(record), shown); !written) {
+      ::unlinkat(directory, draft.c_str(), 0);
+      return written;
+    }
+    if (::renameat(directory, draft.c_str(), directory, name.c_str()) == 0) return {};
+    if (errno != ENOENT) break;  // else another run has tidied up, and took the draft for one that was left
   }
-  if (::renameat(directory, draft.c_str(), directory, name.c_str()) != 0) return system_failure("write", shown);
-  return {};
+  return system_failure("write", shown);
 }
 
 void remove_drain_record(const std::string& id) {
