@@ -66,7 +66,7 @@ def shapes() -> Iterator[Shape]:
     totals = [MIB, 16 * MIB, 128 * MIB, 512 * MIB, 2 * GIB]
     for total, size in itertools.product(totals, [4 * KIB, 64 * KIB, MIB]):
         for order, sync in itertools.product(["sequential", "random"], ["sync", "nosync"]):
-            # What waits for the device has nothing left to store while the job thinks.
+            # Synced writes leave nothing to store while the job computes.
             thinks = [0, 2] if sync == "nosync" else [0]
             for passes, think_s, fate in itertools.product([1, 2, 4], thinks, ["home", "rest", "temp"]):
                 if size <= total:

@@ -388,7 +388,7 @@ class Adviser {
     return {std::move(help), std::move(elsewhere)};
   }
 
-  /// What infer() says of the stream; but `temp` stays the user's to declare, since finalize deletes such data.
+  /// Returns the signature that infer() found without `temp`, which only the user may say: finalize deletes such data.
   static std::string kept_signature(const Subject& subject) {
     InferredStream kept = subject.stream;
     std::erase_if(kept.findings, [](const Finding& each) { return each.word == "temp" || each.word == "local"; });

@@ -22,7 +22,7 @@
 
 namespace iosig::observe {
 
-/// What costs time.
+/// A kind of cost.
 enum class Topic : std::uint8_t {
   small_writes,
   small_reads,
@@ -77,7 +77,7 @@ struct Storing {
   std::uint64_t block_bytes = 0;
 };
 
-/// What the caller knows of the run and the machine.
+/// The run and the machine, as the caller knows them.
 struct Surroundings {
   std::vector<std::string> traces = {};       ///< as they are named in commands
   std::vector<std::string> command = {};      ///< of the run; empty: not known

@@ -39,7 +39,7 @@ class AnswerRows {
   std::uint64_t group_of(const KeyNumbers& numbers);
   /// The number of the row with these keys; makes one for the access. Fails with `usage` beyond max_rows.
   Result<std::uint32_t> row_of(const KeyNumbers& numbers, const trace::Access& access);
-  /// What the call before this one in the same stream is found by: the reads, or the writes, of a process on a file.
+  /// Returns the key of the stream of the call: the reads, or the writes, of a process on a file.
   KeyNumbers stream_of(std::uint64_t group, const trace::Access& access);
 
   Row& operator[](std::size_t row) { return rows_[row]; }

@@ -1,4 +1,4 @@
-// What counts of an access: whether its end is known, and the bytes that it moved.
+// Whether the end of an access is known, and the bytes that it moved.
 #pragma once
 
 #include <cstdint>
