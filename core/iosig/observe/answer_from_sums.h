@@ -1,5 +1,5 @@
-// Answers questions about sums from what the blocks of traces add up to (trace/block_sums.h): 100 million calls in a
-// fraction of a second. Blocks without sums, and calls in slots, are read and added up.
+// Answers questions about sums from the sums of the blocks of traces (trace/block_sums.h), without unpacking calls.
+// Blocks without sums, and calls in slots, are read and added up.
 #pragma once
 
 #include <optional>

@@ -49,7 +49,7 @@ struct Heat {
 /// The calls on one file.
 struct FileSummary {
   std::string_view path;
-  /// The lowest layer that moved bytes of it, or else that has calls on it. What follows is of this layer.
+  /// The lowest layer that moved bytes of it, or else that has calls on it. The fields below are of this layer.
   trace::Layer layer{};
   std::uint64_t calls = 0, failed = 0, read_bytes = 0, written_bytes = 0;
   std::int64_t time_ns = 0;

@@ -1,5 +1,5 @@
 // Adds up the time that the calls on each file of a trace take, and finds calls that could not change anything: the
-// evidence for advice (advise.h). What the accesses are like is in stream_facts.h.
+// evidence for advice (advise.h). stream_facts.h has their sizes and order.
 //
 // Times are from start to end; calls without an end have none. Pipes, sockets, /dev, /proc and /sys are left out.
 #pragma once
@@ -86,7 +86,7 @@ class CostGatherer {
   [[nodiscard]] RunCosts finish() &&;
 
  private:
-  /// What is known of a path beside its costs.
+  /// Facts about a path other than its costs.
   struct State {
     bool is_left_out = false;
     std::uint32_t names = 0;    ///< how often the name got another file, or lost it

@@ -319,7 +319,7 @@ void TraceSurvey::set_size(Object& object, std::int64_t size) {
   set_room(object);
 }
 
-/// What the file takes: at most its size, and what was written.
+/// Counts the bytes that the file occupies: at most its size, and at most the bytes written.
 void TraceSurvey::set_room(Object& object) {
   if (object.names == 0) return;
   const std::int64_t room = std::min(object.size, object.written);

@@ -1,4 +1,4 @@
-// What the calls of a block add up to. Questions about sums are answered from it, without unpacking the calls: some 100
+// The sums over the calls of a block. Questions about sums are answered from it, without unpacking the calls: some 100
 // bytes instead of some 500 calls.
 //
 // A block has sums if its calls are of few kinds and no call ends before it begins; see docs/formats/trace.md, "Sums".

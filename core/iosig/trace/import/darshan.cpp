@@ -35,7 +35,7 @@ struct Segment {
   }
 };
 
-/// What the MPI-IO counters say of the reads, or the writes, of a rank on a file.
+/// The MPI-IO counters of the reads, or the writes, of a rank on a file.
 enum class MpiKind : std::uint8_t { independent, collective, split, nonblocking, mixed };
 
 /// Counters of one module on one file, over all ranks.
