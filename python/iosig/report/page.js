@@ -634,15 +634,20 @@
   }
   const plotAll = () => data.plotted.forEach((_, number) => plotFile(number));
 
-  // Pictures of files are made when they come near the window.
+  // Pictures of files are made when they are near the window: those that are at the start, at once.
+  const margin = 600;
   const nearWindow = new IntersectionObserver((entries) => {
     for (const entry of entries)
       if (entry.isIntersecting) {
         nearWindow.unobserve(entry.target);
         plotFile(Number(entry.target.id.slice("file-".length)));
       }
-  }, { rootMargin: "600px" });
-  for (const figure of document.querySelectorAll("figure[id^=file-]")) nearWindow.observe(figure);
+  }, { rootMargin: `${margin}px` });
+  const drawFiles = () => {
+    for (const figure of document.querySelectorAll("figure[id^=file-]"))
+      if (figure.getBoundingClientRect().top < window.innerHeight + margin) plotFile(Number(figure.id.slice("file-".length)));
+      else nearWindow.observe(figure);
+  };
 
   // Links of findings show the time that they are about.
   document.addEventListener("click", (event) => {
@@ -656,6 +661,7 @@
 
   timeline();
   heat();
+  drawFiles();
 
   const drawAll = () => plots.forEach((plot) => plot.draw());
   let width = window.innerWidth;
