@@ -10,6 +10,9 @@ CMAKE_FLAGS = -DIOSIG_TESTS=$(TESTS) -DCMAKE_C_COMPILER=$(CC) -DCMAKE_CXX_COMPIL
   $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 # Without these two ccache keeps no object that was compiled with a precompiled header, which is nearly all of them.
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+# Clones of the repository share what ccache keeps (debug information then names the clone that compiled first).
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
 # Nothing of the machine's own Python set-up reaches .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
