@@ -41,6 +41,7 @@ class Iosig(CMakePackage):
     depends_on("openssl@3:")
     depends_on("zlib-api")
     depends_on("bzip2")
+    depends_on("sqlite")
     depends_on("libfuse@3.12:", when="+fuse")
 
     generator = "Ninja"
