@@ -266,7 +266,7 @@ TEST_CASE("storage.toml: what does not fit together is refused") {
         std::string::npos);
   CHECK(refusal(head + "policy = \"fast\"\n" + mount + device).find("expected a policy, job or paper") !=
         std::string::npos);
-  CHECK(refusal(head + device).find("no [[mount_point]]") != std::string::npos);
+  CHECK(refusal(head + device).find("no [[mount_point]]; expected at least one, or a [[server]]") != std::string::npos);
   CHECK(refusal(head + mount).find("no [[device]] named 'a'") != std::string::npos);
   CHECK(refusal(head + mount + mount + device).find("described twice") != std::string::npos);
   CHECK(refusal(head + mount + device + device).find("described twice") != std::string::npos);
@@ -281,6 +281,101 @@ TEST_CASE("storage.toml: what does not fit together is refused") {
             .find("at least 3") != std::string::npos);
   CHECK(refusal(head + mount + device + composite + "scheme = \"mds\"\ndata = 4\n").find("mds needs data and parity") !=
         std::string::npos);
+}
+
+namespace {
+const std::string server =
+    "[[server]]\nname = \"h0\"\nclass = \"hdd\"\nread_startup = \"8ms\"\nread_bandwidth = \"100MB/s\"\n"
+    "write_startup = \"9ms\"\nwrite_bandwidth = \"90MB/s\"\ncapacity = \"1TB\"\ntarget = \"ost3\"\n";
+const std::string network = "[network]\nstartup = \"0.1ms\"\nbandwidth = \"117MB/s\"\n";
+}  // namespace
+
+TEST_CASE("storage.toml: servers and network are read, printed and read again") {
+  const Storage read = parsed(head + server + network);  // a file system's servers need no mount point here
+  REQUIRE(read.servers.size() == 1);
+  CHECK(read.servers[0].name == "h0");
+  CHECK(read.servers[0].server_class == "hdd");
+  CHECK(read.servers[0].target == "ost3");
+  CHECK(read.servers[0].read_startup_s == doctest::Approx(8e-3));
+  CHECK(read.servers[0].write_startup_s == doctest::Approx(9e-3));
+  CHECK(read.servers[0].read_bytes_per_s == 100.0 * MiB);
+  CHECK(read.servers[0].write_bytes_per_s == 90.0 * MiB);
+  CHECK(read.servers[0].capacity_bytes == TiB);
+  REQUIRE(read.network.has_value());
+  CHECK(read.network->startup_s == doctest::Approx(1e-4));
+  CHECK(read.network->bytes_per_s == 117.0 * MiB);
+  const Storage again = parsed(storage_text(read));
+  CHECK(again.servers == read.servers);
+  CHECK(again.network == read.network);
+  CHECK(storage_text(again) == storage_text(read));
+
+  const Storage inherits =
+      parsed(head + mount + device + "[[server]]\nname = \"s\"\nclass = \"x\"\nmount_point = \"/mnt/a\"\n" +
+             "[[server]]\nname = \"t\"\nclass = \"x\"\ndevice = \"a\"\n");
+  CHECK(inherits.device_of(inherits.servers[0])->name == "a");
+  CHECK(inherits.device_of(inherits.servers[1])->name == "a");
+  CHECK(inherits.device_of(read.servers[0]) == nullptr);
+  CHECK_FALSE(inherits.network.has_value());
+}
+
+TEST_CASE("storage.toml: servers that lack something, or do not fit, are refused with their place") {
+  const auto without = [&](const std::string& line) {
+    std::string text = server;
+    const std::size_t at = text.find(line);
+    REQUIRE(at != std::string::npos);
+    text.erase(at, text.find('\n', at) + 1 - at);
+    return refusal(head + mount + device + text);
+  };
+  CHECK(without("name = \"h0\"").find("8:1: a server without name") != std::string::npos);
+  CHECK(without("class = ").find("8:1: h0: expected class") != std::string::npos);
+  for (const char* key : {"read_startup", "read_bandwidth", "write_startup", "write_bandwidth"})
+    CHECK(without(key).find(std::string("8:1: h0: expected ") + key + ", or the device or mount_point that has it") !=
+          std::string::npos);
+  const auto with = [&](const std::string& line) { return refusal(head + mount + device + server + line + "\n"); };
+  CHECK(with("mount_point = \"/none\"").find("h0: there is no [[mount_point]] with the path '/none'") !=
+        std::string::npos);
+  CHECK(with("mount_point = \"mnt\"").find("not an absolute path") != std::string::npos);
+  CHECK(with("device = \"none\"").find("no [[device]] named 'none'") != std::string::npos);
+  CHECK(with("speed = 1").find("unknown key 'speed'") != std::string::npos);
+  CHECK(with(server).find("the server 'h0' is described twice") != std::string::npos);
+  CHECK(with("[[network]]\n").find("'network' is not a table; expected [network]") != std::string::npos);
+  CHECK(with("[network]\nbandwidth = \"0B/s\"").find("bandwidth: ") != std::string::npos);
+  CHECK(with("[network]\nstartup = 1").find("expected a time such as") != std::string::npos);
+  CHECK(with("[network]\nlatency = \"1ms\"").find("unknown key 'latency'") != std::string::npos);
+  std::string halted = server;
+  halted.replace(halted.find("100MB/s"), 7, "0B/s");
+  CHECK(refusal(head + halted).find("read_bandwidth: ") != std::string::npos);
+}
+
+TEST_CASE(
+    "storage.toml: a probe keeps the servers and what they name; its network replaces one that it measured before") {
+  Storage current =
+      parsed(head + mount + device + "[[server]]\nname = \"s\"\nclass = \"x\"\nmount_point = \"/mnt/a\"\n" + network);
+  for (auto* known : {&current.mount_points[0].provenance, &current.devices[0].provenance})
+    for (auto& [key, value] : *known) value.origin = Origin::inspected;
+  Storage update;  // the mount is gone now
+  const Storage kept = merge_probe(current, update);
+  CHECK(kept.servers == current.servers);
+  CHECK(kept.mount_points.size() == 1);
+  CHECK(kept.devices.size() == 1);
+  CHECK(kept.network == current.network);
+
+  update.network = Network{2e-3,
+                           5e6,
+                           {{"startup", {Origin::measured, {}, Origin::measured, "1ms", "3ms", true}},
+                            {"bandwidth", {Origin::measured, {}, Origin::measured, {}, {}, true}}}};
+  const Storage by_hand = merge_probe(current, update);  // both values were set by hand
+  CHECK(by_hand.network->startup_s == doctest::Approx(1e-4));
+  CHECK(storage_text(by_hand).find(
+            "[network.probed]\nstartup = { value = \"2ms\", by = \"measured\", low = \"1ms\", high = \"3ms\" }\n") !=
+        std::string::npos);
+  current.network->provenance.erase("startup");
+  CHECK(merge_probe(current, update).network->startup_s == doctest::Approx(2e-3));
+  CHECK(merge_probe(current, update).network->bytes_per_s == 117.0 * MiB);
+  const Storage measured = parsed(storage_text(merge_probe(parsed(head + server), update)));
+  CHECK(measured.network->provenance.at("startup").origin == Origin::measured);
+  update.network->startup_s = 4e-3;
+  CHECK(merge_probe(measured, update).network->startup_s == doctest::Approx(4e-3));
 }
 
 TEST_CASE("storage.toml: no cut of a good file crashes the reader") {

@@ -44,11 +44,14 @@ void try_one(std::string_view text) {
   hold(again.has_value(), "a printed description is read back", again ? "" : again.error().message + "\n" + printed);
   hold(again->mount_points == storage->mount_points, "mount points are printed whole", printed);
   hold(again->devices == storage->devices, "devices are printed whole", printed);
+  hold(again->servers == storage->servers, "servers are printed whole", printed);
+  hold(again->network == storage->network, "the network is printed whole", printed);
 
   const std::string merged = storage_text(merge_probe(*storage, probed(*storage)));
   const auto from_merged = parse_storage(merged, "merged");
   hold(from_merged.has_value(), "a merged description is read back", from_merged ? "" : from_merged.error().message);
 
+  if (storage->mount_points.empty()) return;
   for (const Signature& signature : {Signature{}, demanding()}) {
     const Choice choice = choose_mount_point(signature, *storage, {.home = Home{storage->mount_points.front().path}});
     hold(choice.candidates.size() == storage->mount_points.size(), "every mount point is judged", printed);

@@ -79,6 +79,12 @@ void add_system_mount_points(const Storage& system, Storage& storage) {
     storage.mount_points.push_back(std::move(added));
   }
   if (!storage.policy) storage.policy = system.policy;
+  if (!storage.network) storage.network = system.network;
+  if (!storage.servers.empty()) return;
+  for (Server server : system.servers) {
+    if (!server.device.empty()) server.device = devices.adopt(server.device);
+    storage.servers.push_back(std::move(server));
+  }
 }
 
 bool has_limits(const Storage& system) {

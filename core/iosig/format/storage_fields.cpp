@@ -1,5 +1,7 @@
 #include "iosig/format/storage_fields.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 #include "iosig/base/units.h"
@@ -176,6 +178,50 @@ const std::vector<Field<MountPoint>>& mount_point_fields() {
       field("max_share", &M::max_share, ranged<number_of>(1e-6, 1, "a number above 0, up to 1"), toml_number),
   };
   return fields;
+}
+
+const std::vector<Field<Server>>& server_fields() {
+  using S = Server;
+  const auto startup = ranged<seconds_of>(0, 3600, "0s to 1h");
+  static const std::vector<Field<S>> fields{
+      field("name", &S::name, name_text, toml_string),
+      field("class", &S::server_class, name_text, toml_string),
+      field("mount_point", &S::mount_point, absolute_path, toml_string),
+      field("device", &S::device, name_text, toml_string),
+      field("target", &S::target, name_text, toml_string),
+      field("read_startup", &S::read_startup_s, startup, quoted_seconds),
+      field("read_bandwidth", &S::read_bytes_per_s, rate_of, quoted_rate),
+      field("write_startup", &S::write_startup_s, startup, quoted_seconds),
+      field("write_bandwidth", &S::write_bytes_per_s, rate_of, quoted_rate),
+      field("capacity", &S::capacity_bytes, bytes_of, quoted_bytes),
+  };
+  return fields;
+}
+
+const std::vector<Field<Network>>& network_fields() {
+  using N = Network;
+  static const std::vector<Field<N>> fields{
+      field("startup", &N::startup_s, ranged<seconds_of>(0, 3600, "0s to 1h"), quoted_seconds),
+      field("bandwidth", &N::bytes_per_s, rate_of, quoted_rate),
+  };
+  return fields;
+}
+
+std::vector<std::string> redundancy_lines(const Redundancy& redundancy) {
+  std::vector<std::string> lines{fmt::format("scheme = {}", toml_string(name_of(redundancy.scheme, scheme_names)))};
+  if (redundancy.data != 0) lines.push_back(fmt::format("data = {}", redundancy.data));
+  if (redundancy.parity != 0) lines.push_back(fmt::format("parity = {}", redundancy.parity));
+  if (redundancy.local_groups != 0) lines.push_back(fmt::format("local_groups = {}", redundancy.local_groups));
+  std::vector<std::string> names;
+  for (const std::string& member : redundancy.members) names.push_back(toml_string(member));
+  if (!names.empty()) lines.push_back(fmt::format("members = [{}]", fmt::join(names, ", ")));
+  return lines;
+}
+
+std::string redundancy_text(const Redundancy& redundancy) {
+  std::string text;
+  for (const std::string& line : redundancy_lines(redundancy)) text += (text.empty() ? "{ " : ", ") + line;
+  return text + " }";
 }
 
 }  // namespace iosig::storage_fields

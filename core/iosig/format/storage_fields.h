@@ -29,6 +29,14 @@ struct Field {
 
 [[nodiscard]] const std::vector<Field<Device>>& device_fields();
 [[nodiscard]] const std::vector<Field<MountPoint>>& mount_point_fields();
+[[nodiscard]] const std::vector<Field<Server>>& server_fields();
+[[nodiscard]] const std::vector<Field<Network>>& network_fields();
+
+inline constexpr std::string_view redundancy_key = "redundancy";  ///< a table, not a field
+/// Returns "key = value" for each key that has one.
+[[nodiscard]] std::vector<std::string> redundancy_lines(const Redundancy& redundancy);
+/// Returns an inline TOML table.
+[[nodiscard]] std::string redundancy_text(const Redundancy& redundancy);
 
 template <class Owner>
 const Field<Owner>* find_field(const std::vector<Field<Owner>>& fields, std::string_view key) {

@@ -15,26 +15,6 @@ using namespace storage_fields;
 
 constexpr std::string_view storage_schema = "iosig.storage/2";
 constexpr std::string_view first_storage_schema = "iosig.storage/1";  // a subset, still read
-constexpr std::string_view redundancy_key = "redundancy";             // a table, not a field
-
-/// Returns "key = value" for each key that has one.
-std::vector<std::string> redundancy_lines(const Redundancy& redundancy) {
-  std::vector<std::string> lines{fmt::format("scheme = {}", toml_string(scheme_text(redundancy.scheme)))};
-  if (redundancy.data != 0) lines.push_back(fmt::format("data = {}", redundancy.data));
-  if (redundancy.parity != 0) lines.push_back(fmt::format("parity = {}", redundancy.parity));
-  if (redundancy.local_groups != 0) lines.push_back(fmt::format("local_groups = {}", redundancy.local_groups));
-  std::vector<std::string> names;
-  for (const std::string& member : redundancy.members) names.push_back(toml_string(member));
-  if (!names.empty()) lines.push_back(fmt::format("members = [{}]", fmt::join(names, ", ")));
-  return lines;
-}
-
-/// Returns an inline TOML table.
-std::string redundancy_text(const Redundancy& redundancy) {
-  std::string text;
-  for (const std::string& line : redundancy_lines(redundancy)) text += (text.empty() ? "{ " : ", ") + line;
-  return text + " }";
-}
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
@@ -55,14 +35,20 @@ class StorageReader {
         read = read_each(node, key.str(), [&](const toml::table& table) { return read_mount_point(table, storage); });
       else if (key == "device")
         read = read_each(node, key.str(), [&](const toml::table& table) { return read_device(table, storage); });
+      else if (key == "server")
+        read = read_each(node, key.str(), [&](const toml::table& table) { return read_server(table, storage); });
+      else if (key == "network")
+        read = read_network(node, storage);
       else if (key == "policy")
         read = read_policy(node, storage);
       else if (key != "schema")
-        read = unknown_key(key, {{"schema", "policy", "mount_point", "device"}});
+        read = unknown_key(key, {{"schema", "policy", "mount_point", "device", "server", "network"}});
       if (!read) return pass_on(read.error());
     }
-    if (storage.mount_points.empty()) return refuse(root, "there is no [[mount_point]]; expected at least one");
+    if (storage.mount_points.empty() && storage.servers.empty())
+      return refuse(root, "there is no [[mount_point]]; expected at least one, or a [[server]]");
     if (auto checked = check_references(storage); !checked) return pass_on(checked.error());
+    if (auto checked = check_servers(storage); !checked) return pass_on(checked.error());
     for (MountPoint& mount : storage.mount_points)
       if (!mount.provenance.contains("persistent"))
         mount.persistent =
@@ -174,6 +160,48 @@ class StorageReader {
     if (!mount.max_file_bytes) mount.max_file_bytes = max_file_bytes_of(mount.filesystem);
     device_places_.emplace(mount.device, table.source().begin);
     storage.mount_points.push_back(std::move(mount));
+    return {};
+  }
+
+  Result<void> read_server(const toml::table& table, Storage& storage) {
+    Server server;
+    if (auto read = read_fields(table, server_fields(), server); !read) return read;
+    if (server.name.empty()) return refuse(table, "a server without name; expected name = \"...\"");
+    if (server.server_class.empty())
+      return refuse(table, "{}: expected class = \"...\", the same for all servers that count as equal",
+                    printable(server.name));
+    if (!server_places_.emplace(server.name, table.source().begin).second)
+      return refuse(table, "the server '{}' is described twice", printable(server.name));
+    if (!server.device.empty()) device_places_.emplace(server.device, table.source().begin);
+    storage.servers.push_back(std::move(server));
+    return {};
+  }
+
+  Result<void> read_network(const toml::node& node, Storage& storage) {
+    const auto* table = node.as_table();
+    if (table == nullptr) return refuse(node, "'network' is not a table; expected [network]");
+    Network network;
+    if (auto read = read_fields(*table, network_fields(), network); !read) return read;
+    storage.network = std::move(network);
+    return {};
+  }
+
+  /// Each server's mount point is described, and each of its times is given or follows from a device.
+  Result<void> check_servers(const Storage& storage) {
+    for (const Server& server : storage.servers) {
+      const auto& place = server_places_.at(server.name);
+      if (!server.mount_point.empty() && storage.find_mount_point(server.mount_point) == nullptr)
+        return refuse_at(place, fmt::format("{}: there is no [[mount_point]] with the path '{}'",
+                                            printable(server.name), printable(server.mount_point)));
+      if (storage.device_of(server) != nullptr) continue;
+      for (const auto& [key, is_given] : {std::pair{"read_startup", server.read_startup_s.has_value()},
+                                          {"read_bandwidth", server.read_bytes_per_s.has_value()},
+                                          {"write_startup", server.write_startup_s.has_value()},
+                                          {"write_bandwidth", server.write_bytes_per_s.has_value()}})
+        if (!is_given)
+          return refuse_at(place, fmt::format("{}: expected {}, or the device or mount_point that has it",
+                                              printable(server.name), key));
+    }
     return {};
   }
 
@@ -312,6 +340,7 @@ class StorageReader {
   std::map<const Device*, Parts> parts_;
   std::unordered_map<std::string, std::size_t> device_numbers_;      ///< in Storage::devices
   std::multimap<std::string, toml::source_position> device_places_;  ///< every mention of a device
+  std::map<std::string, toml::source_position> server_places_;
 };
 
 // ---- writing -------------------------------------------------------------------------------------------------------
@@ -333,13 +362,15 @@ std::string record_text(std::string_view key, const Provenance& known, const std
 template <class Owner>
 void write_fields(const Owner& owner, const std::vector<Field<Owner>>& fields, std::string_view table,
                   std::string& text) {
-  text += fmt::format("\n[[{}]]\n", table);
+  constexpr bool is_only = std::is_same_v<Owner, Network>;
+  text += is_only ? fmt::format("\n[{}]\n", table) : fmt::format("\n[[{}]]\n", table);
   std::string records;
   for (const auto& each : fields) {
     const auto provenance = owner.provenance.find(each.key);
     const std::string value = each.show(owner);
     // A value without provenance is only the default, unless it identifies the entry.
-    const bool is_identity = each.key == "name" || each.key == "path" || each.key == "device" || each.key == "kind";
+    const bool is_identity =
+        each.key == "name" || each.key == "path" || each.key == "device" || each.key == "kind" || each.key == "class";
     if (value.empty() || (provenance == owner.provenance.end() && !is_identity)) continue;
     if (provenance != owner.provenance.end() && provenance->second.origin == Origin::assumed) continue;
     text += fmt::format("{} = {}\n", each.key, value);
@@ -351,50 +382,6 @@ void write_fields(const Owner& owner, const std::vector<Field<Owner>>& fields, s
       if (const auto known = owner.provenance.find(redundancy_key); known != owner.provenance.end())
         records += record_text(redundancy_key, known->second, redundancy_text(*owner.redundancy));
   if (!records.empty()) text += fmt::format("[{}.probed]\n{}", table, records);
-}
-
-// ---- merging -------------------------------------------------------------------------------------------------------
-
-template <class Owner>
-bool edited_by_hand(const Owner& owner) {
-  return std::ranges::any_of(owner.provenance, [](const auto& entry) { return entry.second.origin == Origin::config; });
-}
-
-/// Returns `update` with every manual value of `current`; the probe's values remain in the record.
-template <class Owner>
-Owner with_hand_values(const Owner& current, Owner update, const std::vector<Field<Owner>>& fields) {
-  for (const auto& each : fields) {
-    const auto kept = current.provenance.find(each.key);
-    if (kept == current.provenance.end() || kept->second.origin != Origin::config) continue;
-    Provenance provenance;
-    if (const auto probed = update.provenance.find(each.key); probed != update.provenance.end()) {
-      provenance = probed->second;
-      provenance.probed_origin = provenance.origin;
-      provenance.probed_text = each.show(update);
-      provenance.origin = Origin::config;
-    }
-    each.copy(update, current);
-    update.provenance[std::string(each.key)] = provenance;
-  }
-  return update;
-}
-
-/// As with_hand_values, for the redundancy.
-Device with_hand_redundancy(const Device& current, Device update) {
-  const auto kept = current.provenance.find(redundancy_key);
-  if (!current.redundancy || kept == current.provenance.end() || kept->second.origin != Origin::config) return update;
-  Provenance provenance;
-  if (update.redundancy) provenance.probed_text = redundancy_text(*update.redundancy);
-  provenance.probed_origin = Origin::inspected;
-  update.redundancy = current.redundancy;
-  update.provenance[std::string(redundancy_key)] = provenance;
-  return update;
-}
-
-/// Keeps the device `name` of `current` unchanged unless `merged` has one of that name.
-void keep_device(const Storage& current, const std::string& name, Storage& merged) {
-  const Device* device = current.find_device(name);
-  if (device != nullptr && merged.find_device(name) == nullptr) merged.devices.push_back(*device);
 }
 
 }  // namespace
@@ -418,6 +405,8 @@ std::string storage_text(const Storage& storage) {
     if (device.redundancy)
       text += fmt::format("[device.redundancy]\n{}\n", fmt::join(redundancy_lines(*device.redundancy), "\n"));
   }
+  for (const Server& server : storage.servers) write_fields(server, server_fields(), "server", text);
+  if (storage.network) write_fields(*storage.network, network_fields(), "network", text);
   return text;
 }
 
@@ -429,6 +418,22 @@ std::string value_text(const Device& device, std::string_view key) {
 std::string value_text(const MountPoint& mount, std::string_view key) {
   const auto* known = find_field(mount_point_fields(), key);
   return known == nullptr ? std::string{} : known->show(mount);
+}
+std::string value_text(const Server& server, std::string_view key) {
+  const auto* known = find_field(server_fields(), key);
+  return known == nullptr ? std::string{} : known->show(server);
+}
+std::string value_text(const Network& network, std::string_view key) {
+  const auto* known = find_field(network_fields(), key);
+  return known == nullptr ? std::string{} : known->show(network);
+}
+const std::vector<std::string_view>& server_keys() {
+  static const std::vector<std::string_view> keys = keys_of(server_fields());
+  return keys;
+}
+const std::vector<std::string_view>& network_keys() {
+  static const std::vector<std::string_view> keys = keys_of(network_fields());
+  return keys;
 }
 const std::vector<std::string_view>& device_keys() {
   static const std::vector<std::string_view> keys = [] {
@@ -444,28 +449,5 @@ const std::vector<std::string_view>& mount_point_keys() {
 }
 
 std::string scheme_text(RedundancyScheme scheme) { return name_of(scheme, scheme_names); }
-
-Storage merge_probe(const Storage& current, const Storage& update) {
-  Storage merged;
-  merged.policy = current.policy;
-  for (const MountPoint& mount : update.mount_points) {
-    const MountPoint* old = current.find_mount_point(mount.path);
-    merged.mount_points.push_back(old == nullptr ? mount : with_hand_values(*old, mount, mount_point_fields()));
-  }
-  for (const MountPoint& mount : current.mount_points)
-    if (merged.find_mount_point(mount.path) == nullptr && edited_by_hand(mount)) merged.mount_points.push_back(mount);
-  for (const Device& device : update.devices) {
-    const Device* old = current.find_device(device.name);
-    merged.devices.push_back(
-        old == nullptr ? device : with_hand_redundancy(*old, with_hand_values(*old, device, device_fields())));
-  }
-  for (const Device& device : current.devices)
-    if (edited_by_hand(device)) keep_device(current, device.name, merged);
-  for (const MountPoint& mount : merged.mount_points) keep_device(current, mount.device, merged);
-  for (std::size_t i = 0; i < merged.devices.size(); ++i)  // grows during the loop
-    if (const auto redundancy = merged.devices[i].redundancy)
-      for (const std::string& member : redundancy->members) keep_device(current, member, merged);
-  return merged;
-}
 
 }  // namespace iosig

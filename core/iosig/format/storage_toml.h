@@ -25,14 +25,19 @@ namespace iosig {
 /// "" if unknown; and all keys in file order.
 [[nodiscard]] std::string value_text(const Device& device, std::string_view key);
 [[nodiscard]] std::string value_text(const MountPoint& mount, std::string_view key);
+[[nodiscard]] std::string value_text(const Server& server, std::string_view key);
+[[nodiscard]] std::string value_text(const Network& network, std::string_view key);
 [[nodiscard]] const std::vector<std::string_view>& device_keys();
 [[nodiscard]] const std::vector<std::string_view>& mount_point_keys();
+[[nodiscard]] const std::vector<std::string_view>& server_keys();
+[[nodiscard]] const std::vector<std::string_view>& network_keys();
 
 /// Returns the name of `scheme` in the file.
 [[nodiscard]] std::string scheme_text(RedundancyScheme scheme);
 
 /// Merges `update` (a new probe, all values measured or inspected) into `current` (the user's file): manual values,
-/// mount points and devices remain; probed ones that no longer exist are dropped unless the user edited them.
+/// mount points and devices remain; probed ones that no longer exist are dropped unless the user edited them or a
+/// server names them. All servers remain: no probe finds any.
 [[nodiscard]] Storage merge_probe(const Storage& current, const Storage& update);
 
 }  // namespace iosig

@@ -17,6 +17,17 @@ const MountPoint* Storage::find_mount_point(std::string_view path) const {
   return it == mount_points.end() ? nullptr : &*it;
 }
 
+const Server* Storage::find_server(std::string_view name) const {
+  const auto it = std::ranges::find(servers, name, &Server::name);
+  return it == servers.end() ? nullptr : &*it;
+}
+
+const Device* Storage::device_of(const Server& server) const {
+  if (!server.device.empty()) return find_device(server.device);
+  const MountPoint* mount = server.mount_point.empty() ? nullptr : find_mount_point(server.mount_point);
+  return mount == nullptr ? nullptr : find_device(mount->device);
+}
+
 Result<Code> code_of(const Redundancy& redundancy) {
   const bool is_lrc = redundancy.scheme == RedundancyScheme::lrc;
   if (!is_lrc && redundancy.local_groups != 0)

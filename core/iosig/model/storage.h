@@ -1,7 +1,8 @@
-// The storage description: a machine's mount points and devices.
+// The storage description: a machine's mount points and devices, and the servers that files are striped over.
 //
 // Plain data, no I/O. The file format is format/storage_toml; storage/ probes the machine.
-// Source: IOSIG paper, section 4 and Fig. 4. Units are in the names: bytes, seconds, bytes per second.
+// Source: IOSIG paper, section 4 and Fig. 4; of servers and network: H2DP paper, Table 1. Units are in the names:
+// bytes, seconds, bytes per second.
 #pragma once
 
 #include <cstdint>
@@ -118,15 +119,45 @@ struct MountPoint {
 /// Returns the free bytes that `max_share` leaves to streams, reserved ones included.
 [[nodiscard]] std::uint64_t allowed_bytes(const MountPoint& mount);
 
-/// Invariant, ensured by the reader: names and paths are unique, each `device` and member exists, no composite contains
-/// itself, every number is finite and in range.
+/// A place for stripes of files: a server of a parallel file system, or a mount point. What is absent follows from the
+/// device (model/described_servers.h).
+struct Server {
+  std::string name;
+  std::string server_class;  ///< servers of a class count as equal; for plans
+  std::string mount_point;   ///< a described one, by path; or ""
+  std::string device;        ///< a described one, by name; "": that of the mount point, if there is one
+  std::string target;        ///< its name in the parallel file system (an OST, a datafile server); or ""
+  std::optional<double> read_startup_s, write_startup_s;  ///< of one request anywhere, seek included
+  std::optional<double> read_bytes_per_s, write_bytes_per_s;
+  std::optional<std::uint64_t> capacity_bytes;  ///< for planned files
+  Provenances provenance;
+
+  bool operator==(const Server&) const = default;
+};
+
+/// Between clients and servers.
+struct Network {
+  double startup_s = 1e-4;                 ///< of one connection or request and its answer
+  double bytes_per_s = 117.0 * (1 << 20);  ///< of each link: 117 MB/s is what gigabit Ethernet carries
+  Provenances provenance;
+
+  bool operator==(const Network&) const = default;
+};
+
+/// Invariant, ensured by the reader: names and paths are unique, each `device`, `mount_point` and member exists, no
+/// composite contains itself, every number is finite and in range, each server has or inherits all its times.
 struct Storage {
   std::optional<Policy> policy;  ///< of decisions by this description; absent: Policy::job
   std::vector<MountPoint> mount_points;
   std::vector<Device> devices;
+  std::vector<Server> servers;     ///< may be empty: the machine has none that files are striped over
+  std::optional<Network> network;  ///< to the servers
 
   [[nodiscard]] const Device* find_device(std::string_view name) const;
   [[nodiscard]] const MountPoint* find_mount_point(std::string_view path) const;
+  [[nodiscard]] const Server* find_server(std::string_view name) const;
+  /// The device behind a server: its own, or that of its mount point; nullptr: none is described.
+  [[nodiscard]] const Device* device_of(const Server& server) const;
 };
 
 /// Returns a device of `kind` with conservative values, used where neither the file nor a probe has one. Reliability

@@ -80,7 +80,7 @@ Result<Announced> read_placements(const Database& database) {
 Result<void> check_summary(const Database& database, const Announced& read) {
   std::size_t rows = 0;
   bool is_right = false;
-  const auto done = for_each_row(database, "SELECT placements, checksum FROM summary", [&](const Statement& row) {
+  auto done = for_each_row(database, "SELECT placements, checksum FROM summary", [&](const Statement& row) {
     ++rows;
     is_right = row.number(0) == read.placements.size() && row.number(1) == list_checksum(read.checksums);
     return Result<void>{};
@@ -150,7 +150,7 @@ Result<void> check_version(const Database& database) {
     return fail(ErrorKind::bad_input, "'{}': is a region map of version {}; this iosig reads version {}",
                 printable(database.path()), *found, version);
   std::size_t tables = 0;
-  const auto done =
+  auto done =
       for_each_row(database, "SELECT sql FROM sqlite_schema ORDER BY name", [&](const Statement& row) -> Result<void> {
         if (tables < std::size(table_texts) && row.text(0) == table_texts[tables++]) return {};
         return damaged(database, "tables", "expected those of a region map, found others");
