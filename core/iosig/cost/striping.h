@@ -1,0 +1,112 @@
+// Predicts what requests cost over servers of unlike speed: of one request, and of many under load.
+//
+// Source: docs/references.md#h2dp section 3.4, Tables 2 and 3. Ours: the bytes that each server really gets for a
+// request's offset and length, any number of classes, servers that a request does not touch cost nothing, and the load
+// of each server. Pure; takes checked Servers and Stripes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "iosig/base/result.h"
+#include "iosig/model/servers.h"
+#include "iosig/model/striping.h"
+
+namespace iosig {
+
+/// The part of a request that one server gets. A server's bytes of a region are one file; the part is contiguous in it.
+struct StripePart {
+  std::uint32_t server = 0;
+  std::uint64_t offset = 0;  ///< in the server's file of the region
+  std::uint64_t bytes = 0;   ///< > 0
+
+  bool operator==(const StripePart&) const = default;
+};
+
+/// Returns nothing, or `bad_input`: another number of stripe sizes than classes, no stripe > 0 on any server, a period
+/// above max_bytes.
+[[nodiscard]] Result<void> checked(const Stripes& stripes, const Servers& servers);
+
+/// Where each byte of a region lies. Keeps no reference.
+class StripeMap {
+ public:
+  /// The first stripe of each class lies on its server `rotation` modulo count: regions that begin at different servers
+  /// load the servers of a class evenly.
+  StripeMap(const Servers& servers, const Stripes& stripes, std::uint32_t rotation = 0);
+
+  /// m h + n s: the bytes of one stripe on every server.
+  [[nodiscard]] std::uint64_t period_bytes() const { return period_; }
+  /// Replaces `parts` by those of the range, in the order of their first bytes; offset + length <= 2^63.
+  void parts(std::uint64_t offset, std::uint64_t length, std::vector<StripePart>& parts) const;
+  /// Returns the bytes that server `server` holds of a region of `length` bytes.
+  [[nodiscard]] std::uint64_t bytes_on(std::uint32_t server, std::uint64_t length) const;
+
+ private:
+  struct Holder {
+    std::uint32_t server;
+    std::uint64_t start, stripe;  ///< in a period
+  };
+  std::vector<Holder> holders_;  ///< servers with a stripe > 0
+  std::uint64_t period_ = 0;
+};
+
+/// Returns the most bytes that a server of each class holds of a region of `length` bytes.
+[[nodiscard]] std::vector<std::uint64_t> bytes_on_classes(const Servers& servers, const Stripes& stripes,
+                                                          std::uint64_t length);
+
+/// The terms of Tables 2 and 3: when the requests of all processes meet at the same servers.
+struct RequestCost {
+  double connect_s = 0;   ///< TE
+  double transfer_s = 0;  ///< TX
+  double storage_s = 0;   ///< TS + TT
+  [[nodiscard]] double seconds() const { return connect_s + transfer_s + storage_s; }
+};
+
+/// The general form: k servers get bytes, the most of them b_max:
+///   TE = max(p, c k) e,  TX = max(c r t, p b_max t),  TS + TT = p max over these servers (alpha + bytes beta).
+/// Equal to Table 2 where m h + n s = r, 0 < h <= s, and to Table 3 where h = r / m, s = 0. All 0 for an empty request.
+[[nodiscard]] RequestCost request_cost(const Servers& servers, const StripeMap& map, const Request& request);
+
+/// Table 2 as printed: h = 0 still pays the HServers' start-up, and the transfer is that of s. `servers` has two
+/// classes: HServers, SServers.
+[[nodiscard]] RequestCost table2_cost(const Servers& servers, std::uint64_t h, std::uint64_t s, std::uint64_t r,
+                                      bool is_write);
+/// Table 3 as printed: only the first class, stripes of r / m (not rounded). `servers.classes[0].count` > 0.
+[[nodiscard]] RequestCost table3_cost(const Servers& servers, std::uint64_t r, bool is_write);
+
+/// Busy time of the servers of one class: of the busiest one, and the mean of all.
+struct ClassLoad {
+  double storage_s = 0, network_s = 0;  ///< the busiest server's storage and link, which may be two servers
+  double mean_storage_s = 0, mean_network_s = 0;
+};
+
+/// What requests demand of servers and clients.
+///
+/// A connection counts only as latency: a server that waits for one serves other requests.
+struct Load {
+  std::vector<ClassLoad> classes;
+  double client_s = 0;   ///< busy time of each client node's link, if the nodes share the requests evenly
+  double latency_s = 0;  ///< sum over the requests of the time that each takes alone
+  double requests = 0, bytes = 0;
+};
+
+/// Returns the load of `groups` on a region with this layout.
+///
+/// Exact for up to 1024 requests or phases (offsets modulo the period) of a group; of others, the mean over 1024 evenly
+/// distributed ones, where servers of one class count as equally loaded.
+[[nodiscard]] Load load_of(const Servers& servers, const Stripes& stripes, std::span<const RequestGroup> groups);
+
+/// Returns the time of the busiest resource, or latency_s / p if that is longer: the asymptotic bound of a closed loop
+/// of p processes (docs/references.md#operational-analysis).
+[[nodiscard]] double busiest_s(const Servers& servers, const Load& load);
+
+/// How requests to different regions meet. spread: all regions are used at the same time, and begin at different
+/// servers (StripeMap's rotation), so the mean loads of each class add up. together: at any time all processes use one
+/// region, so the regions' busiest_s add up.
+enum class Contention { spread, together };
+
+/// Returns the predicted time of all regions' requests, one Load for each region.
+[[nodiscard]] double loaded_seconds(const Servers& servers, std::span<const Load> regions, Contention contention);
+
+}  // namespace iosig
