@@ -1,0 +1,73 @@
+// Divides files into regions, and the requests into groups that are alike.
+//
+// A request that crosses regions becomes one request in each. Empty requests are dropped. Pure.
+// Source: docs/references.md#h2dp section 3.3 (fixed regions of 64 MB). Ours: groups, whole patterns at once, adaptive
+// regions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "iosig/base/result.h"
+#include "iosig/model/pattern.h"
+#include "iosig/model/striping.h"
+
+namespace iosig {
+
+/// Byte ranges of one file that follow each other: range n ends where n + 1 begins; the first begins at 0.
+struct RegionBounds {
+  std::vector<std::uint64_t> ends;  ///< ascending
+};
+
+/// Returns regions of `region_bytes` > 0 up to the end of `file_bytes`; the last may be shorter. Fails with `usage` if
+/// there would be more than 2^24 of them.
+[[nodiscard]] Result<RegionBounds> fixed_regions(std::uint64_t file_bytes,
+                                                 std::uint64_t region_bytes = default_region_bytes);
+
+struct AdaptiveOptions {
+  std::uint64_t max_region_bytes = default_region_bytes;
+  double ratio = 1.5;  ///< > 1: units are alike while their requests, and the lengths of these, differ by less
+};
+
+inline constexpr std::uint64_t default_unit_bytes = std::uint64_t{1} << 20U;
+
+/// Cuts a file where its use changes. `units`: equally long regions of one file, with the groups of all windows (from a
+/// RegionCollector over fixed_regions(file_bytes, default_unit_bytes), or smaller). Neighbouring units form one region
+/// while their number of requests is alike (by `ratio`, or within three standard deviations of chance), the mean
+/// lengths of requests are, and the region is at most max_region_bytes long.
+[[nodiscard]] RegionBounds adaptive_regions(std::span<const Region> units, const AdaptiveOptions& options = {});
+
+/// Collects requests and patterns of one file and one window into regions with their groups.
+///
+/// Requests of a region with the same length and kind form one group: a progression if they are one, in the order they
+/// came, otherwise scattered over the finest even grid that holds them all. After 64 lengths and kinds in a region,
+/// further lengths count as the next power of two.
+class RegionCollector {
+ public:
+  explicit RegionCollector(const RegionBounds& bounds, std::uint32_t file = 0);
+
+  /// Fails with `bad_input` if a request ends after 2^63 - 1. Parts after the last region are only counted: outside().
+  [[nodiscard]] Result<void> add(std::span<const Request> requests);
+  /// `count` requests of `length` bytes at offset, offset + stride, ...: closed form over the regions.
+  [[nodiscard]] Result<void> add(const RequestGroup& progression);
+  /// The accesses of a pattern with the columns logical and length, all of one kind. Time: proportional to the loops'
+  /// turns outside of each leaf's longest loop, not to the number of accesses.
+  [[nodiscard]] Result<void> add(const Pattern& accesses, bool is_write);
+
+  [[nodiscard]] std::uint64_t outside() const { return outside_; }
+  /// Returns all regions in the order of their offsets, also those without requests.
+  [[nodiscard]] std::vector<Region> regions() const;
+
+ private:
+  std::size_t region_at(std::uint64_t offset) const;
+  void put(std::size_t region, const RequestGroup& group);
+  void split(std::uint64_t offset, std::uint64_t length, bool is_write);
+
+  std::vector<std::uint64_t> ends_;
+  std::uint32_t file_;
+  std::uint64_t outside_ = 0;
+  std::vector<std::vector<RequestGroup>> groups_;
+};
+
+}  // namespace iosig
