@@ -38,9 +38,9 @@ System system_of(std::uint32_t servers, std::uint32_t clients, const DiskCosts& 
 
 /// Each client sends `count` requests like `request`, at the offset that `offset_of` gives.
 template <class OffsetOf>
-Totals totals_of(const System& system, std::uint64_t count, Request request, OffsetOf offset_of) {
+Totals totals_of(const System& system, std::uint64_t count, ClientRequest request, OffsetOf offset_of) {
   std::vector<std::uint64_t> sent(system.clients.size());
-  auto totals = run(system, [&](std::uint32_t client, double, Request& next) {
+  auto totals = run(system, [&](std::uint32_t client, double, ClientRequest& next) {
     next = request;
     next.offset = offset_of(client, sent[client]);
     return sent[client]++ < count;
@@ -49,7 +49,7 @@ Totals totals_of(const System& system, std::uint64_t count, Request request, Off
   return *totals;
 }
 
-Totals totals_of(const System& system, std::uint64_t count, const Request& request) {
+Totals totals_of(const System& system, std::uint64_t count, const ClientRequest& request) {
   return totals_of(system, count, request, [&](auto, auto) { return request.offset; });
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("engine: a disk starts up anew for another region, and not within one"
   const auto run_regions = [&](std::uint32_t regions) {
     std::uint32_t sent = 0;
     return run(system,
-               [&](std::uint32_t, double, Request& next) {
+               [&](std::uint32_t, double, ClientRequest& next) {
                  next = {.region = sent % regions, .bytes = 100'000};
                  return sent++ < 10;
                })
@@ -131,7 +131,7 @@ TEST_CASE("engine: start-ups are uniform around their mean, and the same for the
   const auto times_of = [&] {
     std::vector<double> asked;
     std::uint32_t sent = 0;
-    REQUIRE(run(system, [&](std::uint32_t, double now_s, Request& next) {
+    REQUIRE(run(system, [&](std::uint32_t, double now_s, ClientRequest& next) {
       next = {.region = ++sent, .bytes = 1};
       asked.push_back(now_s);
       return sent <= 4000;
@@ -159,7 +159,7 @@ TEST_CASE("engine: clients in step wait for the slowest of the round") {
   System system = system_of(2, 2, disk(0, 100 * MB), 1e15, 1'000'000);
   const auto two_sizes = [&] {  // one client reads 1 MB of server 0, the other half as much of server 1
     std::array<int, 2> sent{};
-    return run(system, [&](std::uint32_t client, double, Request& next) {
+    return run(system, [&](std::uint32_t client, double, ClientRequest& next) {
       next = {.offset = client * 1'000'000ULL, .bytes = client == 0 ? 1'000'000ULL : 500'000ULL};
       return sent.at(client)++ < (client == 0 ? 5 : 9);
     });
@@ -210,8 +210,8 @@ TEST_CASE("layout: what servers get of a request agrees with counting bytes one 
 
 TEST_CASE("engine: what cannot be simulated is refused with the number that is wrong") {
   const System sound = system_of(2, 1, disk(0.01, 100 * MB), 100 * MB, 1 << 20);
-  const auto message_of = [](const System& system, Request request = {.bytes = 1}) {
-    const auto told = run(system, [&, sent = 0](std::uint32_t, double, Request& next) mutable {
+  const auto message_of = [](const System& system, ClientRequest request = {.bytes = 1}) {
+    const auto told = run(system, [&, sent = 0](std::uint32_t, double, ClientRequest& next) mutable {
       next = request;
       return sent++ < 1;
     });

@@ -60,7 +60,7 @@ struct NodeState {
 };
 
 struct ClientState {
-  Request request;
+  ClientRequest request;
   double sent_s = 0, ended_s = 0;
   std::uint32_t parts_left = 0;
 };
@@ -117,7 +117,7 @@ class Engine {
   }
 
   bool is_sound(std::uint32_t client) {
-    const Request& request = clients_[client].request;
+    const ClientRequest& request = clients_[client].request;
     if (request.layout < system_.layouts.size() && request.bytes > 0 && request.bytes < bytes_limit &&
         request.offset < bytes_limit && request.think_s >= 0 && std::isfinite(request.think_s))
       return true;
@@ -132,7 +132,7 @@ class Engine {
   /// The parts of a request: of a read on their disks and on to the servers' links, of a write on the client's link.
   void send(std::uint32_t client, double now_s) {
     ClientState& state = clients_[client];
-    const Request& request = state.request;
+    const ClientRequest& request = state.request;
     system_.layouts[request.layout].split(request.offset, request.bytes, parts_);
     state.parts_left = static_cast<std::uint32_t>(parts_.size());
     const std::uint32_t node = system_.clients[client].node;
@@ -176,7 +176,7 @@ class Engine {
   }
 
   /// Returns when the disk has served the part.
-  double serve(std::uint32_t server, const Request& request, std::uint64_t bytes, double now_s) {
+  double serve(std::uint32_t server, const ClientRequest& request, std::uint64_t bytes, double now_s) {
     ServerState& state = servers_[server];
     const DiskCosts& costs = request.is_write ? system_.servers[server].write : system_.servers[server].read;
     const bool is_near = state.last_region == request.region;

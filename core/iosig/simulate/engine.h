@@ -73,7 +73,7 @@ class Layout {
   std::uint64_t period_ = 0;
 };
 
-struct Request {
+struct ClientRequest {
   std::uint32_t layout = 0;  ///< number in System::layouts
   std::uint32_t region = 0;  ///< for the disks' start-up
   std::uint64_t offset = 0;  ///< in the region
@@ -99,7 +99,7 @@ struct System {
 
 /// Sets the next request of `client` at the time `now_s`. False: the client has ended. Called in the order of time; at
 /// equal times in the order in which the earlier requests ended, at the start in the order of the clients.
-using Source = std::function<bool(std::uint32_t client, double now_s, Request& next)>;
+using Source = std::function<bool(std::uint32_t client, double now_s, ClientRequest& next)>;
 
 struct ServerTotals {
   std::uint64_t parts = 0, bytes = 0;  ///< of all clients
