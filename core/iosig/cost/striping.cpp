@@ -8,13 +8,15 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_phases = 1024;  ///< of a group, costed one by one
-
 /// Sums over the requests of the groups, server by server.
 class LoadSum {
  public:
-  LoadSum(const Servers& servers, const Stripes& stripes)
-      : servers_(servers), map_(servers, stripes), storage_s_(server_count(servers)), network_s_(storage_s_.size()) {
+  LoadSum(const Servers& servers, const Stripes& stripes, std::uint64_t max_phases)
+      : servers_(servers),
+        map_(servers, stripes),
+        max_phases_(max_phases),
+        storage_s_(server_count(servers)),
+        network_s_(storage_s_.size()) {
     for (std::uint32_t number = 0; number < servers.classes.size(); ++number)
       class_of_.insert(class_of_.end(), servers.classes[number].count, number);
   }
@@ -28,7 +30,7 @@ class LoadSum {
     const std::uint64_t cycle = step == 0 ? 1 : period / std::gcd(step, period);
     const std::uint64_t phases = group.is_scattered ? cycle : std::min(cycle, group.count);
     const std::uint64_t first = group.offset % period;
-    if (phases > max_phases) {
+    if (phases > max_phases_) {
       sample(group, phases, step);
       return;
     }
@@ -57,7 +59,7 @@ class LoadSum {
   }
 
  private:
-  /// Costs max_phases of the group's many phases, evenly distributed, as if each stood for equally many requests.
+  /// Costs max_phases_ of the group's many phases, evenly distributed, as if each stood for equally many requests.
   void sample(const RequestGroup& group, std::uint64_t phases, std::uint64_t step) {
     const std::uint64_t period = map_.period_bytes();
     const std::uint64_t grid = std::gcd(step, period);
@@ -65,13 +67,13 @@ class LoadSum {
     storage.swap(storage_s_);
     network.swap(network_s_);
     const bool is_whole_cycle = group.count >= period / grid || group.is_scattered;
-    for (std::uint64_t n = 0; n < max_phases; ++n) {
+    for (std::uint64_t n = 0; n < max_phases_; ++n) {
       const auto k = static_cast<std::uint64_t>((static_cast<double>(n) + 0.5) * static_cast<double>(phases) /
-                                                static_cast<double>(max_phases));
+                                                static_cast<double>(max_phases_));
       // A whole cycle visits each multiple of the grid once, in whatever order.
       const std::uint64_t moved = is_whole_cycle ? k * grid : multiplied(k, step, period);
       request((group.offset % period + moved) % period, group,
-              static_cast<double>(group.count) / static_cast<double>(max_phases));
+              static_cast<double>(group.count) / static_cast<double>(max_phases_));
     }
     std::size_t server = 0;
     for (const ServerClass& each : servers_.classes) {
@@ -116,6 +118,7 @@ class LoadSum {
 
   const Servers& servers_;
   StripeMap map_;
+  std::uint64_t max_phases_;
   std::vector<std::uint32_t> class_of_;
   std::vector<double> storage_s_, network_s_;
   double latency_s_ = 0, requests_ = 0, bytes_ = 0;
@@ -238,8 +241,9 @@ RequestCost table3_cost(const Servers& servers, std::uint64_t r, bool is_write) 
           .storage_s = p * slow.startup_s + p * (bytes / m) * slow.s_per_byte};
 }
 
-Load load_of(const Servers& servers, const Stripes& stripes, std::span<const RequestGroup> groups) {
-  LoadSum sum(servers, stripes);
+Load load_of(const Servers& servers, const Stripes& stripes, std::span<const RequestGroup> groups,
+             std::uint64_t max_phases) {
+  LoadSum sum(servers, stripes, max_phases);
   for (const RequestGroup& group : groups) sum.add(group);
   return sum.load();
 }

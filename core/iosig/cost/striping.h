@@ -91,11 +91,14 @@ struct Load {
   double requests = 0, bytes = 0;
 };
 
+inline constexpr std::uint64_t default_max_phases = 1024;
+
 /// Returns the load of `groups` on a region with this layout.
 ///
-/// Exact for up to 1024 requests or phases (offsets modulo the period) of a group; of others, the mean over 1024 evenly
-/// distributed ones, where servers of one class count as equally loaded.
-[[nodiscard]] Load load_of(const Servers& servers, const Stripes& stripes, std::span<const RequestGroup> groups);
+/// Exact for up to `max_phases` > 0 requests or phases (offsets modulo the period) of a group; of others, the mean over
+/// max_phases evenly distributed ones, where servers of one class count as equally loaded.
+[[nodiscard]] Load load_of(const Servers& servers, const Stripes& stripes, std::span<const RequestGroup> groups,
+                           std::uint64_t max_phases = default_max_phases);
 
 /// Returns the time of the busiest resource, or latency_s / p if that is longer: the asymptotic bound of a closed loop
 /// of p processes (docs/references.md#operational-analysis).

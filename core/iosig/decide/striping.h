@@ -32,23 +32,28 @@ struct PaperStripeOptions {
 ///
 /// The model's constraint m h + n s = r is imposed as m h + n s >= r, since the grid rarely has equality. r, which the
 /// paper leaves undefined for mixed sizes, is the largest. Where no pair covers r: <0, r / n rounded up to the grid>. A
-/// region without requests gets the fallback of its length. Costs each request on its own, as printed; the regions and
-/// their pairs are divided among threads. Fails with `usage` unless there are two classes with servers in both.
+/// region without requests gets the fallback of r = 1. The cost of a group is that of one request, times its number:
+/// for the printed algorithm's own running time, give groups of one request. Pairs are divided among threads. Fails
+/// with `usage` unless there are two classes with servers in both.
 [[nodiscard]] Result<std::vector<StripeChoice>> paper_stripes(std::span<const Region> regions, const Servers& servers,
                                                               const PaperStripeOptions& options = {});
 
 struct StripeOptions {
-  std::uint64_t unit_bytes = 4096;  ///< stripes are multiples of it, > 0
+  std::uint64_t unit_bytes = 4096;                           ///< stripes are multiples of it, > 0
+  std::uint64_t max_period_bytes = std::uint64_t{1} << 60U;  ///< the region's length: no longer period, if possible
+  /// Requests that may be costed before the search ends with what it has; the closed forms are always tried.
+  std::uint64_t max_effort = 1'000'000;
 };
 
 /// Returns the stripes with the least busiest_s for the mixture of all `groups` of one region; ties within 0.1 % go to
-/// the lower latency. Only classes with `may_use` (empty: all) get stripes. Within 1 % of the best on the grid of
-/// unit_bytes, by experience (tests/decide/test_striping.cpp), not by proof.
+/// the lower latency, then to the longer period. Only classes with `may_use` (empty: all) get stripes. Within 1 % of
+/// the best on the grid of unit_bytes, by experience (tests/decide/test_striping.cpp), not by proof.
 ///
 /// Begins at the closed forms: for each set of used classes, (1) one period per request, where all servers end at the
 /// same time (fill_servers), and (2) whole requests on single servers, in proportion to their speed. Then searches the
-/// neighbourhood of the best of them. Without requests: stripes of the largest unit that is at most 1 MB on the first
-/// allowed class.
+/// neighbourhood of the best of them, and for up to two classes a grid that gets coarser, as far as max_effort allows.
+/// Without requests: stripes of the largest unit that is at most 1 MB on the first allowed class. `stripes` is empty if
+/// no allowed class has servers.
 [[nodiscard]] StripeChoice choose_stripes(std::span<const RequestGroup> groups, const Servers& servers,
                                           const StripeOptions& options = {}, const std::vector<bool>& may_use = {});
 

@@ -1,0 +1,306 @@
+#include "iosig/decide/striping.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "iosig/base/units.h"
+
+namespace iosig {
+namespace {
+
+constexpr std::size_t max_subset_classes = 4;  ///< of more classes, not all subsets are candidates
+constexpr std::size_t max_shapes = 4;          ///< lengths and kinds for which there are candidates
+constexpr std::size_t max_starts = 6;          ///< candidates whose neighbourhood is searched
+constexpr std::uint64_t search_phases = 256;
+constexpr std::uint64_t scan_steps = 64;  ///< of one length, before scan() doubles it
+constexpr double latency_weight = 1e-3;   ///< breaks ties
+constexpr double tie = 1e-9;              ///< of equal scores
+
+bool allows(const std::vector<bool>& may_use, std::size_t number) { return may_use.empty() || may_use[number]; }
+
+/// The bytes that a server of `service` ends within `seconds`.
+double bytes_within(double seconds, const ServiceTime& service, const ServerNetwork& network) {
+  const double stored = std::max(0.0, (seconds - service.startup_s) / service.s_per_byte);
+  return network.s_per_byte > 0 ? std::min(stored, seconds / network.s_per_byte) : stored;
+}
+
+/// Keeps the best stripes and all that were costed.
+class StripeSearch {
+ public:
+  StripeSearch(std::span<const RequestGroup> groups, const Servers& servers, const StripeOptions& options,
+               const std::vector<bool>& may_use)
+      : groups_(groups), servers_(servers), options_(options), may_use_(may_use) {}
+
+  [[nodiscard]] StripeChoice run() {
+    const std::vector<RequestGroup> all = shapes();
+    if (all.empty()) return {};
+    for (const RequestGroup& shape : all) start_at(shape);
+    descend_from_best();
+    scan();
+    descend_from_best();
+    const std::pair<const Stripes, double>* best = nullptr;
+    for (const auto& each : costed_)
+      if (best == nullptr || each.second < best->second * (1 - tie) ||
+          (each.second <= best->second * (1 + tie) && period_of(each.first) > period_of(best->first)))
+        best = &each;
+    if (best == nullptr) return {};
+    return {.stripes = best->first,
+            .seconds = busiest_s(servers_, load_of(servers_, best->first, groups_)),
+            .is_fallback = false,
+            .tried = costed_.size()};
+  }
+
+ private:
+  /// Returns the groups with most bytes, one for each length and kind.
+  [[nodiscard]] std::vector<RequestGroup> shapes() const {
+    std::vector<RequestGroup> shapes(groups_.begin(), groups_.end());
+    std::erase_if(shapes, [](const RequestGroup& each) { return each.length == 0 || each.count == 0; });
+    std::ranges::stable_sort(shapes, std::greater{}, [](const RequestGroup& each) {
+      return static_cast<double>(each.count) * static_cast<double>(each.length);
+    });
+    if (shapes.size() > max_shapes) shapes.resize(max_shapes);
+    return shapes;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> usable_classes() const {
+    std::vector<std::size_t> usable;
+    for (std::size_t number = 0; number < servers_.classes.size(); ++number)
+      if (allows(may_use_, number) && servers_.classes[number].count > 0) usable.push_back(number);
+    return usable;
+  }
+
+  /// Returns the sets of classes for candidates, as may_use.
+  [[nodiscard]] std::vector<std::vector<bool>> class_sets() const {
+    const std::vector<std::size_t> usable = usable_classes();
+    std::vector<std::vector<bool>> sets;
+    const bool all = usable.size() <= max_subset_classes;
+    for (std::size_t bits = 1; all && bits < std::size_t{1} << usable.size(); ++bits) {
+      std::vector<bool>& set = sets.emplace_back(servers_.classes.size());
+      for (std::size_t n = 0; n < usable.size(); ++n) set[usable[n]] = (bits >> n & 1U) != 0;
+    }
+    for (std::size_t n = 0; !all && n < usable.size(); ++n) {
+      sets.emplace_back(servers_.classes.size())[usable[n]] = true;
+    }
+    if (!all) {
+      std::vector<bool>& set = sets.emplace_back(servers_.classes.size());
+      for (const std::size_t number : usable) set[number] = true;
+    }
+    return sets;
+  }
+
+  void start_at(const RequestGroup& shape) {
+    for (const std::vector<bool>& set : class_sets()) {
+      const std::vector<double> filled = fill_servers(static_cast<double>(shape.length), servers_, shape.is_write, set);
+      std::vector<double> rates(filled.size());
+      double least_rate = 0;
+      for (std::size_t number = 0; number < rates.size(); ++number) {
+        if (!set[number]) continue;
+        const ServiceTime& service = servers_.classes[number].service(shape.is_write);
+        const auto length = static_cast<double>(shape.length);
+        rates[number] =
+            1 / std::max(service.startup_s + length * service.s_per_byte, length * servers_.network.s_per_byte);
+        least_rate = least_rate == 0 ? rates[number] : std::min(least_rate, rates[number]);
+      }
+      const double unit = static_cast<double>(options_.unit_bytes);
+      Stripes up, down, whole, even;
+      for (std::size_t number = 0; number < rates.size(); ++number) {
+        up.push_back(rounded(std::ceil(filled[number] / unit)));
+        down.push_back(rounded(std::floor(filled[number] / unit)));
+        const double length_units = std::ceil(static_cast<double>(shape.length) / unit);
+        whole.push_back(rounded(std::round(rates[number] / least_rate) * length_units));
+        even.push_back(set[number] ? rounded(length_units) : 0);
+      }
+      for (const Stripes& stripes : {up, down, whole, even}) (void)score(stripes);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t rounded(double units) const {
+    return static_cast<std::uint64_t>(units) * options_.unit_bytes;
+  }
+
+  [[nodiscard]] std::uint64_t period_of(const Stripes& stripes) const {
+    std::uint64_t period = 0;
+    for (std::size_t number = 0; number < stripes.size(); ++number)
+      period += servers_.classes[number].count * stripes[number];
+    return period;
+  }
+
+  /// Returns the time of `stripes`, plus a little of the latency; infinity for what is not allowed.
+  [[nodiscard]] double score(const Stripes& stripes) {
+    const auto known = costed_.find(stripes);
+    if (known != costed_.end()) return known->second;
+    for (std::size_t number = 0; number < stripes.size(); ++number)
+      if (stripes[number] > 0 && !allows(may_use_, number)) return INFINITY;
+    if (!checked(stripes, servers_)) return INFINITY;
+    const std::uint64_t period = period_of(stripes);
+    const Load load = load_of(servers_, stripes, groups_, search_phases);
+    for (const RequestGroup& group : groups_)
+      effort_ += std::min({group.is_scattered ? search_phases : group.count, search_phases, period}) + 10;
+    double score = busiest_s(servers_, load) + latency_weight * load.latency_s / servers_.processes;
+    if (period > options_.max_period_bytes)
+      score *= 4 * static_cast<double>(period) / static_cast<double>(options_.max_period_bytes);
+    costed_.emplace(stripes, score);
+    return score;
+  }
+
+  void descend_from_best() {
+    std::vector<std::pair<double, Stripes>> starts;
+    for (const auto& [stripes, score] : costed_) starts.emplace_back(score, stripes);
+    const std::size_t count = std::min(max_starts, starts.size());
+    std::ranges::partial_sort(starts, starts.begin() + static_cast<std::ptrdiff_t>(count));
+    starts.resize(count);
+    for (const auto& [score, stripes] : starts) descend(stripes, score);
+  }
+
+  /// Costs the sizes of up to two classes in ever larger steps, as far as the effort allows: few requests at certain
+  /// offsets leave gaps between the candidates.
+  void scan() {
+    const std::vector<std::size_t> usable = usable_classes();
+    if (usable.empty() || usable.size() > 2) return;
+    std::uint64_t longest = 0;
+    for (const RequestGroup& group : groups_) longest = std::max(longest, group.length);
+    std::vector<std::uint64_t> sizes{0};
+    for (std::uint64_t step = options_.unit_bytes;
+         sizes.back() < std::max(4 * longest, scan_steps * options_.unit_bytes);) {
+      sizes.push_back(sizes.back() + step);
+      if (sizes.back() >= scan_steps * step) step *= 2;
+    }
+    Stripes at(servers_.classes.size());
+    // Smaller pairs first: a square that grows.
+    for (std::size_t n = 0; n < sizes.size(); ++n)
+      for (std::size_t k = 0; k <= n; ++k) {
+        if (effort_ > options_.max_effort) return;
+        at[usable[0]] = sizes[k];
+        if (usable.size() == 2) at[usable[1]] = sizes[n];
+        (void)score(at);
+        if (usable.size() == 1 || k == n) continue;
+        at[usable[0]] = sizes[n];
+        at[usable[1]] = sizes[k];
+        (void)score(at);
+      }
+  }
+
+  /// Walks to the best neighbour until none is better.
+  void descend(Stripes at, double at_score) {
+    for (bool moved = true; moved && effort_ <= options_.max_effort;) {
+      moved = false;
+      Stripes best = at;
+      for (const Stripes& neighbour : neighbours(at)) {
+        const double score = this->score(neighbour);
+        if (score < at_score * (1 - 1e-6)) {
+          at_score = score;
+          best = neighbour;
+          moved = true;
+        }
+      }
+      at = best;
+    }
+  }
+
+  [[nodiscard]] std::vector<Stripes> neighbours(const Stripes& at) const {
+    std::vector<Stripes> all;
+    Stripes twice = at, half = at;
+    for (std::size_t number = 0; number < at.size(); ++number) {
+      twice[number] *= 2;
+      half[number] = at[number] / 2 / options_.unit_bytes * options_.unit_bytes;
+      if (!allows(may_use_, number) || servers_.classes[number].count == 0) continue;
+      for (std::uint64_t step = options_.unit_bytes; step <= std::max(at[number], options_.unit_bytes); step *= 2) {
+        all.push_back(at);
+        all.back()[number] += step;
+        if (step > at[number]) continue;
+        all.push_back(at);
+        all.back()[number] -= step;
+      }
+      all.push_back(at);
+      all.back()[number] = 0;
+    }
+    all.push_back(twice);
+    all.push_back(half);
+    trade(at, all);
+    return all;
+  }
+
+  /// Adds neighbours that take bytes from one class for another, with the period kept or as close as the grid allows.
+  void trade(const Stripes& at, std::vector<Stripes>& all) const {
+    if (at.size() > max_subset_classes) return;
+    for (std::size_t giver = 0; giver < at.size(); ++giver)
+      for (std::size_t taker = 0; taker < at.size(); ++taker) {
+        const std::uint64_t few = servers_.classes[giver].count, many = servers_.classes[taker].count;
+        if (giver == taker || !allows(may_use_, taker) || few == 0 || many == 0) continue;
+        for (std::uint64_t step = options_.unit_bytes; step <= at[giver]; step *= 2) {
+          const std::uint64_t units = step / options_.unit_bytes * few;
+          for (const std::uint64_t taken : {units / many, (units + many - 1) / many}) {
+            all.push_back(at);
+            all.back()[giver] -= step;
+            all.back()[taker] += taken * options_.unit_bytes;
+          }
+        }
+      }
+  }
+
+  std::span<const RequestGroup> groups_;
+  const Servers& servers_;
+  const StripeOptions& options_;
+  const std::vector<bool>& may_use_;
+  std::map<Stripes, double> costed_;
+  std::uint64_t effort_ = 0;
+};
+
+/// Returns the layout of a region without requests.
+StripeChoice unused_layout(const Servers& servers, const StripeOptions& options, const std::vector<bool>& may_use) {
+  for (std::size_t number = 0; number < servers.classes.size(); ++number) {
+    if (!allows(may_use, number) || servers.classes[number].count == 0) continue;
+    StripeChoice choice{.stripes = Stripes(servers.classes.size())};
+    choice.stripes[number] = std::max<std::uint64_t>(1, MiB / options.unit_bytes) * options.unit_bytes;
+    return choice;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<double> fill_servers(double length, const Servers& servers, bool is_write,
+                                 const std::vector<bool>& may_use) {
+  const auto total = [&](double seconds) {
+    double bytes = 0;
+    for (std::size_t number = 0; number < servers.classes.size(); ++number)
+      if (allows(may_use, number))
+        bytes += servers.classes[number].count *
+                 bytes_within(seconds, servers.classes[number].service(is_write), servers.network);
+    return bytes;
+  };
+  // The bytes that all end within T are linear in T between these times.
+  std::vector<double> breaks{0};
+  const double link = servers.network.s_per_byte;
+  for (std::size_t number = 0; number < servers.classes.size(); ++number) {
+    if (!allows(may_use, number) || servers.classes[number].count == 0) continue;
+    const ServiceTime& service = servers.classes[number].service(is_write);
+    breaks.push_back(service.startup_s);
+    if (link > service.s_per_byte) breaks.push_back(service.startup_s * link / (link - service.s_per_byte));
+  }
+  std::vector<double> filled(servers.classes.size());
+  if (breaks.size() == 1 || !(length > 0)) return filled;
+  std::ranges::sort(breaks);
+  std::size_t next = 1;
+  while (next < breaks.size() && total(breaks[next]) < length) ++next;
+  const double from = breaks[next - 1];
+  const double to = next < breaks.size() ? breaks[next] : from + 1;  // beyond the last, linear without end
+  const double rate = (total(to) - total(from)) / (to - from);
+  const double seconds = from + (length - total(from)) / rate;
+  for (std::size_t number = 0; number < filled.size(); ++number)
+    if (allows(may_use, number) && servers.classes[number].count > 0)
+      filled[number] = bytes_within(seconds, servers.classes[number].service(is_write), servers.network);
+  return filled;
+}
+
+StripeChoice choose_stripes(std::span<const RequestGroup> groups, const Servers& servers, const StripeOptions& options,
+                            const std::vector<bool>& may_use) {
+  StripeChoice best = StripeSearch(groups, servers, options, may_use).run();
+  return best.stripes.empty() ? unused_layout(servers, options, may_use) : best;
+}
+
+}  // namespace iosig
