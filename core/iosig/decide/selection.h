@@ -51,7 +51,8 @@ struct RegionSelection {
 [[nodiscard]] RegionSelection paper_selection(std::span<const RegionOptions> regions, const Servers& servers);
 
 /// Our options: the best stripes on each class alone (home_class first), and on all classes; equal ones once.
-/// Regions with alike groups are searched once. Parallel over the regions.
+/// Regions with alike groups (counts in like proportions) are searched once; many unlike ones less thoroughly, so that
+/// all searches together cost at most some million requests. Parallel over the regions.
 [[nodiscard]] std::vector<RegionOptions> layout_options(std::span<const Region> regions, const Servers& servers,
                                                         const StripeOptions& options = {}, unsigned threads = 0);
 
@@ -60,7 +61,7 @@ struct RegionSelection {
 /// together: the regions' times add up, a multiple-choice knapsack: benefit per byte of scarce space on the convex hull
 /// of each region's options, then knapsack() where there are two options. spread: the busiest server counts, so how
 /// full the fast servers should be is part of the answer; prices on each class's time (multiplicative weights), then
-/// single moves. Ties go to option 0. Where not even option 0 fits everywhere, fails with `infeasible`.
+/// single moves and pairs; all selections where they are few. Ties go to option 0. Where not even option 0 fits everywhere, fails with `infeasible`.
 [[nodiscard]] Result<RegionSelection> select_regions(std::span<const RegionOptions> regions, const Servers& servers,
                                                      Contention contention);
 
