@@ -106,6 +106,7 @@ std::string rules_text(const std::vector<InferredStream>& streams, const InferAr
     const std::string shown = printable(stream.glob);
     text += fmt::format("\n# {}\n", files_text(stream));
     if (options.why) add_reasons(stream, options.least_confidence, text);
+    if (!stream.link_refusal.empty()) text += fmt::format("# not for 'iosig prepare': {}\n", stream.link_refusal);
     if (shown != stream.glob) {
       console.note(fmt::format("no rule for {}: its name has control characters or is not UTF-8", shown));
       continue;
@@ -128,6 +129,7 @@ std::string pragmas_text(const std::vector<InferredStream>& streams, const Infer
       add_reasons(stream, options.least_confidence, reasons);
       for (const std::string_view line : split(trimmed(reasons), '\n')) text += fmt::format("//{}\n", line.substr(1));
     }
+    if (!stream.link_refusal.empty()) text += fmt::format("// no link in its place: {}\n", stream.link_refusal);
     const std::string signature = stream.signature_text(options.least_confidence);
     text += signature.empty() ? "// no pragma: no word is sure enough\n" : fmt::format("#pragma sig {}\n", signature);
   }
@@ -155,6 +157,7 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
                    {"size_p10", stream.least_size},
                    {"size_p90", stream.greatest_size},
                    {"aligned_share", stream.aligned_share},
+                   {"link_refusal", stream.link_refusal},
                    {"remarks", stream.remarks}});
   }
   return all;

@@ -135,6 +135,76 @@ TEST_CASE("data that still have a name are not temp, however they got it") {
         }) == "temp ");
 }
 
+TEST_CASE("a synced file that is removed may be a journal: temp is not sure, unless it is scratch that is read back") {
+  const auto confidence = [](int flags, int syncs, bool is_read_back) {
+    Run run;
+    const Process* p = run.process(1);
+    run.open(p, "/d/x", O_RDWR | O_CREAT | flags);
+    run.call(p, Call::write, "/d/x", 0, 10, 10);
+    for (int n = 0; n < syncs; ++n) run.call(p, Call::fdatasync, "/d/x", none, none, 0);
+    if (is_read_back) run.call(p, Call::pread, "/d/x", 0, 10, 10);
+    run.call(p, Call::unlink, "/d/x", none, none, 0);
+    std::vector<TracedRun> runs;
+    runs.push_back(run.end());
+    const auto streams = infer(runs);
+    REQUIRE(streams.size() == 1);
+    REQUIRE(streams[0].findings.front().word == "temp");
+    return streams[0].findings.front().confidence;
+  };
+  CHECK(confidence(0, 0, false) >= 0.9);
+  CHECK(confidence(0, 1, false) < 0.6);       // a rollback journal
+  CHECK(confidence(0, 1, true) < 0.6);        // a write-ahead log
+  CHECK(confidence(O_EXCL, 2, true) < 0.6);   // synced step by step
+  CHECK(confidence(O_EXCL, 1, false) < 0.6);  // never read
+  CHECK(confidence(O_SYNC, 0, false) < 0.6);
+  CHECK(confidence(O_EXCL, 1, true) >= 0.6);  // as samtools sorts
+  CHECK(confidence(O_EXCL, 1, true) < 0.9);
+}
+
+TEST_CASE("what lies in memory is not said to survive a power failure") {
+  const auto words = [](std::string_view path) {
+    Run run;
+    const Process* p = run.process(1);
+    run.open(p, path, O_WRONLY | O_CREAT);
+    run.call(p, Call::write, path, 0, 10, 10);
+    run.call(p, Call::fsync, path, none, none, 0);
+    return signature_of(run);
+  };
+  CHECK(words("/d/segment").find("persist") != std::string::npos);
+  CHECK(words("/dev/shm/segment").find("persist") == std::string::npos);
+}
+
+TEST_CASE("files whose opens fail at a link are told") {
+  const auto refusal = [](int flags, Call call = Call::write) {
+    Run run;
+    const Process* p = run.process(1);
+    run.open(p, "/d/x", O_RDWR | flags);
+    run.call(p, call, "/d/x", 0, 10, 10);
+    std::vector<TracedRun> runs;
+    runs.push_back(run.end());
+    const auto streams = infer(runs);
+    REQUIRE(streams.size() == 1);
+    return streams[0].link_refusal;
+  };
+  CHECK(refusal(O_CREAT | O_TRUNC) == "");
+  CHECK(refusal(O_NOFOLLOW, Call::read) == "");  // only what is written is redirected
+  CHECK(refusal(O_CREAT | O_EXCL).find("O_EXCL") != std::string::npos);
+  CHECK(refusal(O_NOFOLLOW).find("O_NOFOLLOW") != std::string::npos);
+}
+
+TEST_CASE("think times have two digits and a unit that people read") {
+  for (const auto& [pause_ns, word] :
+       {std::pair{1'700'000'001, "think-time(1.7s)"}, std::pair{1'437'000'000, "think-time(1.4s)"},
+        std::pair{567'000'000, "think-time(0.57s)"}}) {
+    Run run;
+    const Process* p = run.process(1);
+    run.open(p, "/d/x", O_WRONLY | O_CREAT);
+    run.call(p, Call::write, "/d/x", 0, 10, 10);
+    run.call(p, Call::write, "/d/x", 10, 10, 10, pause_ns);
+    CHECK(signature_of(run).find(word) != std::string::npos);
+  }
+}
+
 TEST_CASE("temp is not sure of a name that was there before: it may have been a symbolic link") {
   for (const Call before : {Call::symlink, Call::stat}) {
     Run run;

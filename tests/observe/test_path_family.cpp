@@ -74,6 +74,25 @@ TEST_CASE("ids of processes and jobs, and the date of the run, are open; other n
         Globs{"/t[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]"});
 }
 
+TEST_CASE("names with random letters are one family, whatever numbers and directories of hashes are around them") {
+  // As rsync names what it copies; two of these do not look random.
+  CHECK(globs_of({{.path = "/dst/1/.f1.00ccQG", .may_be_random = true},
+                  {.path = "/dst/1/.f10.RoNa7h", .may_be_random = true},
+                  {.path = "/dst/2/.f3.lemsds", .may_be_random = true}}) ==
+        Globs{"/dst/[0-9]*/.f[0-9]*." + letters(6)});
+  // As git names objects that it writes.
+  CHECK(globs_of({{.path = "/objects/01/tmp_obj_aB3xYz", .may_be_random = true},
+                  {.path = "/objects/a7/tmp_obj_QeGDRJ", .may_be_random = true},
+                  {.path = "/objects/ff/tmp_obj_b7Cq9e", .may_be_random = true}}) ==
+        Globs{"/objects/[0-9a-f][0-9a-f]/tmp_obj_" + letters(6)});
+  CHECK(globs_of({{.path = "/objects/a7/tmp_obj_aB3xYz", .may_be_random = true}}) ==
+        Globs{"/objects/a7/tmp_obj_" + letters(6)});
+  // Directories that are no hashes, and other words, keep their families apart.
+  CHECK(globs_of({{.path = "/in/tmp_obj_aB3xYz", .may_be_random = true},
+                  {.path = "/to/tmp_obj_b7Cq9e", .may_be_random = true}}) ==
+        Globs{"/in/tmp_obj_" + letters(6), "/to/tmp_obj_" + letters(6)});
+}
+
 TEST_CASE("random letters are open where open(2) had O_EXCL") {
   CHECK(globs_of({{.path = "/scratch.aB3xYz", .may_be_random = true},
                   {.path = "/scratch.Qw9rTz", .may_be_random = true}}) == Globs{"/scratch." + letters(6)});

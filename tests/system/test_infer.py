@@ -94,7 +94,7 @@ PROGRAMS = {
             {f"sed{'[A-Za-z0-9_]' * 6}": "persist sequential nosync"}),
     "a database": ([*PYTHON, "import sqlite3\nbase = sqlite3.connect('base')\nbase.execute('create table t (a)')\n"
                     "for n in range(20):\n  base.execute('insert into t values (?)', (n,))\n  base.commit()\n"],
-                   {"base-journal": "temp sync"}),
+                   {"base-journal": "sync"}),
     "random updates": ([*PYTHON, "import os, random\nfd = os.open('out', os.O_RDWR | os.O_CREAT)\n"
                         "places = list(range(300))\n"
                         "random.shuffle(places)\nfor n in places: os.pwrite(fd, bytes(8192), n * 8192)\n"],

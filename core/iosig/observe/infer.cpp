@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -97,6 +98,16 @@ void find_lifetime(const Group& group, bool has_open_end, InferredStream& stream
         is_made ? "made, written and removed in the run" : "written and removed in the run; but it existed before";
     double confidence = is_made ? 0.95 : 0.55;
     if (group.is_killed) confidence *= if_incomplete;
+    if (group.syncs + group.waited > 0) {
+      // A journal is removed, too, and is all that repairs the data after a crash. It is one unless nothing could find
+      // it again: made under a new name, synced once, and read back in the run.
+      const bool is_scratch = group.waited == 0 && group.all([](const Group::Member& each) {
+        return each.facts->is_created_exclusively && each.facts->syncs <= 1 &&
+               each.transfers->read_bytes >= each.transfers->written_bytes;
+      });
+      why += is_scratch ? ", read back, but synced" : "; but synced, as a journal that repairs data after a crash";
+      confidence = std::min(confidence, is_scratch ? 0.75 : 0.55);
+    }
     if (has_open_end) {
       why += "; but its glob may match other files, which would be dropped, too";
       confidence = std::min(confidence, 0.55);
@@ -116,12 +127,21 @@ void find_lifetime(const Group& group, bool has_open_end, InferredStream& stream
   std::string why = removed == 0 ? "still there at the end of the run"
                                  : fmt::format("{} of {} files are still there at the end",
                                                group.members.size() - removed, group.members.size());
-  const double confidence = removed > 0 ? 0.6 : is_read_later ? 0.95 : is_synced ? 0.92 : is_in_tmp ? 0.6 : 0.85;
+  const bool is_in_memory = is_below(path, "/dev/shm");
+  const double confidence = is_in_memory    ? 0.45
+                            : removed > 0   ? 0.6
+                            : is_read_later ? 0.95
+                            : is_synced     ? 0.92
+                            : is_in_tmp     ? 0.6
+                                            : 0.85;
   if (is_read_later)
     why += ", and read by another process than its writer";
   else if (is_synced)
     why += ", and made durable by fsync";
-  if (is_in_tmp) why += "; but it lies in a directory for temporary files";
+  if (is_in_memory)
+    why += "; but it lies in memory, which no power failure spares";
+  else if (is_in_tmp)
+    why += "; but it lies in a directory for temporary files";
   stream.findings.push_back({"persist", group.trusted(confidence), std::move(why)});
 }
 
@@ -292,9 +312,12 @@ void find_think_time(const Group& group, InferredStream& stream) {
   for (const Group::Member& each : group.members) ns += each.transfers->think_ns;
   const double seconds = static_cast<double>(ns) / 1e9 / static_cast<double>(group.members.size());
   if (seconds < least_think_s) return;
-  const double unit = std::pow(10, std::floor(std::log10(seconds)) - 1);  // two digits
-  stream.findings.push_back({fmt::format("think-time({})", seconds_text(std::round(seconds / unit) * unit)),
-                             group.trusted(0.75), "pauses of at least 10 ms between accesses to the file"});
+  // Two digits, as the decimal number that people read: 1.7 has a shorter text than 17 times 0.1.
+  const std::string digits = fmt::format("{:.1e}", seconds);
+  double shown = seconds;
+  std::from_chars(digits.data(), digits.data() + digits.size(), shown);
+  stream.findings.push_back({fmt::format("think-time({})", seconds_text(shown)), group.trusted(0.75),
+                             "pauses of at least 10 ms between accesses to the file"});
 }
 
 void find_sharing(const Group& group, InferredStream& stream) {
@@ -324,6 +347,18 @@ void remark_on_layers(const Group& group, InferredStream& stream) {
   }
 }
 
+/// `prepare` and pragmas redirect a file by a symbolic link in its place.
+void remark_on_links(const Group& group, InferredStream& stream) {
+  if (group.writes == 0) return;
+  const auto is_any = [&](bool StreamFacts::*fact) {
+    return std::ranges::any_of(group.members, [&](const Group::Member& each) { return each.facts->*fact; });
+  };
+  if (is_any(&StreamFacts::is_created_exclusively))
+    stream.link_refusal = "created with O_EXCL, which fails where a link is";
+  else if (is_any(&StreamFacts::is_refused_as_link))
+    stream.link_refusal = "opened with O_NOFOLLOW, which fails at a link that the program has not resolved itself";
+}
+
 InferredStream inferred(const Group& group, std::size_t hosts_of_job, bool has_open_end) {
   InferredStream stream;
   stream.reads = group.reads, stream.writes = group.writes;
@@ -340,6 +375,7 @@ InferredStream inferred(const Group& group, std::size_t hosts_of_job, bool has_o
   find_passes(group, stream);
   find_think_time(group, stream);
   remark_on_layers(group, stream);
+  remark_on_links(group, stream);
   if (group.is_mapped) stream.remarks.emplace_back("mapped: loads and stores are not in the trace");
   if (!group.is_complete) stream.remarks.emplace_back("the trace does not have every call");
   if (group.is_killed) stream.remarks.emplace_back("the run was killed");

@@ -46,6 +46,7 @@ struct InferredStream {
   double aligned_share = 0;   ///< of accesses whose offset and size are multiples of 4096
   std::uint64_t least_size = 0, greatest_size = 0;  ///< of accesses: 10th and 90th percentile
   std::vector<std::string> remarks;                 ///< facts that no word expresses
+  std::string link_refusal;  ///< why the program may fail at a link in the place of the file; empty: nothing says so
 
   /// The words that are at least this sure, as the text of a signature.
   [[nodiscard]] std::string signature_text(double least_confidence) const;

@@ -14,10 +14,12 @@ namespace {
 
 constexpr std::string_view digit_glob = "[0-9]", letter_glob = "[A-Za-z0-9_]";
 constexpr std::string_view number_glob = "[0-9]*";  ///< a digit, then anything: fnmatch(3) cannot say more
-constexpr std::size_t random_letters = 6;           ///< mkstemp(3)'s
-constexpr std::size_t python_random_letters = 8;    ///< of Python's tempfile, after "tmp"
-constexpr std::size_t mktemp_letters = 10;          ///< mktemp(1)'s, after "tmp."
-constexpr char number_mark = '\1';                  ///< stands for a number in the skeleton of a path
+constexpr std::string_view hex_glob = "[0-9a-f]";
+constexpr std::size_t hex_width = 2;              ///< of directories that spread files by a hash, as git's objects/a7
+constexpr std::size_t random_letters = 6;         ///< mkstemp(3)'s
+constexpr std::size_t python_random_letters = 8;  ///< of Python's tempfile, after "tmp"
+constexpr std::size_t mktemp_letters = 10;        ///< mktemp(1)'s, after "tmp."
+constexpr char number_mark = '\1';                ///< stands for a number in the skeleton of a path
 
 bool is_digit(char each) { return each >= '0' && each <= '9'; }
 bool is_lower(char each) { return each >= 'a' && each <= 'z'; }
@@ -27,13 +29,36 @@ bool is_letter(char each) { return is_lower(each) || is_upper(each); }
 /// A path as text between numbers: texts.size() is numbers.size() + 1.
 struct SplitPath {
   std::vector<std::string> texts, numbers;
+
+  /// What it has in common with paths that differ in numbers only.
+  [[nodiscard]] std::string skeleton() const {
+    std::string all;
+    for (const std::string& text : texts) all += text + number_mark;
+    return all;
+  }
 };
 
-SplitPath split_at_numbers(std::string_view path) {
+/// Whether a directory in the path, at this place, has a name of two hexadecimal digits.
+bool is_hex_directory(std::string_view path, std::size_t at) {
+  const auto is_hex = [](char each) { return is_digit(each) || (each >= 'a' && each <= 'f'); };
+  return at > 0 && path[at - 1] == '/' && at + hex_width < path.size() && path[at + hex_width] == '/' &&
+         std::ranges::all_of(path.substr(at, hex_width), is_hex);
+}
+
+SplitPath split_at_numbers(std::string_view path, bool also_hex_directories = false) {
   SplitPath parts;
   parts.texts.emplace_back();
   bool is_number = false;
-  for (const char each : path) {
+  std::size_t hex_left = 0;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    const char each = path[at];
+    if (also_hex_directories && is_hex_directory(path, at)) hex_left = hex_width;
+    if (hex_left > 0) {
+      if (hex_left-- == hex_width) parts.numbers.emplace_back();
+      parts.numbers.back() += each;
+      is_number = true;
+      continue;
+    }
     if (is_digit(each) && !is_number) parts.numbers.emplace_back();
     if (!is_digit(each) && is_number) parts.texts.emplace_back();
     is_number = is_digit(each);
@@ -51,6 +76,28 @@ std::string times(std::string_view glob, std::size_t count) {
 
 /// For each number of a path the glob that stands for it; empty: the number stays.
 using NumberGlobs = std::vector<std::string>;
+
+/// Returns what stands for the numbers that vary between names, of which each has as many.
+NumberGlobs varying_globs(std::span<const std::vector<std::string>* const> names) {
+  const std::vector<std::string>& first = *names.front();
+  NumberGlobs globs(first.size());
+  for (std::size_t n = 0; n < first.size(); ++n) {
+    const auto any = [&](auto is_true) {
+      return std::ranges::any_of(names, [&](const std::vector<std::string>* each) { return is_true((*each)[n]); });
+    };
+    if (!any([&](const std::string& number) { return number != first[n]; })) continue;
+    if (any([](const std::string& number) { return std::ranges::any_of(number, is_letter); })) {
+      globs[n] = times(hex_glob, hex_width);
+      continue;
+    }
+    // Numbers that are filled with zeros keep their width.
+    const bool is_filled = first[n].size() > 1 &&
+                           !any([&](const std::string& number) { return number.size() != first[n].size(); }) &&
+                           any([](const std::string& number) { return number.front() == '0'; });
+    globs[n] = is_filled ? times(digit_glob, first[n].size()) : std::string(number_glob);
+  }
+  return globs;
+}
 
 /// Finds the numbers of a path that are true of one run only.
 class RunNumberFinder {
@@ -185,30 +232,52 @@ std::vector<LettersPlace> letters_places(std::string_view path) {
   return places;
 }
 
+/// A name with random letters, and what is around them.
+struct RandomName {
+  std::size_t number = 0;  ///< of the path
+  SplitPath before, behind;
+  std::size_t letters = 0;
+
+  [[nodiscard]] std::string skeleton() const {
+    return fmt::format("{}{}\n{}", before.skeleton(), letters, behind.skeleton());
+  }
+};
+
+PathFamily random_family(const std::vector<RandomName>& names) {
+  std::vector<const std::vector<std::string>*> before, behind;
+  for (const RandomName& each : names) before.push_back(&each.before.numbers), behind.push_back(&each.behind.numbers);
+  const RandomName& first = names.front();
+  PathFamily family{.glob = glob_of(first.before, varying_globs(before)) + times(letter_glob, first.letters) +
+                            glob_of(first.behind, varying_globs(behind)),
+                    .has_open_end = true,
+                    .why = "its letters are random, as mkstemp(3) makes names"};
+  for (const RandomName& each : names) family.members.push_back(each.number);
+  return family;
+}
+
 /// Takes paths with random letters out of `left`. Names that do not look random belong to those that do and are
-/// otherwise equal.
+/// otherwise equal, but for numbers and directories of hashes.
 void take_random(std::span<const PathUse> paths, std::vector<std::size_t>& left, std::vector<PathFamily>& families) {
-  std::map<std::pair<int, std::string>, PathFamily> found;
+  std::map<std::pair<int, std::string>, std::vector<RandomName>> found;
   for (const bool must_look_random : {true, false})
     std::erase_if(left, [&](std::size_t number) {
       const PathUse& use = paths[number];
       if (!use.may_be_random) return false;
       const std::string_view path = use.path;
       for (const LettersPlace& place : letters_places(path)) {
-        const std::string glob =
-            fmt::format("{}{}{}", escaped_glob(path.substr(0, place.begin)),
-                        times(letter_glob, place.end - place.begin), escaped_glob(path.substr(place.end)));
-        if (must_look_random ? !place.is_sure : !found.contains({use.kind, glob})) continue;
-        PathFamily& family = found[{use.kind, glob}];
-        family.glob = glob;
-        family.has_open_end = true;
-        family.why = "its letters are random, as mkstemp(3) makes names";
-        family.members.push_back(number);
+        if (must_look_random && !place.is_sure) continue;
+        RandomName name{.number = number,
+                        .before = split_at_numbers(path.substr(0, place.begin), true),
+                        .behind = split_at_numbers(path.substr(place.end)),
+                        .letters = place.end - place.begin};
+        const std::pair key{use.kind, name.skeleton()};
+        if (!must_look_random && !found.contains(key)) continue;
+        found[key].push_back(std::move(name));
         return true;
       }
       return false;
     });
-  for (auto& [key, family] : found) families.push_back(std::move(family));
+  for (const auto& [key, names] : found) families.push_back(random_family(names));
 }
 
 }  // namespace
@@ -232,26 +301,13 @@ std::vector<PathFamily> families_of(std::span<const PathUse> paths) {
   std::map<std::pair<int, std::string>, std::vector<std::size_t>> alike;  // by kind and skeleton
   for (const std::size_t number : left) {
     split[number] = split_at_numbers(paths[number].path);
-    std::string skeleton;
-    for (const std::string& text : split[number].texts) skeleton += text + number_mark;
-    alike[{paths[number].kind, skeleton}].push_back(number);
+    alike[{paths[number].kind, split[number].skeleton()}].push_back(number);
   }
   std::map<std::string, PathFamily> by_glob;
   for (const auto& [key, members] : alike) {
-    const SplitPath& first = split[members.front()];
-    NumberGlobs varying(first.numbers.size());
-    for (std::size_t n = 0; n < varying.size(); ++n) {
-      const auto is_as_first = [&](std::size_t number) { return split[number].numbers[n] == first.numbers[n]; };
-      const auto is_as_wide = [&](std::size_t number) {
-        return split[number].numbers[n].size() == first.numbers[n].size();
-      };
-      if (std::ranges::all_of(members, is_as_first)) continue;
-      // Numbers that are filled with zeros keep their width.
-      const bool is_filled =
-          std::ranges::all_of(members, is_as_wide) && first.numbers[n].size() > 1 &&
-          std::ranges::any_of(members, [&](std::size_t number) { return split[number].numbers[n].front() == '0'; });
-      varying[n] = is_filled ? times(digit_glob, first.numbers[n].size()) : std::string(number_glob);
-    }
+    std::vector<const std::vector<std::string>*> names;
+    for (const std::size_t number : members) names.push_back(&split[number].numbers);
+    const NumberGlobs varying = varying_globs(names);
     const bool is_numbered = std::ranges::any_of(varying, [](const std::string& glob) { return !glob.empty(); });
     for (const std::size_t number : members) {
       NumberGlobs globs = varying;

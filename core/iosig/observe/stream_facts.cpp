@@ -152,6 +152,7 @@ void FactGatherer::add_open(const Access& access) {
     stream.was_there = true;
   }
   stream.is_emptied = stream.is_emptied || (flags & O_TRUNC) != 0;
+  stream.is_refused_as_link = stream.is_refused_as_link || (flags & O_NOFOLLOW) != 0;
   found_.erase(std::string(access.path));
   auto& named = named_[stream.path];
   if (std::ranges::find(named, number) == named.end()) named.push_back(number);

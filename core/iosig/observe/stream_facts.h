@@ -51,6 +51,7 @@ struct StreamFacts {
   std::int64_t allocated_end = 0;       ///< fallocate(2) and ftruncate(2) have made the file so large, or larger
   bool is_created = false;              ///< opened with O_CREAT, and nothing shows that it existed before
   bool is_created_exclusively = false;  ///< with O_EXCL, as mkstemp(3) does
+  bool is_refused_as_link = false;      ///< opened with O_NOFOLLOW
   bool was_there = false;               ///< opened or found by its name before anything made it
   bool is_emptied = false;              ///< opened with O_TRUNC
   bool is_removed = false;              ///< by unlink(2), and nothing of it has a name at the end of the trace
