@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <map>
 
 #include "iosig/observe/advise.h"
@@ -18,7 +21,7 @@ namespace {
 class Calls {
  public:
   Calls() {
-    for (std::int32_t pid = 1; pid <= 2; ++pid) {
+    for (std::int32_t pid = 1; pid <= 300; ++pid) {
       processes_[pid].key = static_cast<std::uint64_t>(pid);
       processes_[pid].pid = pid;
     }
@@ -40,6 +43,7 @@ class Calls {
     facts_.add(made);
     costs_.add(made);
   }
+  std::string_view kept(std::string path) { return paths_.emplace_back(std::move(path)); }
   std::map<std::string, StreamCosts> streams() {
     std::map<std::string, StreamCosts> by_path;
     for (StreamCosts& each : std::move(costs_).finish().streams) by_path.emplace(each.path, std::move(each));
@@ -57,6 +61,7 @@ class Calls {
 
  private:
   std::map<std::int32_t, Process> processes_;
+  std::deque<std::string> paths_;
   FactGatherer facts_;
   CostGatherer costs_;
   std::int64_t now_ns_ = 1'000'000;
@@ -137,4 +142,77 @@ TEST_CASE("advice: what gains too little is counted and left out; a gain that is
   CHECK(found.advice[0].gain.why == "no description");
   CHECK(found.advice[0].time_s == doctest::Approx(0.1));
   CHECK(found.advice[0].behind.count == 100);
+}
+
+TEST_CASE("advice: a buffer helps only where one process makes several small accesses while it has the file open") {
+  const auto topics = [](auto program) {
+    Calls calls;
+    program(calls);
+    std::vector<Topic> found;
+    for (const Advice& each : calls.advice().advice) found.push_back(each.topic);
+    return found;
+  };
+  const auto has = [](const std::vector<Topic>& found, Topic topic) {
+    return std::ranges::find(found, topic) != found.end();
+  };
+  const auto many = topics([](Calls& calls) {  // a small file each
+    for (int n = 0; n < 300; ++n) {
+      const std::string_view path = calls.kept(fmt::format("/d/f{}", n));
+      calls.call(Call::open, path, O_WRONLY | O_CREAT, 3);
+      calls.call(Call::write, path, 100, 100);
+    }
+  });
+  CHECK(!has(many, Topic::small_writes));
+  CHECK(has(many, Topic::many_files));
+  CHECK(has(topics([](Calls& calls) {
+              calls.call(Call::open, file, O_WRONLY | O_CREAT, 3);
+              for (int n = 0; n < 300; ++n) calls.call(Call::write, file, 100, 100);
+            }),
+            Topic::small_writes));
+  CHECK(!has(topics([](Calls& calls) {  // each write is by another process, which inherited the descriptor
+               for (std::int32_t pid = 1; pid <= 300; ++pid) calls.call(Call::write, file, 100, 100, pid);
+             }),
+             Topic::small_writes));
+  CHECK(has(topics([](Calls& calls) {  // the open is repeated, and could be left out
+              for (int n = 0; n < 300; ++n) {
+                calls.call(Call::fopen, file, O_WRONLY | O_CREAT | O_APPEND, 3);
+                calls.call(Call::write, file, 100, 100);
+              }
+            }),
+            Topic::small_writes));
+}
+
+TEST_CASE("advice: fopen(3) is an open") {
+  Calls calls;
+  for (int n = 0; n < 3; ++n) calls.call(Call::fopen, file, O_RDONLY, 3);
+  const StreamCosts costs = calls.streams().at(std::string(file));
+  CHECK(costs.opens.calls == 3);
+  CHECK(costs.repeated_opens.calls == 2);
+}
+
+TEST_CASE("advice: many small files are told with the time of their opens, less the one that remains") {
+  Calls calls;
+  for (int n = 0; n < 256; ++n) {
+    const std::string_view path = calls.kept(fmt::format("/job/out/{}/f", n));
+    calls.call(Call::open, path, O_WRONLY | O_CREAT, 3);
+    calls.call(Call::write, path, 1024, 1024);
+  }
+  calls.call(Call::open, "/elsewhere/small", O_WRONLY | O_CREAT, 3);
+  calls.call(Call::write, "/elsewhere/small", 10, 10);
+  const RunAdvice found = calls.advice();
+  const auto many = std::ranges::find(found.advice, Topic::many_files, &Advice::topic);
+  REQUIRE(many != found.advice.end());
+  CHECK(many->glob == "/job/out/*");
+  CHECK(many->paths.size() == 256);
+  CHECK(many->time_s == doctest::Approx(0.256));  // 1 ms each
+  CHECK(many->gain.seconds.value() == doctest::Approx(0.255));
+  CHECK(many->what == "256 files of 1 KB on average are written; their opens take 256 ms, moving their bytes 256 ms");
+
+  Calls fewer;
+  for (int n = 0; n < 255; ++n) {
+    const std::string_view path = fewer.kept(fmt::format("/job/out/{}/f", n));
+    fewer.call(Call::open, path, O_WRONLY | O_CREAT, 3);
+    fewer.call(Call::write, path, 1024, 1024);
+  }
+  CHECK(std::ranges::count(fewer.advice().advice, Topic::many_files, &Advice::topic) == 0);
 }

@@ -12,6 +12,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/cost/throughput.h"
+#include "iosig/observe/many_files.h"
 
 namespace iosig::observe {
 namespace {
@@ -30,7 +31,7 @@ constexpr std::uint64_t max_listed = 1'000'000;  ///< by iosig query
 
 // Options of iosig query that select calls. Calls that moved nothing count for no stream.
 constexpr std::string_view select_reads = "--reads --min-bytes 1", select_writes = "--writes --min-bytes 1",
-                           select_transfers = "--min-bytes 1", select_opens = "--call open",
+                           select_transfers = "--min-bytes 1", select_opens = "--call open,fopen,freopen",
                            select_stats = "--call stat,access", select_syncs = "--call fsync,fdatasync";
 
 double seconds_of(const Spent& spent) { return static_cast<double>(spent.ns) / 1e9; }
@@ -47,13 +48,20 @@ struct Subject {
   InferredStream stream;
   StreamCosts costs;
   Layer layer = Layer::posix;
-  bool is_new = true;        ///< the run has made its files, or emptied them
-  bool follows_link = true;  ///< a link in the place of a file lasts until the end of the run
+  bool is_new = true;            ///< the run has made its files, or emptied them
+  bool follows_link = true;      ///< a link in the place of a file lasts until the end of the run
+  bool may_refuse_link = false;  ///< opened with O_NOFOLLOW
   bool has_several_writers = false;
+  std::uint64_t readers = 0, writers = 0;  ///< processes of each file, summed up over the files
 
   [[nodiscard]] const LayerCosts& moved() const { return costs.layers[static_cast<std::size_t>(layer)]; }
   [[nodiscard]] bool has_word(std::string_view word) const {
     return std::ranges::any_of(stream.findings, [&](const Finding& each) { return each.word == word; });
+  }
+  /// How often a process began to write, or to read, one of the files: by an open, unless it had opened it before, or
+  /// with a descriptor that it inherited.
+  [[nodiscard]] std::uint64_t uses(bool writes) const {
+    return std::max<std::uint64_t>(costs.opens.calls - costs.repeated_opens.calls, writes ? writers : readers);
   }
   [[nodiscard]] bool is_random() const { return stream.order == "random" || stream.order == "strided"; }
 };
@@ -76,6 +84,8 @@ std::vector<Subject> subjects_of(const TracedRun& run, const RunCosts& costs) {
       made.is_new = made.is_new && (!each.was_there || each.is_emptied);
       made.follows_link = made.follows_link && !each.is_created_exclusively && !each.is_removed && !each.may_remain &&
                           each.renamed_to.empty();
+      made.may_refuse_link = made.may_refuse_link || each.is_refused_as_link;
+      made.readers += each.transfers()->readers.size(), made.writers += each.transfers()->writers.size();
       made.has_several_writers = made.has_several_writers || each.transfers()->writers.size() > 1;
     }
     made.layer = made.costs.lowest_layer();
@@ -108,6 +118,7 @@ class Adviser {
       find_syncs(each);
       find_slow_place(each);
     }
+    for (const bool written : {true, false}) find_many(written);
     find_imbalance();
     std::ranges::stable_sort(advised_.advice, std::greater{},
                              [](const Advice& each) { return each.gain.seconds.value_or(each.time_s); });
@@ -126,9 +137,13 @@ class Adviser {
   /// The command that lists calls of a stream; `limit`: only those that moved fewer bytes.
   [[nodiscard]] Behind listed(const Subject& subject, Layer layer, std::string_view selection, std::uint64_t count,
                               std::uint64_t limit = 0) const {
-    std::string command =
-        fmt::format("iosig query latency{} --layer {} {} --files {}", traces_text(),
-                    trace::layer_names[static_cast<std::size_t>(layer)], selection, shell_word(subject.stream.glob));
+    return listed(subject.stream.glob, trace::layer_names[static_cast<std::size_t>(layer)], selection, count, limit);
+  }
+
+  [[nodiscard]] Behind listed(const std::string& glob, std::string_view layer, std::string_view selection,
+                              std::uint64_t count, std::uint64_t limit = 0) const {
+    std::string command = fmt::format("iosig query latency{} --layer {} {} --files {}", traces_text(), layer, selection,
+                                      shell_word(glob));
     if (limit > 0) command += fmt::format(" --max-bytes {}", limit - 1);
     command += fmt::format(" --stat list --top {}", std::clamp<std::uint64_t>(count, 1, max_listed));
     return {.count = count, .command = is_printable(command) ? std::move(command) : ""};
@@ -212,10 +227,13 @@ class Adviser {
     if (writes && is_synced(subject)) return;
     const bool is_contained = is_random && can_be_container(subject);
     const std::uint64_t size = std::max<std::uint64_t>(1, small.bytes / small.calls);
+    // A buffer collects what one process moves while it has the file open.
+    const std::uint64_t at_once = small.bytes / std::max<std::uint64_t>(1, subject.uses(writes));
+    if (!is_random && at_once < 2 * size) return;
     const Workload now{.bytes_per_io = size, .random = is_random, .read_share = writes ? 0.0 : 1.0, .sync = false};
     Workload then = now;
     then.random = false;
-    if (!is_random) then.bytes_per_io = std::max(size, buffer_bytes);
+    if (!is_random) then.bytes_per_io = std::clamp(at_once, size, std::max(size, buffer_bytes));
     Help help;
     if (is_contained)
       help = {.text = "make the file a container, which appends each write to a log of its process",
@@ -319,8 +337,8 @@ class Adviser {
       add(subject, Topic::repeated_opens, seconds_of(costs.repeated_opens),
           fmt::format("{} of {} opens are of a file that the process has opened before", costs.repeated_opens.calls,
                       costs.opens.calls),
-          listed(subject, Layer::posix, select_opens, costs.opens.calls), {.text = "keep the file open in the program"},
-          counted(costs.repeated_opens));
+          listed(subject.stream.glob, "all", select_opens, costs.opens.calls),
+          {.text = "keep the file open in the program"}, counted(costs.repeated_opens));
     if (costs.repeated_stats.calls >= least_calls)
       add(subject, Topic::repeated_stats, seconds_of(costs.repeated_stats),
           fmt::format("{} of {} questions about the file's attributes were answered before, and no traced call has "
@@ -412,9 +430,13 @@ class Adviser {
   [[nodiscard]] Help prepared(const Subject& subject, const std::string& mount_point) const {
     std::string command = fmt::format("iosig prepare{} {} {}", storage_option(),
                                       shell_word(subject.stream.paths.front()), shell_word(kept_signature(subject)));
-    return {.text = fmt::format("write the file on {}; 'iosig finalize' brings it home after the run", mount_point),
-            .command = is_printable(command) ? std::move(command) : "",
-            .caution = "the file must not exist before the run"};
+    return {
+        .text = fmt::format("write the file on {}; 'iosig finalize' brings it home after the run", mount_point),
+        .command = is_printable(command) ? std::move(command) : "",
+        .caution = subject.may_refuse_link
+                       ? "the file must not exist before the run; the program opens it with O_NOFOLLOW, so try first "
+                         "whether it follows the link"
+                       : "the file must not exist before the run"};
   }
 
   void find_slow_place(const Subject& subject) {
@@ -428,6 +450,30 @@ class Adviser {
         fmt::format("{} accesses, {} written, {} read", calls, about_bytes(static_cast<double>(moved.writes.all.bytes)),
                     about_bytes(static_cast<double>(moved.reads.all.bytes))),
         listed(subject, subject.layer, select_transfers, calls), prepared(subject, place), std::move(gain));
+  }
+
+  void find_many(bool written) {
+    const auto many = find_many_files(run_.facts, costs_.streams, written);
+    if (!many) return;
+    const std::string glob = escaped_glob(many->directory == "/" ? "" : many->directory) + "/*";
+    const Spent& opens = many->opens;
+    add({.topic = Topic::many_files,
+         .glob = glob,
+         .paths = many->paths,
+         .what = fmt::format("{} files of {} on average are {}; their opens take {}, moving their bytes {}",
+                             many->paths.size(),
+                             about_bytes(static_cast<double>(many->bytes) / static_cast<double>(many->paths.size())),
+                             written ? "written" : "read", about_seconds(seconds_of(opens)),
+                             about_seconds(seconds_of(many->transfers))),
+         .time_s = seconds_of(opens),
+         .time_share = ratio(seconds_of(opens), advised_.io_s),
+         .behind = listed(glob, "all", select_opens, opens.calls),
+         .help = {.text = written
+                              ? "write one file that has all of them, as a tar archive, an HDF5 file or a database"
+                              : "pack them into one file, as a tar archive, an HDF5 file or a database, and read that",
+                  .caution = "not if other programs need the separate files"},
+         .gain =
+             counted({.calls = opens.calls - 1, .ns = opens.ns - opens.ns / static_cast<std::int64_t>(opens.calls)})});
   }
 
   void find_imbalance() {

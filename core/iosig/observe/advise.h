@@ -32,12 +32,13 @@ enum class Topic : std::uint8_t {
   repeated_stats,
   sync_storm,  ///< a sync for every few writes
   idle_syncs,  ///< a sync when nothing has changed
+  many_files,  ///< many small files, whose opens take more time than their bytes
   imbalance,   ///< of the ranks
   slow_place,  ///< another mount point would be faster
 };
 inline constexpr std::string_view topic_names[] = {"small-writes",   "small-reads",    "shared-file", "random-rereads",
                                                    "repeated-opens", "repeated-stats", "sync-storm",  "idle-syncs",
-                                                   "imbalance",      "slow-place"};
+                                                   "many-files",     "imbalance",      "slow-place"};
 
 /// The accesses behind a piece of advice.
 struct Behind {

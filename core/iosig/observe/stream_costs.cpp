@@ -133,7 +133,9 @@ void CostGatherer::add(const Access& access) {
   if (may_change) add_change(number, access.end_ns);
   if (changes_names(access.call)) add_change_of_directory(access);
   switch (access.call) {
-    case Call::open: return add_open(access, number);
+    case Call::open:
+    case Call::fopen:
+    case Call::freopen: return add_open(access, number);
     case Call::stat:
     case Call::access: return add_stat(access, number);
     case Call::fsync:

@@ -45,7 +45,7 @@ struct LayerCosts {
 struct StreamCosts {
   std::string path;
   std::array<LayerCosts, std::size(trace::layer_names)> layers;
-  Spent opens;  ///< open(2) and the like
+  Spent opens;  ///< open(2), fopen(3), freopen(3)
   /// Of those that succeeded: by a process that had opened the file before, under a name that has led to the same file
   /// since, and without O_TRUNC, O_EXCL.
   Spent repeated_opens;
