@@ -174,6 +174,26 @@ ordered_json ratio_of(const StreamMetrics& stream) {
   return original_s > 0 && replayed_s > 0 ? ordered_json(original_s / replayed_s) : nullptr;
 }
 
+void merge(const Distribution& from, Distribution& into) {
+  std::string bytes;
+  from.append_to(bytes);
+  std::string_view left = bytes;
+  (void)into.merge(left);
+}
+
+/// The operations of each kind on all files; kinds of which there are none are left out.
+std::vector<StreamMetrics> totals_of(const TraceReplayMetrics& metrics) {
+  std::vector<StreamMetrics> totals(stream_kinds);
+  for (const StreamMetrics& each : metrics.streams) {
+    StreamMetrics& total = totals[static_cast<std::size_t>(each.kind)];
+    total.kind = each.kind;
+    total.original_bytes += each.original_bytes, total.replayed_bytes += each.replayed_bytes;
+    merge(each.original_ns, total.original_ns), merge(each.replayed_ns, total.replayed_ns);
+  }
+  std::erase_if(totals, [](const StreamMetrics& each) { return each.replayed_ns.count() == 0; });
+  return totals;
+}
+
 ordered_json json_of(const TraceReplayMetrics& metrics, const TracePlan& plan) {
   ordered_json streams = ordered_json::array();
   for (const StreamMetrics& stream : metrics.streams)
@@ -183,6 +203,12 @@ ordered_json json_of(const TraceReplayMetrics& metrics, const TracePlan& plan) {
                        {"original", json_of(stream.original_ns, stream.original_bytes)},
                        {"replayed", json_of(stream.replayed_ns, stream.replayed_bytes)},
                        {"ratio", ratio_of(stream)}});
+  ordered_json totals = ordered_json::array();
+  for (const StreamMetrics& total : totals_of(metrics))
+    totals.push_back({{"kind", stream_kind_names[static_cast<std::size_t>(total.kind)]},
+                      {"original", json_of(total.original_ns, total.original_bytes)},
+                      {"replayed", json_of(total.replayed_ns, total.replayed_bytes)},
+                      {"ratio", ratio_of(total)}});
   return {{"elapsed_s", metrics.elapsed_s},
           {"original_elapsed_s", plan.original_s},
           {"io_s", metrics.io_s},
@@ -197,7 +223,8 @@ ordered_json json_of(const TraceReplayMetrics& metrics, const TracePlan& plan) {
           {"failed", metrics.failed},
           {"short_reads", metrics.short_reads},
           {"made_at_need", metrics.made_at_need},
-          {"streams", std::move(streams)}};
+          {"streams", std::move(streams)},
+          {"totals", std::move(totals)}};
 }
 
 std::string time_cell(const Distribution& ns, double percent) {
@@ -209,27 +236,31 @@ std::string rate_cell(const Distribution& ns, std::int64_t bytes) {
   return total_s > 0 && bytes > 0 ? about_rate(static_cast<double>(bytes) / total_s) : "-";
 }
 
+void add_row(std::string name, const StreamMetrics& stream, Table& table) {
+  const ordered_json ratio = ratio_of(stream);
+  table.add({std::move(name), std::string(stream_kind_names[static_cast<std::size_t>(stream.kind)]),
+             fmt::format("{}", stream.replayed_ns.count()), time_cell(stream.original_ns, 50),
+             time_cell(stream.replayed_ns, 50), time_cell(stream.original_ns, 99), time_cell(stream.replayed_ns, 99),
+             rate_cell(stream.original_ns, stream.original_bytes), rate_cell(stream.replayed_ns, stream.replayed_bytes),
+             ratio.is_null() ? "-" : fmt::format("{:.2f}", ratio.get<double>())});
+}
+
 Table stream_table(const TraceReplayMetrics& metrics, const TracePlan& plan) {
   Table table({"FILE", "KIND", "COUNT", "MEDIAN", "REPLAYED", "P99", "REPLAYED", "RATE", "REPLAYED", "RATIO"});
-  for (std::size_t n = 0; n < std::min(shown_rows, metrics.streams.size()); ++n) {
-    const StreamMetrics& stream = metrics.streams[n];
-    const ordered_json ratio = ratio_of(stream);
-    table.add(
-        {printable(plan.paths[stream.path].name), std::string(stream_kind_names[static_cast<std::size_t>(stream.kind)]),
-         fmt::format("{}", stream.replayed_ns.count()), time_cell(stream.original_ns, 50),
-         time_cell(stream.replayed_ns, 50), time_cell(stream.original_ns, 99), time_cell(stream.replayed_ns, 99),
-         rate_cell(stream.original_ns, stream.original_bytes), rate_cell(stream.replayed_ns, stream.replayed_bytes),
-         ratio.is_null() ? "-" : fmt::format("{:.2f}", ratio.get<double>())});
-  }
+  for (std::size_t n = 0; n < std::min(shown_rows, metrics.streams.size()); ++n)
+    add_row(printable(plan.paths[metrics.streams[n].path].name), metrics.streams[n], table);
+  if (plan.files > 1)
+    for (const StreamMetrics& total : totals_of(metrics)) add_row("all files", total, table);
   return table;
 }
 
 std::string text_of(const TraceReplayMetrics& metrics, const TracePlan& plan) {
   return fmt::format(
-      "took {} (originally {}): {} in calls ({}), {} between them ({} asked for)\n"
+      "took {} (originally {}): {} in calls ({}), {} between them ({} asked for{})\n"
       "dispatched {} late (median), {} (99 %), {} at most",
       about_seconds(metrics.elapsed_s), about_seconds(plan.original_s), about_seconds(metrics.io_s),
       about_seconds(metrics.original_io_s), about_seconds(metrics.think_s), about_seconds(plan.think_s),
+      metrics.waited_s < 0.0005 ? "" : fmt::format(", {} for other streams", about_seconds(metrics.waited_s)),
       about_seconds(1e-9 * metrics.delay_ns.percentile(50)), about_seconds(1e-9 * metrics.delay_ns.percentile(99)),
       about_seconds(1e-9 * static_cast<double>(metrics.delay_ns.greatest())));
 }
@@ -241,7 +272,8 @@ void note_differences(const TraceReplayMetrics& metrics, const Console& console)
   if (metrics.short_reads > 0)
     console.note(fmt::format("{} returned less than in the trace", count_text(metrics.short_reads, "read")));
   if (metrics.made_at_need > 0)
-    console.note(fmt::format("{} missing when opened, and made then", count_text(metrics.made_at_need, "file")));
+    console.note(fmt::format("{} used before anything had made it; made at its first use",
+                             count_text(metrics.made_at_need, "file")));
 }
 
 // ---- running --------------------------------------------------------------------------------------------------------

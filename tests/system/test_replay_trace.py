@@ -94,6 +94,33 @@ def test_a_replay_leaves_what_the_program_left(tracing: Tracing, tmp_path: Path)
                 assert of["replayed"]["bytes"] == sum(row.result or 0 for row in rows)
 
 
+STREAMS = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+def write(mode, count):
+    stream = ctypes.c_void_p(libc.fopen(b"log", mode))
+    libc.fwrite(b"x" * count, 1, count, stream)
+    libc.fclose(stream)
+write(b"w", 100000); write(b"w", 10); write(b"a", 7)
+open("other", "wb").write(bytes(5))
+os.symlink("log", "link"); os.unlink("link")
+"""
+
+
+def test_streams_of_the_c_library_are_emptied_and_links_are_no_failures(tracing: Tracing, tmp_path: Path) -> None:
+    tracing(*PYTHON, STREAMS)
+    onto = tmp_path / "again"
+    document = replay(tracing, onto, "--verify", "--keep", "--no-think")
+    assert sizes(onto) == sizes(tracing.directory) == {"log": 17, "other": 5}
+    done = document["replay"]
+    assert (done["failed"], done["made_at_need"], document["check"]["wrong_sizes"]) == (0, 0, 0)
+    written = [row for row in tracing.rows() if row.layer == "posix" and row.call == "write" and "/log" in row.path]
+    [total] = [each for each in done["totals"] if each["kind"] == "write"]
+    assert total["replayed"]["count"] == total["original"]["count"] == len(written) + 1
+    assert total["replayed"]["bytes"] == 100000 + 10 + 7 + 5
+
+
 def moves(rows: list[Row], directory: Path) -> dict[str, list[tuple[str, str, int | None, int | None]]]:
     """What each thread does with files below the directory, of calls that a replay repeats."""
     kinds = {"read": "read", "pread": "read", "sendfile_source": "read", "write": "write", "pwrite": "write",

@@ -7,6 +7,13 @@ namespace iosig {
 using trace::Call;
 using trace::Moves;
 
+namespace {
+
+/// The C library opens a stream's file by a call of its own, which is not in the layer posix.
+bool opens_stream(Call call) { return call == Call::fopen || call == Call::freopen; }
+
+}  // namespace
+
 bool is_asynchronous(Call call) { return call == Call::aio_read || call == Call::aio_write; }
 
 std::int64_t moved_bytes(const trace::Access& access) {
@@ -14,7 +21,9 @@ std::int64_t moved_bytes(const trace::Access& access) {
 }
 
 ReplayOp replay_op_of(const trace::Access& access, trace::Layer layer) {
-  if (access.is_in_flight || access.result < 0 || layer_of(access.call) != layer) return ReplayOp::none;
+  if (access.is_in_flight || access.result < 0) return ReplayOp::none;
+  if (layer_of(access.call) != layer && !(layer == trace::Layer::posix && opens_stream(access.call)))
+    return ReplayOp::none;
   const bool has_range =
       access.offset >= 0 && moved_bytes(access) >= 0 && moved_bytes(access) <= INT64_MAX - access.offset;
   switch (moves_of(access.call)) {
@@ -23,6 +32,8 @@ ReplayOp replay_op_of(const trace::Access& access, trace::Layer layer) {
     case Moves::nothing: break;
   }
   switch (access.call) {
+    case Call::fopen:
+    case Call::freopen:
     case Call::open: {
       // A directory, or no file that can be read: nothing of it is replayed. A nameless file has no name to replay.
       const auto flags = static_cast<int>(access.length);

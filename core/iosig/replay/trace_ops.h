@@ -32,6 +32,7 @@ inline constexpr std::string_view stream_kind_names[] = {"read", "write", "sync"
 inline constexpr std::size_t stream_kinds = std::size(stream_kind_names);
 
 /// Returns how the access is replayed; `none` also if it failed, had not returned, or is of another layer.
+/// fopen(3) and freopen(3) belong to the layer posix, too.
 [[nodiscard]] ReplayOp replay_op_of(const trace::Access& access, trace::Layer layer);
 [[nodiscard]] StreamKind stream_kind_of(ReplayOp op);
 /// Whether the operation is performed, and counts.

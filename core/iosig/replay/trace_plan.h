@@ -62,6 +62,7 @@ struct PlannedPath {
   std::uint32_t group = 0;
   std::int64_t initial_size = -1;  ///< of the file to make beforehand; -1: none
   bool is_directory = false;
+  bool was_link = false;  ///< symlink(2), which is not replayed, gave this name
 };
 
 /// A file that has a name at the end.

@@ -66,6 +66,7 @@ std::uint32_t TraceSurvey::stream_number(const Access& access) {
 void TraceSurvey::note_left_out(const Access& access) {
   if (layer_of(access.call) != plan_.layer || number_of(access.path) == no_path) return;
   if (access.call == Call::mmap && access.result >= 0) ++plan_.mapped;
+  if (access.call == Call::symlink && access.result >= 0) links_.insert(contained_name(access.path));
   if (access.is_in_flight || access.result < 0)
     ++plan_.failed;
   else if (const auto known = plan_.left_out.find(name_of(access.call)); known != plan_.left_out.end())
@@ -77,6 +78,10 @@ void TraceSurvey::note_left_out(const Access& access) {
 void TraceSurvey::add(const Access& access) {
   const ReplayOp op = replay_op_of(access, plan_.layer);
   if (op == ReplayOp::none) return note_left_out(access);
+  if (op == ReplayOp::unlink && links_.erase(contained_name(access.path)) > 0) {
+    if (const std::uint32_t link = number_of(access.path); link != no_path) plan_.paths[link].was_link = true;
+    return;
+  }
   if (access.path.empty() && (op == ReplayOp::read || op == ReplayOp::write)) ++plan_.unnamed;
   const std::uint32_t path = number_of(access.path);
   if (path == no_path) return;

@@ -111,6 +111,7 @@ class TraceSurvey {
   std::map<std::string, std::uint32_t, std::less<>> named_;  ///< objects
   std::unordered_map<FileKey, OpenFile, FileKeyHash> open_;
   std::unordered_map<std::uint32_t, Event> changes_;  ///< latest change of a name, by path
+  std::set<std::string, std::less<>> links_;          ///< names that symlink(2) gave
   std::set<std::uint32_t> made_directories_, removed_directories_;
   std::vector<std::uint64_t> ops_;  ///< of each stream
   std::uint64_t waits_ = 0, ranges_ = 0;

@@ -277,8 +277,9 @@ Result<void> TraceWorker::perform(const Step& step, std::int64_t due_ns) {
     call_begin_ns_ = now_ns();
     const std::int64_t result = call(step, file);
     call_end_ns_ = now_ns();
-    if (result < 0 && !(step.op == ReplayOp::make_directory && result == -EEXIST))
-      note_failure(step, static_cast<int>(-result));
+    const bool is_there = step.op == ReplayOp::make_directory && result == -EEXIST;
+    const bool was_link = step.op == ReplayOp::unlink && step.path->was_link && result == -ENOENT;
+    if (result < 0 && !is_there && !was_link) note_failure(step, static_cast<int>(-result));
     note(step, 0);
   }
   if (done && call_begin_ns_ != 0)
