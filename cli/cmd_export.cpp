@@ -1,14 +1,18 @@
 // `iosig export`: the accesses of a trace as text, one line for each; as Parquet by the Python package.
 
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "commands.h"
 #include "external.h"
+#include "interruption.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/export.h"
@@ -23,22 +27,49 @@ struct ExportArguments {
   std::string format = "csv", output, layer, files;
 };
 
-/// The file that is written, or standard output.
+/// The file that is written, or standard output. A file appears at its path when it is complete, and an older one stays
+/// until then; a pipe, a device or a link is written in place.
 class Output {
  public:
+  Output() = default;
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() {
+    if (!draft_.empty()) ::unlink(draft_.c_str());
+  }
+
   Result<void> open(const std::string& path) {
     path_ = path;
     if (path.empty() || path == "-") return {};
-    file_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!file_) return system_failure("write", path);
+    struct stat there {};
+    const bool is_there = ::lstat(path.c_str(), &there) == 0;
+    if (!is_there || (S_ISREG(there.st_mode) && ::access(path.c_str(), W_OK) == 0)) {
+      const std::size_t name = path.rfind('/') + 1;
+      draft_ = fmt::format("{}.{}.{}", path.substr(0, name), path.substr(name, 200), ::getpid());
+    }
+    const std::string& written = draft_.empty() ? path_ : draft_;
+    file_ = Fd(::open(written.c_str(), O_WRONLY | O_CREAT | (draft_.empty() ? O_TRUNC : O_EXCL) | O_CLOEXEC, 0666));
+    if (!file_) {
+      draft_.clear();
+      return system_failure("write", path);
+    }
+    if (is_there && !draft_.empty()) (void)::fchmod(file_.get(), there.st_mode & 0777);
     return {};
   }
   Result<void> write(std::string_view text) {
     return file_ ? write_all(file_.get(), text, path_) : write_all(STDOUT_FILENO, text, "standard output");
   }
+  [[nodiscard]] bool has_draft() const { return !draft_.empty(); }
+  /// The file is complete.
+  Result<void> keep() {
+    if (draft_.empty()) return {};
+    if (::rename(draft_.c_str(), path_.c_str()) != 0) return system_failure("write", path_);
+    draft_.clear();
+    return {};
+  }
 
  private:
-  std::string path_;
+  std::string path_, draft_;
   Fd file_;
 };
 
@@ -75,15 +106,23 @@ int run_export(const ExportArguments& options, Console& console) {
     text.clear();
     return written;
   };
+  std::optional<NoticeSignals> noticing;  // an interruption must remove the draft
+  if (output.has_draft()) noticing.emplace();
   std::vector<Error> faults;
   auto done = opened->for_each(
       [&](const trace::Access& access) -> Result<void> {
+        if (noticing && interruption() != 0) return fail(ErrorKind::system, "interrupted");
         trace::append_csv(access, text);
         return text.size() < (1 << 16) ? Result<void>{} : flush();
       },
       *selection, faults);
+  if (noticing && interruption() != 0) {
+    console.note(fmt::format("interrupted; {} is not made", printable(options.output)));
+    return interrupted_status + interruption();
+  }
   if (!done) return console.fail(done.error());
   if (auto flushed = flush(); !flushed) return console.fail(flushed.error());
+  if (auto kept = output.keep(); !kept) return console.fail(kept.error());
   note_faults(faults, console);
   return yes;
 }

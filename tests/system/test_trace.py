@@ -532,6 +532,23 @@ def test_both_names_are_there_and_survive_csv(tracing: Tracing) -> None:
     ]
 
 
+def test_an_export_that_fails_leaves_the_older_file_and_nothing_else(tracing: Tracing, tmp_path: Path) -> None:
+    tracing(sys.executable, "-c", "with open('out', 'wb', 0) as out:\n  for n in range(2000): out.write(b'x')\n")
+    told = tmp_path / "told"
+    told.mkdir()
+    binary, limit = str(tracing.iosig.binary), "trap '' XFSZ; ulimit -f 8; exec \"$@\""
+    for older in (None, b"older"):
+        if older:
+            (told / "job.csv").write_bytes(older)
+        done = subprocess.run(["sh", "-c", limit, "sh", binary, "export", "-o", told / "job.csv", tracing.trace],
+                              env=tracing.iosig.env, capture_output=True, text=True, timeout=60)  # fmt: skip
+        assert done.returncode == 4 and "job.csv" in done.stderr, done
+        assert {each.name: each.read_bytes() for each in told.iterdir()} == ({"job.csv": older} if older else {})
+    tracing.iosig("export", "-o", told / "job.csv", tracing.trace)
+    assert (told / "job.csv").read_text() == tracing.iosig("export", tracing.trace).stdout
+    assert [each.name for each in told.iterdir()] == ["job.csv"]
+
+
 COPIES = """import os, socket
 data = os.open("data", os.O_RDWR | os.O_CREAT)
 os.write(data, bytes(10000))
