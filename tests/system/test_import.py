@@ -265,6 +265,38 @@ def test_logs_of_dftracer_have_paths_and_offsets(tracing: Tracing, ph: object) -
     assert f"{log}:15: cut; left out" in told and "results of 3 calls" in told
 
 
+def test_dftracer_tells_the_directory_of_relative_paths_until_it_changes(tracing: Tracing) -> None:
+    start = {"name": "start", "cat": "dftracer", "pid": 7, "tid": 7, "ts": 990, "dur": 0, "ph": 1}
+    lines = [
+        named("HH", "node3", "6882", 4),
+        named("FH", "/work", "c0", 4),
+        named("FH", "out", "c1", 4),
+        named("FH", "./sub/in", "c2", 4),
+        json.dumps(start | {"args": {"hhash": "6882", "cwd": "c0"}}),
+        event("pwrite", 1000, ret=8, offset=0, count=8, fhash="c1"),
+        event("pread", 1010, ret=8, offset=0, count=8, fhash="c2"),
+        event("rename", 1020, fhash="c1", newpath_hash="c2"),
+        event("chdir", 1030, fhash="c2"),
+        event("pwrite", 1040, ret=8, offset=0, count=8, fhash="c1"),
+    ]
+    log = tracing.directory / "job.pfw"
+    log.write_text("\n".join(lines) + "\n")
+    # DFTracer itself leaves an empty log for a child that made no call.
+    empty = tracing.directory / "job-fork.pfw.gz"
+    empty.write_bytes(b"")
+    tracing.trace = tracing.directory / "job.trace"
+    told = tracing.iosig("import", log, empty, "-o", tracing.trace)
+    assert f"{empty}: empty; left out" in told.stderr
+    paths = [(row.call, row.path, row.second_path) for row in tracing.rows() if row.call != "chdir"]
+    assert paths == [
+        ("pwrite", "/work/out", ""),
+        ("pread", "/work/sub/in", ""),
+        ("rename", "/work/out", "/work/sub/in"),
+        ("pwrite", "out", ""),
+    ]
+    assert "no file of a format that is known" in tracing.iosig("import", empty, "-o", "none", check=3).stderr
+
+
 def test_compressed_logs_are_read_together_and_a_cut_one_to_its_cut(tracing: Tracing) -> None:
     names = [named("HH", "node3", "6882", 4), named("FH", "/data/a", "e03b", 4)]
     events = [event("pwrite", 1000 + n, ret=8, offset=8 * n, count=8, fhash="e03b") for n in range(6000)]

@@ -362,7 +362,7 @@ class Import {
       remark("DXT did not keep {} of {} accesses that the counters have; on {} files it has none", dropped, accesses,
              without[0] + without[1]);
     }
-    if (without[2] > 0) remark("accesses of stdio on {} files have counters only", without[2]);
+    if (without[2] > 0) remark("files whose accesses by stdio have counters only: {}", without[2]);
     if (unnamed_ > 0) remark("{} accesses are on files whose name is not in the log", unnamed_);
   }
 

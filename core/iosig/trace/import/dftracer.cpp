@@ -91,6 +91,7 @@ class DftracerImport::Reader {
     TraceWriter::ProcessNumber number = 0;
     std::map<std::int32_t, TraceWriter::ThreadNumber> threads;
     std::unordered_map<std::string, OpenPath> files;
+    std::string directory;  ///< the working directory; "": not known
   };
   using Host = std::string;  ///< its hash
 
@@ -171,13 +172,21 @@ class DftracerImport::Reader {
     const std::string command = named("cmd_hash");
     for (const std::string_view word : split(command, ';'))
       if (!word.empty()) writer_.add_fact(process.number, "argument", std::string(word));
-    if (std::string directory = named("cwd"); !directory.empty())
-      writer_.add_fact(process.number, "directory", std::move(directory));
+    process.directory = named("cwd");
+    if (!process.directory.empty()) writer_.add_fact(process.number, "directory", process.directory);
+  }
+
+  static std::string absolute(const ProcessState& process, std::string path) {
+    if (path.empty() || path.starts_with('/') || process.directory.empty()) return path;
+    while (path.starts_with("./")) path.erase(0, 2);
+    return fmt::format("{}/{}", process.directory == "/" ? "" : process.directory, path);
   }
 
   Result<void> take_call(ProcessState& process, std::int32_t tid, Slot& slot, const Event& args) {
-    const std::string path = path_in(args, "fhash", "fname");
+    const std::string path = absolute(process, path_in(args, "fhash", "fname"));
     if (path.empty()) return {};
+    // Whether it succeeded is not in the log.
+    if (slot.call == Call::chdir) process.directory.clear();
     const bool moves = moves_of(slot.call) != Moves::nothing;
     const auto result = number_in(args, "ret"), offset = number_in(args, "offset");
     if (!result) ++without_result_;
@@ -201,7 +210,7 @@ class DftracerImport::Reader {
     set_file(process, slot, path);
     const auto [thread, is_new] = process.threads.try_emplace(tid, 0);
     if (is_new) thread->second = writer_.add_thread(process.number, tid);
-    return writer_.add(thread->second, slot, path, path_in(args, "newpath_hash", "newpath"));
+    return writer_.add(thread->second, slot, path, absolute(process, path_in(args, "newpath_hash", "newpath")));
   }
 
   /// Numbers the open file and derives the offset.

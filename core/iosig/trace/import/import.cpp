@@ -95,6 +95,10 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
       const auto line = strace_line(start->substr(0, start->find('\n')));
       names_pids = !line || line->pid.has_value();
       if (!format) format = format_of(*start);
+      if (!format && start->empty()) {  // DFTracer leaves such files
+        notes.remark(fmt::format("{}: empty; left out", input->shown()));
+        continue;
+      }
       if (!format && !is_named) {
         notes.remark(fmt::format("{}: no format that is known; left out", input->shown()));
         continue;
