@@ -49,30 +49,32 @@ struct MigrationStep {
 };
 
 struct MigrationOptions {
-  /// Windows for which a layout is expected to last, where later windows are unknown (the last one's loads are taken to
-  /// go on). Later windows that are known count as they are.
+  /// How often the last window's requests are expected to come again, counting that window: >= 1. Later windows that
+  /// are known count as they are.
   std::uint32_t horizon = 1;
-  double copy_weight = 1;  ///< of a copy's busy time against that of requests; 0: moves are free
+  double copy_weight = 1;  ///< of a copy's time against that of requests, >= 0; 0: moves are free
 };
 
 struct WindowPlan {
   std::vector<std::uint32_t> option;  ///< of each region in this window
   std::vector<MigrationStep> steps;   ///< before it, in this order
   double seconds = 0;                 ///< predicted for the requests
-  double move_s = 0;                  ///< predicted for the steps
+  double move_s = 0;                  ///< predicted for the steps, as if no requests came meanwhile
 };
 
-/// Returns the busy time that copying a region of `length` bytes from one layout to another costs the busiest server.
-[[nodiscard]] double move_seconds(const Servers& servers, const Stripes& from, const Stripes& to, std::uint64_t length);
+/// Returns the load of copying a region of `length` bytes from one layout to another: each byte is read and written
+/// once, in long transfers, with one start-up of each server that is read or written. No client takes part.
+[[nodiscard]] Load copy_load(const Servers& servers, const Stripes& from, const Stripes& to, std::uint64_t length);
 
-/// Plans all windows so that requests and moves together take least time; never more than never moving, or than
+/// Plans all windows so that requests and moves together take little time; never more than never moving, or than
 /// selecting each window on its own.
 ///
 /// `windows[i][region]`: the options with window i's loads. `lengths`: of the regions. `current`: the options in place
-/// before window 0, or empty if window 0 may begin with any layout. Hysteresis: a region moves when what it saves in
-/// the windows until it would move back exceeds both moves. Steps: outs before ins; at no step does any server hold
-/// more than its capacity, the copy in progress included. A change for which there is no such order is left out.
-/// Incremental: called with the layout in place and one window, it plans that window's steps.
+/// before window 0, or empty if window 0 may begin with any layout. Hysteresis: what a move costs counts against what
+/// it saves in the windows ahead; looks 1, 2, 4, ... windows ahead, and takes the plan with least total time. Steps:
+/// outs before ins; at no step does any server hold more than its capacity, the copy in progress included. A change for
+/// which there is no such order is left out. Incremental: called with the layout in place and one window, it plans that
+/// window's steps. Fails as select_regions does, and with `usage` if sizes or options of windows differ.
 [[nodiscard]] Result<std::vector<WindowPlan>> plan_migration(std::span<const std::vector<RegionOptions>> windows,
                                                              std::span<const std::uint64_t> lengths,
                                                              const Servers& servers, Contention contention,
@@ -86,8 +88,9 @@ struct WindowPlan {
                                                        std::span<const std::uint32_t> from,
                                                        std::vector<std::uint32_t>& to);
 
-/// Makes the options of all windows the same: for each region the union of their stripes, each with the load of every
-/// window's requests. `regions[i]`: the regions of window i, with the same bounds in all windows.
+/// Makes the options of all windows the same: for each region the union of the stripes for all windows' requests
+/// together and for each window's, at most 8, each with the load of every window's requests. `regions[i]`: the regions
+/// of window i, with the same bounds in all windows.
 [[nodiscard]] std::vector<std::vector<RegionOptions>> same_options(std::span<const std::vector<Region>> regions,
                                                                    const Servers& servers,
                                                                    const StripeOptions& options = {},
