@@ -27,9 +27,10 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv"),
 ]
 
-# Every mode, or every seventh, in which each bit is set and not set with each other one.
-EVERY, SEVENTH = ("0000", "0777", "1"), ("0000", "0777", "7")
-modes = pytest.mark.parametrize(("user", "modes"), [(0, SEVENTH), (NOBODY, EVERY)], ids=["root", "nobody"])
+# Modes in which each three bits (a class of users has three) are set and not set in every combination: a fifth of all
+# modes, or 21 of them where the calls are slower.
+MANY, FEW = ("0000", "0777", "5"), ("0000", "0777", "31")
+modes = pytest.mark.parametrize(("user", "modes"), [(0, FEW), (NOBODY, MANY)], ids=["root", "nobody"])
 users = pytest.mark.parametrize("user", [0, NOBODY], ids=["root", "nobody"])
 
 
@@ -111,9 +112,9 @@ def test_each_mode_lets_its_owner_do_what_it_does_for_a_plain_file(
     world: World, user: int, modes: tuple[str, ...]
 ) -> None:
     wanted = world.calls("plain", user, "own", *modes)
-    assert (world.directory / "plain/m0644").is_file()
+    assert (world.directory / "plain/m0000").is_file()
     got = world.calls("run", user, "own", *modes)
-    assert (world.directory / "run/m0644").is_dir()
+    assert (world.directory / "run/m0000").is_dir()
     assert differences(wanted, got, none_is_known) == []
 
 
@@ -126,8 +127,8 @@ def test_each_mode_lets_others_do_what_it_does_for_a_plain_file(
     wanted = world.calls("plain", user, "use", *modes)
     got = world.calls("run", user, "use", *modes)
     assert differences(wanted, got, may_not_read) == []
-    for mode in (0o007, 0o070, 0o644, 0o770):  # whatever others have done and seen, the owner gets all of it
-        name = f"m{mode:04o}"
+    for file in sorted((world.directory / "plain").iterdir())[::8]:  # the owner gets all of it, whatever others did
+        name = file.name
         assert world("run", 0, "cat", name, **world.preloaded) == world("plain", 0, "cat", name)
 
 
@@ -178,7 +179,7 @@ exit $status
 
 
 @users
-@pytest.mark.parametrize("words", [("own", *SEVENTH), ("umask",), ("limit",)], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("own", *FEW), ("umask",), ("limit",)], ids=lambda words: words[0])
 def test_a_mount_checks_as_for_plain_files(world: World, user: int, words: tuple[str, ...]) -> None:
     got = mounted_calls(world, user, *words)
     assert differences(world.calls("plain", user, *words), got, none_is_known) == []

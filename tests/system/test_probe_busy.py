@@ -105,8 +105,9 @@ def test_writes_of_another_program_make_the_device_busy(
     if not any(line.split()[:2] == [str(os.major(device)), str(os.minor(device))] for line in lines):
         pytest.skip("the file system of the tests is on no device of this machine")
     file = tmp_path / "written"
-    writing = f"while :; do dd if=/dev/zero of={file} bs=1M count=64 oflag=direct conv=notrunc; done"
-    with others(["bash", "-c", writing]):  # a dd that outlives it ends by itself
+    writing = f"while :; do dd if=/dev/zero of={file}$0 bs=1M count=64 oflag=direct conv=notrunc; done"
+    # Four, since each waits for a processor while others compute. A dd that outlives its shell ends by itself.
+    with others(*(["bash", "-c", writing, str(n)] for n in range(4))):
         refused = iosig(*probe(scratch, description), check=1)
     found = re.search(r"(\d+) % of the device's time", refused.stderr)
     assert found and int(found[1]) >= 20, refused.stderr
