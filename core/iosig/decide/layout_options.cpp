@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::uint64_t total_effort = 4'000'000;  ///< requests that all searches together may cost
 constexpr std::uint64_t least_effort = 2'000;
+constexpr std::size_t many_shapes = 200;  ///< from here on, loads are sampled more coarsely
+constexpr std::uint64_t coarse_phases = 128;
 constexpr double share_steps = 32;  ///< in which the proportions of counts are alike
 
 /// What a search depends on; equal shapes have the same best stripes.
@@ -38,9 +40,10 @@ RegionShape shape_of(const Region& region) {
   return shape;
 }
 
-LayoutOption option_of(const Region& region, const Servers& servers, Stripes stripes) {
+LayoutOption option_of(const Region& region, const Servers& servers, Stripes stripes,
+                       std::uint64_t max_phases = default_max_phases) {
   LayoutOption option;
-  option.load = load_of(servers, stripes, region.groups);
+  option.load = load_of(servers, stripes, region.groups, max_phases);
   option.server_bytes = bytes_on_classes(servers, stripes, region.length);
   option.seconds = busiest_s(servers, option.load);
   option.stripes = std::move(stripes);
@@ -125,6 +128,7 @@ std::vector<RegionOptions> layout_options(std::span<const Region> regions, const
     limited.max_period_bytes = std::min(each.max_period_bytes, std::max<std::uint64_t>(1, region.length));
     found[n] = choose_stripes(region.groups, servers, limited, sets[n % sets.size()]).stripes;
   });
+  const std::uint64_t phases = first_region.size() > many_shapes ? coarse_phases : default_max_phases;
   std::vector<RegionOptions> all(regions.size());
   for_each_in_parallel(regions.size(), threads, [&](std::size_t n) {
     std::vector<Stripes> known;
@@ -132,7 +136,7 @@ std::vector<RegionOptions> layout_options(std::span<const Region> regions, const
       const Stripes& stripes = found[shape_number[n] * sets.size() + set];
       if (stripes.empty() || std::ranges::find(known, stripes) != known.end()) continue;
       known.push_back(stripes);
-      all[n].options.push_back(option_of(regions[n], servers, stripes));
+      all[n].options.push_back(option_of(regions[n], servers, stripes, phases));
     }
   });
   return all;

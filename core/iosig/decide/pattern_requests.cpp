@@ -1,4 +1,5 @@
-// RegionCollector::add for patterns: the longest loop around each leaf becomes a progression of requests.
+// RegionCollector::add for patterns: the loop around each leaf that gives a region most requests becomes a
+// progression.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,6 +16,7 @@ struct PatternSink {
   const Pattern& pattern;
   std::size_t offset_column = 0, length_column = 1;
   bool is_write = false;
+  std::uint64_t region_bytes = 1;  ///< mean
   RegionCollector& into;
 
   [[nodiscard]] Result<void> put(std::int64_t first, std::int64_t length, std::int64_t stride,
@@ -61,18 +63,28 @@ class NestRequests {
     const std::int64_t* offset = numbers(node) + sink_.offset_column * (depth + 1);
     const std::int64_t* length = numbers(node) + sink_.length_column * (depth + 1);
     longest_.reset();
-    std::int64_t most = 0;
-    for (std::size_t d = 0; d < depth; ++d) {
+    std::int64_t trips_of_longest = 0;
+    std::uint64_t most = 0;
+    for (std::size_t d = depth; d-- > 0;) {  // the inner loop at a tie
       const std::int64_t* trips = numbers(sink_.pattern.nodes[loops_[d]]);
       bool is_free = length[d + 1] == 0 && std::all_of(trips + 1, trips + 1 + d, [](auto n) { return n == 0; });
       for (std::size_t inner = d + 1; inner < depth; ++inner)
         is_free = is_free && numbers(sink_.pattern.nodes[loops_[inner]])[d + 1] == 0;
-      if (is_free && trips[0] > most) {
-        most = trips[0];
-        longest_ = d;
-      }
+      const std::uint64_t turns = is_free ? turns_in_region(offset[d + 1], trips[0]) : 0;
+      if (turns <= most) continue;
+      most = turns;
+      trips_of_longest = trips[0];
+      longest_ = d;
     }
-    return turn(0, offset, length, most);
+    return turn(0, offset, length, trips_of_longest);
+  }
+
+  /// Returns how many of a loop's requests one region gets at a time.
+  [[nodiscard]] std::uint64_t turns_in_region(std::int64_t stride, std::int64_t trips) const {
+    if (trips <= 0) return 0;
+    const std::uint64_t step = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+    const auto all = static_cast<std::uint64_t>(trips);
+    return step == 0 ? all : std::min(all, sink_.region_bytes / step + 1);
   }
 
   /// Enumerates the loops from depth `d` on but the longest.
@@ -114,6 +126,7 @@ Result<void> add_each(const PatternSink& sink, const PatternIndex& index, std::u
 
 Result<void> RegionCollector::add(const Pattern& accesses, bool is_write) {
   PatternSink sink{.pattern = accesses, .is_write = is_write, .into = *this};
+  if (!ends_.empty()) sink.region_bytes = ends_.back() / ends_.size();
   for (std::size_t column = 0; column < accesses.columns; ++column) {
     if (accesses.kinds[column] == Column::logical) sink.offset_column = column;
     if (accesses.kinds[column] == Column::length) sink.length_column = column;

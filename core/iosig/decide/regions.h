@@ -52,7 +52,8 @@ class RegionCollector {
   /// `count` requests of `length` bytes at offset, offset + stride, ...: closed form over the regions.
   [[nodiscard]] Result<void> add(const RequestGroup& progression);
   /// The accesses of a pattern with the columns logical and length, all of one kind. Time: proportional to the loops'
-  /// turns outside of each leaf's longest loop, not to the number of accesses.
+  /// turns outside of the one loop around each leaf that gives a region most requests, not to the number of accesses;
+  /// accesses of nests with exceptions, and literals, are added one by one.
   [[nodiscard]] Result<void> add(const Pattern& accesses, bool is_write);
 
   [[nodiscard]] std::uint64_t outside() const { return outside_; }

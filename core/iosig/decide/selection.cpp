@@ -11,11 +11,13 @@
 namespace iosig {
 namespace {
 
-constexpr int price_rounds = 200;              ///< of multiplicative weights
-constexpr double price_step = 0.3;             ///< in the exponent, at first
-constexpr std::size_t max_moves = 400;         ///< single improvements at the end
-constexpr double few_selections = 100'000;      ///< up to which all are costed
-constexpr std::size_t max_tries = 20'000'000;  ///< of changes, single and in pairs
+constexpr int price_rounds = 200;    ///< of multiplicative weights
+constexpr int max_idle_rounds = 20;  ///< that close less than small_gain of the gap to the bound
+constexpr double small_gain = 0.01;
+constexpr double price_step = 0.3;            ///< in the exponent, at first
+constexpr std::size_t max_moves = 400;        ///< single improvements at the end
+constexpr double few_selections = 100'000;    ///< up to which all are costed
+constexpr std::size_t max_tries = 5'000'000;  ///< of changes, single and in pairs
 
 /// Bytes used on a server of each class, and whether more would fit.
 class Rooms {
@@ -201,7 +203,8 @@ class Balance {
     std::vector<double> prices(resources_, 1.0 / static_cast<double>(resources_));
     RegionSelection best;
     best.seconds = std::numeric_limits<double>::infinity();
-    for (int round = 0; round < price_rounds; ++round) {
+    double gap = best.seconds;
+    for (int round = 0, idle = 0; round < price_rounds && idle < max_idle_rounds; ++round, ++idle) {
       double bound = 0;
       const std::vector<std::uint32_t> chosen = by_price_.choose(costs_at(prices), bound);
       const std::vector<double> total = total_of(chosen);
@@ -211,7 +214,11 @@ class Balance {
         best.seconds = most;
         best.option = chosen;
       }
-      if (most <= best.bound_s * (1 + 1e-6)) break;
+      if (best.seconds - best.bound_s < gap * (1 - small_gain)) {
+        gap = best.seconds - best.bound_s;
+        idle = 0;
+      }
+      if (gap <= best.seconds * 1e-6) break;
       double sum = 0;
       for (std::size_t n = 0; n < resources_; ++n) {
         prices[n] *= std::exp(price_step / (1 + 0.05 * round) * (total[n] / most - 1));

@@ -61,7 +61,8 @@ struct RegionSelection {
 /// together: the regions' times add up, a multiple-choice knapsack: benefit per byte of scarce space on the convex hull
 /// of each region's options, then knapsack() where there are two options. spread: the busiest server counts, so how
 /// full the fast servers should be is part of the answer; prices on each class's time (multiplicative weights), then
-/// single moves and pairs; all selections where they are few. Ties go to option 0. Where not even option 0 fits everywhere, fails with `infeasible`.
+/// single moves and pairs; all selections where they are few. Ties go to option 0. Where not even option 0 fits
+/// everywhere, fails with `infeasible`.
 [[nodiscard]] Result<RegionSelection> select_regions(std::span<const RegionOptions> regions, const Servers& servers,
                                                      Contention contention);
 

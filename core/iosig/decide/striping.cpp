@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t max_subset_classes = 4;  ///< of more classes, not all subsets are candidates
 constexpr std::size_t max_shapes = 4;          ///< lengths and kinds for which there are candidates
 constexpr std::size_t max_starts = 6;          ///< candidates whose neighbourhood is searched
-constexpr std::uint64_t search_phases = 256;
+constexpr std::uint64_t max_search_phases = 256, min_search_phases = 32;
 constexpr std::uint64_t scan_steps = 64;  ///< of one length, before scan() doubles it
 constexpr double latency_weight = 1e-3;   ///< breaks ties
 constexpr double tie = 1e-9;              ///< of equal scores
@@ -33,7 +33,11 @@ class StripeSearch {
  public:
   StripeSearch(std::span<const RequestGroup> groups, const Servers& servers, const StripeOptions& options,
                const std::vector<bool>& may_use)
-      : groups_(groups), servers_(servers), options_(options), may_use_(may_use) {}
+      : groups_(groups),
+        servers_(servers),
+        options_(options),
+        may_use_(may_use),
+        phases_(std::clamp(options.max_effort / 64, min_search_phases, max_search_phases)) {}
 
   [[nodiscard]] StripeChoice run() {
     const std::vector<RequestGroup> all = shapes();
@@ -137,9 +141,9 @@ class StripeSearch {
       if (stripes[number] > 0 && !allows(may_use_, number)) return INFINITY;
     if (!checked(stripes, servers_)) return INFINITY;
     const std::uint64_t period = period_of(stripes);
-    const Load load = load_of(servers_, stripes, groups_, search_phases);
+    const Load load = load_of(servers_, stripes, groups_, phases_);
     for (const RequestGroup& group : groups_)
-      effort_ += std::min({group.is_scattered ? search_phases : group.count, search_phases, period}) + 10;
+      effort_ += std::min({group.is_scattered ? phases_ : group.count, phases_, period}) + 10;
     double score = busiest_s(servers_, load) + latency_weight * load.latency_s / servers_.processes;
     if (period > options_.max_period_bytes)
       score *= 4 * static_cast<double>(period) / static_cast<double>(options_.max_period_bytes);
@@ -247,7 +251,7 @@ class StripeSearch {
   const StripeOptions& options_;
   const std::vector<bool>& may_use_;
   std::map<Stripes, double> costed_;
-  std::uint64_t effort_ = 0;
+  std::uint64_t phases_, effort_ = 0;
 };
 
 /// Returns the layout of a region without requests.
