@@ -2,11 +2,13 @@
 
 #include <pthread.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
@@ -103,6 +105,16 @@ bool is_verbose() { return process().verbose; }
 std::string_view setting(const char* variable) {
   const char* value = is_disabled() ? nullptr : std::getenv(variable);
   return value != nullptr ? value : std::string_view{};
+}
+
+std::string_view kept_setting(const char* variable) {
+  const std::string_view value = setting(variable);
+  if (value.empty()) return value;
+  void* const copy =
+      ::mmap(nullptr, value.size() + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);  // ends with NUL
+  if (copy == MAP_FAILED) return {};
+  std::memcpy(copy, value.data(), value.size());
+  return {static_cast<const char*>(copy), value.size()};
 }
 
 void say_once(const std::string& topic, std::string_view text) {

@@ -20,6 +20,9 @@ namespace iosig::runtime {
 [[nodiscard]] bool is_verbose();
 /// Returns the value of an environment variable; empty if it is not set or IOSIG is disabled.
 [[nodiscard]] std::string_view setting(const char* variable);
+/// As setting(), in memory that the program does not reach: a program that shows a title in ps(1), as PostgreSQL does,
+/// overwrites the environment that it was given. Never freed; ends with NUL.
+[[nodiscard]] std::string_view kept_setting(const char* variable);
 
 /// For handlers of pthread_atfork(3) that take locks. A prepare handler calls block_signals_at_fork() first; the
 /// parent's and the child's handler call restore_signals_at_fork() last. A signal handler that used a container in

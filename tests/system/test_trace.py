@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import json
 import os
 import random
 import shutil
@@ -530,6 +531,32 @@ def test_both_names_are_there_and_survive_csv(tracing: Tracing) -> None:
     assert [(row.path, row.second_path) for row in rows_of(tracing.iosig, again) if row.call in of] == [
         (row.path, row.second_path) for row in rows
     ]
+
+
+TITLE = """import ctypes, os
+def write(name):
+    out = os.open(name, os.O_WRONLY | os.O_CREAT)
+    for n in range(3000): os.write(out, b"x")
+environment = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+n = 0
+while environment[n]:
+    ctypes.memset(environment[n], ord("t"), len(ctypes.string_at(environment[n])))
+    n += 1
+write("parent")
+if os.fork() == 0:
+    write("child")
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_program_that_shows_a_title_in_the_place_of_its_environment_is_recorded(tracing: Tracing) -> None:
+    tracing(sys.executable, "-c", TITLE)
+    info = json.loads(tracing.iosig("trace", "info", "--json", tracing.trace).stdout)
+    assert (info["lost_calls"], info["lost_names"], info["unrecorded_calls"]) == (0, 0, 0)
+    for name in ("parent", "child"):
+        assert len(tracing.of_file(name, "write")) == 3000
+    assert [each["arguments"][-1] for each in info["processes"]] == [TITLE, TITLE]
 
 
 def test_an_export_that_fails_leaves_the_older_file_and_nothing_else(tracing: Tracing, tmp_path: Path) -> None:

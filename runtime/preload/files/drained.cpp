@@ -35,7 +35,7 @@ bool is_passed_on(std::string_view setting) {
 }
 
 __attribute__((constructor(102))) void find_program() {
-  const std::string_view value = runtime::setting(program_variable);
+  const std::string_view value = runtime::kept_setting(program_variable);
   if (value.starts_with('/')) program = value.data();
 }
 

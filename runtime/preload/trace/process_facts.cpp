@@ -18,8 +18,12 @@ namespace {
 
 utsname machine{};
 std::uint64_t boot = 0;
-int argument_count = 0;
-char** arguments = nullptr;
+
+constexpr std::size_t max_facts_bytes = 3000;
+/// The program's arguments, each ended by NUL: a copy, because the program may show a title in their place. What does
+/// not fit is left out.
+std::array<char, max_facts_bytes> arguments{};
+std::size_t arguments_bytes = 0;
 
 /// Texts "key=value", each ended by NUL. What does not fit is left out.
 class Facts {
@@ -38,7 +42,7 @@ class Facts {
   [[nodiscard]] std::string_view text() const { return {text_.data(), length_}; }
 
  private:
-  std::array<char, 3000> text_{};
+  std::array<char, max_facts_bytes> text_{};
   std::size_t length_ = 0;
 };
 
@@ -62,8 +66,11 @@ void write_process_facts(ThreadPart& part) {
   add_first(facts, "rank", iosig::trace::rank_variables);
   add_first(facts, "size", iosig::trace::size_variables);
   for (const char* each : iosig::trace::job_variables) facts.add_variable(each, each);
-  for (int n = 0; n < argument_count; ++n)
-    if (arguments[n] != nullptr) facts.add("argument", arguments[n]);
+  for (std::size_t at = 0; at < arguments_bytes;) {
+    const std::string_view argument(arguments.data() + at);
+    facts.add("argument", argument);
+    at += argument.size() + 1;
+  }
   add_chunk(part, iosig::trace::ChunkKind::process, nullptr, 0, facts.text().data(), facts.text().size());
 }
 
@@ -77,8 +84,12 @@ std::string_view host_name() { return machine.nodename; }
 std::uint64_t boot_number() { return boot; }
 
 void remember_machine(int count, char** given) {
-  argument_count = count;
-  arguments = given;
+  for (int n = 0; n < count && given[n] != nullptr; ++n) {
+    const std::size_t bytes = std::strlen(given[n]) + 1;
+    if (bytes > arguments.size() - arguments_bytes) continue;
+    std::memcpy(arguments.data() + arguments_bytes, given[n], bytes);
+    arguments_bytes += bytes;
+  }
   (void)::uname(&machine);
   std::array<char, 40> text{};
   const long fd = sys_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

@@ -87,14 +87,14 @@ void choose_calls(std::string_view names, bool is_paused) {
 
 /// glibc passes a library's constructors what it passes main().
 __attribute__((constructor(103))) void load(int argument_count, char** arguments, char** /*environment*/) {
-  const std::string_view directory = runtime::setting("IOSIG_TRACE");
+  const std::string_view directory = runtime::kept_setting("IOSIG_TRACE");
   if (!directory.starts_with('/')) return;
   const runtime::ErrnoKept kept;
   has_tsc_clock = runtime::setting("IOSIG_TRACE_CLOCK") == "tsc";
   remember_machine(argument_count, arguments);
-  set_traced_globs(runtime::setting("IOSIG_TRACE_FILES"));
+  set_traced_globs(runtime::kept_setting("IOSIG_TRACE_FILES"));
   start_parts(directory, runtime::setting("IOSIG_TRACE_TIMES") == "us");
-  set_sources(runtime::setting("IOSIG_TRACE_LINES"), runtime::setting("IOSIG_TRACE_SOURCES"));
+  set_sources(runtime::kept_setting("IOSIG_TRACE_LINES"), runtime::kept_setting("IOSIG_TRACE_SOURCES"));
   {
     const ReentrancyGuard inside(is_inside);
     (void)run_isolated_step([] {
