@@ -139,6 +139,13 @@ TEST_CASE("regions: a billion accesses by their pattern, negative numbers refuse
   CHECK(regions.size() == 1000);
   for (const Region& region : regions)
     CHECK(region.groups == std::vector<RequestGroup>{{.length = 64, .stride = 64, .count = 1000000, .is_write = true}});
+  // One of the billion elsewhere: 32 bytes at 5.
+  pattern.exception_positions = {1500000};
+  pattern.exception_values = {5, 32};
+  RegionCollector other(*fixed_regions(1000 * default_region_bytes));
+  REQUIRE(other.add(pattern, true));
+  CHECK(other.regions()[1].groups[0].count == 999999);
+  CHECK(other.regions()[0].groups[1] == RequestGroup{.offset = 5, .length = 32, .is_write = true});
   pattern.numbers[3] = -100;  // the first offset
   CHECK(collector.add(pattern, true).error().kind == ErrorKind::bad_input);
   CHECK(collector.add(Pattern{}, true).error().kind == ErrorKind::bad_input);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "iosig/decide/regions.h"
 #include "iosig/model/nest.h"
@@ -122,6 +123,19 @@ Result<void> add_each(const PatternSink& sink, const PatternIndex& index, std::u
   return {};
 }
 
+/// Takes away what the nest `term` has at an exception's position, by `drop`, and adds the exception.
+template <class Drop>
+Result<void> replace(const PatternSink& sink, const Term& term, std::size_t exception, Drop&& drop) {
+  const Pattern& pattern = sink.pattern;
+  NestWalk walk;
+  walk.seek(view_of(pattern), static_cast<std::uint32_t>(term.at), pattern.exception_positions[exception] - term.first);
+  std::array<std::int64_t, max_columns> vector{};
+  walk.values(vector.data());
+  drop(static_cast<std::uint64_t>(vector[sink.offset_column]), static_cast<std::uint64_t>(vector[sink.length_column]));
+  const std::int64_t* values = pattern.exception_values.data() + exception * pattern.columns;
+  return sink.put(values[sink.offset_column], values[sink.length_column], 0, 1);
+}
+
 }  // namespace
 
 Result<void> RegionCollector::add(const Pattern& accesses, bool is_write) {
@@ -135,15 +149,17 @@ Result<void> RegionCollector::add(const Pattern& accesses, bool is_write) {
     return fail(ErrorKind::bad_input, "pattern: expected the columns logical and length");
   const bool follows = accesses.follows[sink.offset_column] >= 0 || accesses.follows[sink.length_column] >= 0;
   const PatternIndex index(accesses);
-  auto exception = accesses.exception_positions.begin();
+  std::size_t exception = 0;
   for (const Term& term : accesses.terms) {
-    const std::uint64_t end = term.first + term.count;
-    const auto last = std::lower_bound(exception, accesses.exception_positions.end(), end);
-    // A nest with exceptions has other vectors than its loops say.
-    const bool is_plain = term.is_nest && !follows && exception == last;
-    exception = last;
-    auto done = is_plain ? NestRequests(sink).visit(static_cast<std::uint32_t>(term.at))
-                         : add_each(sink, index, term.first, term.count);
+    const bool is_nest = term.is_nest && !follows;
+    auto done = is_nest ? NestRequests(sink).visit(static_cast<std::uint32_t>(term.at))
+                        : add_each(sink, index, term.first, term.count);
+    for (; done && exception < accesses.exception_positions.size() &&
+           accesses.exception_positions[exception] < term.first + term.count;
+         ++exception)
+      if (is_nest)
+        done =
+            replace(sink, term, exception, [&](auto offset, auto length) { split(offset, length, is_write, false); });
     if (!done) return done;
   }
   return {};

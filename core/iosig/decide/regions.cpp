@@ -35,6 +35,12 @@ void join(RequestGroup& group, const RequestGroup& more) {
   group.is_scattered = group.stride > 0;
 }
 
+RequestGroup* like(std::vector<RequestGroup>& groups, std::uint64_t length, bool is_write) {
+  const auto found = std::ranges::find_if(
+      groups, [&](const RequestGroup& each) { return each.length == length && each.is_write == is_write; });
+  return found == groups.end() ? nullptr : &*found;
+}
+
 /// What an adaptive region's units have in common.
 struct Hotness {
   double requests = 0, bytes = 0;
@@ -101,31 +107,39 @@ std::size_t RegionCollector::region_at(std::uint64_t offset) const {
 
 void RegionCollector::put(std::size_t region, const RequestGroup& group) {
   std::vector<RequestGroup>& groups = groups_[region];
-  const auto same = [&](std::uint64_t length) {
-    return std::ranges::find_if(
-        groups, [&](const RequestGroup& each) { return each.length == length && each.is_write == group.is_write; });
-  };
-  auto found = same(group.length);
+  RequestGroup* known = like(groups, group.length, group.is_write);
   RequestGroup rounded = group;
-  if (found == groups.end() && groups.size() >= max_lengths) {
+  if (known == nullptr && groups.size() >= max_lengths) {
     rounded.length = std::bit_ceil(group.length);
-    found = same(rounded.length);
+    known = like(groups, rounded.length, group.is_write);
   }
-  if (found == groups.end())
+  if (known == nullptr)
     groups.push_back(rounded);
   else
-    join(*found, rounded);
+    join(*known, rounded);
 }
 
-void RegionCollector::split(std::uint64_t offset, std::uint64_t length, bool is_write) {
+void RegionCollector::drop(std::size_t region, const RequestGroup& one) {
+  RequestGroup* known = like(groups_[region], one.length, one.is_write);
+  if (known == nullptr) known = like(groups_[region], std::bit_ceil(one.length), one.is_write);
+  if (known == nullptr || known->count == 0) return;
+  --known->count;
+  known->is_scattered = known->stride > 0;
+}
+
+void RegionCollector::split(std::uint64_t offset, std::uint64_t length, bool is_write, bool is_added) {
   for (std::size_t region = region_at(offset); length > 0; ++region) {
     if (region == ends_.size()) {
-      ++outside_;
+      outside_ += is_added ? 1 : -1;
       return;
     }
     const std::uint64_t start = region == 0 ? 0 : ends_[region - 1];
     const std::uint64_t some = std::min(length, ends_[region] - offset);
-    put(region, {.offset = offset - start, .length = some, .stride = 0, .count = 1, .is_write = is_write});
+    const RequestGroup part{.offset = offset - start, .length = some, .stride = 0, .count = 1, .is_write = is_write};
+    if (is_added)
+      put(region, part);
+    else
+      drop(region, part);
     offset += some;
     length -= some;
   }
@@ -175,6 +189,7 @@ std::vector<Region> RegionCollector::regions() const {
   for (std::size_t n = 0; n < ends_.size(); ++n) {
     const std::uint64_t start = n == 0 ? 0 : ends_[n - 1];
     regions.push_back({.file = file_, .offset = start, .length = ends_[n] - start, .groups = groups_[n]});
+    std::erase_if(regions.back().groups, [](const RequestGroup& each) { return each.count == 0; });
   }
   return regions;
 }

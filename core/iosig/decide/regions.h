@@ -53,7 +53,7 @@ class RegionCollector {
   [[nodiscard]] Result<void> add(const RequestGroup& progression);
   /// The accesses of a pattern with the columns logical and length, all of one kind. Time: proportional to the loops'
   /// turns outside of the one loop around each leaf that gives a region most requests, not to the number of accesses;
-  /// accesses of nests with exceptions, and literals, are added one by one.
+  /// literals and exceptions are added one by one. A progression with an exception counts as scattered.
   [[nodiscard]] Result<void> add(const Pattern& accesses, bool is_write);
 
   [[nodiscard]] std::uint64_t outside() const { return outside_; }
@@ -63,7 +63,9 @@ class RegionCollector {
  private:
   std::size_t region_at(std::uint64_t offset) const;
   void put(std::size_t region, const RequestGroup& group);
-  void split(std::uint64_t offset, std::uint64_t length, bool is_write);
+  void drop(std::size_t region, const RequestGroup& one);
+  /// Calls put or drop for the part of a request in each region.
+  void split(std::uint64_t offset, std::uint64_t length, bool is_write, bool is_added = true);
 
   std::vector<std::uint64_t> ends_;
   std::uint32_t file_;
