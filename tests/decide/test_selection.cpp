@@ -117,6 +117,19 @@ TEST_CASE("knapsack: a thousand like items do not defeat the search") {
   CHECK(benefit >= 0.99 * greatest_benefit(items, 20500));
 }
 
+TEST_CASE("knapsack: a few of many large items, too many for branch and bound") {
+  std::mt19937_64 random(12);  // NOLINT(bugprone-random-generator-seed,cert-msc51-cpp): the same every time
+  std::vector<KnapsackItem> items;
+  for (int n = 0; n < 600; ++n) {
+    const std::uint64_t bytes = 1300 + random() % 700;
+    items.push_back({static_cast<double>(bytes) + static_cast<double>(random() % 40), bytes});
+  }
+  const std::uint64_t room = 5199;  // three of them: the cut item leaves the bound far above
+  const auto [benefit, bytes] = sums(items, knapsack(items, room));
+  CHECK(bytes <= room);
+  CHECK(benefit >= 0.99 * greatest_benefit(items, room));
+}
+
 TEST_CASE("paper selection: by benefit, what does not fit is skipped, benefits of 0 stay") {
   const Servers servers = two_classes(TiB, 100);
   const std::vector<RegionOptions> regions{

@@ -11,9 +11,9 @@
 namespace iosig {
 namespace {
 
-constexpr double good_gap = 0.001;          ///< below the bound, a solution is taken at once
-constexpr std::size_t max_nodes = 500'000;  ///< of branch and bound
-constexpr double program_gap = 0.005;       ///< of the dynamic program
+constexpr double good_gap = 0.001;            ///< below the bound, a solution is taken at once
+constexpr std::size_t max_work = 10'000'000;  ///< of branch and bound, in items looked at
+constexpr double program_gap = 0.005;         ///< of the dynamic program
 
 /// Items with a benefit that fit alone, by benefit per byte.
 struct Ranked {
@@ -37,9 +37,11 @@ struct Ranked {
   [[nodiscard]] std::size_t size() const { return item.size(); }
 
   /// Returns an upper bound of what items from `first` on add in `room` bytes: the last one may be cut.
-  [[nodiscard]] double bound(std::size_t first, std::uint64_t room) const {
+  /// Counts these items in `work`.
+  [[nodiscard]] double bound(std::size_t first, std::uint64_t room, std::size_t* work = nullptr) const {
     double sum = 0;
     for (std::size_t n = first; n < size(); ++n) {
+      if (work != nullptr) ++*work;
       if (bytes[n] > room) return sum + benefit[n] * static_cast<double>(room) / static_cast<double>(bytes[n]);
       room -= bytes[n];
       sum += benefit[n];
@@ -86,8 +88,8 @@ class BranchAndBound {
   [[nodiscard]] bool run(std::uint64_t room) {
     double sum = 0;
     for (std::size_t n = 0;;) {
-      if (++nodes_ > max_nodes) return false;
-      if (n < items_.size() && sum + items_.bound(n, room) > best_benefit_ * (1 + good_gap)) {
+      if (work_ > max_work) return false;
+      if (n < items_.size() && sum + items_.bound(n, room, &work_) > best_benefit_ * (1 + good_gap)) {
         if (items_.bytes[n] <= room) {
           at_[n] = true;
           room -= items_.bytes[n];
@@ -113,7 +115,7 @@ class BranchAndBound {
   const Ranked& items_;
   Taken best_, at_;
   double best_benefit_ = 0;
-  std::size_t nodes_ = 0;
+  std::size_t work_ = 0;
 };
 
 /// The least bytes for each rounded benefit of the items that are large; small ones are added greedily. `known` is at

@@ -58,9 +58,8 @@ double space_of(const LayoutOption& option, const Servers& servers, std::uint32_
   for (std::size_t number = 0; number < servers.classes.size(); ++number) {
     const auto& capacity = servers.classes[number].capacity_bytes;
     if (number == home || !capacity || option.server_bytes[number] == 0) continue;
-    space = std::max(space, *capacity == 0
-                                ? std::numeric_limits<double>::infinity()
-                                : static_cast<double>(option.server_bytes[number]) / static_cast<double>(*capacity));
+    if (*capacity == 0) return std::numeric_limits<double>::infinity();
+    space = std::max(space, static_cast<double>(option.server_bytes[number]) / static_cast<double>(*capacity));
   }
   return space;
 }
