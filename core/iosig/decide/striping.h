@@ -24,7 +24,9 @@ struct StripeChoice {
 struct PaperStripeOptions {
   std::uint64_t step_bytes = 4096;
   bool is_literal = false;  ///< as printed, without m h + n s = r: answers <0, step> for any request
-  unsigned threads = 0;     ///< 0: as many as processors
+  /// h = 0 pays the HServers' start-up, as Table 2 prints it. False: servers without a byte of a request cost nothing.
+  bool charges_idle = true;
+  unsigned threads = 0;  ///< 0: as many as processors
 };
 
 /// Algorithm 1 for each region: h from 0 to r / (m + n), s from h + step to r / n in steps, the least sum of Table 2

@@ -11,10 +11,13 @@ namespace {
 /// Table 2 for many requests of one pair, what is the same for all of them computed once.
 class PairCost {
  public:
-  PairCost(const Servers& servers, std::uint64_t h, std::uint64_t s)
-      : read_(table2_cost(servers, h, s, 0, false)),
-        write_(table2_cost(servers, h, s, 0, true)),
-        client_s_per_byte_(servers.processes_per_node * servers.network.s_per_byte) {}
+  PairCost(const Servers& servers, std::uint64_t h, std::uint64_t s, bool charges_idle)
+      : client_s_per_byte_(servers.processes_per_node * servers.network.s_per_byte) {
+    Servers charged = servers;
+    if (h == 0 && !charges_idle) charged.classes[0].read.startup_s = charged.classes[0].write.startup_s = 0;
+    read_ = table2_cost(charged, h, s, 0, false);
+    write_ = table2_cost(charged, h, s, 0, true);
+  }
 
   [[nodiscard]] double seconds(const RequestGroup& group) const {
     const RequestCost& cost = group.is_write ? write_ : read_;
@@ -39,8 +42,9 @@ std::uint64_t largest_request(const Region& region) {
   return r;
 }
 
-StripeChoice costed_pair(const Region& region, const Servers& servers, std::uint64_t h, std::uint64_t s) {
-  const PairCost cost(servers, h, s);
+StripeChoice costed_pair(const Region& region, const Servers& servers, std::uint64_t h, std::uint64_t s,
+                         bool charges_idle) {
+  const PairCost cost(servers, h, s, charges_idle);
   StripeChoice choice{.stripes = {h, s}, .seconds = 0, .is_fallback = false, .tried = 1};
   for (const RequestGroup& group : region.groups) choice.seconds += cost.seconds(group);
   return choice;
@@ -53,7 +57,7 @@ StripeChoice best_of_row(const PairRow& row, const Region& region, const Servers
   std::uint64_t tried = 0;
   for (std::uint64_t s = row.h + step; s <= row.r / n; s += step) {
     if (!options.is_literal && m * row.h + n * s < row.r) continue;
-    StripeChoice pair = costed_pair(region, servers, row.h, s);
+    StripeChoice pair = costed_pair(region, servers, row.h, s, options.charges_idle);
     ++tried;
     if (best.stripes.empty() || pair.seconds < best.seconds) best = std::move(pair);
   }
@@ -93,7 +97,7 @@ Result<std::vector<StripeChoice>> paper_stripes(std::span<const Region> regions,
     if (!best[region].stripes.empty()) continue;
     const std::uint64_t share = (largest_request(regions[region]) + n - 1) / n;
     const std::uint64_t tried = best[region].tried;
-    best[region] = costed_pair(regions[region], servers, 0, (share + step - 1) / step * step);
+    best[region] = costed_pair(regions[region], servers, 0, (share + step - 1) / step * step, options.charges_idle);
     best[region].is_fallback = true;
     best[region].tried = tried;
   }
