@@ -16,6 +16,7 @@
 #include "iosig/format/signature_text.h"
 #include "pattern.h"
 #include "raise.h"
+#include "simulate.h"
 #include "trace.h"
 #include "trace_summary.h"
 
@@ -150,4 +151,5 @@ NB_MODULE(_core, module) {
   python::bind_lookup(module);
   python::bind_trace(module);
   python::bind_trace_summary(module);
+  python::bind_simulation(module);
 }

@@ -218,3 +218,36 @@ def summarize_traces(
     directories: Sequence[bytes], files: bytes = b"", plotted: int = 12, most_files: int = 50
 ) -> dict[str, Any]:
     """What the traces have, for iosig.report; grids are encoded as core/iosig/observe/grid.h says."""
+
+# Placement of regions and its simulation: iosig.contest has the dicts' words.
+def place_regions(
+    policy: str, world: dict[str, Any], workload: dict[str, Any], requests: int, options: dict[str, Any]
+) -> tuple[npt.NDArray[np.uint64], list[list[int]]]: ...
+def simulate_regions(
+    world: dict[str, Any],
+    workload: dict[str, Any],
+    stripes: npt.NDArray[np.uint64],
+    order: list[list[int]],
+    movers: int,
+    share: float,
+    seed: int,
+) -> dict[str, Any]: ...
+def place_accesses(
+    policy: str,
+    world: dict[str, Any],
+    offsets: npt.NDArray[np.uint64],
+    lengths: npt.NDArray[np.uint64],
+    is_write: bool,
+    region_bytes: int,
+    options: dict[str, Any],
+) -> tuple[npt.NDArray[np.uint64], list[list[int]]]: ...
+def simulate_accesses(
+    world: dict[str, Any],
+    processes: npt.NDArray[np.uint64],
+    offsets: npt.NDArray[np.uint64],
+    lengths: npt.NDArray[np.uint64],
+    is_write: bool,
+    stripes: npt.NDArray[np.uint64],
+    region_bytes: int,
+    seed: int,
+) -> dict[str, Any]: ...
