@@ -207,6 +207,13 @@ TEST_CASE("stripes: one class, a thousand servers in many classes, no requests")
   for (int n = 0; n < 20; ++n) many.classes.push_back({"c", 50, {1e-3 * n, 1e-8}, {1e-3 * n, 1e-8}, std::nullopt});
   const StripeChoice choice = choose_stripes(groups, many);
   CHECK(checked(choice.stripes, many));
+  const StripeChoice huge =
+      choose_stripes(std::vector<RequestGroup>{{.length = max_bytes, .count = 2}}, physical(2, 2, 4));
+  CHECK(checked(huge.stripes, physical(2, 2, 4)));
+  Servers unlike = physical(1, 1, 1);  // 1e12 times as fast
+  unlike.network.s_per_byte = 0;
+  unlike.classes[1].read = {0, 1e-20};
+  CHECK(choose_stripes(groups, unlike).stripes[1] > 0);
   CHECK(choose_stripes({}, physical(2, 2, 1)).stripes == Stripes{MiB, 0});
   CHECK(choose_stripes(std::vector<RequestGroup>{{.length = 0, .count = 5}}, physical(2, 2, 1)).seconds == 0);
 }

@@ -17,8 +17,9 @@ constexpr std::size_t max_shapes = 4;          ///< lengths and kinds for which 
 constexpr std::size_t max_starts = 6;          ///< candidates whose neighbourhood is searched
 constexpr std::uint64_t max_search_phases = 256, min_search_phases = 32;
 constexpr std::uint64_t scan_steps = 64;  ///< of one length, before scan() doubles it
-constexpr double latency_weight = 1e-3;   ///< breaks ties
-constexpr double tie = 1e-9;              ///< of equal scores
+constexpr double max_stripe = 1e18;
+constexpr double latency_weight = 1e-3;  ///< breaks ties
+constexpr double tie = 1e-9;             ///< of equal scores
 
 bool allows(const std::vector<bool>& may_use, std::size_t number) { return may_use.empty() || may_use[number]; }
 
@@ -123,7 +124,9 @@ class StripeSearch {
   }
 
   [[nodiscard]] std::uint64_t rounded(double units) const {
-    return static_cast<std::uint64_t>(units) * options_.unit_bytes;
+    // Larger stripes than a file are refused later.
+    return static_cast<std::uint64_t>(std::min(units, max_stripe / static_cast<double>(options_.unit_bytes))) *
+           options_.unit_bytes;
   }
 
   [[nodiscard]] std::uint64_t period_of(const Stripes& stripes) const {
@@ -169,7 +172,7 @@ class StripeSearch {
     for (const RequestGroup& group : groups_) longest = std::max(longest, group.length);
     std::vector<std::uint64_t> sizes{0};
     for (std::uint64_t step = options_.unit_bytes;
-         sizes.back() < std::max(4 * longest, scan_steps * options_.unit_bytes);) {
+         sizes.back() < std::max(4 * std::min(longest, max_bytes / 4), scan_steps * options_.unit_bytes);) {
       sizes.push_back(sizes.back() + step);
       if (sizes.back() >= scan_steps * step) step *= 2;
     }

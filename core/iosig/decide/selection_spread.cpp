@@ -1,0 +1,203 @@
+// Regions that are all used at once: the busiest server counts.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "iosig/decide/selection_parts.h"
+
+namespace iosig {
+namespace {
+
+constexpr int price_rounds = 200;    ///< of multiplicative weights
+constexpr int max_idle_rounds = 20;  ///< that close less than small_gain of the gap to the bound
+constexpr double small_gain = 0.01;
+constexpr double price_step = 0.3;            ///< in the exponent, at first
+constexpr std::size_t max_moves = 400;        ///< single improvements at the end
+constexpr double few_selections = 100'000;    ///< up to which all are costed
+constexpr std::size_t max_tries = 5'000'000;  ///< of changes, single and in pairs
+
+/// Busy times of everything that a selection keeps busy.
+std::vector<double> demands(const Load& load, const Servers& servers) {
+  std::vector<double> demand{load.client_s, load.latency_s / servers.processes};
+  for (const ClassLoad& each : load.classes) {
+    demand.push_back(each.mean_storage_s);
+    demand.push_back(each.mean_network_s);
+  }
+  return demand;
+}
+
+/// Minimizes the largest total demand.
+class Balance {
+ public:
+  Balance(std::span<const RegionOptions> regions, const Servers& servers)
+      : regions_(regions), servers_(servers), by_price_(regions, servers) {
+    for (const RegionOptions& region : regions) {
+      demand_.emplace_back();
+      for (const LayoutOption& option : region.options) demand_.back().push_back(demands(option.load, servers));
+    }
+    resources_ = 2 + 2 * servers.classes.size();
+  }
+
+  [[nodiscard]] RegionSelection run() {
+    double selections = 1;
+    for (const RegionOptions& region : regions_) selections *= static_cast<double>(region.options.size());
+    return selections <= few_selections ? best_of_all() : by_prices();
+  }
+
+ private:
+  /// Costs every selection, in ascending order of the options.
+  [[nodiscard]] RegionSelection best_of_all() const {
+    RegionSelection best, at;
+    at.option.resize(regions_.size());
+    best.seconds = std::numeric_limits<double>::infinity();
+    for (;;) {
+      Rooms rooms(servers_);
+      for (std::size_t n = 0; n < regions_.size(); ++n) rooms.put(nullptr, regions_[n].options[at.option[n]]);
+      const std::vector<double> total = total_of(at.option);
+      at.seconds = *std::ranges::max_element(total);
+      if (at.seconds < best.seconds && !rooms.overfull()) best = at;
+      std::size_t n = regions_.size();
+      while (n > 0 && at.option[n - 1] + 1 == regions_[n - 1].options.size()) at.option[--n] = 0;
+      if (n == 0) break;
+      ++at.option[n - 1];
+    }
+    best.bound_s = best.seconds;
+    return best;
+  }
+
+  [[nodiscard]] RegionSelection by_prices() {
+    std::vector<double> prices(resources_, 1.0 / static_cast<double>(resources_));
+    RegionSelection best;
+    best.seconds = std::numeric_limits<double>::infinity();
+    double gap = best.seconds;
+    for (int round = 0, idle = 0; round < price_rounds && idle < max_idle_rounds; ++round, ++idle) {
+      double bound = 0;
+      const std::vector<std::uint32_t> chosen = by_price_.choose(costs_at(prices), bound);
+      const std::vector<double> total = total_of(chosen);
+      const double most = *std::ranges::max_element(total);
+      best.bound_s = std::max(best.bound_s, bound);
+      if (most < best.seconds) {
+        best.seconds = most;
+        best.option = chosen;
+      }
+      if (best.seconds - best.bound_s < gap * (1 - small_gain)) {
+        gap = best.seconds - best.bound_s;
+        idle = 0;
+      }
+      if (gap <= best.seconds * 1e-6) break;
+      double sum = 0;
+      for (std::size_t n = 0; n < resources_; ++n) {
+        prices[n] *= std::exp(price_step / (1 + 0.05 * round) * (total[n] / most - 1));
+        sum += prices[n];
+      }
+      for (double& price : prices) price /= sum;
+    }
+    improve(best);
+    return best;
+  }
+
+  [[nodiscard]] OptionCosts costs_at(const std::vector<double>& prices) const {
+    OptionCosts costs;
+    for (const auto& region : demand_) {
+      costs.emplace_back();
+      for (const auto& option : region)
+        costs.back().push_back(std::inner_product(option.begin(), option.end(), prices.begin(), 0.0));
+    }
+    return costs;
+  }
+  [[nodiscard]] std::vector<double> total_of(const std::vector<std::uint32_t>& chosen) const {
+    std::vector<double> total(resources_);
+    for (std::size_t n = 0; n < chosen.size(); ++n)
+      for (std::size_t resource = 0; resource < resources_; ++resource)
+        total[resource] += demand_[n][chosen[n]][resource];
+    return total;
+  }
+
+  /// The largest total after a region's change.
+  [[nodiscard]] double after(const std::vector<double>& total, std::size_t region, std::uint32_t from,
+                             std::uint32_t to) const {
+    double most = 0;
+    for (std::size_t n = 0; n < resources_; ++n)
+      most = std::max(most, total[n] + demand_[region][to][n] - demand_[region][from][n]);
+    return most;
+  }
+
+  struct Change {
+    std::size_t region = 0;
+    std::uint32_t to = 0;
+  };
+  void apply(const Change& change, RegionSelection& at, std::vector<double>& total, Rooms& rooms) const {
+    const std::uint32_t from = at.option[change.region];
+    rooms.put(&regions_[change.region].options[from], regions_[change.region].options[change.to]);
+    for (std::size_t n = 0; n < resources_; ++n)
+      total[n] += demand_[change.region][change.to][n] - demand_[change.region][from][n];
+    at.option[change.region] = change.to;
+  }
+
+  /// Returns the change after which the largest total is least, if that is below `limit`.
+  [[nodiscard]] std::optional<Change> best_change(const RegionSelection& at, const std::vector<double>& total,
+                                                  const Rooms& rooms, double& limit) const {
+    std::optional<Change> best;
+    for (std::size_t n = 0; n < regions_.size(); ++n)
+      for (std::uint32_t to = 0; to < regions_[n].options.size(); ++to) {
+        const std::uint32_t from = at.option[n];
+        if (to == from) continue;
+        const double most = after(total, n, from, to);
+        if (!(most < limit * (1 - 1e-9)) || !rooms.fits(&regions_[n].options[from], regions_[n].options[to])) continue;
+        limit = most;
+        best = Change{n, to};
+      }
+    return best;
+  }
+
+  void improve(RegionSelection& at) {
+    std::vector<double> total = total_of(at.option);
+    Rooms rooms(servers_);
+    for (std::size_t n = 0; n < regions_.size(); ++n) rooms.put(nullptr, regions_[n].options[at.option[n]]);
+    for (std::size_t moves = 0; moves < max_moves && at.seconds > at.bound_s * (1 + 1e-4); ++moves) {
+      double limit = at.seconds;
+      if (const auto change = best_change(at, total, rooms, limit)) {
+        apply(*change, at, total, rooms);
+      } else if (!improve_by_pair(at, total, rooms)) {
+        break;
+      }
+      at.seconds = *std::ranges::max_element(total);
+    }
+  }
+
+  /// Tries each change together with the best one after it. Returns whether a pair helped.
+  [[nodiscard]] bool improve_by_pair(RegionSelection& at, std::vector<double>& total, Rooms& rooms) {
+    const double before = *std::ranges::max_element(total);
+    for (std::size_t n = 0; n < regions_.size(); ++n)
+      for (std::uint32_t to = 0; to < regions_[n].options.size(); ++to) {
+        const std::uint32_t from = at.option[n];
+        if (to == from || !rooms.fits(&regions_[n].options[from], regions_[n].options[to])) continue;
+        tries_ += regions_.size();
+        if (tries_ > max_tries) return false;
+        apply({n, to}, at, total, rooms);
+        double limit = before;
+        if (const auto next = best_change(at, total, rooms, limit)) {
+          apply(*next, at, total, rooms);
+          return true;
+        }
+        apply({n, from}, at, total, rooms);
+      }
+    return false;
+  }
+
+  std::span<const RegionOptions> regions_;
+  const Servers& servers_;
+  ByPrice by_price_;
+  std::vector<std::vector<std::vector<double>>> demand_;
+  std::size_t resources_ = 0, tries_ = 0;
+};
+
+}  // namespace
+
+RegionSelection select_spread(std::span<const RegionOptions> regions, const Servers& servers) {
+  return Balance(regions, servers).run();
+}
+
+}  // namespace iosig
