@@ -216,3 +216,18 @@ TEST_CASE("advice: many small files are told with the time of their opens, less 
   }
   CHECK(std::ranges::count(fewer.advice().advice, Topic::many_files, &Advice::topic) == 0);
 }
+
+TEST_CASE("advice: a storm of syncs is told without those that found nothing to do, and so is its time") {
+  Calls calls;
+  for (int n = 0; n < 30; ++n) {
+    calls.call(Call::write, file, 100, 100);
+    calls.call(Call::fsync, file);
+    calls.call(Call::fsync, file);  // nothing has changed
+  }
+  const RunAdvice found = calls.advice();
+  const auto storm = std::ranges::find(found.advice, Topic::sync_storm, &Advice::topic);
+  REQUIRE(storm != found.advice.end());
+  CHECK(storm->what == "30 syncs for 30 writes: one after 100 B on average; without 30 that found nothing to do");
+  CHECK(storm->time_s == doctest::Approx(0.030));  // 1 ms each
+  CHECK(storm->behind.count == 60);                // the command lists all
+}

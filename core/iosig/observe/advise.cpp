@@ -188,7 +188,7 @@ class Adviser {
                           static_cast<double>(now.bytes_per_io) / static_cast<double>(then.bytes_per_io);
     return saved(time_s, now_s, then_s,
                  fmt::format("predicted for {}: {} for {} now, {} then", storing->device->name, about_seconds(now_s),
-                             bytes_text(now.bytes_per_io), about_seconds(then_s)));
+                             about_bytes(static_cast<double>(now.bytes_per_io)), about_seconds(then_s)));
   }
 
   [[nodiscard]] Gain saved(double time_s, double now_s, double then_s, std::string why) const {
@@ -384,7 +384,10 @@ class Adviser {
         by_flag ? fmt::format("{} writes of {} on average, each of which waits for the storage (O_SYNC, O_DSYNC, "
                               "O_DIRECT)",
                               writes.calls, mean)
-                : fmt::format("{} syncs for {} writes: one after {} on average", costs.syncs.calls, writes.calls, mean),
+                : fmt::format("{} syncs for {} writes: one after {} on average{}", needed, writes.calls, mean,
+                              costs.idle_syncs.calls == 0
+                                  ? ""
+                                  : fmt::format("; without {} that found nothing to do", costs.idle_syncs.calls)),
         by_flag ? listed(subject, subject.layer, select_writes, writes.calls)
                 : listed(subject, Layer::posix, select_syncs, costs.syncs.calls),
         help, gain);
