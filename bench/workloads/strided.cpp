@@ -101,6 +101,18 @@ Result<Plan> plan_lanl_3(const Parameters& told) {
   return plan;
 }
 
+// HPIO's regions of all ranks in turn, with spacing behind each but the last.
+Result<Plan> plan_hpio(const Parameters& told) {
+  const std::uint64_t size = told.values.at("size"), count = told.values.at("count"), ranks = told.ranks;
+  const std::uint64_t spacing = told.values.at("spacing"), step = size + spacing;
+  const std::uint64_t whole = product({step, count, ranks});
+  Plan plan{.file_bytes = whole == UINT64_MAX ? whole : whole - spacing};
+  plan.nests = [=](std::uint64_t rank) {
+    return nests_of({{.offset_bytes = rank * step, .length_bytes = size, .loops = {{{}, {}, {count, ranks * step}}}}});
+  };
+  return plan;
+}
+
 }  // namespace
 
 std::vector<Workload> strided_workloads() {
@@ -149,6 +161,13 @@ std::vector<Workload> strided_workloads() {
         {"variables", 8, false, 1, "ours"},
         {"alignment", MiB, true, 1, "where variables begin; ours"}},
        plan_lanl_3},
+      {"hpio",
+       "regions of all ranks in turn, with spacing between them",
+       "HPIO: H2DP section 5.2.2, 40960 regions of 16 ranks",
+       {{"size", 64 * KiB, true, 1, "bytes of a region; H2DP: 64 KB to 1 MB"},
+        {"count", 2560, false, 1, "regions of a rank; H2DP: 40960 for 16 ranks"},
+        {"spacing", 0, true, 0, "bytes between regions; H2DP: 0"}},
+       plan_hpio},
   };
 }
 

@@ -139,6 +139,7 @@ PolicyOptions options_of(const nb::dict& dict) {
   const Words words(dict, "options");
   return {.seed = words.get<std::uint64_t>("seed"),
           .is_migrating = words.get<bool>("is_migrating"),
+          .contention = words.get<bool>("is_together") ? Contention::together : Contention::spread,
           .is_meeting = words.get<bool>("is_colliding"),
           .copy_weight = words.get<double>("copy_weight")};
 }

@@ -126,8 +126,11 @@ def _workload(world: World, hot: HotRegions) -> dict[str, Any]:
     return {**asdict(hot), "processes": world.processes, "is_colliding": world.is_colliding}
 
 
-def _options(world: World, seed: int, is_migrating: bool, copy_weight: float) -> dict[str, Any]:
+def _options(
+    world: World, seed: int, is_migrating: bool, copy_weight: float, is_together: bool = False
+) -> dict[str, Any]:
     return {
+        "is_together": is_together,
         "seed": seed,
         "is_migrating": is_migrating,
         "is_colliding": world.is_colliding,
@@ -213,6 +216,16 @@ class Accesses:
     def file_bytes(self) -> int:
         return int((self.offsets + self.lengths).max())
 
+    def is_together(self) -> bool:
+        """Whether the processes sweep over the file together: their k-th accesses are in less than half as many regions
+        as processes, on average."""
+        order = np.argsort(self.processes, kind="stable")
+        counts = np.bincount(self.processes.astype(np.int64))
+        turn = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        regions = (self.offsets[order] // np.uint64(self.region_bytes)).astype(np.int64)
+        used = len(np.unique(np.stack([turn, regions]), axis=1).T)
+        return bool(used < len(order) / 2)
+
 
 def run_accesses(
     policy: PolicyName, world: World, accesses: Accesses, *, seed: int = 1, ssd_share: float | None = SSD_SHARE
@@ -220,7 +233,7 @@ def run_accesses(
     """Places and runs given accesses. `ssd_share`: of the file, what the SServers can hold; None: all of it."""
     described = world.described(None if ssd_share is None else ssd_share * accesses.file_bytes)
     numbers = (accesses.offsets, accesses.lengths, accesses.is_write)
-    options = _options(world, seed, False, 1)
+    options = _options(world, seed, False, 1, accesses.is_together())
     stripes, _ = _core.place_accesses(policy, described, *numbers, accesses.region_bytes, options)
     told = _core.simulate_accesses(described, accesses.processes, *numbers, stripes, accesses.region_bytes, seed)
     return _outcome(world, told)

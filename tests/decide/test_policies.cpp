@@ -67,8 +67,8 @@ TEST_CASE("policies: PADP draws as many regions as H2DP selects, with the same s
   CHECK(std::ranges::count(hot, hybrid) == 8);
   for (std::size_t n = 0; n < 8; ++n) CHECK(hot[n] == hybrid);
   CHECK(drawn != hot);
-  // r / 12 = 43690.7 bytes elsewhere, whole sectors for PADP.
-  CHECK(std::ranges::count(drawn, Stripes{86 * 512, 0}) == 40);
+  CHECK(std::ranges::count(drawn, Stripes{43691, 0}) == 40);  // 524288 / 12 = 43690.7
+  CHECK(std::ranges::count(hot, Stripes{43691, 0}) == 40);
 }
 
 TEST_CASE("policies: PSA gives SServers smaller stripes, so every region is hybrid") {

@@ -36,8 +36,9 @@ from iosig.repro.artefact import Setting, Source
 IOSIG_IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
 PATTERN_IDS = ["pattern-fig1", "pattern-fig16", "pattern-fig20"]
 REPLAYED_IDS = ["pattern-fig13", "pattern-fig14", "pattern-fig15"]  # on this machine
-IDS = IOSIG_IDS + PATTERN_IDS
-DIFFERING = ["iosig-fig11b", "iosig-fig12", "pattern-fig1"]
+H2DP_IDS = [f"h2dp-{name}" for name in ("fig10", "fig11", "fig2", "fig5", "fig6", "fig7", "fig8", "fig9", "overheads")]
+IDS = H2DP_IDS + IOSIG_IDS + PATTERN_IDS
+DIFFERING = ["iosig-fig11b", "iosig-fig12", "pattern-fig1", *H2DP_IDS]
 
 
 class Told(NamedTuple):
@@ -108,6 +109,7 @@ def test_a_result_is_a_picture_a_page_and_the_same_data_twice(results: Path, id_
     assert "<script src=" not in page
     source = "virtual arrays with section 7.4's" if id_ == "iosig-fig12" else "a virtual device that obeys Table 2"
     source = "the accesses of bench/workloads" if id_ in PATTERN_IDS else source
+    source = ("arithmetic" if id_ == "h2dp-overheads" else "the worlds") if id_ in H2DP_IDS else source
     assert f"<p>source: {source}" in page
     document = json.loads((directory / "result.json").read_text())
     assert f"<title>{id_}: {document['title']}</title>" in page

@@ -35,6 +35,7 @@ SMALL: dict[str, tuple[str, int, int]] = {
     "lanl-1": ("--ranks 3 --size 10 --pieces 4 --segments 5", 3 * 4 * 5, 3 * 4 * 5 * 10),
     "lanl-2": ("--ranks 3 --size 10 --count 5 --periods 4", 3 * 5 * 4, 3 * 5 * 10 * (1 + 2 + 3 + 4)),
     "lanl-3": ("--ranks 3 --size 10 --count 5 --variables 4 --alignment 64", 3 * 5 * 4, 3 * 192 + 150),
+    "hpio": ("--ranks 3 --size 10 --count 5", 3 * 5, 3 * 5 * 10),
     "milc-a": ("--ranks 8 --nx 4 --ny 4 --nz 4 --nt 8 --site 3", 8 * 64 // 2, 512 * 3),  # rows of 2 sites
     "milc-b": ("--ranks 8 --nx 4 --ny 4 --nz 4 --nt 8 --site 3 --buffer 24", 8 * 3, 512 * 3),  # 24 + 24 + 16
     "milc-c": ("--ranks 8 --nx 4 --ny 4 --nz 4 --nt 8 --site 3 --buffer 64 --header 7", 8 * 2, 7 + 512 * 3),
@@ -47,9 +48,10 @@ SMALL: dict[str, tuple[str, int, int]] = {
         5 + 162 * 2 * 4 * (1 + 6 + 3 + 4),
     ),
     "zipf": ("--ranks 3 --size 10 --count 40 --slots 8", 3 * 40, 3 * 8 * 10),
+    "ior-hot": ("--ranks 3 --size 10 --count 40 --regions 5 --region 65", 3 * 40, 5 * 65),
     "random": ("--ranks 3 --size 10 --count 40", 3 * 40, 3 * 40 * 10),
 }
-WITH_GAPS = {"lanl-3", "zipf"}
+WITH_GAPS = {"lanl-3", "zipf", "ior-hot"}
 
 
 def workloads(
@@ -84,7 +86,7 @@ def test_counts_and_sizes_are_those_of_the_loops(name: str) -> None:
     assert len(rows) == count
     ends = rows[:, 0] + rows[:, 1]
     assert (rows[:, 1] > 0).all() and rows[:, 0].min() >= 0
-    assert ends.max() <= file_bytes if name == "zipf" else ends.max() == file_bytes
+    assert ends.max() <= file_bytes if name in ("zipf", "ior-hot") else ends.max() == file_bytes
 
 
 @pytest.mark.parametrize("name", sorted(SMALL.keys() - WITH_GAPS - {"n-n", "milc-c"}))
@@ -157,6 +159,26 @@ def test_fuse_cuts_at_pages(request_kb: int) -> None:
         inside = (whole[:, 3] == rank) & (whole[:, 2] <= physical) & (physical < ends)
         assert whole[inside, 0].tolist() == [shift]
     assert pieces[:, 1].sum() == whole[:, 1].sum()
+
+
+def test_hpio_leaves_spacing_between_regions() -> None:
+    rows = accesses("hpio", "--ranks 3 --size 10 --count 4 --spacing 5")
+    assert sorted(rows[:, 0]) == [15 * k for k in range(12)] and (rows[:, 1] == 10).all()
+
+
+def test_ior_hot_moves_its_hot_regions_and_keeps_ranks_apart() -> None:
+    told = "--ranks 2 --size 1 --count 40000 --regions 100 --region 8 --windows 2 --skew-percent 100 --drift-percent"
+    weights = 1 / np.arange(1, 101)
+    for drift in (0, 30):
+        rows = accesses("ior-hot", f"{told} {drift}")
+        assert (rows[:, 0] % 8 % 2 == rows[:, 3]).all()  # blocks of a region belong to the ranks in turn
+        early = np.arange(len(rows)) % 40000 < 20000
+        counts = [np.bincount(rows[part, 0] // 8, minlength=100) for part in (early, ~early)]
+        for count in counts:
+            assert np.sort(count)[::-1][0] / 40000 == pytest.approx(weights[0] / weights.sum(), rel=0.05)
+        moved = np.abs(counts[0] - counts[1]) > 6 * np.sqrt(counts[0] + counts[1])
+        assert moved.sum() == 0 if drift == 0 else 5 <= moved.sum() <= 30
+    assert "expected at least a block" in workloads("print", "ior-hot", "--region", 100, check=3).stderr
 
 
 def test_zipf_prefers_few_slots_and_keeps_ranks_apart() -> None:

@@ -76,12 +76,10 @@ std::uint64_t largest_length(const Region& region) {
   return largest > 0 ? largest : region.length;
 }
 
-/// r / m, rounded up to whole sectors: the stripes of Table 3.
+/// r / m: the stripes of Table 3, as paper_options has them.
 Stripes homogeneous_stripes(std::uint64_t r, const Servers& servers) {
-  constexpr std::uint64_t sector_bytes = 512;
-  const std::uint64_t m = std::max(1U, servers.classes[0].count),
-                      units = (r + m * sector_bytes - 1) / (m * sector_bytes);
-  return {std::max<std::uint64_t>(1, units) * sector_bytes, 0};
+  const std::uint64_t m = servers.classes[0].count;
+  return {(r + m - 1) / m, 0};
 }
 
 double table2_seconds(const Region& region, const Servers& servers, std::uint64_t h, std::uint64_t s) {
@@ -197,7 +195,7 @@ Result<PlacedWindows> printed(std::span<const std::vector<Region>> windows, cons
 Result<PlacedWindows> ours(std::span<const std::vector<Region>> windows, const Servers& servers,
                            const PolicyOptions& told) {
   const auto options = told.is_meeting ? meeting_options(windows, servers) : same_options(windows, servers);
-  const Contention contention = told.is_meeting ? Contention::together : Contention::spread;
+  const Contention contention = told.is_meeting ? Contention::together : told.contention;
   std::vector<std::uint64_t> lengths;
   for (const Region& region : windows.front()) lengths.push_back(region.length);
   const auto plans = plan_migration(options, lengths, servers, contention, {}, {.copy_weight = told.copy_weight});

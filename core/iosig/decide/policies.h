@@ -24,10 +24,11 @@ enum class PlacementPolicy { def, padp, psa, printed, ours };
 [[nodiscard]] std::optional<PlacementPolicy> placement_policy_of(std::string_view name);
 
 struct PolicyOptions {
-  std::uint64_t seed = 1;    ///< of the regions that DEF, PADP and PSA draw
-  bool is_migrating = true;  ///< printed, ours: false keeps the layout of window 0
-  bool is_meeting = false;   ///< ours: all processes want the same bytes at the same time (decide/meeting)
-  double copy_weight = 1;    ///< ours: of moves (MigrationOptions)
+  std::uint64_t seed = 1;                      ///< of the regions that DEF, PADP and PSA draw
+  bool is_migrating = true;                    ///< printed, ours: false keeps the layout of window 0
+  Contention contention = Contention::spread;  ///< ours, unless is_meeting
+  bool is_meeting = false;  ///< ours: all processes want the same bytes at the same time (decide/meeting)
+  double copy_weight = 1;   ///< ours: of moves (MigrationOptions)
 };
 
 /// The stripes of each region, by window; and the regions that change in the order of their moves.
